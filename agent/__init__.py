@@ -1,0 +1,1 @@
+"""The work: planning, running steps, speaking to models, keeping sessions."""

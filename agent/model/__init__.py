@@ -1,0 +1,1 @@
+"""Speaking to models: one streaming port, direct clients, faults, scripts and cassettes."""

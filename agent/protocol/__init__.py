@@ -1,0 +1,1 @@
+"""Facts out, wishes in: events, commands, their one codec, and the channel between."""

@@ -1,0 +1,1 @@
+"""The words every room uses: plan, step, status, message, usage, outcome."""

@@ -1,0 +1,32 @@
+"""What is said between the agent and a model, independent of any provider's wire form."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One call a model asks for; `problem` says why its arguments could not be read, in words for the model."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One turn of a conversation.
+
+    `reasoning` and `reasoning_signature` are kept because some providers refuse a history without them.
+    """
+
+    role: Role
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    reasoning: str = ""
+    reasoning_signature: str | None = None

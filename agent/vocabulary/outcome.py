@@ -1,0 +1,34 @@
+"""The only value a run returns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agent.vocabulary.plan import Plan
+from agent.vocabulary.status import Subtype
+from agent.vocabulary.step import ExecutorResponse
+from agent.vocabulary.usage import Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a run ended: status, answer, what it made, what it cost, and the exit code."""
+
+    subtype: Subtype
+    exit_code: int
+    answer: str
+    plan: Plan | None = None
+    responses: tuple[ExecutorResponse, ...] = ()
+    artifacts: tuple[str, ...] = ()
+    denials: tuple[str, ...] = ()
+    deferred: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    model_usage: Mapping[str, Usage] = field(default_factory=dict)
+    num_turns: int = 0
+    duration_ms: int = 0
+    structured: object | None = None
+    error: str | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """Say whether a script should treat the run as failed."""
+        return self.exit_code != 0

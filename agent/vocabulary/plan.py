@@ -1,0 +1,35 @@
+"""A plan: a graph of steps."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+StepType: TypeAlias = Literal["task", "tool", "ask_user"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanStep:
+    """One step: what to do, after which others, touching what, with which tools."""
+
+    id: str
+    title: str
+    instruction: str
+    type: StepType = "task"
+    depends_on: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    allowed_tools: tuple[str, ...] | None = None
+    profile: str = "default"
+    expect: str = ""
+    ask_question: str | None = None
+    ask_options: tuple[str, ...] = ()
+    est_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Steps in an order that respects their dependencies; or a direct answer and no step at all."""
+
+    steps: tuple[PlanStep, ...] = ()
+    answer: str | None = None
+    revision: int = 1
+    reason: str = "request"

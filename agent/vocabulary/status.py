@@ -1,0 +1,29 @@
+"""How a step, and a run, can end."""
+
+from typing import Literal, TypeAlias
+
+StepStatus: TypeAlias = Literal["ok", "partial", "needs_input", "error", "timeout", "blocked", "skipped", "cancelled"]
+Subtype: TypeAlias = Literal[
+    "success",
+    "partial",
+    "error_task",
+    "error_auth",
+    "error_input",
+    "error_sandbox",
+    "error_config",
+    "error_limit",
+    "error_tool",
+    "error_budget",
+    "error_approval",
+    "error_unverified",
+    "error_provider",
+    "error_timeout",
+    "error_interrupted",
+]
+
+SUCCESS = frozenset({"ok", "partial"})
+
+
+def is_success(status: str) -> bool:
+    """Say whether dependents of a step that ended so may run."""
+    return status in SUCCESS

@@ -1,0 +1,85 @@
+"""One step asked for, one step answered, and the rights it runs with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agent.vocabulary.status import StepStatus
+from agent.vocabulary.usage import Usage
+from tooling.contract.result import CallStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorProfile:
+    """Rights and limits of a step; `allowed_tools` None means every registered tool."""
+
+    name: str = "default"
+    allowed_tools: tuple[str, ...] | None = None
+    timeout_ms: int = 600_000
+    max_retries: int = 2
+    max_turns: int = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorRequest:
+    """One step to run, with everything its worker may know."""
+
+    task_id: str
+    goal: str
+    context: str = ""
+    inputs: Mapping[str, object] = field(default_factory=dict)
+    constraints: str | None = None
+    allowed_tools: tuple[str, ...] | None = None
+    expected_outputs: str | None = None
+    deadline_ms: int | None = None
+    corr_id: str | None = None
+    profile: str = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOutput:
+    """Something a step made: text, or a file by its path."""
+
+    type: str
+    content: str = ""
+    path: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallFact:
+    """A tool call that happened, as evidence."""
+
+    tool: str
+    args: Mapping[str, object]
+    status: CallStatus
+    exit_code: int
+    output_len: int
+    output_preview: str
+    rule: str = ""
+    changed: tuple[str, ...] = ()
+
+    @property
+    def success(self) -> bool:
+        """Say whether the call did what was asked."""
+        return self.status == "ok"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorResponse:
+    """How a step ended; never an exception."""
+
+    task_id: str
+    status: StepStatus
+    summary: str
+    outputs: tuple[StepOutput, ...] = ()
+    tool_calls: tuple[CallFact, ...] = ()
+    next_questions: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    attempts: int = 1
+    turns: int = 0
+    exit_code: int = 0
+
+    @property
+    def text(self) -> str:
+        """Return the step's whole text answer."""
+        return "\n".join(output.content for output in self.outputs if output.type == "text")

@@ -1,0 +1,1 @@
+"""The front ends: they send commands, show events, and alone print."""

@@ -1,0 +1,1 @@
+"""Rule files (JSON) that judge commands; no code lives here."""

@@ -1,0 +1,68 @@
+"""What a call is about to do, the verdict on it, and the port to the person who may allow it."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+from tooling.contract.context import ExecCtx
+
+Effect: TypeAlias = Literal["read", "write", "execute", "ask", "note"]
+
+
+class Decision(IntEnum):
+    """Allow < ask < block; the strictest wins."""
+
+    ALLOW = 0
+    ASK = 1
+    BLOCK = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One call in the terms a judge and a person understand: the exact command or the target path."""
+
+    tool: str
+    effect: Effect
+    subject: str
+    cwd: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A decision and the reasons for it; `rule` names the one that decided."""
+
+    decision: Decision
+    reasons: tuple[str, ...] = ()
+    rule: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Return the reasons as one sentence."""
+        return "; ".join(self.reasons)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalAnswer:
+    """What the person, the mode or the lack of a terminal said, and how the model is told."""
+
+    decision: Literal["allow", "deny", "defer", "fail"]
+    by: str
+    remark: str = ""
+    rule: str = ""
+
+
+class Judge(Protocol):
+    """Judges an action without doing anything; an error while judging is at least *ask*."""
+
+    def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
+        """Return the strictest verdict that applies."""
+        ...
+
+
+class Approver(Protocol):
+    """Decides on actions whose verdict is *ask*."""
+
+    async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
+        """Wait for the decision; only the asking step waits."""
+        ...

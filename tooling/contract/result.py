@@ -1,0 +1,58 @@
+"""What a tool gives back: one face for the model, one for the person."""
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+CallStatus: TypeAlias = Literal["ok", "error", "denied", "deferred", "blocked", "timeout", "cancelled"]
+
+OK, TOOL_RAISED, BAD_ARGUMENTS, TIMED_OUT, UNKNOWN_TOOL, CANCELLED = 0, 1, 2, 124, 127, 130
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """One file that a call changed, with its size in lines and a unified diff."""
+
+    path: str
+    status: Literal["added", "modified", "deleted"]
+    added_lines: int = 0
+    deleted_lines: int = 0
+    diff: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolMeta:
+    """Facts about a call that are neither for the model nor for the screen."""
+
+    status: CallStatus = "ok"
+    rule: str = ""
+    output_path: str | None = None
+    total_bytes: int | None = None
+    changes: tuple[FileChange, ...] = ()
+    artifacts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """`content` is exactly what the model reads; `display`, when set, is what the person sees instead."""
+
+    content: str
+    exit_code: int = 0
+    display: str | None = None
+    meta: ToolMeta = field(default_factory=ToolMeta)
+
+    @property
+    def is_ok(self) -> bool:
+        """Say whether the call did what it was asked to do."""
+        return self.meta.status == "ok"
+
+
+def failed(
+    content: str,
+    *,
+    exit_code: int = TOOL_RAISED,
+    status: CallStatus = "error",
+    rule: str = "",
+    display: str | None = None,
+) -> ToolResult:
+    """Return a result that tells the model, in one sentence, what went wrong and what to try."""
+    return ToolResult(content, exit_code, display, ToolMeta(status=status, rule=rule))

@@ -1,0 +1,187 @@
+"""JSON in the shape of dataclasses: one schema, one decoder and one encoder for all plain data.
+
+Supported field types: str, int, float, bool, Path, object, Literal, X | None, tuple[X, ...],
+Mapping[str, X] and nested dataclasses. `Annotated[X, "text"]` gives the field its description.
+"""
+
+import dataclasses
+import difflib
+import types
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+JsonObject: TypeAlias = Mapping[str, object]
+T = TypeVar("T")
+
+_SCALARS: dict[type, str] = {str: "string", int: "integer", float: "number", bool: "boolean", Path: "string"}
+_BOOLEAN_WORDS = {"true": True, "false": False}
+
+
+class ShapeError(ValueError):
+    """Data does not fit; the message names the place, what was expected and what came."""
+
+
+def schema_of(cls: type) -> dict[str, object]:
+    """Return the JSON schema of a dataclass as an object schema."""
+    properties: dict[str, object] = {}
+    required: list[str] = []
+    for field, hint in _fields(cls):
+        properties[field.name] = _schema(hint)
+        if _is_required(field):
+            required.append(field.name)
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def decode(cls: type[T], data: object, *, place: str = "", extra: Literal["forbid", "ignore"] = "forbid") -> T:
+    """Build `cls` from plain JSON data, or raise ShapeError."""
+    if not isinstance(data, Mapping):
+        raise ShapeError(f"{place or cls.__name__}: expected an object, got {_kind(data)}")
+    known = {field.name: (field, hint) for field, hint in _fields(cast(type, cls))}
+    prefix = f"{place}." if place else ""
+    if extra == "forbid" and (strange := [str(key) for key in data if key not in known]):
+        raise ShapeError(f"unknown field {prefix}{strange[0]}{nearest(strange[0], known)}")
+    values: dict[str, object] = {}
+    for name, (field, hint) in known.items():
+        if name in data:
+            values[name] = _value(hint, data[name], f"{prefix}{name}", extra)
+        elif _is_required(field):
+            raise ShapeError(f"missing field {prefix}{name} ({_name(hint)})")
+    return cls(**values)
+
+
+def encode(value: object) -> object:
+    """Turn dataclasses, paths, tuples and mappings into plain JSON values."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): encode(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list, frozenset)):
+        return [encode(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def nearest(word: str, known: Mapping[str, object] | list[str]) -> str:
+    """Return ', did you mean X?' for the closest known name, or nothing."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f", did you mean {close[0]}?" if close else ""
+
+
+@cache
+def _fields(cls: type) -> tuple[tuple[dataclasses.Field[object], object], ...]:
+    hints = get_type_hints(cls, include_extras=True)
+    return tuple((field, hints[field.name]) for field in dataclasses.fields(cls) if field.init)
+
+
+def _is_required(field: dataclasses.Field[object]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _schema(hint: object) -> dict[str, object]:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return {**_schema(args[0]), "description": args[1]}
+    if origin in (Union, types.UnionType):
+        return _schema(next(arg for arg in args if arg is not type(None)))
+    if origin is Literal:
+        return {"type": "string", "enum": list(args)}
+    if origin is tuple:
+        return {"type": "array", "items": _schema(args[0])}
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return schema_of(hint)
+    if isinstance(hint, type) and hint in _SCALARS:
+        return {"type": _SCALARS[hint]}
+    return {"type": "object"} if origin is not None else {}
+
+
+def _value(hint: object, data: object, place: str, extra: Literal["forbid", "ignore"]) -> object:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _value(args[0], data, place, extra)
+    if origin in (Union, types.UnionType):
+        return _union(args, data, place, extra)
+    if origin is Literal:
+        if data not in args:
+            raise ShapeError(f"{place}: expected one of {', '.join(map(str, args))}, got {data!r}")
+        return data
+    if origin is tuple:
+        return _items(args[0], data, place, extra)
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return decode(cast(type[object], hint), data, place=place, extra=extra)
+    if origin is not None:
+        return _mapping(args[1], data, place, extra)
+    return _scalar(cast(type, hint), data, place)
+
+
+def _union(args: tuple[object, ...], data: object, place: str, extra: Literal["forbid", "ignore"]) -> object:
+    if data is None and type(None) in args:
+        return None
+    problem: ShapeError | None = None
+    for arg in args:
+        if arg is type(None):
+            continue
+        try:
+            return _value(arg, data, place, extra)
+        except ShapeError as error:
+            problem = problem or error
+    raise problem or ShapeError(f"{place}: expected null, got {_kind(data)}")
+
+
+def _items(item: object, data: object, place: str, extra: Literal["forbid", "ignore"]) -> tuple[object, ...]:
+    if not isinstance(data, (list, tuple)):
+        raise ShapeError(f"{place}: expected a list, got {_kind(data)}")
+    return tuple(_value(item, value, f"{place}[{index}]", extra) for index, value in enumerate(data))
+
+
+def _mapping(item: object, data: object, place: str, extra: Literal["forbid", "ignore"]) -> dict[str, object]:
+    if not isinstance(data, Mapping):
+        raise ShapeError(f"{place}: expected an object, got {_kind(data)}")
+    return {str(key): _value(item, value, f"{place}.{key}", extra) for key, value in data.items()}
+
+
+def _scalar(hint: type, data: object, place: str) -> object:
+    if hint is object:
+        return data
+    if hint is Path and isinstance(data, str):
+        return Path(data)
+    if hint is bool and isinstance(data, str) and data.lower() in _BOOLEAN_WORDS:
+        return _BOOLEAN_WORDS[data.lower()]
+    if hint in (int, float) and not isinstance(data, bool):
+        return _number(hint, data, place)
+    if isinstance(data, hint) and not (isinstance(data, bool) and hint is not bool):
+        return data
+    raise ShapeError(f"{place}: expected {_name(hint)}, got {_kind(data)} {_shown(data)}")
+
+
+def _number(hint: type, data: object, place: str) -> object:
+    """Accept a number or its unmistakable text: models often quote numbers."""
+    if isinstance(data, (int, float, str)):
+        try:
+            number = float(data)
+        except ValueError:
+            number = float("nan")
+        if hint is float and number == number:
+            return number
+        if number.is_integer():
+            return int(data) if isinstance(data, int) else int(number)
+    raise ShapeError(f"{place}: expected {_name(hint)}, got {_kind(data)} {_shown(data)}")
+
+
+def _name(hint: object) -> str:
+    if get_origin(hint) is Annotated:
+        return _name(get_args(hint)[0])
+    names = {str: "text", int: "a whole number", float: "a number", bool: "true or false", Path: "a path"}
+    return names.get(hint, str(hint)) if isinstance(hint, type) else str(hint)
+
+
+def _kind(data: object) -> str:
+    if data is None:
+        return "null"
+    kinds = {str: "text", int: "number", float: "number", bool: "boolean", list: "list", tuple: "list", dict: "object"}
+    return kinds.get(type(data), type(data).__name__)
+
+
+def _shown(data: object) -> str:
+    text = repr(data)
+    return text if len(text) <= 60 else text[:57] + "..."

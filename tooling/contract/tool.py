@@ -1,0 +1,84 @@
+"""The tool itself and the executor that is the only door to it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+from tooling.contract.action import Action, Effect
+from tooling.contract.command import CommandRunner
+from tooling.contract.context import ExecCtx
+from tooling.contract.question import Asker
+from tooling.contract.result import ToolResult
+from tooling.contract.shape import JsonObject
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """What a tool offers: the name and words a model reads, and the rights and limits we hold it to."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+    effect: Effect = "read"
+    timeout_ms: int = 120_000
+    requires_approval: bool = False
+    tags: tuple[str, ...] = ()
+
+    @property
+    def parallelizable(self) -> bool:
+        """Say whether calls of one turn may overlap: only reading ones do."""
+        return self.effect == "read"
+
+    def to_openai_tool(self) -> dict[str, object]:
+        """Return the function schema every provider understands."""
+        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return {"type": "function", "function": function}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolServices:
+    """The ports a tool may use; handed to every tool at construction."""
+
+    runner: CommandRunner
+    asker: Asker
+
+
+class Tool(ABC, Generic[P]):
+    """One tool: a spec, a parameter dataclass (its schema is the model's), and a deed."""
+
+    spec: ClassVar[ToolSpec]
+    params: type[P]
+
+    def __init__(self, services: ToolServices) -> None:
+        self._services = services
+
+    @abstractmethod
+    async def run(self, params: P, ctx: ExecCtx) -> ToolResult:
+        """Do it; an exception becomes a result with exit code 1 on the one road."""
+
+    def action(self, params: P, ctx: ExecCtx) -> Action:
+        """Return what this call is about to do, for the judge and the person."""
+        return Action(tool=self.spec.name, effect=self.spec.effect, subject="", cwd=ctx.working_dir)
+
+
+class ToolExecutor(Protocol):
+    """The only door from the agent loop to the tools. Host, sandbox and container backends implement it."""
+
+    async def call_tool(self, name: str, args: JsonObject, ctx: ExecCtx) -> ToolResult:
+        """Run one call and return its result; never raises."""
+        ...
+
+    def schemas(self) -> list[Mapping[str, object]]:
+        """Return the tool schemas a model may be shown."""
+        ...
+
+    def has_tool(self, name: str) -> bool:
+        """Say whether `schemas` holds this name."""
+        ...
+
+    def spec_of(self, name: str) -> ToolSpec | None:
+        """Return the spec of a tool, for rights and concurrency."""
+        ...
