@@ -1,0 +1,170 @@
+"""The channel: numbers events, has them logged, then lets everybody hear them.
+
+A lasting event is on disk before anyone hears it. Events that arrive while the disk is busy share the next
+fsync, so eight steps at once pay for one. Order is kept: nobody hears event n+1 before event n.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Protocol
+
+from agent.protocol.codec import to_line
+from agent.protocol.events import Envelope, ErrorRaised, Event, RunCompleted
+from agent.vocabulary.errors import AgentError
+
+DELTA_BACKLOG = 512
+
+
+class EventLog(Protocol):
+    """Where lasting events are kept."""
+
+    def append(self, lines: bytes) -> None:
+        """Write and fsync, or raise OSError with nothing half-written left behind."""
+        ...
+
+
+class LogWriteError(AgentError):
+    """The event log cannot be written, so nothing further may be called done."""
+
+
+class Subscription:
+    """One listener's queue: fragments of text are dropped when it is slow, lasting events never."""
+
+    def __init__(self) -> None:
+        self._queue: deque[Envelope] = deque()
+        self._deltas = 0
+        self._wake = asyncio.Event()
+        self._closed = False
+
+    def push(self, envelope: Envelope) -> None:
+        """Take an event in; called by the channel only."""
+        if not envelope.is_lasting:
+            if self._deltas >= DELTA_BACKLOG:
+                return
+            self._deltas += 1
+        self._queue.append(envelope)
+        self._wake.set()
+
+    def close(self) -> None:
+        """Let the listener end once it has heard everything."""
+        self._closed = True
+        self._wake.set()
+
+    async def __aiter__(self) -> AsyncIterator[Envelope]:
+        while True:
+            while self._queue:
+                envelope = self._queue.popleft()
+                if not envelope.is_lasting:
+                    self._deltas -= 1
+                yield envelope
+            if self._closed:
+                return
+            self._wake.clear()
+            await self._wake.wait()
+
+
+class Channel:
+    """One run's way out: `publish` for facts that last, `whisper` for fragments."""
+
+    def __init__(
+        self,
+        *,
+        session_id: str,
+        run_id: str,
+        log: EventLog | None,
+        first_seq: int = 1,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._session_id = session_id
+        self._run_id = run_id
+        self._log = log
+        self._seq = first_seq - 1
+        self._now = now
+        self._subscriptions: list[Subscription] = []
+        self._pending: list[tuple[Envelope, asyncio.Future[None] | None]] = []
+        self._flusher: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, "event-log") if log else None
+        self._broken: OSError | None = None
+
+    @property
+    def is_broken(self) -> bool:
+        """Say whether the log failed: what follows is heard but not kept."""
+        return self._broken is not None
+
+    def subscribe(self) -> Subscription:
+        """Add a listener that hears everything from now on."""
+        subscription = Subscription()
+        self._subscriptions.append(subscription)
+        return subscription
+
+    async def publish(self, event: Event, *, step_id: str | None = None, attempt: int | None = None) -> Envelope:
+        """Number, log and fan out one lasting event; return when it is on disk and has been handed out."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        envelope = self._enqueue(event, step_id, attempt, done)
+        # The flusher goes on when the publisher is cancelled: the event happened.
+        await asyncio.shield(done)
+        return envelope
+
+    def whisper(self, event: Event, *, step_id: str | None = None, attempt: int | None = None) -> None:
+        """Fan out a fragment that nobody needs to keep, in order with the rest."""
+        self._enqueue(event, step_id, attempt, None)
+
+    async def close(self) -> None:
+        """Wait until everything is out, then end all subscriptions."""
+        while self._flusher is not None:
+            await asyncio.wait([self._flusher])
+        for subscription in self._subscriptions:
+            subscription.close()
+        if self._thread:
+            self._thread.shutdown(wait=False)
+
+    def _enqueue(
+        self, event: Event, step_id: str | None, attempt: int | None, done: asyncio.Future[None] | None
+    ) -> Envelope:
+        self._seq += 1
+        envelope = Envelope(
+            seq=self._seq,
+            ts=self._now().isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            session_id=self._session_id,
+            run_id=self._run_id,
+            event=event,
+            step_id=step_id,
+            attempt=attempt if step_id is None else attempt or 1,
+        )
+        self._pending.append((envelope, done))
+        if self._flusher is None:
+            self._flusher = asyncio.get_running_loop().create_task(self._flush())
+        return envelope
+
+    async def _flush(self) -> None:
+        while self._pending:
+            batch, self._pending = self._pending, []
+            await self._keep([envelope for envelope, _ in batch if envelope.is_lasting])
+            for envelope, done in batch:
+                self._hand_out(envelope, done)
+        self._flusher = None
+
+    async def _keep(self, envelopes: list[Envelope]) -> None:
+        if not envelopes or self._log is None or self._broken:
+            return
+        lines = b"".join(map(to_line, envelopes))
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._log.append, lines)
+        except OSError as error:
+            self._broken = error
+
+    def _hand_out(self, envelope: Envelope, done: asyncio.Future[None] | None) -> None:
+        closing = isinstance(envelope.event, (RunCompleted, ErrorRaised))
+        if self._broken is None or closing or not envelope.is_lasting:
+            for subscription in self._subscriptions:
+                subscription.push(envelope)
+        if done is None or done.done():
+            return
+        if self._broken is None or closing:
+            done.set_result(None)
+        else:
+            problem = f"the event log cannot be written: {self._broken.strerror or self._broken}"
+            done.set_exception(LogWriteError(problem, "free some space or set AGENT_SANDBOX to another folder"))

@@ -1,0 +1,90 @@
+"""The one place where events become lines and lines become events; old shapes are understood only here."""
+
+import json
+from dataclasses import dataclass
+from typing import get_args
+
+from agent.protocol.events import Envelope, Event
+from tooling.contract.shape import JsonObject, ShapeError, decode, encode
+
+FORMAT = 1
+_EVENTS: dict[str, type] = {event.type: event for event in get_args(Event)}
+_PLACE = ("v", "type", "ts", "seq", "session_id", "run_id", "step_id", "attempt")
+# Fields the contract marks optional: left out when there is nothing to say.
+_OPTIONAL = frozenset({"diff", "display", "structured_output", "resume", "delta", "tool_calls", "hint", "error"})
+
+
+class CodecError(ValueError):
+    """A line is not an event of any known format."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """The envelope's own fields as they stand on a line."""
+
+    ts: str
+    seq: int
+    session_id: str
+    run_id: str
+    step_id: str | None = None
+    attempt: int | None = None
+
+    def around(self, event: Event) -> Envelope:
+        return Envelope(
+            event=event,
+            seq=self.seq,
+            ts=self.ts,
+            session_id=self.session_id,
+            run_id=self.run_id,
+            step_id=self.step_id,
+            attempt=self.attempt,
+        )
+
+
+def to_json(envelope: Envelope) -> dict[str, object]:
+    """Return the event as one flat JSON object."""
+    flat: dict[str, object] = {
+        "v": FORMAT,
+        "type": envelope.event.type,
+        "ts": envelope.ts,
+        "seq": envelope.seq,
+        "session_id": envelope.session_id,
+        "run_id": envelope.run_id,
+    }
+    if envelope.step_id is not None:
+        flat |= {"step_id": envelope.step_id, "attempt": envelope.attempt or 1}
+    payload = encode(envelope.event)
+    assert isinstance(payload, dict)
+    return flat | {key: value for key, value in payload.items() if value or key not in _OPTIONAL}
+
+
+def to_line(envelope: Envelope) -> bytes:
+    """Return the event as one UTF-8 line; lone surrogates become JSON escapes instead of an error."""
+    return json.dumps(to_json(envelope), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def from_line(line: bytes | str) -> Envelope:
+    """Read one line back; fields this version does not know are ignored."""
+    try:
+        flat = json.loads(line)
+    except ValueError as error:
+        raise CodecError(f"not JSON: {error}") from error
+    if not isinstance(flat, dict):
+        raise CodecError("not an object")
+    return from_json(flat)
+
+
+def from_json(flat: JsonObject) -> Envelope:
+    """Build an envelope from a flat JSON object."""
+    if flat.get("v") != FORMAT:
+        raise CodecError(f"format {flat.get('v')!r} is not known (expected {FORMAT})")
+    event_type = _EVENTS.get(str(flat.get("type")))
+    if event_type is None:
+        raise CodecError(f"event type {flat.get('type')!r} is not known")
+    payload = {key: value for key, value in flat.items() if key not in _PLACE}
+    try:
+        event: Event = decode(event_type, payload, extra="ignore")
+        place = decode(_Place, flat, extra="ignore")
+    except ShapeError as error:
+        raise CodecError(f"{flat.get('type')}: {error}") from error
+    return place.around(event)

@@ -1,0 +1,1 @@
+"""Sessions on disk: folders, the event log that is the truth, and what is folded from it."""

@@ -1,0 +1,91 @@
+"""SESSION.json: the session as data, folded from its event log and rebuilt from it at any time."""
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agent.protocol.events import Envelope, MessageSaid, PlanMade, RunCompleted, RunStarted, StepCompleted
+from agent.vocabulary.usage import Usage
+from tooling.contract.shape import encode
+
+RUNS_KEPT = 50
+_SUMMARY_CHARS = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """One step of a past run."""
+
+    id: str
+    status: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One past run: what was asked, planned, done and answered."""
+
+    run_id: str
+    date: str
+    user: str = ""
+    steps: tuple[str, ...] = ()
+    step_results: tuple[StepRecord, ...] = ()
+    final: str = ""
+    subtype: str = "unfinished"
+    exit_code: int | None = None
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """A session as its listings and its next run see it."""
+
+    id: str
+    created_at: str = ""
+    updated_at: str = ""
+    cwd: str = ""
+    runs: tuple[RunRecord, ...] = ()
+
+
+def fold(session_id: str, events: Iterable[Envelope]) -> SessionRecord:
+    """Fold a log into the session it tells of; only the newest runs are kept."""
+    created = updated = cwd = ""
+    runs: dict[str, RunRecord] = {}
+    for envelope in events:
+        created, updated = created or envelope.ts, envelope.ts
+        if isinstance(envelope.event, RunStarted):
+            cwd = envelope.event.cwd
+        run = runs.get(envelope.run_id) or RunRecord(run_id=envelope.run_id, date=envelope.ts)
+        runs[envelope.run_id] = _advance(run, envelope)
+    kept = tuple(runs.values())[-RUNS_KEPT:]
+    return SessionRecord(id=session_id, created_at=created, updated_at=updated, cwd=cwd, runs=kept)
+
+
+def _advance(run: RunRecord, envelope: Envelope) -> RunRecord:
+    match envelope.event:
+        case MessageSaid(role="user", content=content, delta=False) if envelope.step_id is None:
+            return replace(run, user=content)
+        case PlanMade(steps=steps):
+            return replace(run, steps=tuple(f"{step.id}: {step.title}" for step in steps))
+        case StepCompleted(status=status, summary=summary):
+            record = StepRecord(id=envelope.step_id or "", status=status, summary=summary[:_SUMMARY_CHARS])
+            others = tuple(step for step in run.step_results if step.id != record.id)
+            return replace(run, step_results=(*others, record))
+        case RunCompleted() as end:
+            return replace(run, final=end.result, subtype=end.subtype, exit_code=end.exit_code, usage=end.usage)
+        case _:
+            return run
+
+
+def write_session(path: Path, record: SessionRecord) -> None:
+    """Replace SESSION.json in one step; a reader sees the old file or the new one, never half of one."""
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    text = json.dumps(encode(record), ensure_ascii=False, indent=1)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

@@ -1,0 +1,89 @@
+"""Session folders under the data directory: making, finding and holding them."""
+
+import fcntl
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from agent.vocabulary.errors import InputError
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFolder:
+    """Where the parts of one session live."""
+
+    id: str
+    root: Path
+
+    @property
+    def events(self) -> Path:
+        """Return the path of the event log."""
+        return self.root / "events.jsonl"
+
+    @property
+    def summary(self) -> Path:
+        """Return the path of SESSION.json."""
+        return self.root / "SESSION.json"
+
+    @property
+    def outputs(self) -> Path:
+        """Return the folder of full command outputs."""
+        return self.root / "outputs"
+
+    @property
+    def workspace(self) -> Path:
+        """Return the session's own workspace."""
+        return self.root / "workspace"
+
+
+class SessionStore:
+    """Makes session folders that only their owner can read."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._sessions = data_dir / "sessions"
+
+    def open(self, session_id: str) -> SessionFolder:
+        """Return the folder of a session, made when it is new; a name that is a path trick is refused."""
+        if not _ID.fullmatch(session_id):
+            raise InputError(
+                f"{session_id!r} is not a session id", "use letters, digits, '.', '_' and '-', at most 64 of them"
+            )
+        root = self._sessions / session_id
+        folder = SessionFolder(id=session_id, root=root)
+        for path in (root, folder.outputs, folder.workspace):
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return folder
+
+
+def new_session_id(now: datetime) -> str:
+    """Return an id that sorts by time and does not collide."""
+    return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+class SessionBusy(InputError):
+    """Another process runs something in this session."""
+
+
+class SessionLock:
+    """Held while a run works in a session; released by the kernel when its process dies."""
+
+    def __init__(self, folder: SessionFolder) -> None:
+        self._fd = os.open(folder.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.pread(self._fd, 32, 0).decode(errors="replace").strip() or "unknown"
+            os.close(self._fd)
+            message = f"session {folder.id} is busy: process {holder} runs in it"
+            raise SessionBusy(message, "wait for it to end, or use another --session") from error
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Let the next run in."""
+        os.close(self._fd)
