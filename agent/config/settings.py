@@ -1,4 +1,4 @@
-"""Every setting with its type, default and meaning; the table that loading, checking and showing share."""
+"""Every setting with its type, default, limits and meaning; the table that loading, checking and showing share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,12 +8,42 @@ ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The numbers a setting may hold."""
+
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+
+    def __str__(self) -> str:
+        parts = [
+            f"at least {self.least:g}" if self.least is not None else "",
+            f"more than {self.above:g}" if self.above is not None else "",
+            f"at most {self.most:g}" if self.most is not None else "",
+        ]
+        return " and ".join(part for part in parts if part)
+
+    def admit(self, number: float) -> bool:
+        """Say whether `number` is within the limits; nan and infinity never are."""
+        return (
+            abs(number) < float("inf")
+            and (self.least is None or number >= self.least)
+            and (self.above is None or number > self.above)
+            and (self.most is None or number <= self.most)
+        )
+
+
+_COUNT = Limits(least=1)
+_POSITIVE = Limits(above=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileSettings:
     """A named set of rights and limits for steps."""
 
     allowed_tools: Annotated[tuple[str, ...] | None, "tools steps may use; all when not set"] = None
-    timeout_s: Annotated[float, "time limit of one attempt of a step"] = 600.0
-    max_retries: Annotated[int, "further attempts after a transient failure"] = 2
+    timeout_s: Annotated[float, "time limit of one attempt of a step", _POSITIVE] = 600.0
+    max_retries: Annotated[int, "further attempts after a transient failure", Limits(least=0)] = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,22 +55,26 @@ class Settings:
     api_base: Annotated[str, "address of an OpenAI-compatible server"] = ""
     api_key: Annotated[str, "key for `api_base`; the provider's own variable is used when not set"] = ""
     keys: Annotated[Mapping[str, str], "keys by provider name"] = field(default_factory=dict)
-    temperature: Annotated[float | None, "sampling temperature; the provider's default when not set"] = None
-    max_output_tokens: Annotated[int, "longest reply asked for"] = 8192
-    connect_timeout_s: Annotated[float, "time limit to reach the provider"] = 10.0
-    first_byte_timeout_s: Annotated[float, "time limit until the first byte of a reply"] = 120.0
-    chunk_timeout_s: Annotated[float, "time limit between two fragments of a reply"] = 60.0
+    temperature: Annotated[
+        float | None, "sampling temperature; the provider's default when not set", Limits(least=0, most=2)
+    ] = None
+    max_output_tokens: Annotated[int, "longest reply asked for", _COUNT] = 8192
+    connect_timeout_s: Annotated[float, "time limit to reach the provider", _POSITIVE] = 10.0
+    first_byte_timeout_s: Annotated[float, "time limit until the first byte of a reply", _POSITIVE] = 120.0
+    chunk_timeout_s: Annotated[float, "time limit between two fragments of a reply", _POSITIVE] = 60.0
     backend: Annotated[Literal["host"], "where commands run"] = "host"
     approval_mode: Annotated[ApprovalMode, "when a person is asked"] = "ask"
     on_approval: Annotated[Literal["deny", "defer", "fail"], "what happens to an approval without a terminal"] = "deny"
     allow: Annotated[tuple[str, ...], "command prefixes that run unasked"] = ()
     deny: Annotated[tuple[str, ...], "command prefixes that never run"] = ()
-    concurrency: Annotated[int, "steps at the same time"] = 8
-    max_steps: Annotated[int, "most steps in a plan"] = 50
-    max_turns: Annotated[int, "most model turns in a step"] = 50
-    max_tokens: Annotated[int | None, "most tokens of a run"] = None
-    max_budget_usd: Annotated[float | None, "most money of a run"] = None
-    timeout_s: Annotated[float | None, "wall-clock limit of a run"] = None
-    command_timeout_s: Annotated[float, "time limit of one command"] = 120.0
-    output_trim_chars: Annotated[int, "tool output beyond this is trimmed for the model"] = 3000
-    profiles: Annotated[Mapping[str, ProfileSettings], "rights and limits by name"] = field(default_factory=dict)
+    concurrency: Annotated[int, "steps at the same time", _COUNT] = 8
+    max_steps: Annotated[int, "most steps in a plan", _COUNT] = 50
+    max_turns: Annotated[int, "most model turns in a step", _COUNT] = 50
+    max_tokens: Annotated[int | None, "most tokens of a run", _COUNT] = None
+    max_budget_usd: Annotated[float | None, "most money of a run", _POSITIVE] = None
+    timeout_s: Annotated[float | None, "wall-clock limit of a run", _POSITIVE] = None
+    command_timeout_s: Annotated[float, "time limit of one command", _POSITIVE] = 120.0
+    output_trim_chars: Annotated[int, "tool output beyond this is trimmed for the model", Limits(least=200)] = 3000
+    step_profiles: Annotated[Mapping[str, ProfileSettings], "rights and limits of steps by name"] = field(
+        default_factory=dict
+    )

@@ -1,0 +1,39 @@
+"""Where a value came from, and one value as a layer gave it."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+LayerName: TypeAlias = Literal["default", "file", "profile", "environment", "flag"]
+KeyPath: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The layer a value came from and the place in it, such as `config.toml:12` or `AGENT_MODEL`."""
+
+    layer: LayerName
+    where: str = ""
+
+    def __str__(self) -> str:
+        if self.layer == "file":
+            return self.where
+        return f"{self.layer} {self.where}".rstrip()
+
+
+DEFAULT = Origin(layer="default")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """One value of one layer; `place` is what an error names."""
+
+    path: KeyPath
+    value: object
+    origin: Origin
+    place: str
+    is_text: bool = False
+
+    @property
+    def name(self) -> str:
+        """Return the setting's name as a person writes it."""
+        return ".".join(self.path)

@@ -1,0 +1,79 @@
+"""Where settings and data live; the only reader of the process environment."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent.vocabulary.errors import ConfigError
+
+_APP = "agent"
+# Typed as text: mypy takes sys.platform for a constant and calls the other platforms unreachable.
+_PLATFORM: str = sys.platform
+
+
+def os_environ() -> Mapping[str, str]:
+    """Return a copy of the process environment."""
+    return dict(os.environ)
+
+
+def config_dir(environ: Mapping[str, str]) -> Path:
+    """Return the folder of the user's settings: AGENT_CONFIG_DIR, else the platform's."""
+    if chosen := environ.get("AGENT_CONFIG_DIR"):
+        return _absolute(chosen, environ)
+    if _PLATFORM == "linux":
+        return _xdg(environ, "XDG_CONFIG_HOME", ".config")
+    # Importing platformdirs costs as much as a whole `--version`; Linux does without it.
+    import platformdirs
+
+    return platformdirs.user_config_path(_APP, appauthor=False)
+
+
+def config_file(environ: Mapping[str, str]) -> Path:
+    """Return the path of the user's settings file, which may not exist."""
+    return config_dir(environ) / "config.toml"
+
+
+def data_dir(environ: Mapping[str, str]) -> Path:
+    """Return the folder of sessions and memory, created for this user alone."""
+    folder = _data_path(environ)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot create the data folder {folder}: {error.strerror}",
+            "set AGENT_SANDBOX to a folder you can write to",
+        ) from error
+    return folder
+
+
+def _data_path(environ: Mapping[str, str]) -> Path:
+    if chosen := environ.get("AGENT_SANDBOX"):
+        return _absolute(chosen, environ)
+    if _PLATFORM == "linux":
+        return _xdg(environ, "XDG_DATA_HOME", ".local/share")
+    import platformdirs
+
+    return platformdirs.user_data_path(_APP, appauthor=False)
+
+
+def _xdg(environ: Mapping[str, str], variable: str, below_home: str) -> Path:
+    chosen = environ.get(variable, "")
+    # The XDG rules call relative paths invalid; following one would read settings from a workspace.
+    base = Path(chosen) if chosen.startswith("/") else _home(environ) / below_home
+    return base / _APP
+
+
+def _absolute(text: str, environ: Mapping[str, str]) -> Path:
+    if text == "~" or text.startswith("~/"):
+        return _home(environ) / text[2:]
+    return Path(text).absolute()
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    if (home := environ.get("HOME", "")).startswith("/"):
+        return Path(home)
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise ConfigError("the home folder is not known", "set HOME, or AGENT_CONFIG_DIR and AGENT_SANDBOX") from error

@@ -1,0 +1,37 @@
+"""Which settings are keys, how they are shown, and which texts must never leave the program."""
+
+from collections.abc import Iterable, Mapping
+
+from agent.config.origin import KeyPath
+from agent.config.settings import Settings
+
+_SECRET_SETTINGS = ("api_key", "keys")
+_SECRET_SUFFIXES = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_SECRET_KEY", "_ACCESS_KEY")
+# Local servers want any key; hiding these words would eat ordinary text.
+_PLACEHOLDERS = frozenset({"lm-studio", "ollama", "not-needed", "no-key", "no-key-required", "sk-no-key-required"})
+_SHORTEST = 6
+_SHORTEST_WITH_TAIL = 12
+
+
+def is_secret(path: KeyPath) -> bool:
+    """Say whether the setting at `path` holds a key."""
+    inner = path[2:] if path[:1] == ("profile",) else path
+    return bool(inner) and inner[0] in _SECRET_SETTINGS
+
+
+def masked(value: str) -> str:
+    """Return a key as it may be shown: at most its last four characters."""
+    if not value:
+        return ""
+    return "****" + (value[-4:] if len(value) >= _SHORTEST_WITH_TAIL else "")
+
+
+def secrets_of(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the texts to remove from everything shown or stored, longest first."""
+    from_environ = (value for name, value in environ.items() if name.upper().endswith(_SECRET_SUFFIXES))
+    return _longest_first((settings.api_key, *settings.keys.values(), *from_environ))
+
+
+def _longest_first(values: Iterable[str]) -> tuple[str, ...]:
+    found = {value for value in values if len(value) >= _SHORTEST and value.lower() not in _PLACEHOLDERS}
+    return tuple(sorted(found, key=lambda value: (-len(value), value)))

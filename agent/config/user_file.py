@@ -1,0 +1,123 @@
+"""The user's settings file: values and named profiles, each with its line."""
+
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.config.origin import KeyPath, LayerName, Leaf, Origin
+from agent.config.secrets import is_secret
+from agent.config.values import checked, flat, slots
+from agent.vocabulary.errors import ConfigError
+from tooling.contract.shape import nearest
+
+PROFILES = "profile"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserFile:
+    """A settings file that was read and found right."""
+
+    leaves: tuple[Leaf, ...] = ()
+    profiles: Mapping[str, tuple[Leaf, ...]]
+    warnings: tuple[str, ...] = ()
+
+
+def read_user_file(path: Path) -> UserFile:
+    """Read and check a settings file; a missing one is an empty one."""
+    try:
+        text = path.read_bytes().decode()
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return UserFile(profiles={})
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"cannot read {path}: {reason}") from error
+    found = parse_user_file(text, path)
+    holds_keys = any(is_secret(leaf.path) for leaves in (found.leaves, *found.profiles.values()) for leaf in leaves)
+    if holds_keys and stat.S_IMODE(mode) & 0o077:
+        warning = f"{path} holds keys and others can read it; run: chmod 600 {path}"
+        return UserFile(leaves=found.leaves, profiles=found.profiles, warnings=(warning,))
+    return found
+
+
+def parse_user_file(text: str, path: Path) -> UserFile:
+    """Turn the text of a settings file into checked values; `path` is what errors name."""
+    table = parse_toml(text, path)
+    named = table.pop(PROFILES, {})
+    if not isinstance(named, Mapping):
+        raise ConfigError(f"{path}: {PROFILES}: expected tables such as [{PROFILES}.work]")
+    lines = _lines_by_key(text)
+    profiles: dict[str, tuple[Leaf, ...]] = {}
+    for name, values in named.items():
+        if not isinstance(values, Mapping):
+            raise ConfigError(f"{path}: {PROFILES}.{name}: expected a table [{PROFILES}.{name}]")
+        profiles[name] = _leaves(values, path, lines, profile=name)
+    return UserFile(leaves=_leaves(table, path, lines), profiles=profiles)
+
+
+def parse_toml(text: str, path: Path) -> dict[str, object]:
+    """Parse TOML, or raise ConfigError with file and line."""
+    # Most runs have no file to parse, and the parser brings regular expressions with it.
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from error
+
+
+def _leaves(
+    table: Mapping[str, object], path: Path, lines: Mapping[KeyPath, int], *, profile: str = ""
+) -> tuple[Leaf, ...]:
+    layer: LayerName = "profile" if profile else "file"
+    above = (PROFILES, profile) if profile else ()
+    leaves = []
+    for key, value in flat(table).items():
+        line = _line_of((*above, *key), lines)
+        spot = f":{line}" if line else ""
+        where = f"{path.name}{spot}"
+        origin = Origin(layer=layer, where=f"{profile} ({where})" if profile else where)
+        _refuse_unknown(key[0], f"{path}{spot}", is_profile=bool(profile))
+        leaves.append(checked(Leaf(path=key, value=value, origin=origin, place=f"{path}{spot}")))
+    return tuple(leaves)
+
+
+def _refuse_unknown(name: str, place: str, *, is_profile: bool) -> None:
+    known = [*slots(), *(() if is_profile else (PROFILES,))]
+    if name not in known:
+        raise ConfigError(f"{place}: unknown setting {name}{nearest(name, known)}")
+
+
+def _line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int | None:
+    while path:
+        if path in lines:
+            return lines[path]
+        path = path[:-1]
+    return None
+
+
+def _lines_by_key(text: str) -> dict[KeyPath, int]:
+    """Find the line of each key by a simple scan: good enough to point at, not to parse by."""
+    lines: dict[KeyPath, int] = {}
+    header: KeyPath = ()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if (inner := header_path(line)) is not None:
+            header = inner
+            lines.setdefault(header, number)
+        elif "=" in line and not line.lstrip().startswith("#"):
+            lines.setdefault((*header, *split_key(line.partition("=")[0])), number)
+    return lines
+
+
+def header_path(line: str) -> KeyPath | None:
+    """Return the key of a `[table]` line, or None for any other line."""
+    bare = line.partition("#")[0].strip()
+    if bare.startswith("[") and bare.endswith("]") and "=" not in bare and "," not in bare:
+        return split_key(bare.strip("[]"))
+    return None
+
+
+def split_key(text: str) -> KeyPath:
+    """Split a dotted key; quotes around parts fall away."""
+    return tuple(part.strip().strip("\"'") for part in text.split("."))
