@@ -1,0 +1,1 @@
+"""Turning a request into a graph of steps."""
