@@ -30,11 +30,17 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A decision and the reasons for it; `rule` names the one that decided."""
+    """A decision and the reasons for it; `rule` names the one that decided.
+
+    `commands` are the simple commands found in a shell text, each as its canonical words; `asking` are those of them
+    that need approval, so that a rule for one of them never covers another.
+    """
 
     decision: Decision
     reasons: tuple[str, ...] = ()
     rule: str = ""
+    commands: tuple[str, ...] = ()
+    asking: tuple[str, ...] = ()
 
     @property
     def reason(self) -> str:
@@ -61,7 +67,7 @@ class Judge(Protocol):
 
 
 class Approver(Protocol):
-    """Decides on actions whose verdict is *ask*."""
+    """Decides on actions that write or execute or whose verdict is *ask*; blocked ones never get here."""
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         """Wait for the decision; only the asking step waits."""

@@ -42,5 +42,8 @@ class CommandRunner(Protocol):
     """Runs processes where its backend says; host, sandbox and container adapters pass one contract suite."""
 
     async def run(self, request: CommandRequest) -> CommandOutput:
-        """Run to the end, the time limit or cancellation; no process of it survives the return."""
+        """Run to the end, the time limit or cancellation; no process of it survives the return.
+
+        Raises OSError when the process cannot be started at all.
+        """
         ...

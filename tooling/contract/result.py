@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 CallStatus: TypeAlias = Literal["ok", "error", "denied", "deferred", "blocked", "timeout", "cancelled"]
 
-OK, TOOL_RAISED, BAD_ARGUMENTS, TIMED_OUT, UNKNOWN_TOOL, CANCELLED = 0, 1, 2, 124, 127, 130
+OK, TOOL_RAISED, BAD_ARGUMENTS, TIMED_OUT, REFUSED, UNKNOWN_TOOL, CANCELLED = 0, 1, 2, 124, 126, 127, 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,13 +20,28 @@ class FileChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskItem:
+    """One line of the agent's own list."""
+
+    id: str
+    content: str
+    status: str = "pending"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolMeta:
-    """Facts about a call that are neither for the model nor for the screen."""
+    """Facts about a call that are neither for the model nor for the screen.
+
+    `total_bytes` is the true size of a command's output, `dropped_bytes` what never became text;
+    `output_path` names the file that holds the whole. `tasks` is the list after a change of it.
+    """
 
     status: CallStatus = "ok"
     rule: str = ""
     output_path: str | None = None
     total_bytes: int | None = None
+    dropped_bytes: int = 0
+    tasks: tuple[TaskItem, ...] | None = None
     changes: tuple[FileChange, ...] = ()
     artifacts: tuple[str, ...] = ()
 
@@ -56,3 +71,12 @@ def failed(
 ) -> ToolResult:
     """Return a result that tells the model, in one sentence, what went wrong and what to try."""
     return ToolResult(content, exit_code, display, ToolMeta(status=status, rule=rule))
+
+
+class ToolError(Exception):
+    """A failure a tool puts in one sentence for the model; the one road turns it into a result."""
+
+    def __init__(self, message: str, *, status: CallStatus = "error", exit_code: int = TOOL_RAISED) -> None:
+        super().__init__(message)
+        self.status = status
+        self.exit_code = exit_code

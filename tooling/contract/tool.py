@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from tooling.contract.action import Action, Effect
 from tooling.contract.command import CommandRunner
@@ -17,7 +17,11 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
-    """What a tool offers: the name and words a model reads, and the rights and limits we hold it to."""
+    """What a tool offers: the name and words a model reads, and the rights and limits we hold it to.
+
+    `timeout_ms` 0 means that the tool keeps its own clock. `output_chars` is for tools that page their own output;
+    None trims at the run's setting.
+    """
 
     name: str
     description: str
@@ -25,6 +29,7 @@ class ToolSpec:
     effect: Effect = "read"
     timeout_ms: int = 120_000
     requires_approval: bool = False
+    output_chars: int | None = None
     tags: tuple[str, ...] = ()
 
     @property
@@ -40,10 +45,11 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolServices:
-    """The ports a tool may use; handed to every tool at construction."""
+    """The ports and limits a tool may use; handed to every tool at construction."""
 
     runner: CommandRunner
     asker: Asker
+    command_timeout_s: float = 120.0
 
 
 class Tool(ABC, Generic[P]):
@@ -62,6 +68,10 @@ class Tool(ABC, Generic[P]):
     def action(self, params: P, ctx: ExecCtx) -> Action:
         """Return what this call is about to do, for the judge and the person."""
         return Action(tool=self.spec.name, effect=self.spec.effect, subject="", cwd=ctx.working_dir)
+
+
+# Tools differ in their parameter class only; a list of them is the one place where that is forgotten.
+AnyTool: TypeAlias = Tool[Any]
 
 
 class ToolExecutor(Protocol):
