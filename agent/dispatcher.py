@@ -1,0 +1,52 @@
+"""Which rights and limits a step runs with."""
+
+from dataclasses import replace
+
+from agent.config.settings import Settings
+from agent.vocabulary.errors import ConfigError
+from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.step import ExecutorProfile
+from tooling.contract.shape import nearest
+
+READ_ONLY_TOOLS = ("read_file", "list_directory", "find_files", "search_text", "run_command")
+
+
+class Dispatcher:
+    """Finds the profile of each step among the built-in ones and the user's."""
+
+    def __init__(self, settings: Settings, tools: tuple[str, ...]) -> None:
+        self._profiles = _built_in(settings) | _configured(settings)
+        for profile in self._profiles.values():
+            for tool in profile.allowed_tools or ():
+                if tool not in tools:
+                    problem = f"step profile {profile.name!r} names the unknown tool {tool!r}"
+                    raise ConfigError(problem + nearest(tool, list(tools)), "`agent tools list` shows the tools")
+
+    def profile_of(self, step: PlanStep) -> ExecutorProfile:
+        """Return the step's profile, its tools narrowed to those the step may use."""
+        profile = self._profiles.get(step.profile, self._profiles["default"])
+        if step.allowed_tools is None:
+            return profile
+        allowed = step.allowed_tools
+        if profile.allowed_tools is not None:
+            allowed = tuple(tool for tool in allowed if tool in profile.allowed_tools)
+        return replace(profile, allowed_tools=allowed)
+
+
+def _built_in(settings: Settings) -> dict[str, ExecutorProfile]:
+    turns = settings.max_turns
+    reviewer = ExecutorProfile(name="reviewer", allowed_tools=READ_ONLY_TOOLS, max_retries=1, max_turns=turns)
+    return {"default": ExecutorProfile(max_turns=turns), "reviewer": reviewer}
+
+
+def _configured(settings: Settings) -> dict[str, ExecutorProfile]:
+    return {
+        name: ExecutorProfile(
+            name=name,
+            allowed_tools=profile.allowed_tools,
+            timeout_ms=int(profile.timeout_s * 1000),
+            max_retries=profile.max_retries,
+            max_turns=settings.max_turns,
+        )
+        for name, profile in settings.step_profiles.items()
+    }
