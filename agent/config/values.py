@@ -51,8 +51,10 @@ def checked(leaf: Leaf) -> Leaf:
             else str(error).replace("field", "setting")
         )
         raise ConfigError(f"{leaf.place}: {detail}") from error
-    found = getattr(decoded, leaf.path[0])
-    if not leaf.is_text and _is_quoted(value, _at(found, leaf.path[1:])):
+    found = _at(decoded, leaf.path)
+    if leaf.is_text and isinstance(found, (int, float)):
+        value = found
+    elif _is_quoted(value, found):
         raise ConfigError(f"{leaf.place}: {leaf.name}: expected {kind_name(leaf.path)}, got text {value!r}")
     _refuse_impossible(leaf, value)
     return replace(leaf, value=value, is_text=False)

@@ -1,0 +1,65 @@
+"""Settings as rows a person or a script may see: name, value with keys masked, origin."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agent.config.load import Loaded
+from agent.config.origin import DEFAULT, Origin
+from agent.config.secrets import is_secret, masked
+from agent.config.user_file import split_key
+from agent.config.values import flat, slots
+from agent.vocabulary.errors import ConfigError
+from tooling.contract.shape import encode, nearest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One setting as shown."""
+
+    name: str
+    value: object
+    origin: Origin
+
+    @property
+    def text(self) -> str:
+        """Return the value as one line; nothing when it is not set."""
+        if self.value is None or self.value == {}:
+            return ""
+        if isinstance(self.value, Mapping):
+            return ", ".join(f"{key}={item}" for key, item in self.value.items())
+        if isinstance(self.value, list):
+            return ", ".join(str(item) for item in self.value)
+        return str(self.value).lower() if isinstance(self.value, bool) else str(self.value)
+
+
+def rows(loaded: Loaded) -> tuple[Row, ...]:
+    """Return every setting in the order of the table; keys are masked."""
+    plain = encode(loaded.settings)
+    return tuple(
+        Row(name=".".join(path), value=_shown(path, value), origin=_origin(path, loaded.origins))
+        for path, value in flat(plain if isinstance(plain, Mapping) else {}).items()
+    )
+
+
+def row_named(loaded: Loaded, name: str) -> Row:
+    """Return one setting; a provider without a key is an empty row, an unknown name a ConfigError."""
+    found = {row.name: row for row in rows(loaded)}
+    if name in found:
+        return found[name]
+    path = split_key(name)
+    if path[0] not in slots():
+        raise ConfigError(f"unknown setting {path[0]}{nearest(path[0], slots())}", "see them all: agent config show")
+    if below := {row.name: row for key, row in found.items() if key.startswith(f"{name}.")}:
+        value = {key.removeprefix(f"{name}."): row.value for key, row in below.items()}
+        return Row(name=name, value=value, origin=next(iter(below.values())).origin)
+    if path[0] == "keys" and len(path) == 2:
+        return Row(name=name, value="", origin=DEFAULT)
+    raise ConfigError(f"unknown setting {name}", "see them all: agent config show")
+
+
+def _shown(path: tuple[str, ...], value: object) -> object:
+    return masked(value) if is_secret(path) and isinstance(value, str) else value
+
+
+def _origin(path: tuple[str, ...], origins: Mapping[str, Origin]) -> Origin:
+    return origins.get(".".join(path), DEFAULT)

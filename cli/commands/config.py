@@ -1,0 +1,83 @@
+"""`agent config`: show the settings with their origins, change one, say where they live."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from agent.config.edit import set_value
+from agent.config.load import Loaded, load_settings
+from agent.config.places import config_file, os_environ
+from agent.config.show import Row, row_named, rows
+
+app = typer.Typer(help="Show and change settings.", no_args_is_help=True)
+
+ProfileOption = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Lay this profile over the file.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("show")
+def show(profile: ProfileOption = None, as_json: JsonOption = False) -> None:  # noqa: FBT002
+    """List every setting with its value and where the value came from; keys are masked."""
+    loaded = _load(profile)
+    if as_json:
+        settings = {row.name: _fields(row) for row in rows(loaded)}
+        path = str(config_file(os_environ()))
+        typer.echo(json.dumps({"path": path, "settings": settings, "warnings": loaded.warnings}, indent=2))
+        return
+    typer.echo("\n".join(_aligned(rows(loaded))))
+    _warn(loaded)
+
+
+@app.command("get")
+def get(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Name of a setting, such as model or keys.openai.")],
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,  # noqa: FBT002
+) -> None:
+    """Print one setting: its value on stdout, where it came from on stderr."""
+    loaded = _load(profile)
+    row = row_named(loaded, key)
+    if as_json:
+        typer.echo(json.dumps({"name": row.name, **_fields(row)}))
+        return
+    typer.echo(row.text)
+    typer.echo(f"from: {row.origin}", err=True)
+    _warn(loaded)
+
+
+@app.command("set")
+def set_(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Name of a setting, such as model or keys.openai.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="New value; - reads it from stdin, none removes it.")],
+) -> None:
+    """Write one setting into the settings file; comments and other lines stay as they are."""
+    path = config_file(os_environ())
+    set_value(path, key, sys.stdin.read().strip() if value == "-" else value)
+    typer.echo(f"{path}: {key} changed", err=True)
+
+
+@app.command("path")
+def path() -> None:
+    """Print the path of the settings file, whether it exists or not."""
+    typer.echo(str(config_file(os_environ())))
+
+
+def _load(profile: str | None) -> Loaded:
+    return load_settings(environ=os_environ(), profile=profile)
+
+
+def _fields(row: Row) -> dict[str, object]:
+    return {"value": row.value, "layer": row.origin.layer, "where": row.origin.where}
+
+
+def _aligned(listed: tuple[Row, ...]) -> list[str]:
+    name = max(len(row.name) for row in listed)
+    value = min(40, max(len(row.text) for row in listed))
+    return [f"{row.name:{name}}  {row.text or '-':{value}}  {row.origin}" for row in listed]
+
+
+def _warn(loaded: Loaded) -> None:
+    for warning in loaded.warnings:
+        typer.echo(f"warning: {warning}", err=True)

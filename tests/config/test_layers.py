@@ -1,0 +1,248 @@
+"""Layers, origins and refusals of the settings."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from agent.config.load import Loaded, load_settings
+from agent.config.origin import Origin
+from agent.config.settings import ProfileSettings, Settings
+from agent.vocabulary.errors import ConfigError, UsageError
+
+
+class Home:
+    """A settings folder of one test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / "config.toml"
+
+    def write(self, text: str) -> None:
+        self.file.write_text(text)
+        self.file.chmod(0o600)
+
+    def load(
+        self,
+        environ: Mapping[str, str] | None = None,
+        *,
+        flags: Mapping[str, object] | None = None,
+        assignments: Sequence[str] = (),
+        profile: str | None = None,
+        strict: bool = False,
+        bare: bool = False,
+    ) -> Loaded:
+        return load_settings(
+            environ=environ or {},
+            flags=flags or {},
+            assignments=assignments,
+            profile=profile,
+            config_dir=self.folder,
+            strict=strict,
+            bare=bare,
+        )
+
+    def refusal(self, environ: Mapping[str, str] | None = None, *, assignments: Sequence[str] = ()) -> str:
+        with pytest.raises(ConfigError) as caught:
+            self.load(environ, assignments=assignments)
+        assert caught.value.exit_code == 52
+        return caught.value.message.replace(str(self.folder), "")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def test_nothing_given_means_defaults_with_default_origins(home: Home) -> None:
+    loaded = home.load()
+    assert loaded.settings == Settings()
+    assert {origin.layer for origin in loaded.origins.values()} == {"default"}
+    assert (loaded.warnings, loaded.secrets) == ((), ())
+
+
+def test_each_layer_overrides_the_one_below_and_says_so(home: Home) -> None:
+    home.write('concurrency = 2\nmodel = "file"\n\n[profile.work]\nmodel = "profile"\n')
+    environ = {"AGENT_MODEL": "environment"}
+    seen = [
+        home.load(bare=True),
+        home.load(),
+        home.load(profile="work"),
+        home.load(environ, profile="work"),
+        home.load(environ, profile="work", assignments=["model=assigned"]),
+        home.load(environ, profile="work", assignments=["model=assigned"], flags={"model": "flag"}),
+    ]
+    assert [(loaded.settings.model, str(loaded.origins["model"])) for loaded in seen] == [
+        ("", "default"),
+        ("file", "config.toml:2"),
+        ("profile", "profile work (config.toml:5)"),
+        ("environment", "environment AGENT_MODEL"),
+        ("assigned", "flag --set"),
+        ("flag", "flag --model"),
+    ]
+    assert [loaded.settings.concurrency for loaded in seen] == [8, 2, 2, 2, 2, 2]
+
+
+def test_a_profile_can_be_chosen_by_the_environment(home: Home) -> None:
+    home.write('[profile.work]\nmodel = "m"\n')
+    assert home.load({"AGENT_PROFILE": "work"}).settings.model == "m"
+
+
+def test_an_unknown_profile_names_the_nearest(home: Home) -> None:
+    home.write('[profile.work]\nmodel = "m"\n')
+    with pytest.raises(ConfigError, match=r"unknown profile wrok, did you mean work\?"):
+        home.load(profile="wrok")
+
+
+def test_bare_leaves_out_the_file_and_refuses_a_profile(home: Home) -> None:
+    home.write("this is no TOML")
+    assert home.load({"AGENT_PROFILE": "work"}, bare=True).settings == Settings()
+    with pytest.raises(UsageError):
+        home.load(profile="work", bare=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("model", "openai/x", "openai/x"),
+        ("concurrency", "3", 3),
+        ("max_budget_usd", "1.5", 1.5),
+        ("max_tokens", "none", None),
+        ("allow", "ls, git status", ("ls", "git status")),
+        ("deny", '["rm -rf, really"]', ("rm -rf, really",)),
+        ("keys", '{"openai": "k"}', {"openai": "k"}),
+        ("step_profiles", '{"fast": {"timeout_s": 5}}', {"fast": ProfileSettings(timeout_s=5.0)}),
+    ],
+)
+def test_every_kind_of_setting_can_be_given_as_text(home: Home, name: str, text: str, value: object) -> None:
+    assert getattr(home.load({f"AGENT_{name.upper()}": text}).settings, name) == value
+    assert getattr(home.load(assignments=[f"{name}={text}"]).settings, name) == value
+
+
+def test_tables_of_several_layers_are_joined_entry_by_entry(home: Home) -> None:
+    home.write('[keys]\nopenai = "file-key-1"\ngroq = "file-key-2"\n[step_profiles.fast]\ntimeout_s = 5\n')
+    loaded = home.load({"OPENAI_API_KEY": "env-key-1"}, assignments=["step_profiles.fast.max_retries=0"])
+    assert loaded.settings.keys == {"openai": "env-key-1", "groq": "file-key-2"}
+    assert loaded.settings.step_profiles == {"fast": ProfileSettings(timeout_s=5.0, max_retries=0)}
+    assert loaded.origins["keys.openai"] == Origin(layer="environment", where="OPENAI_API_KEY")
+    assert loaded.origins["keys.groq"] == Origin(layer="file", where="config.toml:3")
+
+
+def test_rules_given_as_flags_add_to_those_of_the_file(home: Home) -> None:
+    home.write('deny = ["rm"]\nallow = ["ls"]\n')
+    settings = home.load(flags={"deny": ["mv"], "allow": []}).settings
+    assert (settings.deny, settings.allow) == (("rm", "mv"), ("ls",))
+
+
+def test_an_empty_variable_counts_as_not_set(home: Home) -> None:
+    assert home.load({"AGENT_CONCURRENCY": "", "OPENAI_API_KEY": ""}).settings == Settings()
+
+
+def test_providers_own_names_are_understood(home: Home) -> None:
+    environ = {"OPENAI_BASE_URL": "http://127.0.0.1:1", "OPENAI_MODEL": "weak", "TOGETHERAI_API_KEY": "t"}
+    settings = home.load(environ).settings
+    assert (settings.api_base, settings.model, settings.keys) == ("http://127.0.0.1:1", "weak", {"together": "t"})
+    assert home.load({**environ, "AGENT_MODEL": "strong"}).settings.model == "strong"
+
+
+def test_the_openai_address_is_not_used_for_another_providers_model(home: Home) -> None:
+    environ = {"OPENAI_BASE_URL": "http://127.0.0.1:1", "AGENT_MODEL": "anthropic/claude"}
+    loaded = home.load(environ)
+    assert (loaded.settings.api_base, loaded.origins["api_base"].layer) == ("", "default")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('\nmodle = "x"\n', "/config.toml:2: unknown setting modle, did you mean model?"),
+        ("[profiles.work]\n", "/config.toml:1: unknown setting profiles, did you mean profile?"),
+        ('[profile.w]\nmodl = "x"\n', "/config.toml:2: unknown setting modl, did you mean model?"),
+        (
+            "[step_profiles.f]\ntimout_s = 1\n",
+            "/config.toml:2: unknown setting step_profiles.f.timout_s, did you mean timeout_s?",
+        ),
+        ("model = 3\n", "/config.toml:1: model: expected text, got number 3"),
+        ('concurrency = "8"\n', "/config.toml:1: concurrency: expected a whole number, got text '8'"),
+        ("concurrency = -1\n", "/config.toml:1: concurrency: expected at least 1, got -1"),
+        ("chunk_timeout_s = 0\n", "/config.toml:1: chunk_timeout_s: expected more than 0, got 0"),
+        ("timeout_s = inf\n", "/config.toml:1: timeout_s: expected more than 0, got inf"),
+        (
+            "[step_profiles.f]\nmax_retries = -1\n",
+            "/config.toml:2: step_profiles.f.max_retries: expected at least 0, got -1",
+        ),
+        (
+            'approval_mode = "askk"\n',
+            "/config.toml:1: approval_mode: expected one of ask, auto-edit, never, yolo, got 'askk'",
+        ),
+        (
+            'api_base = "localhost"\n',
+            "/config.toml:1: api_base: expected an address beginning with http:// or https://",
+        ),
+        ("profile = 3\n", "/config.toml: profile: expected tables such as [profile.work]"),
+        ("[model]\n", "/config.toml:1: model: expected text, got object {}"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_place_and_expectation(home: Home, text: str, message: str) -> None:
+    home.write(text)
+    assert home.refusal() == message
+
+
+def test_broken_toml_names_file_and_line(home: Home) -> None:
+    home.write('model = "x"\nconcurrency = = 2\n')
+    assert "/config.toml: not valid TOML" in (message := home.refusal()) and "line 2" in message
+
+
+def test_an_unreadable_file_is_an_error_not_an_empty_one(home: Home) -> None:
+    home.file.mkdir()
+    assert home.refusal().startswith("cannot read /config.toml")
+    home.file.rmdir()
+    home.file.write_bytes(b"model = '\xff'")
+    assert home.refusal() == "cannot read /config.toml: it is not UTF-8 text"
+
+
+def test_wrong_texts_name_their_variable_or_flag(home: Home) -> None:
+    assert home.refusal({"AGENT_CONCURRENCY": "many"}) == (
+        "environment AGENT_CONCURRENCY: concurrency: expected a whole number, got text 'many'"
+    )
+    assert home.refusal({"AGENT_STEP_PROFILES": '{"f": {"timeout_s": -1}}'}) == (
+        "environment AGENT_STEP_PROFILES: step_profiles.f.timeout_s: expected more than 0, got -1"
+    )
+    assert home.refusal({"AGENT_KEYS": "{broken"}) == "environment AGENT_KEYS: keys: expected a table written as JSON"
+    assert home.refusal(assignments=["modle=x"]) == "flag --set: unknown setting modle, did you mean model?"
+    with pytest.raises(UsageError, match="expected key=value"):
+        home.load(assignments=["model"])
+
+
+def test_unknown_agent_variables_warn_once_and_stop_a_strict_run(home: Home) -> None:
+    environ = {"AGENT_MODLE": "x", "AGENT_OS": "y"}
+    assert home.load(environ).warnings == (
+        "environment: unknown settings AGENT_MODLE, did you mean AGENT_MODEL?; AGENT_OS (ignored)",
+    )
+    with pytest.raises(ConfigError, match="AGENT_MODLE"):
+        home.load(environ, strict=True)
+
+
+def test_the_names_of_folders_and_profile_are_known_variables(home: Home) -> None:
+    assert home.load({"AGENT_SANDBOX": "/x", "AGENT_CONFIG_DIR": "/y"}, strict=True).warnings == ()
+
+
+def test_nothing_is_read_from_a_workspace(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = tmp_path / "workspace"
+    for name in (
+        "config.toml",
+        ".env",
+        ".agent.toml",
+        "agent/config.toml",
+        ".config/agent/config.toml",
+        ".agent/config.toml",
+    ):
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text('model = "evil"\nAGENT_MODEL="evil"\n')
+    monkeypatch.chdir(workspace)
+    user = tmp_path / "user"
+    for environ in (
+        {"HOME": str(user)},
+        {"HOME": str(user), "XDG_CONFIG_HOME": ".config"},
+        {"HOME": str(user), "XDG_CONFIG_HOME": ""},
+    ):
+        assert load_settings(environ=environ).settings == Settings()

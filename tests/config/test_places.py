@@ -1,0 +1,44 @@
+"""Where settings and data live."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from agent.config.places import config_dir, config_file, data_dir
+from agent.vocabulary.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("environ", "folder"),
+    [
+        ({"HOME": "/h"}, "/h/.config/agent"),
+        ({"HOME": "/h", "XDG_CONFIG_HOME": "/x"}, "/x/agent"),
+        ({"HOME": "/h", "XDG_CONFIG_HOME": "relative"}, "/h/.config/agent"),
+        ({"HOME": "/h", "XDG_CONFIG_HOME": "/x", "AGENT_CONFIG_DIR": "/c"}, "/c"),
+        ({"HOME": "/h", "AGENT_CONFIG_DIR": "~/c"}, "/h/c"),
+    ],
+)
+def test_the_settings_folder(environ: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.config.places._PLATFORM", "linux")
+    assert config_dir(environ) == Path(folder)
+    assert config_file(environ) == Path(folder) / "config.toml"
+
+
+def test_the_data_folder_is_created_for_the_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.config.places._PLATFORM", "linux")
+    chosen = data_dir({"AGENT_SANDBOX": str(tmp_path / "box")})
+    by_home = data_dir({"HOME": str(tmp_path)})
+    assert (chosen, by_home) == (tmp_path / "box", tmp_path / ".local/share/agent")
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (chosen, by_home)] == [0o700, 0o700]
+
+
+def test_a_data_folder_that_cannot_be_created_is_a_configuration_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot create the data folder"):
+        data_dir({"AGENT_SANDBOX": str(tmp_path / "file" / "box")})
+
+
+def test_other_platforms_ask_platformdirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.config.places._PLATFORM", "darwin")
+    assert config_dir({}).name == "agent"
