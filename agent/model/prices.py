@@ -1,0 +1,128 @@
+"""Prices and context sizes of models, looked up in the table that litellm ships as a data file."""
+
+import json
+import mmap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from agent.vocabulary.usage import Usage
+
+_TABLE = "model_prices_and_context_window_backup.json"
+_LOCAL = frozenset(
+    {"ollama", "ollama_chat", "lm-studio", "lm_studio", "lmstudio", "vllm", "hosted_vllm"}
+    | {"llamacpp", "llama.cpp", "llama-cpp", "llama_cpp", "llamafile"}
+)
+_TABLE_NAMES = {"together": "together_ai", "google": "gemini", "fireworks": "fireworks_ai"}
+# These rows stand in the table without their provider's name.
+_BARE_IN_TABLE = frozenset({"openai", "anthropic", "openrouter"})
+_LONG_PROMPT = 200_000
+
+
+class PriceTable:
+    """Knows what a model costs and holds; None wherever the table does not say."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._rows: dict[str, Mapping[str, object] | None] = {}
+
+    def cost(self, model: str, usage: Usage) -> float | None:
+        """Return the price of a call in dollars; `usage.input_tokens` counts cached tokens too."""
+        if _is_free(model):
+            return 0.0
+        row = self._row(model)
+        if row is None:
+            return None
+        price_in = _price(row, "input_cost_per_token", usage)
+        price_out = _price(row, "output_cost_per_token", usage)
+        if price_in is None or price_out is None:
+            return None
+        price_read = _price(row, "cache_read_input_token_cost", usage)
+        # A zero here means not told: nobody writes a cache for nothing but those who charge the plain price.
+        price_write = _price(row, "cache_creation_input_token_cost", usage) or price_in
+        fresh = max(0, usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens)
+        return (
+            fresh * price_in
+            + usage.cache_read_tokens * (price_in if price_read is None else price_read)
+            + usage.cache_write_tokens * price_write
+            + usage.output_tokens * price_out
+        )
+
+    def context_size(self, model: str) -> int | None:
+        """Return how many tokens a model can read."""
+        return self._count(model, "max_input_tokens", "max_tokens")
+
+    def max_output(self, model: str) -> int | None:
+        """Return how many tokens a model can write in one reply."""
+        return self._count(model, "max_output_tokens")
+
+    def _count(self, model: str, *keys: str) -> int | None:
+        row = self._row(model) or {}
+        for key in keys:
+            value = row.get(key)
+            if isinstance(value, int | float) and value > 0:
+                return int(value)
+        return None
+
+    def _row(self, model: str) -> Mapping[str, object] | None:
+        if model not in self._rows:
+            self._rows[model] = None if model.startswith("script:") else self._find(model)
+        return self._rows[model]
+
+    def _find(self, model: str) -> Mapping[str, object] | None:
+        path = self._path or _shipped_table()
+        if path is None:
+            return None
+        try:
+            # Mapped, not read: the table has megabytes and one row is wanted.
+            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as table:
+                return next((row for name in _names(model) if (row := _row_named(table, name))), None)
+        except (OSError, ValueError):
+            return None
+
+
+def _is_free(model: str) -> bool:
+    provider = model.partition("/")[0]
+    return model.startswith("script:") or provider in _LOCAL or (provider == "openrouter" and model.endswith(":free"))
+
+
+def _names(model: str) -> Iterator[str]:
+    """Yield the names under which the table may know a model."""
+    yield model
+    provider, slash, rest = model.partition("/")
+    if not slash:
+        return
+    if provider in _TABLE_NAMES:
+        yield f"{_TABLE_NAMES[provider]}/{rest}"
+    if provider in _BARE_IN_TABLE:
+        yield rest
+    if provider == "openrouter":
+        name = rest.rpartition("/")[2]
+        yield name
+        yield name.replace(".", "-")
+
+
+def _row_named(table: mmap.mmap, name: str) -> Mapping[str, object] | None:
+    """Decode the one object that stands under `name`, without parsing the rest."""
+    key = f"\n    {json.dumps(name)}: ".encode()
+    start = table.find(key)
+    if start < 0:
+        return None
+    start += len(key)
+    end = table.find(b"\n    }", start)
+    row: object = json.loads(table[start : end + len(b"\n    }")])
+    return row if isinstance(row, dict) else None
+
+
+def _price(row: Mapping[str, object], key: str, usage: Usage) -> float | None:
+    value = row.get(key)
+    if usage.input_tokens > _LONG_PROMPT:
+        value = row.get(f"{key}_above_200k_tokens", value)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _shipped_table() -> Path | None:
+    from importlib.util import find_spec
+
+    spec = find_spec("litellm")
+    folders = spec.submodule_search_locations if spec else None
+    return Path(next(iter(folders))) / _TABLE if folders else None
