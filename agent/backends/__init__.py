@@ -1,0 +1,1 @@
+"""Where tool calls and their processes run."""

@@ -1,0 +1,47 @@
+"""The environment that commands get: enough to build and test with, nothing to steal."""
+
+import re
+from collections.abc import Mapping
+
+_PERSON = """
+    PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR CI SOURCE_DATE_EPOCH
+"""
+_COMPILERS = """
+    CC CXX CPP LD AR CFLAGS CXXFLAGS CPPFLAGS LDFLAGS LD_LIBRARY_PATH DYLD_LIBRARY_PATH LIBRARY_PATH CPATH
+    PKG_CONFIG_PATH CMAKE_PREFIX_PATH MAKEFLAGS
+"""
+_TOOLCHAINS = """
+    VIRTUAL_ENV CONDA_PREFIX CONDA_DEFAULT_ENV JAVA_HOME MAVEN_HOME M2_HOME GRADLE_HOME GRADLE_USER_HOME
+    ANDROID_HOME ANDROID_SDK_ROOT KOTLIN_HOME SDKMAN_DIR NODE_PATH NODE_OPTIONS DENO_DIR DENO_INSTALL
+    BUN_INSTALL VOLTA_HOME FNM_DIR COREPACK_HOME PNPM_HOME DOTNET_ROOT GEM_HOME GEM_PATH BUNDLE_PATH
+    RBENV_ROOT PERL5LIB GHCUP_INSTALL_BASE_PREFIX OPAMROOT NIX_PATH
+"""
+_NETWORK = """
+    SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS GIT_SSL_CAINFO
+    HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY http_proxy https_proxy no_proxy all_proxy
+"""
+_FOLDERS = """
+    XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME
+"""
+_KEPT = frozenset(f"{_PERSON}{_COMPILERS}{_TOOLCHAINS}{_NETWORK}{_FOLDERS}".split())
+_KEPT_PREFIXES = ("LC_", "PYTHON", "PYENV_", "PIP_", "UV_", "NVM_", "CARGO_", "RUST", "GO", "CGO_", "CCACHE_")
+_SECRET_NAME = re.compile(
+    r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|COOKIE|^AGENT_|_AUTH(?:_|$)|^GOOGLE_", re.IGNORECASE
+)
+_URL_WITH_LOGIN = re.compile(r"://[^/\s@]+@")
+
+# Nothing may page, colour or prompt: nobody is there to answer.
+_FIXED = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "NO_COLOR": "1"}
+
+
+def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the part of an environment that commands may see."""
+    kept = {name: value for name, value in environ.items() if _is_harmless(name, value)}
+    kept.setdefault("PATH", "/usr/local/bin:/usr/bin:/bin")
+    return {**kept, **_FIXED}
+
+
+def _is_harmless(name: str, value: str) -> bool:
+    if name not in _KEPT and not name.startswith(_KEPT_PREFIXES):
+        return False
+    return not _SECRET_NAME.search(name) and not _URL_WITH_LOGIN.search(value)
