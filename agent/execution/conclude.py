@@ -1,0 +1,57 @@
+"""How a run ends, decided from its facts alone: the subtype and the exit code a script relies on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.vocabulary import exit_codes
+from agent.vocabulary.status import Subtype, is_success
+from agent.vocabulary.step import ExecutorResponse
+
+_REFUSED = frozenset({"denied", "blocked"})
+# When several steps failed for different reasons, the first of these decides.
+_PRECEDENCE = (
+    exit_codes.BUDGET,
+    exit_codes.NO_KEY,
+    exit_codes.BAD_CONFIG,
+    exit_codes.RETRY_LATER,
+    exit_codes.LIMIT,
+    exit_codes.TOOL_FAILED,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusals:
+    """Calls that were not allowed, in the words of the person who must decide."""
+
+    denied: tuple[str, ...] = ()
+    deferred: tuple[str, ...] = ()
+
+
+def refusals(responses: Sequence[ExecutorResponse]) -> Refusals:
+    """Collect what was denied, blocked or put off."""
+    facts = [fact for response in responses for fact in response.tool_calls]
+    shown: dict[str, list[str]] = {"denied": [], "deferred": []}
+    for fact in facts:
+        subject = str(fact.args.get("command") or fact.args.get("path") or fact.tool)
+        if fact.status in _REFUSED:
+            shown["denied"].append(subject)
+        elif fact.status == "deferred":
+            shown["deferred"].append(subject)
+    return Refusals(denied=tuple(dict.fromkeys(shown["denied"])), deferred=tuple(dict.fromkeys(shown["deferred"])))
+
+
+def conclude(responses: Sequence[ExecutorResponse], answer: str) -> tuple[Subtype, int]:
+    """Return subtype and exit code; a run in which something was refused, failed or left out is no success."""
+    refused = refusals(responses)
+    if refused.denied or refused.deferred:
+        return "error_approval", exit_codes.APPROVAL
+    codes = {response.exit_code for response in responses if response.exit_code}
+    for code in _PRECEDENCE:
+        if code in codes:
+            return exit_codes.SUBTYPES[code], code
+    failed = [response for response in responses if not is_success(response.status)]
+    if failed:
+        if all(response.status == "timeout" for response in failed):
+            return "error_timeout", exit_codes.TIMED_OUT
+        return ("partial" if len(failed) < len(responses) else "error_task"), exit_codes.FAILED
+    return ("success", exit_codes.OK) if answer.strip() else ("error_task", exit_codes.FAILED)

@@ -1,0 +1,221 @@
+"""One request from plan to answer: plans, runs the graph while the plan still streams, composes, concludes."""
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from agent.dispatcher import Dispatcher
+from agent.execution.composer import Composer, joined, results_text
+from agent.execution.conclude import conclude, refusals
+from agent.execution.ledger import Ledger
+from agent.execution.scheduler import Scheduler
+from agent.executor import Executor
+from agent.model.port import Delta, TextDelta
+from agent.planning.planner import Planner
+from agent.protocol.channel import Channel
+from agent.protocol.events import MessageSaid, PlanMade, PlannedStep, WarningRaised
+from agent.vocabulary import exit_codes
+from agent.vocabulary.outcome import Outcome
+from agent.vocabulary.plan import Plan, PlanStep
+from agent.vocabulary.step import ExecutorRequest, ExecutorResponse
+from tooling.contract.context import ExecCtx
+from tooling.contract.shape import encode
+
+DEPENDENCY_CHARS = 6000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What is asked: the request, what came with it, and the form the answer must have."""
+
+    request: str
+    context: str = ""
+    constraints: str = ""
+    plan_only: bool = False
+
+
+class OrchestratorRunner:
+    """Runs one task; its steps, answers and ending are events before they are anything else."""
+
+    def __init__(
+        self,
+        *,
+        planner: Planner,
+        executor: Executor,
+        composer: Composer,
+        dispatcher: Dispatcher,
+        channel: Channel,
+        ledger: Ledger,
+        ctx_of: Callable[[str], ExecCtx],
+        concurrency: int,
+        max_steps: int,
+    ) -> None:
+        self._planner = planner
+        self._executor = executor
+        self._composer = composer
+        self._dispatcher = dispatcher
+        self._channel = channel
+        self._ledger = ledger
+        self._ctx_of = ctx_of
+        self._max_steps = max_steps
+        self._scheduler = Scheduler(run_step=self._run_step, skip_step=self._skip_step, concurrency=concurrency)
+        self._task = Task(request="")
+        self._steps: list[PlanStep] = []
+        self._responses: dict[str, ExecutorResponse] = {}
+        self._plan: Plan | None = None
+        self._over_limit = 0
+        self._announced = 0
+        self._plan_id = ""
+        self._revision = 0
+        self._announcing = asyncio.Lock()
+        self._began = time.monotonic()
+
+    @property
+    def plan_id(self) -> str | None:
+        """Return the id of the announced plan, if there is one."""
+        return self._plan_id or None
+
+    @property
+    def results(self) -> list[tuple[PlanStep, ExecutorResponse]]:
+        """Return the steps that have ended, in plan order."""
+        return [(step, self._responses[step.id]) for step in self._steps if step.id in self._responses]
+
+    async def run(self, task: Task) -> Outcome:
+        """Plan, execute, compose; raises ModelFault or BudgetExhausted only when there is nothing to answer from."""
+        self._task = task
+        running = asyncio.ensure_future(self._scheduler.drain())
+        try:
+            plan = await self._planner.plan(task.request, task.context, self._on_step)
+            self._plan = plan
+            await self._announce("complete" if self._revision else "request")
+            self._scheduler.seal()
+            if not task.plan_only:
+                await running
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+        if task.plan_only:
+            return self._outcome(joined([]) if plan.answer is None else plan.answer)
+        return await self._answer(plan)
+
+    def ended_early(self, exit_code: int, why: str) -> Outcome:
+        """Return the outcome of a run that was stopped: what is finished, and what is missing."""
+        done = joined(self.results) if self.results else ""
+        missing = [step.title for step in self._steps if step.id not in self._responses]
+        notes = [done, f"Stopped: {why}."]
+        if missing:
+            notes.append("Not finished: " + "; ".join(missing) + ".")
+        outcome = self._outcome("\n\n".join(note for note in notes if note))
+        return replace(outcome, exit_code=exit_code, subtype=exit_codes.SUBTYPES[exit_code], error=why)
+
+    def _on_step(self, step: PlanStep) -> None:
+        if len(self._steps) >= self._max_steps:
+            self._over_limit += 1
+            return
+        self._steps.append(step)
+        if not self._task.plan_only:
+            self._scheduler.add(step)
+
+    async def _run_step(self, step: PlanStep) -> ExecutorResponse:
+        await self._announce("streaming")
+        profile = self._dispatcher.profile_of(step)
+        ctx = replace(self._ctx_of(step.id), allowed_tools=profile.allowed_tools)
+        response = await self._executor.run(step, self._request_of(step), profile, ctx)
+        self._responses[step.id] = response
+        return response
+
+    async def _skip_step(self, step: PlanStep, reason: str) -> None:
+        await self._announce("streaming")
+        self._responses[step.id] = await self._executor.skip(step, reason)
+
+    def _request_of(self, step: PlanStep) -> ExecutorRequest:
+        found = [pair for pair in self.results if pair[0].id in step.depends_on]
+        is_whole_task = step.instruction == self._task.request
+        task = "" if is_whole_task else f"The whole request, for orientation only: {self._task.request}"
+        parts = (self._task.context, task, results_text(found, DEPENDENCY_CHARS) if found else "")
+        return ExecutorRequest(
+            task_id=step.id,
+            goal=step.instruction if is_whole_task else f"Your step: {step.instruction}",
+            context="\n\n".join(part for part in parts if part),
+            expected_outputs=step.expect or None,
+            profile=step.profile,
+        )
+
+    async def _announce(self, reason: str) -> None:
+        """Make the plan known before any step of it starts, and again when it has grown."""
+        async with self._announcing:
+            if len(self._steps) == self._announced:
+                return
+            self._announced = len(self._steps)
+            self._revision += 1
+            planned = tuple(_planned(step) for step in self._steps)
+            digest = hashlib.sha256(json.dumps(encode(tuple(self._steps)), sort_keys=True).encode()).hexdigest()
+            self._plan_id = self._plan_id or f"plan-{digest[:8]}"
+            made = PlanMade(
+                plan_id=self._plan_id,
+                revision=self._revision,
+                hash=digest[:16],
+                reason=reason,
+                steps=planned,
+            )
+            await self._channel.publish(made)
+
+    async def _answer(self, plan: Plan) -> Outcome:
+        if plan.answer is not None:
+            return self._outcome(plan.answer)
+        results = self.results
+        if len(results) == 1 or not any(response.text for _, response in results):
+            answer = joined(results)
+        else:
+            answer, problem = await self._composer.compose(
+                self._task.request, results, self._task.constraints, self._hear
+            )
+            if problem:
+                warning = f"the answer was put together without the model: {problem}"
+                await self._channel.publish(WarningRaised(message=warning))
+        outcome = self._outcome(answer)
+        if not self._over_limit:
+            return outcome
+        why = f"the plan has {self._over_limit} steps more than the limit of {self._max_steps}"
+        return replace(outcome, subtype="error_limit", exit_code=exit_codes.LIMIT, error=why)
+
+    def _hear(self, delta: Delta) -> None:
+        if isinstance(delta, TextDelta):
+            self._channel.whisper(MessageSaid(role="assistant", content=delta.text, delta=True))
+
+    def _outcome(self, answer: str) -> Outcome:
+        responses = tuple(response for _, response in self.results)
+        subtype, exit_code = conclude(responses, answer)
+        refused = refusals(responses)
+        failed = [response for response in responses if exit_code and response.status not in ("ok", "partial")]
+        return Outcome(
+            subtype=subtype,
+            exit_code=exit_code,
+            answer=answer,
+            plan=self._plan,
+            responses=responses,
+            artifacts=tuple(dict.fromkeys(path for r in responses for fact in r.tool_calls for path in fact.changed)),
+            denials=refused.denied,
+            deferred=refused.deferred,
+            usage=self._ledger.total,
+            model_usage=dict(self._ledger.by_model),
+            num_turns=self._ledger.total.requests,
+            duration_ms=int((time.monotonic() - self._began) * 1000),
+            error=failed[0].summary if failed else None,
+        )
+
+
+def _planned(step: PlanStep) -> PlannedStep:
+    return PlannedStep(
+        id=step.id,
+        title=step.title,
+        type=step.type,
+        depends_on=step.depends_on,
+        reads=step.reads,
+        writes=step.writes,
+        allowed_tools=step.allowed_tools,
+        est_usd=step.est_usd,
+    )

@@ -1,0 +1,55 @@
+"""Asks a model for a plan and hands out its steps while the reply is still arriving."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from agent.execution.model_desk import ModelDesk
+from agent.model.port import Delta, ModelRequest, StreamRestarted, TextDelta
+from agent.planning.plan_reader import PlanReader
+from agent.planning.prompt import planner_messages
+from agent.planning.steps import StepMaker, in_order, only_step
+from agent.vocabulary.plan import Plan, PlanStep
+
+
+class Planner:
+    """One model request makes the plan, or answers at once when there is nothing to do."""
+
+    def __init__(self, *, desk: ModelDesk, model: str, max_output_tokens: int) -> None:
+        self._desk = desk
+        self._model = model
+        self._max_output_tokens = max_output_tokens
+
+    async def plan(self, request: str, context: str, on_step: Callable[[PlanStep], None]) -> Plan:
+        """Return the whole plan; each step was given to `on_step` once, as early as it was known."""
+        reader, maker = PlanReader(), StepMaker(request)
+        seen: list[Mapping[str, object]] = []
+        steps: list[PlanStep] = []
+
+        def take(raw_steps: Iterable[Mapping[str, object]]) -> None:
+            # A reply that broke off is asked for again: what it said twice is one step.
+            for raw in raw_steps:
+                if raw not in seen:
+                    seen.append(raw)
+                    steps.append(maker.make(raw))
+                    on_step(steps[-1])
+
+        def hear(delta: Delta) -> None:
+            if isinstance(delta, StreamRestarted):
+                reader.restart()
+            elif isinstance(delta, TextDelta):
+                take(reader.feed(delta.text))
+
+        asked = ModelRequest(
+            model=self._model,
+            messages=planner_messages(request, context),
+            purpose="planner",
+            max_output_tokens=self._max_output_tokens,
+        )
+        reply = await self._desk.ask(asked, hear)
+        whole = reader.finish(reply.message.content)
+        if whole.answer is not None and not steps:
+            return Plan(answer=whole.answer)
+        take(whole.steps)
+        if not steps:
+            steps.append(only_step(request))
+            on_step(steps[-1])
+        return Plan(steps=in_order(steps))

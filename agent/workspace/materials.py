@@ -1,0 +1,83 @@
+"""What comes with a request: piped text, attached files, staged inputs, earlier runs. All of it is data."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.sessions.fold import SessionRecord
+from agent.vocabulary.errors import InputError
+
+HISTORY_RUNS = 25
+HISTORY_CHARS = 6000
+_ANSWER_CHARS = 600
+ATTACHMENT_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A text that is handed over with the request."""
+
+    name: str
+    text: str
+
+
+def read_attachment(path: Path) -> Attachment:
+    """Read a file that is to stand in the request; what is missing, too large or no text is refused."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read the attachment {path}: {error.strerror}") from error
+    if len(data) > ATTACHMENT_BYTES:
+        raise InputError(f"{path} is too large to stand in a request", "hand it over as a file with -i/--input")
+    if b"\0" in data:
+        raise InputError(f"{path} is not text", "hand it over as a file with -i/--input")
+    return Attachment(name=path.name, text=data.decode("utf-8", "replace"))
+
+
+def stage(inputs: Sequence[Path], workspace: Path) -> list[str]:
+    """Copy input files into the workspace's `input/`; return their paths relative to the workspace."""
+    staged: list[str] = []
+    for source in inputs:
+        target = workspace / "input" / source.name
+        try:
+            if not source.is_file():
+                raise InputError(f"the input {source} is not a file that exists")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+        except OSError as error:
+            raise InputError(f"cannot stage the input {source}: {error.strerror}") from error
+        staged.append(f"input/{source.name}")
+    return staged
+
+
+def context_text(
+    *,
+    stdin: str | None,
+    attachments: Sequence[Attachment],
+    staged: Sequence[str],
+    session: SessionRecord,
+) -> str:
+    """Return everything that stands beside the request, each part marked as the data it is."""
+    parts = [_history(session)]
+    if staged:
+        parts.append("Input files: " + ", ".join(staged))
+    parts += [f'<file name="{attachment.name}">\n{attachment.text}\n</file>' for attachment in attachments]
+    if stdin:
+        parts.append(f"<stdin>\n{stdin.rstrip()}\n</stdin>")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _history(session: SessionRecord) -> str:
+    """Return the newest finished runs that fit, oldest first."""
+    kept: list[str] = []
+    room = HISTORY_CHARS
+    for run in reversed(session.runs[-HISTORY_RUNS:]):
+        if not run.final:
+            continue
+        text = f"- asked: {run.user}\n  answered: {run.final[:_ANSWER_CHARS]}"
+        room -= len(text)
+        if room < 0:
+            break
+        kept.append(text)
+    return "<history>\n" + "\n".join(reversed(kept)) + "\n</history>" if kept else ""
