@@ -5,13 +5,14 @@ fsync, so eight steps at once pay for one. Order is kept: nobody hears event n+1
 """
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Protocol
 
-from agent.protocol.codec import to_line
+from agent.protocol.codec import from_line, to_line
 from agent.protocol.events import Envelope, ErrorRaised, Event, RunCompleted
 from agent.vocabulary.errors import AgentError
 
@@ -76,12 +77,15 @@ class Channel:
         run_id: str,
         log: EventLog | None,
         first_seq: int = 1,
+        secrets: tuple[str, ...] = (),
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._session_id = session_id
         self._run_id = run_id
         self._log = log
         self._seq = first_seq - 1
+        # As they stand inside a JSON text.
+        self._secrets = tuple(json.dumps(secret, ensure_ascii=False)[1:-1].encode() for secret in secrets if secret)
         self._now = now
         self._subscriptions: list[Subscription] = []
         self._pending: list[tuple[Envelope, asyncio.Future[None] | None]] = []
@@ -134,10 +138,22 @@ class Channel:
             step_id=step_id,
             attempt=attempt if step_id is None else attempt or 1,
         )
+        envelope = self._without_secrets(envelope)
         self._pending.append((envelope, done))
         if self._flusher is None:
             self._flusher = asyncio.get_running_loop().create_task(self._flush())
         return envelope
+
+    def _without_secrets(self, envelope: Envelope) -> Envelope:
+        """Return the event with every known key masked, however it got in."""
+        if not self._secrets:
+            return envelope
+        line = to_line(envelope)
+        if not any(secret in line for secret in self._secrets):
+            return envelope
+        for secret in self._secrets:
+            line = line.replace(secret, b"[REDACTED]")
+        return from_line(line)
 
     async def _flush(self) -> None:
         while self._pending:

@@ -1,0 +1,81 @@
+"""Answers in a form a program asked for: read, validated against a JSON schema, repaired once."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent.execution.model_desk import ModelDesk
+from agent.model.port import ModelRequest
+from agent.vocabulary.errors import InputError
+from agent.vocabulary.message import Message
+
+_SYSTEM = "You put an answer into JSON. Reply with one JSON document that is valid against the schema and nothing else."
+
+
+class OutputForm:
+    """The schema an answer must fit."""
+
+    def __init__(self, path: Path) -> None:
+        self._text, self._schema = _read(path)
+
+    @property
+    def constraints(self) -> str:
+        """Return what a model is told about the form from the beginning."""
+        return (
+            "The final answer to the request must be one JSON document, without a fence, valid against this "
+            f"JSON schema: {self._text}"
+        )
+
+    async def fit(self, answer: str, desk: ModelDesk, model: str) -> tuple[object | None, str, str | None]:
+        """Return the data, the answer as text, and what is wrong with it when even one repair did not help."""
+        data, problem = self._check(answer)
+        if problem is None:
+            return data, json.dumps(data, ensure_ascii=False), None
+        asked = ModelRequest(
+            model=model,
+            purpose="repair",
+            messages=(
+                Message(role="system", content=_SYSTEM),
+                Message(role="user", content=f"Schema: {self._text}\n\nAnswer:\n{answer}\n\nProblem: {problem}"),
+            ),
+        )
+        reply = await desk.ask(asked)
+        data, problem = self._check(reply.message.content)
+        if problem is None:
+            return data, json.dumps(data, ensure_ascii=False), None
+        return None, answer, f"the answer does not fit the output schema: {problem}"
+
+    def _check(self, answer: str) -> tuple[object | None, str | None]:
+        import jsonschema
+
+        try:
+            data = json.loads(_unfenced(answer))
+        except ValueError as error:
+            return None, f"not JSON: {error}"
+        problems = sorted(jsonschema.Draft202012Validator(self._schema).iter_errors(data), key=lambda e: list(e.path))
+        if not problems:
+            return data, None
+        place = "/".join(map(str, problems[0].path)) or "the document"
+        return None, f"{place}: {problems[0].message}"
+
+
+def _read(path: Path) -> tuple[str, Mapping[str, object]]:
+    import jsonschema
+
+    try:
+        schema = json.loads(path.read_text("utf-8"))
+        jsonschema.Draft202012Validator.check_schema(schema)
+    except OSError as error:
+        raise InputError(f"cannot read the output schema {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(f"the output schema {path} is not JSON: {error}") from error
+    except jsonschema.SchemaError as error:
+        raise InputError(f"the output schema {path} is not a JSON schema: {error.message}") from error
+    return json.dumps(schema, ensure_ascii=False), schema
+
+
+def _unfenced(answer: str) -> str:
+    text = answer.strip()
+    if text.startswith("```"):
+        text = text.partition("\n")[2].rpartition("```")[0]
+    return text

@@ -1,0 +1,97 @@
+"""One run's place in the world: its session, its ids, its folder, its channel; closed whatever happens."""
+
+import os
+import shutil
+import tempfile
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent.protocol.channel import Channel
+from agent.sessions.event_log import FileLog, last_seq, read_events
+from agent.sessions.fold import SessionRecord, fold, write_session
+from agent.sessions.store import SessionFolder, SessionLock, SessionStore, new_session_id
+from agent.vocabulary.errors import InputError
+from tooling.contract.context import ExecCtx
+
+# One local user: the id only has to be the same for every run of one account.
+_USER = uuid.uuid5(uuid.NAMESPACE_URL, f"windlass:user:{os.getuid()}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What a person may choose about where a run works and what is kept of it."""
+
+    data_dir: Path
+    session_id: str | None = None
+    is_ephemeral: bool = False
+    cwd: Path | None = None
+    extra_dirs: tuple[Path, ...] = ()
+
+
+class RunScope:
+    """Holds the session for one run; an ephemeral one leaves nothing behind."""
+
+    def __init__(self, place: Place, secrets: tuple[str, ...]) -> None:
+        now = datetime.now(UTC)
+        self._place = place
+        self._temporary = Path(tempfile.mkdtemp(prefix="windlass-")) if place.is_ephemeral else None
+        store = SessionStore(self._temporary or place.data_dir)
+        self.folder: SessionFolder = store.open(place.session_id or new_session_id(now))
+        self.run_id = f"run-{now:%Y%m%d%H%M%S}-{uuid.uuid4().hex[:6]}"
+        self.date = f"{now:%Y-%m-%d}"
+        self.cwd = _existing_folder(place.cwd) if place.cwd else self.folder.workspace
+        self.extra_dirs = tuple(_existing_folder(path) for path in place.extra_dirs)
+        self._lock = SessionLock(self.folder)
+        self._log = None if place.is_ephemeral else FileLog(self.folder.events)
+        self.channel = Channel(
+            session_id=self.folder.id,
+            run_id=self.run_id,
+            log=self._log,
+            first_seq=last_seq(self.folder.events) + 1,
+            secrets=secrets,
+        )
+
+    @property
+    def is_own_workspace(self) -> bool:
+        """Say whether commands work in a folder made for this session, not in one of the person's."""
+        return self._place.cwd is None
+
+    def session(self) -> SessionRecord:
+        """Return what the session holds so far."""
+        return fold(self.folder.id, read_events(self.folder.events))
+
+    def ctx_of(self, step_id: str) -> ExecCtx:
+        """Return the context in which a step's tools are called."""
+        return ExecCtx(
+            user_id=_USER,
+            task_id=uuid.uuid5(_USER, f"{self.run_id}:{step_id}"),
+            working_dir=self.cwd,
+            session_id=self.folder.id,
+            step_id=step_id,
+            extra_dirs=self.extra_dirs,
+            outputs_dir=self.folder.outputs,
+        )
+
+    async def close(self) -> str | None:
+        """Let everybody hear the rest, refresh SESSION.json, let go; return what went wrong, if anything."""
+        await self.channel.close()
+        problem: str | None = None
+        try:
+            if self._log:
+                self._log.close()
+                write_session(self.folder.summary, self.session())
+        except OSError as error:
+            problem = f"SESSION.json was not written: {error.strerror}"
+        self._lock.release()
+        if self._temporary:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+        return problem
+
+
+def _existing_folder(path: Path) -> Path:
+    folder = path.expanduser().absolute()
+    if not folder.is_dir():
+        raise InputError(f"{path} is not a folder that exists")
+    return folder.resolve()
