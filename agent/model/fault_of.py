@@ -14,7 +14,8 @@ SHORTEST_KEY = 6
 
 _OVERFLOW = re.compile(
     r"context_length_exceeded|exceed_context_size|maximum context length|prompt is too long|context (window|limit|size)"
-    r"|input is too long|too many (input )?tokens|exceeds the available context|request_too_large|reduce the length of the messages",
+    r"|input is too long|too many (input )?tokens|exceeds the available context|request_too_large"
+    r"|reduce the length of the messages",
     re.IGNORECASE,
 )
 _QUOTA = re.compile(

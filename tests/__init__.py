@@ -1,0 +1,1 @@
+"""The tests, and the loopback provider that tests and benchmarks share."""

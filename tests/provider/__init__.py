@@ -1,0 +1,1 @@
+"""A model provider on loopback: real HTTP, scripted replies, latencies and faults."""

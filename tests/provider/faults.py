@@ -1,0 +1,99 @@
+"""The ways a provider can fail, each by name, in the real words of the provider whose form is spoken."""
+
+from collections.abc import Callable
+
+from tests.provider import anthropic_frames, openai_frames
+from tests.provider.answers import answer_of, error_body, refusal
+from tests.provider.replies import Answer, Calls, Form, Hang, Reply, Reset, Text
+
+_HALF = '{"path": "notes.txt", "content": "this was going to be a long te'
+_BROKEN = '{"path": notes.txt and then some}'
+
+
+def fault(name: str, form: Form, *, retry_after: str | None = None) -> Answer:
+    """Return the answer that shows a fault."""
+    headers = {"Retry-After": retry_after} if retry_after is not None else {}
+    if name.isdigit():
+        return refusal(int(name), error_body(form, "api_error", "Something went wrong on our side."), headers)
+    if name in _REFUSALS:
+        status, kind, openai_words, anthropic_words = _REFUSALS[name]
+        words = openai_words if form == "openai" else anthropic_words
+        return refusal(status, error_body(form, kind, words), headers)
+    return _BROKEN_REPLIES[name](form)
+
+
+_REFUSALS: dict[str, tuple[int, str, str, str]] = {
+    "rate_limit": (
+        429,
+        "rate_limit_error",
+        "Rate limit reached for gpt-4o in organization org-x on requests per min (RPM): Limit 3, Used 3, Requested 1.",
+        "This request would exceed your organization's rate limit of 50,000 input tokens per minute.",
+    ),
+    "overloaded": (529, "overloaded_error", "The engine is currently overloaded, please try again later", "Overloaded"),
+    "overflow": (
+        400,
+        "invalid_request_error",
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in 10002 tokens. "
+        "Please reduce the length of the messages.",
+        "prompt is too long: 200251 tokens > 200000 maximum",
+    ),
+    "auth": (401, "authentication_error", "Incorrect API key provided: {key}.", "invalid x-api-key: {key}"),
+    "forbidden": (
+        403,
+        "permission_error",
+        "You are not allowed to sample from this model",
+        "Your API key does not have permission to use the specified resource.",
+    ),
+    "unknown_model": (
+        404,
+        "not_found_error",
+        "The model `gpt-nope` does not exist or you do not have access to it.",
+        "model: claude-nope",
+    ),
+    "quota": (
+        429,
+        "insufficient_quota",
+        "You exceeded your current quota, please check your plan and billing details.",
+        "Your credit balance is too low to access the Anthropic API.",
+    ),
+    "no_credit": (402, "billing_error", "Insufficient Balance", "Your credit balance is too low."),
+    "bad_request": (400, "invalid_request_error", "Invalid value for 'temperature'.", "temperature: out of range"),
+}
+
+
+def _frames(reply: Reply, form: Form) -> list[bytes]:
+    speak = openai_frames.frames if form == "openai" else anthropic_frames.frames
+    return list(speak(reply, "test-model"))
+
+
+def _beginning(form: Form) -> tuple[bytes, ...]:
+    return tuple(_frames(Text("this is the beginning of an answer"), form)[:4])
+
+
+def _error_in_stream(form: Form) -> Answer:
+    error = {"type": "overloaded_error", "message": "Overloaded"}
+    frame = openai_frames.frame({"error": error})
+    if form == "anthropic":
+        frame = anthropic_frames.frame({"type": "error", "error": error})
+    return Answer(parts=(*_beginning(form), frame))
+
+
+_BROKEN_REPLIES: dict[str, Callable[[Form], Answer]] = {
+    "silence": lambda form: Answer(before=(Hang(),)),
+    "head_then_silence": lambda form: Answer(parts=(Hang(),)),
+    "stops_between_chunks": lambda form: Answer(parts=(*_beginning(form), Hang())),
+    "reset": lambda form: Answer(parts=(*_beginning(form), Reset())),
+    "reset_at_once": lambda form: Answer(before=(Reset(),)),
+    "ends_early": lambda form: Answer(parts=_beginning(form)),
+    "malformed": lambda form: Answer(parts=(*_beginning(form), b'data: {"choices": [{"del\n\n')),
+    "error_in_stream": _error_in_stream,
+    "web_page": lambda form: Answer(content_type="text/html", parts=(b"<html>welcome to the portal</html>",)),
+    "redirect": lambda form: Answer(status=302, headers={"Location": "http://elsewhere.invalid/v1"}),
+    "empty": lambda form: answer_of(Text(""), form, "test-model"),
+    "truncated_arguments": lambda form: answer_of(
+        Reply(calls=(("write_file", _HALF),), finish="length"), form, "test-model"
+    ),
+    "invalid_arguments": lambda form: answer_of(Calls(("write_file", _BROKEN)), form, "test-model"),
+}
+
+NAMES = (*_REFUSALS, *_BROKEN_REPLIES)

@@ -1,0 +1,75 @@
+"""A reply in OpenAI's streaming form."""
+
+import json
+from collections.abc import Iterator, Mapping
+
+from tests.provider.replies import Reply, pieces
+
+
+def frame(data: object) -> bytes:
+    """Return one server-sent event."""
+    return b"data: " + json.dumps(data).encode() + b"\n\n"
+
+
+DONE = b"data: [DONE]\n\n"
+
+
+def frames(reply: Reply, model: str) -> Iterator[bytes]:
+    """Yield the events of a reply."""
+    yield _chunk(model, {"role": "assistant", "content": ""})
+    for part in pieces(reply.reasoning, reply.fragment):
+        yield _chunk(model, {"reasoning_content": part})
+    for part in pieces(reply.text, reply.fragment):
+        yield _chunk(model, {"content": part})
+    for index, (name, arguments) in enumerate(reply.calls):
+        head = {"name": name, "arguments": ""}
+        yield _chunk(
+            model, {"tool_calls": [{"index": index, "id": call_id(index), "type": "function", "function": head}]}
+        )
+        for part in pieces(as_text(arguments), reply.fragment):
+            yield _chunk(model, {"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+    yield _chunk(model, {}, finish=finish_of(reply))
+    if reply.usage is not None:
+        yield frame({"id": "chatcmpl-1", "model": model, "choices": [], "usage": usage_of(reply)})
+    yield DONE
+
+
+def whole(reply: Reply, model: str) -> dict[str, object]:
+    """Return the reply as one object, as for a request without `stream`."""
+    calls = [
+        {"id": call_id(index), "type": "function", "function": {"name": name, "arguments": as_text(arguments)}}
+        for index, (name, arguments) in enumerate(reply.calls)
+    ]
+    message = {"role": "assistant", "content": reply.text or None, "tool_calls": calls}
+    choice = {"index": 0, "message": message, "finish_reason": finish_of(reply)}
+    return {"id": "chatcmpl-1", "model": model, "choices": [choice], "usage": usage_of(reply)}
+
+
+def call_id(index: int) -> str:
+    return f"call_{index}"
+
+
+def as_text(arguments: Mapping[str, object] | str) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+
+def finish_of(reply: Reply) -> str:
+    return reply.finish or ("tool_calls" if reply.calls else "stop")
+
+
+def usage_of(reply: Reply) -> dict[str, object] | None:
+    tokens = reply.usage
+    if tokens is None:
+        return None
+    return {
+        "prompt_tokens": tokens.prompt,
+        "completion_tokens": tokens.completion,
+        "total_tokens": tokens.prompt + tokens.completion,
+        "prompt_tokens_details": {"cached_tokens": tokens.cached},
+        "completion_tokens_details": {"reasoning_tokens": tokens.reasoning},
+    }
+
+
+def _chunk(model: str, delta: Mapping[str, object], *, finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return frame({"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": model, "choices": [choice]})

@@ -1,0 +1,59 @@
+"""The provider on a thread of its own, for tests and benchmarks that are not async themselves."""
+
+import asyncio
+import threading
+from types import TracebackType
+from typing import Self
+
+from tests.provider.replies import Pace
+from tests.provider.server import Provider, Responder, Scripted
+
+
+class ThreadedProvider:
+    """`with ThreadedProvider() as provider: provider.reply(...)`: the same words as Provider, without a loop."""
+
+    def __init__(
+        self, *script: Scripted, otherwise: Scripted | Responder | None = None, pace: Pace | None = None
+    ) -> None:
+        self._provider = Provider(*script, otherwise=otherwise, pace=pace)
+        # Replies and requests are lists appended to by one side only, so no lock is needed.
+        self.reply = self._provider.reply
+        self.fault = self._provider.fault
+        self.requests = self._provider.requests
+        self._is_listening = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+
+    @property
+    def base_url(self) -> str:
+        """Return the address for `api_base`."""
+        return self._provider.base_url
+
+    @property
+    def connections(self) -> int:
+        """Return how many connections were made so far."""
+        return self._provider.connections
+
+    def refuse(self) -> None:
+        """Stop listening: from now on connections are refused."""
+        assert self._loop is not None
+        asyncio.run_coroutine_threadsafe(self._provider.refuse(), self._loop).result()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._is_listening.wait()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._loop is not None and self._stop is not None
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        async with self._provider:
+            self._is_listening.set()
+            await self._stop.wait()
