@@ -1,0 +1,153 @@
+"""The rules of the house as functions: each takes modules and returns what breaks it."""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+
+from tests.house.lazy_imports import LAZY_LIBRARIES, LAZY_MODULES
+from tests.house.source_tree import LAYERS, Import, Module, imports
+
+_OUTSIDE = ("tests", "bench", "examples")
+_TERMINAL_LIBRARIES = ("rich", "typer", "click", "prompt_toolkit")
+_LOOP_STARTERS = ("asyncio.run", "asyncio.Runner", "asyncio.get_event_loop", "asyncio.new_event_loop")
+_STREAMS = ("sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__")
+_ENVIRONMENT = ("os.environ", "os.environb", "os.getenv", "os.getenvb", "os.putenv")
+# litellm reads one switch from the environment at import and offers no other way to set it.
+_ENVIRONMENT_WRITER = "agent.model.litellm_client"
+
+
+def upward_imports(source: Module) -> Iterator[str]:
+    """Find imports against the arrows cli → agent → tooling → patterns, or out of the house."""
+    for found in imports(source):
+        layer = found.target.partition(".")[0]
+        if layer in _OUTSIDE or (layer in LAYERS and LAYERS.index(layer) > LAYERS.index(source.layer)):
+            yield f"{source.name}:{found.line} imports {found.target}"
+
+
+def misplaced_libraries(source: Module) -> Iterator[str]:
+    """Find litellm outside agent/model and terminal libraries outside cli."""
+    for found in imports(source):
+        library = found.target.partition(".")[0]
+        in_model = source.name.startswith("agent.model.")
+        if (library == "litellm" and not in_model) or (library in _TERMINAL_LIBRARIES and source.layer != "cli"):
+            yield f"{source.name}:{found.line} imports {library}"
+
+
+def indirect_imports(source: Module, known: frozenset[str]) -> Iterator[str]:
+    """Find imports that are relative, take everything, or take a name from a package instead of its module."""
+    for found in imports(source):
+        if found.level or "*" in found.names:
+            yield f"{source.name}:{found.line} does not import by full path"
+        if found.target.partition(".")[0] in LAYERS:
+            targets = [f"{found.target}.{name}" for name in found.names] if _is_package(found.target, known) else []
+            targets = targets or [found.target]
+            yield from (f"{source.name}:{found.line} imports {t}, no module" for t in targets if t not in known)
+
+
+def undeclared_lazy_imports(source: Module) -> Iterator[str]:
+    """Find imports inside functions that the list does not name; cli may be lazy with its own house."""
+    for found in imports(source):
+        library = found.target.partition(".")[0]
+        if not found.is_lazy or library in LAZY_LIBRARIES or found.target in LAZY_MODULES:
+            continue
+        if source.layer == "cli" and library in LAYERS:
+            continue
+        yield f"{source.name}:{found.line} imports {found.target} inside a function"
+
+
+def prints(source: Module) -> Iterator[str]:
+    """Find output to the terminal outside cli."""
+    if source.layer == "cli":
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("print", "input"):
+            yield f"{source.name}:{node.lineno} calls {node.func.id}()"
+    yield from _dotted_uses(source, _STREAMS)
+
+
+def loop_starts(source: Module) -> Iterator[str]:
+    """Find event loops started outside cli."""
+    if source.layer != "cli":
+        yield from _dotted_uses(source, _LOOP_STARTERS)
+
+
+def environment_uses(source: Module) -> Iterator[str]:
+    """Find the process environment outside agent/config; one writer is excused, and only to write."""
+    if source.name.startswith("agent.config."):
+        return
+    if source.name == _ENVIRONMENT_WRITER:
+        written = set(_environment_writes(source.tree))
+        yield from (use for use in _dotted_uses(source, _ENVIRONMENT) if use not in written)
+        return
+    yield from _dotted_uses(source, _ENVIRONMENT)
+
+
+def code_in_package_files(source: Module) -> Iterator[str]:
+    """Find __init__ files that hold more, or less, than a docstring."""
+    is_docstring = len(source.tree.body) == 1 and ast.get_docstring(source.tree) is not None
+    if source.is_package and not is_docstring:
+        yield f"{source.name}/__init__.py holds more than a docstring"
+
+
+def cycles(sources: Iterable[Module]) -> list[str]:
+    """Find modules that import each other at the top, directly or in a round."""
+    sources = tuple(sources)
+    known = frozenset(source.name for source in sources)
+    graph = {source.name: sorted(set(_edges(source, known))) for source in sources}
+    return [" → ".join(ring) for ring in _rings(graph)]
+
+
+def _edges(source: Module, known: frozenset[str]) -> Iterator[str]:
+    for found in imports(source):
+        if found.is_lazy or found.is_typing_only:
+            continue
+        yield from (target for target in _targets(found, known) if target in known and target != source.name)
+
+
+def _targets(found: Import, known: frozenset[str]) -> Iterator[str]:
+    inner = [f"{found.target}.{name}" for name in found.names]
+    yield from (target for target in inner if target in known)
+    if not inner or not all(target in known for target in inner):
+        yield found.target
+
+
+def _rings(graph: Mapping[str, list[str]]) -> Iterator[list[str]]:
+    done: set[str] = set()
+
+    def visit(name: str, trail: list[str]) -> Iterator[list[str]]:
+        if name in trail:
+            yield [*trail[trail.index(name) :], name]
+        elif name not in done:
+            for target in graph.get(name, []):
+                yield from visit(target, [*trail, name])
+            done.add(name)
+
+    for name in graph:
+        yield from visit(name, [])
+
+
+def _is_package(name: str, known: frozenset[str]) -> bool:
+    return any(other.startswith(f"{name}.") for other in known)
+
+
+def _dotted_uses(source: Module, dotted: tuple[str, ...]) -> Iterator[str]:
+    """Find `sys.stdout` and the like, also under another name or taken with from-import."""
+    aliases = {"": ""}
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            aliases |= {alias.asname: alias.name for alias in node.names if alias.asname}
+        if isinstance(node, ast.ImportFrom):
+            taken = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (f"{source.name}:{node.lineno} uses {name}" for name in taken if name in dotted)
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            name = f"{aliases.get(node.value.id, node.value.id)}.{node.attr}"
+            if name in dotted:
+                yield f"{source.name}:{node.lineno} uses {name}"
+
+
+def _environment_writes(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        is_item = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+        is_default = isinstance(node, ast.Attribute) and node.attr == "setdefault"
+        if (is_item or is_default) and ast.unparse(node.value) == "os.environ":
+            yield f"{_ENVIRONMENT_WRITER}:{node.lineno} uses os.environ"

@@ -1,0 +1,15 @@
+"""What may be imported inside a function, and why it is not at the top."""
+
+LAZY_LIBRARIES = {
+    "litellm": "seconds of CPU",
+    "jsonschema": "only for --output-schema",
+    "platformdirs": "as slow as a whole `--version`, not needed on Linux",
+    "tomllib": "only when there is a settings file",
+    "json": "settings without a list or table do without it",
+    "ast": "only for replies that are Python instead of JSON",
+    "warnings": "only around ast",
+    "difflib": "only to name what was probably meant",
+    "importlib": "only to find litellm's data files without importing litellm",
+}
+
+LAZY_MODULES: dict[str, str] = {}

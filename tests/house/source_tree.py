@@ -1,0 +1,80 @@
+"""The project's own source files, parsed: modules, what they import at the top and what inside functions."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LAYERS = ("patterns", "tooling", "agent", "cli")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """One source file."""
+
+    name: str
+    tree: ast.Module
+    is_package: bool = False
+
+    @property
+    def layer(self) -> str:
+        return self.name.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Import:
+    """One imported name; `target` is the module, `names` what is taken from it."""
+
+    target: str
+    names: tuple[str, ...]
+    line: int
+    level: int = 0
+    is_lazy: bool = False
+    is_typing_only: bool = False
+
+
+def module(name: str, source: str) -> Module:
+    """Return a module from text, for tests of the checks themselves."""
+    return Module(name=name, tree=ast.parse(source))
+
+
+def modules() -> tuple[Module, ...]:
+    """Return every module of the four layers."""
+    return tuple(_read(path) for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py")))
+
+
+def imports(source: Module) -> Iterator[Import]:
+    """Yield every import of a module, wherever it stands."""
+    yield from _imports(source.tree, is_lazy=False, is_typing_only=False)
+
+
+def _read(path: Path) -> Module:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    is_package = parts[-1] == "__init__"
+    name = ".".join(parts[:-1] if is_package else parts)
+    return Module(name=name, tree=ast.parse(path.read_text()), is_package=is_package)
+
+
+def _imports(node: ast.AST, *, is_lazy: bool, is_typing_only: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.Import(names=names):
+                found = [(alias.name, ()) for alias in names]
+                level = 0
+            case ast.ImportFrom(module=target, names=names, level=level):
+                found = [(target or "", tuple(alias.name for alias in names))]
+            case _:
+                inside = is_lazy or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
+                typing = is_typing_only or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test))
+                yield from _imports(child, is_lazy=inside, is_typing_only=typing)
+                continue
+        for target, taken in found:
+            yield Import(
+                target=target,
+                names=taken,
+                line=child.lineno,
+                level=level,
+                is_lazy=is_lazy,
+                is_typing_only=is_typing_only,
+            )

@@ -1,0 +1,41 @@
+"""Every library the program imports is one it declares."""
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator
+from importlib.metadata import packages_distributions
+
+from tests.house.source_tree import LAYERS, ROOT, Module, imports, module, modules
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def declared() -> frozenset[str]:
+    extras = [line for name, lines in PROJECT["optional-dependencies"].items() if name != "dev" for line in lines]
+    return frozenset(_distribution(line) for line in (*PROJECT["dependencies"], *extras))
+
+
+def undeclared(sources: Iterable[Module]) -> Iterator[str]:
+    known, owners = declared(), packages_distributions()
+    for source in sources:
+        for found in imports(source):
+            library = found.target.partition(".")[0]
+            if library in LAYERS or library in sys.stdlib_module_names:
+                continue
+            if not known & {_distribution(owner) for owner in owners.get(library, [library])}:
+                yield f"{source.name}:{found.line} imports {library}, which pyproject.toml does not declare"
+
+
+def _distribution(requirement: str) -> str:
+    name = re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_every_imported_library_is_declared() -> None:
+    assert list(undeclared(modules())) == []
+
+
+def test_the_rule_can_fail() -> None:
+    assert list(undeclared([module("agent.x", "def f():\n    import pytest")]))
+    assert not list(undeclared([module("agent.x", "import httpx, json\nfrom agent.y import z")]))

@@ -1,0 +1,109 @@
+"""The arrows point down, and each kind of work has its one place."""
+
+import pytest
+
+from tests.house import layer_rules
+from tests.house.source_tree import Module, module, modules
+
+ALL = modules()
+KNOWN = frozenset(source.name for source in ALL)
+
+
+def broken(rule: str, sources: tuple[Module, ...] = ALL) -> list[str]:
+    return [found for source in sources for found in getattr(layer_rules, rule)(source)]
+
+
+RULES = (
+    "upward_imports",
+    "misplaced_libraries",
+    "undeclared_lazy_imports",
+    "prints",
+    "loop_starts",
+    "environment_uses",
+    "code_in_package_files",
+)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_house_keeps_the_rule(rule: str) -> None:
+    assert broken(rule) == []
+
+
+def test_every_layer_was_read() -> None:
+    assert {source.layer for source in ALL} == {"cli", "agent", "tooling", "patterns"}
+
+
+def test_every_import_goes_to_a_module_by_its_full_path() -> None:
+    assert [found for source in ALL for found in layer_rules.indirect_imports(source, KNOWN)] == []
+
+
+def test_no_modules_import_each_other_in_a_round() -> None:
+    assert layer_rules.cycles(ALL) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "source"),
+    [
+        ("upward_imports", "tooling.x", "from agent.model.port import ModelClient"),
+        ("upward_imports", "agent.x", "def f():\n    import cli.main"),
+        ("upward_imports", "agent.x", "if TYPE_CHECKING:\n    import cli.main"),
+        ("upward_imports", "cli.x", "from tests.house import layers"),
+        ("misplaced_libraries", "agent.x", "import litellm.utils"),
+        ("misplaced_libraries", "agent.x", "from rich.console import Console"),
+        ("misplaced_libraries", "cli.x", "def f():\n    import litellm"),
+        ("undeclared_lazy_imports", "agent.x", "async def f():\n    if True:\n        import numpy"),
+        ("undeclared_lazy_imports", "agent.x", "class A:\n    def f(self):\n        from agent.engine import B"),
+        ("prints", "agent.x", "print('x')"),
+        ("prints", "tooling.x", "import sys as s\ns.stdout.write('x')"),
+        ("prints", "tooling.x", "from sys import stderr"),
+        ("loop_starts", "agent.x", "import asyncio\nasyncio.run(f())"),
+        ("loop_starts", "agent.x", "from asyncio import run"),
+        ("environment_uses", "cli.x", "import os\nos.environ['A']"),
+        ("environment_uses", "tooling.x", "from os import getenv"),
+        ("environment_uses", "agent.model.litellm_client", "import os\nx = os.environ.get('A')"),
+    ],
+)
+def test_the_rule_can_fail(rule: str, name: str, source: str) -> None:
+    assert len(broken(rule, (module(name, source),))) == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "source"),
+    [
+        ("upward_imports", "cli.x", "from agent.engine import A\nfrom tooling.invoke import B"),
+        ("misplaced_libraries", "agent.model.x", "def f():\n    import litellm"),
+        ("undeclared_lazy_imports", "cli.x", "def f():\n    from agent.engine import A"),
+        ("prints", "cli.x", "print('x')"),
+        ("loop_starts", "cli.x", "import asyncio\nasyncio.run(f())"),
+        ("environment_uses", "agent.config.x", "import os\nos.environ"),
+        ("environment_uses", "agent.model.litellm_client", "import os\nos.environ.setdefault('A', 'b')"),
+        ("environment_uses", "agent.model.litellm_client", "import os\nos.environ['A'] = 'b'"),
+    ],
+)
+def test_the_rule_allows_what_it_should(rule: str, name: str, source: str) -> None:
+    assert broken(rule, (module(name, source),)) == []
+
+
+@pytest.mark.parametrize(
+    "source", ["from . import y", "from agent.y import *", "from agent import Gone", "import agent.gone"]
+)
+def test_the_full_path_rule_can_fail(source: str) -> None:
+    known = frozenset({"agent", "agent.x", "agent.y"})
+    assert list(layer_rules.indirect_imports(module("agent.x", source), known))
+
+
+def test_the_package_rule_can_fail() -> None:
+    for source in ("", '"""Doc."""\nfrom agent.engine import A'):
+        package = Module(name="agent.x", tree=module("", source).tree, is_package=True)
+        assert broken("code_in_package_files", (package,))
+
+
+def test_the_cycle_rule_can_fail() -> None:
+    ring = (
+        module("agent.a", "from agent.b import x"),
+        module("agent.b", "from agent import c"),
+        module("agent.c", "import agent.a"),
+    )
+    assert layer_rules.cycles(ring) == ["agent.a → agent.b → agent.c → agent.a"]
+    lazy = (module("agent.a", "from agent.b import x"), module("agent.b", "def f():\n    from agent.a import y"))
+    assert layer_rules.cycles(lazy) == []

@@ -1,0 +1,66 @@
+"""One idea a file, one screen a function, one line that says what a file is."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.house.source_tree import LAYERS, ROOT
+
+MOST_FILE_LINES = 400
+MOST_FUNCTION_LINES = 60
+FILES = tuple(path for folder in (*LAYERS, "tests", "bench") for path in sorted((ROOT / folder).rglob("*.py")))
+
+
+def too_large(name: str, source: str) -> Iterator[str]:
+    if (lines := len(source.splitlines())) > MOST_FILE_LINES:
+        yield f"{name} has {lines} lines"
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > MOST_FUNCTION_LINES:
+                yield f"{name}:{node.lineno} {node.name}() has {length} lines"
+
+
+def undescribed(name: str, source: str) -> Iterator[str]:
+    docstring = ast.get_docstring(ast.parse(source)) or ""
+    first = docstring.partition("\n")[0]
+    if len(first) < 10:
+        yield f"{name} does not say at its top what it is"
+
+
+def broken(rule: object) -> list[str]:
+    assert callable(rule)
+    return [found for path in FILES for found in rule(str(path.relative_to(ROOT)), path.read_text())]
+
+
+def test_no_file_or_function_is_too_large() -> None:
+    assert broken(too_large) == []
+
+
+def test_every_file_says_what_it_is() -> None:
+    assert broken(undescribed) == []
+
+
+def test_all_sources_were_read() -> None:
+    assert len(FILES) > 50
+    assert Path(__file__).resolve() in FILES
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["x = 1\n" * 401, "def f():\n" + "    x = 1\n" * 60, "class A:\n    async def f(self):\n" + "        x = 1\n" * 60],
+)
+def test_the_size_rule_can_fail(source: str) -> None:
+    assert len(list(too_large("x", source))) == 1
+
+
+def test_the_size_rule_allows_the_limit() -> None:
+    assert list(too_large("x", "x = 1\n" * 400)) == []
+    assert list(too_large("x", "def f():\n" + "    x = 1\n" * 59)) == []
+
+
+@pytest.mark.parametrize("source", ["", "x = 1", "# a comment", '"""Doc"""'])
+def test_the_description_rule_can_fail(source: str) -> None:
+    assert list(undescribed("x", source))
