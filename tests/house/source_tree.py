@@ -53,7 +53,7 @@ def _read(path: Path) -> Module:
     parts = path.relative_to(ROOT).with_suffix("").parts
     is_package = parts[-1] == "__init__"
     name = ".".join(parts[:-1] if is_package else parts)
-    return Module(name=name, tree=ast.parse(path.read_text()), is_package=is_package)
+    return Module(name=name, tree=ast.parse(path.read_text(), filename=str(path)), is_package=is_package)
 
 
 def _imports(node: ast.AST, *, is_lazy: bool, is_typing_only: bool) -> Iterator[Import]:

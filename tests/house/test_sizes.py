@@ -16,7 +16,7 @@ FILES = tuple(path for folder in (*LAYERS, "tests", "bench") for path in sorted(
 def too_large(name: str, source: str) -> Iterator[str]:
     if (lines := len(source.splitlines())) > MOST_FILE_LINES:
         yield f"{name} has {lines} lines"
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(ast.parse(source, filename=name)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if length > MOST_FUNCTION_LINES:
@@ -24,7 +24,7 @@ def too_large(name: str, source: str) -> Iterator[str]:
 
 
 def undescribed(name: str, source: str) -> Iterator[str]:
-    docstring = ast.get_docstring(ast.parse(source)) or ""
+    docstring = ast.get_docstring(ast.parse(source, filename=name)) or ""
     first = docstring.partition("\n")[0]
     if len(first) < 10:
         yield f"{name} does not say at its top what it is"
