@@ -113,9 +113,20 @@ def _at_api_base(model: str, named: Provider | None, settings: Settings) -> Endp
     # A bare name says nothing about the wire: `api_base` is an OpenAI-compatible server unless `anthropic/` is written.
     row = named or GENERIC
     key = settings.api_key or _key_of(named or _of_bare_name(model) or GENERIC, settings)
-    parts = urlsplit(settings.api_base)
-    base = settings.api_base.rstrip("/")
-    return _endpoint(row, base_url=base if parts.path.strip("/") else f"{base}/v1", key=key, model=model)
+    return _endpoint(row, base_url=_address(settings.api_base), key=key, model=model)
+
+
+def _address(api_base: str) -> str:
+    """Return the address without its last slash; a bare host gets the `/v1` all servers use."""
+    try:
+        parts = urlsplit(api_base)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise ModelFault("connect", f"api_base {api_base!r} is not an address such as http://127.0.0.1:8080/v1")
+    base = api_base.rstrip("/")
+    return base if parts.path.strip("/") else f"{base}/v1"
 
 
 def _endpoint(row: Provider, *, base_url: str, key: str, model: str) -> Endpoint:

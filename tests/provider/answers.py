@@ -10,15 +10,17 @@ _STREAMS = {"openai": openai_frames.frames, "anthropic": anthropic_frames.frames
 _WHOLES = {"openai": openai_frames.whole, "anthropic": anthropic_frames.whole}
 
 
-def answer_of(reply: Reply, form: Form, model: str, pace: Pace | None = None, *, is_streamed: bool = True) -> Answer:
+def answer_of(
+    reply: Reply, form: Form, model: str, pace: Pace | None = None, *, is_streamed: bool = True, turn: int = 1
+) -> Answer:
     """Return the answer that carries a reply at a pace."""
     pace = reply.pace or pace or Pace()
     before = (Pause(seconds=pace.head_s),) if pace.head_s else ()
     if reply.is_whole or not is_streamed:
-        body = json.dumps(_WHOLES[form](reply, model)).encode()
+        body = json.dumps(_WHOLES[form](reply, model, turn)).encode()
         return Answer(content_type="application/json", before=before, parts=(body,))
     parts: list[Part] = [Pause(seconds=pace.first_s)] if pace.first_s else []
-    for at, frame in enumerate(_STREAMS[form](reply, model)):
+    for at, frame in enumerate(_STREAMS[form](reply, model, turn)):
         if at and pace.between_s:
             parts.append(Pause(seconds=pace.between_s))
         parts.append(frame)

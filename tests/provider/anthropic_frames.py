@@ -14,12 +14,12 @@ def frame(data: Mapping[str, object]) -> bytes:
     return f"event: {data['type']}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-def frames(reply: Reply, model: str) -> Iterator[bytes]:
+def frames(reply: Reply, model: str, turn: int = 1) -> Iterator[bytes]:
     """Yield the events of a reply."""
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": []}
     yield frame({"type": "message_start", "message": {**message, "usage": {**_input(reply), "output_tokens": 1}}})
     yield frame({"type": "ping"})
-    for index, (opening, deltas) in enumerate(_blocks(reply)):
+    for index, (opening, deltas) in enumerate(_blocks(reply, turn)):
         yield frame({"type": "content_block_start", "index": index, "content_block": opening})
         for delta in deltas:
             yield frame({"type": "content_block_delta", "index": index, "delta": delta})
@@ -29,12 +29,12 @@ def frames(reply: Reply, model: str) -> Iterator[bytes]:
     yield frame({"type": "message_stop"})
 
 
-def whole(reply: Reply, model: str) -> dict[str, object]:
+def whole(reply: Reply, model: str, turn: int = 1) -> dict[str, object]:
     """Return the reply as one object, as for a request without `stream`."""
     content: list[dict[str, object]] = [{"type": "text", "text": reply.text}] if reply.text else []
     for index, (name, arguments) in enumerate(reply.calls):
         content.append(
-            {"type": "tool_use", "id": f"toolu_{index}", "name": name, "input": json.loads(as_text(arguments))}
+            {"type": "tool_use", "id": f"toolu_{turn}_{index}", "name": name, "input": json.loads(as_text(arguments))}
         )
     output = reply.usage.completion if reply.usage else 0
     usage = {**_input(reply), "output_tokens": output}
@@ -48,7 +48,7 @@ def whole(reply: Reply, model: str) -> dict[str, object]:
     }
 
 
-def _blocks(reply: Reply) -> Iterator[tuple[dict[str, object], list[dict[str, object]]]]:
+def _blocks(reply: Reply, turn: int) -> Iterator[tuple[dict[str, object], list[dict[str, object]]]]:
     if reply.reasoning:
         deltas: list[dict[str, object]] = [
             {"type": "thinking_delta", "thinking": part} for part in pieces(reply.reasoning, reply.fragment)
@@ -62,7 +62,7 @@ def _blocks(reply: Reply) -> Iterator[tuple[dict[str, object], list[dict[str, ob
         )
     for index, (name, arguments) in enumerate(reply.calls):
         yield (
-            {"type": "tool_use", "id": f"toolu_{index}", "name": name, "input": {}},
+            {"type": "tool_use", "id": f"toolu_{turn}_{index}", "name": name, "input": {}},
             [{"type": "input_json_delta", "partial_json": part} for part in pieces(as_text(arguments), reply.fragment)],
         )
 

@@ -14,7 +14,7 @@ def frame(data: object) -> bytes:
 DONE = b"data: [DONE]\n\n"
 
 
-def frames(reply: Reply, model: str) -> Iterator[bytes]:
+def frames(reply: Reply, model: str, turn: int = 1) -> Iterator[bytes]:
     """Yield the events of a reply."""
     yield _chunk(model, {"role": "assistant", "content": ""})
     for part in pieces(reply.reasoning, reply.fragment):
@@ -24,7 +24,7 @@ def frames(reply: Reply, model: str) -> Iterator[bytes]:
     for index, (name, arguments) in enumerate(reply.calls):
         head = {"name": name, "arguments": ""}
         yield _chunk(
-            model, {"tool_calls": [{"index": index, "id": call_id(index), "type": "function", "function": head}]}
+            model, {"tool_calls": [{"index": index, "id": call_id(turn, index), "type": "function", "function": head}]}
         )
         for part in pieces(as_text(arguments), reply.fragment):
             yield _chunk(model, {"tool_calls": [{"index": index, "function": {"arguments": part}}]})
@@ -34,10 +34,10 @@ def frames(reply: Reply, model: str) -> Iterator[bytes]:
     yield DONE
 
 
-def whole(reply: Reply, model: str) -> dict[str, object]:
+def whole(reply: Reply, model: str, turn: int = 1) -> dict[str, object]:
     """Return the reply as one object, as for a request without `stream`."""
     calls = [
-        {"id": call_id(index), "type": "function", "function": {"name": name, "arguments": as_text(arguments)}}
+        {"id": call_id(turn, index), "type": "function", "function": {"name": name, "arguments": as_text(arguments)}}
         for index, (name, arguments) in enumerate(reply.calls)
     ]
     message = {"role": "assistant", "content": reply.text or None, "tool_calls": calls}
@@ -45,8 +45,8 @@ def whole(reply: Reply, model: str) -> dict[str, object]:
     return {"id": "chatcmpl-1", "model": model, "choices": [choice], "usage": usage_of(reply)}
 
 
-def call_id(index: int) -> str:
-    return f"call_{index}"
+def call_id(turn: int, index: int) -> str:
+    return f"call_{turn}_{index}"
 
 
 def as_text(arguments: Mapping[str, object] | str) -> str:

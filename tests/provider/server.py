@@ -125,7 +125,9 @@ class Provider:
         scripted = chosen(request) if callable(chosen) else chosen
         if isinstance(scripted, Reply):
             model, is_streamed = str(request.body.get("model")), bool(request.body.get("stream"))
-            return answer_of(scripted, request.form, model, self._pace, is_streamed=is_streamed)
+            return answer_of(
+                scripted, request.form, model, self._pace, is_streamed=is_streamed, turn=len(self.requests)
+            )
         if isinstance(scripted, Fault):
             answer = fault(scripted.name, request.form, retry_after=scripted.retry_after)
             return _with_key(answer, request) if scripted.name == "auth" else answer

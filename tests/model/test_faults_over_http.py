@@ -1,0 +1,166 @@
+"""Every fault of the table, shown by a real client against a real server."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent.model.faults import FAULTS, FaultKind
+from agent.model.port import StreamRestarted
+from tests.provider.asking import FORMS, KEY, QUESTION, ask
+from tests.provider.replies import Answer, Text
+from tests.provider.server import Provider
+
+CLOCKS = {
+    "silence": {"first_byte_timeout_s": 0.3},
+    "head_then_silence": {"first_byte_timeout_s": 0.3},
+    "stops_between_chunks": {"chunk_timeout_s": 0.3},
+}
+
+KINDS: tuple[tuple[str, FaultKind], ...] = (
+    ("silence", "first_byte"),
+    ("head_then_silence", "first_byte"),
+    ("stops_between_chunks", "between_chunks"),
+    ("rate_limit", "rate_limit"),
+    ("500", "server"),
+    ("502", "server"),
+    ("504", "server"),
+    ("503", "overloaded"),
+    ("overloaded", "overloaded"),
+    ("error_in_stream", "overloaded"),
+    ("reset", "reset"),
+    ("reset_at_once", "reset"),
+    ("ends_early", "reset"),
+    ("malformed", "malformed"),
+    ("web_page", "malformed"),
+    ("empty", "empty"),
+    ("overflow", "overflow"),
+    ("auth", "auth"),
+    ("forbidden", "auth"),
+    ("quota", "quota"),
+    ("no_credit", "quota"),
+    ("unknown_model", "unknown_model"),
+    ("bad_request", "refused"),
+    ("redirect", "refused"),
+)
+
+
+@pytest.mark.parametrize("model", FORMS)
+@pytest.mark.parametrize(("name", "kind"), KINDS)
+async def test_a_lasting_fault_is_retried_as_its_row_says_and_then_named(
+    name: str, kind: FaultKind, model: str
+) -> None:
+    row = FAULTS[kind]
+    async with Provider() as provider:
+        provider.fault(name, times=row.retries + 3)
+        asked = await ask(provider, replace(QUESTION, model=model), **CLOCKS.get(name, {}))
+    assert asked.fault is not None
+    assert (asked.fault.kind, asked.fault.row.exit_code) == (kind, row.exit_code)
+    assert len(provider.requests) == row.retries + 1
+    assert asked.waits == [row.wait_s * 2**attempt for attempt in range(row.retries)]
+    assert KEY not in str(asked.fault)
+
+
+@pytest.mark.parametrize("model", FORMS)
+@pytest.mark.parametrize("name", [name for name, kind in KINDS if FAULTS[kind].retries])
+async def test_a_passing_fault_costs_one_retry_and_no_answer(name: str, model: str) -> None:
+    async with Provider() as provider:
+        provider.fault(name)
+        provider.reply(Text("all is well"))
+        asked = await ask(provider, replace(QUESTION, model=model), **CLOCKS.get(name, {}))
+    assert asked.reply.message.content == "all is well"
+    assert len(provider.requests) == 2
+    assert asked.text == "all is well"
+
+
+async def test_fragments_of_a_broken_reply_are_taken_back() -> None:
+    async with Provider() as provider:
+        provider.fault("reset")
+        provider.reply(Text("second"))
+        asked = await ask(provider)
+    restart = next(at for at, item in enumerate(asked.items) if isinstance(item, StreamRestarted))
+    assert restart > 0
+    assert asked.items[restart] == StreamRestarted(reason=FAULTS["reset"].sentence)
+
+
+async def test_a_refused_connection_is_a_connect_fault() -> None:
+    async with Provider() as provider:
+        await provider.refuse()
+        asked = await ask(provider)
+    assert asked.fault is not None
+    assert (asked.fault.kind, asked.fault.row.exit_code) == ("connect", 75)
+    assert len(asked.waits) == FAULTS["connect"].retries
+    assert f"127.0.0.1:{provider.port}" in str(asked.fault)
+
+
+async def test_an_address_that_is_none_is_a_connect_fault() -> None:
+    async with Provider() as provider:
+        provider.port = 99999999
+        asked = await ask(provider)
+    assert asked.fault is not None
+    assert asked.fault.kind == "connect"
+
+
+async def test_retry_after_is_honoured() -> None:
+    async with Provider() as provider:
+        provider.fault("rate_limit", retry_after="7")
+        provider.reply(Text("at last"))
+        asked = await ask(provider)
+    assert (asked.reply.message.content, asked.waits) == ("at last", [7.0])
+
+
+async def test_a_retry_after_beyond_a_minute_gives_up_at_once() -> None:
+    async with Provider() as provider:
+        provider.fault("rate_limit", retry_after="3600")
+        asked = await ask(provider)
+    assert asked.fault is not None
+    assert (asked.fault.kind, asked.fault.retry_after_s) == ("rate_limit", 3600.0)
+    assert (len(provider.requests), asked.waits) == (1, [])
+
+
+@pytest.mark.parametrize("model", FORMS)
+async def test_a_key_that_the_provider_repeats_is_not_repeated_to_the_person(model: str) -> None:
+    async with Provider() as provider:
+        provider.fault("auth")
+        asked = await ask(provider, replace(QUESTION, model=model))
+    assert "[key]" in str(asked.fault)
+    assert KEY not in repr(asked.fault)
+    assert KEY in str(provider.requests[0].headers)
+
+
+async def test_a_redirect_is_not_followed_with_the_key() -> None:
+    async with Provider() as elsewhere, Provider() as provider:
+        provider.reply(Answer(status=307, headers={"Location": f"{elsewhere.base_url}/chat/completions"}))
+        asked = await ask(provider)
+    assert asked.fault is not None
+    assert asked.fault.kind == "refused"
+    assert elsewhere.requests == []
+
+
+async def test_a_huge_error_body_is_read_only_at_its_beginning() -> None:
+    async with Provider() as provider:
+        provider.reply(Answer(status=400, content_type="text/plain", parts=(b"no " * 100_000,)))
+        asked = await ask(provider)
+    assert asked.fault is not None
+    assert asked.fault.detail.startswith("400 no no")
+    assert len(asked.fault.detail) < 600
+
+
+@pytest.mark.parametrize("model", FORMS)
+async def test_arguments_cut_off_by_the_length_limit_are_told_to_the_model(model: str) -> None:
+    async with Provider() as provider:
+        provider.fault("truncated_arguments")
+        asked = await ask(provider, replace(QUESTION, model=model))
+    (call,) = asked.reply.message.tool_calls
+    assert (call.name, call.arguments) == ("write_file", {})
+    assert "cut off" in str(call.problem)
+    assert asked.reply.finish_reason == "length"
+
+
+@pytest.mark.parametrize("model", FORMS)
+async def test_arguments_that_cannot_be_read_are_told_to_the_model(model: str) -> None:
+    async with Provider() as provider:
+        provider.fault("invalid_arguments")
+        asked = await ask(provider, replace(QUESTION, model=model))
+    (call,) = asked.reply.message.tool_calls
+    assert call.name == "write_file"
+    assert call.problem

@@ -1,0 +1,81 @@
+"""From a model's name to the server that knows it."""
+
+import pytest
+
+from agent.config.settings import Settings
+from agent.model.faults import ModelFault
+from agent.model.providers import Endpoint, resolve
+
+KEYS = {"openai": "ko", "anthropic": "ka", "openrouter": "kr", "together": "kt", "gemini": "kg"}
+LOCAL = Settings(api_base="http://127.0.0.1:9/v1/", api_key="kb", keys={"openai": "ko", "groq": "kq"})
+
+
+def at(settings: Settings, model: str) -> tuple[str, str, str, str, str]:
+    found = resolve(model, settings)
+    return found.provider, found.wire, found.base_url, found.key, found.model
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("openai/gpt-4o", ("openai", "openai", "https://api.openai.com/v1", "ko", "gpt-4o")),
+        ("gpt-5-mini", ("openai", "openai", "https://api.openai.com/v1", "ko", "gpt-5-mini")),
+        ("o3", ("openai", "openai", "https://api.openai.com/v1", "ko", "o3")),
+        ("claude-x", ("anthropic", "anthropic", "https://api.anthropic.com/v1", "ka", "claude-x")),
+        ("openrouter/a/b:free", ("openrouter", "openai", "https://openrouter.ai/api/v1", "kr", "a/b:free")),
+        ("together_ai/meta/l", ("together", "openai", "https://api.together.xyz/v1", "kt", "meta/l")),
+        ("ollama/qwen3:8b", ("ollama", "openai", "http://127.0.0.1:11434/v1", "", "qwen3:8b")),
+        ("llama.cpp/any", ("llamacpp", "openai", "http://127.0.0.1:8080/v1", "", "any")),
+        ("lm_studio/any", ("lm-studio", "openai", "http://127.0.0.1:1234/v1", "", "any")),
+        ("hosted_vllm/org/m", ("vllm", "openai", "http://127.0.0.1:8000/v1", "", "org/m")),
+        ("gemini/pro", ("gemini", "litellm", "", "kg", "gemini/pro")),
+        ("strange", ("", "litellm", "", "", "strange")),
+    ],
+)
+def test_a_name_finds_its_provider(model: str, expected: tuple[str, ...]) -> None:
+    assert at(Settings(keys=KEYS), model) == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("openai/x", ("openai", "openai", "http://127.0.0.1:9/v1", "kb", "x")),
+        ("anthropic/x", ("anthropic", "anthropic", "http://127.0.0.1:9/v1", "kb", "x")),
+        ("Qwen/Qwen3-8B", ("api_base", "openai", "http://127.0.0.1:9/v1", "kb", "Qwen/Qwen3-8B")),
+        ("qwen", ("api_base", "openai", "http://127.0.0.1:9/v1", "kb", "qwen")),
+        ("claude-x", ("api_base", "openai", "http://127.0.0.1:9/v1", "kb", "claude-x")),
+        ("vllm/org/m", ("vllm", "openai", "http://127.0.0.1:9/v1", "kb", "org/m")),
+        ("groq/m", ("groq", "openai", "https://api.groq.com/openai/v1", "kq", "m")),
+    ],
+)
+def test_an_address_of_ones_own_is_asked_for_what_it_may_serve(model: str, expected: tuple[str, ...]) -> None:
+    assert at(LOCAL, model) == expected
+
+
+def test_a_bare_host_gets_the_usual_road() -> None:
+    assert resolve("m", Settings(api_base="http://box:8080")).base_url == "http://box:8080/v1"
+
+
+@pytest.mark.parametrize("address", ["box:8080/v1", "http://", "ftp://box/v1", "http://box:99999999/v1"])
+def test_an_address_that_is_none_is_named(address: str) -> None:
+    with pytest.raises(ModelFault, match="api_base") as caught:
+        resolve("m", Settings(api_base=address))
+    assert caught.value.kind == "connect"
+
+
+@pytest.mark.parametrize(("model", "variable"), [("gpt-4o", "OPENAI_API_KEY"), ("groq/x", "GROQ_API_KEY")])
+def test_a_missing_key_is_named_by_its_variable(model: str, variable: str) -> None:
+    with pytest.raises(ModelFault, match=variable) as caught:
+        resolve(model, Settings())
+    assert (caught.value.kind, caught.value.row.exit_code) == ("missing", 41)
+
+
+def test_a_key_with_a_line_end_pasted_along_is_cleaned_and_a_broken_one_refused_unseen() -> None:
+    assert resolve("gpt-4o", Settings(api_key=" ko\n")).key == "ko"
+    with pytest.raises(ModelFault) as caught:
+        resolve("gpt-4o", Settings(api_key="secret\nsecret"))
+    assert (caught.value.kind, "secret" in str(caught.value)) == ("auth", False)
+
+
+def test_an_endpoint_never_shows_its_key() -> None:
+    assert "kb" not in repr(Endpoint(provider="p", wire="openai", base_url="u", key="kb", model="m"))
