@@ -1,0 +1,170 @@
+"""Every provider without a direct client, through litellm: imported late, in the background, and kept quiet."""
+
+import asyncio
+import gc
+import os
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent.config.settings import Settings
+from agent.model import openai_wire
+from agent.model.faults import FaultKind, ModelFault
+from agent.model.litellm_faults import fault_of_exception
+from agent.model.openai_stream import OpenAiReader
+from agent.model.port import ModelRequest, StreamItem
+from agent.model.providers import Endpoint, resolve
+from agent.model.reply_builder import Price, ReplyBuilder
+from agent.model.sse import SseEvent
+
+# What the library's own bugs look like: its adapters read strangers' replies without much care.
+_LIBRARY_BUGS = (ValueError, TypeError, LookupError, AttributeError, ImportError, OSError, EOFError, RuntimeError)
+
+
+class Chunk(Protocol):
+    """A fragment of a reply in OpenAI's form."""
+
+    def model_dump_json(self) -> str:
+        """Return it as JSON text."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """What is used of litellm: one function, its errors, its cleaning up."""
+
+    complete: Callable[..., Awaitable[AsyncIterator[Chunk]]]
+    errors: tuple[type[Exception], ...]
+    clean_up: Callable[[], Awaitable[object]]
+
+
+class LitellmClient:
+    """A ModelClient that lets litellm speak to the provider."""
+
+    def __init__(self, settings: Settings, price: Price, *, load: Callable[[], Library] | None = None) -> None:
+        self._settings = settings
+        self._price = price
+        self._load = load or import_litellm
+        self._loading: Future[Library] | None = None
+
+    def warm_up(self) -> None:
+        """Begin the import, which takes seconds, in a thread of its own."""
+        if self._loading is None:
+            self._loading = Future()
+            # A daemon, unlike the loop's own threads, does not hold up the end of a run that needs no reply any more.
+            threading.Thread(target=_load_into, args=(self._loading, self._load), daemon=True).start()
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        """Yield fragments, then exactly one ModelReply."""
+        endpoint = resolve(request.model, self._settings)
+        library = await self._library(request.model)
+        builder = ReplyBuilder(request, self._price)
+        reader = OpenAiReader(builder)
+        chunks = await self._ask(library, request, endpoint)
+        try:
+            is_first = True
+            while chunk := await self._next(library, chunks, endpoint, is_first=is_first):
+                is_first = False
+                for fragment in reader.read(SseEvent(name="", data=chunk.model_dump_json())):
+                    yield fragment
+        finally:
+            if isinstance(chunks, AsyncGenerator):
+                await chunks.aclose()
+        for fragment in builder.flush():
+            yield fragment
+        reader.end()
+        yield builder.build()
+
+    async def close(self) -> None:
+        """Give back connections; harmless twice."""
+        if self._loading is not None and self._loading.done() and self._loading.exception() is None:
+            await self._loading.result().clean_up()
+
+    async def _library(self, model: str) -> Library:
+        self.warm_up()
+        assert self._loading is not None
+        try:
+            return await asyncio.wrap_future(self._loading)
+        except ImportError as error:
+            said = f"{model} has no direct client, and litellm cannot be imported: {error}"
+            raise ModelFault("unknown_model", said) from error
+
+    async def _ask(self, library: Library, request: ModelRequest, endpoint: Endpoint) -> AsyncIterator[Chunk]:
+        body = openai_wire.body(request, endpoint)
+        # Retries are ours: the fault table knows which faults may pass, and what was already heard.
+        own = {"api_key": endpoint.key or None, "num_retries": 0, "max_retries": 0, "drop_params": True}
+        limit = self._settings.connect_timeout_s + self._settings.first_byte_timeout_s
+        with _faults(library, endpoint, "first_byte"):
+            async with asyncio.timeout(limit):
+                return await library.complete(**body, **own, timeout=limit)
+
+    async def _next(
+        self, library: Library, chunks: AsyncIterator[Chunk], endpoint: Endpoint, *, is_first: bool
+    ) -> Chunk | None:
+        limit = self._settings.first_byte_timeout_s if is_first else self._settings.chunk_timeout_s
+        with _faults(library, endpoint, "first_byte" if is_first else "between_chunks"):
+            async with asyncio.timeout(limit):
+                return await anext(chunks, None)
+
+
+@contextmanager
+def _faults(library: Library, endpoint: Endpoint, silence: FaultKind) -> Iterator[None]:
+    """Turn what the library raises into faults."""
+    failures: tuple[type[Exception], ...] = (*library.errors, *_LIBRARY_BUGS)
+    try:
+        yield
+    except TimeoutError as error:
+        raise ModelFault(silence) from error
+    except failures as error:
+        raise fault_of_exception(error, key=endpoint.key) from error
+
+
+def _load_into(loading: Future[Library], load: Callable[[], Library]) -> None:
+    # A waiter that is cancelled must not cancel the import for the others.
+    loading.set_running_or_notify_cancel()
+    try:
+        loading.set_result(load())
+    except _LIBRARY_BUGS as error:
+        loading.set_exception(ImportError(str(error)))
+
+
+def import_litellm() -> Library:
+    """Import litellm fast and make it silent."""
+    # Before the import, because litellm acts on them while it is imported: without the first it fetches its price
+    # table from the network, without the second it reads a `.env` file, maybe a workspace's.
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    os.environ["LITELLM_MODE"] = "PRODUCTION"
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        import httpx
+        import litellm
+        import openai
+        from litellm.exceptions import BudgetExceededError
+        from litellm.llms.custom_httpx.async_client_cleanup import close_litellm_async_clients
+    finally:
+        # The import makes half a million objects that live for ever: the collector need not look at them again.
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
+    _silence()
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    return Library(
+        complete=litellm.acompletion,
+        errors=(openai.OpenAIError, httpx.HTTPError, BudgetExceededError),
+        clean_up=close_litellm_async_clients,
+    )
+
+
+def _silence() -> None:
+    import logging
+
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.addHandler(logging.NullHandler())
+        logger.propagate = False

@@ -1,0 +1,63 @@
+"""From litellm's exceptions to the fault table, by class name and status: its classes need not be imported."""
+
+import re
+from collections.abc import Mapping
+
+from agent.model.fault_of import MAX_DETAIL, fault_of_status, redact
+from agent.model.faults import FaultKind, ModelFault
+
+_BY_NAME: dict[str, FaultKind] = {
+    "ContextWindowExceededError": "overflow",
+    "ContentPolicyViolationError": "refused",
+    "RejectedRequestError": "refused",
+    "UnsupportedParamsError": "refused",
+    "PaymentRequiredError": "quota",
+    "BudgetExceededError": "quota",
+    "LiteLLMUnknownProvider": "unknown_model",
+    "NotFoundError": "unknown_model",
+    "Timeout": "first_byte",
+    "APITimeoutError": "first_byte",
+    "MidStreamFallbackError": "reset",
+    "APIConnectionError": "connect",
+    "APIResponseValidationError": "malformed",
+}
+_FIRST_ERROR_STATUS = 400
+_NO_PROVIDER = re.compile(r"LLM Provider NOT provided", re.IGNORECASE)
+_NO_KEY = re.compile(
+    r"missing.{0,40}(api[ _]key|credential)|api[ _]key.{0,40}(missing|not set|not found|must be set)", re.IGNORECASE
+)
+_NOT_INSTALLED = re.compile(r"No module named|pip install", re.IGNORECASE)
+_NO_CONNECTION = re.compile(r"cannot connect to host|connection refused|name or service not known", re.IGNORECASE)
+_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Timeout|Exception): )+")
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\).*", re.DOTALL)
+
+
+def fault_of_exception(error: Exception, *, key: str = "") -> ModelFault:
+    """Return the fault that an exception out of litellm stands for."""
+    said = _PREFIX.sub("", _TRACEBACK.sub("", str(error)))
+    words = redact(" ".join(said.split()), key)[:MAX_DETAIL] or type(error).__name__
+    if _NO_PROVIDER.search(words):
+        return ModelFault("unknown_model", "no provider goes by this name; write the model as provider/name")
+    kind = _kind(error, words)
+    if kind is not None:
+        return ModelFault(kind, words)
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int) and status >= _FIRST_ERROR_STATUS:
+        return fault_of_status(status, words.encode(), _headers(error), key=key)
+    return ModelFault("malformed", f"{type(error).__name__}: {words}")
+
+
+def _kind(error: Exception, words: str) -> FaultKind | None:
+    if _NOT_INSTALLED.search(words):
+        return "unknown_model"
+    if _NO_KEY.search(words):
+        return "missing"
+    if _NO_CONNECTION.search(words):
+        return "connect"
+    names = (cls.__name__ for cls in type(error).__mro__)
+    return next((_BY_NAME[name] for name in names if name in _BY_NAME), None)
+
+
+def _headers(error: Exception) -> Mapping[str, str]:
+    headers: object = getattr(getattr(error, "response", None), "headers", None)
+    return headers if isinstance(headers, Mapping) else {}
