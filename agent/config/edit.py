@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from agent.config.origin import KeyPath, Leaf, Origin
@@ -44,8 +45,11 @@ def edited(text: str, keys: KeyPath, value: object) -> str:
 
 def _value_of(keys: KeyPath, text: str) -> object:
     inner = keys[2:] if keys[0] == PROFILES and len(keys) > 2 else keys
-    origin = Origin(layer="file")
-    return checked(Leaf(path=inner, value=text, origin=origin, place="config set", is_text=True)).value
+    leaf = Leaf(path=inner, value=text, origin=Origin(layer="file"), place="config set", is_text=True)
+    value = checked(leaf).value
+    if isinstance(value, Mapping):
+        raise ConfigError(f"config set: {leaf.name} is a table", f"set one entry at a time: {leaf.name}.NAME")
+    return value
 
 
 def _read(path: Path) -> str:

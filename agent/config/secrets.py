@@ -33,5 +33,7 @@ def secrets_of(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...
 
 
 def _longest_first(values: Iterable[str]) -> tuple[str, ...]:
-    found = {value for value in values if len(value) >= _SHORTEST and value.lower() not in _PLACEHOLDERS}
+    found = {
+        value for value in map(str.strip, values) if len(value) >= _SHORTEST and value.lower() not in _PLACEHOLDERS
+    }
     return tuple(sorted(found, key=lambda value: (-len(value), value)))

@@ -127,7 +127,7 @@ def _inner(slot: Slot, part: str) -> Slot | None:
 def _from_text(leaf: Leaf) -> object:
     slot, text = slot_at(leaf.path), str(leaf.value).strip()
     if slot is None or slot.kind is str:
-        return leaf.value
+        return text
     if slot.is_optional and text.lower() == "none":
         return None
     if text[:1] in ("[", "{"):

@@ -30,6 +30,11 @@ def test_secrets_hold_configured_keys_and_secret_looking_variables_longest_first
     assert load_settings(environ=environ, config_dir=tmp_path).secrets == (KEY, "ghp_secret")
 
 
+def test_a_key_loses_the_line_end_it_was_pasted_with(tmp_path: Path) -> None:
+    loaded = load_settings(environ={"OPENAI_API_KEY": f"{KEY}\n"}, config_dir=tmp_path)
+    assert (loaded.settings.keys, loaded.secrets) == ({"openai": KEY}, (KEY,))
+
+
 def test_an_error_about_a_key_does_not_show_it(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(f'[keys]\nopenai = ["{KEY}"]\n')
     with pytest.raises(ConfigError) as caught:

@@ -8,6 +8,7 @@ from tests.house.source_tree import LAYERS, Import, Module, imports
 
 _OUTSIDE = ("tests", "bench", "examples")
 _TERMINAL_LIBRARIES = ("rich", "typer", "click", "prompt_toolkit")
+_MODEL_LIBRARIES = ("litellm", "openai")
 _LOOP_STARTERS = ("asyncio.run", "asyncio.Runner", "asyncio.get_event_loop", "asyncio.new_event_loop")
 _STREAMS = ("sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__")
 _ENVIRONMENT = ("os.environ", "os.environb", "os.getenv", "os.getenvb", "os.putenv")
@@ -28,7 +29,7 @@ def misplaced_libraries(source: Module) -> Iterator[str]:
     for found in imports(source):
         library = found.target.partition(".")[0]
         in_model = source.name.startswith("agent.model.")
-        if (library == "litellm" and not in_model) or (library in _TERMINAL_LIBRARIES and source.layer != "cli"):
+        if (library in _MODEL_LIBRARIES and not in_model) or (library in _TERMINAL_LIBRARIES and source.layer != "cli"):
             yield f"{source.name}:{found.line} imports {library}"
 
 

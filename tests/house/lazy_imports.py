@@ -2,6 +2,9 @@
 
 LAZY_LIBRARIES = {
     "litellm": "seconds of CPU",
+    "openai": "comes with litellm and is as slow",
+    "httpx": "a run with a scripted or recorded model does without it",
+    "logging": "only to quieten litellm",
     "jsonschema": "only for --output-schema",
     "platformdirs": "as slow as a whole `--version`, not needed on Linux",
     "tomllib": "only when there is a settings file",

@@ -8,6 +8,8 @@ from importlib.metadata import packages_distributions
 
 from tests.house.source_tree import LAYERS, ROOT, Module, imports, module, modules
 
+# Libraries that a declared one always brings along and that are part of how it is used.
+BROUGHT_ALONG = {"openai": "litellm"}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
@@ -21,6 +23,7 @@ def undeclared(sources: Iterable[Module]) -> Iterator[str]:
     for source in sources:
         for found in imports(source):
             library = found.target.partition(".")[0]
+            library = BROUGHT_ALONG.get(library, library)
             if library in LAYERS or library in sys.stdlib_module_names:
                 continue
             if not known & {_distribution(owner) for owner in owners.get(library, [library])}:
