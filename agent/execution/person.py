@@ -5,11 +5,13 @@ import secrets
 from collections.abc import Callable
 
 from agent.protocol.channel import Channel
-from agent.protocol.commands import AnswerQuestion, Command, ResolveApproval
+from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, QuestionAnswered, QuestionAsked
 from tooling.contract.action import Action, ApprovalAnswer, Approver, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
+
+PERSON = "person"
 
 
 class Person:
@@ -18,9 +20,9 @@ class Person:
     def __init__(self, *, channel: Channel, is_present: bool) -> None:
         self._channel = channel
         self._is_present = is_present
-        self._waiting: dict[str, asyncio.Future[Command]] = {}
+        self._waiting: dict[str, asyncio.Future[Answer]] = {}
 
-    def resolve(self, command: Command) -> bool:
+    def resolve(self, command: Answer) -> bool:
         """Hand an answer to whoever waits for it; False when nobody does (any more)."""
         answer_id = command.approval_id if isinstance(command, ResolveApproval) else command.question_id
         waiting = self._waiting.pop(answer_id, None)
@@ -42,52 +44,55 @@ class Person:
         return answer
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
-        """Wait for the decision on an approval that the witness has made known."""
-        command = await self._expect(approval_id(ctx))
+        """Show the exact action, wait for the decision, make it known."""
+        requested = requested_of(action, verdict, ctx)
+        waiting = self._expect(requested.approval_id)
+        await self._channel.publish(requested, step_id=ctx.step_id, attempt=ctx.attempt)
+        command = await waiting
         assert isinstance(command, ResolveApproval)
         rule = action.subject if command.scope == "run" else ""
-        return ApprovalAnswer(decision=command.decision, by="person", remark=command.remark, rule=rule)
+        answer = ApprovalAnswer(decision=command.decision, by=PERSON, remark=command.remark, rule=rule)
+        await self._channel.publish(resolved_of(requested, answer), step_id=ctx.step_id, attempt=ctx.attempt)
+        return answer
 
-    def _expect(self, answer_id: str) -> asyncio.Future[Command]:
-        waiting: asyncio.Future[Command] = asyncio.get_running_loop().create_future()
+    def _expect(self, answer_id: str) -> asyncio.Future[Answer]:
+        waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[answer_id] = waiting
         return waiting
 
 
 class Witness:
-    """Stands before any approver: every request and every decision becomes an event, whoever decides."""
+    """Stands before the policy: what it refuses without asking anybody becomes a request and a decision as well."""
 
-    def __init__(self, *, inner: Approver, channel: Channel, on_fail: Callable[[str], None]) -> None:
-        self._inner = inner
+    def __init__(self, *, policy: Approver, channel: Channel, on_fail: Callable[[str], None]) -> None:
+        self._policy = policy
         self._channel = channel
         self._on_fail = on_fail
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
-        """Publish the request, let the inner approver decide, publish the decision."""
-        requested = ApprovalRequested(
-            approval_id=approval_id(ctx),
-            command=action.subject,
-            cwd=str(action.cwd),
-            reason=verdict.reason,
-            rule=verdict.rule,
-        )
-        deciding = asyncio.ensure_future(self._inner.approve(action, verdict, ctx))
-        try:
-            # The person's ear is open before the request is heard: an instant answer finds its question.
-            await asyncio.sleep(0)
-            await self._channel.publish(requested, step_id=ctx.step_id, attempt=ctx.attempt)
-            answer = await deciding
-        finally:
-            deciding.cancel()
-        resolved = ApprovalResolved(
-            approval_id=requested.approval_id, decision=answer.decision, by=answer.by, rule=answer.rule
-        )
-        await self._channel.publish(resolved, step_id=ctx.step_id, attempt=ctx.attempt)
+        """Let the policy decide, and let everybody know of a refusal."""
+        answer = await self._policy.approve(action, verdict, ctx)
+        if answer.decision == "allow" or answer.by == PERSON:
+            return answer
+        requested = requested_of(action, verdict, ctx)
+        for event in (requested, resolved_of(requested, answer)):
+            await self._channel.publish(event, step_id=ctx.step_id, attempt=ctx.attempt)
         if answer.decision == "fail":
             self._on_fail(action.subject)
         return answer
 
 
-def approval_id(ctx: ExecCtx) -> str:
-    """Return the id that joins a request to its decision: one approval a call."""
-    return f"a-{ctx.call_id}"
+def requested_of(action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalRequested:
+    """Return the request for a decision on an action; its id joins it to the one call it is about."""
+    return ApprovalRequested(
+        approval_id=f"a-{ctx.call_id}",
+        command=action.subject,
+        cwd=str(action.cwd),
+        reason=verdict.reason,
+        rule=verdict.rule,
+    )
+
+
+def resolved_of(requested: ApprovalRequested, answer: ApprovalAnswer) -> ApprovalResolved:
+    """Return the decision on a request."""
+    return ApprovalResolved(approval_id=requested.approval_id, decision=answer.decision, by=answer.by, rule=answer.rule)

@@ -1,7 +1,7 @@
 """The loop of one step: ask the model, run the tools it calls, ask again, until it answers."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent.execution.model_desk import ModelDesk
@@ -32,7 +32,7 @@ class RunnerSettings:
 
     model: str
     system: Message
-    context_tokens: int
+    context_tokens: Callable[[], int]
     max_output_tokens: int
     temperature: float | None = None
 
@@ -113,9 +113,14 @@ class AgentRunner:
             request=request,
             ctx=ctx,
             messages=[self._settings.system, step_message(request)],
-            limit_tokens=self._settings.context_tokens - self._settings.max_output_tokens,
+            limit_tokens=self._room(),
             tools=shown,
         )
+
+    def _room(self) -> int:
+        """Return the tokens a conversation may fill; a reply may not take more than half of a small window."""
+        window = self._settings.context_tokens()
+        return max(window - self._settings.max_output_tokens, window // 2)
 
     async def _turn(self, work: _Work) -> ModelReply:
         work.turns += 1

@@ -1,7 +1,19 @@
 """Wishes, in the imperative: what a front end asks of the work."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submit:
+    """Do one task; `files` stand in the request as text, `inputs` are copied into the workspace."""
+
+    prompt: str
+    stdin: str | None = None
+    files: tuple[Path, ...] = ()
+    inputs: tuple[Path, ...] = ()
+    plan_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,4 +34,5 @@ class AnswerQuestion:
     answer: str
 
 
-Command: TypeAlias = ResolveApproval | AnswerQuestion
+Answer: TypeAlias = ResolveApproval | AnswerQuestion
+Command: TypeAlias = Submit | Answer

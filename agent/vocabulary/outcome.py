@@ -27,6 +27,7 @@ class Outcome:
     duration_ms: int = 0
     structured: object | None = None
     error: str | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def is_error(self) -> bool:

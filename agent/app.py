@@ -1,0 +1,272 @@
+"""Builds a run out of settings and sees it through: `init` first, `result` last, whatever happens between."""
+
+import asyncio
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agent.backends.host import build_host_executor
+from agent.config.load import Loaded
+from agent.dispatcher import Dispatcher
+from agent.engine import AgentExecutor
+from agent.execution.composer import Composer
+from agent.execution.ledger import BudgetExhausted, Ledger
+from agent.execution.model_desk import ModelDesk
+from agent.execution.person import Person, Witness
+from agent.execution.prompt import system_message
+from agent.execution.runner import AgentRunner, RunnerSettings
+from agent.execution.structured import OutputForm
+from agent.executor import Executor
+from agent.model.discovery import find_local_server, no_model
+from agent.model.faults import ModelFault
+from agent.model.port import ModelClient
+from agent.model.prices import PriceTable
+from agent.model.switch import ModelSwitch
+from agent.orchestrator import OrchestratorRunner
+from agent.planning.planner import Planner
+from agent.protocol.channel import Subscription
+from agent.protocol.commands import Answer, Submit
+from agent.protocol.events import ErrorRaised, MessageSaid, RunCompleted, RunStarted, StepCounts
+from agent.run_scope import Place, RunScope
+from agent.vocabulary import exit_codes
+from agent.vocabulary.errors import AgentError
+from agent.vocabulary.outcome import Outcome
+from agent.vocabulary.status import is_success
+from tooling.approvals.policy import PolicyApprover
+from tooling.contract.tool import ToolExecutor
+
+# What an unknown model is trusted with; its own "too long" makes the window smaller.
+UNKNOWN_CONTEXT_TOKENS = 32_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What a person chose for this run beyond the settings."""
+
+    place: Place
+    is_person_present: bool = False
+    record: Path | None = None
+    replay: Path | None = None
+    output_schema: Path | None = None
+
+
+class App:
+    """One run: subscribe, run, send answers, interrupt."""
+
+    def __init__(self, *, loaded: Loaded, environ: Mapping[str, str], options: RunOptions) -> None:
+        self._loaded = loaded
+        self._settings = loaded.settings
+        self._environ = environ
+        self._options = options
+        self._form = OutputForm(options.output_schema) if options.output_schema else None
+        self._scope = RunScope(options.place, loaded.secrets)
+        self._channel = self._scope.channel
+        self._person = Person(channel=self._channel, is_present=options.is_person_present)
+        self._ledger = Ledger(max_tokens=self._settings.max_tokens, max_budget_usd=self._settings.max_budget_usd)
+        self._orchestrator: OrchestratorRunner | None = None
+        self._work: asyncio.Task[Outcome] | None = None
+        self._stopped: tuple[int, str] | None = None
+
+    @property
+    def scope(self) -> RunScope:
+        """Return where the run works."""
+        return self._scope
+
+    def subscribe(self) -> Subscription:
+        """Listen to every event of the run."""
+        return self._channel.subscribe()
+
+    def send(self, answer: Answer) -> bool:
+        """Hand in an answer to a question or an approval; False when nobody waits for it."""
+        return self._person.resolve(answer)
+
+    def interrupt(self, exit_code: int, why: str) -> None:
+        """End the run soon, with what is finished as its answer."""
+        self._stopped = self._stopped or (exit_code, why)
+        if self._work:
+            self._work.cancel()
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Say whether somebody ended the run."""
+        return self._stopped is not None
+
+    async def run(self, submit: Submit) -> Outcome:
+        """See the request through to its result event, and return the outcome it tells of."""
+        try:
+            outcome = await self._guarded(submit)
+            await self._channel.publish(_completed(outcome, self._plan_id))
+        finally:
+            problem = await self._scope.close()
+        return replace(outcome, warnings=(problem,)) if problem else outcome
+
+    async def _guarded(self, submit: Submit) -> Outcome:
+        """Turn every way a run can end into an outcome."""
+        self._work = asyncio.ensure_future(self._attempt(submit))
+        if self._stopped:
+            self._work.cancel()
+        try:
+            async with asyncio.timeout(self._settings.timeout_s):
+                return await self._work
+        except TimeoutError:
+            return self._ended(exit_codes.TIMED_OUT, f"the time limit of {self._settings.timeout_s:g} s is over")
+        except asyncio.CancelledError:
+            return self._ended(*(self._stopped or (exit_codes.INTERRUPTED, "interrupted")))
+        except BudgetExhausted as stop:
+            return self._ended(exit_codes.BUDGET, str(stop))
+        except ModelFault as fault:
+            return await self._failed(fault.row.exit_code, str(fault), fault.row.hint)
+        except AgentError as error:
+            return await self._failed(error.exit_code, error.message, error.hint)
+        except Exception as error:  # noqa: BLE001 (the edge of a run: a bug is told of, its traceback kept)
+            return await self._failed(exit_codes.FAILED, f"internal error: {error!r}", self._keep_traceback())
+
+    async def _attempt(self, submit: Submit) -> Outcome:
+        tools, plugin_warnings = self._tools()
+        names = tuple(_name_of(schema) for schema in tools.schemas())
+        problem: AgentError | None = None
+        try:
+            model = await self._model()
+        except AgentError as error:
+            model, problem = "", error
+        await self._begin(submit, model, names, plugin_warnings)
+        if problem:
+            raise problem
+        client = ModelSwitch(
+            replace(self._settings, model=model),
+            record=self._options.record,
+            replay=self._options.replay,
+            volatile={str(self._scope.cwd): "<workspace>"},
+        )
+        try:
+            return await self._engine(model, client, tools, names).execute(submit)
+        finally:
+            await client.close()
+
+    async def _model(self) -> str:
+        """Return the model to work with: the one that is set, or one that runs on this machine."""
+        if self._settings.model or self._options.replay:
+            return self._settings.model or "replay"
+        found = await find_local_server()
+        return found.model if found else no_model()
+
+    def _tools(self) -> tuple[ToolExecutor, tuple[str, ...]]:
+        settings = self._settings
+        policy = PolicyApprover(
+            mode=settings.approval_mode,
+            allow=settings.allow,
+            deny=settings.deny,
+            on_approval=settings.on_approval,
+            person=self._person if self._options.is_person_present else None,
+            asks_for_edits=not self._scope.is_own_workspace,
+        )
+        witness = Witness(policy=policy, channel=self._channel, on_fail=self._stop_at_approval)
+        return build_host_executor(
+            environ=self._environ,
+            approver=witness,
+            asker=self._person,
+            secrets=self._loaded.secrets,
+            command_timeout_s=settings.command_timeout_s,
+            trim_chars=settings.output_trim_chars,
+        )
+
+    def _engine(self, model: str, client: ModelClient, tools: ToolExecutor, names: tuple[str, ...]) -> AgentExecutor:
+        settings = self._settings
+        desk = ModelDesk(client=client, ledger=self._ledger, channel=self._channel)
+        longest = settings.max_output_tokens
+        runner = AgentRunner(
+            desk=desk,
+            tools=tools,
+            channel=self._channel,
+            settings=RunnerSettings(
+                model=model,
+                system=system_message(cwd=str(self._scope.cwd), platform=sys.platform, date=self._scope.date),
+                context_tokens=lambda: PriceTable().context_size(model) or UNKNOWN_CONTEXT_TOKENS,
+                max_output_tokens=longest,
+                temperature=settings.temperature,
+            ),
+        )
+        self._orchestrator = OrchestratorRunner(
+            planner=Planner(desk=desk, model=settings.planner_model or model, max_output_tokens=longest),
+            executor=Executor(runner=runner, asker=self._person, channel=self._channel),
+            composer=Composer(desk=desk, model=model, max_output_tokens=longest),
+            dispatcher=Dispatcher(settings, names),
+            channel=self._channel,
+            ledger=self._ledger,
+            ctx_of=self._scope.ctx_of,
+            concurrency=settings.concurrency,
+            max_steps=settings.max_steps,
+        )
+        return AgentExecutor(
+            scope=self._scope, orchestrator=self._orchestrator, desk=desk, model=model, form=self._form
+        )
+
+    async def _begin(self, submit: Submit, model: str, tools: tuple[str, ...], warnings: tuple[str, ...]) -> None:
+        started = RunStarted(
+            model=model,
+            planner_model=self._settings.planner_model or model,
+            cwd=str(self._scope.cwd),
+            workspace=str(self._scope.folder.workspace),
+            backend=self._settings.backend,
+            approval_mode=self._settings.approval_mode,
+            tools=tools,
+            warnings=(*self._loaded.warnings, *warnings),
+        )
+        await self._channel.publish(started)
+        await self._channel.publish(MessageSaid(role="user", content=submit.prompt))
+
+    def _stop_at_approval(self, subject: str) -> None:
+        self.interrupt(exit_codes.APPROVAL, f"{subject!r} needs an approval that nobody can give")
+
+    def _ended(self, exit_code: int, why: str) -> Outcome:
+        if self._orchestrator:
+            return self._orchestrator.ended_early(exit_code, why)
+        return Outcome(
+            subtype=exit_codes.SUBTYPES[exit_code], exit_code=exit_code, answer=f"Stopped: {why}.", error=why
+        )
+
+    async def _failed(self, exit_code: int, message: str, hint: str) -> Outcome:
+        await self._channel.publish(ErrorRaised(message=message, hint=hint, exit_code=exit_code))
+        return self._ended(exit_code, message)
+
+    @property
+    def _plan_id(self) -> str | None:
+        return self._orchestrator.plan_id if self._orchestrator else None
+
+    def _keep_traceback(self) -> str:
+        path = self._scope.folder.root / "crash.txt"
+        try:
+            path.write_text(traceback.format_exc(), "utf-8")
+        except OSError:
+            return "this is a bug in Windlass"
+        return f"this is a bug in Windlass; its traceback is in {path}"
+
+
+def _completed(outcome: Outcome, plan_id: str | None) -> RunCompleted:
+    statuses = [response.status for response in outcome.responses]
+    ok, skipped = sum(map(is_success, statuses)), statuses.count("skipped")
+    return RunCompleted(
+        subtype=outcome.subtype,
+        is_error=outcome.is_error,
+        exit_code=outcome.exit_code,
+        result=outcome.answer,
+        structured_output=outcome.structured,
+        plan_id=plan_id,
+        steps=StepCounts(ok=ok, failed=len(statuses) - ok - skipped, skipped=skipped),
+        artifacts=outcome.artifacts,
+        permission_denials=outcome.denials,
+        deferred=outcome.deferred,
+        num_turns=outcome.num_turns,
+        duration_ms=outcome.duration_ms,
+        total_cost_usd=outcome.usage.cost_usd,
+        usage=outcome.usage,
+        model_usage=outcome.model_usage,
+        error=outcome.error,
+    )
+
+
+def _name_of(schema: Mapping[str, object]) -> str:
+    function = schema.get("function")
+    return str(function.get("name")) if isinstance(function, Mapping) else ""

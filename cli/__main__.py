@@ -1,0 +1,5 @@
+"""`python -m cli` is `agent`."""
+
+from cli.main import main
+
+main()

@@ -1,0 +1,112 @@
+"""The command line as a table: every command is listed, only the one asked for is loaded."""
+
+import importlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from agent.config.places import os_environ
+from agent.version import VERSION
+from agent.vocabulary.errors import AgentError, UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One command: its module in `cli.commands` holds `command` (one deed) or `app` (several)."""
+
+    name: str
+    help: str
+    is_group: bool = False
+
+
+COMMANDS = (
+    Entry(name="run", help="Do one task, start to end."),
+    Entry(name="plan", help="Plan a task; execute nothing."),
+    Entry(name="demo", help="See a whole run, without a key or a network."),
+    Entry(name="tools", help="What the model may use.", is_group=True),
+    Entry(name="config", help="Settings and where they come from.", is_group=True),
+    Entry(name="doctor", help="Check that everything a run needs is there."),
+)
+_HELP = "Windlass plans a task as a graph of steps, runs them side by side, and says what it did."
+_VERSION = typer.Option("--version", help="Show the version.")
+_EPILOG = "`agent -p PROMPT` is `agent run PROMPT`."
+
+
+def start(arguments: list[str]) -> int:
+    """Run one command line and return its exit code."""
+    arguments = _with_command(arguments)
+    wanted = next((word for word in arguments if not word.startswith("-")), None)
+    application = _application(wanted)
+    try:
+        application(arguments, prog_name="agent")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    except AgentError as error:
+        show_error(error)
+        return error.exit_code
+    except BrokenPipeError:
+        return 0
+    return 0
+
+
+def show_error(error: AgentError) -> None:
+    """Tell the person what happened and what to do."""
+    try:
+        print(f"error: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"hint: {error.hint}", file=sys.stderr)
+    except OSError:
+        # Nobody can read it; the exit code still says it.
+        pass
+
+
+def _with_command(arguments: list[str]) -> list[str]:
+    """Turn `agent … -p PROMPT …` into `agent run … PROMPT …`."""
+    first = arguments[0] if arguments else ""
+    if first.startswith("-") and (short := next((flag for flag in ("-p", "--prompt") if flag in arguments), None)):
+        place = arguments.index(short)
+        return ["run", *arguments[:place], *arguments[place + 1 :]]
+    return arguments
+
+
+def _application(wanted: str | None) -> typer.Typer:
+    application = typer.Typer(
+        help=_HELP,
+        epilog=_EPILOG,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    application.callback(invoke_without_command=True)(_open_repl)
+    loads_all = "_AGENT_COMPLETE" in os_environ()
+    for entry in COMMANDS:
+        _register(application, entry, is_loaded=loads_all or entry.name == wanted)
+    return application
+
+
+def _register(application: typer.Typer, entry: Entry, *, is_loaded: bool) -> None:
+    if not is_loaded:
+        application.command(entry.name, help=entry.help)(_listed_only)
+        return
+    module = importlib.import_module(f"cli.commands.{entry.name}")
+    if entry.is_group:
+        application.add_typer(module.app, name=entry.name, help=entry.help)
+    else:
+        command: Callable[..., None] = module.command
+        application.command(entry.name, help=entry.help)(command)
+
+
+def _listed_only() -> None:
+    raise AssertionError("a command that was not loaded cannot be called")
+
+
+def _open_repl(context: typer.Context, *, version: Annotated[bool, _VERSION] = False) -> None:
+    if version:
+        print(f"windlass {VERSION}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        hint = 'use `agent run "your task"`; `agent --help` lists the rest'
+        raise UsageError("the interactive prompt is not there yet", hint)

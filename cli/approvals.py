@@ -1,0 +1,75 @@
+"""Approvals and questions on a terminal: asked one at a time, in the order they came, answered on a line."""
+
+import asyncio
+import queue
+import sys
+import termios
+import threading
+from collections.abc import Callable
+
+from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
+from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked
+
+_CHOICES = "[y] once  [r] this command for the whole run  [n] no, or write why not: "
+
+
+class TerminalAnswers:
+    """Reads answers in a thread of its own: other steps go on, and an unanswered question never holds up the end."""
+
+    def __init__(self, *, send: Callable[[Answer], bool]) -> None:
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._asked: queue.SimpleQueue[ApprovalRequested | QuestionAsked] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def show(self, envelope: Envelope) -> None:
+        """Take in what needs an answer."""
+        if not isinstance(envelope.event, (ApprovalRequested, QuestionAsked)):
+            return
+        self._asked.put(envelope.event)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, daemon=True, name="answers")
+            self._thread.start()
+
+    def _work(self) -> None:
+        while True:
+            answer = _answer(self._asked.get())
+            self._loop.call_soon_threadsafe(self._send, answer)
+
+
+def _answer(asked: ApprovalRequested | QuestionAsked) -> Answer:
+    if isinstance(asked, QuestionAsked):
+        return AnswerQuestion(question_id=asked.question_id, answer=_question(asked))
+    reason = asked.reason or "it is not known to be harmless"
+    _say(f"\nallow this?  {_visible(asked.command)}\n  in {asked.cwd}\n  because {reason}\n")
+    choice = _read(_CHOICES)
+    if choice.lower() in ("y", "yes"):
+        return ResolveApproval(approval_id=asked.approval_id, decision="allow")
+    if choice.lower() in ("r", "run"):
+        return ResolveApproval(approval_id=asked.approval_id, decision="allow", scope="run")
+    remark = "" if choice.lower() in ("n", "no") else choice
+    return ResolveApproval(approval_id=asked.approval_id, decision="deny", remark=remark)
+
+
+def _question(asked: QuestionAsked) -> str:
+    _say(f"\n{asked.question}\n" + "".join(f"  {n}. {option}\n" for n, option in enumerate(asked.options, 1)))
+    line = _read("your answer: ")
+    chosen = int(line) - 1 if line.isdecimal() else -1
+    return asked.options[chosen] if 0 <= chosen < len(asked.options) else line
+
+
+def _visible(command: str) -> str:
+    """Return the exact command with every character that could hide something made visible."""
+    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in command)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def _read(prompt: str) -> str:
+    # What was typed before the question stood on the screen cannot be meant as its answer.
+    termios.tcflush(sys.stdin, termios.TCIFLUSH)
+    _say(prompt)
+    return sys.stdin.readline().strip()

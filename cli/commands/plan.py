@@ -1,0 +1,28 @@
+"""`agent plan`: show the plan of a task and execute nothing."""
+
+import typer
+
+from cli import run_flags as flag
+from cli.one_shot import perform
+from cli.run_flags import understood
+
+
+def command(
+    prompt: flag.Prompt = None,
+    *,
+    files: flag.Files = None,
+    output_format: flag.Format = "text",
+    quiet: flag.Quiet = False,
+    session: flag.Session = None,
+    cwd: flag.Folder = None,
+    model: flag.Model = None,
+    planner_model: flag.PlannerModel = None,
+    profile: flag.Profile = None,
+    assignments: flag.Assignments = None,
+    strict: flag.Strict = False,
+    bare: flag.Bare = False,
+    record: flag.Record = None,
+    replay: flag.Replay = None,
+) -> None:
+    """Plan a task; execute nothing."""
+    raise typer.Exit(perform(understood({**locals(), "plan_only": True})))

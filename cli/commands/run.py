@@ -1,0 +1,53 @@
+"""`agent run`: one task, start to end."""
+
+import typer
+
+from cli import run_flags as flag
+from cli.one_shot import perform
+from cli.run_flags import understood
+
+
+def command(
+    prompt: flag.Prompt = None,
+    *,
+    files: flag.Files = None,
+    inputs: flag.Inputs = None,
+    output_format: flag.Format = "text",
+    last_message: flag.LastMessage = None,
+    schema: flag.Schema = None,
+    quiet: flag.Quiet = False,
+    go_on: flag.Continue = False,
+    resume: flag.Resume = None,
+    fork: flag.Fork = False,
+    session: flag.Session = None,
+    ephemeral: flag.Ephemeral = False,
+    cwd: flag.Folder = None,
+    add_dirs: flag.AddDirs = None,
+    backend: flag.Backend = None,
+    allow_net: flag.AllowNet = None,
+    model: flag.Model = None,
+    planner_model: flag.PlannerModel = None,
+    profile: flag.Profile = None,
+    assignments: flag.Assignments = None,
+    strict: flag.Strict = False,
+    bare: flag.Bare = False,
+    plan_only: flag.PlanOnly = False,
+    plan: flag.PlanFile = None,
+    replan: flag.Replan = None,
+    concurrency: flag.Concurrency = None,
+    max_steps: flag.MaxSteps = None,
+    max_turns: flag.MaxTurns = None,
+    max_tokens: flag.MaxTokens = None,
+    max_budget_usd: flag.MaxBudget = None,
+    timeout: flag.Timeout = None,
+    approval_mode: flag.Mode = None,
+    allow: flag.Allow = None,
+    deny: flag.Deny = None,
+    on_approval: flag.OnApproval = None,
+    require_verified: flag.RequireVerified = False,
+    record: flag.Record = None,
+    replay: flag.Replay = None,
+    callback_url: flag.Callback = None,
+) -> None:
+    """Do one task. The argument is the instruction; piped stdin is context."""
+    raise typer.Exit(perform(understood(dict(locals()))))

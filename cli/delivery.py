@@ -1,0 +1,75 @@
+"""The end of a command line: the answer where it was asked for, the failure where a program looks for it."""
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent.protocol.events import Envelope, Event, RunCompleted, RunStarted
+from agent.vocabulary import exit_codes
+from agent.vocabulary.errors import AgentError, InputError
+from agent.vocabulary.outcome import Outcome
+from cli.listener import Listener
+from cli.progress import stderr_line
+from cli.run_flags import OutputFormat, RunFlags
+from cli.stdout import event_line, plan_text, whole_result, write_line
+
+
+def deliver(flags: RunFlags, outcome: Outcome, listener: Listener) -> int:
+    """Write the answer and return the exit code; an answer that could not be written is no success."""
+    problem = listener.problem
+    try:
+        if flags.last_message:
+            flags.last_message.write_text(outcome.answer + "\n", "utf-8", errors="backslashreplace")
+        if flags.output_format == "text":
+            write_line(plan_text(outcome) if flags.plan_only else outcome.answer)
+        elif flags.output_format == "json" and listener.result:
+            write_line(whole_result(listener.result, outcome))
+    except OSError as error:
+        problem = error
+    if problem is None:
+        return outcome.exit_code
+    _forget_stdout()
+    if isinstance(problem, BrokenPipeError):
+        return outcome.exit_code
+    stderr_line(f"error: the answer could not be written: {problem.strerror}")
+    return outcome.exit_code or exit_codes.FAILED
+
+
+def tell_failure(output_format: OutputFormat, error: AgentError) -> int:
+    """Write the document of a run that could not even begin, and return its exit code."""
+    stderr_line(f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))
+    started = RunStarted(model="", planner_model="", cwd="", workspace="", backend="", approval_mode="", tools=())
+    completed = RunCompleted(
+        subtype=exit_codes.SUBTYPES[error.exit_code],
+        is_error=True,
+        exit_code=error.exit_code,
+        result="",
+        error=error.message,
+    )
+    outcome = Outcome(subtype=completed.subtype, exit_code=error.exit_code, answer="", error=error.message)
+    try:
+        if output_format == "stream-json":
+            write_line(event_line(_alone(1, started)))
+            write_line(event_line(_alone(2, completed)))
+        else:
+            write_line(whole_result(_alone(1, completed), outcome))
+    except OSError:
+        _forget_stdout()
+    return error.exit_code
+
+
+def check_writable(path: Path | None) -> None:
+    """Refuse a file for the answer that cannot be written, before any work is done."""
+    if path and (path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK)):
+        raise InputError(f"the answer cannot be written to {path}", "give -o a file in a folder that exists")
+
+
+def _alone(seq: int, event: Event) -> Envelope:
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return Envelope(seq=seq, ts=now, session_id="", run_id="", event=event)
+
+
+def _forget_stdout() -> None:
+    """Point stdout nowhere, so that nothing tries to flush what cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,52 @@
+"""Listens to a run and shows each event where it belongs: lines on stderr, data on stdout, questions to the person."""
+
+from collections.abc import Mapping
+
+from agent.app import App
+from agent.protocol.channel import Subscription
+from agent.protocol.events import Envelope, RunCompleted
+from agent.vocabulary import exit_codes
+from cli.approvals import TerminalAnswers
+from cli.progress import Progress, stderr_line, wants_colour
+from cli.run_flags import RunFlags
+from cli.stdout import LineWriter, event_line
+
+_PATIENCE_S = 2.0
+
+
+class Listener:
+    """One subscriber for a command line; when nobody reads stdout any more, the run ends."""
+
+    def __init__(self, *, app: App, flags: RunFlags, environ: Mapping[str, str]) -> None:
+        self._app = app
+        is_stream = flags.output_format == "stream-json"
+        self._stream = LineWriter() if is_stream else None
+        has_lines = not flags.quiet and not is_stream
+        self._progress = Progress(write=stderr_line, has_colour=wants_colour(environ)) if has_lines else None
+        self._answers = TerminalAnswers(send=app.send)
+        self.result: Envelope | None = None
+        self.problem: OSError | None = None
+
+    @property
+    def patience_s(self) -> float | None:
+        """Return how long a slow reader is waited for: for ever, unless the run was interrupted."""
+        return _PATIENCE_S if self._app.is_interrupted else None
+
+    async def listen(self, events: Subscription) -> None:
+        """Show everything to the end."""
+        async for envelope in events:
+            self._answers.show(envelope)
+            if self._progress:
+                self._progress.show(envelope)
+            if isinstance(envelope.event, RunCompleted):
+                self.result = envelope
+            await self._write(envelope)
+
+    async def _write(self, envelope: Envelope) -> None:
+        if self._stream is None:
+            return
+        try:
+            await self._stream.write(event_line(envelope))
+        except OSError as problem:
+            self.problem, self._stream = problem, None
+            self._app.interrupt(exit_codes.TERMINATED, "nobody reads stdout any more")

@@ -1,0 +1,92 @@
+"""One task from command line to exit code: settings, signals, the run, the answer."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Mapping
+
+from agent.app import App, RunOptions
+from agent.config.load import Loaded, load_settings
+from agent.config.places import data_dir, os_environ
+from agent.protocol.commands import Submit
+from agent.run_scope import Place
+from agent.vocabulary import exit_codes
+from agent.vocabulary.errors import AgentError
+from agent.vocabulary.outcome import Outcome
+from cli.delivery import check_writable, deliver, tell_failure
+from cli.listener import Listener
+from cli.progress import stderr_line
+from cli.prompt_source import task_and_stdin
+from cli.run_flags import RunFlags
+
+_SIGNALS = {
+    signal.SIGINT: (exit_codes.INTERRUPTED, "interrupted"),
+    signal.SIGTERM: (exit_codes.TERMINATED, "terminated"),
+    signal.SIGHUP: (exit_codes.TERMINATED, "the terminal was closed"),
+}
+
+
+def perform(flags: RunFlags) -> int:
+    """Do the task and return the exit code; machine-readable formats get their document on every ending."""
+    try:
+        environ = os_environ()
+        loaded = _settings(flags, environ)
+        check_writable(flags.last_message)
+        prompt, stdin = task_and_stdin(flags.prompt, stderr_line)
+        submit = Submit(prompt=prompt, stdin=stdin, files=flags.files, inputs=flags.inputs, plan_only=flags.plan_only)
+        outcome, listener = asyncio.run(_run(flags, loaded, environ, submit))
+    except AgentError as error:
+        if flags.output_format == "text":
+            raise
+        return tell_failure(flags.output_format, error)
+    return deliver(flags, outcome, listener)
+
+
+def _settings(flags: RunFlags, environ: Mapping[str, str]) -> Loaded:
+    return load_settings(
+        environ=environ,
+        flags=flags.settings,
+        assignments=flags.assignments,
+        profile=flags.profile,
+        strict=flags.strict,
+        bare=flags.bare,
+    )
+
+
+async def _run(flags: RunFlags, loaded: Loaded, environ: Mapping[str, str], submit: Submit) -> tuple[Outcome, Listener]:
+    app = App(loaded=loaded, environ=environ, options=_options(flags, environ))
+    loop = asyncio.get_running_loop()
+    for number, ending in _SIGNALS.items():
+        loop.add_signal_handler(number, app.interrupt, *ending)
+    listener = Listener(app=app, flags=flags, environ=environ)
+    listening = asyncio.ensure_future(listener.listen(app.subscribe()))
+    try:
+        outcome = await app.run(submit)
+    finally:
+        await asyncio.wait([listening], timeout=listener.patience_s)
+    return outcome, listener
+
+
+def _options(flags: RunFlags, environ: Mapping[str, str]) -> RunOptions:
+    place = Place(
+        data_dir=data_dir(environ),
+        session_id=flags.session,
+        is_ephemeral=flags.ephemeral,
+        cwd=flags.cwd,
+        extra_dirs=flags.add_dirs,
+    )
+    return RunOptions(
+        place=place,
+        is_person_present=_is_terminal(),
+        record=flags.record,
+        replay=flags.replay,
+        output_schema=flags.schema,
+    )
+
+
+def _is_terminal() -> bool:
+    """Say whether a person can be asked: both sides of the conversation are a terminal."""
+    try:
+        return sys.stdin.isatty() and sys.stderr.isatty()
+    except (AttributeError, ValueError):
+        return False

@@ -1,0 +1,98 @@
+"""Progress as lines on stderr: the plan, the steps, the calls; one line a fact, nothing ever redrawn."""
+
+import sys
+from collections.abc import Callable, Mapping
+
+from agent.protocol.events import (
+    ApprovalResolved,
+    Envelope,
+    ErrorRaised,
+    PlanMade,
+    PlannedStep,
+    RunStarted,
+    StepCompleted,
+    StepStarted,
+    ToolCompleted,
+    ToolStarted,
+    WarningRaised,
+)
+
+_SUBJECT_CHARS = 100
+_SUBJECTS = ("command", "path", "pattern", "question", "action")
+_CODES = {"dim": "2", "red": "31", "green": "32", "yellow": "33", "bold": "1"}
+
+
+class Progress:
+    """Turns events into lines for a person; colours only on a terminal that wants them."""
+
+    def __init__(self, *, write: Callable[[str], None], has_colour: bool) -> None:
+        self._write = write
+        self._has_colour = has_colour
+        self._subjects: dict[tuple[str | None, str], str] = {}
+        self._shown_steps = 0
+
+    def show(self, envelope: Envelope) -> None:
+        """Write what a person should see of an event."""
+        step = envelope.step_id
+        match envelope.event:
+            case RunStarted() as started:
+                for warning in started.warnings:
+                    self._line("yellow", f"warning: {warning}")
+            case PlanMade(steps=steps):
+                self._plan(steps)
+            case StepStarted(title=title):
+                self._line("bold", f"{step}: {title}")
+            case ToolStarted() as call:
+                self._subjects[(step, call.tool_id)] = _subject(call.input)
+            case ToolCompleted() as call:
+                subject = self._subjects.pop((step, call.tool_id), "")
+                ending = "" if call.status == "ok" else f" [{call.status}, exit {call.exit_code}]"
+                self._line("dim" if call.status == "ok" else "yellow", f"  {step}: {call.name} {subject}{ending}")
+            case StepCompleted() as end:
+                colour = "green" if end.status in ("ok", "partial") else "red"
+                why = "" if end.status in ("ok", "partial") else f": {end.summary}"
+                self._line(colour, f"{step}: {end.status} in {end.elapsed_ms / 1000:.1f} s{why}")
+            case ApprovalResolved(decision=decision, by=by) if decision != "allow":
+                self._line("yellow", f"  {step}: not allowed ({decision} by {by})")
+            case WarningRaised(message=message):
+                self._line("yellow", f"warning: {message}")
+            case ErrorRaised(message=message, hint=hint):
+                self._line("red", f"error: {message}")
+                if hint:
+                    self._line("dim", f"hint: {hint}")
+            case _:
+                pass
+
+    def _plan(self, steps: tuple[PlannedStep, ...]) -> None:
+        if not self._shown_steps:
+            self._line("bold", "plan:")
+        for planned in steps[self._shown_steps :]:
+            after = f"  (after {', '.join(planned.depends_on)})" if planned.depends_on else ""
+            self._line("dim", f"  {planned.id}  {planned.title}{after}")
+        self._shown_steps = len(steps)
+
+    def _line(self, colour: str, text: str) -> None:
+        shown = "".join(mark if mark.isprintable() else "?" for mark in text.replace("\n", " ⏎ "))
+        self._write(f"\x1b[{_CODES[colour]}m{shown}\x1b[0m" if self._has_colour else shown)
+
+
+def stderr_line(text: str) -> None:
+    """Write one line to stderr; a reader that went away must not end the run."""
+    try:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        pass
+
+
+def wants_colour(environ: Mapping[str, str]) -> bool:
+    """Say whether stderr is a terminal that wants colours."""
+    return sys.stderr.isatty() and "NO_COLOR" not in environ and environ.get("TERM") != "dumb"
+
+
+def _subject(arguments: Mapping[str, object]) -> str:
+    for name in _SUBJECTS:
+        if value := arguments.get(name):
+            text = " ".join(str(value).split())
+            return text if len(text) <= _SUBJECT_CHARS else text[: _SUBJECT_CHARS - 1] + "…"
+    return ""

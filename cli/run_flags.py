@@ -1,0 +1,124 @@
+"""The flags of `agent run`: how they are spelled, and the value they become."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+from agent.vocabulary.errors import UsageError
+from tooling.contract.shape import decode
+
+OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]
+
+Prompt = Annotated[str | None, typer.Argument(help="The task; '-' reads it from stdin.", show_default=False)]
+Files = Annotated[list[Path] | None, typer.Option("-f", "--file", help="Attach a text file to the request.")]
+Inputs = Annotated[list[Path] | None, typer.Option("-i", "--input", help="Copy a file into the workspace's input/.")]
+Format = Annotated[OutputFormat, typer.Option("--output-format", help="What stdout carries.")]
+LastMessage = Annotated[Path | None, typer.Option("-o", "--output-last-message", help="Write the answer to a file.")]
+Schema = Annotated[Path | None, typer.Option("--output-schema", help="JSON schema the answer must fit.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress on stderr.")]
+Continue = Annotated[bool, typer.Option("-c", "--continue", help="Go on with the last session.")]
+Resume = Annotated[str | None, typer.Option("-r", "--resume", help="Go on with this session.")]
+Fork = Annotated[bool, typer.Option("--fork", help="Go on in a copy.")]
+Session = Annotated[str | None, typer.Option("--session", help="Use or make the session with this id.")]
+Ephemeral = Annotated[bool, typer.Option("--ephemeral", help="Keep nothing on disk.")]
+Folder = Annotated[Path | None, typer.Option("-C", "--cd", help="Work in this folder.")]
+AddDirs = Annotated[list[Path] | None, typer.Option("--add-dir", help="A further folder tools may use.")]
+Backend = Annotated[str | None, typer.Option("--backend", help="Where commands run: sandbox, host or docker.")]
+AllowNet = Annotated[list[str] | None, typer.Option("--allow-net", help="A host commands may reach.")]
+Model = Annotated[str | None, typer.Option("--model", help="provider/name, or script:FILE.")]
+PlannerModel = Annotated[str | None, typer.Option("--planner-model", help="Model that plans.")]
+Profile = Annotated[str | None, typer.Option("--profile", help="Settings profile of the user's file.")]
+Assignments = Annotated[list[str] | None, typer.Option("--set", help="key=value for any setting.")]
+Strict = Annotated[bool, typer.Option("--strict-config", help="Doubtful settings are errors.")]
+Bare = Annotated[bool, typer.Option("--bare", help="Leave the user's settings file out.")]
+PlanOnly = Annotated[bool, typer.Option("--plan-only", help="Plan, execute nothing.")]
+PlanFile = Annotated[Path | None, typer.Option("--plan", help="Execute a plan file.")]
+Replan = Annotated[str | None, typer.Option("--replan", help="surprise, always or never.")]
+Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Steps at the same time.")]
+MaxSteps = Annotated[int | None, typer.Option("--max-steps", help="Most steps in a plan.")]
+MaxTurns = Annotated[int | None, typer.Option("--max-turns", help="Most model turns in a step.")]
+MaxTokens = Annotated[int | None, typer.Option("--max-tokens", help="Most tokens of the run.")]
+MaxBudget = Annotated[float | None, typer.Option("--max-budget-usd", help="Most money of the run.")]
+Timeout = Annotated[float | None, typer.Option("--timeout", help="Wall-clock limit in seconds.")]
+Mode = Annotated[str | None, typer.Option("--approval-mode", help="ask, auto-edit, never or yolo.")]
+Allow = Annotated[list[str] | None, typer.Option("--allow", help="Command prefix that runs unasked.")]
+Deny = Annotated[list[str] | None, typer.Option("--deny", help="Command prefix that never runs.")]
+OnApproval = Annotated[str | None, typer.Option("--on-approval", help="Without a terminal: deny, defer or fail.")]
+RequireVerified = Annotated[bool, typer.Option("--require-verified", help="Unverified is no success.")]
+Record = Annotated[Path | None, typer.Option("--record", help="Keep every model exchange in a cassette.")]
+Replay = Annotated[Path | None, typer.Option("--replay", help="Play a cassette instead of asking a model.")]
+Callback = Annotated[str | None, typer.Option("--callback-url", help="POST events to this address.")]
+
+
+# Flags that are settings by another name, and flags whose part of the house is not built yet.
+_SETTINGS = {
+    "backend": "backend",
+    "model": "model",
+    "planner_model": "planner_model",
+    "concurrency": "concurrency",
+    "max_steps": "max_steps",
+    "max_turns": "max_turns",
+    "max_tokens": "max_tokens",
+    "max_budget_usd": "max_budget_usd",
+    "timeout": "timeout_s",
+    "approval_mode": "approval_mode",
+    "allow": "allow",
+    "deny": "deny",
+    "on_approval": "on_approval",
+}
+_NOT_YET = {
+    "go_on": "-c/--continue",
+    "resume": "-r/--resume",
+    "fork": "--fork",
+    "allow_net": "--allow-net",
+    "plan": "--plan",
+    "replan": "--replan",
+    "require_verified": "--require-verified",
+    "callback_url": "--callback-url",
+}
+_BACKENDS_NOT_YET = ("sandbox", "docker")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFlags:
+    """One command line of `agent run`, understood; `settings` are the flags that are settings."""
+
+    prompt: str | None
+    files: tuple[Path, ...] = ()
+    inputs: tuple[Path, ...] = ()
+    output_format: OutputFormat = "text"
+    last_message: Path | None = None
+    schema: Path | None = None
+    quiet: bool = False
+    session: str | None = None
+    ephemeral: bool = False
+    cwd: Path | None = None
+    add_dirs: tuple[Path, ...] = ()
+    profile: str | None = None
+    assignments: tuple[str, ...] = ()
+    strict: bool = False
+    bare: bool = False
+    plan_only: bool = False
+    record: Path | None = None
+    replay: Path | None = None
+    settings: Mapping[str, object]
+
+
+def understood(given: Mapping[str, object]) -> RunFlags:
+    """Return the flags as one value; a flag whose part does not exist yet is refused, never ignored."""
+    for name, flag in _NOT_YET.items():
+        if given.get(name):
+            raise UsageError(f"{flag} is not there yet", "leave it out; `agent run --help` lists the flags")
+    if given.get("backend") in _BACKENDS_NOT_YET:
+        raise UsageError(f"--backend {given['backend']} is not there yet", "commands run with --backend host")
+    if given.get("record") and given.get("replay"):
+        raise UsageError("--record and --replay exclude each other")
+    if given.get("ephemeral") and given.get("session"):
+        raise UsageError("--ephemeral keeps nothing, so it cannot use --session")
+    settings = {setting: given[name] for name, setting in _SETTINGS.items() if given.get(name) is not None}
+    known = {field.name for field in fields(RunFlags)}
+    plain = {name: value for name, value in given.items() if name in known and value is not None}
+    return decode(RunFlags, {"prompt": None, **plain, "settings": settings})

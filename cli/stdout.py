@@ -1,0 +1,76 @@
+"""stdout: only data goes there, whole; a slow reader is waited for, one that left and a full disk are noticed."""
+
+import asyncio
+import json
+import queue
+import sys
+import threading
+
+from agent.protocol.codec import to_json
+from agent.protocol.events import Envelope
+from agent.vocabulary.outcome import Outcome
+from tooling.contract.shape import encode
+
+
+def write_line(text: str) -> None:
+    """Write and flush one line; what cannot be encoded is escaped instead of failing."""
+    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
+    sys.stdout.buffer.flush()
+
+
+class LineWriter:
+    """Writes lines in a thread of its own, so that a full pipe never holds up the run or its end."""
+
+    def __init__(self) -> None:
+        self._lines: queue.SimpleQueue[tuple[str, asyncio.Future[None]]] = queue.SimpleQueue()
+        self._loop = asyncio.get_running_loop()
+        threading.Thread(target=self._work, daemon=True, name="stdout").start()
+
+    async def write(self, text: str) -> None:
+        """Write one line; raises OSError as a plain write would."""
+        written: asyncio.Future[None] = self._loop.create_future()
+        self._lines.put((text, written))
+        await written
+
+    def _work(self) -> None:
+        while True:
+            text, written = self._lines.get()
+            problem: OSError | None = None
+            try:
+                write_line(text)
+            except OSError as error:
+                problem = error
+            self._loop.call_soon_threadsafe(_settle, written, problem)
+
+
+def _settle(written: asyncio.Future[None], problem: OSError | None) -> None:
+    if written.done():
+        return
+    if problem:
+        written.set_exception(problem)
+    else:
+        written.set_result(None)
+
+
+def event_line(envelope: Envelope) -> str:
+    """Return one event as a line of stream-json."""
+    return json.dumps(to_json(envelope), ensure_ascii=False)
+
+
+def whole_result(result: Envelope, outcome: Outcome) -> str:
+    """Return the result event with its steps and their results in full, as one document."""
+    document = to_json(result)
+    document["error"] = outcome.error
+    document["steps"] = encode(outcome.plan.steps) if outcome.plan else []
+    document["step_results"] = encode(outcome.responses)
+    return json.dumps(document, ensure_ascii=False, indent=2)
+
+
+def plan_text(outcome: Outcome) -> str:
+    """Return a plan as text, a step a line; or the answer when there is nothing to plan."""
+    if outcome.plan is None or outcome.plan.answer is not None:
+        return outcome.answer
+    return "\n".join(
+        f"{step.id}  {step.title}" + (f"  (after {', '.join(step.depends_on)})" if step.depends_on else "")
+        for step in outcome.plan.steps
+    )
