@@ -102,7 +102,7 @@ class HttpModelClient:
                 body = await exchange.error_body()
                 raise fault_of_status(response.status_code, body, response.headers, key=endpoint.key)
             kind = response.headers.get("content-type", "")
-            async with aclosing(_read(exchange, wire.reader(builder), kind)) as fragments:
+            async with aclosing(_read(exchange, wire.reader(builder), builder, kind)) as fragments:
                 async for fragment in fragments:
                     yield fragment
             for fragment in builder.flush():
@@ -111,13 +111,15 @@ class HttpModelClient:
             await exchange.close()
 
 
-async def _read(exchange: Exchange, reader: Reader, content_type: str) -> AsyncGenerator[Fragment, None]:
+async def _read(
+    exchange: Exchange, reader: Reader, builder: ReplyBuilder, content_type: str
+) -> AsyncGenerator[Fragment, None]:
     if content_type.startswith("application/json"):
         text = (await exchange.whole()).decode("utf-8", "replace")
         for fragment in reader.whole(json_object(text)):
             yield fragment
     else:
-        async with aclosing(_events(exchange)) as events:
+        async with aclosing(_events_to_the_end(exchange, builder)) as events:
             async for event in events:
                 for fragment in reader.read(event):
                     yield fragment
@@ -128,6 +130,17 @@ async def _read(exchange: Exchange, reader: Reader, content_type: str) -> AsyncG
     if "html" in content_type and not reader.done:
         raise ModelFault("malformed", "a web page came instead of a reply")
     reader.end()
+
+
+async def _events_to_the_end(exchange: Exchange, builder: ReplyBuilder) -> AsyncGenerator[SseEvent, None]:
+    """Yield events; once the reply says it is finished, a server that breaks or hangs can spoil nothing any more."""
+    try:
+        async with aclosing(_events(exchange)) as events:
+            async for event in events:
+                yield event
+    except ModelFault as fault:
+        if fault.kind not in ("reset", "between_chunks") or not builder.finish_reason:
+            raise
 
 
 async def _events(exchange: Exchange) -> AsyncGenerator[SseEvent, None]:

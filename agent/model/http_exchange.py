@@ -121,5 +121,5 @@ def _as_faults(silence: FaultKind, url: str) -> Iterator[None]:
     except httpx.LocalProtocolError as error:
         # Its words quote the header that is wrong, which may be the key.
         raise ModelFault("refused", "the request holds a header that cannot be sent") from error
-    except httpx.TransportError as error:
+    except (httpx.TransportError, OSError) as error:
         raise ModelFault("reset", str(error)) from error

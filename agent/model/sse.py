@@ -56,6 +56,9 @@ class SseParser:
             self._data.append(value)
         elif field == "event":
             self._name = value
+        elif field == "error" and value.startswith("{"):
+            # llama.cpp invents a field of its own when it fails in the middle of a stream.
+            self._data.append(f'{{"error": {value}}}')
         return None
 
     def _dispatch(self) -> SseEvent | None:

@@ -12,8 +12,9 @@ from agent.model.http_client import HttpModelClient
 from agent.model.http_pool import HttpPool
 from agent.model.port import ModelReply, ModelRequest
 from agent.vocabulary.message import Message
+from tests.provider import openai_frames
 from tests.provider.asking import FORMS, QUESTION, ask, no_price, settings_for
-from tests.provider.replies import Calls, Pace, Reply, Text
+from tests.provider.replies import Answer, Calls, Hang, Pace, Part, Reply, Reset, Text
 from tests.provider.server import Fault, Provider, Recorded
 from tests.provider.threaded import ThreadedProvider
 
@@ -38,6 +39,28 @@ async def test_a_server_that_is_slow_to_end_a_finished_reply_does_not_hold_the_t
     async with Provider(Reply(text="yes", pace=Pace(end_s=30))) as provider:
         asked = await asyncio.wait_for(ask(provider), timeout=5)
     assert asked.reply.message.content == "yes"
+
+
+@pytest.mark.parametrize("ending", [Hang(), Reset()])
+async def test_a_server_that_breaks_after_the_finish_spoils_nothing(ending: Part) -> None:
+    finished = [part for part in openai_frames.frames(Text("yes"), "m") if part != openai_frames.DONE]
+    async with Provider(Answer(parts=(*finished, ending))) as provider:
+        asked = await ask(provider, chunk_timeout_s=0.3)
+    assert (asked.reply.message.content, asked.reply.usage.input_tokens, asked.waits) == ("yes", 100, [])
+
+
+async def test_a_proxy_is_for_the_outside_world_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Provider(Text("inside")) as provider, Provider(Text("outside")) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.setenv("NO_PROXY", "")
+        inside = settings_for(provider)
+        clients = [HttpModelClient(inside, no_price)]
+        clients += [HttpModelClient(replace(inside, api_base="http://provider.invalid/v1"), no_price)]
+        answers = [(await whole(client)).message.content for client in clients]
+        for client in clients:
+            await client.close()
+    assert answers == ["inside", "outside"]
+    assert proxy.requests[0].path == "http://provider.invalid/v1/chat/completions"
 
 
 async def test_requests_side_by_side_do_not_wait_for_each_other() -> None:

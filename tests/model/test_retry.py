@@ -1,6 +1,7 @@
 """Asking again follows the table, and nothing else."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
 
 import pytest
 
@@ -17,7 +18,7 @@ REPLY = ModelReply(message=Message(role="assistant", content="yes"), usage=Usage
 class Troubled:
     """A client that plays one list of items or faults per attempt."""
 
-    def __init__(self, *attempts: list[StreamItem | ModelFault]) -> None:
+    def __init__(self, *attempts: Sequence[StreamItem | ModelFault]) -> None:
         self.attempts = list(attempts)
         self.is_closed = False
 
@@ -57,7 +58,7 @@ async def test_waits_grow_and_are_spread() -> None:
     for jitter, factor in ((0.0, 0.75), (1.0, 1.25)):
         clock = Clock()
         inner = Troubled(*[[ModelFault("rate_limit")]] * 4, [REPLY])
-        await heard(RetryingClient(inner, clock.sleep, lambda jitter=jitter: jitter))
+        await heard(RetryingClient(inner, clock.sleep, partial(float, jitter)))
         assert clock.waits == [factor * wait for wait in (1.0, 2.0, 4.0, 8.0)]
 
 

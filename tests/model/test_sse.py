@@ -34,6 +34,10 @@ def test_an_event_without_its_closing_line_is_heard_at_the_end() -> None:
     assert parser.finish() == [SseEvent(name="", data="last")]
 
 
+def test_an_error_in_a_field_of_its_own_is_heard() -> None:
+    assert SseParser().feed(b'error: {"code": 500}\n\n') == [SseEvent(name="", data='{"error": {"code": 500}}')]
+
+
 def test_a_line_without_end_is_not_collected_for_ever() -> None:
     parser = SseParser(max_event_bytes=100)
     with pytest.raises(ModelFault) as caught:
