@@ -1,0 +1,115 @@
+import asyncio
+
+import pytest
+
+from agent.execution.scheduler import Scheduler
+from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.step import ExecutorResponse
+
+
+def step(name: str, *after: str) -> PlanStep:
+    return PlanStep(id=name, title=name, instruction=name, depends_on=after)
+
+
+class Work:
+    """Steps that end when the test says so."""
+
+    def __init__(self, concurrency: int = 8) -> None:
+        self.started: list[str] = []
+        self.skipped: dict[str, str] = {}
+        self.cancelled: list[str] = []
+        self._gates: dict[str, asyncio.Future[str]] = {}
+        self.scheduler = Scheduler(run_step=self._run, skip_step=self._skip, concurrency=concurrency)
+
+    async def _run(self, one: PlanStep) -> ExecutorResponse:
+        self.started.append(one.id)
+        try:
+            status = await self._gate(one.id)
+        except asyncio.CancelledError:
+            self.cancelled.append(one.id)
+            raise
+        return ExecutorResponse(task_id=one.id, status=status, summary="")  # type: ignore[arg-type]
+
+    async def _skip(self, one: PlanStep, reason: str) -> None:
+        self.skipped[one.id] = reason
+
+    def _gate(self, name: str) -> asyncio.Future[str]:
+        return self._gates.setdefault(name, asyncio.get_running_loop().create_future())
+
+    async def end(self, name: str, status: str = "ok") -> None:
+        self._gate(name).set_result(status)
+        await self.settle()
+
+    async def settle(self) -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+
+async def test_a_step_starts_while_the_plan_is_still_arriving() -> None:
+    work = Work()
+    draining = asyncio.ensure_future(work.scheduler.drain())
+    work.scheduler.add(step("a"))
+    await work.settle()
+    assert work.started == ["a"]
+    work.scheduler.add(step("b"))
+    await work.settle()
+    assert work.started == ["a", "b"]
+    await work.end("a")
+    await work.end("b")
+    assert not draining.done()
+    work.scheduler.seal()
+    await asyncio.wait_for(draining, 1)
+
+
+async def test_there_is_no_barrier_between_branches() -> None:
+    work = Work()
+    for one in (step("slow"), step("fast"), step("after fast", "fast")):
+        work.scheduler.add(one)
+    work.scheduler.seal()
+    draining = asyncio.ensure_future(work.scheduler.drain())
+    await work.settle()
+    await work.end("fast")
+    assert work.started == ["slow", "fast", "after fast"]
+    await work.end("after fast")
+    await work.end("slow")
+    await asyncio.wait_for(draining, 1)
+
+
+async def test_no_more_steps_run_at_once_than_allowed() -> None:
+    work = Work(concurrency=2)
+    for name in "abcd":
+        work.scheduler.add(step(name))
+    work.scheduler.seal()
+    draining = asyncio.ensure_future(work.scheduler.drain())
+    await work.settle()
+    assert work.started == ["a", "b"]
+    await work.end("b")
+    assert work.started == ["a", "b", "c"]
+    for name in "acd":
+        await work.end(name)
+    await asyncio.wait_for(draining, 1)
+
+
+async def test_a_failing_step_never_cancels_an_unrelated_one() -> None:
+    work = Work()
+    for one in (step("bad"), step("good"), step("after bad", "bad")):
+        work.scheduler.add(one)
+    work.scheduler.seal()
+    draining = asyncio.ensure_future(work.scheduler.drain())
+    await work.settle()
+    await work.end("bad", "error")
+    assert work.skipped == {"after bad": "needs bad, which did not succeed"}
+    assert work.cancelled == []
+    await work.end("good")
+    await asyncio.wait_for(draining, 1)
+
+
+async def test_cancelling_ends_the_running_steps_first() -> None:
+    work = Work()
+    work.scheduler.add(step("a"))
+    draining = asyncio.ensure_future(work.scheduler.drain())
+    await work.settle()
+    draining.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await draining
+    assert work.cancelled == ["a"]
