@@ -15,7 +15,6 @@ from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.usage import Usage
 from tooling.contract.shape import ShapeError, decode
 
-PREFIX = "script:"
 _EXCERPT = 80
 _HINT = "see docs/scripts.md for the fields of a script"
 
