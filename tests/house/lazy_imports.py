@@ -15,4 +15,13 @@ LAZY_LIBRARIES = {
     "importlib": "only to find litellm's data files without importing litellm",
 }
 
-LAZY_MODULES: dict[str, str] = {}
+LAZY_MODULES: dict[str, str] = {
+    "agent.model.http_client": "brings httpx; a run with a scripted or recorded model does without it",
+    "agent.model.litellm_client": "only for providers without a direct client",
+    "agent.model.script": "only for script:FILE",
+    "agent.model.recording": "only for --record",
+    "agent.model.replaying": "only for --replay",
+    "agent.version": "`agent --version` imports nothing else",
+    "cli.application": "`agent --version` does without it",
+    "cli.leave": "`agent --version` does without it",
+}
