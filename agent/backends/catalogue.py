@@ -1,0 +1,33 @@
+"""The tools as a list to look at, without anything to run them with."""
+
+from dataclasses import dataclass
+
+from tooling.contract.command import CommandOutput, CommandRequest
+from tooling.contract.context import ExecCtx
+from tooling.contract.question import Question
+from tooling.contract.tool import ToolServices, ToolSpec
+from tooling.registry import load_tools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCatalogue:
+    """What there is, and which plugins could not be loaded."""
+
+    specs: tuple[ToolSpec, ...]
+    warnings: tuple[str, ...]
+
+
+class _Nobody:
+    """Stands in for the ports of tools that are only looked at."""
+
+    async def run(self, request: CommandRequest) -> CommandOutput:
+        raise AssertionError("a catalogue runs nothing")
+
+    async def ask(self, question: Question, ctx: ExecCtx) -> str | None:
+        raise AssertionError("a catalogue asks nobody")
+
+
+def read_catalogue() -> ToolCatalogue:
+    """Return the specs of all tools and plugins."""
+    loaded = load_tools(ToolServices(runner=_Nobody(), asker=_Nobody()))
+    return ToolCatalogue(specs=tuple(tool.spec for tool in loaded.registry), warnings=loaded.warnings)

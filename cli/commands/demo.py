@@ -1,0 +1,50 @@
+"""`agent demo`: a whole run with real tools, its model's replies played from a cassette."""
+
+import tempfile
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import typer
+
+from cli.one_shot import perform
+from cli.progress import stderr_line
+from cli.run_flags import understood
+
+_FILES = {
+    "orders.csv": "customer,amount\nAda,400\nGrace,250\nAlan,300\nBarbara,400\n",
+    "notes.txt": (
+        "done: order paper\nopen: send the invoice to Ada\ndone: back up the disk\nopen: call Grace about the delivery\n"
+    ),
+}
+_TASK = "Add up the orders, find the open notes, and write both into report.md."
+_BEFORE = """\
+This is a recorded conversation with a model, played with real tools in {folder}:
+no network, no key. The task: "{task}"
+"""
+_AFTER = """
+What happened: the task became a plan of three steps; two ran side by side, the third waited for both,
+wrote report.md and checked it. The answer above went to stdout, everything else to stderr.
+
+How to go on with a real model:
+  agent run --model openai/gpt-5-mini "what is in this folder?"      with OPENAI_API_KEY set
+  agent run --model anthropic/claude-sonnet-4-5 "..."                with ANTHROPIC_API_KEY set
+  agent run "..."                                                    with ollama, llama.cpp or LM Studio running
+  agent config set model provider/name                               to keep one"""
+
+
+def command() -> None:
+    """Run the demonstration in a folder of its own, without a key or a network."""
+    with tempfile.TemporaryDirectory(prefix="windlass-demo-") as name:
+        folder = Path(name).resolve()
+        for file, text in _FILES.items():
+            (folder / file).write_text(text)
+        stderr_line(_BEFORE.format(folder=folder, task=_TASK))
+        with as_file(files("cli.demo") / "cassette.jsonl") as cassette:
+            exit_code = _play(folder, cassette)
+    stderr_line(_AFTER if exit_code == 0 else "\nThe demonstration failed; `agent doctor` may tell why.")
+    raise typer.Exit(exit_code)
+
+
+def _play(folder: Path, cassette: Path) -> int:
+    flags = {"prompt": _TASK, "cwd": folder, "replay": cassette, "bare": True, "ephemeral": True}
+    return perform(understood({**flags, "approval_mode": "auto-edit"}))

@@ -1,0 +1,1 @@
+"""The demonstration: a recorded conversation, played with real tools."""

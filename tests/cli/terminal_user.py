@@ -1,0 +1,112 @@
+"""A user of the real program: runs it in a process of its own, with a home of its own and no keys."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.house.source_tree import ROOT
+
+LIMIT_S = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How one command line ended."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def events(self) -> list[dict[str, object]]:
+        return [json.loads(line) for line in self.stdout.splitlines()]
+
+    @property
+    def document(self) -> dict[str, object]:
+        return json.loads(self.stdout)
+
+
+@dataclass(frozen=True, kw_only=True)
+class User:
+    """Somebody with a home folder and a shell."""
+
+    home: Path
+    environ: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def data(self) -> Path:
+        return self.home / "data"
+
+    def environment(self, **more: str) -> dict[str, str]:
+        return {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(self.home),
+            "AGENT_SANDBOX": str(self.data),
+            "PYTHONPATH": str(ROOT),
+            "PYTHONWARNINGS": "error",
+            **self.environ,
+            **more,
+        }
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "cli", *words]
+
+    def agent(self, *words: str, stdin: str | None = None, cwd: Path | None = None, **environ: str) -> Ended:
+        """Run `agent …` to its end."""
+        ended = subprocess.run(
+            self.command(*words),
+            input=stdin.encode() if stdin is not None else None,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            cwd=cwd or self.home,
+            env=self.environment(**environ),
+            timeout=LIMIT_S,
+            check=False,
+        )
+        return Ended(exit_code=ended.returncode, stdout=ended.stdout.decode(), stderr=ended.stderr.decode())
+
+    def script(self, *replies: object, name: str = "script.jsonl") -> str:
+        """Write a script and return the model that plays it."""
+        path = self.home / name
+        path.write_text("\n".join(json.dumps(reply) for reply in replies))
+        return f"script:{path}"
+
+
+def answer(text: str) -> dict[str, object]:
+    """The planner answers directly."""
+    return {"match": {"purpose": "planner"}, "text": json.dumps({"answer": text})}
+
+
+def plan(*steps: dict[str, object]) -> dict[str, object]:
+    """The planner makes a plan."""
+    return {"match": {"purpose": "planner"}, "text": json.dumps({"steps": list(steps)})}
+
+
+def step(name: str, *after: str, **more: object) -> dict[str, object]:
+    return {"id": name, "title": f"Title of {name}", "instruction": f"Do {name}", "depends_on": list(after), **more}
+
+
+def says(name: str, text: str, **more: object) -> dict[str, object]:
+    """The worker of a step answers."""
+    return {"match": {"purpose": "step", "step": name}, "text": text, **more}
+
+
+def calls(name: str, tool: str, **arguments: object) -> dict[str, object]:
+    """The worker of a step calls a tool."""
+    return {"match": {"purpose": "step", "step": name}, "tool_calls": [{"name": tool, "arguments": arguments}]}
+
+
+def composes(text: str) -> dict[str, object]:
+    return {"match": {"purpose": "composer"}, "text": text}
+
+
+def one_step(*replies: dict[str, object]) -> tuple[dict[str, object], ...]:
+    """A plan of one step `s1` and what its worker does."""
+    return (plan(step("s1")), *replies)
+
+
+def types_of(events: Sequence[dict[str, object]]) -> list[str]:
+    return [str(event["type"]) for event in events]

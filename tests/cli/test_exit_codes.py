@@ -1,0 +1,206 @@
+"""Every exit code of the contract that exists by now, shown by the real process."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.cli.terminal_user import User, answer, calls, composes, one_step, plan, says, step
+from tests.house.source_tree import ROOT
+
+HELLO = f"script:{ROOT}/examples/hello.jsonl"
+
+
+def check(user: User, code: int, *words: str, says: str = "", stdin: str | None = None, **environ: str) -> str:
+    """Run both as text and as JSON: the same code, no traceback, the same number in the document."""
+    text = user.agent(*words, stdin=stdin, **environ)
+    assert "Traceback" not in text.stderr
+    assert (text.exit_code, says in text.stderr + text.stdout) == (code, True), text
+    if code != 2:
+        ended = user.agent(*words, "--output-format", "json", stdin=stdin, **environ)
+        assert (ended.exit_code, ended.document["exit_code"]) == (code, code), ended
+        assert bool(ended.document["is_error"]) == bool(code)
+        stream = user.agent(*words, "--output-format", "stream-json", stdin=stdin, **environ).events
+        assert (stream[0]["type"], stream[-1]["type"], stream[-1]["exit_code"]) == ("init", "result", code)
+    return text.stderr
+
+
+def test_0_is_success(user: User) -> None:
+    check(user, 0, "run", "hi", "--model", HELLO)
+
+
+def test_1_is_a_failed_task(user: User) -> None:
+    check(user, 1, "run", "hi", "--model", user.script(plan(step("a")), {"fault": "refused"}), says="refused")
+
+
+def test_1_is_an_empty_answer(user: User) -> None:
+    nothing = {"match": {"purpose": "step"}, "reasoning": "hm", "repeat": True}
+    check(user, 1, "run", "hi", "--model", user.script(plan(step("s1")), nothing))
+
+
+def test_1_is_a_script_that_ends_too_early(user: User) -> None:
+    check(user, 1, "run", "hi", "--model", user.script(plan(step("a"))), says="scripted model has no reply")
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("run",), "a task is missing"),
+        (("run", "x", "--nonsense"), "--nonsense"),
+        (("nonsense",), "nonsense"),
+        ((), "agent run"),
+        (("run", "x", "--plan", "p.toml"), "--plan is not there yet"),
+        (("run", "x", "-c"), "not there yet"),
+        (("run", "x", "--backend", "docker"), "not there yet"),
+        (("run", "x", "--allow-net", "a.org"), "not there yet"),
+        (("run", "x", "--require-verified"), "not there yet"),
+        (("run", "x", "--callback-url", "http://x"), "not there yet"),
+        (("run", "x", "--replan", "always"), "not there yet"),
+        (("run", "x", "--output-format", "xml"), "xml"),
+    ],
+)
+def test_2_is_wrong_usage(user: User, words: tuple[str, ...], hint: str) -> None:
+    check(user, 2, *words, says=hint)
+
+
+def test_41_is_no_model_and_the_ways_to_set_one(user: User) -> None:
+    stderr = check(user, 41, "run", "hi", says="no model is set")
+    assert all(way in stderr for way in ("--model", "agent config set model", "ollama", "agent demo"))
+
+
+def test_41_is_no_key(user: User) -> None:
+    check(user, 41, "run", "hi", "--model", "openai/gpt-5", says="OPENAI_API_KEY")
+
+
+def test_42_is_a_bad_prompt_or_attachment(user: User) -> None:
+    check(user, 42, "run", "  ", "--model", HELLO, says="the task is empty")
+    check(user, 42, "run", "-", "--model", HELLO, says="the task is empty", stdin="")
+    check(user, 42, "run", "x", "--model", HELLO, "-f", "missing.txt", says="missing.txt")
+    check(user, 42, "run", "x", "--model", HELLO, "-i", "missing.txt", says="missing.txt")
+    check(user, 42, "run", "x", "--model", HELLO, "-C", "missing", says="missing")
+    check(user, 42, "run", "x", "--model", HELLO, "--session", "../evil", says="../evil")
+    check(user, 42, "run", "x", "--model", HELLO, "--output-schema", "missing.json", says="missing.json")
+    check(user, 42, "run", "x", "--model", HELLO, "-o", "missing/answer.txt", says="missing")
+    check(user, 42, "run", "x", "--model", "script:missing.jsonl", says="missing.jsonl")
+    check(user, 42, "run", "x", "--replay", "missing.jsonl", says="missing.jsonl")
+
+
+def test_52_is_a_wrong_setting(user: User) -> None:
+    check(user, 52, "run", "x", "--model", HELLO, "--set", "modle=x", says="did you mean model?")
+    check(user, 52, "run", "x", "--model", HELLO, "--concurrency", "0", says="--concurrency")
+    check(user, 52, "run", "x", "--model", HELLO, "--approval-mode", "maybe", says="maybe")
+
+
+def test_53_is_the_step_limit(user: User) -> None:
+    done = {"match": {"purpose": "step"}, "text": "done", "repeat": True}
+    model = user.script(plan(*(step(f"s{n}") for n in range(3))), done, composes("two of three"))
+    check(user, 53, "run", "x", "--model", model, "--max-steps", "2", says="two of three")
+
+
+def test_53_is_the_turn_limit(user: User) -> None:
+    model = user.script(plan(step("s1")), {**calls("s1", "run_command", command="true"), "repeat": True})
+    check(user, 53, "run", "x", "--model", model, "--max-turns", "3", says="limit of 3 turns")
+
+
+def test_54_is_a_tool_that_keeps_failing(user: User) -> None:
+    model = user.script(plan(step("s1")), {**calls("s1", "read_file", path="missing"), "repeat": True})
+    check(user, 54, "run", "x", "--model", model, says="missing")
+
+
+def test_56_is_a_spent_budget_with_a_partial_answer(user: User) -> None:
+    cheap = {"usage": {"input_tokens": 400, "output_tokens": 100}}
+    model = user.script(plan(step("a"), step("b", "a")), {**says("a", "a is done"), **cheap}, says("b", "never said"))
+    check(user, 56, "run", "x", "--model", model, "--max-tokens", "700", says="a is done")
+
+
+def test_57_is_a_denied_command(user: User) -> None:
+    model = user.script(*one_step(calls("s1", "run_command", command="git push"), says("s1", "could not push")))
+    stderr = check(user, 57, "run", "x", "--model", model, says="could not push")
+    assert "git push" in stderr
+    document = user.agent("run", "x", "--model", model, "--output-format", "json").document
+    assert document["permission_denials"] == ["git push"]
+
+
+def test_57_names_the_rule_that_would_allow_it_and_the_rule_does(user: User) -> None:
+    model = user.script(*one_step(calls("s1", "run_command", command="git push --dry-run"), says("s1", "done")))
+    denied = user.agent("run", "x", "--model", model, "--output-format", "json").document
+    told = denied["step_results"][0]["tool_calls"][0]["output_preview"]
+    assert "--allow 'git push'" in told
+    allowed = user.agent("run", "x", "--model", model, "--allow", "git push", "--output-format", "json")
+    assert allowed.document["step_results"][0]["tool_calls"][0]["status"] != "denied"
+
+
+def test_57_is_a_deferred_command_and_it_is_listed(user: User) -> None:
+    model = user.script(*one_step(calls("s1", "run_command", command="git push"), says("s1", "waiting")))
+    check(user, 57, "run", "x", "--model", model, "--on-approval", "defer")
+    ended = user.agent("run", "x", "--model", model, "--on-approval", "defer", "--output-format", "json")
+    assert ended.document["deferred"] == ["git push"]
+
+
+def test_57_can_stop_the_run_at_once(user: User) -> None:
+    model = user.script(*one_step(calls("s1", "run_command", command="git push")))
+    check(user, 57, "run", "x", "--model", model, "--on-approval", "fail", says="needs an approval")
+
+
+def test_57_is_a_blocked_command_even_when_everything_is_allowed(user: User) -> None:
+    model = user.script(*one_step(calls("s1", "run_command", command="rm -rf /"), says("s1", "would not")))
+    check(user, 57, "run", "x", "--model", model, "--approval-mode", "yolo")
+
+
+def test_75_is_a_provider_worth_a_retry(user: User) -> None:
+    fault = {"fault": "overloaded", "retry_after_s": 0.01, "repeat": True}
+    check(user, 75, "run", "x", "--model", user.script(fault), says="overloaded")
+
+
+def test_124_is_the_wall_clock_and_what_is_finished_is_told(user: User) -> None:
+    model = user.script(plan(step("a"), step("b", "a")), says("a", "a is done"), says("b", "late", delay_ms=60_000))
+    check(user, 124, "run", "x", "--model", model, "--timeout", "1.5", says="a is done")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_130_and_143_are_signals_and_no_process_survives(user: User, number: int, code: int) -> None:
+    mark = f"31{os.getpid()}"
+    model = user.script(*one_step(calls("s1", "run_command", command=f"sleep {mark} & sleep {mark}")))
+    command = user.command("run", "x", "--model", model, "--output-format", "stream-json")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=user.environment())
+    assert process.stdout
+    lines = []
+    for line in process.stdout:
+        lines.append(json.loads(line))
+        if lines[-1]["type"] == "tool.started":
+            break
+    _wait_until(lambda: _alive(mark) == 2)
+    process.send_signal(number)
+    rest, _ = process.communicate(timeout=20)
+    lines += [json.loads(line) for line in rest.splitlines()]
+    assert (process.returncode, lines[-1]["type"], lines[-1]["exit_code"]) == (code, "result", code)
+    assert [line["status"] for line in lines if line["type"] == "step.completed"] == ["cancelled"]
+    assert _alive(mark) == 0
+
+
+def _alive(mark: str) -> int:
+    found = subprocess.run(["pgrep", "-fc", f"^sleep {mark}"], capture_output=True, text=True, check=False)
+    return int(found.stdout or 0)
+
+
+def _wait_until(claim: object, limit_s: float = 20) -> None:
+    end = time.monotonic() + limit_s
+    while not claim():  # type: ignore[operator]
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.02)
+
+
+def test_a_busy_session_is_refused_with_its_holder(user: User) -> None:
+    model = user.script(answer("late") | {"delay_ms": 60_000})
+    command = user.command("run", "x", "--model", model, "--session", "s1")
+    holder = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=user.environment(), stderr=subprocess.DEVNULL)
+    try:
+        _wait_until(lambda: (user.data / "sessions/s1/events.jsonl").exists())
+        ended = user.agent("run", "x", "--model", HELLO, "--session", "s1")
+        assert (ended.exit_code, f"process {holder.pid}" in ended.stderr) == (42, True)
+    finally:
+        holder.terminate()
+        holder.wait(timeout=20)
