@@ -1,13 +1,25 @@
 """Commands on this machine, without a box: own session, bounded output, nobody left behind."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from agent.backends.collector import OutputCollector
+from agent.backends.environment import clean_environment
 from agent.backends.process import HostProcess
+from tooling.contract.action import Approver
 from tooling.contract.command import CommandOutput, CommandRequest
-from tooling.contract.result import CANCELLED, TIMED_OUT
+from tooling.contract.context import ExecCtx
+from tooling.contract.question import Asker
+from tooling.contract.result import CANCELLED, TIMED_OUT, ToolResult
+from tooling.contract.shape import JsonObject
+from tooling.contract.tool import ToolServices, ToolSpec
+from tooling.finish import OutputFinisher
+from tooling.invoke import Invoker
+from tooling.output import OUTPUT_TRIM_LEN, TrimLengths
+from tooling.registry import ToolRegistry, load_tools
+from tooling.safety.judge import CommandJudge
+from tooling.safety.redact import Redactor
 
 GRACE_S = 0.5
 CANCEL_POLL_S = 0.05
@@ -77,3 +89,48 @@ def _output(sinks: list[OutputCollector], code: int, end: Literal["exited", "tim
         cancelled=end == "cancelled",
         spool=out.spool,
     )
+
+
+class HostExecutor:
+    """Runs every tool in this process, and their commands on this machine."""
+
+    def __init__(self, registry: ToolRegistry, invoker: Invoker) -> None:
+        self._registry = registry
+        self._invoker = invoker
+
+    async def call_tool(self, name: str, args: JsonObject, ctx: ExecCtx) -> ToolResult:
+        """Run one call and return its result; never raises."""
+        return await self._invoker.invoke(name, args, ctx)
+
+    def schemas(self) -> list[Mapping[str, object]]:
+        """Return the tool schemas a model may be shown."""
+        return self._registry.schemas()
+
+    def has_tool(self, name: str) -> bool:
+        """Say whether `schemas` holds this name."""
+        return self._registry.get(name) is not None
+
+    def spec_of(self, name: str) -> ToolSpec | None:
+        """Return the spec of a tool, for rights and concurrency."""
+        tool = self._registry.get(name)
+        return None if tool is None else tool.spec
+
+
+def build_host_executor(
+    *,
+    environ: Mapping[str, str],
+    approver: Approver,
+    asker: Asker,
+    secrets: Iterable[str] = (),
+    command_timeout_s: float = 120.0,
+    trim_chars: int = OUTPUT_TRIM_LEN,
+    warn: Callable[[str], None] | None = None,
+    plugin_paths: Sequence[str] | None = None,
+) -> tuple[HostExecutor, tuple[str, ...]]:
+    """Wire runner, tools, judge, approver and output together; return the executor and warnings about plugins."""
+    runner = HostCommandRunner(clean_environment(environ))
+    services = ToolServices(runner=runner, asker=asker, command_timeout_s=command_timeout_s)
+    loaded = load_tools(services, paths=plugin_paths)
+    finisher = OutputFinisher(Redactor(secrets), TrimLengths.for_limit(trim_chars))
+    invoker = Invoker(registry=loaded.registry, judge=CommandJudge(warn=warn), approver=approver, finisher=finisher)
+    return HostExecutor(loaded.registry, invoker), loaded.warnings

@@ -1,0 +1,1 @@
+"""Who may say yes to what the judge will not decide."""

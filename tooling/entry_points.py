@@ -1,0 +1,67 @@
+"""Tools of installed packages, found by reading a few small files instead of importing importlib.metadata."""
+
+import contextlib
+import importlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+GROUP = "windlass.tools"
+_METADATA = (".dist-info", ".egg-info")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryPoint:
+    """A name that an installed distribution offers, and where the object behind it is."""
+
+    distribution: str
+    name: str
+    target: str
+
+    def load(self) -> object:
+        """Import it; whatever its module raises comes through."""
+        module, _, attribute = self.target.partition(":")
+        loaded: object = importlib.import_module(module.strip())
+        for part in attribute.split("[")[0].strip().split("."):
+            loaded = getattr(loaded, part)
+        return loaded
+
+
+def entry_points(paths: Iterable[str], group: str = GROUP) -> Iterator[EntryPoint]:
+    """Yield the entry points of a group, in the order of the import path; the first of a distribution wins."""
+    seen: set[str] = set()
+    for folder in paths:
+        for name in _metadata_folders(folder):
+            distribution = name.partition("-")[0].removesuffix(".egg-info").lower()
+            if distribution in seen:
+                continue
+            seen.add(distribution)
+            text = _text(Path(folder, name, "entry_points.txt"))
+            if group in text:
+                yield from _in_section(text, group, distribution)
+
+
+def _metadata_folders(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder or ".") as entries:
+            return sorted(entry.name for entry in entries if entry.name.endswith(_METADATA))
+    except OSError:
+        return []
+
+
+def _text(path: Path) -> str:
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return path.read_text(encoding="utf-8")
+    return ""
+
+
+def _in_section(text: str, group: str, distribution: str) -> Iterator[EntryPoint]:
+    section = ""
+    for raw in text.splitlines():
+        line = raw.strip()
+        if line.startswith("["):
+            section = line.strip("[]").strip()
+        elif section == group and "=" in line and not line.startswith("#"):
+            name, _, target = line.partition("=")
+            yield EntryPoint(distribution=distribution, name=name.strip(), target=target.strip())

@@ -1,0 +1,86 @@
+"""The last part of the one road: a tool's raw result becomes what the model, the person and the log may see."""
+
+import asyncio
+import dataclasses
+import os
+import re
+from pathlib import Path
+
+from tooling.contract.context import ExecCtx
+from tooling.contract.result import FileChange, ToolMeta, ToolResult
+from tooling.output import TrimLengths, sanitize_output, trim_output
+from tooling.safety.redact import Redactor
+
+_UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+class OutputFinisher:
+    """Strips, redacts and trims results, and keeps the whole of what it trimmed."""
+
+    def __init__(self, redactor: Redactor, lengths: TrimLengths | None = None) -> None:
+        self._redactor = redactor
+        self._lengths = lengths or TrimLengths()
+
+    async def finish(self, result: ToolResult, ctx: ExecCtx, *, output_chars: int | None = None) -> ToolResult:
+        """Return the result as it may be shown; `output_chars` is the tool's own limit."""
+        lengths = self._lengths if output_chars is None else TrimLengths.for_limit(output_chars)
+        text = self._clean(result.content)
+        meta = self._clean_meta(result.meta)
+        if len(text) > lengths.limit or meta.dropped_bytes:
+            path = await self._keep(text, meta, ctx)
+            text = trim_output(
+                text,
+                lengths,
+                where=f"full output: {path}" if path else "the rest was not kept",
+                total_bytes=(meta.total_bytes or 0) if meta.dropped_bytes else 0,
+            )
+            meta = dataclasses.replace(meta, output_path=path)
+        display = None if result.display is None else self._clean(result.display)
+        return ToolResult(text, result.exit_code, display, meta)
+
+    def _clean(self, text: str) -> str:
+        return self._redactor.redact(sanitize_output(text))
+
+    def _clean_meta(self, meta: ToolMeta) -> ToolMeta:
+        if not meta.changes:
+            return meta
+        changes: list[FileChange] = [
+            dataclasses.replace(change, diff=self._clean(change.diff)) if change.diff else change
+            for change in meta.changes
+        ]
+        return dataclasses.replace(meta, changes=tuple(changes))
+
+    async def _keep(self, text: str, meta: ToolMeta, ctx: ExecCtx) -> str | None:
+        try:
+            if meta.output_path is not None:
+                # What the runner spooled has not been masked yet.
+                await asyncio.to_thread(self._redactor.redact_file, Path(meta.output_path))
+                return meta.output_path
+            target = output_file(ctx)
+            if target is None:
+                return None
+            await asyncio.to_thread(_write, target, text)
+            return str(target)
+        except OSError:
+            return None
+
+
+def output_file(ctx: ExecCtx) -> Path | None:
+    """Return a free place for the whole output of this call, or None when the run keeps none."""
+    if ctx.outputs_dir is None:
+        return None
+    name = "-".join(part for part in (ctx.step_id, str(ctx.attempt), ctx.call_id) if part)
+    stem = _UNSAFE_IN_NAME.sub("_", name).lstrip(".")[:100] or "output"
+    path = ctx.outputs_dir / f"{stem}.txt"
+    number = 1
+    while path.exists():
+        number += 1
+        path = ctx.outputs_dir / f"{stem}-{number}.txt"
+    return path
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8", newline="") as file:
+        file.write(text)

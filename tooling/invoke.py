@@ -1,0 +1,151 @@
+"""The one road of every tool call: arguments, rights, verdict, approval, run, output. It never raises."""
+
+import asyncio
+from collections.abc import Mapping
+
+from tooling.contract.action import Action, ApprovalAnswer, Approver, Decision, Judge, Verdict
+from tooling.contract.context import ExecCtx
+from tooling.contract.result import (
+    BAD_ARGUMENTS,
+    CANCELLED,
+    REFUSED,
+    TIMED_OUT,
+    TOOL_RAISED,
+    UNKNOWN_TOOL,
+    CallStatus,
+    ToolError,
+    ToolResult,
+    failed,
+)
+from tooling.contract.shape import JsonObject, ShapeError, decode, nearest
+from tooling.contract.tool import AnyTool, ToolSpec
+from tooling.finish import OutputFinisher
+from tooling.registry import ToolRegistry
+
+# Reading, asking and taking notes need no approval unless the judge says so.
+_NEEDS_APPROVER = ("write", "execute")
+
+
+class Invoker:
+    """Takes a call from its name and raw arguments to the result a model reads."""
+
+    def __init__(self, *, registry: ToolRegistry, judge: Judge, approver: Approver, finisher: OutputFinisher) -> None:
+        self._registry = registry
+        self._judge = judge
+        self._approver = approver
+        self._finisher = finisher
+
+    async def invoke(self, name: str, args: JsonObject, ctx: ExecCtx) -> ToolResult:
+        """Run one call; every failure is a result, only cancellation comes through."""
+        tool = self._registry.get(name)
+        if tool is None:
+            return failed(self._unknown(name, ctx), exit_code=UNKNOWN_TOOL)
+        if not ctx.may_use(name):
+            return failed(
+                f"The tool {name} is not available in this step. {_offer(ctx.allowed_tools)}", exit_code=REFUSED
+            )
+        result = await self._guarded(tool, args, ctx)
+        return await self._finisher.finish(result, ctx, output_chars=tool.spec.output_chars)
+
+    async def _guarded(self, tool: AnyTool, args: JsonObject, ctx: ExecCtx) -> ToolResult:
+        name = tool.spec.name
+        try:
+            params = decode(tool.params, _without_nulls(args, tool.spec))
+            refusal = await self._refusal(tool, tool.action(params, ctx), ctx)
+            if refusal is not None:
+                return refusal
+            if ctx.cancel_check is not None and ctx.cancel_check():
+                return failed("Cancelled.", exit_code=CANCELLED, status="cancelled")
+            return await _run(tool, params, ctx)
+        except ShapeError as error:
+            return failed(f"Wrong arguments for {name}: {error}. {_form(tool.spec)}", exit_code=BAD_ARGUMENTS)
+        except ToolError as error:
+            return failed(str(error), exit_code=error.exit_code, status=error.status)
+        except Exception as error:  # noqa: BLE001 (the edge: whatever a tool raises becomes a result)
+            return failed(f"{name} failed: {type(error).__name__}: {error}", exit_code=TOOL_RAISED)
+
+    async def _refusal(self, tool: AnyTool, action: Action, ctx: ExecCtx) -> ToolResult | None:
+        verdict = self._verdict(tool.spec, action, ctx)
+        if verdict.decision is Decision.BLOCK:
+            return failed(_blocked(verdict), exit_code=REFUSED, status="blocked", rule=verdict.rule)
+        if verdict.decision is Decision.ALLOW and action.effect not in _NEEDS_APPROVER:
+            return None
+        answer = await self._approver.approve(action, verdict, ctx)
+        if answer.decision == "allow":
+            return None
+        status: CallStatus = "deferred" if answer.decision == "defer" else "denied"
+        return failed(_refused(answer, verdict), exit_code=REFUSED, status=status, rule=answer.rule or verdict.rule)
+
+    def _verdict(self, spec: ToolSpec, action: Action, ctx: ExecCtx) -> Verdict:
+        try:
+            verdict = self._judge.judge(action, ctx)
+        except Exception as error:  # noqa: BLE001 (the edge: doubt while judging means asking)
+            problem = f"it could not be judged ({type(error).__name__}: {error})"
+            verdict = Verdict(decision=Decision.ASK, reasons=(problem,), rule="judge-failed")
+        if spec.requires_approval and verdict.decision is Decision.ALLOW:
+            reason = f"{spec.name} always needs approval"
+            return Verdict(decision=Decision.ASK, reasons=(reason,), rule="requires-approval")
+        return verdict
+
+    def _unknown(self, name: str, ctx: ExecCtx) -> str:
+        names = [known for known in self._registry.names if ctx.may_use(known)]
+        return f"There is no tool {name!r}{nearest(name, names)} {_offer(names)}"
+
+
+async def _run(tool: AnyTool, params: object, ctx: ExecCtx) -> ToolResult:
+    # 0 means that the tool keeps its own clock.
+    limit_s = tool.spec.timeout_ms / 1000 or None
+    clock = asyncio.timeout(limit_s)
+    try:
+        async with clock:
+            return await tool.run(params, ctx)
+    except TimeoutError as error:
+        if not clock.expired():
+            raise
+        message = f"{tool.spec.name} timed out after {limit_s:g} s."
+        raise ToolError(message, exit_code=TIMED_OUT, status="timeout") from error
+
+
+def _without_nulls(args: object, spec: ToolSpec) -> object:
+    """Leave out optional arguments that a model spelled out as null."""
+    required = spec.parameters.get("required")
+    if not isinstance(args, Mapping) or not isinstance(required, (list, tuple)):
+        return args
+    return {key: value for key, value in args.items() if value is not None or key in required}
+
+
+def _form(spec: ToolSpec) -> str:
+    properties = spec.parameters.get("properties")
+    required = spec.parameters.get("required")
+    if not isinstance(properties, Mapping):
+        return ""
+    needed = required if isinstance(required, (list, tuple)) else ()
+    fields = [f"{name}{'' if name in needed else '?'}: {_type(schema)}" for name, schema in properties.items()]
+    return f"Expected: {{{', '.join(fields)}}}"
+
+
+def _type(schema: object) -> str:
+    if not isinstance(schema, Mapping):
+        return "value"
+    choices = schema.get("enum")
+    return "|".join(map(str, choices)) if isinstance(choices, (list, tuple)) else str(schema.get("type", "value"))
+
+
+def _offer(names: object) -> str:
+    known = ", ".join(map(str, names)) if isinstance(names, (list, tuple)) else ""
+    return f"Available: {known or 'none'}."
+
+
+def _blocked(verdict: Verdict) -> str:
+    reason = verdict.reason or "it is forbidden"
+    if reason.startswith("BLOCKED"):
+        return reason
+    return f"BLOCKED: {reason}. This is permanent: nobody can approve it, do not try it in another form."
+
+
+def _refused(answer: ApprovalAnswer, verdict: Verdict) -> str:
+    verb = {"defer": "Deferred", "fail": "Denied, and the run stops here"}.get(answer.decision, "Denied")
+    reason = f": {verdict.reason}" if verdict.reason else ""
+    remark = f" {answer.remark}" if answer.remark else ""
+    later = " It was not run; go on with what does not depend on it." if answer.decision == "defer" else ""
+    return f"{verb} by {answer.by}{reason}.{remark}{later}"

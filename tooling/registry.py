@@ -1,0 +1,99 @@
+"""The tools there are: a tuple somebody can read, plus what installed packages offer."""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tooling.contract.tool import AnyTool, Tool, ToolServices, ToolSpec
+from tooling.entry_points import EntryPoint, entry_points
+from tooling.tools.ask_user import AskUser
+from tooling.tools.edit_file import EditFile
+from tooling.tools.find_files import FindFiles
+from tooling.tools.list_directory import ListDirectory
+from tooling.tools.manage_tasks import ManageTasks
+from tooling.tools.read_file import ReadFile
+from tooling.tools.run_command import RunCommand
+from tooling.tools.search_text import SearchText
+from tooling.tools.write_file import WriteFile
+
+TOOLS: tuple[type[AnyTool], ...] = (
+    RunCommand,
+    ReadFile,
+    WriteFile,
+    EditFile,
+    ListDirectory,
+    FindFiles,
+    SearchText,
+    ManageTasks,
+    AskUser,
+)
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class RegistrationError(ValueError):
+    """A tool that cannot be offered; the message says why."""
+
+
+class ToolRegistry:
+    """Tools by name, in the order they were registered."""
+
+    def __init__(self, tools: Iterable[AnyTool] = ()) -> None:
+        self._tools: dict[str, AnyTool] = {}
+        for tool in tools:
+            self.register(tool)
+
+    def register(self, tool: AnyTool) -> None:
+        """Add a tool, or raise RegistrationError when its name or schema will not do."""
+        spec = getattr(tool, "spec", None)
+        if not isinstance(spec, ToolSpec) or not _NAME.fullmatch(spec.name):
+            raise RegistrationError(f"{type(tool).__name__} has no spec with a usable name")
+        if spec.parameters.get("type") != "object":
+            raise RegistrationError(f"{spec.name}: its parameters are not an object schema")
+        if spec.name in self._tools:
+            raise RegistrationError(f"{spec.name}: there is already a tool of this name")
+        self._tools[spec.name] = tool
+
+    def get(self, name: str) -> AnyTool | None:
+        """Return a tool by its name."""
+        return self._tools.get(name)
+
+    def __iter__(self) -> Iterator[AnyTool]:
+        return iter(self._tools.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return all names in order."""
+        return tuple(self._tools)
+
+    def schemas(self) -> list[Mapping[str, object]]:
+        """Return what a model is shown."""
+        return [tool.spec.to_openai_tool() for tool in self]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedTools:
+    """The registry and what went wrong while it was filled."""
+
+    registry: ToolRegistry
+    warnings: tuple[str, ...] = ()
+
+
+def load_tools(services: ToolServices, *, paths: Sequence[str] | None = None) -> LoadedTools:
+    """Build the first set and the plugins; a plugin that fails becomes a warning and the rest loads."""
+    registry = ToolRegistry(tool(services) for tool in TOOLS)
+    found = entry_points(sys.path if paths is None else paths)
+    warnings = [problem for point in found if (problem := _add_plugin(registry, point, services))]
+    return LoadedTools(registry=registry, warnings=tuple(warnings))
+
+
+def _add_plugin(registry: ToolRegistry, point: EntryPoint, services: ToolServices) -> str | None:
+    try:
+        offered = point.load()
+        if not (isinstance(offered, type) and issubclass(offered, Tool)):
+            raise RegistrationError("it is not a Tool class")
+        registry.register(offered(services))
+    except Exception as error:  # noqa: BLE001 (a plugin may raise anything; the others must load)
+        return f"tool plugin {point.name} of {point.distribution} was skipped: {type(error).__name__}: {error}"
+    return None

@@ -1,0 +1,1 @@
+"""What may be read, written, run and shown."""

@@ -1,0 +1,79 @@
+"""Names of files that hold secrets; tools refuse them and commands that name them ask."""
+
+import re
+from pathlib import PurePath
+
+SENSITIVE_FILES = (
+    ".env",
+    ".envrc",
+    ".netrc",
+    "_netrc",
+    ".npmrc",
+    ".pypirc",
+    ".pgpass",
+    ".my.cnf",
+    ".htpasswd",
+    ".git-credentials",
+    ".vault-token",
+    ".s3cfg",
+    ".boto",
+    "credentials",
+    "credentials.json",
+    "credentials.yaml",
+    "credentials.yml",
+    "secrets.json",
+    "secrets.yaml",
+    "secrets.yml",
+    "secrets.toml",
+    "service-account.json",
+    "service_account.json",
+    "serviceaccount.json",
+    "application_default_credentials.json",
+    "client_secret.json",
+    "kubeconfig",
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "token.json",
+    "tokens.json",
+)
+
+SENSITIVE_PATTERNS = (
+    r"^\.env\.(?!(?:example|sample|template|dist|defaults?|schema)$)[\w.-]+$",
+    r"^[\w.-]*\bcredentials?\.(?:json|ya?ml|toml|ini|xml|csv)$",
+    r"^[\w.-]*\bsecrets?\.(?:json|ya?ml|toml|ini|env)$",
+    r"^[\w.-]*service[-_]?account[\w.-]*\.json$",
+    r"^client_secret[\w.-]*\.json$",
+    r"^[\w.-]*private[-_]?key(?:\.(?:txt|asc|json))?$",
+    r"^id_(?:rsa|dsa|ecdsa|ed25519)(?:[_.-](?!pub$)[\w-]+)*$",
+    r"^[\w. -]+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk)$",
+    r"^\.?(?:access|auth|api|refresh)[-_]?tokens?(?:\.(?:json|txt))?$",
+)
+
+# Files whose plain name is harmless, but not in that folder.
+SENSITIVE_PLACES = (
+    (".aws", "config"),
+    (".docker", "config.json"),
+    (".kube", "config"),
+    (".config", "gh", "hosts.yml"),
+    (".cargo", "credentials.toml"),
+    (".gnupg", "secring.gpg"),
+    (".ssh", "config"),
+)
+
+_NAMES = frozenset(SENSITIVE_FILES)
+_PLACE_NAMES = frozenset(place[-1] for place in SENSITIVE_PLACES)
+_ANY_PATTERN = re.compile("|".join(SENSITIVE_PATTERNS))
+
+
+def is_sensitive_file(path: str | PurePath) -> bool:
+    """Say whether a path names a file that usually holds secrets, by name or extension in any case."""
+    text = str(path).rstrip("/").lower()
+    name = text.rpartition("/")[2]
+    if name in _NAMES or _ANY_PATTERN.match(name):
+        return True
+    if name not in _PLACE_NAMES:
+        return False
+    parts = PurePath(text).parts
+    return any(parts[-len(place) :] == place for place in SENSITIVE_PLACES)

@@ -1,0 +1,46 @@
+"""ask_user: a question to the person."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from tooling.contract.context import ExecCtx
+from tooling.contract.question import Question
+from tooling.contract.result import ToolError, ToolResult
+from tooling.contract.shape import schema_of
+from tooling.contract.tool import Tool, ToolSpec
+
+NOBODY = (
+    "Nobody can answer questions in this run. Go on with the most sensible assumption and state it in your answer; "
+    "do not ask again."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskUserParams:
+    """What to ask, and the answers to choose from."""
+
+    question: str
+    options: Annotated[tuple[str, ...], "2-4 suggested answers"] = ()
+
+
+class AskUser(Tool[AskUserParams]):
+    """Asks the person, who may choose or answer freely."""
+
+    params = AskUserParams
+    spec = ToolSpec(
+        name="ask_user",
+        description="Ask the user, only when you cannot go on without an answer.",
+        parameters=schema_of(AskUserParams),
+        effect="ask",
+        timeout_ms=0,
+    )
+
+    async def run(self, params: AskUserParams, ctx: ExecCtx) -> ToolResult:
+        """Wait for the answer; with nobody there the model must go on by itself."""
+        if not params.question.strip():
+            raise ToolError("The question is empty.")
+        answer = await self._services.asker.ask(Question(text=params.question, options=params.options), ctx)
+        if answer is None:
+            raise ToolError(NOBODY)
+        verb = "selected" if answer in params.options else "answered"
+        return ToolResult(f"User {verb}: {answer}")

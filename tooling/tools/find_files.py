@@ -1,0 +1,74 @@
+"""find_files: files by a glob pattern."""
+
+import asyncio
+import os
+import time
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path, PurePath
+from typing import Annotated
+
+from tooling.contract.action import Action
+from tooling.contract.context import ExecCtx
+from tooling.contract.result import ToolError, ToolResult
+from tooling.contract.shape import schema_of
+from tooling.contract.tool import Tool, ToolServices, ToolSpec
+from tooling.output import GREP_TIMEOUT_MS
+from tooling.safety.paths import readable_path, shown_path
+from tooling.tools.ripgrep import Ripgrep
+from tooling.tools.walk import MAX_ENTRIES, glob_regex, walk_files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindFilesParams:
+    """Which names, below which folder."""
+
+    pattern: Annotated[str, "glob: *.py, src/**/test_*"]
+    path: str = "."
+
+
+class FindFiles(Tool[FindFilesParams]):
+    """Finds files inside the workspace by name."""
+
+    params = FindFilesParams
+    spec = ToolSpec(
+        name="find_files",
+        description="Find files by glob.",
+        parameters=schema_of(FindFilesParams),
+        effect="read",
+        timeout_ms=GREP_TIMEOUT_MS + 5000,
+        output_chars=40_000,
+    )
+
+    def __init__(self, services: ToolServices) -> None:
+        super().__init__(services)
+        self._ripgrep = Ripgrep(services.runner)
+
+    def action(self, params: FindFilesParams, ctx: ExecCtx) -> Action:
+        """Return the folder that is about to be searched."""
+        return Action(tool=self.spec.name, effect="read", subject=params.path, cwd=ctx.working_dir)
+
+    async def run(self, params: FindFilesParams, ctx: ExecCtx) -> ToolResult:
+        """Return the paths, one a line, and say when there are more."""
+        if ".." in PurePath(params.pattern).parts or not params.pattern:
+            raise ToolError("The pattern must not be empty or hold '..'; give the folder as path.")
+        root = readable_path(params.path, ctx)
+        if not root.is_dir():
+            raise ToolError(f"{params.path} is not a directory.")
+        names = await self._names(params.pattern, root, ctx)
+        shown = [shown_path(root / name, ctx) for name in names[:MAX_ENTRIES]]
+        if len(names) > MAX_ENTRIES:
+            shown.append(f"[first {MAX_ENTRIES}; there are more: narrow the pattern or the path]")
+        return ToolResult("\n".join(shown) or f"No files match {params.pattern!r} in {params.path}.")
+
+    async def _names(self, pattern: str, root: Path, ctx: ExecCtx) -> list[str]:
+        output = await self._ripgrep.output(("--files", "--null"), glob=pattern, cwd=root, ctx=ctx)
+        if output is None:
+            return await asyncio.to_thread(_walked, pattern, root)
+        return [os.fsdecode(name) for name in output.split(b"\0") if name]
+
+
+def _walked(pattern: str, root: Path) -> list[str]:
+    matches = glob_regex(pattern).match
+    deadline = time.monotonic() + GREP_TIMEOUT_MS / 1000
+    return list(islice((name for name in walk_files(root, deadline=deadline) if matches(name)), MAX_ENTRIES + 1))

@@ -1,0 +1,92 @@
+"""manage_tasks: the agent's own list of what is to do."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+from tooling.contract.context import ExecCtx
+from tooling.contract.result import TaskItem, ToolError, ToolMeta, ToolResult
+from tooling.contract.shape import schema_of
+from tooling.contract.tool import Tool, ToolServices, ToolSpec
+
+TaskStatus: TypeAlias = Literal["pending", "in_progress", "completed", "cancelled"]
+OPEN = ("pending", "in_progress")
+_TaskList: TypeAlias = dict[str, TaskItem]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskParams:
+    """One task as a model writes it."""
+
+    id: str | int | None = None
+    content: str | None = None
+    status: TaskStatus | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManageTasksParams:
+    """What to do with the list."""
+
+    action: Annotated[Literal["add", "update", "list", "clear"], "clear drops finished tasks"]
+    tasks: tuple[TaskParams, ...] = ()
+
+
+class ManageTasks(Tool[ManageTasksParams]):
+    """Keeps one list for each step of a session, in memory."""
+
+    params = ManageTasksParams
+    spec = ToolSpec(
+        name="manage_tasks",
+        description="Keep your own to-do list for long work.",
+        parameters=schema_of(ManageTasksParams),
+        effect="note",
+    )
+
+    def __init__(self, services: ToolServices) -> None:
+        super().__init__(services)
+        self._lists: dict[tuple[str, str], _TaskList] = {}
+
+    async def run(self, params: ManageTasksParams, ctx: ExecCtx) -> ToolResult:
+        """Change the list and return it."""
+        tasks = self._lists.setdefault((ctx.session_id, ctx.step_id), {})
+        match params.action:
+            case "add":
+                _add(tasks, params.tasks)
+            case "update":
+                _update(tasks, params.tasks)
+            case "clear":
+                for id in [task.id for task in tasks.values() if task.status not in OPEN]:
+                    del tasks[id]
+            case "list":
+                pass
+        items = tuple(tasks.values())
+        return ToolResult(format_tasks(items), meta=ToolMeta(tasks=items))
+
+
+def format_tasks(tasks: Iterable[TaskItem]) -> str:
+    """Return a readable list: id, content and status of each task."""
+    return "\n".join(f"{task.id}. {task.content} [{task.status}]" for task in tasks) or "(no tasks)"
+
+
+def _add(tasks: _TaskList, wanted: tuple[TaskParams, ...]) -> None:
+    if not wanted or any(not task.content for task in wanted):
+        raise ToolError("add needs tasks, each with a content.")
+    for task in wanted:
+        id = _free_id(tasks) if task.id is None else str(task.id)
+        tasks[id] = TaskItem(id=id, content=task.content or "", status=task.status or "pending")
+
+
+def _update(tasks: _TaskList, wanted: tuple[TaskParams, ...]) -> None:
+    unknown = [str(task.id) for task in wanted if str(task.id) not in tasks]
+    if unknown or not wanted:
+        raise ToolError(f"update needs ids of known tasks; unknown: {', '.join(unknown) or 'none given'}.")
+    for task in wanted:
+        old = tasks[str(task.id)]
+        tasks[old.id] = TaskItem(id=old.id, content=task.content or old.content, status=task.status or old.status)
+
+
+def _free_id(tasks: _TaskList) -> str:
+    number = len(tasks) + 1
+    while str(number) in tasks:
+        number += 1
+    return str(number)

@@ -1,0 +1,100 @@
+"""run_command: one shell line, judged, bounded in time and output."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from tooling.contract.action import Action
+from tooling.contract.command import CommandOutput, CommandRequest
+from tooling.contract.context import ExecCtx
+from tooling.contract.result import CANCELLED, TIMED_OUT, CallStatus, ToolError, ToolMeta, ToolResult
+from tooling.contract.shape import schema_of
+from tooling.contract.tool import Tool, ToolSpec
+from tooling.finish import output_file
+from tooling.output import decode_output
+
+MAX_TIMEOUT_S = 3600.0
+EMPTY = "(empty output)"
+SHELLS = ("bash", "sh")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCommandParams:
+    """The shell line and how long it may take."""
+
+    command: str
+    timeout_s: Annotated[float | None, "seconds"] = None
+
+
+class RunCommand(Tool[RunCommandParams]):
+    """Runs a shell line in the workspace."""
+
+    params = RunCommandParams
+    spec = ToolSpec(
+        name="run_command",
+        description="Run a bash command in the workspace and return its output. stdin is closed: nothing interactive.",
+        parameters=schema_of(RunCommandParams),
+        effect="execute",
+        timeout_ms=0,
+    )
+
+    def action(self, params: RunCommandParams, ctx: ExecCtx) -> Action:
+        """Return the exact command for the judge and the person."""
+        return Action(tool=self.spec.name, effect="execute", subject=params.command, cwd=ctx.working_dir)
+
+    async def run(self, params: RunCommandParams, ctx: ExecCtx) -> ToolResult:
+        """Run it and report exit code, output and true size."""
+        if not params.command.strip():
+            raise ToolError("The command is empty.")
+        limit_s = min(max(params.timeout_s or self._services.command_timeout_s, 0.1), MAX_TIMEOUT_S)
+        output = await self._in_shell(params.command, limit_s, ctx)
+        return _result(output, params.command, limit_s, ctx)
+
+    async def _in_shell(self, command: str, limit_s: float, ctx: ExecCtx) -> CommandOutput:
+        problem: OSError | None = None
+        for shell in SHELLS:
+            request = CommandRequest(
+                argv=(shell, "-c", command),
+                cwd=ctx.working_dir,
+                timeout_s=limit_s,
+                spool=output_file(ctx),
+                cancel_check=ctx.cancel_check,
+            )
+            try:
+                return await self._services.runner.run(request)
+            except FileNotFoundError as error:
+                problem = error
+            except OSError as error:
+                problem = error
+                break
+        raise ToolError(f"The command could not be started in {ctx.working_dir}: {problem}.") from problem
+
+
+def _result(output: CommandOutput, command: str, limit_s: float, ctx: ExecCtx) -> ToolResult:
+    text = _text(output).strip("\n")
+    status: CallStatus = "ok"
+    code = output.exit_code
+    if output.timed_out:
+        status, code = "timeout", TIMED_OUT
+        so_far = f" Output so far:\n{text}" if text else ""
+        text = f"Timed out after {limit_s:g} s; the command and everything it started were ended.{so_far}"
+    elif output.cancelled:
+        status, code = "cancelled", CANCELLED
+        text = f"Cancelled.{' Output so far:' if text else ''}\n{text}".strip()
+    elif code != 0:
+        status = "error"
+        text = f"Exit {code}: {text or f'no output from {command!r} in {ctx.working_dir}'}"
+    meta = ToolMeta(
+        status=status,
+        output_path=None if output.spool is None else str(output.spool),
+        total_bytes=output.total_bytes,
+        dropped_bytes=0 if output.cut_at is None else max(output.total_bytes - len(output.output), 0),
+    )
+    return ToolResult(text or EMPTY, code, meta=meta)
+
+
+def _text(output: CommandOutput) -> str:
+    if output.cut_at is None:
+        return decode_output(output.output)
+    # Head and tail do not touch in the original; a character must not be made of both.
+    head, tail = output.output[: output.cut_at], output.output[output.cut_at :]
+    return f"{decode_output(head)}\n[...]\n{decode_output(tail)}"

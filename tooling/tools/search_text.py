@@ -1,0 +1,105 @@
+"""search_text: lines that match a regular expression."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from tooling.contract.action import Action
+from tooling.contract.context import ExecCtx
+from tooling.contract.result import ToolError, ToolResult
+from tooling.contract.shape import schema_of
+from tooling.contract.tool import Tool, ToolServices, ToolSpec
+from tooling.output import GREP_TIMEOUT_MS
+from tooling.safety.paths import readable_path, shown_path
+from tooling.safety.sensitive_files import is_sensitive_file
+from tooling.tools.found_lines import FoundLine, in_ripgrep_output, in_walk
+from tooling.tools.ripgrep import Ripgrep
+from tooling.tools.walk import MAX_ENTRIES
+
+MAX_CONTEXT = 20
+_MAX_COLUMNS = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchTextParams:
+    """What to look for, where, and how much around it to show."""
+
+    pattern: Annotated[str, "regular expression"]
+    path: str = "."
+    glob: Annotated[str | None, "only these files"] = None
+    ignore_case: bool = False
+    context: Annotated[int, "lines around each match"] = 0
+
+
+class SearchText(Tool[SearchTextParams]):
+    """Searches the text of files inside the workspace."""
+
+    params = SearchTextParams
+    spec = ToolSpec(
+        name="search_text",
+        description="Search file contents; returns path:line: text.",
+        parameters=schema_of(SearchTextParams),
+        effect="read",
+        timeout_ms=GREP_TIMEOUT_MS + 5000,
+        output_chars=40_000,
+    )
+
+    def __init__(self, services: ToolServices) -> None:
+        super().__init__(services)
+        self._ripgrep = Ripgrep(services.runner)
+
+    def action(self, params: SearchTextParams, ctx: ExecCtx) -> Action:
+        """Return the path that is about to be searched."""
+        return Action(tool=self.spec.name, effect="read", subject=params.path, cwd=ctx.working_dir)
+
+    async def run(self, params: SearchTextParams, ctx: ExecCtx) -> ToolResult:
+        """Return the lines found; none found and a failed search are told apart."""
+        if not params.pattern:
+            raise ToolError("The pattern is empty.")
+        root = readable_path(params.path, ctx)
+        if not root.is_dir() and not root.is_file():
+            raise ToolError(f"{params.path} does not exist or is neither a file nor a directory.")
+        found = [line for line in await self._found(params, root, ctx) if not is_sensitive_file(line.path)]
+        if not found:
+            return ToolResult(f"No matches for {params.pattern!r} in {params.path}.")
+        return ToolResult(_listed(found, root, ctx))
+
+    async def _found(self, params: SearchTextParams, root: Path, ctx: ExecCtx) -> list[FoundLine]:
+        context = min(max(params.context, 0), MAX_CONTEXT)
+        folder, args = _arguments(params, root, context)
+        output = await self._ripgrep.output(args, glob=params.glob, cwd=folder, ctx=ctx)
+        if output is not None:
+            return in_ripgrep_output(output)
+        deadline = time.monotonic() + GREP_TIMEOUT_MS / 1000
+        return await asyncio.to_thread(
+            in_walk,
+            root,
+            params.pattern,
+            glob=params.glob,
+            ignore_case=params.ignore_case,
+            context=context,
+            deadline=deadline,
+        )
+
+
+def _arguments(params: SearchTextParams, root: Path, context: int) -> tuple[Path, list[str]]:
+    folder, name = (root, ".") if root.is_dir() else (root.parent, root.name)
+    args = ["--line-number", "--with-filename", "--no-heading", "--null", f"--context={context}"]
+    args += [f"--max-columns={_MAX_COLUMNS}", "--max-columns-preview", "--max-filesize=20M"]
+    args += ["--ignore-case"] if params.ignore_case else []
+    return folder, [*args, "--", params.pattern, f"./{name}"]
+
+
+def _listed(found: list[FoundLine], root: Path, ctx: ExecCtx) -> str:
+    folder = root if root.is_dir() else root.parent
+    names: dict[str, str] = {}
+    lines: list[str] = []
+    for line in found[:MAX_ENTRIES]:
+        name = names.setdefault(line.path, shown_path(folder / line.path, ctx))
+        mark = ":" if line.is_match else "-"
+        lines.append(f"{name}{mark}{line.number}{mark} {line.text[:_MAX_COLUMNS]}")
+    if len(found) > MAX_ENTRIES:
+        lines.append(f"[first {MAX_ENTRIES} lines; there are more: narrow the pattern, the path or the glob]")
+    return "\n".join(lines)
