@@ -11,7 +11,7 @@ from tooling.contract.result import FileChange, ToolMeta, ToolResult
 from tooling.output import TrimLengths, sanitize_output, trim_output
 from tooling.safety.redact import Redactor
 
-_UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+_UNSAFE_IN_NAME = r"[^A-Za-z0-9_.-]+"
 
 
 class OutputFinisher:
@@ -70,7 +70,7 @@ def output_file(ctx: ExecCtx) -> Path | None:
     if ctx.outputs_dir is None:
         return None
     name = "-".join(part for part in (ctx.step_id, str(ctx.attempt), ctx.call_id) if part)
-    stem = _UNSAFE_IN_NAME.sub("_", name).lstrip(".")[:100] or "output"
+    stem = re.sub(_UNSAFE_IN_NAME, "_", name).lstrip(".")[:100] or "output"
     path = ctx.outputs_dir / f"{stem}.txt"
     number = 1
     while path.exists():

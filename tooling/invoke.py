@@ -89,7 +89,7 @@ class Invoker:
 
     def _unknown(self, name: str, ctx: ExecCtx) -> str:
         names = [known for known in self._registry.names if ctx.may_use(known)]
-        return f"There is no tool {name!r}{nearest(name, names)} {_offer(names)}"
+        return f"There is no tool {name!r}{nearest(name, names) or '.'} {_offer(names)}"
 
 
 async def _run(tool: AnyTool, params: object, ctx: ExecCtx) -> ToolResult:

@@ -11,14 +11,15 @@ OUTPUT_HEAD_LEN = 1500
 OUTPUT_TAIL_LEN = 1000
 FETCH_MAX_CHARS = 80_000
 
-_SPECIAL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Kept as text: the expressions are compiled when the first output comes, not when the program starts.
+_SPECIAL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 # Every branch consumes what it scans and never crosses a line, so no input can make this slow or swallow the rest.
-_ESCAPE = re.compile(
+_ESCAPE = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]?"
 )
-_OVERSTRUCK = re.compile(r"[^\n\x08]\x08")
+_OVERSTRUCK = r"[^\n\x08]\x08"
 
 
 def decode_output(data: bytes) -> str:
@@ -31,14 +32,14 @@ def sanitize_output(text: str | None) -> str:
     if not text:
         return ""
     text = _encodable(text)
-    if _SPECIAL.search(text) is None:
+    if re.search(_SPECIAL, text) is None:
         return text
-    text = _ESCAPE.sub("", text)
+    text = re.sub(_ESCAPE, "", text)
     if "\x08" in text:
-        text = _OVERSTRUCK.sub("", text)
+        text = re.sub(_OVERSTRUCK, "", text)
     if "\r" in text:
         text = "\n".join(_last_state(line) for line in text.split("\n"))
-    return _SPECIAL.sub("", text)
+    return re.sub(_SPECIAL, "", text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

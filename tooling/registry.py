@@ -1,9 +1,7 @@
 """The tools there are: a tuple somebody can read, plus what installed packages offer."""
 
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from tooling.contract.tool import AnyTool, Tool, ToolServices, ToolSpec
 from tooling.entry_points import EntryPoint, entry_points
@@ -29,8 +27,6 @@ TOOLS: tuple[type[AnyTool], ...] = (
     AskUser,
 )
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
 
 class RegistrationError(ValueError):
     """A tool that cannot be offered; the message says why."""
@@ -47,7 +43,7 @@ class ToolRegistry:
     def register(self, tool: AnyTool) -> None:
         """Add a tool, or raise RegistrationError when its name or schema will not do."""
         spec = getattr(tool, "spec", None)
-        if not isinstance(spec, ToolSpec) or not _NAME.fullmatch(spec.name):
+        if not isinstance(spec, ToolSpec) or not _is_name(spec.name):
             raise RegistrationError(f"{type(tool).__name__} has no spec with a usable name")
         if spec.parameters.get("type") != "object":
             raise RegistrationError(f"{spec.name}: its parameters are not an object schema")
@@ -72,20 +68,17 @@ class ToolRegistry:
         return [tool.spec.to_openai_tool() for tool in self]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedTools:
-    """The registry and what went wrong while it was filled."""
-
-    registry: ToolRegistry
-    warnings: tuple[str, ...] = ()
+def _is_name(name: str) -> bool:
+    """Say whether every provider accepts this as the name of a function."""
+    return 0 < len(name) <= 64 and name.isascii() and name.replace("_", "a").replace("-", "a").isalnum()
 
 
-def load_tools(services: ToolServices, *, paths: Sequence[str] | None = None) -> LoadedTools:
+def load_tools(services: ToolServices, *, paths: Sequence[str] | None = None) -> tuple[ToolRegistry, tuple[str, ...]]:
     """Build the first set and the plugins; a plugin that fails becomes a warning and the rest loads."""
     registry = ToolRegistry(tool(services) for tool in TOOLS)
     found = entry_points(sys.path if paths is None else paths)
     warnings = [problem for point in found if (problem := _add_plugin(registry, point, services))]
-    return LoadedTools(registry=registry, warnings=tuple(warnings))
+    return registry, tuple(warnings)
 
 
 def _add_plugin(registry: ToolRegistry, point: EntryPoint, services: ToolServices) -> str | None:

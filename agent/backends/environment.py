@@ -1,6 +1,5 @@
 """The environment that commands get: enough to build and test with, nothing to steal."""
 
-import re
 from collections.abc import Mapping
 
 _PERSON = """
@@ -25,10 +24,8 @@ _FOLDERS = """
 """
 _KEPT = frozenset(f"{_PERSON}{_COMPILERS}{_TOOLCHAINS}{_NETWORK}{_FOLDERS}".split())
 _KEPT_PREFIXES = ("LC_", "PYTHON", "PYENV_", "PIP_", "UV_", "NVM_", "CARGO_", "RUST", "GO", "CGO_", "CCACHE_")
-_SECRET_NAME = re.compile(
-    r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|COOKIE|^AGENT_|_AUTH(?:_|$)|^GOOGLE_", re.IGNORECASE
-)
-_URL_WITH_LOGIN = re.compile(r"://[^/\s@]+@")
+_SECRET_MARKS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "COOKIE", "_AUTH")
+_SECRET_PREFIXES = ("AGENT_", "GOOGLE_")
 
 # Nothing may page, colour or prompt: nobody is there to answer.
 _FIXED = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "NO_COLOR": "1"}
@@ -44,4 +41,8 @@ def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
 def _is_harmless(name: str, value: str) -> bool:
     if name not in _KEPT and not name.startswith(_KEPT_PREFIXES):
         return False
-    return not _SECRET_NAME.search(name) and not _URL_WITH_LOGIN.search(value)
+    upper = name.upper()
+    if upper.startswith(_SECRET_PREFIXES) or any(mark in upper for mark in _SECRET_MARKS):
+        return False
+    # An address with a login in it is a secret as well.
+    return not ("://" in value and "@" in value)

@@ -18,7 +18,7 @@ from tooling.finish import OutputFinisher
 from tooling.invoke import Invoker
 from tooling.output import OUTPUT_TRIM_LEN, TrimLengths
 from tooling.registry import ToolRegistry, load_tools
-from tooling.safety.judge import CommandJudge
+from tooling.safety.judge import ActionJudge
 from tooling.safety.redact import Redactor
 
 GRACE_S = 0.5
@@ -130,7 +130,7 @@ def build_host_executor(
     """Wire runner, tools, judge, approver and output together; return the executor and warnings about plugins."""
     runner = HostCommandRunner(clean_environment(environ))
     services = ToolServices(runner=runner, asker=asker, command_timeout_s=command_timeout_s)
-    loaded = load_tools(services, paths=plugin_paths)
+    registry, warnings = load_tools(services, paths=plugin_paths)
     finisher = OutputFinisher(Redactor(secrets), TrimLengths.for_limit(trim_chars))
-    invoker = Invoker(registry=loaded.registry, judge=CommandJudge(warn=warn), approver=approver, finisher=finisher)
-    return HostExecutor(loaded.registry, invoker), loaded.warnings
+    invoker = Invoker(registry=registry, judge=ActionJudge(warn=warn), approver=approver, finisher=finisher)
+    return HostExecutor(registry, invoker), warnings

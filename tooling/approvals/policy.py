@@ -49,7 +49,7 @@ class PolicyApprover:
         if answer is not None:
             return answer
         if self._person is None:
-            return self._unattended(action, verdict)
+            return _refusal(self._on_approval, "policy", "Nobody can be asked in this run", action, verdict)
         answer = await self._person.approve(action, verdict, ctx)
         if answer.decision == "allow" and answer.rule:
             self._remembered.add(action)
@@ -73,8 +73,7 @@ class PolicyApprover:
         if self._mode == "yolo":
             return ApprovalAnswer(decision="allow", by="approval mode yolo")
         if self._mode == "never":
-            remark = f"Nothing is asked in this mode; {_way_out(action, verdict)}"
-            return ApprovalAnswer(decision="deny", by="approval mode never", remark=remark, rule=verdict.rule)
+            return _refusal("deny", "approval mode never", "Nothing is asked in this mode", action, verdict)
         return None
 
     def _needs_approval(self, action: Action, verdict: Verdict) -> bool:
@@ -99,14 +98,18 @@ class PolicyApprover:
         asking = verdict.asking
         return bool(asking) and all(any(covers(rule, command) for rule in self._allow) for command in asking)
 
-    def _unattended(self, action: Action, verdict: Verdict) -> ApprovalAnswer:
-        remark = f"Nobody can be asked in this run; {_way_out(action, verdict)}"
-        return ApprovalAnswer(decision=self._on_approval, by="policy", remark=remark, rule=verdict.rule)
+
+def _refusal(decision: OnApproval, by: str, why: str, action: Action, verdict: Verdict) -> ApprovalAnswer:
+    """Refuse, and name the rules that would have allowed it."""
+    rules = _rules_for(action, verdict)
+    flags = " ".join(f"--allow {shlex.quote(rule)}" for rule in rules)
+    mode = " or --approval-mode auto-edit" if action.effect == "write" else ""
+    remark = f"{why}; {flags}{mode} would allow it."
+    return ApprovalAnswer(decision=decision, by=by, remark=remark, rule="; ".join(rules))
 
 
-def _way_out(action: Action, verdict: Verdict) -> str:
+def _rules_for(action: Action, verdict: Verdict) -> list[str]:
     if action.effect != "execute":
-        return f"--allow {action.tool} or --approval-mode auto-edit would allow it."
+        return [action.tool]
     rules = [rule_for(command) for command in verdict.asking] or [action.subject.strip()]
-    flags = " ".join(f"--allow {shlex.quote(rule)}" for rule in dict.fromkeys(rules))
-    return f"{flags} would allow it."
+    return list(dict.fromkeys(rules))

@@ -1,65 +1,22 @@
-"""The judge: what an action would do, against the rules and the borders of the workspace, strictest first."""
+"""The judge of every action: file tools by where they reach, commands by what they say."""
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tooling.contract.action import Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.safety.paths import PathRefused, readable_path, writable_path
-from tooling.safety.reach import directory_after, path_problems
-from tooling.safety.rules import PATTERNS_DIR, RuleBook, load_rules
-from tooling.safety.shell_text import SimpleCommand, Unparsable, program_name
-from tooling.safety.unwrap import canonical_commands
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_ODD = re.compile(r"[\u00a0\u00ad\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]")
-# A function that calls itself twice in a pipe; it is no single command, so no rule can see it.
-_FORK_BOMB = re.compile(r"(?<!\w)(\w{1,40}|:)\s{0,4}\(\s{0,4}\)\s{0,4}\{[^}]{0,80}?\1\s{0,4}\|\s{0,4}\1\s{0,4}&")
-_UNKNOWN_PROGRAM = re.compile(r"[$`*?\[{]")
-_BLANK = re.compile(r"\s")
-_INCOMPLETE = "the command rules could not be read, so every command needs approval"
+if TYPE_CHECKING:
+    from tooling.safety.shell_judge import ShellTextJudge
 
 
-@dataclass(slots=True)
-class _Findings:
-    """What was found so far; the strictest decides."""
+class ActionJudge:
+    """Judges actions without doing anything; `warn` hears what is wrong with the rule files."""
 
-    decision: Decision = Decision.ALLOW
-    reasons: list[str] = field(default_factory=list)
-    rule: str = ""
-    commands: list[str] = field(default_factory=list)
-    asking: list[str] = field(default_factory=list)
-    is_doubtful: bool = False
-
-    def add(self, decision: Decision, reason: str, rule: str, command: str = "") -> None:
-        """Take in one finding about a command, or about the whole text."""
-        if decision > self.decision:
-            self.decision, self.rule = decision, rule
-            self.reasons = []
-        if decision == self.decision and reason not in self.reasons:
-            self.reasons.append(reason)
-        if command and command not in self.asking:
-            self.asking.append(command)
-
-    def verdict(self) -> Verdict:
-        """Return them as a verdict."""
-        return Verdict(
-            decision=self.decision,
-            reasons=tuple(self.reasons),
-            rule=self.rule,
-            commands=tuple(self.commands),
-            # In doubt about the text no rule for a part of it may speak for the whole.
-            asking=() if self.is_doubtful else tuple(self.asking),
-        )
-
-
-class CommandJudge:
-    """Judges commands by rule files and paths, and file tools by paths; reads the rules when first needed."""
-
-    def __init__(self, patterns_dir: Path = PATTERNS_DIR, *, warn: Callable[[str], None] | None = None) -> None:
+    def __init__(self, patterns_dir: Path | None = None, *, warn: Callable[[str], None] | None = None) -> None:
         self._patterns_dir = patterns_dir
         self._warn = warn
 
@@ -67,78 +24,25 @@ class CommandJudge:
         """Return the strictest verdict that applies."""
         match action.effect:
             case "execute":
-                return self._command(action, ctx)
+                return self._shell.judge(action, ctx)
             case "read" | "write":
-                return _file(action, ctx)
+                return _file_verdict(action, ctx)
             case "ask" | "note":
                 return Verdict(decision=Decision.ALLOW)
 
     @cached_property
-    def rules(self) -> RuleBook:
-        """Return the rules; what is wrong with them is said aloud, once."""
-        book = load_rules(self._patterns_dir)
-        for problem in book.problems:
-            if self._warn is not None:
-                loud = "" if book.is_complete else " Every command needs approval until this is repaired."
-                self._warn(f"command rules: {problem}.{loud}")
-        return book
+    def _shell(self) -> "ShellTextJudge":
+        # The reader of shell texts and its rules load with the first command: a run without one does not pay for them.
+        from tooling.safety.rules import PATTERNS_DIR
+        from tooling.safety.shell_judge import ShellTextJudge
 
-    def _command(self, action: Action, ctx: ExecCtx) -> Verdict:
-        findings = _Findings()
-        text = action.subject
-        if _CONTROL.search(text):
-            findings.add(Decision.BLOCK, "the command holds control characters", "control-characters")
-            return findings.verdict()
-        if _FORK_BOMB.search(text):
-            findings.add(Decision.BLOCK, "it is a fork bomb", "fork-bomb")
-        if _ODD.search(text):
-            findings.add(Decision.ASK, "it holds invisible or misleading characters", "odd-characters")
-            findings.is_doubtful = True
-        try:
-            self._simple_commands(text, action.cwd, ctx, findings)
-        except Unparsable as error:
-            findings.add(Decision.ASK, f"it cannot be understood for certain: {error}", "unparsable")
-            findings.is_doubtful = True
-        return findings.verdict()
-
-    def _simple_commands(self, text: str, cwd: Path, ctx: ExecCtx, findings: _Findings) -> None:
-        roots = tuple(root.resolve() for root in (ctx.working_dir, *ctx.extra_dirs))
-        roots += (ctx.working_dir, *ctx.extra_dirs)
-        for command in canonical_commands(text):
-            name = _canonical(command)
-            findings.commands.append(name)
-            if not self.rules.is_complete:
-                findings.add(Decision.ASK, _INCOMPLETE, "rules-missing", name)
-            for rule in self.rules.hits(_for_rules(command), chat_type=ctx.chat_type):
-                findings.add(rule.decision, rule.reason, rule.id, name)
-            for problem in path_problems(command, cwd, roots):
-                findings.add(Decision.ASK, problem, "leaves-workspace", name)
-            if command.words and _UNKNOWN_PROGRAM.search(command.words[0]) and command.words[0] not in ("[", "[["):
-                findings.add(Decision.ASK, "which program runs is not known before it runs", "unknown-program", name)
-            cwd = directory_after(command, cwd)
+        return ShellTextJudge(self._patterns_dir or PATTERNS_DIR, warn=self._warn)
 
 
-def _file(action: Action, ctx: ExecCtx) -> Verdict:
+def _file_verdict(action: Action, ctx: ExecCtx) -> Verdict:
     check = writable_path if action.effect == "write" else readable_path
     try:
         check(action.subject, ctx)
     except PathRefused as refused:
         return Verdict(decision=Decision.BLOCK, reasons=(str(refused),), rule="leaves-workspace")
     return Verdict(decision=Decision.ALLOW)
-
-
-def _canonical(command: SimpleCommand) -> str:
-    """Return the words a person would write a rule with: program name, arguments, redirections."""
-    return " ".join((*_named(command), *(f"{r.operator} {r.target}" for r in command.redirects)))
-
-
-def _for_rules(command: SimpleCommand) -> str:
-    """Return the same with blanks inside words made visible, so that data cannot look like arguments."""
-    words = (_BLANK.sub("\u2423", word) for word in _named(command))
-    redirects = (f"{r.operator} {_BLANK.sub(chr(0x2423), r.target)}" for r in command.redirects)
-    fed = ("|stdin",) if command.is_piped else ("<stdin",) if command.script else ()
-    return " ".join((*words, *redirects, *fed))
-
-
-def _named(command: SimpleCommand) -> list[str]:
-    return [program_name(command.words), *command.words[1:]] if command.words else []

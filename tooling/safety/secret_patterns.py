@@ -1,12 +1,11 @@
 """What tokens of known makers look like."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _ASSIGNED = r"[\"']?\s{0,4}[:=]{1,2}\s{0,4}[\"']?"
 
 
-@dataclass(frozen=True, slots=True)
-class AnchoredSecret:
+class AnchoredSecret(NamedTuple):
     """A fixed piece of text that every such secret holds, and the expression that matches from there.
 
     The last group of the expression, if it has one, is what is masked.

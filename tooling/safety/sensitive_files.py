@@ -64,14 +64,14 @@ SENSITIVE_PLACES = (
 
 _NAMES = frozenset(SENSITIVE_FILES)
 _PLACE_NAMES = frozenset(place[-1] for place in SENSITIVE_PLACES)
-_ANY_PATTERN = re.compile("|".join(SENSITIVE_PATTERNS))
+_ANY_PATTERN = "|".join(SENSITIVE_PATTERNS)
 
 
 def is_sensitive_file(path: str | PurePath) -> bool:
     """Say whether a path names a file that usually holds secrets, by name or extension in any case."""
     text = str(path).rstrip("/").lower()
     name = text.rpartition("/")[2]
-    if name in _NAMES or _ANY_PATTERN.match(name):
+    if name in _NAMES or re.match(_ANY_PATTERN, name):
         return True
     if name not in _PLACE_NAMES:
         return False

@@ -59,7 +59,7 @@ class FindFiles(Tool[FindFilesParams]):
         shown = [shown_path(root / name, ctx) for name in names[:MAX_ENTRIES]]
         if len(names) > MAX_ENTRIES:
             shown.append(f"[first {MAX_ENTRIES}; there are more: narrow the pattern or the path]")
-        return ToolResult("\n".join(shown) or f"No files match {params.pattern!r} in {params.path}.")
+        return ToolResult("\n".join(shown) or f"No files match {params.pattern!r} in {params.path!r}.")
 
     async def _names(self, pattern: str, root: Path, ctx: ExecCtx) -> list[str]:
         output = await self._ripgrep.output(("--files", "--null"), glob=pattern, cwd=root, ctx=ctx)

@@ -4,8 +4,8 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tooling.contract.result import TIMED_OUT, ToolError
 from tooling.output import decode_output
@@ -13,11 +13,10 @@ from tooling.tools.regular_file import open_regular
 from tooling.tools.walk import MAX_ENTRIES, glob_regex, walk_files
 
 _MAX_FILE_BYTES = 20_000_000
-_NUMBERED = re.compile(rb"(\d+)([:-])")
+_NUMBERED = rb"(\d+)([:-])"
 
 
-@dataclass(frozen=True, slots=True)
-class FoundLine:
+class FoundLine(NamedTuple):
     """One line of a file: a match, or a neighbour of one."""
 
     path: str
@@ -31,7 +30,7 @@ def in_ripgrep_output(output: bytes) -> list[FoundLine]:
     found: list[FoundLine] = []
     for line in output.split(b"\n"):
         name, nul, rest = line.partition(b"\0")
-        number = _NUMBERED.match(rest)
+        number = re.match(_NUMBERED, rest)
         if nul and number:
             path = os.fsdecode(name).removeprefix("./")
             text = decode_output(rest[number.end() :])

@@ -4,7 +4,7 @@ import asyncio
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
@@ -30,8 +30,7 @@ class ReadFileParams:
     limit: Annotated[int, "most lines"] = MAX_LINES
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
+class _Page(NamedTuple):
     text: str
     first: int
     last: int

@@ -3,7 +3,6 @@
 import contextlib
 import io
 import os
-import secrets
 import stat
 from pathlib import Path
 
@@ -47,7 +46,7 @@ def replace_file(path: Path, data: bytes, shown: str) -> None:
     """Write a file so that readers see the old or the new content, never a part; mode and owner stay."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name[:80]}.{secrets.token_hex(4)}.tmp")
+        temporary = path.with_name(f".{path.name[:80]}.{os.urandom(4).hex()}.tmp")
         before = _status(path)
         if before is not None and not stat.S_ISREG(before.st_mode):
             raise ToolError(f"{shown} is not a regular file and cannot be written.")

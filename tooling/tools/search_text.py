@@ -63,7 +63,7 @@ class SearchText(Tool[SearchTextParams]):
             raise ToolError(f"{params.path} does not exist or is neither a file nor a directory.")
         found = [line for line in await self._found(params, root, ctx) if not is_sensitive_file(line.path)]
         if not found:
-            return ToolResult(f"No matches for {params.pattern!r} in {params.path}.")
+            return ToolResult(f"No matches for {params.pattern!r} in {params.path!r}.")
         return ToolResult(_listed(found, root, ctx))
 
     async def _found(self, params: SearchTextParams, root: Path, ctx: ExecCtx) -> list[FoundLine]:

@@ -10,7 +10,7 @@ from tooling.contract.result import TIMED_OUT, ToolError
 
 SKIPPED_DIRS = (".git", "node_modules")
 MAX_ENTRIES = 200
-_GLOB_WORDS = re.compile(r"\*\*/|\*\*|\*|\?|\[[^\]]+\]|\{[^{}]*\}|.", re.DOTALL)
+_GLOB_WORDS = r"(?s:\*\*/|\*\*|\*|\?|\[[^\]]+\]|\{[^{}]*\}|.)"
 
 
 def walk_files(root: Path, *, deadline: float) -> Iterator[str]:
@@ -28,7 +28,7 @@ def walk_files(root: Path, *, deadline: float) -> Iterator[str]:
 def glob_regex(pattern: str) -> re.Pattern[str]:
     """Return an expression for a glob as ripgrep reads it: without a slash it matches at any depth."""
     anchored = "/" in pattern.rstrip("/")
-    body = "".join(_glob_word(word) for word in _GLOB_WORDS.findall(pattern.lstrip("/")))
+    body = "".join(_glob_word(word) for word in re.findall(_GLOB_WORDS, pattern.lstrip("/")))
     return re.compile(rf"{'' if anchored else '(?:.*/)?'}{body}\Z", re.DOTALL)
 
 
@@ -39,6 +39,6 @@ def _glob_word(word: str) -> str:
     if word.startswith("[") and len(word) > 1:
         return "[" + word[1:-1].replace("\\", r"\\").replace("!", "^", int(word[1] == "!")) + "]"
     if word.startswith("{") and len(word) > 1:
-        choices = ("".join(map(_glob_word, _GLOB_WORDS.findall(choice))) for choice in word[1:-1].split(","))
+        choices = ("".join(map(_glob_word, re.findall(_GLOB_WORDS, choice))) for choice in word[1:-1].split(","))
         return f"(?:{'|'.join(choices)})"
     return re.escape(word)
