@@ -29,5 +29,5 @@ class _Nobody:
 
 def read_catalogue() -> ToolCatalogue:
     """Return the specs of all tools and plugins."""
-    loaded = load_tools(ToolServices(runner=_Nobody(), asker=_Nobody()))
-    return ToolCatalogue(specs=tuple(tool.spec for tool in loaded.registry), warnings=loaded.warnings)
+    registry, warnings = load_tools(ToolServices(runner=_Nobody(), asker=_Nobody()))
+    return ToolCatalogue(specs=tuple(tool.spec for tool in registry), warnings=warnings)

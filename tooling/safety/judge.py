@@ -33,10 +33,9 @@ class ActionJudge:
     @cached_property
     def _shell(self) -> "ShellTextJudge":
         # The reader of shell texts and its rules load with the first command: a run without one does not pay for them.
-        from tooling.safety.rules import PATTERNS_DIR
         from tooling.safety.shell_judge import ShellTextJudge
 
-        return ShellTextJudge(self._patterns_dir or PATTERNS_DIR, warn=self._warn)
+        return ShellTextJudge(self._patterns_dir, warn=self._warn)
 
 
 def _file_verdict(action: Action, ctx: ExecCtx) -> Verdict:

@@ -2,6 +2,7 @@
 
 import base64
 import re
+import urllib.parse
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -103,9 +104,6 @@ def _in_pieces(read: Callable[[int], bytes], take: Callable[[str], object]) -> N
 def _forms(value: str) -> set[str]:
     if len(value) < MIN_VALUE_LENGTH:
         return set()
-    # Loaded only where there is a value to hide.
-    import urllib.parse
-
     quoted = {urllib.parse.quote(value, safe=""), urllib.parse.quote_plus(value), urllib.parse.quote(value)}
     return {value, *quoted, *_base64_forms(value.encode())}
 

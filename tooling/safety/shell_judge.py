@@ -57,8 +57,8 @@ class _Findings:
 class ShellTextJudge:
     """Judges shell texts; the rules are read once, at the first one."""
 
-    def __init__(self, patterns_dir: Path = PATTERNS_DIR, *, warn: Callable[[str], None] | None = None) -> None:
-        self.rules: RuleBook = load_rules(patterns_dir)
+    def __init__(self, patterns_dir: Path | None = None, *, warn: Callable[[str], None] | None = None) -> None:
+        self.rules: RuleBook = load_rules(patterns_dir or PATTERNS_DIR)
         loud = "" if self.rules.is_complete else " Every command needs approval until this is repaired."
         if warn is not None:
             for problem in self.rules.problems:
