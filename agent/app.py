@@ -89,6 +89,11 @@ class App:
             self._work.cancel()
 
     @property
+    def is_person_present(self) -> bool:
+        """Say whether somebody can be asked."""
+        return self._options.is_person_present
+
+    @property
     def is_interrupted(self) -> bool:
         """Say whether somebody ended the run."""
         return self._stopped is not None

@@ -23,7 +23,7 @@ class Listener:
         self._stream = LineWriter() if is_stream else None
         has_lines = not flags.quiet and not is_stream
         self._progress = Progress(write=stderr_line, has_colour=wants_colour(environ)) if has_lines else None
-        self._answers = TerminalAnswers(send=app.send)
+        self._answers = TerminalAnswers(send=app.send) if app.is_person_present else None
         self.result: Envelope | None = None
         self.problem: OSError | None = None
 
@@ -35,7 +35,8 @@ class Listener:
     async def listen(self, events: Subscription) -> None:
         """Show everything to the end."""
         async for envelope in events:
-            self._answers.show(envelope)
+            if self._answers:
+                self._answers.show(envelope)
             if self._progress:
                 self._progress.show(envelope)
             if isinstance(envelope.event, RunCompleted):

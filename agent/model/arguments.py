@@ -10,6 +10,7 @@ _FENCE = re.compile(r"```[\w-]*\s*(.*?)\s*```", re.DOTALL)
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _STRING_OR_TRAILING_COMMA = re.compile(rf"({_STRING.pattern})|,(?=\s*[}}\]])", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_PYTHON_ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8})")
 _JSON_ONLY_ESCAPES = frozenset("bfnrtu")
 _ESCAPES = _JSON_ONLY_ESCAPES | frozenset('"\\/')
 _COMPLETE_END = re.compile(r'(?:["}\]]|\b(?:true|false|null))$')
@@ -78,7 +79,7 @@ def _mended_json(text: str) -> object:
 def _with_safe_backslashes(text: str) -> str:
     """Double backslashes that escape nothing, unless others do: then nobody knows which of them were meant."""
     escaped = set(_ESCAPE.findall(text))
-    if escaped <= _ESCAPES or escaped & _JSON_ONLY_ESCAPES:
+    if escaped <= _ESCAPES or escaped & _JSON_ONLY_ESCAPES or _PYTHON_ESCAPE.search(text):
         return text
     return _ESCAPE.sub(lambda found: ("" if found.group(1) in _ESCAPES else "\\") + found.group(0), text)
 

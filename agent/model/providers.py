@@ -110,9 +110,10 @@ def resolve(model: str, settings: Settings) -> Endpoint:
 
 
 def _at_api_base(model: str, named: Provider | None, settings: Settings) -> Endpoint:
-    # A bare name says nothing about the wire: `api_base` is an OpenAI-compatible server unless `anthropic/` is written.
+    # A bare name says nothing about the wire: `api_base` is an OpenAI-compatible server unless `anthropic/` is written,
+    # and no other provider's key may go there.
     row = named or GENERIC
-    key = settings.api_key or _key_of(named or _of_bare_name(model) or GENERIC, settings)
+    key = settings.api_key or _key_of(row, settings)
     return _endpoint(row, base_url=_address(settings.api_base), key=key, model=model)
 
 

@@ -74,8 +74,8 @@ class ReplyBuilder:
         if not calls and self._request.tools:
             text, calls = calls_in_text(text, _offered(self._request))
         reasoning = "".join(self._reasoning) + thinking
-        if not calls and not text.strip():
-            raise self._nothing(reasoning)
+        if not calls and not text.strip() and not self._may_go_on(reasoning):
+            raise self._nothing()
         message = Message(
             role="assistant",
             content=text.strip("\n") if text.strip() else "",
@@ -101,12 +101,16 @@ class ReplyBuilder:
         arguments, problem = read_arguments(parts.arguments)
         return ToolCall(id=id, name=parts.name, arguments=arguments, problem=problem if parts.name else _NO_NAME)
 
-    def _nothing(self, reasoning: str) -> ModelFault:
+    def _may_go_on(self, reasoning: str) -> bool:
+        """Say whether a reply without an answer is a thought that can be continued."""
+        return bool(reasoning.strip()) and self.finish_reason not in ("length", "content_filter")
+
+    def _nothing(self) -> ModelFault:
         if self.finish_reason == "content_filter":
             return ModelFault("refused", "the provider's content filter stopped the reply")
         if self.finish_reason == "length":
             return ModelFault("empty", "the reply reached its length limit before the answer; raise max_output_tokens")
-        return ModelFault("empty", "it only thought" if reasoning.strip() else "")
+        return ModelFault("empty")
 
     def _priced(self) -> Usage:
         usage = self.usage or self._estimate()

@@ -4,14 +4,13 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.model.arguments import read_arguments
 from agent.model.faults import FaultKind, ModelFault
-from agent.model.port import ModelReply, ModelRequest, Purpose, ReasoningDelta, StreamItem, TextDelta
+from agent.model.port import ModelRequest, Purpose, StreamItem
+from agent.model.reply_builder import ReplyBuilder
 from agent.vocabulary.errors import InputError
-from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.usage import Usage
 from tooling.contract.shape import ShapeError, decode
 
@@ -67,18 +66,21 @@ class ScriptedModel:
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Yield the fragments and the reply of the line that fits the request."""
         number, reply = self._take(request)
-        turn = self._asked
+        builder = _builder(request, reply, id_prefix=f"call_{number}_{self._asked}")
         await asyncio.sleep(reply.delay_ms / 1000)
-        if reply.reasoning:
-            yield ReasoningDelta(text=reply.reasoning)
+        for fragment in builder.reasoning(reply.reasoning):
+            yield fragment
         for index, part in enumerate(_parts(reply.text, reply.chunks)):
             if index:
                 await asyncio.sleep(reply.chunk_delay_ms / 1000)
-            yield TextDelta(text=part)
+            for fragment in builder.text(part):
+                yield fragment
         if reply.fault:
             said = reply.detail or f"as line {number} of {self._path.name} says"
             raise ModelFault(reply.fault, said, retry_after_s=reply.retry_after_s)
-        yield _whole(reply, request.model, id_prefix=f"call_{number}_{turn}")
+        for fragment in builder.flush():
+            yield fragment
+        yield builder.build()
 
     async def close(self) -> None:
         """Do nothing: a script holds no connection."""
@@ -124,8 +126,8 @@ def _read_line(line: str, place: str) -> ScriptReply:
         reply = decode(ScriptReply, data)
     except (ShapeError, json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{place}: {error}", _HINT) from error
-    if not (isinstance(data, dict) and data.keys() & {"text", "tool_calls", "fault"}):
-        raise InputError(f"{place}: the reply says nothing; give it text, tool_calls or fault", _HINT)
+    if not (isinstance(data, dict) and data.keys() & {"text", "reasoning", "tool_calls", "fault"}):
+        raise InputError(f"{place}: the reply says nothing; give it text, reasoning, tool_calls or fault", _HINT)
     return reply
 
 
@@ -156,17 +158,15 @@ def _parts(text: str, chunks: int) -> Iterator[str]:
     return (text[start : start + size] for start in range(0, len(text), size))
 
 
-def _whole(reply: ScriptReply, model: str, *, id_prefix: str) -> ModelReply:
-    calls = tuple(_call(call, f"{id_prefix}_{index}") for index, call in enumerate(reply.tool_calls))
-    message = Message(role="assistant", content=reply.text, tool_calls=calls, reasoning=reply.reasoning)
-    finish = reply.finish_reason or ("tool_calls" if calls else "stop")
-    return ModelReply(message=message, usage=replace(reply.usage, requests=1), model=model, finish_reason=finish)
-
-
-def _call(call: ScriptCall, id: str) -> ToolCall:
-    text = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
-    arguments, problem = read_arguments(text)
-    return ToolCall(id=call.id or id, name=call.name, arguments=arguments, problem=problem)
+def _builder(request: ModelRequest, reply: ScriptReply, *, id_prefix: str) -> ReplyBuilder:
+    """Return a builder that treats the script as a provider's words: thinking and calls in the text are found."""
+    builder = ReplyBuilder(request, lambda model, usage: usage.cost_usd)
+    builder.usage = reply.usage
+    builder.finish_reason = reply.finish_reason
+    for index, call in enumerate(reply.tool_calls):
+        text = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
+        builder.call(str(index), id=call.id or f"{id_prefix}_{index}", name=call.name, arguments=text)
+    return builder
 
 
 def _described(reply: ScriptReply) -> str:

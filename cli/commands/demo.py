@@ -12,9 +12,7 @@ from cli.run_flags import understood
 
 _FILES = {
     "orders.csv": "customer,amount\nAda,400\nGrace,250\nAlan,300\nBarbara,400\n",
-    "notes.txt": (
-        "done: order paper\nopen: send the invoice to Ada\ndone: back up the disk\nopen: call Grace about the delivery\n"
-    ),
+    "notes.txt": "done: order paper\nopen: send the invoice to Ada\nopen: call Grace about the delivery\n",
 }
 _TASK = "Add up the orders, find the open notes, and write both into report.md."
 _BEFORE = """\

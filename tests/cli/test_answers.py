@@ -5,9 +5,12 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.cli.terminal_user import User, answer, calls, composes, one_step, plan, says, step
 from tests.house.source_tree import ROOT
 
+pytestmark = pytest.mark.slow
 HELLO = f"script:{ROOT}/examples/hello.jsonl"
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.cli.terminal_user import User, answer, calls, composes, one_step, plan, says, step
 from tests.house.source_tree import ROOT
 
+pytestmark = pytest.mark.slow
 HELLO = f"script:{ROOT}/examples/hello.jsonl"
 
 

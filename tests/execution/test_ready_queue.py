@@ -1,3 +1,5 @@
+"""Which steps may start now."""
+
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,3 +1,5 @@
+"""A graph at work."""
+
 import asyncio
 
 import pytest

@@ -1,3 +1,5 @@
+"""When a step gets nowhere."""
+
 from agent.execution.streak import Streak
 from agent.vocabulary.step import CallFact
 

@@ -1,3 +1,5 @@
+"""Long conversations in small windows."""
+
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent.model.arguments import read_arguments
@@ -91,6 +91,8 @@ def test_every_json_object_is_read_as_it_is(value: dict[str, object]) -> None:
 
 
 @given(OBJECTS)
+@example({"'\x1f": []})
+@example({"'\U000e0001": []})
 def test_python_spelling_means_the_same(value: dict[str, object]) -> None:
     assert read_arguments(repr(value)) == (value, None)
 

@@ -1,3 +1,5 @@
+"""Plans as they stream."""
+
 import json
 
 import pytest

@@ -1,3 +1,5 @@
+"""From raw objects to steps."""
+
 from hypothesis import given
 from hypothesis import strategies as st
 

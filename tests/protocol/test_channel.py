@@ -1,3 +1,5 @@
+"""What is published, kept and heard."""
+
 import asyncio
 import errno
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Events as lines and back."""
+
 import json
 from typing import get_args
 
@@ -8,6 +10,9 @@ from hypothesis import strategies as st
 from agent.protocol.codec import CodecError, from_line, to_json, to_line
 from agent.protocol.events import Envelope, Event, MessageSaid, RunCompleted, StepCompleted, WarningRaised
 from agent.vocabulary.usage import Usage
+
+# JSON has no other numbers.
+st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
 
 
 def envelope(event: object, **place: object) -> Envelope:

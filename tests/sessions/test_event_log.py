@@ -1,3 +1,5 @@
+"""The log that is the truth."""
+
 from pathlib import Path
 
 import pytest

@@ -1,3 +1,5 @@
+"""Session folders and who may use them."""
+
 from pathlib import Path
 
 import pytest
