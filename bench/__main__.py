@@ -1,0 +1,65 @@
+"""`python -m bench [NAME...]`: measure, print one table, exit 1 when a limit is missed."""
+
+import argparse
+import compileall
+import sys
+from pathlib import Path
+
+from bench import graph, memory, start_up, table, turns
+from bench.measure import Bench, Figure
+from bench.program import Failed
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCHES = (
+    Bench(name="version", run=start_up.version),
+    Bench(name="help", run=start_up.help_page),
+    Bench(name="first-request", run=start_up.first_request),
+    Bench(name="turns", run=turns.turns),
+    Bench(name="graph", run=graph.graph),
+    Bench(name="memory", run=memory.one_shot),
+    Bench(name="long-run", run=memory.long_run),
+    Bench(name="request-size", run=turns.first_bodies),
+)
+
+
+def main() -> int:
+    """Run the benches that were asked for, or all."""
+    names = [bench.name for bench in BENCHES]
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one or more of {', '.join(names)}; all by default")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="save the figures")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="put the table into a document")
+    asked = parser.parse_args()
+    if unknown := [name for name in asked.names if name not in names]:
+        parser.error(f"there is no {', '.join(unknown)}; choose from {', '.join(names)}")
+    _compile()
+    figures = _measured(asked.names or names)
+    print(table.text(figures))
+    if asked.json:
+        table.save(asked.json, figures)
+    if asked.markdown:
+        table.put_into(asked.markdown, figures)
+    return 0 if all(figure.is_met for figure in figures) else 1
+
+
+def _measured(names: list[str]) -> list[Figure]:
+    figures: list[Figure] = []
+    for bench in BENCHES:
+        if bench.name in names:
+            print(f"{bench.name} …", end=" ", flush=True, file=sys.stderr)
+            figures += bench.run()
+            print("done", file=sys.stderr)
+    return figures
+
+
+def _compile() -> None:
+    """Compile the sources, as an installation does: the programs under measurement may not be able to keep theirs."""
+    for folder in ("cli", "agent", "tooling"):
+        compileall.compile_dir(ROOT / folder, quiet=1)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failed as failure:
+        sys.exit(f"error: {failure}")

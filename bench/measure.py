@@ -1,0 +1,61 @@
+"""What a measurement is: a figure with its limit, and samples taken in turns so that noise falls on all alike."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal, TypeAlias
+
+Unit: TypeAlias = Literal["×", "ms", "MB", "kB", ""]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One line of the table: what was measured, how much of it there may be, and what it was made of."""
+
+    what: str
+    measured: float
+    limit: float
+    unit: Unit
+    detail: str
+
+    @property
+    def is_met(self) -> bool:
+        """Say whether the limit holds."""
+        return self.measured <= self.limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Figures that come out of the same runs, by a name for the command line."""
+
+    name: str
+    run: Callable[[], list[Figure]]
+
+
+def in_turns(rounds: int, *deeds: Callable[[], float]) -> list[list[float]]:
+    """Return the samples of each deed; every round does each once, and the first round only warms the caches."""
+    samples: list[list[float]] = [[] for _ in deeds]
+    for number in range(rounds + 1):
+        for deed, taken in zip(deeds, samples, strict=True):
+            sample = deed()
+            if number:
+                taken.append(sample)
+    return samples
+
+
+def ratio(what: str, limit: float, samples: Sequence[float], floor: Sequence[float]) -> Figure:
+    """Return how many times as long as the floor something takes, by the medians of both."""
+    ours, theirs = median(samples), median(floor)
+    detail = f"{in_ms(ours)} against {in_ms(theirs)}, {len(samples)} runs of each in turns"
+    return Figure(what=what, measured=ours / theirs, limit=limit, unit="×", detail=detail)
+
+
+def milliseconds(what: str, limit: float, samples: Sequence[float]) -> Figure:
+    """Return the median of times."""
+    worst = f"median of {len(samples)}, slowest {in_ms(max(samples))}"
+    return Figure(what=what, measured=median(samples) * 1000, limit=limit, unit="ms", detail=worst)
+
+
+def in_ms(seconds: float) -> str:
+    """Return a time as a person reads it."""
+    return f"{seconds * 1000:.0f} ms" if seconds >= 0.01 else f"{seconds * 1000:.1f} ms"

@@ -1,0 +1,104 @@
+"""How much memory a run takes at its peak, and whether a long one stays flat."""
+
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+from bench.measure import Figure
+from bench.program import Failed, Home
+from bench.replies import DONE, command, plan
+from tests.provider.server import Recorded, Responder, Scripted
+from tests.provider.threaded import ThreadedProvider
+
+MEGABYTE = 1000 * 1000
+SHORT_RUNS = 5
+TURNS = 100
+FLAT_FROM = 20
+FLAT_MB = 5.0
+ONE_MEGABYTE_OF_LINES = "yes 'a line of output like any other, number' | head -c 1000000"
+_POLL_S = 0.005
+
+
+def one_shot() -> list[Figure]:
+    """Measure the peak of a run with a plan, one step, one command and an answer."""
+    with tempfile.TemporaryDirectory() as name, ThreadedProvider() as provider:
+        home = Home(Path(name), provider)
+        peaks: list[float] = []
+        for _ in range(SHORT_RUNS):
+            provider.reply(plan(1), command("true"), DONE)
+            peaks.append(_peak(home, "--approval-mode", "yolo"))
+    what, detail = "peak memory of a one-shot run", f"median of {SHORT_RUNS} runs with one command each"
+    return [Figure(what=what, measured=median(peaks), limit=60, unit="MB", detail=detail)]
+
+
+def long_run() -> list[Figure]:
+    """Measure the peak of a hundred turns with a megabyte of output each, and its growth after the first twenty."""
+    by_turn: list[float] = []
+    watched: list[int] = []
+
+    def next_call(reply: Scripted) -> Responder:
+        def respond(request: Recorded) -> Scripted:
+            by_turn.append(_memory(watched[0], "VmRSS"))
+            return reply
+
+        return respond
+
+    with tempfile.TemporaryDirectory() as name, ThreadedProvider() as provider:
+        provider.reply(plan(1), *[next_call(command(ONE_MEGABYTE_OF_LINES))] * TURNS, next_call(DONE))
+        home = Home(Path(name), provider)
+        flags = ("--approval-mode", "yolo", "--max-turns", str(TURNS + 1))
+        peak = _peak(home, *flags, also=watched.append)
+    if len(by_turn) != TURNS + 1:
+        raise Failed(f"the long run had {len(by_turn)} turns instead of {TURNS + 1}")
+    early, late = median(by_turn[FLAT_FROM - 4 : FLAT_FROM + 1]), median(by_turn[-5:])
+    grown = f"{by_turn[0]:.1f} MB at turn 1, {early:.1f} MB at turn {FLAT_FROM}, {late:.1f} MB at turn {TURNS}"
+    return [
+        Figure(
+            what=f"peak memory of a {TURNS}-turn run with 1 MB outputs",
+            measured=peak,
+            limit=120,
+            unit="MB",
+            detail=grown,
+        ),
+        Figure(
+            what=f"its growth after turn {FLAT_FROM}",
+            measured=max(late - early, 0.0),
+            limit=FLAT_MB,
+            unit="MB",
+            detail="medians of five turns each",
+        ),
+    ]
+
+
+def _peak(home: Home, *flags: str, also: Callable[[int], None] | None = None) -> float:
+    """Return the most memory a run held; its last look is at most a few milliseconds before its end."""
+    peaks = [0.0]
+
+    def look(pid: int) -> None:
+        try:
+            while now := _memory(pid, "VmHWM"):
+                peaks.append(now)
+                ended.wait(_POLL_S)
+        except OSError:
+            return
+
+    def watch(pid: int) -> None:
+        if also:
+            also(pid)
+        threading.Thread(target=look, args=(pid,), daemon=True).start()
+
+    # The parent's own usage counts into what wait4 reports of a child, so the process itself is looked at.
+    ended = threading.Event()
+    home.agent_run(*flags, watch=watch)
+    ended.set()
+    return max(peaks)
+
+
+def _memory(pid: int, name: str) -> float:
+    """Return a line of a process's status in megabytes; nothing is left of it in one that ended."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024 / MEGABYTE
+    return 0.0

@@ -1,0 +1,101 @@
+"""The real programs under measurement: started as a user starts them, in a home of their own, on one clock."""
+
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.provider.server import Recorded
+from tests.provider.threaded import ThreadedProvider
+
+PYTHON = sys.executable
+AGENT = str(Path(sys.executable).with_name("agent"))
+BARE_CLIENT = str(Path(__file__).with_name("bare_client.py"))
+_LONGEST_S = 120.0
+
+
+class Failed(Exception):
+    """A program under measurement did not do its work, so its time means nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """One process from start to end, on the clock that the provider's records use."""
+
+    started_at: float
+    ended_at: float
+    requests: tuple[Recorded, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """Return how long it lived."""
+        return self.ended_at - self.started_at
+
+    @property
+    def until_first_request(self) -> float:
+        """Return the time from its start until its first request had arrived whole."""
+        return self.requests[0].at - self.started_at
+
+    @property
+    def after_last_byte(self) -> float:
+        """Return the time from the last byte of the last reply to its end."""
+        return self.ended_at - max(answered(request) for request in self.requests)
+
+
+class Home:
+    """A user without keys or settings, in a folder that is gone afterwards."""
+
+    def __init__(self, folder: Path, provider: ThreadedProvider | None = None) -> None:
+        self._folder = folder
+        self._provider = provider
+        self._environ = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(folder),
+            "AGENT_SANDBOX": str(folder / "data"),
+            "LANG": "C.UTF-8",
+        }
+        if provider:
+            self._environ |= {"AGENT_API_BASE": provider.base_url, "AGENT_API_KEY": "sk-0123456789abcdef"}
+
+    def run(self, words: Sequence[str], *, watch: Callable[[int], None] | None = None) -> Ended:
+        """Run one command line to its end; `watch` is told the process id at once."""
+        before = len(self._provider.requests) if self._provider else 0
+        with tempfile.TemporaryFile() as said:
+            started_at = time.monotonic()
+            process = subprocess.Popen(
+                words, env=self._environ, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said
+            )
+            if watch:
+                watch(process.pid)
+            # Waiting with a time limit polls; a timer that kills lets the wait end the moment the process does.
+            limit = threading.Timer(_LONGEST_S, process.kill)
+            limit.start()
+            exit_code = process.wait()
+            ended_at = time.monotonic()
+            limit.cancel()
+            if exit_code:
+                said.seek(0)
+                raise Failed(f"{' '.join(words)} ended with {exit_code}:\n{said.read().decode(errors='replace')}")
+        requests = tuple(self._provider.requests[before:]) if self._provider else ()
+        return Ended(started_at=started_at, ended_at=ended_at, requests=requests)
+
+    def agent_run(self, *flags: str, watch: Callable[[int], None] | None = None) -> Ended:
+        """Run `agent run` against the provider."""
+        words = [AGENT, "run", "--model", "openai/bench-model", *flags, "do what the benchmark asks"]
+        return self.run(words, watch=watch)
+
+    def bare_request(self, body: Path) -> Ended:
+        """Run the bare script that sends a recorded body."""
+        assert self._provider
+        return self.run([PYTHON, BARE_CLIENT, f"{self._provider.base_url}/chat/completions", str(body)])
+
+
+def answered(request: Recorded) -> float:
+    """Return when the last byte of a reply was written."""
+    if request.answered_at is None:
+        raise Failed("a request was left before its reply had been written")
+    return request.answered_at

@@ -1,0 +1,61 @@
+"""How soon the program is there and how soon it is gone: `--version`, `--help`, the first request, the exit."""
+
+import json
+import tempfile
+from pathlib import Path
+
+from bench.measure import Figure, in_turns, milliseconds, ratio
+from bench.program import AGENT, PYTHON, Ended, Home
+from bench.replies import DIRECT_ANSWER
+from tests.house.program import run_agent
+from tests.provider.threaded import ThreadedProvider
+
+ROUNDS = 40
+REQUEST_ROUNDS = 30
+HEAVY = ("litellm", "pydantic", "httpx", "prompt_toolkit", "trafilatura")
+
+
+def version() -> list[Figure]:
+    """Measure `agent --version` against an interpreter that does nothing."""
+    return [_against_pass("`agent --version` against `python -c pass`", 2.0, "--version")]
+
+
+def help_page() -> list[Figure]:
+    """Measure `agent --help` against an interpreter that does nothing, and look for what it may not load."""
+    with tempfile.TemporaryDirectory() as folder:
+        loaded = [name for name in HEAVY if name in run_agent(Path(folder), "--help").loaded]
+    detail = ", ".join(loaded) or f"none of {', '.join(HEAVY)}"
+    return [
+        _against_pass("`agent --help` against `python -c pass`", 8.0, "--help"),
+        Figure(what="heavy libraries loaded by `agent --help`", measured=len(loaded), limit=0, unit="", detail=detail),
+    ]
+
+
+def first_request() -> list[Figure]:
+    """Measure start to first request against the bare script sending the same body, and last byte to exit."""
+    runs: list[Ended] = []
+    with tempfile.TemporaryDirectory() as name, ThreadedProvider(otherwise=DIRECT_ANSWER) as provider:
+        home, body = Home(Path(name), provider), Path(name, "body.json")
+
+        def ours() -> float:
+            runs.append(home.agent_run())
+            return runs[-1].until_first_request
+
+        def floor() -> float:
+            body.write_text(json.dumps(runs[-1].requests[0].body, separators=(",", ":")))
+            return home.bare_request(body).until_first_request
+
+        samples, floors = in_turns(REQUEST_ROUNDS, ours, floor)
+    return [
+        ratio("start → first request, `agent run`, against bare Python + httpx", 1.6, samples, floors),
+        milliseconds("last byte of the last reply → process exit", 60, [run.after_last_byte for run in runs[1:]]),
+    ]
+
+
+def _against_pass(what: str, limit: float, flag: str) -> Figure:
+    with tempfile.TemporaryDirectory() as name:
+        home = Home(Path(name))
+        samples, floors = in_turns(
+            ROUNDS, lambda: home.run([AGENT, flag]).seconds, lambda: home.run([PYTHON, "-c", "pass"]).seconds
+        )
+    return ratio(what, limit, samples, floors)

@@ -1,0 +1,61 @@
+"""How quickly the loop turns: the time from a reply to the next request, and the size of the first ones."""
+
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+from bench.measure import Figure, milliseconds
+from bench.program import Ended, Home, answered
+from bench.replies import DONE, command, offers_tools, plan
+from tests.provider.server import Recorded
+from tests.provider.threaded import ThreadedProvider
+
+CALLS = 10
+RUNS = 8
+KILOBYTE = 1000
+
+
+def turns() -> list[Figure]:
+    """Measure the time between turns in a loop of ten calls of `true`, and count its connections."""
+    runs = _loops()
+    gaps = [gap for run in runs for gap in _gaps(run)]
+    connections = max(len({request.connection for request in run.requests}) for run in runs)
+    return [
+        milliseconds(f"reply → next request in a loop of {CALLS} calls, tool `true`", 10, gaps),
+        Figure(
+            what="connections of that whole run",
+            measured=connections,
+            limit=1,
+            unit="",
+            detail=f"most of {RUNS} runs of {CALLS + 2} requests",
+        ),
+    ]
+
+
+def first_bodies() -> list[Figure]:
+    """Weigh the first request of the planner and of a step: system prompt and tool schemas."""
+    (run,) = _loops(runs=1)
+    planner, step = run.requests[0], next(request for request in run.requests if offers_tools(request))
+    return [_weight("first request of the planner", planner), _weight("first request of a step, tools and all", step)]
+
+
+def _loops(runs: int = RUNS) -> list[Ended]:
+    with tempfile.TemporaryDirectory() as name, ThreadedProvider() as provider:
+        home = Home(Path(name), provider)
+        ended: list[Ended] = []
+        for _ in range(runs):
+            provider.reply(plan(1), *[command("true")] * CALLS, DONE)
+            ended.append(home.agent_run("--approval-mode", "yolo"))
+    return ended
+
+
+def _gaps(run: Ended) -> list[float]:
+    """Return the times between turns of the step; the planner's reply is not one of them."""
+    turns = [request for request in run.requests if offers_tools(request)]
+    return [later.at - answered(earlier) for earlier, later in pairwise(turns)]
+
+
+def _weight(what: str, request: Recorded) -> Figure:
+    tools = request.body.get("tools")
+    detail = f"{request.size} bytes of JSON, {len(tools) if isinstance(tools, list) else 0} tools"
+    return Figure(what=what, measured=request.size / KILOBYTE, limit=8, unit="kB", detail=detail)
