@@ -28,7 +28,7 @@ from agent.orchestrator import OrchestratorRunner
 from agent.planning.planner import Planner
 from agent.protocol.channel import Subscription
 from agent.protocol.commands import Answer, Submit
-from agent.protocol.events import ErrorRaised, MessageSaid, RunCompleted, RunStarted, StepCounts
+from agent.protocol.events import ErrorRaised, MessageSaid, RunCompleted, RunStarted, StepCounts, WarningRaised
 from agent.run_scope import Place, RunScope
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError
@@ -144,7 +144,9 @@ class App:
             record=self._options.record,
             replay=self._options.replay,
             volatile={str(self._scope.cwd): "<workspace>"},
+            on_retry=self._tell_of_retry,
         )
+        client.warm_up()
         try:
             return await self._engine(model, client, tools, names).execute(submit)
         finally:
@@ -221,6 +223,9 @@ class App:
         )
         await self._channel.publish(started)
         await self._channel.publish(MessageSaid(role="user", content=submit.prompt))
+
+    def _tell_of_retry(self, fault: ModelFault, wait_s: float) -> None:
+        self._channel.whisper(WarningRaised(message=f"{fault}; trying again in {wait_s:.1f} s"))
 
     def _stop_at_approval(self, subject: str) -> None:
         self.interrupt(exit_codes.APPROVAL, f"{subject!r} needs an approval that nobody can give")

@@ -3,10 +3,10 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TypeAlias
 
+from agent.model.closing import closing
 from agent.model.faults import FaultKind, ModelFault
 from agent.model.port import ModelClient, ModelReply, ModelRequest, StreamItem, StreamRestarted
 
@@ -35,7 +35,7 @@ class RetryingClient:
         while True:
             was_heard = False
             try:
-                async with _closing(self._inner.stream(request)) as items:
+                async with closing(self._inner.stream(request)) as items:
                     async for item in items:
                         was_heard = was_heard or not isinstance(item, ModelReply)
                         yield item
@@ -65,13 +65,3 @@ class RetryingClient:
         if fault.retry_after_s is not None:
             wait = max(fault.retry_after_s, wait)
         return wait if wait <= LONGEST_WAIT_S else None
-
-
-@asynccontextmanager
-async def _closing(items: AsyncIterator[StreamItem]) -> AsyncGenerator[AsyncIterator[StreamItem], None]:
-    """Close a stream that is left early, when it can be closed: an iterator need not be a generator."""
-    try:
-        yield items
-    finally:
-        if isinstance(items, AsyncGenerator):
-            await items.aclose()

@@ -1,0 +1,117 @@
+"""The real program against a real server that answers, fails and recovers as providers do."""
+
+import pytest
+
+from tests.cli.terminal_user import Ended, User
+from tests.provider.replies import Calls, Text
+from tests.provider.threaded import ThreadedProvider
+
+pytestmark = pytest.mark.slow
+
+MODELS = ("openai/test-model", "anthropic/test-model")
+KEY = "sk-SENTINEL-0123456789abcdef"
+PLAN = '{"steps": [{"id": "s1", "title": "Do it", "instruction": "do it"}]}'
+ANSWER = Text('{"answer": "42"}')
+
+
+def run(user: User, provider: ThreadedProvider, *more: str, model: str = MODELS[0]) -> Ended:
+    address = ("--set", f"api_base={provider.base_url}", "--set", f"api_key={KEY}")
+    ended = user.agent("run", "what is it?", "--model", model, *address, *more)
+    assert "Traceback" not in ended.stderr
+    assert KEY not in ended.stdout + ended.stderr
+    return ended
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_trivial_question_is_one_request_on_one_connection(user: User, model: str) -> None:
+    with ThreadedProvider(ANSWER) as provider:
+        ended = run(user, provider, model=model)
+    assert (ended.exit_code, ended.stdout, len(provider.requests)) == (0, "42\n", 1)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_step_with_parallel_calls_works_on_both_wires(user: User, model: str) -> None:
+    script = (
+        Text(PLAN),
+        Calls(("run_command", {"command": "echo one > a.txt"}), ("run_command", {"command": "echo two > b.txt"})),
+        Calls(("read_file", {"path": "a.txt"}), ("read_file", {"path": "b.txt"})),
+        Text("one and two"),
+    )
+    with ThreadedProvider(*script) as provider:
+        ended = run(user, provider, "--output-format", "json", model=model)
+    facts = ended.document["step_results"][0]["tool_calls"]
+    assert (ended.exit_code, ended.document["result"], provider.connections) == (0, "one and two", 1)
+    assert [fact["output_preview"].strip() for fact in facts[2:]] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "exit_code", "requests", "words"),
+    [
+        ("auth", 41, 1, "refused the key"),
+        ("quota", 41, 1, "no credit or quota"),
+        ("unknown_model", 52, 1, "does not know this model"),
+        ("bad_request", 1, 1, "refused the request"),
+        ("overflow", 1, 1, "too long for the model"),
+        ("500", 75, 4, "server error"),
+        ("reset", 75, 3, "connection broke"),
+        ("malformed", 75, 2, "could not be understood"),
+        ("empty", 1, 2, "answered with nothing"),
+        ("silence", 75, 2, "said nothing"),
+        ("stops_between_chunks", 75, 2, "stopped in the middle"),
+    ],
+)
+def test_a_lasting_fault_ends_with_its_code_and_words(
+    user: User, fault: str, exit_code: int, requests: int, words: str
+) -> None:
+    clocks = ("--set", "first_byte_timeout_s=0.4", "--set", "chunk_timeout_s=0.4")
+    with ThreadedProvider() as provider:
+        provider.fault(fault, times=9)
+        ended = run(user, provider, *clocks)
+    assert (ended.exit_code, len(provider.requests)) == (exit_code, requests)
+    assert words in ended.stderr
+
+
+@pytest.mark.parametrize("fault", ["rate_limit", "overloaded", "500", "reset", "malformed", "empty"])
+def test_a_passing_fault_is_retried_and_forgotten(user: User, fault: str) -> None:
+    with ThreadedProvider() as provider:
+        provider.fault(fault, retry_after="0")
+        provider.reply(ANSWER)
+        ended = run(user, provider)
+    assert (ended.exit_code, ended.stdout, len(provider.requests)) == (0, "42\n", 2)
+    assert "trying again" in ended.stderr
+
+
+def test_a_server_that_is_not_there_is_worth_a_retry_later(user: User) -> None:
+    with ThreadedProvider() as provider:
+        provider.refuse()
+        ended = run(user, provider)
+    assert (ended.exit_code, "could not connect" in ended.stderr) == (75, True)
+
+
+@pytest.mark.parametrize("fault", ["invalid_arguments", "truncated_arguments"])
+def test_arguments_that_cannot_be_read_are_told_to_the_model_and_nothing_is_run(user: User, fault: str) -> None:
+    with ThreadedProvider(Text(PLAN)) as provider:
+        provider.fault(fault)
+        provider.reply(Text("I will do it differently"))
+        ended = run(user, provider)
+    told = provider.requests[2].body["messages"][-1]["content"]
+    assert (ended.exit_code, "arguments" in told) == (0, True)
+    assert not (user.home / "notes.txt").exists()
+
+
+def test_a_conversation_that_grew_too_long_is_shortened_and_goes_on(user: User) -> None:
+    chatter = [Calls(("run_command", {"command": f"seq {n} 900"})) for n in range(4)]
+    with ThreadedProvider(Text(PLAN), *chatter) as provider:
+        provider.fault("overflow")
+        provider.reply(Text("done"))
+        ended = run(user, provider)
+    assert (ended.exit_code, ended.stdout) == (0, "done\n")
+    sizes = [request.size for request in provider.requests]
+    assert sizes[-1] < sizes[-2]
+
+
+def test_a_redirect_never_carries_the_key_elsewhere(user: User) -> None:
+    with ThreadedProvider() as provider:
+        provider.fault("redirect", times=3)
+        ended = run(user, provider)
+    assert (ended.exit_code, len(provider.requests)) == (1, 1)
