@@ -67,7 +67,7 @@ class Settings:
     on_approval: Annotated[Literal["deny", "defer", "fail"], "what happens to an approval without a terminal"] = "deny"
     allow: Annotated[tuple[str, ...], "command prefixes that run unasked"] = ()
     deny: Annotated[tuple[str, ...], "command prefixes that never run"] = ()
-    concurrency: Annotated[int, "steps at the same time", _COUNT] = 8
+    concurrency: Annotated[int, "steps at the same time", _COUNT] = 32
     max_steps: Annotated[int, "most steps in a plan", _COUNT] = 50
     max_turns: Annotated[int, "most model turns in a step", _COUNT] = 50
     max_tokens: Annotated[int | None, "most tokens of a run", _COUNT] = None

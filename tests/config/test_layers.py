@@ -80,7 +80,7 @@ def test_each_layer_overrides_the_one_below_and_says_so(home: Home) -> None:
         ("assigned", "flag --set"),
         ("flag", "flag --model"),
     ]
-    assert [loaded.settings.concurrency for loaded in seen] == [8, 2, 2, 2, 2, 2]
+    assert [loaded.settings.concurrency for loaded in seen] == [32, 2, 2, 2, 2, 2]
 
 
 def test_a_profile_can_be_chosen_by_the_environment(home: Home) -> None:
