@@ -1,0 +1,105 @@
+"""The grammar check itself: it accepts a whole stream and notices every kind of hole in one."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.docs.grammar import broken_rules
+
+Event = dict[str, object]
+
+
+def stream() -> list[Event]:
+    """A run of two steps, the second after the first, with a call that was approved."""
+    steps = [{"id": "a", "depends_on": []}, {"id": "b", "depends_on": ["a"]}]
+    in_a = {"step_id": "a", "attempt": 1}
+    in_b = {"step_id": "b", "attempt": 1}
+    counts = {"ok": 2, "failed": 0, "skipped": 0}
+    events: list[Event] = [
+        {"type": "init"},
+        {"type": "plan", "plan_id": "p", "revision": 1, "steps": steps[:1]},
+        {"type": "step.started", **in_a},
+        {"type": "plan", "plan_id": "p", "revision": 2, "steps": steps},
+        {"type": "tool.started", "tool_id": "t", **in_a},
+        {"type": "approval.requested", "approval_id": "x", **in_a},
+        {"type": "approval.resolved", "approval_id": "x", **in_a},
+        {"type": "tool.completed", "tool_id": "t", **in_a},
+        {"type": "step.completed", "status": "partial", **in_a},
+        {"type": "step.started", **in_b},
+        {"type": "step.completed", "status": "ok", **in_b},
+        {"type": "result", "subtype": "success", "is_error": False, "exit_code": 0, "plan_id": "p", "steps": counts},
+    ]
+    return [{"seq": seq, "session_id": "s", "run_id": "r", **event} for seq, event in enumerate(events, 1)]
+
+
+def without(place: int) -> Callable[[list[Event]], object]:
+    return lambda events: events.pop(place)
+
+
+def swapped(one: int, other: int) -> Callable[[list[Event]], object]:
+    def swap(events: list[Event]) -> None:
+        events[one], events[other] = events[other], events[one]
+        for seq, event in enumerate(events, 1):
+            event["seq"] = seq
+
+    return swap
+
+
+def changed(place: int, **values: object) -> Callable[[list[Event]], object]:
+    return lambda events: events[place].update(values)
+
+
+def test_a_whole_stream_breaks_nothing() -> None:
+    assert broken_rules(stream()) == []
+
+
+def test_a_gap_in_the_numbers_is_allowed() -> None:
+    events = stream()
+    for event in events[5:]:
+        event["seq"] = int(str(event["seq"])) + 3
+    assert broken_rules(events) == []
+
+
+def test_what_a_stopped_step_was_doing_needs_no_end() -> None:
+    events = stream()[:5]
+    ended = {"status": "cancelled", "step_id": "a", "attempt": 1}
+    counts = {"ok": 0, "failed": 0, "skipped": 0}
+    result = {"subtype": "error_interrupted", "is_error": True, "exit_code": 130, "plan_id": "p", "steps": counts}
+    place = {"session_id": "s", "run_id": "r"}
+    events += [{"seq": 6, "type": "step.completed", **place, **ended}, {"seq": 7, "type": "result", **place, **result}]
+    assert broken_rules(events) == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (list.clear, "no event at all"),
+        (without(0), "init is not at its end"),
+        (without(-1), "result is not at its end"),
+        (lambda events: events.insert(3, {**events[0], "seq": 4}), "2 init events"),
+        (changed(4, seq=2), "seq 2 follows 4"),
+        (changed(4, run_id="other"), "run_id changes"),
+        (lambda events: events[4].pop("attempt"), "no step_id and attempt"),
+        (without(1), "before a plan that holds it"),
+        (changed(3, revision=3), "plan revisions are [1, 3]"),
+        (changed(3, plan_id="q"), "plan_id changes"),
+        (swapped(8, 9), "b started before a had succeeded"),
+        (changed(8, status="error"), "b started before a had succeeded"),
+        (without(2), "comes before its step.started"),
+        (without(8), "a started and never ended"),
+        (changed(9, step_id="a"), "comes after its step.completed"),
+        (changed(9, type="step.completed", status="ok"), "without having started"),
+        (without(7), "tool.started t of a has no tool.completed"),
+        (without(4), "tool.completed t has no tool.started"),
+        (without(6), "approval.requested x of a has no approval.resolved"),
+        (changed(6, approval_id="y"), "approval.resolved y has no approval.requested"),
+        (changed(-1, exit_code=1), "is_error is False with exit code 1"),
+        (changed(-1, subtype="partial"), "subtype is partial with exit code 0"),
+        (changed(-1, plan_id="q"), "never announced"),
+        (changed(-1, steps={"ok": 1, "failed": 0, "skipped": 0}), "the result counts"),
+    ],
+)
+def test_every_hole_is_noticed(damage: Callable[[list[Event]], object], told: str) -> None:
+    events = stream()
+    damage(events)
+    assert any(told in rule for rule in broken_rules(events)), broken_rules(events)
