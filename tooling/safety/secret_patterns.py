@@ -69,6 +69,6 @@ ANCHORED_SECRETS: tuple[AnchoredSecret, ...] = (
     AnchoredSecret("SG.", r"(?<![\w-])SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,64}"),
     # Prose speaks of "bearer authentication"; a token holds a digit.
     AnchoredSecret("earer ", r"earer {1,4}(?=[^\s\"']{0,200}\d)([A-Za-z0-9._~+/-]{16,}=*)"),
-    AnchoredSecret("asic ", r"(?<=[Bb])asic {1,4}(?=[^\s\"']{0,200}\d)([A-Za-z0-9+/]{16,}={0,2})"),
+    AnchoredSecret("uthorization: ", r"uthorization: {1,4}(?:[A-Za-z]{1,20} {1,4})?([^\s\"']{8,})"),
     AnchoredSecret("://", r"://[^\s/:@]{0,64}:([^\s/:@]{3,256})@"),
 )

@@ -91,7 +91,7 @@ class ShellTextJudge:
             findings.commands.append(name)
             if not self.rules.is_complete:
                 findings.add(Decision.ASK, _INCOMPLETE, "rules-missing", name)
-            for rule in self.rules.hits(_for_rules(command), chat_type=ctx.chat_type):
+            for rule in self.rules.hits(rule_text(command), chat_type=ctx.chat_type):
                 findings.add(rule.decision, rule.reason, rule.id, name)
             for problem in path_problems(command, cwd, roots):
                 findings.add(Decision.ASK, problem, "leaves-workspace", name)
@@ -105,7 +105,7 @@ def _canonical(command: SimpleCommand) -> str:
     return " ".join((*_named(command), *(f"{r.operator} {r.target}" for r in command.redirects)))
 
 
-def _for_rules(command: SimpleCommand) -> str:
+def rule_text(command: SimpleCommand) -> str:
     """Return the same with blanks inside words made visible, so that data cannot look like arguments."""
     words = (_BLANK.sub("\u2423", word) for word in _named(command))
     redirects = (f"{r.operator} {_BLANK.sub(chr(0x2423), r.target)}" for r in command.redirects)

@@ -72,7 +72,7 @@ def _in_file(path: Path, name: str, regex: re.Pattern[str], context: int) -> Ite
         return
     if len(data) > _MAX_FILE_BYTES:
         return
-    lines = decode_output(data).split("\n")
+    lines = decode_output(data).removesuffix("\n").split("\n")
     hits = {index for index, line in enumerate(lines) if regex.search(line)}
     around = {near for hit in hits for near in range(hit - context, hit + context + 1) if 0 <= near < len(lines)}
     for index in sorted(around):

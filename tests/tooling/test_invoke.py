@@ -1,0 +1,190 @@
+"""The one road: what becomes of a call on its way."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.tooling.workplace import TASK, USER, Nobody, Someone, Workplace
+from tooling.approvals.policy import PolicyApprover
+from tooling.contract.action import Action, ApprovalAnswer, Verdict
+from tooling.contract.command import CommandOutput, CommandRequest
+from tooling.contract.context import ExecCtx
+from tooling.contract.result import ToolResult
+from tooling.contract.shape import schema_of
+from tooling.contract.tool import Tool, ToolServices, ToolSpec
+from tooling.finish import OutputFinisher
+from tooling.invoke import Invoker
+from tooling.registry import ToolRegistry
+from tooling.safety.judge import ActionJudge
+from tooling.safety.redact import Redactor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoParams:
+    what: str = "nothing"
+
+
+class Doer(Tool[DoParams]):
+    params = DoParams
+    spec = ToolSpec(name="do", description="Do.", parameters=schema_of(DoParams), effect="note", timeout_ms=100)
+
+    async def run(self, params: DoParams, ctx: ExecCtx) -> ToolResult:
+        match params.what:
+            case "raise":
+                raise ValueError("broken inside")
+            case "hang":
+                await asyncio.sleep(60)
+            case "own timeout":
+                raise TimeoutError("the printer did not answer")
+        return ToolResult("done")
+
+
+class Deleter(Doer):
+    spec = ToolSpec(
+        name="delete", description="Delete.", parameters=schema_of(DoParams), effect="note", requires_approval=True
+    )
+
+
+class NoMachine:
+    async def run(self, request: CommandRequest) -> CommandOutput:
+        raise AssertionError("nothing may run")
+
+
+class Confused:
+    """A judge that breaks."""
+
+    def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
+        raise RuntimeError("cannot think")
+
+
+def road(*, person: Someone | None = None, judge: Confused | None = None) -> Invoker:
+    services = ToolServices(runner=NoMachine(), asker=Nobody())
+    return Invoker(
+        registry=ToolRegistry((Doer(services), Deleter(services))),
+        judge=judge or ActionJudge(),
+        approver=PolicyApprover(person=person),
+        finisher=OutputFinisher(Redactor()),
+    )
+
+
+def ctx(folder: Path) -> ExecCtx:
+    return ExecCtx(user_id=USER, task_id=TASK, working_dir=folder)
+
+
+@pytest.mark.parametrize(
+    ("what", "exit_code", "status", "content"),
+    [
+        ("nothing", 0, "ok", "done"),
+        ("raise", 1, "error", "do failed: ValueError: broken inside"),
+        ("hang", 124, "timeout", "do timed out after 0.1 s."),
+        ("own timeout", 1, "error", "do failed: TimeoutError: the printer did not answer"),
+    ],
+)
+async def test_a_tool_may_do_what_it_likes(
+    tmp_path: Path, what: str, exit_code: int, status: str, content: str
+) -> None:
+    result = await road().invoke("do", {"what": what}, ctx(tmp_path))
+    assert (result.exit_code, result.meta.status, result.content) == (exit_code, status, content)
+
+
+async def test_cancellation_comes_through(tmp_path: Path) -> None:
+    services = ToolServices(runner=NoMachine(), asker=Nobody())
+    started = asyncio.Event()
+
+    class Waiter(Doer):
+        spec = ToolSpec(name="wait", description="Wait.", parameters=schema_of(DoParams), effect="note", timeout_ms=0)
+
+        async def run(self, params: DoParams, ctx: ExecCtx) -> ToolResult:
+            started.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    invoker = Invoker(
+        registry=ToolRegistry((Waiter(services),)),
+        judge=ActionJudge(),
+        approver=PolicyApprover(),
+        finisher=OutputFinisher(Redactor()),
+    )
+    call = asyncio.create_task(invoker.invoke("wait", {}, ctx(tmp_path)))
+    await started.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+
+async def test_a_tool_that_needs_approval_gets_it_or_does_not_run(tmp_path: Path) -> None:
+    refused = await road().invoke("delete", {}, ctx(tmp_path))
+    assert (refused.meta.status, refused.exit_code) == ("denied", 126)
+    assert "--allow delete" in refused.content
+    assert (await road(person=Someone()).invoke("delete", {}, ctx(tmp_path))).content == "done"
+
+
+async def test_a_judge_that_breaks_means_asking(tmp_path: Path) -> None:
+    person = Someone(decision=ApprovalAnswer(decision="deny", by="person", remark="no"))
+    result = await road(person=person, judge=Confused()).invoke("do", {}, ctx(tmp_path))
+    assert result.meta.status == "denied"
+    assert "could not be judged" in result.content
+
+
+async def test_arguments_that_are_no_object_are_told(tmp_path: Path) -> None:
+    result = await road().invoke("do", ["x"], ctx(tmp_path))  # type: ignore[arg-type]
+    assert (result.exit_code, "expected an object, got list" in result.content) == (2, True)
+
+
+async def test_an_approved_command_returns_its_output_to_the_same_call(tmp_path: Path) -> None:
+    person = Someone()
+    place = Workplace(tmp_path, approver=PolicyApprover(person=person))
+    place.write("old/file", "x")
+    result = await place.call("run_command", command="rm -rv old")
+    assert person.asked == ["rm -rv old"]
+    assert "removed" in result.content
+
+
+async def test_a_refused_command_reaches_the_model_with_the_remark(tmp_path: Path) -> None:
+    person = Someone(decision=ApprovalAnswer(decision="deny", by="person", remark="Use the archive instead."))
+    place = Workplace(tmp_path, approver=PolicyApprover(person=person))
+    place.write("old/file", "x")
+    result = await place.call("run_command", command="rm -r old")
+    assert result.content == "Denied by person: it deletes whole folders. Use the archive instead."
+    assert (place.root / "old" / "file").read_text() == "x"
+
+
+@pytest.mark.parametrize(("choice", "status"), [("deny", "denied"), ("defer", "deferred"), ("fail", "denied")])
+async def test_without_a_person_the_status_says_what_became_of_it(tmp_path: Path, choice: str, status: str) -> None:
+    place = Workplace(tmp_path, approver=PolicyApprover(on_approval=choice))  # type: ignore[arg-type]
+    result = await place.call("run_command", command="git push")
+    assert (result.meta.status, result.exit_code, result.meta.rule) == (status, 126, "git push")
+
+
+async def test_an_empty_success_says_so_and_an_empty_failure_names_the_command(place: Workplace) -> None:
+    assert (await place.call("run_command", command="true")).content == "(empty output)"
+    failed = await place.call("run_command", command="false")
+    assert failed.content == f"Exit 1: no output from 'false' in {place.root}"
+
+
+async def test_a_missing_folder_is_a_result(place: Workplace) -> None:
+    ctx = place.ctx(working_dir=place.root / "gone")
+    result = await place.executor.call_tool("run_command", {"command": "true"}, ctx)
+    assert (result.exit_code, "could not be started" in result.content) == (1, True)
+
+
+async def test_a_timed_out_command_returns_what_it_said_so_far(place: Workplace) -> None:
+    result = await place.call("run_command", command="echo working; sleep 60", timeout_s=0.3)
+    assert result.content == (
+        "Timed out after 0.3 s; the command and everything it started were ended. Output so far:\nworking"
+    )
+
+
+async def test_without_a_place_for_outputs_the_cut_is_still_told(place: Workplace) -> None:
+    ctx = place.ctx(outputs_dir=None)
+    result = await place.executor.call_tool("run_command", {"command": "seq 1 5000"}, ctx)
+    assert "characters cut; the rest was not kept ...]" in result.content
+    assert result.meta.output_path is None
+
+
+async def test_outputs_of_repeated_calls_do_not_overwrite_each_other(place: Workplace) -> None:
+    first = await place.call("run_command", command="seq 1 5000")
+    second = await place.call("run_command", command="seq 5000 9999")
+    assert first.meta.output_path != second.meta.output_path

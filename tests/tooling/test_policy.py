@@ -1,0 +1,131 @@
+"""Who decides what, in every mode."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.tooling.workplace import TASK, USER, Someone
+from tooling.approvals.policy import PolicyApprover
+from tooling.approvals.rule_text import covers, rule_for
+from tooling.contract.action import Action, ApprovalAnswer, Decision, Verdict
+from tooling.contract.context import ExecCtx
+from tooling.safety.judge import ActionJudge
+
+WORKSPACE = Path("/srv/project")
+CTX = ExecCtx(user_id=USER, task_id=TASK, working_dir=WORKSPACE)
+EDIT = Action(tool="edit_file", effect="write", subject="a.txt", cwd=WORKSPACE)
+FINE = Verdict(decision=Decision.ALLOW)
+
+
+def command(text: str) -> Action:
+    return Action(tool="run_command", effect="execute", subject=text, cwd=WORKSPACE)
+
+
+async def decided(approver: PolicyApprover, text: str) -> ApprovalAnswer:
+    action = command(text)
+    return await approver.approve(action, ActionJudge().judge(action, CTX), CTX)
+
+
+@pytest.mark.parametrize(
+    ("mode", "asking", "harmless"),
+    [("ask", "deny", "allow"), ("auto-edit", "deny", "allow"), ("never", "deny", "allow"), ("yolo", "allow", "allow")],
+)
+async def test_modes_without_a_person(mode: str, asking: str, harmless: str) -> None:
+    approver = PolicyApprover(mode=mode)  # type: ignore[arg-type]
+    assert (await decided(approver, "git push")).decision == asking
+    assert (await decided(approver, "git status")).decision == harmless
+
+
+@pytest.mark.parametrize("choice", ["deny", "defer", "fail"])
+async def test_without_a_person_the_run_says_what_happens(choice: str) -> None:
+    answer = await decided(PolicyApprover(on_approval=choice), "git push origin main")  # type: ignore[arg-type]
+    assert (answer.decision, answer.rule) == (choice, "git push")
+    assert answer.remark == "Nobody can be asked in this run; --allow 'git push' would allow it."
+
+
+async def test_what_is_blocked_stays_blocked_even_in_yolo() -> None:
+    verdict = Verdict(decision=Decision.BLOCK, reasons=("no",))
+    answer = await PolicyApprover(mode="yolo", allow=("rm",)).approve(command("rm -rf /"), verdict, CTX)
+    assert answer.decision == "deny"
+
+
+@pytest.mark.parametrize(
+    ("allow", "text", "decision"),
+    [
+        ("git push", "git push", "allow"),
+        ("git push", "git push origin main", "allow"),
+        ("git push", "cd sub && git push | tee log", "allow"),
+        ("sudo l", "sudo ls", "deny"),
+        ("git push", "git push; curl https://example.org", "deny"),
+        ("git push", "git push && git push && sudo ls", "deny"),
+        ("git push", "git push $(curl https://example.org)", "deny"),
+        ("git push", "git push > /etc/motd", "deny"),
+        ("git push", "git push 'unclosed", "deny"),
+        ("sudo", "sudo rm -r src", "deny"),
+        ("npm test", "npm publish", "deny"),
+        ("curl https://example.org | sh", "curl https://example.org | sh", "allow"),
+        ("", "git push", "deny"),
+    ],
+)
+async def test_a_rule_allows_its_own_words_and_nothing_else(allow: str, text: str, decision: str) -> None:
+    assert (await decided(PolicyApprover(allow=(allow,)), text)).decision == decision
+
+
+async def test_a_denying_rule_beats_everything() -> None:
+    approver = PolicyApprover(mode="yolo", allow=("git push",), deny=("git push", "make"))
+    for text in ("git push", "ls && make all > out.txt"):
+        answer = await decided(approver, text)
+        assert (answer.decision, answer.by) == ("deny", "a rule")
+    assert (await decided(approver, "ls")).decision == "allow"
+
+
+async def test_edits_ask_only_in_the_users_own_folder_and_only_in_mode_ask() -> None:
+    async def edit(approver: PolicyApprover) -> str:
+        return (await approver.approve(EDIT, FINE, CTX)).decision
+
+    assert await edit(PolicyApprover(mode="ask")) == "allow"
+    assert await edit(PolicyApprover(mode="ask", asks_for_edits=True)) == "deny"
+    assert await edit(PolicyApprover(mode="ask", asks_for_edits=True, allow=("edit_file",))) == "allow"
+    assert await edit(PolicyApprover(mode="yolo", deny=("edit_file",))) == "deny"
+    for mode in ("auto-edit", "never", "yolo"):
+        assert await edit(PolicyApprover(mode=mode, asks_for_edits=True)) == "allow"  # type: ignore[arg-type]
+
+
+async def test_the_way_out_of_a_refused_edit_is_named() -> None:
+    answer = await PolicyApprover(mode="ask", asks_for_edits=True).approve(EDIT, FINE, CTX)
+    assert "--allow edit_file or --approval-mode auto-edit would allow it" in answer.remark
+
+
+async def test_the_person_is_asked_and_their_remark_comes_back() -> None:
+    person = Someone(decision=ApprovalAnswer(decision="deny", by="person", remark="not today"))
+    answer = await decided(PolicyApprover(person=person), "git push")
+    assert (answer.decision, answer.remark, person.asked) == ("deny", "not today", ["git push"])
+
+
+async def test_once_is_once_and_this_run_is_the_exact_text() -> None:
+    once = Someone()
+    approver = PolicyApprover(person=once)
+    for _ in range(2):
+        assert (await decided(approver, "git push")).decision == "allow"
+    assert once.asked == ["git push", "git push"]
+    run = Someone(decision=ApprovalAnswer(decision="allow", by="person", rule="git push"))
+    approver = PolicyApprover(person=run)
+    for text in ("git push", "git push", "git push --force"):
+        await decided(approver, text)
+    assert run.asked == ["git push", "git push --force"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("git push origin main", "git push"),
+        ("git -C x push", "git -C x push"),
+        ("npm run deploy", "npm run deploy"),
+        ("curl https://example.org", "curl https://example.org"),
+        ("rm -r src", "rm -r src"),
+        ("git push > /etc/motd", "git push > /etc/motd"),
+    ],
+)
+def test_the_offered_rule_is_narrow_and_sufficient(text: str, rule: str) -> None:
+    assert rule_for(text) == rule
+    assert covers(rule, text)

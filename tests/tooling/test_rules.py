@@ -1,0 +1,94 @@
+"""The shipped rules keep their own promises, and broken files do not go unnoticed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.tooling.workplace import TASK, USER
+from tooling.contract.action import Action, Decision
+from tooling.contract.context import ExecCtx
+from tooling.safety.judge import ActionJudge
+from tooling.safety.rules import PATTERNS_DIR, Rule, load_rules
+from tooling.safety.shell_judge import rule_text
+from tooling.safety.unwrap import canonical_commands
+
+BOOK = load_rules()
+RULES = [rule for rule, _ in BOOK.rules]
+
+
+def hits(command: str) -> set[str]:
+    return {
+        rule.id for simple in canonical_commands(command) for rule in BOOK.hits(rule_text(simple), chat_type="group")
+    }
+
+
+def test_every_rule_file_can_be_read() -> None:
+    assert BOOK.problems == ()
+    assert BOOK.is_complete
+    assert len(RULES) >= 40
+    assert len({rule.id for rule in RULES}) == len(RULES)
+
+
+def test_the_files_have_the_documented_form() -> None:
+    for path in PATTERNS_DIR.glob("*.json"):
+        document = json.loads(path.read_text())
+        assert {"description", "version", "lastUpdated", "patterns"} <= set(document)
+        assert all(type(item["blocked"]) is bool for item in document["patterns"])
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rule_matches_its_examples_and_no_others(rule: Rule) -> None:
+    assert len(rule.match) >= 2
+    assert len(rule.not_match) >= 2
+    assert [example for example in rule.match if rule.id not in hits(example)] == []
+    assert [example for example in rule.not_match if rule.id in hits(example)] == []
+
+
+def judged(judge: ActionJudge, command: str, tmp_path: Path, *, chat_type: str = "private") -> Decision:
+    ctx = ExecCtx(user_id=USER, task_id=TASK, working_dir=tmp_path, chat_type=chat_type)
+    return judge.judge(Action(tool="run_command", effect="execute", subject=command, cwd=tmp_path), ctx).decision
+
+
+def rule(id: str, pattern: str, **more: object) -> dict[str, object]:
+    return {"id": id, "pattern": pattern, "blocked": False, "category": "x", "reason": "because", **more}
+
+
+def write_rules(folder: Path, *rules: dict[str, object]) -> None:
+    (folder / "rules.json").write_text(json.dumps({"patterns": rules}))
+
+
+@pytest.mark.parametrize("content", [None, "{broken", "[]", '{"patterns": {}}', '{"patterns": []}'])
+def test_missing_or_broken_rules_ask_for_everything_and_say_so(tmp_path: Path, content: str | None) -> None:
+    folder = tmp_path / "patterns"
+    folder.mkdir()
+    if content is not None:
+        (folder / "rules.json").write_text(content)
+    heard: list[str] = []
+    judge = ActionJudge(folder, warn=heard.append)
+    assert judged(judge, "ls", tmp_path) is Decision.ASK
+    assert judged(judge, "rm -rf ~", tmp_path) is Decision.ASK
+    if content != '{"patterns": []}':
+        assert "Every command needs approval" in heard[0]
+
+
+def test_one_bad_rule_is_skipped_and_the_others_hold(tmp_path: Path) -> None:
+    write_rules(tmp_path, rule("bad", "("), {"id": "no pattern"}, rule("good", "^danger"))
+    heard: list[str] = []
+    judge = ActionJudge(tmp_path, warn=heard.append)
+    assert judged(judge, "danger zone", tmp_path) is Decision.ASK
+    assert judged(judge, "ls", tmp_path) is Decision.ALLOW
+    assert len(heard) == 2
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_blocking_rule_wins_wherever_it_stands(tmp_path: Path, order: int) -> None:
+    write_rules(tmp_path, *[rule("ask", "^danger"), rule("block", "zone$", blocked=True)][::order])
+    assert judged(ActionJudge(tmp_path), "DANGER ZONE", tmp_path) is Decision.BLOCK
+
+
+def test_group_rules_hold_in_groups_only(tmp_path: Path) -> None:
+    write_rules(tmp_path, rule("shared", "^long", group_only=True))
+    judge = ActionJudge(tmp_path)
+    assert judged(judge, "long job", tmp_path, chat_type="group") is Decision.ASK
+    assert judged(judge, "long job", tmp_path) is Decision.ALLOW
