@@ -31,6 +31,7 @@ class HostProcess:
         self._loop = asyncio.get_running_loop()
         self._fds: set[int] = set()
         self._pidfd: int | None = None
+        self._is_closed = False
         self.drained: asyncio.Future[None] = self._loop.create_future()
         self.exited = self._watch_exit()
         for pipe, sink in zip((popen.stdout, popen.stderr), sinks, strict=False):
@@ -80,6 +81,7 @@ class HostProcess:
     def _close(self) -> int:
         # The group is killed before its leader is reaped: until then no other process can get the leader's number.
         self._signal(signal.SIGKILL)
+        self._is_closed = True
         for fd in self._fds:
             self._loop.remove_reader(fd)
         self._fds.clear()
@@ -96,7 +98,7 @@ class HostProcess:
         return 128 - code if code is not None and code < 0 else code or 0
 
     def _signal(self, number: signal.Signals) -> None:
-        if self._popen.returncode is None:
+        if not self._is_closed:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._popen.pid, number)
 
