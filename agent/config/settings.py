@@ -47,6 +47,14 @@ class ProfileSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectRules:
+    """Rules that hold only for work in one folder."""
+
+    allow: Annotated[tuple[str, ...], "command prefixes that run unasked in this folder"] = ()
+    deny: Annotated[tuple[str, ...], "command prefixes that never run in this folder"] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All settings of a run."""
 
@@ -67,6 +75,8 @@ class Settings:
     on_approval: Annotated[Literal["deny", "defer", "fail"], "what happens to an approval without a terminal"] = "deny"
     allow: Annotated[tuple[str, ...], "command prefixes that run unasked"] = ()
     deny: Annotated[tuple[str, ...], "command prefixes that never run"] = ()
+    projects: Annotated[Mapping[str, ProjectRules], "rules by folder"] = field(default_factory=dict)
+    approval_timeout_s: Annotated[float, "an approval nobody answers is denied after this time", _POSITIVE] = 600.0
     concurrency: Annotated[int, "steps at the same time", _COUNT] = 32
     max_steps: Annotated[int, "most steps in a plan", _COUNT] = 50
     max_turns: Annotated[int, "most model turns in a step", _COUNT] = 50

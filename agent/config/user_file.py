@@ -119,5 +119,13 @@ def header_path(line: str) -> KeyPath | None:
 
 
 def split_key(text: str) -> KeyPath:
-    """Split a dotted key; quotes around parts fall away."""
-    return tuple(part.strip().strip("\"'") for part in text.split("."))
+    """Split a dotted key; a dot inside quotes belongs to its part, and the quotes fall away."""
+    parts, quote = [""], ""
+    for mark in text.strip():
+        if mark in "\"'" and quote in ("", mark):
+            quote = "" if quote else mark
+        elif mark == "." and not quote:
+            parts.append("")
+        else:
+            parts[-1] += mark
+    return tuple(part.strip() for part in parts)
