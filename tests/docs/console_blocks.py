@@ -1,0 +1,51 @@
+"""The `console` blocks of the documents: what is typed after `$`, and what the terminal then shows."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.house.source_tree import ROOT
+
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Stands for any text in a line; alone on a line, for any number of lines.
+ANYTHING = "…"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """One session at a terminal, as a page shows it."""
+
+    page: Path
+    number: int
+    commands: tuple[str, ...]
+    shown: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.page.stem}-{self.number}"
+
+    def fits(self, output: str) -> bool:
+        """Say whether a real session showed the same."""
+        lines = [_pattern(line) for line in self.shown.splitlines()]
+        return re.fullmatch("".join(lines), output) is not None
+
+
+def blocks() -> list[Block]:
+    """Return every block of every page."""
+    return [
+        _block(page, number, text) for page in PAGES for number, text in enumerate(_BLOCK.findall(page.read_text()), 1)
+    ]
+
+
+def _block(page: Path, number: int, text: str) -> Block:
+    lines = text.splitlines(keepends=True)
+    commands = tuple(line.removeprefix("$ ").rstrip("\n") for line in lines if line.startswith("$ "))
+    shown = "".join(line for line in lines if not line.startswith("$ "))
+    return Block(page=page, number=number, commands=commands, shown=shown)
+
+
+def _pattern(line: str) -> str:
+    if line.strip() == ANYTHING:
+        return r"(?:.*\n)*"
+    return ".*".join(re.escape(part) for part in line.split(ANYTHING)) + r"\n"

@@ -1,0 +1,32 @@
+"""The table of providers in docs/guide.md; `python -m tests.docs.providers_table` writes it anew."""
+
+from agent.model.providers import PROVIDERS, Provider
+from tests.house.source_tree import ROOT
+
+PAGE = ROOT / "docs" / "guide.md"
+BEGIN, END = "<!-- providers: begin -->", "<!-- providers: end -->"
+
+
+def table() -> str:
+    """Return the table of the providers that are spoken to directly, as Markdown."""
+    return "\n".join(("| provider | also written | key | address |", "|---|---|---|---|", *map(_row, PROVIDERS)))
+
+
+def with_table(page: str) -> str:
+    """Return the page with its table written anew."""
+    head, _, rest = page.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    return f"{head}{BEGIN}\n{table()}\n{END}{tail}"
+
+
+def _row(row: Provider) -> str:
+    keys = _listed(row.key_names) or "none needed"
+    return f"| `{row.name}` | {_listed(row.aliases)} | {keys} | {row.base_url} |"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_table(PAGE.read_text()))

@@ -1,0 +1,119 @@
+"""What the documents tell a person to type works, and shows what they say it shows."""
+
+import json
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from agent.model.providers import PROVIDERS
+from tests.cli.terminal_user import LIMIT_S, User, calls, one_step, says
+from tests.docs import providers_table
+from tests.docs.console_blocks import PAGES, Block, blocks
+from tests.house.program import AGENT
+from tests.house.source_tree import ROOT
+
+pytestmark = pytest.mark.slow
+GUIDE = (ROOT / "docs" / "guide.md").read_text()
+_FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z-]+)")
+# Flags of other programs, and of the future, that the pages speak of.
+_FOREIGN = {"--version", "--help", "--prompt"}
+
+
+def shell(user: User, line: str) -> str:
+    """Run lines in a shell as somebody in a checkout would; return all the terminal shows."""
+    (user.home / "examples").symlink_to(ROOT / "examples")
+    environ = user.environment(PATH=f"{AGENT.parent}:/usr/local/bin:/usr/bin:/bin")
+    done = subprocess.run(
+        ["bash", "-c", line],
+        cwd=user.home,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    return done.stdout.decode()
+
+
+@pytest.mark.parametrize("block", blocks(), ids=lambda block: block.name)
+def test_a_session_at_the_terminal_goes_as_shown(user: User, block: Block) -> None:
+    output = shell(user, "\n".join(block.commands))
+    assert block.fits(output), f"expected:\n{block.shown}\ngot:\n{output}"
+
+
+def test_the_comparison_can_fail() -> None:
+    block = Block(page=PAGES[0], number=1, commands=(), shown="a … c\n…\nend\n")
+    assert block.fits("a b c\nx\ny\nend\n")
+    assert block.fits("a  c\nend\n")
+    assert not block.fits("a b d\nend\n")
+    assert not block.fits("a b c\nend\nmore\n")
+
+
+def test_every_example_runs_as_its_first_lines_say(user: User) -> None:
+    (user.home / "two-steps").mkdir()
+    for file in sorted((ROOT / "examples").glob("*.jsonl")):
+        comments = [line.lstrip("# ") for line in file.read_text().splitlines() if line.startswith("#")]
+        (line,) = [line.removeprefix("Try: ") for line in comments if "agent run" in line]
+        output = shell(user, f"set -e; {line.replace('/tmp/two-steps', 'two-steps')}")
+        (user.home / "examples").unlink()
+        assert output.rstrip().endswith((".", "Hello from Windlass.")) and "error" not in output, output
+
+
+def test_every_flag_in_the_documents_exists(user: User) -> None:
+    commands = (["run"], ["plan"], ["demo"], ["doctor"], ["tools", "list"], ["config", "show"], [])
+    known = {flag for words in commands for flag in _FLAG.findall(user.agent(*words, "--help").stdout)}
+    for page in PAGES:
+        unknown = set(_FLAG.findall(page.read_text())) - known - _FOREIGN
+        assert not unknown, f"{page.name}: {sorted(unknown)}"
+
+
+def test_the_table_of_providers_is_up_to_date() -> None:
+    assert providers_table.with_table(GUIDE) == GUIDE, "run: python -m tests.docs.providers_table"
+
+
+def test_every_name_that_needs_no_provider_is_listed() -> None:
+    prefixes = [prefix for row in PROVIDERS for prefix in row.bare_prefixes]
+    assert [prefix for prefix in prefixes if f"`{prefix}`" not in GUIDE] == []
+
+
+def test_the_plugin_of_the_guide_is_a_tool(user: User) -> None:
+    plugin = user.home / "plugin"
+    _install(plugin)
+    (user.home / "work").mkdir()
+    (user.home / "work" / "poem.txt").write_text("three little words")
+    environ = {"PYTHONPATH": f"{ROOT}:{plugin}"}
+    listed = user.agent("tools", "list", **environ)
+    assert "word_count      read     Count the words of a text file." in listed.stdout
+    model = user.script(*one_step(calls("s1", "word_count", path="poem.txt"), says("s1", "counted")))
+    ended = user.agent("run", "count", "--model", model, "-C", "work", "--output-format", "json", **environ)
+    (call,) = ended.document["step_results"][0]["tool_calls"]  # type: ignore[index]
+    assert (call["status"], call["output_preview"]) == ("ok", "3 words")
+
+
+def _install(folder: Path) -> None:
+    """Put the guide's package where an installer would."""
+    (project,) = [text for text in re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL) if "entry-points" in text]
+    (module,) = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    about = tomllib.loads(project)["project"]
+    ((group, points),) = about["entry-points"].items()
+    metadata = folder / f"{about['name'].replace('-', '_')}-{about['version']}.dist-info"
+    metadata.mkdir(parents=True)
+    lines = [f"{name} = {target}" for name, target in points.items()]
+    (metadata / "entry_points.txt").write_text("\n".join((f"[{group}]", *lines)))
+    (folder / "word_count.py").write_text(module)
+
+
+def test_the_demonstration_answers_without_a_key(user: User) -> None:
+    ended = user.agent("demo")
+    assert (ended.exit_code, "1350" in ended.stdout) == (0, True)
+
+
+def test_the_doctor_names_what_is_missing(user: User) -> None:
+    ended = user.agent("doctor", "--json", AGENT_MODEL="openai/gpt-5")
+    document = json.loads(ended.stdout)
+    assert (ended.exit_code, document["ok"]) == (1, False)
+    assert [finding["name"] for finding in document["findings"] if finding["state"] == "problem"] == ["model"]
