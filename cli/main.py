@@ -1,6 +1,10 @@
 """The entry point: answers `--version` at once, hands everything else on, and leaves without lingering."""
 
+import gc
 import sys
+
+# Nearly all that a start makes stays, so looking for garbage as often as Python does by default costs a tenth of it.
+_NEW_OBJECTS_BEFORE_A_LOOK = 50_000
 
 
 def main() -> None:
@@ -11,6 +15,7 @@ def main() -> None:
 
         sys.stdout.write(f"windlass {VERSION}\n")
         sys.exit(0)
+    gc.set_threshold(_NEW_OBJECTS_BEFORE_A_LOOK)
     from cli.application import start
     from cli.leave import leave
 
