@@ -9,6 +9,8 @@ from pathlib import Path
 
 from agent.backends.host import build_host_executor
 from agent.config.load import Loaded
+from agent.config.places import config_file
+from agent.config.rules import Rule, add_rule, in_folder
 from agent.dispatcher import Dispatcher
 from agent.engine import AgentExecutor
 from agent.execution.composer import Composer
@@ -35,6 +37,7 @@ from agent.vocabulary.errors import AgentError
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.status import is_success
 from tooling.approvals.policy import PolicyApprover
+from tooling.contract.action import Scope
 from tooling.contract.tool import ToolExecutor
 
 # What an unknown model is trusted with; its own "too long" makes the window smaller.
@@ -63,7 +66,11 @@ class App:
         self._form = OutputForm(options.output_schema) if options.output_schema else None
         self._scope = RunScope(options.place, loaded.secrets)
         self._channel = self._scope.channel
-        self._person = Person(channel=self._channel, is_present=options.is_person_present)
+        self._person = Person(
+            channel=self._channel,
+            is_present=options.is_person_present,
+            patience_s=self._settings.approval_timeout_s,
+        )
         self._ledger = Ledger(max_tokens=self._settings.max_tokens, max_budget_usd=self._settings.max_budget_usd)
         self._orchestrator: OrchestratorRunner | None = None
         self._work: asyncio.Task[Outcome] | None = None
@@ -163,11 +170,12 @@ class App:
         settings = self._settings
         policy = PolicyApprover(
             mode=settings.approval_mode,
-            allow=settings.allow,
-            deny=settings.deny,
+            allow=in_folder(settings, self._scope.cwd, "allow"),
+            deny=in_folder(settings, self._scope.cwd, "deny"),
             on_approval=settings.on_approval,
             person=self._person if self._options.is_person_present else None,
             asks_for_edits=not self._scope.is_own_workspace,
+            keep_rules=self._keep_rules,
         )
         witness = Witness(policy=policy, channel=self._channel, on_fail=self._stop_at_approval)
         return build_host_executor(
@@ -177,6 +185,7 @@ class App:
             secrets=self._loaded.secrets,
             command_timeout_s=settings.command_timeout_s,
             trim_chars=settings.output_trim_chars,
+            warn=lambda message: self._channel.whisper(WarningRaised(message=message)),
         )
 
     def _engine(self, model: str, client: ModelClient, tools: ToolExecutor, names: tuple[str, ...]) -> AgentExecutor:
@@ -226,6 +235,15 @@ class App:
 
     def _tell_of_retry(self, fault: ModelFault, wait_s: float) -> None:
         self._channel.whisper(WarningRaised(message=f"{fault}; trying again in {wait_s:.1f} s"))
+
+    def _keep_rules(self, scope: Scope, rules: tuple[str, ...]) -> None:
+        """Store what a person allowed for longer than this run; what cannot be stored still holds for the run."""
+        folder = str(self._scope.cwd) if scope == "project" else ""
+        try:
+            for words in rules:
+                add_rule(config_file(self._environ), Rule(effect="allow", words=words, folder=folder))
+        except AgentError as error:
+            self._channel.whisper(WarningRaised(message=f"the rule was not stored: {error.message}"))
 
     def _stop_at_approval(self, subject: str) -> None:
         self.interrupt(exit_codes.APPROVAL, f"{subject!r} needs an approval that nobody can give")

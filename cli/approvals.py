@@ -9,8 +9,12 @@ from collections.abc import Callable
 
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked
+from tooling.contract.action import Scope
 
-_CHOICES = "[y] once  [r] this command for the whole run  [n] no, or write why not: "
+_ONCE = "[y] once  [r] the same again in this run"
+_LASTING = "  [p] {rule!r} in this folder  [a] {rule!r} always"
+_REST = "  [e] edit it  [n] no, or write why not: "
+_SCOPES: dict[str, Scope] = {"y": "once", "yes": "once", "r": "run", "p": "project", "a": "always"}
 
 
 class TerminalAnswers:
@@ -40,15 +44,29 @@ class TerminalAnswers:
 def _answer(asked: ApprovalRequested | QuestionAsked) -> Answer:
     if isinstance(asked, QuestionAsked):
         return AnswerQuestion(question_id=asked.question_id, answer=_question(asked))
-    reason = asked.reason or "it is not known to be harmless"
-    _say(f"\nallow this?  {_visible(asked.command)}\n  in {asked.cwd}\n  because {reason}\n")
-    choice = _read(_CHOICES)
-    if choice.lower() in ("y", "yes"):
-        return ResolveApproval(approval_id=asked.approval_id, decision="allow")
-    if choice.lower() in ("r", "run"):
-        return ResolveApproval(approval_id=asked.approval_id, decision="allow", scope="run")
-    remark = "" if choice.lower() in ("n", "no") else choice
+    _say(_shown(asked))
+    choice = _read(_ONCE + (_LASTING.format(rule=asked.rule) if asked.rule else "") + _REST)
+    word = choice.lower()
+    if word in _SCOPES and (asked.rule or word not in ("p", "a")):
+        return ResolveApproval(approval_id=asked.approval_id, decision="allow", scope=_SCOPES[word])
+    if word in ("e", "edit"):
+        command = _read(f"run instead of {_visible(asked.command)}\n> ")
+        if command:
+            return ResolveApproval(approval_id=asked.approval_id, decision="allow", command=command)
+        choice = word = "n"
+    remark = "" if word in ("n", "no") else choice
     return ResolveApproval(approval_id=asked.approval_id, decision="deny", remark=remark)
+
+
+def _shown(asked: ApprovalRequested) -> str:
+    lines = [
+        "",
+        f"allow this?  {_visible(asked.command)}",
+        f"  in {asked.cwd}",
+        f"  because {asked.reason or 'it is not known to be harmless'}",
+        *(f"  it {_visible(part)}" for part in asked.involves),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _question(asked: QuestionAsked) -> str:

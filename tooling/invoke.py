@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tooling.contract.action import Action, ApprovalAnswer, Approver, Decision, Judge, Verdict
 from tooling.contract.context import ExecCtx
@@ -51,9 +52,11 @@ class Invoker:
         name = tool.spec.name
         try:
             params = decode(tool.params, _without_nulls(args, tool.spec))
-            refusal = await self._refusal(tool, tool.action(params, ctx), ctx)
-            if refusal is not None:
-                return refusal
+            answer = await self._permission(tool, tool.action(params, ctx), ctx)
+            if isinstance(answer, ToolResult):
+                return answer
+            if answer is not None:
+                return await self._changed(tool, tool.changed(params, answer), answer, ctx)
             if ctx.cancel_check is not None and ctx.cancel_check():
                 return failed("Cancelled.", exit_code=CANCELLED, status="cancelled")
             return await _run(tool, params, ctx)
@@ -64,7 +67,16 @@ class Invoker:
         except Exception as error:  # noqa: BLE001 (the edge: whatever a tool raises becomes a result)
             return failed(f"{name} failed: {type(error).__name__}: {error}", exit_code=TOOL_RAISED)
 
-    async def _refusal(self, tool: AnyTool, action: Action, ctx: ExecCtx) -> ToolResult | None:
+    async def _changed(self, tool: AnyTool, params: object, subject: str, ctx: ExecCtx) -> ToolResult:
+        """Run what the person wrote instead, still never what is blocked, and tell the model of it."""
+        verdict = self._verdict(tool.spec, tool.action(params, ctx), ctx)
+        if verdict.decision is Decision.BLOCK:
+            return failed(_blocked(verdict), exit_code=REFUSED, status="blocked", rule=verdict.rule)
+        result = await tool.run(params, ctx)
+        return replace(result, content=f"The user changed the command to: {subject}\n{result.content}")
+
+    async def _permission(self, tool: AnyTool, action: Action, ctx: ExecCtx) -> ToolResult | str | None:
+        """Return the refusal, the person's own command, or None to go ahead as asked."""
         verdict = self._verdict(tool.spec, action, ctx)
         if verdict.decision is Decision.BLOCK:
             return failed(_blocked(verdict), exit_code=REFUSED, status="blocked", rule=verdict.rule)
@@ -72,7 +84,11 @@ class Invoker:
             return None
         answer = await self._approver.approve(action, verdict, ctx)
         if answer.decision == "allow":
-            return None
+            # A person may take long to answer: what was judged must still be what it was.
+            again = self._verdict(tool.spec, action, ctx)
+            if again.decision > verdict.decision:
+                return failed(_blocked(again), exit_code=REFUSED, status="blocked", rule=again.rule)
+            return answer.command
         status: CallStatus = "deferred" if answer.decision == "defer" else "denied"
         return failed(_refused(answer, verdict), exit_code=REFUSED, status=status, rule=answer.rule or verdict.rule)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from agent.protocol.channel import Channel
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, QuestionAnswered, QuestionAsked
+from tooling.approvals.rule_text import offered
 from tooling.contract.action import Action, ApprovalAnswer, Approver, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
@@ -17,8 +18,9 @@ PERSON = "person"
 class Person:
     """Waits for answers to what was asked; implements the tools' Asker and Approver ports."""
 
-    def __init__(self, *, channel: Channel, is_present: bool) -> None:
+    def __init__(self, *, channel: Channel, is_present: bool, patience_s: float) -> None:
         self._channel = channel
+        self._patience_s = patience_s
         self._is_present = is_present
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
 
@@ -48,12 +50,26 @@ class Person:
         requested = requested_of(action, verdict, ctx)
         waiting = self._expect(requested.approval_id)
         await self._channel.publish(requested, step_id=ctx.step_id, attempt=ctx.attempt)
-        command = await waiting
-        assert isinstance(command, ResolveApproval)
-        rule = action.subject if command.scope == "run" else ""
-        answer = ApprovalAnswer(decision=command.decision, by=PERSON, remark=command.remark, rule=rule)
+        answer = await self._decision(requested.approval_id, waiting)
         await self._channel.publish(resolved_of(requested, answer), step_id=ctx.step_id, attempt=ctx.attempt)
         return answer
+
+    async def _decision(self, approval_id: str, waiting: asyncio.Future[Answer]) -> ApprovalAnswer:
+        try:
+            async with asyncio.timeout(self._patience_s):
+                command = await waiting
+        except TimeoutError:
+            self._waiting.pop(approval_id, None)
+            remark = f"Nobody answered within {self._patience_s:g} s."
+            return ApprovalAnswer(decision="deny", by=PERSON, remark=remark)
+        assert isinstance(command, ResolveApproval)
+        return ApprovalAnswer(
+            decision=command.decision,
+            by=PERSON,
+            remark=command.remark,
+            scope=command.scope,
+            command=command.command,
+        )
 
     def _expect(self, answer_id: str) -> asyncio.Future[Answer]:
         waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -89,7 +105,8 @@ def requested_of(action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalRequ
         command=action.subject,
         cwd=str(action.cwd),
         reason=verdict.reason,
-        rule=verdict.rule,
+        rule=", ".join(offered(verdict.asking)),
+        involves=verdict.involves,
     )
 
 

@@ -11,7 +11,15 @@ from agent.execution.window import fit
 from agent.model.faults import ModelFault
 from agent.model.port import Delta, ModelReply, ModelRequest, TextDelta
 from agent.protocol.channel import Channel
-from agent.protocol.events import CallMade, FilesChanged, MessageSaid, ToolCompleted, ToolStarted
+from agent.protocol.events import (
+    CallMade,
+    FilesChanged,
+    MessageSaid,
+    TodoChanged,
+    TodoItem,
+    ToolCompleted,
+    ToolStarted,
+)
 from agent.vocabulary import exit_codes
 from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.status import StepStatus
@@ -186,6 +194,9 @@ class AgentRunner:
         if result.meta.changes:
             changed = FilesChanged(changes=result.meta.changes)
             self._channel.whisper(changed, step_id=ctx.step_id, attempt=ctx.attempt)
+        if result.meta.tasks is not None:
+            items = tuple(TodoItem(id=task.id, content=task.content, status=task.status) for task in result.meta.tasks)
+            self._channel.whisper(TodoChanged(items=items), step_id=ctx.step_id, attempt=ctx.attempt)
         completed = ToolCompleted(
             tool_id=call.id,
             name=call.name,

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from tooling.contract.action import Scope
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
@@ -18,12 +20,13 @@ class Submit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolveApproval:
-    """Answer an `approval.requested` by its id."""
+    """Answer an `approval.requested` by its id; `command` runs instead of the one that was asked for."""
 
     approval_id: str
     decision: Literal["allow", "deny"]
-    scope: Literal["once", "run"] = "once"
+    scope: Scope = "once"
     remark: str = ""
+    command: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

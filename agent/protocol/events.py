@@ -106,7 +106,11 @@ class ToolCompleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequested:
-    """A person is asked; answered by a command with the same id."""
+    """A person is asked; answered by a command with the same id.
+
+    `rule` is what would be stored if the answer is to last, empty when nothing can be; `involves` names every
+    program, redirect target and host in the command.
+    """
 
     type: ClassVar[str] = "approval.requested"
     approval_id: str
@@ -114,6 +118,7 @@ class ApprovalRequested:
     cwd: str
     reason: str
     rule: str
+    involves: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,11 +108,31 @@ async def test_once_is_once_and_this_run_is_the_exact_text() -> None:
     for _ in range(2):
         assert (await decided(approver, "git push")).decision == "allow"
     assert once.asked == ["git push", "git push"]
-    run = Someone(decision=ApprovalAnswer(decision="allow", by="person", rule="git push"))
+    run = Someone(decision=ApprovalAnswer(decision="allow", by="person", scope="run"))
     approver = PolicyApprover(person=run)
     for text in ("git push", "git push", "git push --force"):
         await decided(approver, text)
     assert run.asked == ["git push", "git push --force"]
+
+
+@pytest.mark.parametrize("scope", ["project", "always"])
+async def test_an_answer_for_good_stores_the_rule_that_was_shown_and_no_wider_one(scope: str) -> None:
+    kept: list[tuple[str, tuple[str, ...]]] = []
+    person = Someone(decision=ApprovalAnswer(decision="allow", by="person", scope=scope))  # type: ignore[arg-type]
+    approver = PolicyApprover(person=person, keep_rules=lambda where, rules: kept.append((where, rules)))
+    for text in ("git push origin main", "git push --tags", "npm publish"):
+        await decided(approver, text)
+    assert person.asked == ["git push origin main", "npm publish"]
+    assert kept == [(scope, ("git push",)), (scope, ("npm publish",))]
+
+
+@pytest.mark.parametrize("text", ["rm -r src", "sudo ls", "curl https://example.org", "python3 -c 'x' > /etc/motd"])
+async def test_no_rule_is_ever_stored_for_programs_that_do_whatever_they_are_told(text: str) -> None:
+    kept: list[tuple[str, ...]] = []
+    person = Someone(decision=ApprovalAnswer(decision="allow", by="person", scope="always"))
+    approver = PolicyApprover(person=person, keep_rules=lambda where, rules: kept.append(rules))
+    answer = await decided(approver, text)
+    assert (answer.decision, answer.scope, kept) == ("allow", "run", [])
 
 
 @pytest.mark.parametrize(

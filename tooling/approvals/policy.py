@@ -11,11 +11,12 @@ What the judge blocks never comes here and stays blocked in every mode.
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from tooling.approvals.rule_text import covers, names, rule_for
-from tooling.contract.action import Action, ApprovalAnswer, Approver, Decision, Verdict
+from tooling.approvals.rule_text import covers, names, offered, rule_for
+from tooling.contract.action import Action, ApprovalAnswer, Approver, Decision, Scope, Verdict
 from tooling.contract.context import ExecCtx
 
 Mode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo"]
@@ -34,6 +35,7 @@ class PolicyApprover:
         on_approval: OnApproval = "deny",
         person: Approver | None = None,
         asks_for_edits: bool = False,
+        keep_rules: Callable[[Scope, tuple[str, ...]], None] | None = None,
     ) -> None:
         self._mode = mode
         self._allow = tuple(allow)
@@ -41,6 +43,7 @@ class PolicyApprover:
         self._on_approval = on_approval
         self._person = person
         self._asks_for_edits = asks_for_edits
+        self._keep_rules = keep_rules
         self._remembered: set[Action] = set()
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
@@ -51,8 +54,8 @@ class PolicyApprover:
         if self._person is None:
             return _refusal(self._on_approval, "policy", "Nobody can be asked in this run", action, verdict)
         answer = await self._person.approve(action, verdict, ctx)
-        if answer.decision == "allow" and answer.rule:
-            self._remembered.add(action)
+        if answer.decision == "allow" and answer.scope != "once" and answer.command is None:
+            return self._remember(action, verdict, answer)
         return answer
 
     def decide(self, action: Action, verdict: Verdict) -> ApprovalAnswer | None:
@@ -75,6 +78,17 @@ class PolicyApprover:
         if self._mode == "never":
             return _refusal("deny", "approval mode never", "Nothing is asked in this mode", action, verdict)
         return None
+
+    def _remember(self, action: Action, verdict: Verdict, answer: ApprovalAnswer) -> ApprovalAnswer:
+        """Let an answer hold for longer: the exact action for this run, the rules that were shown for good."""
+        rules = offered(verdict.asking) if action.effect == "execute" else (action.tool,)
+        if answer.scope == "run" or not rules:
+            self._remembered.add(action)
+            return replace(answer, rule=action.subject, scope="run")
+        self._allow = (*self._allow, *rules)
+        if self._keep_rules:
+            self._keep_rules(answer.scope, rules)
+        return replace(answer, rule=", ".join(rules))
 
     def _needs_approval(self, action: Action, verdict: Verdict) -> bool:
         if verdict.decision is Decision.ASK:

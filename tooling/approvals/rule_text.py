@@ -1,11 +1,23 @@
 """Allow and deny rules as people write them: the first words of one simple command."""
 
+from collections.abc import Iterable
+
 _SUBCOMMANDS = frozenset(
     ("git", "gh", "npm", "pnpm", "yarn", "pip", "pip3", "cargo", "gem", "apt", "apt-get", "dnf", "brew", "systemctl")
 )
 # These run whatever is named after them; a rule of two words would allow everything.
 _RUNNERS = frozenset(("run", "exec", "x", "dlx", "run-script", "alias"))
 _REDIRECTIONS = ("<", ">", "&>")
+# Programs that do whatever their arguments say: a rule for them would be wider than it looks.
+_NEVER_OFFERED = frozenset(
+    """
+    bash sh dash zsh fish ksh busybox toybox python python2 python3 pypy3 node deno bun ruby perl php lua awk gawk mawk
+    sed osascript env sudo doas su nice ionice timeout nohup setsid stdbuf xargs parallel command builtin exec eval
+    time watch find chroot unshare nsenter bwrap strace gdb ssh scp rsync script expect tmux screen
+    rm rmdir shred dd mkfs wipefs fdisk parted mv chmod chown chattr kill pkill killall
+    npx pnpx uvx pipx docker podman kubectl make crontab at batch systemctl curl wget nc ncat socat
+    """.split()  # noqa: SIM905 (a hundred quoted words would hide the list)
+)
 
 
 def covers(rule: str, command: str) -> bool:
@@ -29,3 +41,16 @@ def rule_for(command: str) -> str:
     if is_plain and words[0] in _SUBCOMMANDS and covers(" ".join(words[:2]), command):
         return " ".join(words[:2])
     return " ".join(words)
+
+
+def offered(commands: Iterable[str]) -> tuple[str, ...]:
+    """Return the rules that would allow these commands from now on, or nothing when one of them is too wide."""
+    rules: dict[str, None] = {}
+    for command in commands:
+        words = command.split()
+        program = words[0].rpartition("/")[2] if words else ""
+        is_runner = len(words) > 1 and words[1] in _RUNNERS
+        if not program or program in _NEVER_OFFERED or is_runner or not program.isprintable():
+            return ()
+        rules[rule_for(command)] = None
+    return tuple(rules)

@@ -8,6 +8,7 @@ from typing import Literal, Protocol, TypeAlias
 from tooling.contract.context import ExecCtx
 
 Effect: TypeAlias = Literal["read", "write", "execute", "ask", "note"]
+Scope: TypeAlias = Literal["once", "run", "project", "always"]
 
 
 class Decision(IntEnum):
@@ -41,6 +42,18 @@ class Verdict:
     rule: str = ""
     commands: tuple[str, ...] = ()
     asking: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def involves(self) -> tuple[str, ...]:
+        """Return every program, redirect target and host, each in words for the person who decides."""
+        return (
+            *(f"runs {program}" for program in self.programs),
+            *(f"redirects to {target}" for target in self.targets),
+            *(f"reaches {host}" for host in self.hosts),
+        )
 
     @property
     def reason(self) -> str:
@@ -50,12 +63,17 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalAnswer:
-    """What the person, the mode or the lack of a terminal said, and how the model is told."""
+    """What the person, the mode or the lack of a terminal said, and how the model is told.
+
+    `scope` says how long an allowing answer holds; `command` is set when the person changed what is to be run.
+    """
 
     decision: Literal["allow", "deny", "defer", "fail"]
     by: str
     remark: str = ""
     rule: str = ""
+    scope: Scope = "once"
+    command: str | None = None
 
 
 class Judge(Protocol):

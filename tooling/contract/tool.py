@@ -9,7 +9,7 @@ from tooling.contract.action import Action, Effect
 from tooling.contract.command import CommandRunner
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Asker
-from tooling.contract.result import ToolResult
+from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.shape import JsonObject
 
 P = TypeVar("P")
@@ -64,6 +64,10 @@ class Tool(ABC, Generic[P]):
     @abstractmethod
     async def run(self, params: P, ctx: ExecCtx) -> ToolResult:
         """Do it; an exception becomes a result with exit code 1 on the one road."""
+
+    def changed(self, params: P, subject: str) -> P:
+        """Return the parameters with the person's own subject in place of the model's, where a tool allows that."""
+        raise ToolError(f"{self.spec.name} cannot be changed, only allowed or denied.")
 
     def action(self, params: P, ctx: ExecCtx) -> Action:
         """Return what this call is about to do, for the judge and the person."""

@@ -1,6 +1,6 @@
 """run_command: one shell line, judged, bounded in time and output."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from tooling.contract.action import Action
@@ -40,6 +40,10 @@ class RunCommand(Tool[RunCommandParams]):
     def action(self, params: RunCommandParams, ctx: ExecCtx) -> Action:
         """Return the exact command for the judge and the person."""
         return Action(tool=self.spec.name, effect="execute", subject=params.command, cwd=ctx.working_dir)
+
+    def changed(self, params: RunCommandParams, subject: str) -> RunCommandParams:
+        """Return the call with the command the person wrote."""
+        return replace(params, command=subject)
 
     async def run(self, params: RunCommandParams, ctx: ExecCtx) -> ToolResult:
         """Run it and report exit code, output and true size."""

@@ -1,0 +1,88 @@
+"""`agent rules`: which commands run unasked and which never run, here and everywhere."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent.config.load import load_settings
+from agent.config.places import config_file, data_dir, os_environ
+from agent.config.rules import Rule, add_rule, remove_rule, rules_of
+from agent.rule_test import Change, changes_since
+from agent.vocabulary.errors import InputError, UsageError
+from tooling.contract.shape import encode
+
+app = typer.Typer(help="Rules for commands.", no_args_is_help=True)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+WordsArgument = Annotated[str, typer.Argument(metavar="WORDS", help="First words of a command, such as 'git push'.")]
+DenyOption = Annotated[bool, typer.Option("--deny", help="The rule forbids instead of allowing.")]
+FolderOption = Annotated[Path | None, typer.Option("-C", "--project", help="The rule holds only in this folder.")]
+_UNITS = {"h": 1 / 24, "d": 1.0, "w": 7.0}
+
+
+@app.command("list")
+def list_rules(*, as_json: JsonOption = False) -> None:
+    """List the rules, with where each holds."""
+    rules = rules_of(load_settings(environ=os_environ()).settings)
+    if as_json:
+        typer.echo(json.dumps(encode(rules), indent=2))
+        return
+    for rule in rules:
+        typer.echo(f"{rule.effect:<5}  {rule.words}  ({rule.folder or 'everywhere'})")
+    if not rules:
+        typer.echo("(no rules)")
+
+
+@app.command("add")
+def add(words: WordsArgument, *, deny: DenyOption = False, project: FolderOption = None) -> None:
+    """Add a rule: commands that begin with these words run unasked, or never run."""
+    rule = _rule(words, deny=deny, project=project)
+    if not add_rule(config_file(os_environ()), rule):
+        raise InputError(f"there is already a rule to {rule.effect} {words!r}")
+    typer.echo(f"{rule.effect} {rule.words} ({rule.folder or 'everywhere'})", err=True)
+
+
+@app.command("rm")
+def remove(words: WordsArgument, *, deny: DenyOption = False, project: FolderOption = None) -> None:
+    """Take a rule out."""
+    rule = _rule(words, deny=deny, project=project)
+    if not remove_rule(config_file(os_environ()), rule):
+        raise InputError(f"there is no rule to {rule.effect} {words!r}", "`agent rules list` shows the rules")
+
+
+@app.command("test")
+def test(
+    *,
+    against: Annotated[str, typer.Option("--against", help="How far back: 12h, 30d, 4w.")] = "30d",
+    as_json: JsonOption = False,
+) -> None:
+    """Judge past commands by the rules as they are now, and show what would be different."""
+    environ = os_environ()
+    settings = load_settings(environ=environ).settings
+    count, changes = changes_since(data_dir(environ), settings, days=_days(against))
+    if as_json:
+        typer.echo(json.dumps({"commands": count, "changes": encode(changes)}, indent=2))
+        return
+    for change in changes:
+        typer.echo(_line(change))
+    typer.echo(f"{count} past commands, {len(changes)} would be treated differently", err=True)
+
+
+def _rule(words: str, *, deny: bool, project: Path | None) -> Rule:
+    folder = str(project.expanduser().resolve()) if project else ""
+    return Rule(effect="deny" if deny else "allow", words=" ".join(words.split()), folder=folder)
+
+
+def _line(change: Change) -> str:
+    return f"{change.before:<7} -> {change.now:<7}  {change.command}" + (
+        f"  ({change.reason})" if change.reason else ""
+    )
+
+
+def _days(text: str) -> float:
+    number, unit = text[:-1], text[-1:]
+    if unit not in _UNITS or not number.isdecimal():
+        raise UsageError(f"--against {text}: expected a time such as 12h, 30d or 4w")
+    return int(number) * _UNITS[unit]

@@ -1,0 +1,189 @@
+"""Approvals and questions at a real terminal, and the rules that come of them."""
+
+import json
+
+import pexpect
+import pytest
+
+from tests.cli.terminal_user import User, calls, one_step, plan, says, step
+
+pytestmark = pytest.mark.slow
+
+PUSH = "git push --dry-run"
+
+
+class Terminal:
+    """The program in a pty, with somebody who reads and types."""
+
+    def __init__(self, user: User, *words: str) -> None:
+        program, *arguments = user.command(*words)
+        environment = user.environment(TERM="xterm-256color", NO_COLOR="1")
+        self._child = pexpect.spawn(
+            program, arguments, env=environment, cwd=str(user.home), encoding="utf-8", timeout=30, dimensions=(40, 200)
+        )
+
+    def sees(self, text: str) -> str:
+        self._child.expect_exact(text)
+        return str(self._child.before)
+
+    def types(self, text: str) -> None:
+        self._child.sendline(text)
+
+    def ends(self) -> tuple[int, str]:
+        self._child.expect(pexpect.EOF)
+        self._child.close()
+        code = self._child.exitstatus
+        return (128 + self._child.signalstatus if code is None else code), str(self._child.before)
+
+
+def pushing(user: User, *more: str) -> Terminal:
+    model = user.script(*one_step(calls("s1", "run_command", command=PUSH), says("s1", "that was it")))
+    return Terminal(user, "run", "push it", "--model", model, *more)
+
+
+def told(user: User) -> str:
+    """What the model was told about its first call."""
+    (log,) = user.data.glob("sessions/*/events.jsonl")
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    return str(next(event["output"] for event in events if event["type"] == "tool.completed"))
+
+
+def test_yes_runs_the_command_once_and_its_output_goes_back_to_the_model(user: User) -> None:
+    terminal = pushing(user)
+    before = terminal.sees("[y] once")
+    assert PUSH in before and "because" in before and str(user.data) in before
+    terminal.types("y")
+    code, _ = terminal.ends()
+    assert code == 0
+    assert "not a git repository" in told(user)
+
+
+def test_no_denies_it_and_a_remark_reaches_the_model(user: User) -> None:
+    terminal = pushing(user)
+    terminal.sees("[y] once")
+    terminal.types("use the staging branch")
+    code, _ = terminal.ends()
+    assert code == 57
+    assert "use the staging branch" in told(user)
+
+
+def test_the_command_can_be_edited_before_it_runs(user: User) -> None:
+    terminal = pushing(user)
+    terminal.sees("[e] edit")
+    terminal.types("e")
+    terminal.sees("> ")
+    terminal.types("echo edited > edited.txt; cat edited.txt")
+    assert terminal.ends()[0] == 0
+    assert "The user changed the command to: echo edited" in told(user)
+
+
+def test_an_edit_cannot_get_past_what_is_blocked(user: User) -> None:
+    terminal = pushing(user)
+    terminal.sees("[e] edit")
+    terminal.types("e")
+    terminal.sees("> ")
+    terminal.types("rm -rf /")
+    assert terminal.ends()[0] == 57
+    assert "BLOCKED" in told(user)
+
+
+@pytest.mark.parametrize(("key", "folder"), [("p", True), ("a", False)])
+def test_a_lasting_answer_stores_the_rule_that_was_shown(user: User, key: str, folder: bool) -> None:
+    project = user.home / "project"
+    project.mkdir()
+    terminal = pushing(user, "-C", str(project))
+    terminal.sees("'git push' in this folder")
+    terminal.types(key)
+    assert terminal.ends()[0] == 0
+    rules = json.loads(user.agent("rules", "list", "--json").stdout)
+    assert rules == [{"effect": "allow", "words": "git push", "folder": str(project) if folder else ""}]
+    model = user.script(*one_step(calls("s1", "run_command", command=PUSH), says("s1", "again")))
+    for place, code in ((project, 0), (user.home, 57 if folder else 0)):
+        assert user.agent("run", "x", "--model", model, "-C", str(place)).exit_code == code
+
+
+def test_no_lasting_answer_is_offered_for_programs_that_do_anything(user: User) -> None:
+    model = user.script(*one_step(calls("s1", "run_command", command="sudo ls"), says("s1", "done")))
+    terminal = Terminal(user, "run", "x", "--model", model)
+    prompt = terminal.sees("[n] no")
+    assert "[p]" not in prompt and "[a]" not in prompt
+    terminal.types("n")
+    terminal.ends()
+
+
+def test_what_was_typed_before_the_prompt_is_no_answer_to_it(user: User) -> None:
+    slow = {**calls("s1", "run_command", command=PUSH), "delay_ms": 1500}
+    model = user.script(*one_step(slow, says("s1", "done")))
+    terminal = Terminal(user, "run", "x", "--model", model)
+    terminal.sees("s1: Title")
+    terminal.types("y")
+    terminal.sees("[y] once")
+    terminal.types("n")
+    assert terminal.ends()[0] == 57
+
+
+def test_control_characters_in_a_command_are_visible(user: User) -> None:
+    model = user.script(*one_step(calls("s1", "run_command", command="git push\u202e origin"), says("s1", "done")))
+    terminal = Terminal(user, "run", "x", "--model", model)
+    terminal.sees("git push\\u202e origin")
+    terminal.sees("[n] no")
+    terminal.types("n")
+    terminal.ends()
+
+
+def test_other_steps_go_on_while_one_waits_for_its_answer(user: User) -> None:
+    model = user.script(
+        plan(step("a"), step("b")),
+        calls("a", "run_command", command=PUSH),
+        says("a", "a done"),
+        says("b", "b done", delay_ms=700),
+        {"match": {"purpose": "composer"}, "text": "both"},
+    )
+    terminal = Terminal(user, "run", "x", "--model", model)
+    terminal.sees("[n] no")
+    terminal.sees("b: ok")
+    terminal.types("y")
+    assert terminal.ends()[0] == 0
+
+
+def test_a_question_is_answered_by_number_or_in_words(user: User) -> None:
+    asking = {"id": "q", "type": "ask_user", "title": "Ask", "ask_question": "Which?", "ask_options": ["red", "blue"]}
+    for typed, answer in (("2", "blue"), ("green please", "green please")):
+        model = user.script(plan(asking))
+        terminal = Terminal(user, "run", "x", "--model", model)
+        terminal.sees("Which?")
+        terminal.sees("your answer:")
+        terminal.types(typed)
+        code, rest = terminal.ends()
+        assert (code, answer in rest) == (0, True)
+
+
+def test_ctrl_c_at_an_approval_ends_the_run_at_once(user: User) -> None:
+    terminal = pushing(user)
+    terminal.sees("[n] no")
+    terminal.types("\x03")
+    assert terminal.ends()[0] == 130
+
+
+def test_an_approval_nobody_answers_is_a_denial(user: User) -> None:
+    terminal = pushing(user, "--set", "approval_timeout_s=0.5")
+    terminal.sees("[n] no")
+    assert terminal.ends()[0] == 57
+    assert "Nobody answered" in told(user)
+
+
+def test_past_commands_show_what_an_edited_rule_would_change(user: User) -> None:
+    model = user.script(*one_step(calls("s1", "run_command", command=PUSH), says("s1", "x")))
+    user.agent("run", "x", "--model", model)
+    assert json.loads(user.agent("rules", "test", "--json").stdout) == {"commands": 1, "changes": []}
+    user.agent("rules", "add", "git push")
+    changes = json.loads(user.agent("rules", "test", "--json").stdout)["changes"]
+    assert [(change["command"], change["before"], change["now"]) for change in changes] == [(PUSH, "ask", "allow")]
+
+
+def test_rules_are_added_once_and_removed_once(user: User) -> None:
+    assert user.agent("rules", "add", "make deploy", "--deny").exit_code == 0
+    assert user.agent("rules", "add", "make deploy", "--deny").exit_code == 42
+    assert user.agent("rules", "list").stdout == "deny   make deploy  (everywhere)\n"
+    assert user.agent("rules", "rm", "make deploy", "--deny").exit_code == 0
+    assert user.agent("rules", "rm", "make deploy", "--deny").exit_code == 42
