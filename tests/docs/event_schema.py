@@ -106,7 +106,7 @@ def _record(cls: type, found: dict[str, Schema], *, optional: Collection[str] = 
     hints = get_type_hints(cls)
     fields = {field.name: _value(hints[field.name], found) for field in dataclasses.fields(cls)}
     return {
-        "description": (cls.__doc__ or "").strip(),
+        "description": (cls.__doc__ or "").strip().partition("\n")[0],
         "type": "object",
         # An optional field is left out instead of being null.
         "properties": {name: _without_null(value) if name in optional else value for name, value in fields.items()},
