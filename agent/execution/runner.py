@@ -16,7 +16,6 @@ from agent.protocol.events import (
     FilesChanged,
     MessageSaid,
     TodoChanged,
-    TodoItem,
     ToolCompleted,
     ToolStarted,
 )
@@ -195,8 +194,8 @@ class AgentRunner:
             changed = FilesChanged(changes=result.meta.changes)
             self._channel.whisper(changed, step_id=ctx.step_id, attempt=ctx.attempt)
         if result.meta.tasks is not None:
-            items = tuple(TodoItem(id=task.id, content=task.content, status=task.status) for task in result.meta.tasks)
-            self._channel.whisper(TodoChanged(items=items), step_id=ctx.step_id, attempt=ctx.attempt)
+            todo = TodoChanged(items=result.meta.tasks)
+            self._channel.whisper(todo, step_id=ctx.step_id, attempt=ctx.attempt)
         completed = ToolCompleted(
             tool_id=call.id,
             name=call.name,

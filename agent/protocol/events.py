@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, TypeAlias
 from agent.vocabulary.plan import StepType
 from agent.vocabulary.status import StepStatus, Subtype
 from agent.vocabulary.usage import Usage
-from tooling.contract.result import CallStatus, FileChange
+from tooling.contract.result import CallStatus, FileChange, TaskItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,20 +166,11 @@ class StepCompleted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TodoItem:
-    """One line of the agent's own list."""
-
-    id: str
-    content: str
-    status: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TodoChanged:
     """The agent's own list changed."""
 
     type: ClassVar[str] = "todo"
-    items: tuple[TodoItem, ...]
+    items: tuple[TaskItem, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
