@@ -71,6 +71,7 @@ class App:
             is_present=options.is_person_present,
             patience_s=self._settings.approval_timeout_s,
         )
+        self._prices = PriceTable()
         self._ledger = Ledger(max_tokens=self._settings.max_tokens, max_budget_usd=self._settings.max_budget_usd)
         self._orchestrator: OrchestratorRunner | None = None
         self._work: asyncio.Task[Outcome] | None = None
@@ -148,6 +149,7 @@ class App:
             raise problem
         client = ModelSwitch(
             replace(self._settings, model=model),
+            prices=self._prices,
             record=self._options.record,
             replay=self._options.replay,
             volatile={str(self._scope.cwd): "<workspace>"},
@@ -199,7 +201,7 @@ class App:
             settings=RunnerSettings(
                 model=model,
                 system=system_message(cwd=str(self._scope.cwd), platform=sys.platform, date=self._scope.date),
-                context_tokens=lambda: PriceTable().context_size(model) or UNKNOWN_CONTEXT_TOKENS,
+                context_tokens=lambda: self._prices.context_size(model) or UNKNOWN_CONTEXT_TOKENS,
                 max_output_tokens=longest,
                 temperature=settings.temperature,
             ),
