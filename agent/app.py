@@ -31,7 +31,7 @@ from agent.planning.planner import Planner
 from agent.protocol.channel import Subscription
 from agent.protocol.commands import Answer, Submit
 from agent.protocol.events import ErrorRaised, MessageSaid, RunCompleted, RunStarted, StepCounts, WarningRaised
-from agent.run_scope import Place, RunScope
+from agent.run_scope import Place, RunScope, open_scope
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError
 from agent.vocabulary.outcome import Outcome
@@ -64,7 +64,7 @@ class App:
         self._environ = environ
         self._options = options
         self._form = OutputForm(options.output_schema) if options.output_schema else None
-        self._scope = RunScope(options.place, loaded.secrets)
+        self._scope = open_scope(options.place, loaded.secrets)
         self._channel = self._scope.channel
         self._person = Person(
             channel=self._channel,

@@ -12,7 +12,7 @@ from agent.protocol.channel import Channel
 from agent.sessions.event_log import FileLog, last_seq, read_events
 from agent.sessions.fold import SessionRecord, fold, write_session
 from agent.sessions.store import SessionFolder, SessionLock, SessionStore, new_session_id
-from agent.vocabulary.errors import InputError
+from agent.vocabulary.errors import AgentError, InputError
 from tooling.contract.context import ExecCtx
 
 # One local user: the id only has to be the same for every run of one account.
@@ -36,13 +36,14 @@ class RunScope:
     def __init__(self, place: Place, secrets: tuple[str, ...]) -> None:
         now = datetime.now(UTC)
         self._place = place
+        asked_for = _existing_folder(place.cwd) if place.cwd else None
+        self.extra_dirs = tuple(_existing_folder(path) for path in place.extra_dirs)
         self._temporary = Path(tempfile.mkdtemp(prefix="windlass-")) if place.is_ephemeral else None
         store = SessionStore(self._temporary or place.data_dir)
         self.folder: SessionFolder = store.open(place.session_id or new_session_id(now))
         self.run_id = f"run-{now:%Y%m%d%H%M%S}-{uuid.uuid4().hex[:6]}"
         self.date = f"{now:%Y-%m-%d}"
-        self.cwd = _existing_folder(place.cwd) if place.cwd else self.folder.workspace
-        self.extra_dirs = tuple(_existing_folder(path) for path in place.extra_dirs)
+        self.cwd = asked_for or self.folder.workspace
         self._lock = SessionLock(self.folder)
         self._log = None if place.is_ephemeral else FileLog(self.folder.events)
         self.channel = Channel(
@@ -88,6 +89,15 @@ class RunScope:
         if self._temporary:
             shutil.rmtree(self._temporary, ignore_errors=True)
         return problem
+
+
+def open_scope(place: Place, secrets: tuple[str, ...]) -> RunScope:
+    """Open the session of a run; a disk that is full or not writable is told as such."""
+    try:
+        return RunScope(place, secrets)
+    except OSError as error:
+        problem = f"the session cannot be kept in {place.data_dir}: {error.strerror}"
+        raise AgentError(problem, "free some space, set AGENT_SANDBOX to another folder, or use --ephemeral") from error
 
 
 def _existing_folder(path: Path) -> Path:

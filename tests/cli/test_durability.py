@@ -1,0 +1,80 @@
+"""Full disks and sudden deaths: what was told as done is kept, what could not be kept is not told as done."""
+
+import json
+import signal
+import subprocess
+
+import pytest
+
+from tests.cli.terminal_user import Ended, User, calls, one_step, says
+from tests.house.source_tree import ROOT
+
+pytestmark = pytest.mark.slow
+HELLO = f"script:{ROOT}/examples/hello.jsonl"
+
+
+def with_file_limit(user: User, kilobytes: int, *words: str) -> Ended:
+    """Run with a limit on file sizes: writes beyond it fail as on a full disk."""
+    line = f'ulimit -f {kilobytes}; exec "$@"'
+    ended = subprocess.run(
+        ["bash", "-c", line, "bash", *user.command(*words)],
+        capture_output=True, stdin=subprocess.DEVNULL, env=user.environment(), cwd=user.home, timeout=60, check=False,
+    )  # fmt: skip
+    return Ended(exit_code=ended.returncode, stdout=ended.stdout.decode(), stderr=ended.stderr.decode())
+
+
+def test_a_session_that_cannot_be_kept_is_an_error_not_a_traceback(user: User) -> None:
+    ended = with_file_limit(user, 0, "run", "hi", "--model", HELLO)
+    assert (ended.exit_code, "Traceback" in ended.stderr) == (1, False)
+    assert "cannot be kept" in ended.stderr and "--ephemeral" in ended.stderr
+
+
+def test_a_disk_that_fills_up_ends_the_run_with_a_result_and_a_readable_log(user: User) -> None:
+    many = [calls("s1", "run_command", command=f"echo {n} {'x' * 300}") for n in range(30)]
+    model = user.script(*one_step(*many, says("s1", "done")))
+    ended = with_file_limit(user, 12, "run", "hi", "--model", model, "--session", "s", "--output-format", "stream-json")
+    assert (ended.exit_code, ended.events[-1]["type"], ended.events[-1]["exit_code"]) == (1, "result", 1)
+    assert "event log cannot be written" in str(ended.events[-1]["error"])
+    assert "Traceback" not in ended.stderr
+    log = (user.data / "sessions/s/events.jsonl").read_text()
+    assert log.endswith("\n")
+    kept = [json.loads(line)["seq"] for line in log.splitlines()]
+    heard = [event["seq"] for event in ended.events if event["type"] not in ("error", "result")]
+    assert kept == list(range(1, len(kept) + 1))
+    assert set(heard) <= set(kept)
+
+
+def test_a_killed_run_leaves_a_session_that_goes_on(user: User) -> None:
+    model = user.script(*one_step(calls("s1", "run_command", command="sleep 60")))
+    command = user.command("run", "first", "--model", model, "--session", "s", "--output-format", "stream-json")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=user.environment())
+    assert process.stdout
+    heard = []
+    for line in process.stdout:
+        heard.append(json.loads(line))
+        if heard[-1]["type"] == "tool.started":
+            break
+    process.send_signal(signal.SIGKILL)
+    process.wait(timeout=20)
+    process.stdout.close()
+    log = [json.loads(line) for line in (user.data / "sessions/s/events.jsonl").read_text().splitlines()]
+    lasting = [event for event in heard if not event.get("delta")]
+    assert [event["seq"] for event in lasting] == [event["seq"] for event in log][: len(lasting)]
+    ended = user.agent("run", "second", "--model", HELLO, "--session", "s", "--output-format", "stream-json")
+    assert ended.exit_code == 0
+    assert ended.events[0]["seq"] == log[-1]["seq"] + 1
+
+
+def test_a_log_with_a_torn_last_line_is_read_and_continued(user: User) -> None:
+    user.agent("run", "hi", "--model", HELLO, "--session", "s")
+    log = user.data / "sessions/s/events.jsonl"
+    log.write_bytes(log.read_bytes() + b'{"v": 1, "type": "warn')
+    assert user.agent("run", "hi", "--model", HELLO, "--session", "s").exit_code == 0
+    assert len(json.loads((user.data / "sessions/s/SESSION.json").read_text())["runs"]) == 2
+
+
+def test_a_session_file_that_was_destroyed_is_rebuilt_from_the_log(user: User) -> None:
+    user.agent("run", "hi", "--model", HELLO, "--session", "s")
+    (user.data / "sessions/s/SESSION.json").write_text("{ broken")
+    user.agent("run", "hi", "--model", HELLO, "--session", "s")
+    assert len(json.loads((user.data / "sessions/s/SESSION.json").read_text())["runs"]) == 2
