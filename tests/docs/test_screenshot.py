@@ -10,7 +10,7 @@ from tests.house.source_tree import ROOT
 
 pytestmark = pytest.mark.slow
 SCRIPT = ROOT / "docs" / "make_screenshot.py"
-_ELAPSED = re.compile(r"\d+\.\d s")
+_ELAPSED = re.compile(r"\d+\.\d\ss")
 
 
 def lines(svg: str) -> list[str]:
