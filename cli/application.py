@@ -1,5 +1,6 @@
 """The command line as a table: every command is listed, only the one asked for is loaded."""
 
+import gc
 import importlib
 import sys
 from collections.abc import Callable
@@ -41,6 +42,9 @@ def start(arguments: list[str]) -> int:
     arguments = _with_command(arguments)
     wanted = next((word for word in arguments if not word.startswith("-")), None)
     application = _application(wanted)
+    # What is loaded stays; from here on garbage is looked for, but not among that.
+    gc.freeze()
+    gc.enable()
     try:
         application(arguments, prog_name="agent")
     except SystemExit as end:
