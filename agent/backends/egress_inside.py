@@ -1,0 +1,182 @@
+"""The program that runs inside the box: listens on the box's own loopback, becomes the command, and dies with it.
+
+It is handed to a bare interpreter as text, so it imports nothing but light parts of the standard library.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+# Spelled out because importing `typing` would cost every command five milliseconds.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+CHUNK_BYTES = 65_536
+PLAN_B_LOOK_MS = 500
+CANNOT_START, CANNOT_RUN, NOT_FOUND = 125, 126, 127
+
+
+class Flow:
+    """One direction of one connection; at most one chunk waits."""
+
+    def __init__(self, source: socket.socket, sink: socket.socket) -> None:
+        self.source = source
+        self._sink = sink
+        self.waiting = b""
+        self.is_ended = False
+
+    def move(self) -> None:
+        """Move what can be moved without waiting."""
+        with contextlib.suppress(BlockingIOError):
+            if not self.waiting and not self.is_ended:
+                self.waiting = self.source.recv(CHUNK_BYTES)
+                if not self.waiting:
+                    self.is_ended = True
+                    self._sink.shutdown(socket.SHUT_WR)
+            if self.waiting:
+                self.waiting = self.waiting[self._sink.send(self.waiting) :]
+
+
+class Relay:
+    """Connections from the box's loopback to the proxy's socket, until the command has ended."""
+
+    def __init__(self, listening: socket.socket, proxy: str, command: int) -> None:
+        self._listening = listening
+        self._proxy = proxy
+        self._command = command
+        self._flows: dict[int, tuple[Flow, Flow]] = {}
+        self._poll = select.poll()
+        self._poll.register(listening, select.POLLIN)
+        self._pidfd = self._watch()
+
+    def run(self) -> None:
+        """Carry bytes as long as the command lives."""
+        while self._command_lives():
+            for fd, _ in self._poll.poll(None if self._pidfd is not None else PLAN_B_LOOK_MS):
+                if fd == self._listening.fileno():
+                    self._accept()
+                elif fd == self._pidfd:
+                    return
+                elif fd in self._flows:
+                    self._move(self._flows[fd])
+
+    def _watch(self) -> int | None:
+        # Old kernels and strict filters give no such descriptor; then the command is looked for now and then.
+        with contextlib.suppress(OSError, AttributeError):
+            pidfd = os.pidfd_open(self._command)
+            self._poll.register(pidfd, select.POLLIN)
+            return pidfd
+        return None
+
+    def _command_lives(self) -> bool:
+        try:
+            os.kill(self._command, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def _accept(self) -> None:
+        try:
+            client, _ = self._listening.accept()
+        except OSError:
+            # Out of descriptors: the one that waits stays readable, so look again a little later.
+            time.sleep(0.05)
+            return
+        try:
+            proxy = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            proxy.connect(self._proxy)
+        except OSError:
+            client.close()
+            return
+        pair = (Flow(client, proxy), Flow(proxy, client))
+        for end in (client, proxy):
+            end.setblocking(False)
+            self._flows[end.fileno()] = pair
+            self._poll.register(end, select.POLLIN)
+
+    def _move(self, pair: tuple[Flow, Flow]) -> None:
+        try:
+            for flow in pair:
+                flow.move()
+        except OSError:
+            self._end(pair)
+            return
+        if all(flow.is_ended for flow in pair):
+            self._end(pair)
+            return
+        for flow, other in (pair, pair[::-1]):
+            wish = 0 if flow.waiting or flow.is_ended else select.POLLIN
+            self._wait_for(flow.source, wish | (select.POLLOUT if other.waiting else 0))
+
+    def _wait_for(self, end: socket.socket, wish: int) -> None:
+        # A closed end reports itself again and again, so it is watched only while something is wanted of it.
+        if wish:
+            self._poll.register(end, wish)
+        else:
+            with contextlib.suppress(KeyError):
+                self._poll.unregister(end)
+
+    def _end(self, pair: tuple[Flow, Flow]) -> None:
+        for flow in pair:
+            self._wait_for(flow.source, 0)
+            del self._flows[flow.source.fileno()]
+            flow.source.close()
+
+
+def detach() -> bool:
+    """Make a process that is no child of the command and holds none of its streams; true inside it."""
+    middle = os.fork()
+    if middle:
+        os.waitpid(middle, 0)
+        return False
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
+    return True
+
+
+def become(command: list[str]) -> "NoReturn":
+    """Turn into the command, as it would have run without us."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        # The interpreter ignores these, and a command would inherit that.
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        fail(f"{command[0]}: {error.strerror}", NOT_FOUND if isinstance(error, FileNotFoundError) else CANNOT_RUN)
+
+
+def fail(problem: str, code: int) -> "NoReturn":
+    """Leave with a line on stderr."""
+    os.write(2, os.fsencode(f"network relay: {problem}\n"))
+    os._exit(code)
+
+
+def main(port: int, proxy: str, command: list[str]) -> "NoReturn":
+    """Listen first, so that the command finds the relay ready however fast it is."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", port))
+        listening.listen(128)
+        itself = os.getpid()
+        is_relay = detach()
+    except OSError as error:
+        fail(f"cannot start: {error.strerror}", CANNOT_START)
+    if not is_relay:
+        become(command)
+    listening.setblocking(False)
+    Relay(listening, proxy, itself).run()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2], sys.argv[3:])
