@@ -136,7 +136,8 @@ class AgentRunner:
         work.messages.append(reply.message)
         calls = tuple(CallMade(id=call.id, name=call.name, input=call.arguments) for call in reply.message.tool_calls)
         said = MessageSaid(role="assistant", content=reply.message.content, tool_calls=calls)
-        await self._channel.publish(said, step_id=work.ctx.step_id, attempt=work.ctx.attempt)
+        # Not waited for: it reaches the disk together with what follows from it, a call's start or the step's end.
+        self._channel.whisper(said, step_id=work.ctx.step_id, attempt=work.ctx.attempt)
         return reply
 
     async def _ask(self, work: _Work) -> ModelReply:

@@ -68,7 +68,7 @@ class Subscription:
 
 
 class Channel:
-    """One run's way out: `publish` for facts that last, `whisper` for fragments."""
+    """One run's way out: `publish` waits until a fact is on disk, `whisper` goes on at once."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Channel:
         return envelope
 
     def whisper(self, event: Event, *, step_id: str | None = None, attempt: int | None = None) -> None:
-        """Fan out a fragment that nobody needs to keep, in order with the rest."""
+        """Fan out an event in order with the rest, without waiting; all but fragments are kept like any other."""
         self._enqueue(event, step_id, attempt, None)
 
     async def close(self) -> None:
