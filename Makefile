@@ -10,10 +10,10 @@ export LITELLM_LOCAL_MODEL_COST_MAP := True
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench fmt clean
+.PHONY: help demo demo-cassette screenshot test check lint bench fmt clean
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
 
 demo: .venv/.ready  ## a whole run without network or key
 	$(BIN)/agent demo
@@ -31,6 +31,12 @@ lint: .venv/.ready  ## style, formatting, types
 
 bench: .venv/.ready  ## speed and size against their limits
 	$(BIN)/python -m bench
+
+demo-cassette: .venv/.ready  ## record the demonstration anew from its script
+	$(BIN)/agent demo --record
+
+screenshot: .venv/.ready  ## draw the README's picture from a real run
+	$(BIN)/python docs/make_screenshot.py
 
 fmt: .venv/.ready  ## format, and fix what can be fixed
 	$(BIN)/ruff format $(SOURCES)

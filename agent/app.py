@@ -124,11 +124,11 @@ class App:
             async with asyncio.timeout(self._settings.timeout_s):
                 return await self._work
         except TimeoutError:
-            return self._ended(exit_codes.TIMED_OUT, f"the time limit of {self._settings.timeout_s:g} s is over")
+            return await self._failed(exit_codes.TIMED_OUT, f"the time limit of {self._settings.timeout_s:g} s is over")
         except asyncio.CancelledError:
-            return self._ended(*(self._stopped or (exit_codes.INTERRUPTED, "interrupted")))
+            return await self._failed(*(self._stopped or (exit_codes.INTERRUPTED, "interrupted")))
         except BudgetExhausted as stop:
-            return self._ended(exit_codes.BUDGET, str(stop))
+            return await self._failed(exit_codes.BUDGET, str(stop))
         except ModelFault as fault:
             return await self._failed(fault.row.exit_code, str(fault), fault.row.hint)
         except AgentError as error:
@@ -159,6 +159,7 @@ class App:
         try:
             return await self._engine(model, client, tools, names).execute(submit)
         finally:
+            await tools.close()
             await client.close()
 
     async def _model(self) -> str:
@@ -208,7 +209,7 @@ class App:
         )
         self._orchestrator = OrchestratorRunner(
             planner=Planner(desk=desk, model=settings.planner_model or model, max_output_tokens=longest),
-            executor=Executor(runner=runner, asker=self._person, channel=self._channel),
+            executor=Executor(runner=runner, asker=self._person, channel=self._channel, waited_s=self._person.waited_s),
             composer=Composer(desk=desk, model=model, max_output_tokens=longest),
             dispatcher=Dispatcher(settings, names),
             channel=self._channel,
@@ -226,7 +227,7 @@ class App:
             model=model,
             planner_model=self._settings.planner_model or model,
             cwd=str(self._scope.cwd),
-            workspace=str(self._scope.folder.workspace),
+            workspace=str(self._scope.cwd),
             backend=self._settings.backend,
             approval_mode=self._settings.approval_mode,
             tools=tools,
@@ -253,12 +254,10 @@ class App:
     def _ended(self, exit_code: int, why: str) -> Outcome:
         if self._orchestrator:
             return self._orchestrator.ended_early(exit_code, why)
-        return Outcome(
-            subtype=exit_codes.SUBTYPES[exit_code], exit_code=exit_code, answer=f"Stopped: {why}.", error=why
-        )
+        return Outcome(subtype=exit_codes.SUBTYPES[exit_code], exit_code=exit_code, answer="", error=why)
 
-    async def _failed(self, exit_code: int, message: str, hint: str) -> Outcome:
-        await self._channel.publish(ErrorRaised(message=message, hint=hint, exit_code=exit_code))
+    async def _failed(self, exit_code: int, message: str, hint: str = "") -> Outcome:
+        await self._channel.publish(ErrorRaised(message=message, hint=hint or None, exit_code=exit_code))
         return self._ended(exit_code, message)
 
     @property

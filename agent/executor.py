@@ -31,11 +31,13 @@ class Executor:
         runner: AgentRunner,
         asker: Asker,
         channel: Channel,
+        waited_s: Callable[[str], float] = lambda step_id: 0.0,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._runner = runner
         self._asker = asker
         self._channel = channel
+        self._waited_s = waited_s
         self._sleep = sleep
 
     async def run(
@@ -64,27 +66,43 @@ class Executor:
         return response
 
     async def _attempts(self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx) -> ExecutorResponse:
-        """Try until it works, the fault is final, or the deadline of all attempts together is over."""
+        """Run the attempts within the deadline of all of them together; faults become responses."""
         limit_s = min(profile.timeout_ms, request.deadline_ms or profile.timeout_ms) / 1000
-        attempt = 1
+        working = asyncio.ensure_future(self._until_done(request, profile, ctx))
         try:
-            async with asyncio.timeout(limit_s):
-                while True:
-                    try:
-                        result = await self._runner.run(request, profile, replace(ctx, attempt=attempt))
-                        return _response(request.task_id, result, attempt)
-                    except (ConnectionError, OSError) as error:
-                        if attempt > profile.max_retries or not is_transient(error):
-                            return _ended(request.task_id, "error", f"The step failed: {error}", attempts=attempt)
-                    await self._sleep(_BACKOFF_S * 2 ** (attempt - 1) + random.uniform(0, _JITTER_S))
-                    attempt += 1
-        except TimeoutError:
-            return _ended(request.task_id, "timeout", f"Stopped at the time limit of {limit_s:g} s.", attempts=attempt)
+            if await self._in_time(working, limit_s, ctx.step_id):
+                return working.result()
+            return _ended(request.task_id, "timeout", f"Stopped at the time limit of {limit_s:g} s.")
         except BudgetExhausted as stop:
-            return _ended(request.task_id, "error", f"Stopped: {stop}.", exit_code=exit_codes.BUDGET, attempts=attempt)
+            return _ended(request.task_id, "error", f"Stopped: {stop}.", exit_code=exit_codes.BUDGET)
         except ModelFault as fault:
             # The model layer has retried what can be retried: its verdict is final here.
-            return _ended(request.task_id, "error", f"{fault}", exit_code=fault.row.exit_code, attempts=attempt)
+            return _ended(request.task_id, "error", f"{fault}", exit_code=fault.row.exit_code)
+        finally:
+            working.cancel()
+            await asyncio.wait({working})
+
+    async def _in_time(self, working: asyncio.Future[ExecutorResponse], limit_s: float, step_id: str) -> bool:
+        """Wait for the work; the step's clock stands still while it waits for a person."""
+        began = time.monotonic()
+        while not working.done():
+            left = began + limit_s + self._waited_s(step_id) - time.monotonic()
+            if left <= 0:
+                return False
+            await asyncio.wait({working}, timeout=left)
+        return True
+
+    async def _until_done(self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx) -> ExecutorResponse:
+        attempt = 1
+        while True:
+            try:
+                result = await self._runner.run(request, profile, replace(ctx, attempt=attempt))
+                return _response(request.task_id, result, attempt)
+            except OSError as error:
+                if attempt > profile.max_retries or not is_transient(error):
+                    return _ended(request.task_id, "error", f"The step failed: {error}", attempts=attempt)
+            await self._sleep(_BACKOFF_S * 2 ** (attempt - 1) + random.uniform(0, _JITTER_S))
+            attempt += 1
 
     async def _ask_user(self, step: PlanStep, ctx: ExecCtx) -> ExecutorResponse:
         question = step.ask_question or step.instruction

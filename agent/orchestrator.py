@@ -103,12 +103,12 @@ class OrchestratorRunner:
 
     def ended_early(self, exit_code: int, why: str) -> Outcome:
         """Return the outcome of a run that was stopped: what is finished, and what is missing."""
-        done = joined(self.results) if self.results else ""
-        missing = [step.title for step in self._steps if step.id not in self._responses]
-        notes = [done, f"Stopped: {why}."]
-        if missing:
-            notes.append("Not finished: " + "; ".join(missing) + ".")
-        outcome = self._outcome("\n\n".join(note for note in notes if note))
+        notes: list[str] = []
+        if self.results:
+            missing = [step.title for step in self._steps if step.id not in self._responses]
+            notes = [joined(self.results), f"Stopped: {why}."]
+            notes += ["Not finished: " + "; ".join(missing) + "."] if missing else []
+        outcome = self._outcome("\n\n".join(notes))
         return replace(outcome, exit_code=exit_code, subtype=exit_codes.SUBTYPES[exit_code], error=why)
 
     def _on_step(self, step: PlanStep) -> None:

@@ -54,6 +54,9 @@ def start(arguments: list[str]) -> int:
         return error.exit_code
     except BrokenPipeError:
         return 0
+    except OSError as error:
+        show_error(AgentError(f"the output could not be written: {error.strerror}"))
+        return AgentError.exit_code
     return 0
 
 

@@ -13,7 +13,10 @@ from tooling.contract.action import Scope
 
 _ONCE = "[y] once  [r] the same again in this run"
 _LASTING = "  [p] {rule!r} in this folder  [a] {rule!r} always"
-_REST = "  [e] edit it  [n] no, or write why not: "
+_EDIT = "  [e] edit it"
+_REST = "  [n] no, or write why not: "
+_COMMAND = "run_command"
+_WHY_ASKED = "it changes a file in your folder (--approval-mode auto-edit does not ask for that)"
 _SCOPES: dict[str, Scope] = {"y": "once", "yes": "once", "r": "run", "p": "project", "a": "always"}
 
 
@@ -45,11 +48,13 @@ def _answer(asked: ApprovalRequested | QuestionAsked) -> Answer:
     if isinstance(asked, QuestionAsked):
         return AnswerQuestion(question_id=asked.question_id, answer=_question(asked))
     _say(_shown(asked))
-    choice = _read(_ONCE + (_LASTING.format(rule=asked.rule) if asked.rule else "") + _REST)
+    is_command = asked.tool == _COMMAND
+    offers = _ONCE + (_LASTING.format(rule=asked.rule) if asked.rule else "") + (_EDIT if is_command else "") + _REST
+    choice = _read(offers)
     word = choice.lower()
     if word in _SCOPES and (asked.rule or word not in ("p", "a")):
         return ResolveApproval(approval_id=asked.approval_id, decision="allow", scope=_SCOPES[word])
-    if word in ("e", "edit"):
+    if word in ("e", "edit") and is_command:
         command = _read(f"run instead of {_visible(asked.command)}\n> ")
         if command:
             return ResolveApproval(approval_id=asked.approval_id, decision="allow", command=command)
@@ -61,10 +66,10 @@ def _answer(asked: ApprovalRequested | QuestionAsked) -> Answer:
 def _shown(asked: ApprovalRequested) -> str:
     lines = [
         "",
-        f"allow this?  {_visible(asked.command)}",
+        f"allow this?  {'' if asked.tool == _COMMAND else f'{asked.tool} '}{_visible(asked.command)}",
         f"  in {asked.cwd}",
-        f"  because {asked.reason or 'it is not known to be harmless'}",
-        *(f"  it {_visible(part)}" for part in asked.involves),
+        f"  because {asked.reason or _WHY_ASKED}",
+        *(f"  it {_visible(part)}" for part in asked.involves or ()),
     ]
     return "\n".join(lines) + "\n"
 

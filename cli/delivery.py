@@ -22,7 +22,9 @@ def deliver(flags: RunFlags, outcome: Outcome, listener: Listener) -> int:
         if flags.last_message:
             flags.last_message.write_text(outcome.answer + "\n", "utf-8", errors="backslashreplace")
         if flags.output_format == "text":
-            write_line(plan_text(outcome) if flags.plan_only else outcome.answer)
+            text = plan_text(outcome) if flags.plan_only else outcome.answer
+            if text:
+                write_line(text)
         elif flags.output_format == "json" and listener.result:
             write_line(whole_result(listener.result, outcome))
     except OSError as error:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from agent.app import App
 from agent.protocol.channel import Subscription
-from agent.protocol.events import Envelope, RunCompleted
+from agent.protocol.events import Envelope, ErrorRaised, RunCompleted
 from agent.vocabulary import exit_codes
 from cli.approvals import TerminalAnswers
 from cli.progress import Progress, stderr_line, wants_colour
@@ -21,8 +21,8 @@ class Listener:
         self._app = app
         is_stream = flags.output_format == "stream-json"
         self._stream = LineWriter() if is_stream else None
-        has_lines = not flags.quiet and not is_stream
-        self._progress = Progress(write=stderr_line, has_colour=wants_colour(environ)) if has_lines else None
+        self._is_quiet = flags.quiet or is_stream
+        self._progress = Progress(write=stderr_line, has_colour=wants_colour(environ))
         self._answers = TerminalAnswers(send=app.send) if app.is_person_present else None
         self.result: Envelope | None = None
         self.problem: OSError | None = None
@@ -37,7 +37,7 @@ class Listener:
         async for envelope in events:
             if self._answers:
                 self._answers.show(envelope)
-            if self._progress:
+            if not self._is_quiet or isinstance(envelope.event, ErrorRaised):
                 self._progress.show(envelope)
             if isinstance(envelope.event, RunCompleted):
                 self.result = envelope

@@ -58,8 +58,8 @@ class Progress:
                 self._line("yellow", f"warning: {message}")
             case ErrorRaised(message=message, hint=hint):
                 self._line("red", f"error: {message}")
-                if hint:
-                    self._line("dim", f"hint: {hint}")
+                for number, line in enumerate((hint or "").splitlines()):
+                    self._line("dim", line if number else f"hint: {line}")
             case _:
                 pass
 

@@ -19,15 +19,15 @@ Format = Annotated[OutputFormat, typer.Option("--output-format", help="What stdo
 LastMessage = Annotated[Path | None, typer.Option("-o", "--output-last-message", help="Write the answer to a file.")]
 Schema = Annotated[Path | None, typer.Option("--output-schema", help="JSON schema the answer must fit.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress on stderr.")]
-Continue = Annotated[bool, typer.Option("-c", "--continue", help="Go on with the last session.")]
-Resume = Annotated[str | None, typer.Option("-r", "--resume", help="Go on with this session.")]
-Fork = Annotated[bool, typer.Option("--fork", help="Go on in a copy.")]
+Continue = Annotated[bool, typer.Option("-c", "--continue", help="Go on with the last session. (Not yet.)")]
+Resume = Annotated[str | None, typer.Option("-r", "--resume", help="Go on with this session. (Not yet.)")]
+Fork = Annotated[bool, typer.Option("--fork", help="Go on in a copy. (Not yet.)")]
 Session = Annotated[str | None, typer.Option("--session", help="Use or make the session with this id.")]
 Ephemeral = Annotated[bool, typer.Option("--ephemeral", help="Keep nothing on disk.")]
 Folder = Annotated[Path | None, typer.Option("-C", "--cd", help="Work in this folder.")]
 AddDirs = Annotated[list[Path] | None, typer.Option("--add-dir", help="A further folder tools may use.")]
 Backend = Annotated[str | None, typer.Option("--backend", help="Where commands run: sandbox, host or docker.")]
-AllowNet = Annotated[list[str] | None, typer.Option("--allow-net", help="A host commands may reach.")]
+AllowNet = Annotated[list[str] | None, typer.Option("--allow-net", help="A host commands may reach. (Not yet.)")]
 Model = Annotated[str | None, typer.Option("--model", help="provider/name, or script:FILE.")]
 PlannerModel = Annotated[str | None, typer.Option("--planner-model", help="Model that plans.")]
 Profile = Annotated[str | None, typer.Option("--profile", help="Settings profile of the user's file.")]
@@ -35,8 +35,8 @@ Assignments = Annotated[list[str] | None, typer.Option("--set", help="key=value 
 Strict = Annotated[bool, typer.Option("--strict-config", help="Doubtful settings are errors.")]
 Bare = Annotated[bool, typer.Option("--bare", help="Leave the user's settings file out.")]
 PlanOnly = Annotated[bool, typer.Option("--plan-only", help="Plan, execute nothing.")]
-PlanFile = Annotated[Path | None, typer.Option("--plan", help="Execute a plan file.")]
-Replan = Annotated[str | None, typer.Option("--replan", help="surprise, always or never.")]
+PlanFile = Annotated[Path | None, typer.Option("--plan", help="Execute a plan file. (Not yet.)")]
+Replan = Annotated[str | None, typer.Option("--replan", help="surprise, always or never. (Not yet.)")]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Steps at the same time.")]
 MaxSteps = Annotated[int | None, typer.Option("--max-steps", help="Most steps in a plan.")]
 MaxTurns = Annotated[int | None, typer.Option("--max-turns", help="Most model turns in a step.")]
@@ -47,10 +47,10 @@ Mode = Annotated[str | None, typer.Option("--approval-mode", help="ask, auto-edi
 Allow = Annotated[list[str] | None, typer.Option("--allow", help="Command prefix that runs unasked.")]
 Deny = Annotated[list[str] | None, typer.Option("--deny", help="Command prefix that never runs.")]
 OnApproval = Annotated[str | None, typer.Option("--on-approval", help="Without a terminal: deny, defer or fail.")]
-RequireVerified = Annotated[bool, typer.Option("--require-verified", help="Unverified is no success.")]
+RequireVerified = Annotated[bool, typer.Option("--require-verified", help="Unverified is no success. (Not yet.)")]
 Record = Annotated[Path | None, typer.Option("--record", help="Keep every model exchange in a cassette.")]
 Replay = Annotated[Path | None, typer.Option("--replay", help="Play a cassette instead of asking a model.")]
-Callback = Annotated[str | None, typer.Option("--callback-url", help="POST events to this address.")]
+Callback = Annotated[str | None, typer.Option("--callback-url", help="POST events to this address. (Not yet.)")]
 
 
 # Flags that are settings by another name, and flags whose part of the house is not built yet.
@@ -111,7 +111,7 @@ def understood(given: Mapping[str, object]) -> RunFlags:
     """Return the flags as one value; a flag whose part does not exist yet is refused, never ignored."""
     for name, flag in _NOT_YET.items():
         if given.get(name):
-            raise UsageError(f"{flag} is not there yet", "leave it out; `agent run --help` lists the flags")
+            raise UsageError(f"{flag} is not there yet", "leave it out; `agent run --help` marks what is not there yet")
     if given.get("backend") in _BACKENDS_NOT_YET:
         raise UsageError(f"--backend {given['backend']} is not there yet", "commands run with --backend host")
     if given.get("record") and given.get("replay"):

@@ -9,6 +9,7 @@ from tooling.tools.ask_user import AskUser
 from tooling.tools.edit_file import EditFile
 from tooling.tools.find_files import FindFiles
 from tooling.tools.list_directory import ListDirectory
+from tooling.tools.manage_jobs import ManageJobs
 from tooling.tools.manage_tasks import ManageTasks
 from tooling.tools.read_file import ReadFile
 from tooling.tools.run_command import RunCommand
@@ -24,6 +25,7 @@ TOOLS: tuple[type[AnyTool], ...] = (
     FindFiles,
     SearchText,
     ManageTasks,
+    ManageJobs,
     AskUser,
 )
 

@@ -6,6 +6,7 @@ from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
 from tooling.contract.tool import ToolServices, ToolSpec
+from tooling.jobs import JobDesk
 from tooling.registry import load_tools
 
 
@@ -29,5 +30,6 @@ class _Nobody:
 
 def read_catalogue() -> ToolCatalogue:
     """Return the specs of all tools and plugins."""
-    registry, warnings = load_tools(ToolServices(runner=_Nobody(), asker=_Nobody()))
+    nobody = _Nobody()
+    registry, warnings = load_tools(ToolServices(runner=nobody, asker=nobody, jobs=JobDesk(nobody)))
     return ToolCatalogue(specs=tuple(tool.spec for tool in registry), warnings=warnings)

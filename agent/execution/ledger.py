@@ -30,7 +30,11 @@ class Ledger:
             expected = self.total.total_tokens + _tokens(request)
             if expected > self.max_tokens:
                 raise BudgetExhausted(f"the next request would pass the limit of {self.max_tokens} tokens")
-        if self.max_budget_usd is not None and (self.total.cost_usd or 0.0) >= self.max_budget_usd:
+        if self.max_budget_usd is None:
+            return
+        if self.total.cost_usd is None:
+            raise BudgetExhausted("the model's price is not known, so a limit in USD cannot be kept; use --max-tokens")
+        if self.total.cost_usd >= self.max_budget_usd:
             raise BudgetExhausted(f"the limit of {self.max_budget_usd:g} USD is spent")
 
     def record(self, model: str, usage: Usage) -> None:

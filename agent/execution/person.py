@@ -2,7 +2,9 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from agent.protocol.channel import Channel
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
@@ -23,6 +25,13 @@ class Person:
         self._patience_s = patience_s
         self._is_present = is_present
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
+        self._waited: dict[str, float] = {}
+        self._since: dict[str, float] = {}
+
+    def waited_s(self, step_id: str) -> float:
+        """Return how long a step has waited for this person: time that is not the step's own."""
+        since = self._since.get(step_id)
+        return self._waited.get(step_id, 0.0) + (time.monotonic() - since if since is not None else 0.0)
 
     def resolve(self, command: Answer) -> bool:
         """Hand an answer to whoever waits for it; False when nobody does (any more)."""
@@ -39,7 +48,10 @@ class Person:
         asked = QuestionAsked(question_id=question_id, question=question.text, options=question.options)
         waiting = self._expect(question_id) if self._is_present else None
         await self._channel.publish(asked, step_id=ctx.step_id, attempt=ctx.attempt)
-        command = await waiting if waiting else None
+        command: Answer | None = None
+        if waiting:
+            with self._clock_stopped(ctx.step_id):
+                command = await waiting
         answer = command.answer if isinstance(command, AnswerQuestion) else None
         answered = QuestionAnswered(question_id=question_id, answer=answer)
         await self._channel.publish(answered, step_id=ctx.step_id, attempt=ctx.attempt)
@@ -50,9 +62,19 @@ class Person:
         requested = requested_of(action, verdict, ctx)
         waiting = self._expect(requested.approval_id)
         await self._channel.publish(requested, step_id=ctx.step_id, attempt=ctx.attempt)
-        answer = await self._decision(requested.approval_id, waiting)
+        with self._clock_stopped(ctx.step_id):
+            answer = await self._decision(requested.approval_id, waiting)
         await self._channel.publish(resolved_of(requested, answer), step_id=ctx.step_id, attempt=ctx.attempt)
         return answer
+
+    @contextmanager
+    def _clock_stopped(self, step_id: str) -> Iterator[None]:
+        self._since[step_id] = time.monotonic()
+        try:
+            yield
+        finally:
+            self._waited[step_id] = self.waited_s(step_id)
+            del self._since[step_id]
 
     async def _decision(self, approval_id: str, waiting: asyncio.Future[Answer]) -> ApprovalAnswer:
         try:
@@ -105,8 +127,9 @@ def requested_of(action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalRequ
         command=action.subject,
         cwd=str(action.cwd),
         reason=verdict.reason,
-        rule=", ".join(offered(verdict.asking)),
-        involves=verdict.involves,
+        rule=", ".join(offered(verdict.asking)) if action.effect == "execute" else action.tool,
+        tool=action.tool,
+        involves=verdict.involves or None,
     )
 
 

@@ -135,7 +135,7 @@ class AgentRunner:
         work.usage += reply.usage
         work.messages.append(reply.message)
         calls = tuple(CallMade(id=call.id, name=call.name, input=call.arguments) for call in reply.message.tool_calls)
-        said = MessageSaid(role="assistant", content=reply.message.content, tool_calls=calls)
+        said = MessageSaid(role="assistant", content=reply.message.content, tool_calls=calls or None)
         # Not waited for: it reaches the disk together with what follows from it, a call's start or the step's end.
         self._channel.whisper(said, step_id=work.ctx.step_id, attempt=work.ctx.attempt)
         return reply

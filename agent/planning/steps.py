@@ -34,6 +34,7 @@ class StepMaker:
             reads=_texts(raw.get("reads")),
             writes=_texts(raw.get("writes")),
             allowed_tools=_texts(raw.get("allowed_tools")) or None,
+            profile=_text(raw.get("profile")) or "default",
             expect=_text(raw.get("expect")),
             ask_question=(_text(raw.get("ask_question")) or instruction) if step_type == "ask_user" else None,
             ask_options=(options if len(options) > 1 else DEFAULT_OPTIONS) if step_type == "ask_user" else (),

@@ -57,7 +57,12 @@ def to_json(envelope: Envelope) -> dict[str, object]:
         flat |= {"step_id": envelope.step_id, "attempt": envelope.attempt or 1}
     payload = encode(envelope.event)
     assert isinstance(payload, dict)
-    return flat | {key: value for key, value in payload.items() if value or key not in _OPTIONAL}
+    return flat | {key: value for key, value in payload.items() if not (key in _OPTIONAL and _says_nothing(value))}
+
+
+def _says_nothing(value: object) -> bool:
+    """Say whether an optional field may be left out; structured output may well be 0, "" or empty."""
+    return value is None or value is False
 
 
 def to_line(envelope: Envelope) -> bytes:

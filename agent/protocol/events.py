@@ -78,7 +78,7 @@ class MessageSaid:
     role: str
     content: str
     delta: bool = False
-    tool_calls: tuple[CallMade, ...] = ()
+    tool_calls: tuple[CallMade, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,8 @@ class ApprovalRequested:
     cwd: str
     reason: str
     rule: str
-    involves: tuple[str, ...] = ()
+    tool: str | None = None
+    involves: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +207,7 @@ class ErrorRaised:
 
     type: ClassVar[str] = "error"
     message: str
-    hint: str = ""
+    hint: str | None = None
     exit_code: int = 1
 
 

@@ -55,8 +55,9 @@ class SessionStore:
             )
         root = self._sessions / session_id
         folder = SessionFolder(id=session_id, root=root)
-        for path in (root, folder.outputs, folder.workspace):
-            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Parents that mkdir makes on the way get the ordinary mode, so each is made by name.
+        for path in (self._sessions, root, folder.outputs, folder.workspace):
+            path.mkdir(exist_ok=True, mode=0o700)
         return folder
 
 

@@ -11,6 +11,7 @@ RETRY_LATER, TIMED_OUT, INTERRUPTED, TERMINATED = 75, 124, 130, 143
 SUBTYPES: dict[int, Subtype] = {
     OK: "success",
     FAILED: "error_task",
+    USAGE: "error_input",
     NO_KEY: "error_auth",
     BAD_INPUT: "error_input",
     NO_SANDBOX: "error_sandbox",

@@ -43,6 +43,8 @@ def stage(inputs: Sequence[Path], workspace: Path) -> list[str]:
         try:
             if not source.is_file():
                 raise InputError(f"the input {source} is not a file that exists")
+            if target.exists():
+                raise InputError(f"there is already a file {target}", "rename one of the two")
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
         except OSError as error:

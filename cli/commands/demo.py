@@ -3,6 +3,7 @@
 import tempfile
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -24,13 +25,13 @@ What happened: the task became a plan of three steps; two ran side by side, the 
 wrote report.md and checked it. The answer above went to stdout, everything else to stderr.
 
 How to go on with a real model:
-  agent run --model openai/gpt-5-mini "what is in this folder?"      with OPENAI_API_KEY set
-  agent run --model anthropic/claude-sonnet-4-5 "..."                with ANTHROPIC_API_KEY set
-  agent run "..."                                                    with ollama, llama.cpp or LM Studio running
-  agent config set model provider/name                               to keep one"""
+  agent run -C . --model openai/gpt-5-mini "what is in this folder?"    with OPENAI_API_KEY set
+  agent run -C . --model anthropic/claude-sonnet-4-5 "..."              with ANTHROPIC_API_KEY set
+  agent run -C . "..."                                                  with ollama, llama.cpp or LM Studio running
+  agent config set model provider/name                                  to keep one"""
 
 
-def command() -> None:
+def command(*, record: Annotated[bool, typer.Option("--record", hidden=True)] = False) -> None:
     """Run the demonstration in a folder of its own, without a key or a network."""
     with tempfile.TemporaryDirectory(prefix="windlass-demo-") as name:
         folder = Path(name).resolve()
@@ -38,11 +39,13 @@ def command() -> None:
             (folder / file).write_text(text)
         stderr_line(_BEFORE.format(folder=folder, task=_TASK))
         with as_file(files("cli.demo") / "cassette.jsonl") as cassette:
-            exit_code = _play(folder, cassette)
+            exit_code = _play(folder, cassette, is_recording=record)
     stderr_line(_AFTER if exit_code == 0 else "\nThe demonstration failed; `agent doctor` may tell why.")
     raise typer.Exit(exit_code)
 
 
-def _play(folder: Path, cassette: Path) -> int:
-    flags = {"prompt": _TASK, "cwd": folder, "replay": cassette, "bare": True, "ephemeral": True}
-    return perform(understood({**flags, "approval_mode": "auto-edit"}))
+def _play(folder: Path, cassette: Path, *, is_recording: bool) -> int:
+    script = cassette.with_name("script.jsonl")
+    tape = {"model": f"script:{script}", "record": cassette} if is_recording else {"replay": cassette}
+    flags = {"prompt": _TASK, "cwd": folder, "bare": True, "ephemeral": True, "approval_mode": "auto-edit"}
+    return perform(understood({**flags, **tape}))

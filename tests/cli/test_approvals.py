@@ -1,6 +1,7 @@
 """Approvals and questions at a real terminal, and the rules that come of them."""
 
 import json
+import time
 
 import pexpect
 import pytest
@@ -187,3 +188,21 @@ def test_rules_are_added_once_and_removed_once(user: User) -> None:
     assert user.agent("rules", "list").stdout == "deny   make deploy  (everywhere)\n"
     assert user.agent("rules", "rm", "make deploy", "--deny").exit_code == 0
     assert user.agent("rules", "rm", "make deploy", "--deny").exit_code == 42
+
+
+def test_the_clock_of_a_step_stands_still_while_it_waits_for_a_person(user: User) -> None:
+    terminal = pushing(user, "--set", "step_profiles.default.timeout_s=1")
+    terminal.sees("[n] no")
+    time.sleep(1.5)
+    terminal.types("y")
+    assert terminal.ends()[0] == 0
+
+
+def test_an_edit_in_the_users_folder_is_asked_for_as_such(user: User) -> None:
+    model = user.script(*one_step(calls("s1", "write_file", path="x.txt", content="hi"), says("s1", "done")))
+    terminal = Terminal(user, "run", "x", "--model", model, "-C", ".")
+    before = terminal.sees("[n] no")
+    assert "write_file x.txt" in before and "changes a file" in before and "[e]" not in before
+    terminal.types("y")
+    assert terminal.ends()[0] == 0
+    assert (user.home / "x.txt").read_text() == "hi"

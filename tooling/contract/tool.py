@@ -11,6 +11,7 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.question import Asker
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.shape import JsonObject
+from tooling.jobs import JobDesk
 
 P = TypeVar("P")
 
@@ -49,6 +50,7 @@ class ToolServices:
 
     runner: CommandRunner
     asker: Asker
+    jobs: JobDesk
     command_timeout_s: float = 120.0
 
 
@@ -95,4 +97,8 @@ class ToolExecutor(Protocol):
 
     def spec_of(self, name: str) -> ToolSpec | None:
         """Return the spec of a tool, for rights and concurrency."""
+        ...
+
+    async def close(self) -> None:
+        """End everything that calls left running."""
         ...

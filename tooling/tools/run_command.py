@@ -23,6 +23,7 @@ class RunCommandParams:
 
     command: str
     timeout_s: Annotated[float | None, "seconds"] = None
+    background: Annotated[bool, "go on without waiting, e.g. for a server; see manage_jobs"] = False
 
 
 class RunCommand(Tool[RunCommandParams]):
@@ -49,9 +50,24 @@ class RunCommand(Tool[RunCommandParams]):
         """Run it and report exit code, output and true size."""
         if not params.command.strip():
             raise ToolError("The command is empty.")
+        if params.background:
+            return await self._in_background(params.command, ctx)
         limit_s = min(max(params.timeout_s or self._services.command_timeout_s, 0.1), MAX_TIMEOUT_S)
         output = await self._in_shell(params.command, limit_s, ctx)
         return _result(output, params.command, limit_s, ctx)
+
+    async def _in_background(self, command: str, ctx: ExecCtx) -> ToolResult:
+        output = output_file(ctx)
+        if output is None:
+            raise ToolError("This run keeps no outputs, so nothing can run in the background.")
+        if self._services.jobs.is_full:
+            raise ToolError("Too many background commands are running; stop one with manage_jobs first.")
+        request = CommandRequest(argv=(SHELLS[0], "-c", command), cwd=ctx.working_dir, timeout_s=0)
+        job = await self._services.jobs.start(command, request, output)
+        if not job.task.done():
+            return ToolResult(f"Started {job.id} in the background; its output goes to {output}.")
+        ended = f"The background command ended at once ({job.state}).\n{decode_output(job.tail())}".rstrip()
+        return ToolResult(ended, 1, meta=ToolMeta(status="error"))
 
     async def _in_shell(self, command: str, limit_s: float, ctx: ExecCtx) -> CommandOutput:
         problem: OSError | None = None

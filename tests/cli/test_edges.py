@@ -1,0 +1,118 @@
+"""Corners a newcomer found: each was wrong once."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal_user import User, answer, calls, one_step, plan, says, step
+from tests.house.source_tree import ROOT
+
+pytestmark = pytest.mark.slow
+HELLO = f"script:{ROOT}/examples/hello.jsonl"
+
+
+def test_wrong_usage_is_told_to_programs_too(user: User) -> None:
+    ended = user.agent("run", "--output-format", "json")
+    assert (ended.exit_code, ended.document["exit_code"], "Traceback" in ended.stderr) == (2, 2, False)
+
+
+@pytest.mark.parametrize("value", [[], 0, False, "", {}])
+def test_structured_output_may_be_empty(user: User, value: object) -> None:
+    (user.home / "schema.json").write_text("{}")
+    model = user.script(answer(json.dumps(value) or '""'))
+    ended = user.agent("run", "x", "--model", model, "--output-schema", "schema.json", "--output-format", "json")
+    assert ended.document["structured_output"] == value
+
+
+def test_a_limit_in_money_is_not_kept_up_with_an_unknown_price(user: User) -> None:
+    model = user.script({**plan(step("s1")), "usage": {"cost_usd": None}}, says("s1", "never asked"))
+    ended = user.agent("run", "x", "--model", model, "--max-budget-usd", "1")
+    assert (ended.exit_code, ended.stdout) == (56, "")
+    assert "price is not known" in ended.stderr
+
+
+def test_a_failure_is_never_taken_for_an_answer(user: User) -> None:
+    ended = user.agent("run", "x", "-q", "--model", HELLO, "-f", "missing.txt", "-o", "answer.txt")
+    assert (ended.exit_code, ended.stdout) == (42, "")
+    assert "missing.txt" in ended.stderr
+    assert (user.home / "answer.txt").read_text() == "\n"
+
+
+def test_a_step_profile_of_the_user_is_used(user: User) -> None:
+    profile = ("--set", 'step_profiles.careful.allowed_tools=["read_file"]')
+    model = user.script(
+        plan(step("s1", profile="careful")), calls("s1", "run_command", command="true"), says("s1", "ok")
+    )
+    ended = user.agent("run", "x", "--model", model, *profile, "--output-format", "json")
+    assert ended.document["step_results"][0]["tool_calls"][0]["exit_code"] == 126
+
+
+def test_an_unknown_tool_in_a_profile_is_a_wrong_setting(user: User) -> None:
+    ended = user.agent("run", "x", "--model", HELLO, "--set", 'step_profiles.p.allowed_tools=["raed_file"]')
+    assert (ended.exit_code, "did you mean read_file?" in ended.stderr) == (52, True)
+
+
+def test_two_inputs_of_one_name_are_refused(user: User) -> None:
+    for folder in ("a", "b"):
+        (user.home / folder).mkdir()
+        (user.home / folder / "d.txt").write_text(folder)
+    ended = user.agent("run", "x", "--model", HELLO, "-i", "a/d.txt", "-i", "b/d.txt")
+    assert (ended.exit_code, "already a file" in ended.stderr) == (42, True)
+
+
+def test_an_input_never_replaces_a_file_of_the_user(user: User) -> None:
+    (user.home / "input").mkdir()
+    (user.home / "input" / "d.txt").write_text("mine")
+    (user.home / "d.txt").write_text("other")
+    assert user.agent("run", "x", "--model", HELLO, "-C", ".", "-i", "d.txt").exit_code == 42
+    assert (user.home / "input" / "d.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("words", [("config", "show"), ("tools", "list", "--json"), ("--help",), ("doctor",)])
+def test_a_full_disk_behind_stdout_is_an_error_of_every_command(user: User, words: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            user.command(*words), stdout=full, stderr=subprocess.PIPE, env=user.environment(), timeout=30, check=False
+        )
+    assert (ended.returncode, b"Traceback" in ended.stderr) == (1, False)
+
+
+def test_every_folder_of_the_data_is_its_owners_alone(user: User) -> None:
+    user.agent("run", "x", "--model", HELLO, "--session", "s")
+    folders = [user.data, *(path for path in user.data.rglob("*") if path.is_dir())]
+    assert {oct(path.stat().st_mode & 0o777) for path in folders} == {"0o700"}
+
+
+def test_the_workspace_is_the_folder_that_was_given(user: User) -> None:
+    events = user.agent("run", "x", "--model", HELLO, "-C", ".", "--output-format", "stream-json").events
+    assert events[0]["workspace"] == events[0]["cwd"] == str(user.home)
+
+
+def test_a_background_command_goes_on_is_read_and_ends_with_the_run(user: User) -> None:
+    command = "for n in 1 2 3; do echo tick $n; sleep 0.1; done; sleep 4711"
+    model = user.script(
+        *one_step(
+            calls("s1", "run_command", command=command, background=True),
+            calls("s1", "run_command", command="sleep 0.6"),
+            calls("s1", "manage_jobs", action="output", id="job1"),
+            calls("s1", "manage_jobs", action="list"),
+            says("s1", "done"),
+        )
+    )
+    ended = user.agent("run", "x", "--model", model, "--output-format", "json")
+    facts = [fact["output_preview"] for fact in ended.document["step_results"][0]["tool_calls"]]
+    assert facts[0].startswith("Started job1")
+    assert "tick 3" in facts[2]
+    assert "job1: running" in facts[3]
+    assert subprocess.run(["pgrep", "-f", "^sleep 4711"], capture_output=True, check=False).returncode == 1
+
+
+def test_a_background_command_that_dies_at_once_is_an_error(user: User) -> None:
+    model = user.script(
+        *one_step(calls("s1", "run_command", command="echo no; exit 3", background=True), says("s1", "it failed"))
+    )
+    ended = user.agent("run", "x", "--model", model, "--output-format", "json")
+    fact = ended.document["step_results"][0]["tool_calls"][0]
+    assert (fact["status"], "exited with 3" in fact["output_preview"]) == ("error", True)

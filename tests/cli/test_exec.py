@@ -1,0 +1,72 @@
+"""`agent exec`: one command exactly as the agent's shell tool would run it."""
+
+import pytest
+
+from tests.cli.terminal_user import User
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "stdout"),
+    [
+        (("echo one two",), 0, "one two\n"),
+        (("printf", "%s\n", "a b", "c"), 0, "a b\nc\n"),
+        (("exit 3",), 3, ""),
+        (("false",), 1, ""),
+        (("echo out; echo err >&2; exit 4",), 4, "out\nerr\n"),
+        (("cat",), 0, ""),
+    ],
+)
+def test_output_and_exit_code_are_the_commands_own(user: User, words: tuple[str, ...], code: int, stdout: str) -> None:
+    ended = user.agent("exec", "--", *words)
+    assert (ended.exit_code, ended.stdout) == (code, stdout)
+
+
+def test_it_runs_in_the_folder_that_was_given(user: User) -> None:
+    folder = user.home / "work"
+    folder.mkdir()
+    assert user.agent("exec", "-C", str(folder), "--", "pwd; touch made").stdout == f"{folder}\n"
+    assert (folder / "made").exists()
+
+
+def test_a_command_that_needs_approval_is_refused_without_a_terminal(user: User) -> None:
+    ended = user.agent("exec", "--", "git push")
+    assert (ended.exit_code, ended.stdout) == (57, "")
+    assert "--allow 'git push'" in ended.stderr
+    assert user.agent("exec", "--allow", "git push", "--", "git push").exit_code == 128
+
+
+def test_a_blocked_command_is_refused_whatever_is_allowed(user: User) -> None:
+    ended = user.agent("exec", "--allow", "rm", "--", "rm -rf /")
+    assert (ended.exit_code, "BLOCKED" in ended.stderr) == (57, True)
+
+
+def test_skipping_the_check_leaves_out_the_text_check(user: User) -> None:
+    assert user.agent("exec", "--skip-check", "--", "git push --dry-run").exit_code == 128
+
+
+def test_long_output_comes_out_whole(user: User) -> None:
+    ended = user.agent("exec", "--", "seq 200000")
+    assert ended.stdout.splitlines() == [str(number) for number in range(1, 200001)]
+
+
+def test_keys_are_masked_and_never_in_the_commands_environment(user: User) -> None:
+    ended = user.agent(
+        "exec", "--", "echo $OPENAI_API_KEY; echo sk-SENTINEL0123456789", OPENAI_API_KEY="sk-SENTINEL0123456789"
+    )
+    assert "SENTINEL" not in ended.stdout
+
+
+def test_a_time_limit_ends_it(user: User) -> None:
+    ended = user.agent("exec", "--set", "command_timeout_s=0.5", "--", "sleep 60")
+    assert ended.exit_code == 124
+
+
+def test_nothing_is_left_of_it(user: User) -> None:
+    user.agent("exec", "--", "true")
+    assert list(user.data.glob("sessions/*")) == []
+
+
+def test_a_missing_command_is_wrong_usage(user: User) -> None:
+    assert user.agent("exec").exit_code == 2

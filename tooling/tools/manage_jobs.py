@@ -1,0 +1,50 @@
+"""manage_jobs: look at and end commands that run in the background."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tooling.contract.context import ExecCtx
+from tooling.contract.result import ToolError, ToolResult
+from tooling.contract.shape import schema_of
+from tooling.contract.tool import Tool, ToolSpec
+from tooling.jobs import Job
+from tooling.output import decode_output
+
+NONE = "(no background commands)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManageJobsParams:
+    """What to do, and with which job."""
+
+    action: Literal["list", "output", "stop"]
+    id: str = ""
+
+
+class ManageJobs(Tool[ManageJobsParams]):
+    """Lists background commands, reads their output, ends them."""
+
+    params = ManageJobsParams
+    spec = ToolSpec(
+        name="manage_jobs",
+        description="List background commands, read the newest output of one, or stop it.",
+        parameters=schema_of(ManageJobsParams),
+        effect="note",
+    )
+
+    async def run(self, params: ManageJobsParams, ctx: ExecCtx) -> ToolResult:
+        """Do it; an unknown job is told with the ones there are."""
+        if params.action == "list":
+            return ToolResult("\n".join(_line(job) for job in self._services.jobs.jobs) or NONE)
+        job = self._services.jobs.get(params.id)
+        if job is None:
+            known = ", ".join(job.id for job in self._services.jobs.jobs) or "none"
+            raise ToolError(f"There is no background command {params.id!r}. Known: {known}.")
+        if params.action == "stop":
+            await self._services.jobs.stop(job)
+            return ToolResult(_line(job))
+        return ToolResult(f"{_line(job)}\n{decode_output(job.tail())}".rstrip())
+
+
+def _line(job: Job) -> str:
+    return f"{job.id}: {job.state}: {job.command}"
