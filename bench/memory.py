@@ -8,7 +8,7 @@ from statistics import median
 
 from bench.measure import Figure
 from bench.program import Failed, Home
-from bench.replies import DONE, command, plan
+from bench.replies import DONE, command, last_result, plan
 from tests.provider.server import Recorded, Responder, Scripted
 from tests.provider.threaded import ThreadedProvider
 
@@ -17,7 +17,8 @@ SHORT_RUNS = 5
 TURNS = 100
 FLAT_FROM = 20
 FLAT_MB = 5.0
-ONE_MEGABYTE_OF_LINES = "yes 'a line of output like any other, number' | head -c 1000000"
+LINE = "a line of output like any other"
+ONE_MEGABYTE_OF_LINES = f"yes '{LINE}' | head -c 1000000"
 _POLL_S = 0.005
 
 
@@ -50,8 +51,7 @@ def long_run() -> list[Figure]:
         home = Home(Path(name), provider)
         flags = ("--approval-mode", "yolo", "--max-turns", str(TURNS + 1))
         peak = _peak(home, *flags, also=watched.append)
-    if len(by_turn) != TURNS + 1:
-        raise Failed(f"the long run had {len(by_turn)} turns instead of {TURNS + 1}")
+        _check(provider.requests)
     early, late = median(by_turn[FLAT_FROM - 4 : FLAT_FROM + 1]), median(by_turn[-5:])
     grown = f"{by_turn[0]:.1f} MB at turn 1, {early:.1f} MB at turn {FLAT_FROM}, {late:.1f} MB at turn {TURNS}"
     return [
@@ -70,6 +70,14 @@ def long_run() -> list[Figure]:
             detail="medians of five turns each",
         ),
     ]
+
+
+def _check(requests: list[Recorded]) -> None:
+    """Make sure that every turn took place and that the commands did run."""
+    if len(requests) != TURNS + 2:
+        raise Failed(f"the long run had {len(requests)} requests instead of {TURNS + 2}")
+    if LINE not in (said := last_result(requests[-1])):
+        raise Failed(f"the command was not run: {said}")
 
 
 def _peak(home: Home, *flags: str, also: Callable[[int], None] | None = None) -> float:

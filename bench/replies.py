@@ -25,5 +25,12 @@ def offers_tools(request: Recorded) -> bool:
     return bool(request.body.get("tools"))
 
 
+def last_result(request: Recorded) -> str:
+    """Return what the model was told last of a tool's output."""
+    messages = request.body["messages"]
+    assert isinstance(messages, list)
+    return str(next(message["content"] for message in reversed(messages) if message["role"] == "tool"))
+
+
 def _step(number: int) -> Mapping[str, object]:
     return {"id": f"s{number}", "title": f"Step {number}", "instruction": f"Do part {number}", "depends_on": []}

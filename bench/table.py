@@ -1,6 +1,8 @@
 """The figures as a table: for a terminal, for a document, for another program."""
 
 import json
+import os
+import platform
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +22,8 @@ def text(figures: Sequence[Figure]) -> str:
 def markdown(figures: Sequence[Figure]) -> str:
     """Return the table for a document."""
     rows = [_HEAD, ("---", "---:", "---:", "---", "---"), *map(_row, figures)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    machine = f"Python {platform.python_version()}, {os.cpu_count()} processors.\n\n"
+    return machine + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def put_into(path: Path, figures: Sequence[Figure]) -> None:

@@ -5,14 +5,15 @@ from itertools import pairwise
 from pathlib import Path
 
 from bench.measure import Figure, milliseconds
-from bench.program import Ended, Home, answered
-from bench.replies import DONE, command, offers_tools, plan
+from bench.program import Ended, Failed, Home, answered
+from bench.replies import DONE, command, last_result, offers_tools, plan
 from tests.provider.server import Recorded
 from tests.provider.threaded import ThreadedProvider
 
 CALLS = 10
-RUNS = 8
+RUNS = 20
 KILOBYTE = 1000
+NOTHING_SAID = "(empty output)"
 
 
 def turns() -> list[Figure]:
@@ -46,6 +47,8 @@ def _loops(runs: int = RUNS) -> list[Ended]:
         for _ in range(runs):
             provider.reply(plan(1), *[command("true")] * CALLS, DONE)
             ended.append(home.agent_run("--approval-mode", "yolo"))
+            if (said := last_result(ended[-1].requests[-1])) != NOTHING_SAID:
+                raise Failed(f"`true` was not run: {said}")
     return ended
 
 
