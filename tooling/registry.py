@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tooling.contract.tool import AnyTool, Tool, ToolServices, ToolSpec
 from tooling.entry_points import EntryPoint, entry_points
 from tooling.tools.ask_user import AskUser
+from tooling.tools.delete_file import DeleteFile
 from tooling.tools.edit_file import EditFile
 from tooling.tools.find_files import FindFiles
 from tooling.tools.list_directory import ListDirectory
@@ -21,6 +22,7 @@ TOOLS: tuple[type[AnyTool], ...] = (
     ReadFile,
     WriteFile,
     EditFile,
+    DeleteFile,
     ListDirectory,
     FindFiles,
     SearchText,

@@ -36,6 +36,7 @@ def test_the_schemas_are_exactly_the_tools(executor: ToolExecutor) -> None:
         "read_file",
         "write_file",
         "edit_file",
+        "delete_file",
         "list_directory",
         "find_files",
         "search_text",

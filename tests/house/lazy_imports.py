@@ -11,6 +11,7 @@ LAZY_LIBRARIES = {
     "json": "settings without a list or table do without it",
     "ast": "only for replies that are Python instead of JSON",
     "warnings": "only around ast",
+    "ctypes": "only with the first file that a tool opens",
     "difflib": "only to name what was probably meant",
     "importlib": "only to find litellm's data files without importing litellm",
 }

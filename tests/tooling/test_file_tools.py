@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.tooling.workplace import Workplace
-from tooling.tools.change import MAX_DIFF_CHARS, change_of
+from tooling.files.change import MAX_DIFF_CHARS, change_of
 
 
 async def test_a_file_is_written_with_its_folders_and_read_back(place: Workplace) -> None:
@@ -21,7 +21,7 @@ async def test_a_change_comes_with_its_diff(place: Workplace) -> None:
     result = await place.call("edit_file", path="a.txt", old_text="10\n", new_text="ten\nTEN\n")
     (change,) = result.meta.changes
     assert (change.path, change.status, change.added_lines, change.deleted_lines) == ("a.txt", "modified", 2, 1)
-    assert change.diff == "--- a/a.txt\n+++ b/a.txt\n@@ -7,4 +7,5 @@\n 7\n 8\n 9\n-10\n+ten\n+TEN\n"
+    assert change.diff == "--- a/a.txt\n+++ b/a.txt\n@@ -7,7 +7,8 @@\n 7\n 8\n 9\n-10\n+ten\n+TEN\n 11\n 12\n 13\n"
 
 
 async def test_secrets_in_diffs_are_masked(place: Workplace) -> None:
@@ -147,7 +147,9 @@ async def test_a_folder_is_listed_folders_first(place: Workplace) -> None:
     place.write(".git/config", "")
     (place.root / "alias").symlink_to("b.txt")
     assert (await place.call("list_directory")).content == "src/\nalias -> b.txt\nb.txt (5 bytes)"
-    assert (await place.call("list_directory", path="nope")).content == "nope does not exist."
+    assert (
+        await place.call("list_directory", path="nope")
+    ).content == "nope does not exist; look with list_directory or find_files."
     assert (await place.call("list_directory", path="b.txt")).content == "b.txt is a file; use read_file."
 
 

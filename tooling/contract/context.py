@@ -20,6 +20,7 @@ class ExecCtx:
     call_id: str = ""
     extra_dirs: tuple[Path, ...] = ()
     outputs_dir: Path | None = None
+    blobs_dir: Path | None = None
     allowed_tools: tuple[str, ...] | None = None
     chat_type: str = "private"
 

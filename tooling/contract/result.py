@@ -10,13 +10,19 @@ OK, TOOL_RAISED, BAD_ARGUMENTS, TIMED_OUT, REFUSED, UNKNOWN_TOOL, CANCELLED = 0,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """One file that a call changed, with its size in lines and a unified diff."""
+    """One file that a call changed, with its size in lines and a unified diff.
+
+    `before` and `after` are hashes of the whole content (null: there was, or is, no file), `mode` is that of before.
+    """
 
     path: str
     status: Literal["added", "modified", "deleted"]
     added_lines: int = 0
     deleted_lines: int = 0
     diff: str = ""
+    before: str | None = None
+    after: str | None = None
+    mode: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,18 +2,16 @@
 
 import asyncio
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
-from tooling.contract.result import FileChange, ToolError, ToolMeta, ToolResult
+from tooling.contract.result import ToolError, ToolMeta, ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec
-from tooling.safety.paths import shown_path, writable_path
-from tooling.tools.change import change_of
+from tooling.files.changing import as_text, change_file
+from tooling.files.regular import is_binary
 from tooling.tools.nearest_place import nearest_place
-from tooling.tools.regular_file import read_whole, replace_file
 from tooling.tools.write_file import encoded
 
 
@@ -44,26 +42,33 @@ class EditFile(Tool[EditFileParams]):
 
     async def run(self, params: EditFileParams, ctx: ExecCtx) -> ToolResult:
         """Replace it and report what changed."""
-        path = writable_path(params.path, ctx)
-        shown = shown_path(path, ctx)
-        change, count = await asyncio.to_thread(_edit, path, params, shown)
-        places = "1 place" if count == 1 else f"{count} places"
-        text = f"Edited {shown} in {places}: +{change.added_lines} -{change.deleted_lines} lines."
+        counts: list[int] = []
+
+        def edited(before: bytes | None, shown: str) -> bytes:
+            data, count = _edited(before, params, shown)
+            counts.append(count)
+            return data
+
+        change = await asyncio.to_thread(change_file, params.path, ctx, edited)
+        places = "1 place" if counts == [1] else f"{counts[-1]} places"
+        text = f"Edited {change.path} in {places}: +{change.added_lines} -{change.deleted_lines} lines."
         return ToolResult(text, meta=ToolMeta(changes=(change,)))
 
 
-def _edit(path: Path, params: EditFileParams, shown: str) -> tuple[FileChange, int]:
-    # Bytes that are no UTF-8 pass through unchanged.
-    before = read_whole(path, shown).decode("utf-8", "surrogateescape")
+def _edited(data: bytes | None, params: EditFileParams, shown: str) -> tuple[bytes, int]:
+    """Return the content with the text replaced, and how often that was."""
+    before = as_text(data)
+    if data is None or before is None:
+        raise ToolError(f"{shown} does not exist; look with list_directory or find_files.")
+    if is_binary(data):
+        raise ToolError(f"{shown} is a binary file; change it with a command.")
     old, new = _wanted(before, params, shown)
     count = before.count(old)
     if count > 1 and not params.replace_all:
         raise ToolError(
             f"old_text occurs {count} times in {shown}; add surrounding lines to make it unique, or set replace_all."
         )
-    after = before.replace(old, new)
-    replace_file(path, encoded(after, shown), shown)
-    return change_of(shown, before, after), count
+    return encoded(before.replace(old, new), shown), count
 
 
 def _wanted(before: str, params: EditFileParams, shown: str) -> tuple[str, str]:

@@ -2,10 +2,11 @@
 
 import asyncio
 import os
+import stat
 import time
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Annotated
 
 from tooling.contract.action import Action
@@ -13,8 +14,10 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
+from tooling.files.spot import Spot, look, open_to_read
 from tooling.output import GREP_TIMEOUT_MS
-from tooling.safety.paths import readable_path, shown_path
+from tooling.safety.paths import shown_path
+from tooling.safety.sensitive_files import is_sensitive_file
 from tooling.tools.ripgrep import Ripgrep
 from tooling.tools.walk import MAX_ENTRIES, glob_regex, walk_files
 
@@ -52,23 +55,29 @@ class FindFiles(Tool[FindFilesParams]):
         """Return the paths, one a line, and say when there are more."""
         if ".." in PurePath(params.pattern).parts or not params.pattern:
             raise ToolError("The pattern must not be empty or hold '..'; give the folder as path.")
-        root = readable_path(params.path, ctx)
-        if not root.is_dir():
+        spot, status = await asyncio.to_thread(look, params.path, ctx)
+        if not stat.S_ISDIR(status.st_mode):
             raise ToolError(f"{params.path} is not a directory.")
-        names = await self._names(params.pattern, root, ctx)
-        shown = [shown_path(root / name, ctx) for name in names[:MAX_ENTRIES]]
-        if len(names) > MAX_ENTRIES:
+        names = await self._names(params, spot, ctx)
+        paths = [path for path in (spot.path / name for name in names) if not is_sensitive_file(path)]
+        shown = [shown_path(path, ctx) for path in paths[:MAX_ENTRIES]]
+        if len(paths) > MAX_ENTRIES:
             shown.append(f"[first {MAX_ENTRIES}; there are more: narrow the pattern or the path]")
         return ToolResult("\n".join(shown) or f"No files match {params.pattern!r} in {params.path!r}.")
 
-    async def _names(self, pattern: str, root: Path, ctx: ExecCtx) -> list[str]:
-        output = await self._ripgrep.output(("--files", "--null"), glob=pattern, cwd=root, ctx=ctx)
+    async def _names(self, params: FindFilesParams, spot: Spot, ctx: ExecCtx) -> list[str]:
+        output = await self._ripgrep.output(("--files", "--null"), glob=params.pattern, cwd=spot.path, ctx=ctx)
         if output is None:
-            return await asyncio.to_thread(_walked, pattern, root)
+            return await asyncio.to_thread(_walked, params, ctx)
         return [os.fsdecode(name) for name in output.split(b"\0") if name]
 
 
-def _walked(pattern: str, root: Path) -> list[str]:
-    matches = glob_regex(pattern).match
+def _walked(params: FindFilesParams, ctx: ExecCtx) -> list[str]:
+    matches = glob_regex(params.pattern).match
     deadline = time.monotonic() + GREP_TIMEOUT_MS / 1000
-    return list(islice((name for name in walk_files(root, deadline=deadline) if matches(name)), MAX_ENTRIES + 1))
+    folder, _ = open_to_read(params.path, ctx, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        found = (name for name in walk_files(folder, deadline=deadline) if matches(name))
+        return list(islice((name for name in found if not is_sensitive_file(name)), MAX_ENTRIES + 1))
+    finally:
+        os.close(folder)

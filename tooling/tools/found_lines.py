@@ -2,14 +2,18 @@
 
 import os
 import re
-import time
+import stat
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from tooling.contract.result import TIMED_OUT, ToolError
+from tooling.contract.context import ExecCtx
+from tooling.contract.result import ToolError
+from tooling.files.beneath import open_beneath
+from tooling.files.regular import READING, text_reader
+from tooling.files.spot import open_to_read
 from tooling.output import decode_output
-from tooling.tools.regular_file import open_regular
+from tooling.safety.sensitive_files import is_sensitive_file
 from tooling.tools.walk import MAX_ENTRIES, glob_regex, walk_files
 
 _MAX_FILE_BYTES = 20_000_000
@@ -38,41 +42,52 @@ def in_ripgrep_output(output: bytes) -> list[FoundLine]:
     return found
 
 
-def in_walk(
-    root: Path, pattern: str, *, glob: str | None, ignore_case: bool, context: int, deadline: float
-) -> list[FoundLine]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What is looked for without ripgrep, and until when."""
+
+    pattern: str
+    glob: str | None
+    ignore_case: bool
+    context: int
+    deadline: float
+
+
+def in_walk(path: str, ctx: ExecCtx, search: Search) -> list[FoundLine]:
     """Search without ripgrep; stops soon after the first MAX_ENTRIES lines."""
     try:
-        regex = re.compile(pattern, re.IGNORECASE if ignore_case else 0)
+        regex = re.compile(search.pattern, re.IGNORECASE if search.ignore_case else 0)
     except re.error as error:
         raise ToolError(f"The search failed: bad regular expression: {error}.") from error
-    wanted = None if glob is None else glob_regex(glob)
+    wanted = None if search.glob is None else glob_regex(search.glob)
+    root, spot = open_to_read(path, ctx, READING)
     found: list[FoundLine] = []
-    for name in _names(root, deadline):
-        if wanted is not None and not wanted.match(name):
-            continue
-        if time.monotonic() > deadline:
-            raise ToolError("The search took too long; narrow the path.", status="timeout", exit_code=TIMED_OUT)
-        found += _in_file(root if root.is_file() else root / name, name, regex, context)
-        if len(found) > MAX_ENTRIES:
-            break
+    try:
+        is_folder = stat.S_ISDIR(os.fstat(root).st_mode)
+        for name in walk_files(root, deadline=search.deadline) if is_folder else (spot.path.name,):
+            if (wanted is None or wanted.match(name)) and not is_sensitive_file(name):
+                data = _text_of(root, name if is_folder else None)
+                found += _in_text(data, name, regex, search.context)
+            if len(found) > MAX_ENTRIES:
+                break
+    finally:
+        os.close(root)
     return found
 
 
-def _names(root: Path, deadline: float) -> Iterator[str]:
-    return iter((root.name,)) if root.is_file() else walk_files(root, deadline=deadline)
-
-
-def _in_file(path: Path, name: str, regex: re.Pattern[str], context: int) -> Iterator[FoundLine]:
+def _text_of(root: int, below: str | None) -> bytes:
+    """Return what a file holds; binary, huge and unreadable ones count as empty, as for ripgrep."""
     try:
-        with open_regular(path, name) as file:
+        fd = os.dup(root) if below is None else open_beneath(root, below, READING)
+        with text_reader(fd, below or "") as file:
             data = file.read(_MAX_FILE_BYTES + 1)
-    except ToolError:
-        # Binary and unreadable files are passed over, as ripgrep does.
-        return
-    if len(data) > _MAX_FILE_BYTES:
-        return
-    lines = decode_output(data).removesuffix("\n").split("\n")
+    except (OSError, ToolError):
+        return b""
+    return data if len(data) <= _MAX_FILE_BYTES else b""
+
+
+def _in_text(data: bytes, name: str, regex: re.Pattern[str], context: int) -> Iterator[FoundLine]:
+    lines = decode_output(data).removesuffix("\n").split("\n") if data else []
     hits = {index for index, line in enumerate(lines) if regex.search(line)}
     around = {near for hit in hits for near in range(hit - context, hit + context + 1) if 0 <= near < len(lines)}
     for index in sorted(around):

@@ -2,15 +2,16 @@
 
 import asyncio
 import os
+import stat
 from dataclasses import dataclass
-from pathlib import Path
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec
-from tooling.safety.paths import readable_path, shown_path
+from tooling.files.spot import Spot, open_to_read
+from tooling.safety.sensitive_files import is_sensitive_file
 from tooling.tools.walk import MAX_ENTRIES, SKIPPED_DIRS
 
 
@@ -39,34 +40,37 @@ class ListDirectory(Tool[ListDirectoryParams]):
 
     async def run(self, params: ListDirectoryParams, ctx: ExecCtx) -> ToolResult:
         """Return one entry a line, folders first."""
-        path = readable_path(params.path, ctx)
-        lines = await asyncio.to_thread(_entries, path, shown_path(path, ctx))
+        lines = await asyncio.to_thread(_entries, params.path, ctx)
         return ToolResult("\n".join(lines) or "(empty directory)")
 
 
-def _entries(path: Path, shown: str) -> list[str]:
+def _entries(path: str, ctx: ExecCtx) -> list[str]:
+    # Without O_DIRECTORY a file can be opened, and be told apart from a way that leads through one.
+    fd, spot = open_to_read(path, ctx, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        with os.scandir(path) as found:
+        if not stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise ToolError(f"{spot.shown} is a file; use read_file.")
+        with os.scandir(fd) as found:
             entries = [entry for entry in found if entry.name not in SKIPPED_DIRS]
-    except FileNotFoundError:
-        raise ToolError(f"{shown} does not exist.") from None
-    except NotADirectoryError:
-        raise ToolError(f"{shown} is a file; use read_file.") from None
+        entries.sort(key=lambda entry: (not entry.is_dir(follow_symlinks=False), entry.name))
+        lines = [_line(entry, fd, spot) for entry in entries[:MAX_ENTRIES]]
     except OSError as error:
-        raise ToolError(f"{shown} cannot be listed: {error.strerror}.") from error
-    entries.sort(key=lambda entry: (not entry.is_dir(follow_symlinks=False), entry.name))
-    lines = [_line(entry) for entry in entries[:MAX_ENTRIES]]
+        raise ToolError(f"{spot.shown} cannot be listed: {error.strerror}.") from error
+    finally:
+        os.close(fd)
     if len(entries) > MAX_ENTRIES:
         lines.append(f"[{MAX_ENTRIES} of {len(entries)} entries; use find_files with a pattern for the others]")
     return lines
 
 
-def _line(entry: "os.DirEntry[str]") -> str:
+def _line(entry: "os.DirEntry[str]", folder: int, spot: Spot) -> str:
     try:
         if entry.is_symlink():
-            return f"{entry.name} -> {os.readlink(entry.path)}"  # noqa: PTH115 (keeps the text of the link)
+            return f"{entry.name} -> {os.readlink(entry.name, dir_fd=folder)}"
         if entry.is_dir(follow_symlinks=False):
             return f"{entry.name}/"
+        if is_sensitive_file(spot.path / entry.name):
+            return f"{entry.name} (holds secrets: not available)"
         return f"{entry.name} ({entry.stat(follow_symlinks=False).st_size} bytes)"
     except OSError:
         # It vanished while we looked.

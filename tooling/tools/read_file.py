@@ -3,7 +3,6 @@
 import asyncio
 import io
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from tooling.contract.action import Action
@@ -11,9 +10,8 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec
+from tooling.files.regular import open_text
 from tooling.output import decode_output
-from tooling.safety.paths import readable_path, shown_path
-from tooling.tools.regular_file import open_regular
 
 MAX_LINES = 2000
 MAX_PAGE_CHARS = 50_000
@@ -57,17 +55,17 @@ class ReadFile(Tool[ReadFileParams]):
 
     async def run(self, params: ReadFileParams, ctx: ExecCtx) -> ToolResult:
         """Return the page and, when there is more, how to go on."""
-        path = readable_path(params.path, ctx)
-        page = await asyncio.to_thread(_read, path, shown_path(path, ctx), params)
+        page = await asyncio.to_thread(_read, params, ctx)
         return ToolResult(page.text + _notice(page), display=f"Read {params.path} ({page.last - page.first + 1} lines)")
 
 
-def _read(path: Path, shown: str, params: ReadFileParams) -> _Page:
+def _read(params: ReadFileParams, ctx: ExecCtx) -> _Page:
     first = max(params.offset, 1)
-    with open_regular(path, shown) as file:
+    file, spot = open_text(params.path, ctx)
+    with file:
         skipped = _skip(file, first - 1)
         if skipped < first - 1:
-            raise ToolError(f"{shown} has {skipped} lines; offset {first} is beyond its end.")
+            raise ToolError(f"{spot.shown} has {skipped} lines; offset {first} is beyond its end.")
         return _page(file, first, min(max(params.limit, 1), MAX_LINES))
 
 

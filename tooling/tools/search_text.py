@@ -1,20 +1,23 @@
 """search_text: lines that match a regular expression."""
 
 import asyncio
+import os
+import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
+from tooling.files.spot import Spot, look
 from tooling.output import GREP_TIMEOUT_MS
-from tooling.safety.paths import readable_path, shown_path
+from tooling.safety.paths import shown_path
 from tooling.safety.sensitive_files import is_sensitive_file
-from tooling.tools.found_lines import FoundLine, in_ripgrep_output, in_walk
+from tooling.tools.found_lines import FoundLine, Search, in_ripgrep_output, in_walk
 from tooling.tools.ripgrep import Ripgrep
 from tooling.tools.walk import MAX_ENTRIES
 
@@ -58,42 +61,52 @@ class SearchText(Tool[SearchTextParams]):
         """Return the lines found; none found and a failed search are told apart."""
         if not params.pattern:
             raise ToolError("The pattern is empty.")
-        root = readable_path(params.path, ctx)
-        if not root.is_dir() and not root.is_file():
-            raise ToolError(f"{params.path} does not exist or is neither a file nor a directory.")
-        found = [line for line in await self._found(params, root, ctx) if not is_sensitive_file(line.path)]
+        place = _Place.of(*await asyncio.to_thread(look, params.path, ctx), path=params.path)
+        lines = await self._found(params, place, ctx)
+        found = [line for line in lines if not is_sensitive_file(place.folder / line.path)]
         if not found:
             return ToolResult(f"No matches for {params.pattern!r} in {params.path!r}.")
-        return ToolResult(_listed(found, root, ctx))
+        return ToolResult(_listed(found, place.folder, ctx))
 
-    async def _found(self, params: SearchTextParams, root: Path, ctx: ExecCtx) -> list[FoundLine]:
+    async def _found(self, params: SearchTextParams, place: "_Place", ctx: ExecCtx) -> list[FoundLine]:
         context = min(max(params.context, 0), MAX_CONTEXT)
-        folder, args = _arguments(params, root, context)
-        output = await self._ripgrep.output(args, glob=params.glob, cwd=folder, ctx=ctx)
+        args = _arguments(params, place.name, context)
+        output = await self._ripgrep.output(args, glob=params.glob, cwd=place.folder, ctx=ctx)
         if output is not None:
             return in_ripgrep_output(output)
-        deadline = time.monotonic() + GREP_TIMEOUT_MS / 1000
-        return await asyncio.to_thread(
-            in_walk,
-            root,
-            params.pattern,
+        search = Search(
+            pattern=params.pattern,
             glob=params.glob,
             ignore_case=params.ignore_case,
             context=context,
-            deadline=deadline,
+            deadline=time.monotonic() + GREP_TIMEOUT_MS / 1000,
         )
+        return await asyncio.to_thread(in_walk, params.path, ctx, search)
 
 
-def _arguments(params: SearchTextParams, root: Path, context: int) -> tuple[Path, list[str]]:
-    folder, name = (root, ".") if root.is_dir() else (root.parent, root.name)
+class _Place(NamedTuple):
+    """The folder to search in, and what in it."""
+
+    folder: Path
+    name: str
+
+    @classmethod
+    def of(cls, spot: Spot, status: os.stat_result, *, path: str) -> "_Place":
+        if stat.S_ISDIR(status.st_mode):
+            return cls(spot.path, ".")
+        if stat.S_ISREG(status.st_mode):
+            return cls(spot.path.parent, spot.path.name)
+        raise ToolError(f"{path} is neither a file nor a directory.")
+
+
+def _arguments(params: SearchTextParams, name: str, context: int) -> list[str]:
     args = ["--line-number", "--with-filename", "--no-heading", "--null", f"--context={context}"]
     args += [f"--max-columns={_MAX_COLUMNS}", "--max-columns-preview", "--max-filesize=20M"]
     args += ["--ignore-case"] if params.ignore_case else []
-    return folder, [*args, "--", params.pattern, f"./{name}"]
+    return [*args, "--", params.pattern, f"./{name}"]
 
 
-def _listed(found: list[FoundLine], root: Path, ctx: ExecCtx) -> str:
-    folder = root if root.is_dir() else root.parent
+def _listed(found: list[FoundLine], folder: Path, ctx: ExecCtx) -> str:
     names: dict[str, str] = {}
     lines: list[str] = []
     for line in found[:MAX_ENTRIES]:

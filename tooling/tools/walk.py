@@ -4,25 +4,48 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 from tooling.contract.result import TIMED_OUT, ToolError
+from tooling.files.beneath import open_beneath
 
 SKIPPED_DIRS = (".git", "node_modules")
 MAX_ENTRIES = 200
 _GLOB_WORDS = r"(?s:\*\*/|\*\*|\*|\?|\[[^\]]+\]|\{[^{}]*\}|.)"
 
 
-def walk_files(root: Path, *, deadline: float) -> Iterator[str]:
-    """Yield regular files below a folder, sorted, as paths relative to it."""
-    for folder, names, files in os.walk(root):
+def walk_files(root: int, *, deadline: float) -> Iterator[str]:
+    """Yield regular files below an open folder, sorted as ripgrep does, as paths relative to it."""
+    waiting = ["."]
+    while waiting:
         if time.monotonic() > deadline:
             raise ToolError("The search took too long; narrow the path.", status="timeout", exit_code=TIMED_OUT)
-        names[:] = sorted(name for name in names if name not in SKIPPED_DIRS)
-        for name in sorted(files):
-            path = Path(folder, name)
-            if path.is_file() and not path.is_symlink():
-                yield str(path.relative_to(root))
+        path = waiting.pop()
+        if not path.endswith("/") and path != ".":
+            yield path
+            continue
+        waiting += reversed(_entries(root, path))
+
+
+def _entries(root: int, path: str) -> list[str]:
+    """Return the files of a folder, and its folders with a slash at their end, in order."""
+    prefix = "" if path == "." else path
+    try:
+        folder = open_beneath(root, path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        # It may not be read, was removed or became a link meanwhile: passed over, as ripgrep does.
+        return []
+    try:
+        with os.scandir(folder) as found:
+            kinds = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found if _is_plain(entry)]
+    finally:
+        os.close(folder)
+    return [f"{prefix}{name}/" if is_folder else f"{prefix}{name}" for name, is_folder in sorted(kinds)]
+
+
+def _is_plain(entry: "os.DirEntry[str]") -> bool:
+    if entry.is_dir(follow_symlinks=False):
+        return entry.name not in SKIPPED_DIRS
+    return entry.is_file(follow_symlinks=False)
 
 
 def glob_regex(pattern: str) -> re.Pattern[str]:

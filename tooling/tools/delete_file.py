@@ -1,0 +1,45 @@
+"""delete_file: one file removed, after somebody agreed."""
+
+import asyncio
+from dataclasses import dataclass
+
+from tooling.contract.action import Action
+from tooling.contract.context import ExecCtx
+from tooling.contract.result import ToolError, ToolMeta, ToolResult
+from tooling.contract.shape import schema_of
+from tooling.contract.tool import Tool, ToolSpec
+from tooling.files.changing import change_file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteFileParams:
+    """Which file."""
+
+    path: str
+
+
+class DeleteFile(Tool[DeleteFileParams]):
+    """Deletes a file inside the workspace."""
+
+    params = DeleteFileParams
+    spec = ToolSpec(
+        name="delete_file",
+        description="Delete one file.",
+        parameters=schema_of(DeleteFileParams),
+        effect="write",
+        requires_approval=True,
+    )
+
+    def action(self, params: DeleteFileParams, ctx: ExecCtx) -> Action:
+        """Return the path that is about to be deleted."""
+        return Action(tool=self.spec.name, effect="write", subject=params.path, cwd=ctx.working_dir)
+
+    async def run(self, params: DeleteFileParams, ctx: ExecCtx) -> ToolResult:
+        """Delete it; what it held is kept for undo."""
+        change = await asyncio.to_thread(change_file, params.path, ctx, _nothing)
+        return ToolResult(f"Deleted {change.path}.", meta=ToolMeta(changes=(change,)))
+
+
+def _nothing(before: bytes | None, shown: str) -> None:
+    if before is None:
+        raise ToolError(f"{shown} does not exist.")
