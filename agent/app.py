@@ -7,16 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent.backends.host import build_host_executor
 from agent.config.load import Loaded
-from agent.config.places import config_file
-from agent.config.rules import Rule, add_rule, in_folder
 from agent.dispatcher import Dispatcher
 from agent.engine import AgentExecutor
 from agent.execution.composer import Composer
 from agent.execution.ledger import BudgetExhausted, Ledger
 from agent.execution.model_desk import ModelDesk
-from agent.execution.person import Person, Witness
+from agent.execution.person import Person
 from agent.execution.prompt import system_message
 from agent.execution.runner import AgentRunner, RunnerSettings
 from agent.execution.structured import OutputForm
@@ -32,12 +29,11 @@ from agent.protocol.channel import Subscription
 from agent.protocol.commands import Answer, Submit
 from agent.protocol.events import ErrorRaised, MessageSaid, RunCompleted, RunStarted, StepCounts, WarningRaised
 from agent.run_scope import Place, RunScope, open_scope
+from agent.toolbox import Surroundings, open_toolbox
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.status import is_success
-from tooling.approvals.policy import PolicyApprover
-from tooling.contract.action import Scope
 from tooling.contract.tool import ToolExecutor
 
 # What an unknown model is trusted with; its own "too long" makes the window smaller.
@@ -170,25 +166,16 @@ class App:
         return found.model if found else no_model()
 
     def _tools(self) -> tuple[ToolExecutor, tuple[str, ...]]:
-        settings = self._settings
-        policy = PolicyApprover(
-            mode=settings.approval_mode,
-            allow=in_folder(settings, self._scope.cwd, "allow"),
-            deny=in_folder(settings, self._scope.cwd, "deny"),
-            on_approval=settings.on_approval,
-            person=self._person if self._options.is_person_present else None,
-            asks_for_edits=not self._scope.is_own_workspace,
-            keep_rules=self._keep_rules,
-        )
-        witness = Witness(policy=policy, channel=self._channel, on_fail=self._stop_at_approval)
-        return build_host_executor(
-            environ=self._environ,
-            approver=witness,
-            asker=self._person,
-            secrets=self._loaded.secrets,
-            command_timeout_s=settings.command_timeout_s,
-            trim_chars=settings.output_trim_chars,
-            warn=lambda message: self._channel.whisper(WarningRaised(message=message)),
+        return open_toolbox(
+            Surroundings(
+                settings=self._settings,
+                environ=self._environ,
+                secrets=self._loaded.secrets,
+                scope=self._scope,
+                person=self._person,
+                is_person_present=self._options.is_person_present,
+                on_refused=self._stop_at_approval,
+            )
         )
 
     def _engine(self, model: str, client: ModelClient, tools: ToolExecutor, names: tuple[str, ...]) -> AgentExecutor:
@@ -238,15 +225,6 @@ class App:
 
     def _tell_of_retry(self, fault: ModelFault, wait_s: float) -> None:
         self._channel.whisper(WarningRaised(message=f"{fault}; trying again in {wait_s:.1f} s"))
-
-    def _keep_rules(self, scope: Scope, rules: tuple[str, ...]) -> None:
-        """Store what a person allowed for longer than this run; what cannot be stored still holds for the run."""
-        folder = str(self._scope.cwd) if scope == "project" else ""
-        try:
-            for words in rules:
-                add_rule(config_file(self._environ), Rule(effect="allow", words=words, folder=folder))
-        except AgentError as error:
-            self._channel.whisper(WarningRaised(message=f"the rule was not stored: {error.message}"))
 
     def _stop_at_approval(self, subject: str) -> None:
         self.interrupt(exit_codes.APPROVAL, f"{subject!r} needs an approval that nobody can give")

@@ -77,14 +77,14 @@ def _options(flags: RunFlags, environ: Mapping[str, str]) -> RunOptions:
     )
     return RunOptions(
         place=place,
-        is_person_present=_is_terminal(),
+        is_person_present=is_terminal(),
         record=flags.record,
         replay=flags.replay,
         output_schema=flags.schema,
     )
 
 
-def _is_terminal() -> bool:
+def is_terminal() -> bool:
     """Say whether a person can be asked: both sides of the conversation are a terminal."""
     try:
         return sys.stdin.isatty() and sys.stderr.isatty()

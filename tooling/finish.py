@@ -35,7 +35,7 @@ class OutputFinisher:
                 total_bytes=(meta.total_bytes or 0) if meta.dropped_bytes else 0,
             )
             meta = dataclasses.replace(meta, output_path=path)
-        display = None if result.display is None else self._clean(result.display)
+        display = None if result.display is None else trim_output(self._clean(result.display), lengths, where="")
         return ToolResult(text, result.exit_code, display, meta)
 
     def _clean(self, text: str) -> str:

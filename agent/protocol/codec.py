@@ -11,9 +11,7 @@ FORMAT = 1
 _EVENTS: dict[str, type] = {event.type: event for event in get_args(Event)}
 _PLACE = ("v", "type", "ts", "seq", "session_id", "run_id", "step_id", "attempt")
 # Fields the contract marks optional: left out when there is nothing to say.
-_OPTIONAL = frozenset(
-    {"diff", "display", "structured_output", "resume", "delta", "tool_calls", "hint", "error", "involves"}
-)
+_OPTIONAL = frozenset({"diff", "display", "structured_output", "resume", "tool_calls", "hint", "error", "involves"})
 
 
 class CodecError(ValueError):
@@ -57,12 +55,11 @@ def to_json(envelope: Envelope) -> dict[str, object]:
         flat |= {"step_id": envelope.step_id, "attempt": envelope.attempt or 1}
     payload = encode(envelope.event)
     assert isinstance(payload, dict)
-    return flat | {key: value for key, value in payload.items() if not (key in _OPTIONAL and _says_nothing(value))}
+    return flat | {key: value for key, value in payload.items() if not _is_left_out(key, value)}
 
 
-def _says_nothing(value: object) -> bool:
-    """Say whether an optional field may be left out; structured output may well be 0, "" or empty."""
-    return value is None or value is False
+def _is_left_out(key: str, value: object) -> bool:
+    return (value is None and key in _OPTIONAL) or (value is False and key == "delta")
 
 
 def to_line(envelope: Envelope) -> bytes:

@@ -90,7 +90,7 @@ class RunCommand(Tool[RunCommandParams]):
 
 
 def _result(output: CommandOutput, command: str, limit_s: float, ctx: ExecCtx) -> ToolResult:
-    text = _text(output).strip("\n")
+    text = shown = _text(output).strip("\n")
     status: CallStatus = "ok"
     code = output.exit_code
     if output.timed_out:
@@ -109,7 +109,8 @@ def _result(output: CommandOutput, command: str, limit_s: float, ctx: ExecCtx) -
         total_bytes=output.total_bytes,
         dropped_bytes=0 if output.cut_at is None else max(output.total_bytes - len(output.output), 0),
     )
-    return ToolResult(text or EMPTY, code, meta=meta)
+    text = text or EMPTY
+    return ToolResult(text, code, display=None if text == shown else shown, meta=meta)
 
 
 def _text(output: CommandOutput) -> str:

@@ -1,0 +1,34 @@
+"""One command exactly as the agent's shell tool would run it: for people and scripts, without a model or a session."""
+
+from dataclasses import dataclass
+
+from agent.toolbox import Surroundings, open_toolbox
+from tooling.contract.result import CallStatus
+
+# A person reads it all; the cap of the runner still holds.
+WHOLE_OUTPUT = 50_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandEnd:
+    """How the command ended: its own output and exit code, or why it was not run."""
+
+    status: CallStatus
+    exit_code: int
+    text: str
+    output_path: str | None = None
+
+
+async def run_one(command: str, around: Surroundings) -> CommandEnd:
+    """Run one shell line through the one road."""
+    tools, _ = open_toolbox(around)
+    try:
+        result = await tools.call_tool("run_command", {"command": command}, around.scope.ctx_of("exec"))
+    finally:
+        await tools.close()
+    return CommandEnd(
+        status=result.meta.status,
+        exit_code=result.exit_code,
+        text=result.content if result.display is None else result.display,
+        output_path=result.meta.output_path,
+    )
