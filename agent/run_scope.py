@@ -73,6 +73,7 @@ class RunScope:
             step_id=step_id,
             extra_dirs=self.extra_dirs,
             outputs_dir=self.folder.outputs,
+            blobs_dir=self.folder.blobs,
         )
 
     async def close(self) -> str | None:

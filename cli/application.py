@@ -28,6 +28,7 @@ COMMANDS = (
     Entry(name="plan", help="Plan a task; execute nothing."),
     Entry(name="exec", help="Run one command as the agent would: same checks, same box."),
     Entry(name="demo", help="See a whole run, without a key or a network."),
+    Entry(name="sessions", help="Sessions and what they changed.", is_group=True),
     Entry(name="tools", help="What the model may use.", is_group=True),
     Entry(name="rules", help="Which commands run unasked, and which never run.", is_group=True),
     Entry(name="config", help="Settings and where they come from.", is_group=True),

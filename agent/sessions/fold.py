@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent.protocol.events import Envelope, MessageSaid, PlanMade, RunCompleted, RunStarted, StepCompleted
+from agent.sessions.event_log import read_events
+from agent.sessions.store import SessionFolder
 from agent.vocabulary.usage import Usage
-from tooling.contract.shape import encode
+from tooling.contract.shape import decode, encode
 
 RUNS_KEPT = 50
 _SUMMARY_CHARS = 2000
@@ -77,6 +79,17 @@ def _advance(run: RunRecord, envelope: Envelope) -> RunRecord:
             return replace(run, final=end.result, subtype=end.subtype, exit_code=end.exit_code, usage=end.usage)
         case _:
             return run
+
+
+def read_session(folder: SessionFolder) -> SessionRecord:
+    """Return a session from SESSION.json, or from its log where that is newer or the file will not do."""
+    try:
+        if folder.summary.stat().st_mtime_ns >= folder.events.stat().st_mtime_ns:
+            return decode(SessionRecord, json.loads(folder.summary.read_bytes()), extra="ignore")
+    except (OSError, ValueError):
+        # The log is the truth; what cannot be read from the copy is read from it.
+        pass
+    return fold(folder.id, read_events(folder.events))
 
 
 def write_session(path: Path, record: SessionRecord) -> None:

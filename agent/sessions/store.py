@@ -36,6 +36,11 @@ class SessionFolder:
         return self.root / "outputs"
 
     @property
+    def blobs(self) -> Path:
+        """Return the folder of what files held before they were changed."""
+        return self.root / "blobs"
+
+    @property
     def workspace(self) -> Path:
         """Return the session's own workspace."""
         return self.root / "workspace"
@@ -46,6 +51,22 @@ class SessionStore:
 
     def __init__(self, data_dir: Path) -> None:
         self._sessions = data_dir / "sessions"
+
+    def all(self) -> list[SessionFolder]:
+        """Return every session there is."""
+        roots = sorted(self._sessions.iterdir()) if self._sessions.is_dir() else []
+        return [SessionFolder(id=root.name, root=root) for root in roots if _ID.fullmatch(root.name) and root.is_dir()]
+
+    def existing(self, name: str) -> SessionFolder:
+        """Return a session by its id or the beginning of it, without making one."""
+        found = [folder for folder in self.all() if folder.id == name] or [
+            folder for folder in self.all() if name and folder.id.startswith(name)
+        ]
+        if not found:
+            raise InputError(f"there is no session {name!r}", "`agent sessions list` shows them")
+        if len(found) > 1:
+            raise InputError(f"{name!r} is the beginning of {len(found)} sessions", "give more of the id")
+        return found[0]
 
     def open(self, session_id: str) -> SessionFolder:
         """Return the folder of a session, made when it is new; a name that is a path trick is refused."""
