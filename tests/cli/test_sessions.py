@@ -1,0 +1,154 @@
+"""Sessions as their owner sees them: what they changed, and taking it back."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal_user import User, calls, one_step, plan, says, step
+from tests.docs.grammar import broken_rules
+
+pytestmark = pytest.mark.slow
+
+NOTE = "changes made by commands are not recorded"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one\ntwo\nthree\n")
+    (folder / "a.txt").chmod(0o640)
+    return folder
+
+
+def work(user: User, project: Path, *replies: dict[str, object], session: str = "s") -> None:
+    """Let a scripted model change files in the project."""
+    flags = ("--approval-mode", "auto-edit", "--allow", "delete_file", "--session", session, "-C", str(project))
+    ended = user.agent("run", "--model", user.script(*replies), *flags, "change it")
+    assert ended.exit_code == 0, ended.stderr
+
+
+def edit(old: str, new: str, name: str = "s1", path: str = "a.txt") -> dict[str, object]:
+    return calls(name, "edit_file", path=path, old_text=old, new_text=new)
+
+
+def log_of(user: User, session: str = "s") -> list[dict[str, object]]:
+    lines = (user.data / "sessions" / session / "events.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_a_session_is_undone_and_the_undo_too(user: User, project: Path) -> None:
+    made = calls("s1", "write_file", path="new/b.txt", content="b\n")
+    work(user, project, *one_step(edit("two", "2"), edit("one", "1"), made, says("s1", "done")))
+    assert (project / "a.txt").read_text() == "1\n2\nthree\n"
+
+    shown = user.agent("sessions", "diff", "s")
+    assert shown.stdout == (
+        "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n-one\n-two\n+1\n+2\n three\n"
+        "--- /dev/null\n+++ b/new/b.txt\n@@ -0,0 +1,1 @@\n+b\n"
+    )
+    assert shown.stderr == f"2 files; {NOTE}\n"
+
+    undone = user.agent("sessions", "undo", "s", "--yes")
+    assert (undone.exit_code, undone.stderr) == (0, f"{NOTE}\n")
+    assert undone.stdout == "Restored new/b.txt (it had been made; it is gone)\nRestored a.txt\n"
+    assert (project / "a.txt").read_text() == "one\ntwo\nthree\n"
+    assert (project / "a.txt").stat().st_mode & 0o777 == 0o640
+    assert not (project / "new" / "b.txt").exists()
+
+    run = log_of(user)[-1]["run_id"]
+    assert user.agent("sessions", "undo", "s", "--run", str(run), "--yes").exit_code == 0
+    assert (project / "a.txt").read_text() == "1\n2\nthree\n"
+    assert (project / "new" / "b.txt").read_text() == "b\n"
+    runs = {str(event["run_id"]) for event in log_of(user)}
+    assert len(runs) == 3
+    for name in runs:
+        assert broken_rules([event for event in log_of(user) if event["run_id"] == name]) == []
+
+
+def test_one_step_of_several_is_undone(user: User, project: Path) -> None:
+    steps = (plan(step("s1"), step("s2", "s1")), edit("two", "2"), says("s1", "ok"))
+    other = calls("s2", "write_file", path="b.txt", content="b\n")
+    work(user, project, *steps, other, says("s2", "ok"), {"match": {"purpose": "composer"}, "text": "done"})
+    listed = user.agent("sessions", "diff", "s", "--by-step").stdout
+    assert next(line for line in listed.splitlines() if line.startswith("# ")).endswith("s1: a.txt (modified)")
+    assert "+2" not in user.agent("sessions", "diff", "s", "--step", "s2").stdout
+    assert user.agent("sessions", "undo", "s", "--step", "s1", "--yes").stdout == "Restored a.txt\n"
+    assert (project / "a.txt").read_text() == "one\ntwo\nthree\n"
+    assert (project / "b.txt").read_text() == "b\n"
+
+
+def test_what_somebody_changed_since_is_left_alone_unless_forced(user: User, project: Path) -> None:
+    made = calls("s1", "write_file", path="b.txt", content="b\n")
+    work(user, project, *one_step(edit("two", "2"), made, says("s1", "done")))
+    (project / "a.txt").write_text("by hand\n")
+    undone = user.agent("sessions", "undo", "s", "--yes")
+    assert undone.exit_code == 1
+    assert "Not restored: a.txt was changed since" in undone.stdout
+    assert (project / "a.txt").read_text() == "by hand\n"
+    assert not (project / "b.txt").exists()
+    # The tools' own change is still told, although its result is nowhere any more.
+    assert "-two\n+2\n" in user.agent("sessions", "diff", "s", "--step", "s1").stdout
+    forced = user.agent("sessions", "undo", "s", "--step", "s1", "--yes", "--force")
+    assert (forced.exit_code, (project / "a.txt").read_text()) == (0, "one\ntwo\nthree\n")
+    again = user.agent("sessions", "undo", "s", "--step", "s1", "--yes")
+    assert "a.txt is already as it was" in again.stdout
+
+
+def test_a_change_by_others_in_between_is_not_taken_back_silently(user: User, project: Path) -> None:
+    work(user, project, *one_step(edit("two", "2"), says("s1", "done")))
+    (project / "a.txt").write_text("one\n2\nthree\nby hand\n")
+    work(user, project, *one_step(edit("one", "1"), says("s1", "done")))
+    undone = user.agent("sessions", "undo", "s", "--yes")
+    assert (undone.exit_code, "changed by others in between" in undone.stdout) == (1, True)
+    assert (project / "a.txt").read_text() == "1\n2\nthree\nby hand\n"
+
+
+def test_without_a_terminal_an_undo_needs_a_yes(user: User, project: Path) -> None:
+    work(user, project, *one_step(edit("two", "2"), says("s1", "done")))
+    ended = user.agent("sessions", "undo", "s")
+    assert (ended.exit_code, "--yes" in ended.stderr) == (2, True)
+    assert (project / "a.txt").read_text() == "one\n2\nthree\n"
+
+
+def test_a_folder_that_became_a_link_leads_no_undo_astray(user: User, project: Path, tmp_path: Path) -> None:
+    (project / "d").mkdir()
+    (project / "d" / "a.txt").write_text("old\n")
+    work(user, project, *one_step(edit("old", "new", path="d/a.txt"), says("s1", "done")))
+    outside = tmp_path / "outside"
+    (project / "d").rename(outside)
+    (project / "d").symlink_to(outside)
+    ended = user.agent("sessions", "undo", "s", "--yes", "--force")
+    assert ended.exit_code == 1
+    assert (outside / "a.txt").read_text() == "new\n"
+
+
+def test_copies_are_for_their_owner_alone_and_hold_what_was(user: User, project: Path) -> None:
+    work(user, project, *one_step(edit("two", "2"), says("s1", "done")))
+    blobs = user.data / "sessions" / "s" / "blobs"
+    (blob,) = blobs.iterdir()
+    assert (blob.stat().st_mode & 0o777, blobs.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert blob.read_text() == "one\ntwo\nthree\n"
+
+
+def test_sessions_are_listed_and_shown(user: User, project: Path) -> None:
+    assert user.agent("sessions", "list").stdout == "(no sessions)\n"
+    work(user, project, *one_step(edit("two", "2"), says("s1", "done")), session="first")
+    work(user, project, *one_step(edit("one", "1"), says("s1", "done")), session="second")
+    rows = json.loads(user.agent("sessions", "list", "--json").stdout)
+    assert [row["id"] for row in rows] == ["second", "first"]
+    assert (rows[0]["runs"], rows[0]["cwd"], rows[0]["last_request"]) == (1, str(project), "change it")
+    shown = user.agent("sessions", "show", "sec").stdout
+    assert "second" in shown
+    assert "answered  done" in shown
+    assert json.loads(user.agent("sessions", "show", "first", "--json").stdout)["id"] == "first"
+    (user.data / "sessions" / "first" / "SESSION.json").write_text("{broken")
+    assert "answered  done" in user.agent("sessions", "show", "first").stdout
+
+
+@pytest.mark.parametrize("words", [("show", "nope"), ("diff", "nope"), ("undo", "nope", "--yes"), ("show", "../x")])
+def test_a_session_that_is_not_there_is_an_error_and_is_not_made(user: User, words: tuple[str, ...]) -> None:
+    ended = user.agent("sessions", *words)
+    assert (ended.exit_code, "there is no session" in ended.stderr) == (42, True)
+    assert not (user.data / "sessions").exists()
