@@ -16,6 +16,7 @@ from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
 from tooling.finish import OutputFinisher
 from tooling.invoke import Invoker
+from tooling.jobs import JobDesk
 from tooling.registry import ToolRegistry
 from tooling.safety.judge import ActionJudge
 from tooling.safety.redact import Redactor
@@ -60,7 +61,7 @@ class Confused:
 
 
 def road(*, person: Someone | None = None, judge: Confused | None = None) -> Invoker:
-    services = ToolServices(runner=NoMachine(), asker=Nobody())
+    services = ToolServices(runner=NoMachine(), asker=Nobody(), jobs=JobDesk(NoMachine()))
     return Invoker(
         registry=ToolRegistry((Doer(services), Deleter(services))),
         judge=judge or ActionJudge(),
@@ -90,7 +91,7 @@ async def test_a_tool_may_do_what_it_likes(
 
 
 async def test_cancellation_comes_through(tmp_path: Path) -> None:
-    services = ToolServices(runner=NoMachine(), asker=Nobody())
+    services = ToolServices(runner=NoMachine(), asker=Nobody(), jobs=JobDesk(NoMachine()))
     started = asyncio.Event()
 
     class Waiter(Doer):

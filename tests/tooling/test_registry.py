@@ -13,6 +13,7 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.result import ToolResult
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
 from tooling.entry_points import entry_points
+from tooling.jobs import JobDesk
 from tooling.registry import TOOLS, RegistrationError, ToolRegistry, load_tools
 from tooling.tools.run_command import RunCommand
 
@@ -42,7 +43,7 @@ class NoMachine:
         raise AssertionError
 
 
-SERVICES = ToolServices(runner=NoMachine(), asker=Nobody())
+SERVICES = ToolServices(runner=NoMachine(), asker=Nobody(), jobs=JobDesk(NoMachine()))
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def install(site: Path, distribution: str, source: str, *points: str) -> None:
 
 
 def test_the_first_set_is_readable() -> None:
-    assert len({tool.spec.name for tool in TOOLS}) == len(TOOLS) == 10
+    assert len({tool.spec.name for tool in TOOLS}) == len(TOOLS) == 11
     assert RunCommand.spec.to_openai_tool()["type"] == "function"
 
 

@@ -12,6 +12,7 @@ from tooling.contract.result import ToolResult
 from tooling.contract.tool import ToolServices
 from tooling.finish import OutputFinisher
 from tooling.invoke import Invoker
+from tooling.jobs import JobDesk
 from tooling.registry import ToolRegistry
 from tooling.safety.judge import ActionJudge
 from tooling.safety.redact import Redactor
@@ -32,7 +33,7 @@ class Searcher(Workplace):
     def __init__(self, folder: Path, *, has_ripgrep: bool) -> None:
         super().__init__(folder)
         self.has_ripgrep = has_ripgrep
-        services = ToolServices(runner=NothingInstalled(), asker=Nobody())
+        services = ToolServices(runner=NothingInstalled(), asker=Nobody(), jobs=JobDesk(NothingInstalled()))
         registry = ToolRegistry((FindFiles(services), SearchText(services)))
         finisher = OutputFinisher(Redactor())
         self._bare = Invoker(registry=registry, judge=ActionJudge(), approver=PolicyApprover(), finisher=finisher)

@@ -32,6 +32,8 @@ def walk(root: int, path: str, flags: int) -> int:
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if path.startswith("/") or ".." in parts:
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+    if path.rstrip(".").endswith("/"):
+        flags |= os.O_DIRECTORY
     folder = os.dup(root)
     try:
         for part in parts[:-1]:
