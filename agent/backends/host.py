@@ -1,28 +1,29 @@
 """Commands on this machine, without a box: own session, bounded output, nobody left behind."""
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal
+from dataclasses import replace
+from typing import TypeVar
 
 from agent.backends.collector import OutputCollector
 from agent.backends.environment import clean_environment
 from agent.backends.process import HostProcess
-from tooling.contract.action import Approver
-from tooling.contract.command import CommandOutput, CommandRequest
+from agent.backends.running import see_through
+from tooling.contract.action import Action, Approver, Decision, Judge, Verdict
+from tooling.contract.command import CommandOutput, CommandRequest, CommandRunner
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Asker
-from tooling.contract.result import CANCELLED, TIMED_OUT, ToolResult
+from tooling.contract.result import ToolResult
 from tooling.contract.shape import JsonObject
 from tooling.contract.tool import ToolServices, ToolSpec
 from tooling.finish import OutputFinisher
 from tooling.invoke import Invoker
+from tooling.jobs import JobDesk
 from tooling.output import OUTPUT_TRIM_LEN, TrimLengths
 from tooling.registry import ToolRegistry, load_tools
 from tooling.safety.judge import ActionJudge
 from tooling.safety.redact import Redactor
 
 GRACE_S = 0.5
-CANCEL_POLL_S = 0.05
 
 
 class HostCommandRunner:
@@ -34,73 +35,43 @@ class HostCommandRunner:
 
     async def run(self, request: CommandRequest) -> CommandOutput:
         """Run to the end, the time limit or cancellation; no process of it survives the return."""
-        if request.cancel_check is not None and request.cancel_check():
-            return CommandOutput(exit_code=CANCELLED, output=b"", cancelled=True)
-        sinks = [OutputCollector(cap_bytes=request.cap_bytes, spool=request.spool)]
-        if not request.merge_stderr:
-            sinks.append(OutputCollector(cap_bytes=request.cap_bytes))
-        try:
-            return await self._run(request, sinks)
-        finally:
-            for sink in sinks:
-                sink.close()
+        return await see_through(request, self._launch, grace_s=self._grace_s)
 
-    async def _run(self, request: CommandRequest, sinks: list[OutputCollector]) -> CommandOutput:
+    def _launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> HostProcess:
         env = {**self._environment, **request.env}
-        try:
-            process = HostProcess.start(request.argv, cwd=request.cwd, env=env, sinks=sinks)
-        except ValueError as error:
-            raise OSError(f"the command cannot be passed to a process: {error}") from error
-        end: Literal["exited", "timeout", "cancelled"] = "cancelled"
-        try:
-            end = await _end_of(process, request)
-        finally:
-            try:
-                if end != "exited":
-                    await process.stop(self._grace_s)
-            finally:
-                code = await process.finish(in_doubt=end != "exited")
-        return _output(sinks, code, end)
+        return HostProcess.start(request.argv, cwd=request.cwd, env=env, sinks=sinks)
 
 
-async def _end_of(process: HostProcess, request: CommandRequest) -> Literal["exited", "timeout", "cancelled"]:
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + request.timeout_s
-    while not process.exited.done():
-        left = deadline - loop.time()
-        if left <= 0:
-            return "timeout"
-        if request.cancel_check is not None and request.cancel_check():
-            return "cancelled"
-        wait_s = left if request.cancel_check is None else min(left, CANCEL_POLL_S)
-        await asyncio.wait({process.exited}, timeout=wait_s)
-    return "exited"
+class EveryCommandAsks:
+    """A judge that lets no command pass unasked: without a box only a person stands between it and the machine."""
 
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
 
-def _output(sinks: list[OutputCollector], code: int, end: Literal["exited", "timeout", "cancelled"]) -> CommandOutput:
-    out = sinks[0]
-    return CommandOutput(
-        exit_code={"exited": code, "timeout": TIMED_OUT, "cancelled": CANCELLED}[end],
-        output=out.output,
-        stderr=sinks[1].output if len(sinks) > 1 else b"",
-        total_bytes=out.total_bytes,
-        cut_at=out.cut_at,
-        timed_out=end == "timeout",
-        cancelled=end == "cancelled",
-        spool=out.spool,
-    )
+    def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
+        """Return the other judge's verdict, made stricter for commands."""
+        verdict = self._judge.judge(action, ctx)
+        if action.effect != "execute" or verdict.decision is not Decision.ALLOW:
+            return verdict
+        reason = "commands run on this machine without a box"
+        return replace(verdict, decision=Decision.ASK, reasons=(reason,), rule="host-backend", asking=verdict.commands)
 
 
 class HostExecutor:
     """Runs every tool in this process, and their commands on this machine."""
 
-    def __init__(self, registry: ToolRegistry, invoker: Invoker) -> None:
+    def __init__(self, registry: ToolRegistry, invoker: Invoker, jobs: JobDesk) -> None:
         self._registry = registry
         self._invoker = invoker
+        self._jobs = jobs
 
     async def call_tool(self, name: str, args: JsonObject, ctx: ExecCtx) -> ToolResult:
         """Run one call and return its result; never raises."""
         return await self._invoker.invoke(name, args, ctx)
+
+    async def close(self) -> None:
+        """End what still runs in the background."""
+        await self._jobs.close()
 
     def schemas(self) -> list[Mapping[str, object]]:
         """Return the tool schemas a model may be shown."""
@@ -116,6 +87,9 @@ class HostExecutor:
         return None if tool is None else tool.spec
 
 
+E = TypeVar("E", bound=HostExecutor)
+
+
 def build_host_executor(
     *,
     environ: Mapping[str, str],
@@ -126,11 +100,39 @@ def build_host_executor(
     trim_chars: int = OUTPUT_TRIM_LEN,
     warn: Callable[[str], None] | None = None,
     plugin_paths: Sequence[str] | None = None,
+    asks_for_all: bool = False,
 ) -> tuple[HostExecutor, tuple[str, ...]]:
     """Wire runner, tools, judge, approver and output together; return the executor and warnings about plugins."""
-    runner = HostCommandRunner(clean_environment(environ))
-    services = ToolServices(runner=runner, asker=asker, command_timeout_s=command_timeout_s)
+    judge: Judge = ActionJudge(warn=warn)
+    return wire_executor(
+        HostExecutor,
+        HostCommandRunner(clean_environment(environ)),
+        judge=EveryCommandAsks(judge) if asks_for_all else judge,
+        approver=approver,
+        asker=asker,
+        secrets=secrets,
+        command_timeout_s=command_timeout_s,
+        trim_chars=trim_chars,
+        plugin_paths=plugin_paths,
+    )
+
+
+def wire_executor(
+    kind: type[E],
+    runner: CommandRunner,
+    *,
+    judge: Judge,
+    approver: Approver,
+    asker: Asker,
+    secrets: Iterable[str],
+    command_timeout_s: float,
+    trim_chars: int,
+    plugin_paths: Sequence[str] | None,
+) -> tuple[E, tuple[str, ...]]:
+    """Put the tools on a runner; every backend whose tools run in this process is made here."""
+    jobs = JobDesk(runner)
+    services = ToolServices(runner=runner, asker=asker, jobs=jobs, command_timeout_s=command_timeout_s)
     registry, warnings = load_tools(services, paths=plugin_paths)
     finisher = OutputFinisher(Redactor(secrets), TrimLengths.for_limit(trim_chars))
-    invoker = Invoker(registry=registry, judge=ActionJudge(warn=warn), approver=approver, finisher=finisher)
-    return HostExecutor(registry, invoker), warnings
+    invoker = Invoker(registry=registry, judge=judge, approver=approver, finisher=finisher)
+    return kind(registry, invoker, jobs), warnings

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import os
 import signal
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agent.backends.collector import OutputCollector
+from agent.backends.spawner import Spawn, at_once
 from agent.backends.stragglers import kill_stragglers
 
 READ_BYTES = 65_536
@@ -42,21 +44,47 @@ class HostProcess:
 
     @classmethod
     def start(
-        cls, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], sinks: Sequence[OutputCollector]
+        cls,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        sinks: Sequence[OutputCollector],
+        stdin: int = subprocess.DEVNULL,
+        pass_fds: tuple[int, ...] = (),
+        spawn: Spawn = at_once,
+        user: int | None = None,
     ) -> "HostProcess":
-        """Start it with a closed stdin; one sink takes both outputs, two take stdout and stderr apart."""
+        """Start it with a closed stdin; one sink takes both outputs, two take stdout and stderr apart.
+
+        Root may start it as another user.
+        """
         marker = f"{os.getpid()}-{next(_numbers)}"
-        popen = subprocess.Popen(
+        start: functools.partial[subprocess.Popen[bytes]] = functools.partial(
+            subprocess.Popen,
             list(argv),
             cwd=cwd,
             env={**env, MARKER: marker},
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if len(sinks) == 1 else subprocess.PIPE,
             start_new_session=True,
             bufsize=0,
+            pass_fds=pass_fds,
+            user=user,
+            group=user,
+            extra_groups=None if user is None else [],
         )
-        return cls(popen, marker, sinks)
+        return cls(spawn(start), marker, sinks)
+
+    @property
+    def pid(self) -> int:
+        """Return the number of the process that was started."""
+        return self._popen.pid
+
+    def kill(self) -> None:
+        """Kill the whole group, without waiting for its end."""
+        self._signal(signal.SIGKILL)
 
     async def stop(self, grace_s: float) -> None:
         """Ask the whole group to end, and wait a little for it to tidy up."""

@@ -1,4 +1,4 @@
-"""Finds and kills processes that left their group but still carry the mark of the command that started them."""
+"""Finds processes that left their group: by the mark of the command that started them, or by their parents."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ def kill_stragglers(*, session: int, mark: str) -> int:
     """Kill what belongs to the session or carries the mark, until a look finds nothing; return how many died."""
     killed = 0
     for _ in range(_LOOKS):
-        found = [pid for pid in _processes() if _belongs(pid, session, mark.encode())]
+        found = _halted(session, mark.encode())
         if not found:
             break
         for pid in found:
@@ -22,6 +22,39 @@ def kill_stragglers(*, session: int, mark: str) -> int:
                 os.kill(pid, signal.SIGKILL)
                 killed += 1
     return killed
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the numbers of everything below a process, as far as the kernel tells."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        children = [child for parent in waiting for child in _children(parent)]
+        found += children
+        waiting = children
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        texts = [path.read_text() for path in (_PROC / str(pid) / "task").glob("*/children")]
+    except OSError:
+        return []
+    return [int(word) for text in texts for word in text.split()]
+
+
+def _halted(session: int, mark: bytes) -> set[int]:
+    """Stop everything that belongs, and look again until nothing new has come: what stands still forks no more."""
+    found: set[int] = set()
+    for _ in range(_LOOKS):
+        new = {pid for pid in _processes() if pid not in found and _belongs(pid, session, mark)}
+        if not new:
+            break
+        for pid in new:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGSTOP)
+        found |= new
+    return found
 
 
 def _processes() -> list[int]:

@@ -1,35 +1,51 @@
-"""The backends that the contract suites run against; sandbox and container adapters join here."""
+"""The backends that the contract suites run against; container adapters join here."""
 
 import asyncio
 import os
 from pathlib import Path
 
 from agent.backends.environment import clean_environment
-from agent.backends.host import HostCommandRunner, HostExecutor, build_host_executor
+from agent.backends.host import HostCommandRunner, build_host_executor
+from agent.backends.sandbox import SandboxCommandRunner, build_sandbox_executor, build_sandbox_runner
 from tests.tooling.workplace import Nobody
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.command import CommandRunner
 from tooling.contract.tool import ToolExecutor
 
-BACKENDS = ("host",)
+BACKENDS = ("host", "sandbox", "landlock")
+ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+GRACE_S = 0.2
 
 
-def runner_of(backend: str) -> CommandRunner:
-    assert backend == "host"
-    return HostCommandRunner(clean_environment({"PATH": os.environ["PATH"], "HOME": "/nonexistent"}), grace_s=0.2)
+def runner_of(backend: str, workspace: Path) -> CommandRunner:
+    if backend == "host":
+        return HostCommandRunner(clean_environment(ENVIRON), grace_s=GRACE_S)
+    return sandbox_of(backend, workspace)
 
 
-def executor_of(backend: str, *, plugin_paths: tuple[str, ...] = ()) -> ToolExecutor:
-    assert backend == "host"
-    executor, _ = build_host_executor(
-        environ={"PATH": os.environ["PATH"], "OPENAI_API_KEY": "sk-not-for-commands"},
-        approver=PolicyApprover(mode="ask"),
-        asker=Nobody(),
-        secrets=("correct-horse-battery",),
-        plugin_paths=plugin_paths,
+def sandbox_of(backend: str, workspace: Path) -> SandboxCommandRunner:
+    runner = build_sandbox_runner(workspace=workspace, environ=ENVIRON, grace_s=GRACE_S)
+    if backend == "landlock":
+        runner.fall_back()
+    return runner
+
+
+def executor_of(backend: str, workspace: Path, *, plugin_paths: tuple[str, ...] = ()) -> ToolExecutor:
+    approver = PolicyApprover(mode="ask")
+    secrets = ("correct-horse-battery",)
+    environ = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "sk-not-for-commands"}
+    if backend == "host":
+        host, _ = build_host_executor(
+            environ=environ, approver=approver, asker=Nobody(), secrets=secrets, plugin_paths=plugin_paths
+        )
+        return host
+    runner = build_sandbox_runner(workspace=workspace, environ=environ, grace_s=GRACE_S)
+    if backend == "landlock":
+        runner.fall_back()
+    boxed, _ = build_sandbox_executor(
+        runner=runner, approver=approver, asker=Nobody(), secrets=secrets, plugin_paths=plugin_paths
     )
-    assert isinstance(executor, HostExecutor)
-    return executor
+    return boxed
 
 
 async def appears(path: Path) -> None:

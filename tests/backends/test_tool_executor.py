@@ -14,8 +14,8 @@ from tooling.contract.tool import ToolExecutor
 
 
 @pytest.fixture(params=BACKENDS)
-def executor(request: pytest.FixtureRequest) -> ToolExecutor:
-    return executor_of(request.param)
+def executor(request: pytest.FixtureRequest, ctx: ExecCtx) -> ToolExecutor:
+    return executor_of(request.param, ctx.working_dir)
 
 
 @pytest.fixture

@@ -1,0 +1,92 @@
+"""The box of Linux: bubblewrap around every command."""
+
+import os
+import platform
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent.backends.bounds import Bounds, Seats
+from agent.backends.box import Description, check_request
+from agent.backends.box_process import BoxProcess
+from agent.backends.bubblewrap import bwrap_argv
+from agent.backends.cgroup import GroupPlace
+from agent.backends.collector import OutputCollector
+from agent.backends.confinement import Confinement
+from agent.backends.kept_file import KeptFile
+from agent.backends.seccomp import box_filter
+from tooling.contract.command import CommandRequest
+
+_COVERED = (
+    "writes: only the workspace and folders added by hand, without .git/hooks and .git/config",
+    "reads: the system, toolchains and those folders; not the home folder, /etc, /var, /run or other projects",
+    "network: the box's own loopback, and the proxy's socket when hosts are allowed",
+    "own users, processes, shared memory and host name; no capabilities; about 60 system calls refused by seccomp",
+    "a clean environment, no open files, no terminal; whatever a command starts ends with it",
+    "Landlock around the box: no signals and no nameless sockets to the outside (kernel 6.12 or newer)",
+)
+# Why Landlock does not repeat the file rules inside: a thread under such rules may not mount, so they cannot be put on
+# before bubblewrap has built the box, and after that only a program between it and the command could do so. Starting
+# an interpreter there costs more than twice the whole box, and a compiled helper cannot be part of this package.
+_NOT_COVERED = (
+    "the file rules are bubblewrap's alone: Landlock does not repeat them inside",
+    "a repository that a command makes: its hooks and configuration are protected from the next run on",
+    "what a person later runs from the workspace outside the box",
+    "the total size of what is written to the workspace, beyond a floor of free disk space",
+)
+
+
+class BubblewrapBox:
+    """Starts commands in boxes made from one confinement; root may have them made by another user."""
+
+    def __init__(
+        self,
+        confinement: Confinement,
+        *,
+        program: Path,
+        group_place: GroupPlace | None,
+        user: int | None = None,
+    ) -> None:
+        self.confinement = confinement
+        self._program = program
+        self._group_place = group_place
+        self._filter = KeptFile(box_filter(platform.machine()))
+        self._documents = [KeptFile(document.content) for document in confinement.documents]
+        self._user = user
+        self._seats = Seats(self._lock_thread, group_place, confinement.limits)
+
+    def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> BoxProcess:
+        """Start a command. Raises OSError when it cannot be started in this box."""
+        confinement = self.confinement
+        env = confinement.environment_with(request.env)
+        check_request(request, confinement, env.get("PATH", os.defpath))
+        return BoxProcess.start(
+            lambda descriptors: bwrap_argv(
+                confinement, request.argv, request.cwd, program=self._program, descriptors=descriptors
+            ),
+            env=env,
+            sinks=sinks,
+            files=(self._filter, *self._documents),
+            bounds=Bounds(confinement.limits, self._group_place, self._seats),
+            user=self._user,
+        )
+
+    def describe(self) -> Description:
+        """Return what the box covers and what it does not."""
+        lacking = () if self._group_place else (NO_GROUPS,)
+        return Description(name="bubblewrap", covered=_COVERED, not_covered=(*_NOT_COVERED, *lacking))
+
+    def close(self) -> None:
+        """End what still runs."""
+        self._seats.close()
+
+    def _lock_thread(self) -> None:
+        # The C library loads with the first command, in the thread that needs it.
+        from agent.backends.landlock import restrict_scope
+
+        # What a restricted thread starts cannot gain privileges, and a bubblewrap of this kind lives by that.
+        if not self._program.stat().st_mode & stat.S_ISUID:
+            restrict_scope()
+
+
+NO_GROUPS = "memory of a whole tree, and its processes when run by root: there are no control groups to use here"

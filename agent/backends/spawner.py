@@ -1,0 +1,84 @@
+"""A thread that starts processes and does nothing else: what binds it, binds them, and they live no longer than it."""
+
+import subprocess
+import threading
+import weakref
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import TypeAlias
+
+Popen: TypeAlias = subprocess.Popen[bytes]
+Start: TypeAlias = Callable[[], Popen]
+Spawn: TypeAlias = Callable[[Start], Popen]
+_Answer: TypeAlias = Popen | BaseException
+_Job: TypeAlias = tuple[Start, "SimpleQueue[_Answer]"]
+
+_END_S = 1.0
+
+
+def at_once(start: Start) -> Popen:
+    """Start a process from the calling thread."""
+    return start()
+
+
+class Spawner:
+    """Starts processes from one thread that `prepare` has bound before the first of them.
+
+    The kernel ties both to the thread: Landlock and seccomp are inherited from it alone, and a box that dies with its
+    parent dies with the thread that started it. So there is one thread, and it lasts as long as its spawner.
+    """
+
+    def __init__(self, prepare: Callable[[], None]) -> None:
+        self._prepare = prepare
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        weakref.finalize(self, self._jobs.put, None)
+
+    def __call__(self, start: Start) -> Popen:
+        """Start a process; raises what `prepare` or the start raised, and then nothing was started."""
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = self._begin()
+        answer: SimpleQueue[_Answer] = SimpleQueue()
+        self._jobs.put((start, answer))
+        found = answer.get()
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def close(self) -> None:
+        """End the thread, and with it what still runs in boxes that it started."""
+        self._jobs.put(None)
+        if self._thread is not None:
+            self._thread.join(_END_S)
+            self._thread = None
+
+    def _begin(self) -> threading.Thread:
+        ready: SimpleQueue[BaseException | None] = SimpleQueue()
+        thread = threading.Thread(
+            target=_serve, args=(self._prepare, ready, self._jobs), name="windlass-spawner", daemon=True
+        )
+        thread.start()
+        problem = ready.get()
+        if problem is not None:
+            raise problem
+        return thread
+
+
+def _serve(
+    prepare: Callable[[], None], ready: "SimpleQueue[BaseException | None]", jobs: "SimpleQueue[_Job | None]"
+) -> None:
+    try:
+        prepare()
+    except BaseException as problem:  # noqa: BLE001 (handed to the caller: no process starts from an unbound thread)
+        ready.put(problem)
+        return
+    ready.put(None)
+    while (job := jobs.get()) is not None:
+        start, answer = job
+        try:
+            answer.put(start())
+        except BaseException as problem:  # noqa: BLE001 (handed to the caller, who is the one to judge it)
+            answer.put(problem)
+        del job, start, answer
