@@ -19,6 +19,8 @@ from tooling.web.address import Resolver
 SOCKET_NAME = "proxy.sock"
 # The kernel has room for 108 bytes of a socket's name; other systems have a little less.
 MOST_SOCKET_PATH_BYTES = 100
+BACKLOG = 128
+ACCEPT_PAUSE_S = 0.1
 
 
 class EgressProxy:
@@ -42,7 +44,7 @@ class EgressProxy:
             limits=limits or EgressLimits(),
         )
         self._on_attempt = on_attempt
-        self._server: asyncio.Server | None = None
+        self._listening: socket.socket | None = None
         self._path: Path | None = None
         self._visits: set[asyncio.Task[None]] = set()
 
@@ -51,45 +53,70 @@ class EgressProxy:
         """Return the rules as they are now."""
         return self._way_out.rules
 
+    @property
+    def open_connections(self) -> int:
+        """Return how many clients are being served."""
+        return len(self._visits)
+
     def allow(self, rule: str) -> None:
         """Let one more host or suffix through from now on; a denied one stays denied."""
         self._way_out = replace(self._way_out, rules=self.rules.with_allowed(rule))
 
     async def start(self, folder: Path) -> Path:
         """Listen in a private folder, made when missing, and return the socket to mount into the box."""
-        listening = _listening_socket(folder)
+        self._listening = _listening_socket(folder)
         self._path = folder / SOCKET_NAME
-        self._server = await asyncio.start_unix_server(
-            self._visited, sock=listening, limit=self._way_out.limits.head_bytes
-        )
+        self._listen()
         return self._path
 
     async def close(self) -> None:
         """Stop listening and end every connection."""
-        if self._server is None or self._path is None:
+        if self._listening is None or self._path is None:
             return
-        self._server.close()
-        visits = tuple(self._visits)
-        for visit in visits:
+        asyncio.get_running_loop().remove_reader(self._listening)
+        self._listening.close()
+        self._listening = None
+        for visit in self._visits:
             visit.cancel()
-        await asyncio.gather(*visits, return_exceptions=True)
-        await self._server.wait_closed()
+        await asyncio.gather(*self._visits, return_exceptions=True)
         self._path.unlink(missing_ok=True)
-        self._server = self._path = None
 
-    async def _visited(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._visits.add(task)
-        visit = Visit(client := Peer(reader, writer), self._way_out, self._on_attempt)
+    # asyncio's own server forgets a connection that it accepts in the moment of closing; here none escapes the list.
+    def _listen(self) -> None:
+        if self._listening is not None:
+            asyncio.get_running_loop().add_reader(self._listening, self._accept, self._listening)
+
+    def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
         try:
-            if len(self._visits) > self._way_out.limits.connections:
+            connection, _ = listening.accept()
+        except BlockingIOError:
+            return
+        except OSError:
+            # Out of descriptors, most likely; whoever waits goes on waiting.
+            loop.remove_reader(listening)
+            loop.call_later(ACCEPT_PAUSE_S, self._listen)
+            return
+        visit = loop.create_task(self._serve(connection))
+        self._visits.add(visit)
+        visit.add_done_callback(lambda done: self._leave(done, connection))
+
+    async def _serve(self, connection: socket.socket) -> None:
+        limits = self._way_out.limits
+        client = Peer(*await asyncio.open_unix_connection(sock=connection, limit=limits.head_bytes))
+        visit = Visit(client, self._way_out, self._on_attempt)
+        try:
+            if len(self._visits) > limits.connections:
                 await visit.refuse(WireFault(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections at the same time"))
             else:
                 await visit.run()
         finally:
             client.drop()
-            self._visits.discard(task)
+
+    def _leave(self, visit: asyncio.Task[None], connection: socket.socket) -> None:
+        self._visits.discard(visit)
+        # Also when the task ended before it began.
+        connection.close()
 
 
 def _listening_socket(folder: Path) -> socket.socket:
@@ -102,9 +129,11 @@ def _listening_socket(folder: Path) -> socket.socket:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(SOCKET_NAME, dir_fd=here)
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listening.setblocking(False)
         try:
             listening.bind(_bindable(folder, here))
             os.chmod(SOCKET_NAME, 0o600, dir_fd=here)
+            listening.listen(BACKLOG)
         except OSError:
             listening.close()
             raise
