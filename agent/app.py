@@ -29,7 +29,7 @@ from agent.protocol.channel import Subscription
 from agent.protocol.commands import Answer, Submit
 from agent.protocol.events import ErrorRaised, MessageSaid, RunCompleted, RunStarted, StepCounts, WarningRaised
 from agent.run_scope import Place, RunScope, open_scope
-from agent.toolbox import Surroundings, open_toolbox
+from agent.toolbox import Surroundings, Toolbox
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError
 from agent.vocabulary.outcome import Outcome
@@ -71,7 +71,7 @@ class App:
         self._ledger = Ledger(max_tokens=self._settings.max_tokens, max_budget_usd=self._settings.max_budget_usd)
         self._orchestrator: OrchestratorRunner | None = None
         self._work: asyncio.Task[Outcome] | None = None
-        self._stopped: tuple[int, str] | None = None
+        self._stopped: tuple[int, str, str] | None = None
 
     @property
     def scope(self) -> RunScope:
@@ -86,9 +86,9 @@ class App:
         """Hand in an answer to a question or an approval; False when nobody waits for it."""
         return self._person.resolve(answer)
 
-    def interrupt(self, exit_code: int, why: str) -> None:
+    def interrupt(self, exit_code: int, why: str, hint: str = "") -> None:
         """End the run soon, with what is finished as its answer."""
-        self._stopped = self._stopped or (exit_code, why)
+        self._stopped = self._stopped or (exit_code, why, hint)
         if self._work:
             self._work.cancel()
 
@@ -122,7 +122,7 @@ class App:
         except TimeoutError:
             return await self._failed(exit_codes.TIMED_OUT, f"the time limit of {self._settings.timeout_s:g} s is over")
         except asyncio.CancelledError:
-            return await self._failed(*(self._stopped or (exit_codes.INTERRUPTED, "interrupted")))
+            return await self._failed(*(self._stopped or (exit_codes.INTERRUPTED, "interrupted", "")))
         except BudgetExhausted as stop:
             return await self._failed(exit_codes.BUDGET, str(stop))
         except ModelFault as fault:
@@ -133,14 +133,14 @@ class App:
             return await self._failed(exit_codes.FAILED, f"internal error: {error!r}", self._keep_traceback())
 
     async def _attempt(self, submit: Submit) -> Outcome:
-        tools, plugin_warnings = self._tools()
-        names = tuple(_name_of(schema) for schema in tools.schemas())
+        toolbox = self._toolbox()
+        names = tuple(_name_of(schema) for schema in toolbox.executor.schemas())
         problem: AgentError | None = None
         try:
             model = await self._model()
         except AgentError as error:
             model, problem = "", error
-        await self._begin(submit, model, names, plugin_warnings)
+        await self._begin(submit, model, names, toolbox.warnings)
         if problem:
             raise problem
         client = ModelSwitch(
@@ -153,9 +153,11 @@ class App:
         )
         client.warm_up()
         try:
-            return await self._engine(model, client, tools, names).execute(submit)
+            if not submit.plan_only:
+                toolbox.begin()
+            return await self._engine(model, client, toolbox.executor, names).execute(submit)
         finally:
-            await tools.close()
+            await toolbox.close()
             await client.close()
 
     async def _model(self) -> str:
@@ -165,8 +167,8 @@ class App:
         found = await find_local_server()
         return found.model if found else no_model()
 
-    def _tools(self) -> tuple[ToolExecutor, tuple[str, ...]]:
-        return open_toolbox(
+    def _toolbox(self) -> Toolbox:
+        return Toolbox(
             Surroundings(
                 settings=self._settings,
                 environ=self._environ,
@@ -175,6 +177,7 @@ class App:
                 person=self._person,
                 is_person_present=self._options.is_person_present,
                 on_refused=self._stop_at_approval,
+                on_broken=lambda error: self.interrupt(error.exit_code, error.message, error.hint),
             )
         )
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +16,14 @@ from agent.config.settings import Settings
 from agent.model.discovery import find_local_server
 from agent.model.faults import ModelFault
 from agent.model.providers import resolve
-from agent.vocabulary.errors import AgentError
+from agent.vocabulary.errors import AgentError, SandboxError
 
 State: TypeAlias = Literal["ok", "note", "problem"]
 _PROGRAMS: dict[str, tuple[State, str]] = {
     "bash": ("problem", "commands cannot run without it"),
     "git": ("note", "repositories cannot be worked on without it"),
     "rg": ("note", "searching is slower without ripgrep"),
-    "bwrap": ("note", "bubblewrap will box commands; install it now to be ready"),
+    "bwrap": ("note", "bubblewrap is the better box; without it Landlock holds the commands"),
     "docker": ("note", "only needed for the docker backend"),
 }
 
@@ -42,6 +43,7 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
     findings += await _model(environ)
     findings.append(_data(environ))
     findings += [_program(name) for name in _PROGRAMS]
+    findings += await _box(environ)
     catalogue = read_catalogue()
     findings.append(Finding(name="tools", state="ok", detail=", ".join(spec.name for spec in catalogue.specs)))
     findings += [Finding(name="plugin", state="problem", detail=warning) for warning in catalogue.warnings]
@@ -87,6 +89,29 @@ def _data(environ: Mapping[str, str]) -> Finding:
         return Finding(name="data", state="problem", detail=error.message)
     is_writable = os.access(folder, os.W_OK | os.X_OK)
     return Finding(name="data", state="ok" if is_writable else "problem", detail=str(folder))
+
+
+async def _box(environ: Mapping[str, str]) -> list[Finding]:
+    """Start the box and try to get out of it, as every run does."""
+    # The box brings thirty modules; `agent doctor` is the only command besides a run that needs them.
+    from agent.backends.sandbox import build_sandbox_runner
+    from agent.backends.self_test import settle
+
+    with tempfile.TemporaryDirectory(prefix="windlass-doctor-") as folder:
+        try:
+            runner = build_sandbox_runner(workspace=Path(folder).resolve(), environ=environ)
+            try:
+                probes, warning = await settle(runner)
+                described = runner.describe()
+            finally:
+                runner.close()
+        except SandboxError as error:
+            return [Finding(name="sandbox", state="problem", detail=f"{error.message}; {error.hint}")]
+    held = Finding(name="sandbox", state="ok", detail=f"{described.name}: held against {len(probes)} escapes")
+    lacking = [
+        Finding(name="sandbox", state="note", detail=f"does not cover: {what}") for what in described.not_covered
+    ]
+    return [held, *([Finding(name="sandbox", state="note", detail=warning)] if warning else []), *lacking]
 
 
 def _program(name: str) -> Finding:

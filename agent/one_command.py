@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agent.toolbox import Surroundings, open_toolbox
+from agent.toolbox import Surroundings, Toolbox
 from tooling.contract.result import CallStatus
 
 # A person reads it all; the cap of the runner still holds.
@@ -21,11 +21,11 @@ class CommandEnd:
 
 async def run_one(command: str, around: Surroundings) -> CommandEnd:
     """Run one shell line through the one road."""
-    tools, _ = open_toolbox(around)
+    toolbox = Toolbox(around)
     try:
-        result = await tools.call_tool("run_command", {"command": command}, around.scope.ctx_of("exec"))
+        result = await toolbox.executor.call_tool("run_command", {"command": command}, around.scope.ctx_of("exec"))
     finally:
-        await tools.close()
+        await toolbox.close()
     return CommandEnd(
         status=result.meta.status,
         exit_code=result.exit_code,

@@ -55,6 +55,11 @@ class RunScope:
         )
 
     @property
+    def data_dir(self) -> Path:
+        """Return where this user's sessions and memory live."""
+        return self._place.data_dir
+
+    @property
     def is_own_workspace(self) -> bool:
         """Say whether commands work in a folder made for this session, not in one of the person's."""
         return self._place.cwd is None

@@ -2,22 +2,29 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from agent.backends.boxed import BoxedRunner, BoxPlan
 from agent.backends.environment import clean_environment
-from agent.backends.host import HostCommandRunner, HostExecutor, wire_executor
-from agent.config.places import config_file
+from agent.backends.host import EveryCommandAsks, HostCommandRunner, HostExecutor, wire_executor
+from agent.config.places import config_dir, config_file
 from agent.config.rules import Rule, add_rule, in_folder
 from agent.config.settings import Settings
 from agent.execution.person import Person, Witness
 from agent.protocol.channel import Channel
-from agent.protocol.events import WarningRaised
+from agent.protocol.events import NetworkTried, WarningRaised
 from agent.run_scope import RunScope
-from agent.vocabulary.errors import AgentError
+from agent.vocabulary.errors import AgentError, SandboxError
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Action, ApprovalAnswer, Approver, Decision, Judge, Scope, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.contract.tool import ToolExecutor
 from tooling.safety.judge import ActionJudge
+
+if TYPE_CHECKING:
+    from agent.backends.egress_visit import Attempt
+
+HOST_BANNER = "commands run on this machine without a box (--backend host); every one of them needs approval"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +38,7 @@ class Surroundings:
     person: Person
     is_person_present: bool
     on_refused: Callable[[str], None]
+    on_broken: Callable[[SandboxError], None]
     is_checked: bool = True
 
     @property
@@ -38,32 +46,49 @@ class Surroundings:
         """Return the run's way out."""
         return self.scope.channel
 
+    def warn(self, message: str) -> None:
+        """Tell a person something they should know."""
+        self.channel.whisper(WarningRaised(message=message))
 
-def open_toolbox(around: Surroundings) -> tuple[ToolExecutor, tuple[str, ...]]:
-    """Return the tools and warnings about plugins that could not be loaded."""
-    settings, folder = around.settings, around.scope.cwd
-    policy = PolicyApprover(
-        mode=settings.approval_mode,
-        allow=in_folder(settings, folder, "allow"),
-        deny=in_folder(settings, folder, "deny"),
-        on_approval=settings.on_approval,
-        person=around.person if around.is_person_present else None,
-        asks_for_edits=not around.scope.is_own_workspace,
-        keep_rules=lambda scope, rules: _keep_rules(around, scope, rules),
-    )
-    judge: Judge = ActionJudge(warn=lambda message: around.channel.whisper(WarningRaised(message=message)))
-    approver: Approver = Witness(policy=policy, channel=around.channel, on_fail=around.on_refused)
-    return wire_executor(
-        HostExecutor,
-        HostCommandRunner(clean_environment(around.environ)),
-        judge=judge if around.is_checked else Unchecked(),
-        approver=approver if around.is_checked else Unchecked(),
-        asker=around.person,
-        secrets=around.secrets,
-        command_timeout_s=settings.command_timeout_s,
-        trim_chars=settings.output_trim_chars,
-        plugin_paths=None,
-    )
+
+class Toolbox:
+    """The tools of one run, and the box their commands run in."""
+
+    def __init__(self, around: Surroundings) -> None:
+        settings = around.settings
+        self._box = BoxedRunner(_box_plan(around)) if settings.backend == "sandbox" else None
+        judge: Judge = ActionJudge(warn=around.warn)
+        approver: Approver = Witness(
+            policy=_policy(around), channel=around.channel, on_fail=around.on_refused, open_host=self._open_host
+        )
+        self.executor: ToolExecutor
+        self.executor, warnings = wire_executor(
+            HostExecutor,
+            self._box or HostCommandRunner(clean_environment(around.environ)),
+            judge=(judge if self._box else EveryCommandAsks(judge)) if around.is_checked else Unchecked(),
+            approver=approver if around.is_checked else Unchecked(),
+            asker=around.person,
+            secrets=around.secrets,
+            command_timeout_s=settings.command_timeout_s,
+            trim_chars=settings.output_trim_chars,
+            plugin_paths=None,
+        )
+        self.warnings = warnings if self._box else (HOST_BANNER, *warnings)
+
+    def begin(self) -> None:
+        """Make the box ready in the background."""
+        if self._box:
+            self._box.begin()
+
+    async def close(self) -> None:
+        """End everything that calls left running."""
+        await self.executor.close()
+        if self._box:
+            await self._box.close()
+
+    async def _open_host(self, host: str) -> None:
+        if self._box:
+            await self._box.allow_host(host)
 
 
 class Unchecked:
@@ -78,6 +103,38 @@ class Unchecked:
         return ApprovalAnswer(decision="allow", by="--skip-check")
 
 
+def _policy(around: Surroundings) -> PolicyApprover:
+    settings, folder = around.settings, around.scope.cwd
+    return PolicyApprover(
+        mode=settings.approval_mode,
+        allow=in_folder(settings, folder, "allow"),
+        deny=in_folder(settings, folder, "deny"),
+        on_approval=settings.on_approval,
+        person=around.person if around.is_person_present else None,
+        asks_for_edits=not around.scope.is_own_workspace,
+        keep_rules=lambda scope, rules: _keep_rules(around, scope, rules),
+    )
+
+
+def _box_plan(around: Surroundings) -> BoxPlan:
+    def tell(attempt: "Attempt") -> None:
+        tried = NetworkTried(host=attempt.host, port=attempt.port, allowed=attempt.allowed, reason=attempt.reason)
+        around.channel.whisper(tried)
+
+    return BoxPlan(
+        workspace=around.scope.cwd,
+        extra_dirs=around.scope.extra_dirs,
+        hidden=(around.scope.data_dir, config_dir(around.environ)),
+        environ=around.environ,
+        allow_net=around.settings.allow_net,
+        deny_net=around.settings.deny_net,
+        socket_dir=around.scope.folder.root / "net",
+        on_attempt=tell,
+        warn=around.warn,
+        on_broken=around.on_broken,
+    )
+
+
 def _keep_rules(around: Surroundings, scope: Scope, rules: tuple[str, ...]) -> None:
     """Store what a person allowed for longer than this run; what cannot be stored still holds for the run."""
     folder = str(around.scope.cwd) if scope == "project" else ""
@@ -85,4 +142,4 @@ def _keep_rules(around: Surroundings, scope: Scope, rules: tuple[str, ...]) -> N
         for words in rules:
             add_rule(config_file(around.environ), Rule(effect="allow", words=words, folder=folder))
     except AgentError as error:
-        around.channel.whisper(WarningRaised(message=f"the rule was not stored: {error.message}"))
+        around.warn(f"the rule was not stored: {error.message}")

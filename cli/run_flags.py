@@ -27,7 +27,7 @@ Ephemeral = Annotated[bool, typer.Option("--ephemeral", help="Keep nothing on di
 Folder = Annotated[Path | None, typer.Option("-C", "--cd", help="Work in this folder.")]
 AddDirs = Annotated[list[Path] | None, typer.Option("--add-dir", help="A further folder tools may use.")]
 Backend = Annotated[str | None, typer.Option("--backend", help="Where commands run: sandbox, host or docker.")]
-AllowNet = Annotated[list[str] | None, typer.Option("--allow-net", help="A host commands may reach. (Not yet.)")]
+AllowNet = Annotated[list[str] | None, typer.Option("--allow-net", help="A host commands may reach.")]
 Model = Annotated[str | None, typer.Option("--model", help="provider/name, or script:FILE.")]
 PlannerModel = Annotated[str | None, typer.Option("--planner-model", help="Model that plans.")]
 Profile = Annotated[str | None, typer.Option("--profile", help="Settings profile of the user's file.")]
@@ -56,6 +56,7 @@ Callback = Annotated[str | None, typer.Option("--callback-url", help="POST event
 # Flags that are settings by another name, and flags whose part of the house is not built yet.
 _SETTINGS = {
     "backend": "backend",
+    "allow_net": "allow_net",
     "model": "model",
     "planner_model": "planner_model",
     "concurrency": "concurrency",
@@ -73,13 +74,12 @@ _NOT_YET = {
     "go_on": "-c/--continue",
     "resume": "-r/--resume",
     "fork": "--fork",
-    "allow_net": "--allow-net",
     "plan": "--plan",
     "replan": "--replan",
     "require_verified": "--require-verified",
     "callback_url": "--callback-url",
 }
-_BACKENDS_NOT_YET = ("sandbox", "docker")
+_BACKENDS_NOT_YET = ("docker",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ def understood(given: Mapping[str, object]) -> RunFlags:
         if given.get(name):
             raise UsageError(f"{flag} is not there yet", "leave it out; `agent run --help` marks what is not there yet")
     if given.get("backend") in _BACKENDS_NOT_YET:
-        raise UsageError(f"--backend {given['backend']} is not there yet", "commands run with --backend host")
+        raise UsageError(f"--backend {given['backend']} is not there yet", "use --backend sandbox, or --backend host")
     if given.get("record") and given.get("replay"):
         raise UsageError("--record and --replay exclude each other")
     if given.get("ephemeral") and given.get("session"):

@@ -7,7 +7,7 @@ from agent.config.values import checked, checked_leaves
 from agent.vocabulary.errors import UsageError
 
 _FLAG_NAMES = {"timeout_s": "--timeout"}
-_ADDING = ("allow", "deny")
+_ADDING = ("allow", "deny", "allow_net", "deny_net")
 
 
 def flag_leaves(

@@ -70,7 +70,9 @@ class Settings:
     connect_timeout_s: Annotated[float, "time limit to reach the provider", _POSITIVE] = 10.0
     first_byte_timeout_s: Annotated[float, "time limit until the first byte of a reply", _POSITIVE] = 120.0
     chunk_timeout_s: Annotated[float, "time limit between two fragments of a reply", _POSITIVE] = 60.0
-    backend: Annotated[Literal["host"], "where commands run"] = "host"
+    backend: Annotated[Literal["sandbox", "host"], "where commands run"] = "sandbox"
+    allow_net: Annotated[tuple[str, ...], "hosts that boxed commands may reach; .example.org is a whole domain"] = ()
+    deny_net: Annotated[tuple[str, ...], "hosts that boxed commands may never reach"] = ()
     approval_mode: Annotated[ApprovalMode, "when a person is asked"] = "ask"
     on_approval: Annotated[Literal["deny", "defer", "fail"], "what happens to an approval without a terminal"] = "deny"
     allow: Annotated[tuple[str, ...], "command prefixes that run unasked"] = ()

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 from agent.protocol.channel import Channel
@@ -102,14 +102,26 @@ class Person:
 class Witness:
     """Stands before the policy: what it refuses without asking anybody becomes a request and a decision as well."""
 
-    def __init__(self, *, policy: Approver, channel: Channel, on_fail: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        *,
+        policy: Approver,
+        channel: Channel,
+        on_fail: Callable[[str], None],
+        open_host: Callable[[str], Awaitable[None]],
+    ) -> None:
         self._policy = policy
         self._channel = channel
         self._on_fail = on_fail
+        self._open_host = open_host
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         """Let the policy decide, and let everybody know of a refusal."""
         answer = await self._policy.approve(action, verdict, ctx)
+        if answer.decision == "allow" and answer.by == PERSON:
+            # The prompt named these hosts: allowing the command allows them, for this session.
+            for host in verdict.hosts:
+                await self._open_host(host)
         if answer.decision == "allow" or answer.by == PERSON:
             return answer
         requested = requested_of(action, verdict, ctx)

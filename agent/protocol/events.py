@@ -183,6 +183,17 @@ class FilesChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkTried:
+    """A command in the box tried to reach a host."""
+
+    type: ClassVar[str] = "network"
+    host: str
+    port: int
+    allowed: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetSpent:
     """What the run has cost so far, and its limits."""
 
@@ -259,6 +270,7 @@ Event: TypeAlias = (
     | StepCompleted
     | TodoChanged
     | FilesChanged
+    | NetworkTried
     | BudgetSpent
     | WarningRaised
     | ErrorRaised

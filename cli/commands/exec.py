@@ -19,7 +19,7 @@ from agent.protocol.channel import Subscription
 from agent.run_scope import Place, open_scope
 from agent.toolbox import Surroundings
 from agent.vocabulary import exit_codes
-from agent.vocabulary.errors import UsageError
+from agent.vocabulary.errors import SandboxError, UsageError
 from cli import run_flags as flag
 from cli.approvals import TerminalAnswers
 from cli.one_shot import is_terminal
@@ -65,6 +65,7 @@ async def _run(
     scope = open_scope(place, loaded.secrets)
     person = Person(channel=scope.channel, is_present=is_terminal(), patience_s=settings.approval_timeout_s)
     answering = asyncio.ensure_future(_answer(scope.channel.subscribe(), person)) if is_terminal() else None
+    broken: list[SandboxError] = []
     around = Surroundings(
         settings=settings,
         environ=environ,
@@ -74,9 +75,12 @@ async def _run(
         is_person_present=is_terminal(),
         is_checked=is_checked,
         on_refused=lambda subject: None,
+        on_broken=broken.append,
     )
     try:
         end = await run_one(line, around)
+        if broken:
+            raise broken[0]
         if end.output_path:
             # The scope takes its files with it; what was too long to hold is written out from its file.
             _copy(Path(end.output_path))

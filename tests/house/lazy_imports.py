@@ -27,4 +27,8 @@ LAZY_MODULES: dict[str, str] = {
     "agent.version": "`agent --version` imports nothing else",
     "cli.application": "`agent --version` does without it",
     "cli.leave": "`agent --version` does without it",
+    "agent.backends.sandbox": "the box is opened while the model thinks, after the first request went out",
+    "agent.backends.self_test": "comes with the box",
+    "agent.backends.egress": "only for allowed hosts",
+    "agent.backends.egress_rules": "only for allowed hosts",
 }
