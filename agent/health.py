@@ -99,7 +99,7 @@ async def _box(environ: Mapping[str, str]) -> list[Finding]:
 
     with tempfile.TemporaryDirectory(prefix="windlass-doctor-") as folder:
         try:
-            runner = build_sandbox_runner(workspace=Path(folder).resolve(), environ=environ)
+            runner = build_sandbox_runner(workspace=_real(folder), environ=environ)
             try:
                 probes, warning = await settle(runner)
                 described = runner.describe()
@@ -112,6 +112,10 @@ async def _box(environ: Mapping[str, str]) -> list[Finding]:
         Finding(name="sandbox", state="note", detail=f"does not cover: {what}") for what in described.not_covered
     ]
     return [held, *([Finding(name="sandbox", state="note", detail=warning)] if warning else []), *lacking]
+
+
+def _real(folder: str) -> Path:
+    return Path(folder).resolve()
 
 
 def _program(name: str) -> Finding:
