@@ -1,23 +1,47 @@
 """Masks secrets in text: the exact values we know of, and what looks like a token of a known maker."""
 
 import base64
+import json
 import re
 import urllib.parse
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
-from tooling.safety.secret_patterns import ANCHORED_SECRETS, RUN_LENGTH, RUN_SECRETS, AnchoredSecret
+from tooling.safety.secret_patterns import ANCHORED_SECRETS, LED_SECRETS, RUN_LENGTH, RUN_SECRETS, AnchoredSecret
 
 MASK = "[REDACTED]"
 # Shorter "secrets" are words; masking them would mangle ordinary text.
-MIN_VALUE_LENGTH = 8
+MIN_VALUE_LENGTH = 6
+_MIN_ENCODED_LENGTH = 8
 _FILE_PIECE = 1_000_000
 _TOKEN_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 # Token characters become "a", all others a blank: long runs are then found at the speed of a plain search.
 _RUNS = bytes(97 if byte in _TOKEN_BYTES else 32 for byte in range(256))
-_LONG_RUN = b"a" * RUN_LENGTH
+# With the blank before it, each run is found once, at its beginning.
+_LONG_RUN = b" " + b"a" * RUN_LENGTH
+# What may stand before a run and belong to it: `\n` or `%3D` in front of a token, or the name of its maker.
+_LEADS = frozenset(b"\\%.:")
+_BEGINNINGS = frozenset(beginning.encode() for secret in RUN_SECRETS for beginning in secret.beginnings)
+_FIRST = frozenset(beginning[0] for beginning in _BEGINNINGS)
 _KEY_BEGIN, _KEY_END = "-----BEGIN", "-----END"
+
+
+def _flat(text: str) -> bytes:
+    return text.encode("ascii", "replace")
+
+
+class _Page:
+    """A text, and the same with one byte for each character: searched faster, and places in both are the same."""
+
+    __slots__ = ("flat", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.flat = _flat(text)
+
+    def with_text(self, text: str) -> "_Page":
+        return self if text is self.text else _Page(text)
 
 
 class Redactor:
@@ -26,19 +50,27 @@ class Redactor:
     def __init__(self, known_values: Iterable[str] = ()) -> None:
         forms = {form for value in known_values for form in _forms(value)}
         # Longest first, so that a value that contains another one disappears whole.
-        self._values = sorted(forms, key=len, reverse=True)
+        self._values = [(_flat(form), form) for form in sorted(forms, key=len, reverse=True)]
 
     def redact(self, text: str) -> str:
         """Return the text with every secret masked."""
-        for value in self._values:
-            if value in text:
-                text = text.replace(value, MASK)
-        text = _mask_runs(text)
+        page = self._without_known(_Page(text))
+        page = page.with_text(_mask_runs(page.text, page.flat))
         for secret in ANCHORED_SECRETS:
             # Searching for a fixed piece of text is cheap; a regular expression over a megabyte is not.
-            if secret.anchor in text:
-                text = _mask_anchored(text, secret)
-        return text
+            if secret.sign in page.flat and secret.anchor in page.flat:
+                page = page.with_text(_mask_anchored(page, secret))
+        return page.text
+
+    def mask_known(self, text: str) -> str:
+        """Return the text with the values we know of masked, and nothing that only looks like a secret."""
+        return self._without_known(_Page(text)).text
+
+    def _without_known(self, page: "_Page") -> "_Page":
+        for seen, value in self._values:
+            if seen in page.flat:
+                page = page.with_text(page.text.replace(value, MASK))
+        return page
 
     def redact_file(self, path: Path) -> None:
         """Mask a file in place, piece by piece, so that its size does not matter."""
@@ -50,40 +82,63 @@ class Redactor:
 
 
 @cache
-def _run_secret() -> re.Pattern[str]:
-    return re.compile("|".join(RUN_SECRETS))
+def _matchers() -> tuple[dict[str, re.Pattern[str]], re.Pattern[str]]:
+    """Return the expressions by the first three characters of what they match, and the one for led runs."""
+    by_beginning: dict[str, list[str]] = {}
+    for secret in RUN_SECRETS:
+        for beginning in secret.beginnings:
+            by_beginning.setdefault(beginning, []).append(secret.regex)
+    return {key: re.compile("|".join(found)) for key, found in by_beginning.items()}, re.compile("|".join(LED_SECRETS))
 
 
-def _mask_runs(text: str) -> str:
-    runs = text.encode("ascii", "replace").translate(_RUNS)
+def _mask_runs(text: str, flat: bytes) -> str:
+    runs = b" " + flat.translate(_RUNS)
     start = runs.find(_LONG_RUN)
     if start < 0:
         return text
-    match = _run_secret().match
+    find, first, beginnings, leads = runs.find, _FIRST, _BEGINNINGS, _LEADS
     pieces: list[str] = []
     done = 0
     while start >= 0:
-        found = match(text, start)
-        if found is not None:
-            pieces += (text[done:start], MASK)
-            done = found.end()
-        end = runs.find(b" ", max(done, start + RUN_LENGTH))
-        start = -1 if end < 0 else runs.find(_LONG_RUN, end)
+        # Most runs are names and hashes, so the beginning is looked at before anything else is.
+        if (flat[start] in first and flat[start : start + 3] in beginnings) or flat[start - 1] in leads:
+            place = _secret_at(text, start)
+            if place is not None:
+                pieces += (text[done : place[0]], MASK)
+                done = place[1]
+                start = max(start, done - RUN_LENGTH)
+        start = find(_LONG_RUN, start + RUN_LENGTH)
     return "".join((*pieces, text[done:])) if pieces else text
 
 
-def _mask_anchored(text: str, secret: AnchoredSecret) -> str:
+def _secret_at(text: str, start: int) -> tuple[int, int] | None:
+    """Return where a secret stands that begins with this run, or one or two characters into it."""
+    known, led = _matchers()
+    before = text[start - 1 : start]
+    found = led.match(text, start) if before in (".", ":") else None
+    if found is not None:
+        return found.span()
+    # `\n` and `%3D` in front of a token belong to the text around it.
+    for at in (start, start + {"\\": 1, "%": 2}.get(before, 0)):
+        regex = known.get(text[at : at + 3])
+        if regex is not None and (found := regex.match(text, at)) is not None:
+            return found.span()
+    return None
+
+
+def _mask_anchored(page: _Page, secret: AnchoredSecret) -> str:
     # The module's own cache of expressions keeps this from compiling twice.
     regex = re.compile(secret.regex)
+    text, find = page.text, page.flat.find
     pieces: list[str] = []
-    done, at = 0, text.find(secret.anchor)
+    done, at = 0, find(secret.anchor)
     while at >= 0:
         found = regex.match(text, at)
         if found is not None:
             start, end = found.span(regex.groups)
             pieces += (text[done:start], MASK)
             done = end
-        at = text.find(secret.anchor, max(done, at + 1))
+        at = find(secret.anchor, max(done, at + 1))
     return "".join((*pieces, text[done:])) if pieces else text
 
 
@@ -105,7 +160,9 @@ def _forms(value: str) -> set[str]:
     if len(value) < MIN_VALUE_LENGTH:
         return set()
     quoted = {urllib.parse.quote(value, safe=""), urllib.parse.quote_plus(value), urllib.parse.quote(value)}
-    return {value, *quoted, *_base64_forms(value.encode())}
+    # As it stands inside a JSON text.
+    quoted |= {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
+    return {value, *quoted, *_base64_forms(value.encode("utf-8", "surrogateescape"))}
 
 
 def _base64_forms(value: bytes) -> set[str]:
@@ -116,6 +173,6 @@ def _base64_forms(value: bytes) -> set[str]:
             text = encode(b"\0" * before + value).decode().rstrip("=")
             head = (0, 2, 3)[before]
             tail = len(text) - (1 if (before + len(value)) % 3 else 0)
-            if tail - head >= MIN_VALUE_LENGTH:
+            if tail - head >= _MIN_ENCODED_LENGTH:
                 forms.add(text[head:tail])
     return forms
