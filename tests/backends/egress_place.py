@@ -19,6 +19,7 @@ from tooling.web.address import Resolver
 
 PUBLIC = "93.184.216.34"
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+QUICK = EgressLimits(head_bytes=4096, head_s=0.2, connect_s=0.3, idle_s=0.3, half_open_s=0.1, total_s=5, connections=4)
 
 Handler: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -95,6 +96,14 @@ class Place:
     async def status(self, *parts: bytes) -> int:
         answer = await self.say(*parts)
         return int(answer.split(b" ", 2)[1]) if answer else 0
+
+
+def connect(target: str) -> bytes:
+    return f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode()
+
+
+def get(url: str, *headers: str, method: str = "GET") -> bytes:
+    return "\r\n".join([f"{method} {url} HTTP/1.1", *headers, "", ""]).encode("latin-1")
 
 
 def names(**hosts: str) -> Resolver:

@@ -1,7 +1,6 @@
 """The egress proxy against real servers on loopback: who gets through, who does not, and how everything ends."""
 
 import asyncio
-import contextlib
 import os
 import ssl
 import stat
@@ -14,18 +13,19 @@ import pytest
 from agent.backends.egress import EgressProxy
 from agent.backends.egress_relay import proxy_environment, relay_argv
 from agent.backends.egress_rules import EgressRules
-from agent.backends.egress_stream import EgressLimits
-from tests.backends.egress_place import HELLO, PUBLIC, Place, Server, certificate, free_port, names, place
-
-QUICK = EgressLimits(head_bytes=4096, head_s=0.2, connect_s=0.3, idle_s=0.3, half_open_s=0.1, total_s=5, connections=4)
-
-
-def connect(target: str) -> bytes:
-    return f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode()
-
-
-def get(url: str, *headers: str, method: str = "GET") -> bytes:
-    return "\r\n".join([f"{method} {url} HTTP/1.1", *headers, "", ""]).encode("latin-1")
+from tests.backends.egress_place import (
+    HELLO,
+    PUBLIC,
+    QUICK,
+    Place,
+    Server,
+    certificate,
+    connect,
+    free_port,
+    get,
+    names,
+    place,
+)
 
 
 async def test_a_plain_request_reaches_the_allowed_host() -> None:
@@ -258,108 +258,6 @@ async def test_a_tunnel_is_for_tls_only() -> None:
     ]
 
 
-async def _drip(writer: asyncio.StreamWriter) -> None:
-    """Send a head that never ends, a byte at a time: that wins no more time than silence."""
-    with contextlib.suppress(ConnectionError):
-        while True:
-            writer.write(b"G")
-            await writer.drain()
-            await asyncio.sleep(0.01)
-
-
-async def test_a_slow_head_and_a_large_head_end() -> None:
-    async with place(limits=QUICK) as here:
-        assert await here.status(b"GET http://example.test/ HTTP/1.1\r\nX: ") == 408
-        assert await here.status(b"GET http://example.test/ HTTP/1.1\r\n" + b"X: 1\r\n" * 5000) == 431
-        reader, writer = await here.open()
-        dripping = asyncio.create_task(_drip(writer))
-        async with asyncio.timeout(5):
-            assert (await reader.read()).startswith(b"HTTP/1.1 408")
-        dripping.cancel()
-        writer.close()
-    assert [attempt.allowed for attempt in here.attempts] == [False] * 3
-
-
-async def test_a_silent_server_ends_by_the_idle_limit() -> None:
-    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asyncio.Event().wait()
-
-    async with Server(hang) as server, place(ports=[server.port], limits=QUICK) as here:
-        assert await here.say(get(f"http://example.test:{server.port}/")) == b""
-
-
-async def test_an_endless_trickle_ends_by_the_total_limit() -> None:
-    async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-        while True:
-            writer.write(b".")
-            await writer.drain()
-            await asyncio.sleep(0.01)
-
-    limits = EgressLimits(idle_s=5, total_s=0.4)
-    async with Server(trickle) as server, place(ports=[server.port], limits=limits) as here:
-        answer = await here.say(get(f"http://example.test:{server.port}/"))
-    assert answer.startswith(b"HTTP/1.1 200 OK") and answer.endswith(b"...")
-
-
-async def test_a_half_open_tunnel_ends() -> None:
-    closed = asyncio.Event()
-
-    async def keep(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        # Says nothing and does not close: the proxy has to.
-        closed.set()
-        await asyncio.Event().wait()
-
-    outgoing = ssl.MemoryBIO()
-    with pytest.raises(ssl.SSLWantReadError):
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(
-            ssl.MemoryBIO(), outgoing, server_hostname="example.test"
-        ).do_handshake()
-    limits = EgressLimits(half_open_s=0.1)
-    async with Server(keep) as server, place(ports=[server.port], limits=limits) as here, asyncio.timeout(5):
-        reader, writer = await here.open()
-        writer.write(connect(f"example.test:{server.port}"))
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(outgoing.read())
-        writer.write_eof()
-        assert await reader.read() == b""
-        await closed.wait()
-        writer.close()
-
-
-async def test_a_slow_reader_stops_the_sender_instead_of_filling_memory() -> None:
-    sent = 0
-
-    async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal sent
-        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-        while True:
-            writer.write(b"x" * 65_536)
-            await writer.drain()
-            sent += 65_536
-
-    limits = EgressLimits(idle_s=0.5)
-    async with Server(pour) as server, place(ports=[server.port], limits=limits) as here:
-        reader, writer = await here.open()
-        writer.write(get(f"http://example.test:{server.port}/"))
-        await reader.readuntil(b"\r\n\r\n")
-        async with asyncio.timeout(5):
-            # The proxy gives up on a client that reads nothing; until then only socket buffers fill.
-            while here.proxy.open_connections:  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
-        writer.close()
-    assert sent < 30_000_000
-
-
-async def test_too_many_connections_are_turned_away() -> None:
-    async with place(limits=EgressLimits(connections=2)) as here:
-        held = [await here.open() for _ in range(2)]
-        assert await here.status(get("http://example.test/")) == 503
-        for _, writer in held:
-            writer.close()
-
-
 async def test_the_socket_is_private_and_goes_away(tmp_path: Path) -> None:
     folder = tmp_path / ("deep" * 20) / ("er" * 30)
     proxy = EgressProxy(EgressRules(), lambda attempt: None, resolver=names())
@@ -378,19 +276,6 @@ async def test_a_folder_open_to_others_is_refused(tmp_path: Path) -> None:
     folder.chmod(0o755)
     with pytest.raises(PermissionError, match="not private"):
         await EgressProxy(EgressRules(), lambda attempt: None).start(folder)
-
-
-@pytest.mark.parametrize("rounds", range(6))
-async def test_closing_ends_every_connection(rounds: int) -> None:
-    async with place() as here, asyncio.timeout(5):
-        reader, writer = await here.open()
-        # Closing may come before, amid and after the moment in which the connection is accepted.
-        for _ in range(rounds):
-            await asyncio.sleep(0)
-        await here.proxy.close()
-        assert await reader.read() == b""
-        assert here.proxy.open_connections == 0
-        writer.close()
 
 
 async def test_curl_goes_through(tmp_path: Path) -> None:
