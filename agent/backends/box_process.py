@@ -23,8 +23,11 @@ _READ_BYTES = 4096
 class BoxProcess:
     """A started box; its bounds are put on its first process while that waits at the door."""
 
-    def __init__(self, process: HostProcess, *, status: int, gate: int, bounds: Bounds) -> None:
+    def __init__(
+        self, process: HostProcess, *, status: int, gate: int, bounds: Bounds, errors: OutputCollector
+    ) -> None:
         self._process = process
+        self._errors = errors
         self._bounds = bounds
         self._loop = asyncio.get_running_loop()
         self._status = status
@@ -46,7 +49,6 @@ class BoxProcess:
         sinks: Sequence[OutputCollector],
         files: Iterable[KeptFile],
         bounds: Bounds,
-        user: int | None = None,
     ) -> "BoxProcess":
         """Start a box; of `files` the first is the filter, the others are its documents. Raises OSError."""
         status, status_end = os.pipe2(os.O_CLOEXEC)
@@ -64,7 +66,6 @@ class BoxProcess:
                 sinks=sinks,
                 pass_fds=descriptors.numbers,
                 spawn=bounds.spawn,
-                user=user,
             )
         except BaseException:
             os.close(status)
@@ -74,7 +75,7 @@ class BoxProcess:
         finally:
             for number in passed:
                 os.close(number)
-        return cls(process, status=status, gate=gate, bounds=bounds)
+        return cls(process, status=status, gate=gate, bounds=bounds, errors=sinks[-1])
 
     @property
     def exited(self) -> "asyncio.Future[None]":
@@ -105,7 +106,8 @@ class BoxProcess:
         if self._problem is not None:
             raise self._problem
         if not in_doubt and _COMMAND_ENDED not in self._said:
-            raise OSError("the box could not be started")
+            reason = self._errors.output.decode(errors="replace").strip() or "bubblewrap gave no reason"
+            raise OSError(f"the box could not be started: {reason}")
         return code
 
     def _kill(self) -> None:

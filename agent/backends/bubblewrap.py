@@ -54,8 +54,9 @@ def bwrap_argv(
     words += _places(confinement)
     if confinement.proxy_socket is not None:
         words += ["--bind", str(confinement.proxy_socket), str(PROXY_SOCKET)]
-    # Mount points are made in the root and in /dev while mounting, so both become read-only last.
-    words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(cwd)]
+    # To the kernel a box made by root is root's: it could write the settings of the whole machine in /proc/sys. Mount
+    # points are made in /dev and in the root while mounting, so these become read-only last.
+    words += ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(cwd)]
     words += ["--seccomp", str(descriptors.seccomp)]
     words += ["--json-status-fd", str(descriptors.status), "--block-fd", str(descriptors.gate)]
     return [*words, "--", *confinement.entry, *argv]

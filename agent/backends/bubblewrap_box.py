@@ -37,7 +37,7 @@ _NOT_COVERED = (
 
 
 class BubblewrapBox:
-    """Starts commands in boxes made from one confinement; root may have them made by another user."""
+    """Starts commands in boxes made from one confinement."""
 
     def __init__(
         self,
@@ -45,14 +45,12 @@ class BubblewrapBox:
         *,
         program: Path,
         group_place: GroupPlace | None,
-        user: int | None = None,
     ) -> None:
         self.confinement = confinement
         self._program = program
         self._group_place = group_place
         self._filter = KeptFile(box_filter(platform.machine()))
         self._documents = [KeptFile(document.content) for document in confinement.documents]
-        self._user = user
         self._seats = Seats(self._lock_thread, group_place, confinement.limits)
 
     def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> BoxProcess:
@@ -68,7 +66,6 @@ class BubblewrapBox:
             sinks=sinks,
             files=(self._filter, *self._documents),
             bounds=Bounds(confinement.limits, self._group_place, self._seats),
-            user=self._user,
         )
 
     def describe(self) -> Description:

@@ -53,12 +53,8 @@ class HostProcess:
         stdin: int = subprocess.DEVNULL,
         pass_fds: tuple[int, ...] = (),
         spawn: Spawn = at_once,
-        user: int | None = None,
     ) -> "HostProcess":
-        """Start it with a closed stdin; one sink takes both outputs, two take stdout and stderr apart.
-
-        Root may start it as another user.
-        """
+        """Start it with a closed stdin; one sink takes both outputs, two take stdout and stderr apart."""
         marker = f"{os.getpid()}-{next(_numbers)}"
         start: functools.partial[subprocess.Popen[bytes]] = functools.partial(
             subprocess.Popen,
@@ -71,9 +67,6 @@ class HostProcess:
             start_new_session=True,
             bufsize=0,
             pass_fds=pass_fds,
-            user=user,
-            group=user,
-            extra_groups=None if user is None else [],
         )
         return cls(spawn(start), marker, sinks)
 

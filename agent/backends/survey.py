@@ -111,7 +111,7 @@ def _system() -> tuple[tuple[Path, ...], tuple[Link, ...]]:
             links.append(Link(path=path, target=str(path.readlink())))
         elif path.is_dir():
             readable.append(path)
-    readable += [path for path in (Path("/etc", name) for name in _SETTINGS) if path.exists()]
+    readable += [path for path in (Path("/etc", name) for name in _SETTINGS) if os.access(path, os.R_OK)]
     return tuple(readable), tuple(links)
 
 
@@ -121,7 +121,7 @@ def _certificates(environ: Mapping[str, str], shown: Iterable[Path]) -> tuple[Pa
     return tuple(
         path
         for path in sorted(named)
-        if path.is_absolute() and path.exists() and not any(path.is_relative_to(place) for place in shown)
+        if path.is_absolute() and os.access(path, os.R_OK) and not any(path.is_relative_to(place) for place in shown)
     )
 
 
@@ -163,7 +163,7 @@ def _masks(home: Path, writable: Iterable[Path], hidden: Iterable[Path]) -> tupl
     inside = [
         path.resolve()
         for path in (*secrets, *hidden)
-        if path.exists() and any(path.resolve().is_relative_to(folder) for folder in writable)
+        if os.access(path, os.F_OK) and any(path.resolve().is_relative_to(folder) for folder in writable)
     ]
     return tuple(path for path in dict.fromkeys(inside) if path not in writable)
 

@@ -49,7 +49,7 @@ def find_toolchains(environ: Mapping[str, str], home: Path, *, already_shown: It
 def _known(home: Path) -> Iterator[Path]:
     for name in _KNOWN_HOMES:
         path = home / name
-        if path.is_dir():
+        if _is_open_folder(path):
             yield path
             # A link to another disk: programs name the link, so both have to be there.
             yield path.resolve()
@@ -58,7 +58,7 @@ def _known(home: Path) -> Iterator[Path]:
 def _on_path(path: str, home: Path) -> Iterator[Path]:
     for entry in path.split(os.pathsep):
         folder = Path(entry)
-        if not folder.is_absolute() or not folder.is_dir():
+        if not folder.is_absolute() or not _is_open_folder(folder):
             continue
         for place in {folder, folder.resolve()}:
             yield _installation(place, home)
@@ -69,10 +69,15 @@ def _installation(folder: Path, home: Path) -> Path:
     root = folder.parent
     if root.name in _KEEPS_KEYS or folder.name not in _BIN_NAMES or _is_too_wide(root, home):
         return folder
-    return root if any((root / mark).exists() for mark in _INSTALLATION_MARKS) else folder
+    return root if any(os.access(root / mark, os.R_OK) for mark in _INSTALLATION_MARKS) else folder
 
 
 def _is_too_wide(path: Path, home: Path) -> bool:
     """Say whether a folder holds more than a toolchain: a home, what homes lie in, or a top folder."""
     is_hidden_store = path.parent == home and path.name in _KEEPS_KEYS
     return len(path.parts) < 3 or home.is_relative_to(path) or path.parent == Path("/home") or is_hidden_store
+
+
+def _is_open_folder(path: Path) -> bool:
+    # Asked first, because looking at what lies in somebody else's home raises.
+    return os.access(path, os.R_OK | os.X_OK) and path.is_dir()

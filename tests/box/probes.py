@@ -1,0 +1,198 @@
+"""Real escapes, each a few words of shell that end well when they succeed and do no harm then."""
+
+from dataclasses import dataclass
+from platform import machine
+
+from agent.backends.syscalls import MACHINES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Escape:
+    """One way out: `script` succeeds inside, or a file `seen` has appeared outside, or a process survived."""
+
+    name: str
+    script: str
+    seen: str = ""
+    survives: bool = False
+
+
+def _call(name: str, *arguments: object, reached: str = "") -> str:
+    """Make a system call; it succeeds when the kernel let it through, also to complain about the arguments."""
+    table = MACHINES[machine()]
+    number = {**table.denied, **table.absent}[name]
+    return f"$PY $WS/.syscall.py {number} {reached or '-'} {' '.join(map(str, arguments))}"
+
+
+def _python(text: str) -> str:
+    return f"$PY -c '{text}'"
+
+
+_READS = {
+    "file-outside": "grep -q bait $OUT/secret",
+    "ssh-key": "grep -q bait $FAKE_HOME/.ssh/id_rsa",
+    "cloud-credentials": "grep -q bait $FAKE_HOME/.aws/credentials",
+    "netrc": "grep -q bait $FAKE_HOME/.netrc",
+    "history": "grep -q bait $FAKE_HOME/.bash_history",
+    "shadow": "head -c 1 /etc/shadow | grep -q .",
+    "list-outside": '[ -n "$(ls $OUT)" ]',
+    "list-logs": '[ -n "$(ls /var/log)" ]',
+    "machine-id": '[ -n "$(ls /var/lib/dpkg /run 2>/dev/null)" ]',
+    "link-in-workspace": "grep -q bait $WS/link-out",
+    "new-link": "ln -sfn $OUT/secret $WS/new-link && grep -q bait $WS/new-link",
+    "link-to-folder": "grep -q bait $WS/folder-out/secret",
+    "hard-link": "ln $OUT/secret $WS/hard && grep -q bait $WS/hard",
+    "dot-dot": "cd $WS && grep -q bait ../outside/secret",
+    "copy-with-tar": "tar -C $OUT -cf - secret | tar -xOf - | grep -q bait",
+    "posix-shared-memory": "grep -q bait /dev/shm/$SHM",
+    "raw-disk-or-kernel-log": "dd if=/dev/kmsg bs=8192 count=1 | grep -q .",
+    "descriptor": "grep -q bait <&$FD",
+    "descriptor-through-proc": "grep -q bait /proc/self/fd/$FD",
+}
+_WRITES = {
+    "file": ("echo x > $OUT/new-1", "new-1"),
+    "touch-through-link": ("echo x > $WS/folder-out/new-2", "new-2"),
+    "dot-dot": ("cd $WS && echo x > ../outside/new-3", "new-3"),
+    "move-out": ("echo x > $WS/m && mv $WS/m $OUT/new-4", "new-4"),
+    "make-folder": ("mkdir $OUT/new-5", "new-5"),
+    "append": ("echo x >> $OUT/appended && grep -q x $OUT/appended && cp $OUT/appended $OUT/new-6", "new-6"),
+    "delete": ("rm $OUT/to-delete && touch $OUT/new-7", "new-7"),
+    "rename": ("mv $OUT/to-rename $OUT/new-8", "new-8"),
+    "mode": ("chmod 777 $OUT/secret && touch $OUT/new-9", "new-9"),
+    "time": ("touch -d 2001-01-01 $OUT/secret && touch $OUT/new-10", "new-10"),
+    "pipe": ("mkfifo $OUT/new-11", "new-11"),
+    "shell-start-file": ("echo x >> $FAKE_HOME/.bashrc && cp $FAKE_HOME/.bashrc $OUT/new-12", "new-12"),
+    "authorized-keys": ("echo x > $FAKE_HOME/.ssh/authorized_keys && touch $OUT/new-13", "new-13"),
+    "shared-memory": ("echo x > /dev/shm/$SHM.new && mv /dev/shm/$SHM.new $OUT/new-14", "new-14"),
+    "through-init": ("echo x > /proc/1/root$OUT/new-15", "new-15"),
+    "through-victim": ("echo x > /proc/$VICTIM/root$OUT/new-16", "new-16"),
+    "victim-folder": ("echo x > /proc/$VICTIM/cwd/new-17", "new-17"),
+    "rename-workspace": ("mv $WS $WS.moved && mv $WS.moved $WS && touch $OUT/new-18", "new-18"),
+    "system": ("touch /usr/.windlass-probe && rm /usr/.windlass-probe && touch $OUT/new-19", "new-19"),
+    "settings": ("touch /etc/.windlass-probe && rm /etc/.windlass-probe && touch $OUT/new-20", "new-20"),
+}
+_ENVIRONMENT = {
+    "api-key": '[ -n "$WINDLASS_TEST_API_KEY" ]',
+    "cloud-key": '[ -n "$AWS_SECRET_ACCESS_KEY" ]',
+    "agent-socket": '[ -n "$SSH_AUTH_SOCK" ]',
+    "own-through-proc": "grep -aq WINDLASS_TEST_API_KEY /proc/self/environ",
+    "any-process": "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -q VICTIM_TOKEN=bait",
+    "victim": "tr '\\0' '\\n' < /proc/$VICTIM/environ | grep -q bait",
+}
+_NETWORK = {
+    "tcp-loopback": "exec 3<>/dev/tcp/127.0.0.1/$PORT",
+    "tcp-loopback-6": _python(
+        'import os, socket; socket.create_connection(("::1", int(os.environ["PORT6"])), timeout=1)'
+    ),
+    "tcp-own-address": '[ -n "$OWN_ADDRESS" ] && exec 3<>/dev/tcp/$OWN_ADDRESS/$PORT',
+    "curl": "curl -s -m 2 -o /dev/null telnet://127.0.0.1:$PORT < /dev/null || [ $? = 28 ]",
+    "interfaces": "grep -v 'lo:' /proc/net/dev | grep -q :",
+    "unix-socket": _python('import os, socket; socket.socket(socket.AF_UNIX).connect(os.environ["OUT"] + "/listener")'),
+    "nameless-socket": _python(
+        'import os, socket; socket.socket(socket.AF_UNIX).connect("\\0" + os.environ["ABSTRACT"])'
+    ),
+    "datagram-socket": _python(
+        "import os, socket; "
+        'socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"x", os.environ["OUT"] + "/datagrams")'
+    ),
+    "raw-packets": _python("import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)"),
+    "raw-ip": _python("import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)"),
+    "netlink-audit": _python("import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 9)"),
+    "vsock": _python("import socket; socket.socket(40, socket.SOCK_STREAM)"),
+}
+_PROCESSES = {
+    "see-by-number": "[ \"$(cut -d ' ' -f 22 /proc/$VICTIM/stat)\" = $VICTIM_BORN ]",
+    "see-command-lines": "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -q '[v]ictim-of-probes'",
+    "see-with-ps": "ps ax | grep -q '[v]ictim-of-probes'",
+    "signal": "kill -0 $VICTIM && [ \"$(cut -d ' ' -f 22 /proc/$VICTIM/stat)\" = $VICTIM_BORN ]",
+    "find-and-signal": "pgrep -f '[v]ictim-of-probes'",
+    "open-files": "grep -q bait /proc/$VICTIM/fd/9",
+    "priority-of-others": "renice -n 1 -p $VICTIM",
+    "own-priority": _python("import os; os.nice(-1)"),
+    "realtime": "chrt -f 1 true",
+    "trace": _call("ptrace", 16, "$VICTIM", 0, 0) + " && " + _call("ptrace", 16, 1, reached="EPERM,EBUSY"),
+    "read-memory": _call("process_vm_readv", "$VICTIM", 0, 0, 0, 0, 0),
+    "sysv-shared-memory": _python(
+        'import ctypes, os; c = ctypes.CDLL(None); k = c.shmget(int(os.environ["SHM_KEY"]), 0, 0); exit(k < 0)'
+    ),
+}
+_PRIVILEGES = {
+    "capabilities": "grep CapEff /proc/self/status | cut -f 2 | grep -q '[1-9a-f]'",
+    "new-privileges": "grep -q 'NoNewPrivs:.*0' /proc/self/status",
+    "become-root": _python("import os; os.setgroups([]); os.setuid(0)"),
+    "change-owner": "touch $WS/owned && chown 12345 $WS/owned",
+    "make-device": "mknod $WS/device c 1 3 && rm $WS/device",
+    "chroot": "chroot / true",
+    "mount": "mkdir -p $WS/mnt && mount -t tmpfs none $WS/mnt && umount $WS/mnt",
+    "bind-mount": "mkdir -p $WS/mnt && mount --bind / $WS/mnt && umount $WS/mnt",
+    "host-name": 'hostname "$(hostname)"',
+    "kernel-log": "dmesg | head -n 1 | grep -q .",
+    "kernel-settings": "cat /proc/sys/kernel/domainname > /proc/sys/kernel/domainname",
+    "control-groups": "{ cd /sys/fs/cgroup/pids || cd /sys/fs/cgroup; } && mkdir wl-probe && rmdir wl-probe",
+    "loop-devices": ": < /dev/loop-control",
+    "tun-device": ": < /dev/net/tun",
+    "type-into-terminal": _python('import fcntl, pty; m, s = pty.openpty(); fcntl.ioctl(s, 0x5412, b"x")'),
+}
+_NAMESPACES = {
+    "user": "unshare -U true",
+    "mount": "unshare -m true",
+    "network": "unshare -n true",
+    "process": "unshare -pf true",
+    "user-and-root": "unshare -Ur true",
+    "clone-call": _python(
+        "import ctypes, os; c = ctypes.CDLL(None); p = c.syscall("
+        + str(MACHINES[machine()].clone)
+        + ", 0x10000011, 0, 0, 0, 0)"
+        "; os._exit(0) if p == 0 else exit(p < 0)"
+    ),
+    "join": "nsenter -t $VICTIM -u true",
+}
+_CALLS = {
+    "keyring": _call("keyctl", 0, -3, 0),
+    "bpf": _call("bpf", 0, 0, 0, reached="EINVAL,E2BIG,EFAULT"),
+    "io-uring": _call("io_uring_setup", 1, 0, reached="EFAULT"),
+    "perf": _call("perf_event_open", 0, 0, 0, 0, 0, reached="EFAULT"),
+    "userfault": _call("userfaultfd", 1, reached="EINVAL"),
+    "open-by-handle": _call("open_by_handle_at", -100, 0, 0, reached="EFAULT,EINVAL"),
+    "pivot-root": _call("pivot_root", 0, 0, reached="EFAULT"),
+    "kernel-log": _call("syslog", 10, 0, 0),
+    "new-mount-api": _call("fsopen", 0, 0, reached="EFAULT"),
+    "open-tree": _call("open_tree", -100, 0, 1, reached="EFAULT,EINVAL"),
+    "clock": _call("settimeofday", 0, 0),
+    "reboot": _call("reboot", 1, 2, 3, 0, reached="EINVAL"),
+    "swap-off": _call("swapoff", 0, reached="EFAULT"),
+    "fanotify": _call("fanotify_init", 0, 0),
+    "clone3": _call("clone3", 0, 0, reached="EINVAL,EFAULT"),
+}
+_GIT = {
+    "new-hook": "echo x > $WS/.git/hooks/post-commit",
+    "change-hook": "echo x >> $WS/.git/hooks/pre-commit",
+    "hook-mode": "chmod 755 $WS/.git/hooks/pre-commit",
+    "move-hooks": "mv $WS/.git/hooks $WS/.git/hooks2 && mv $WS/.git/hooks2 $WS/.git/hooks",
+    "hooks-by-template": "mkdir -p $WS/t/hooks && echo x > $WS/t/hooks/post-merge"
+    " && git -C $WS init -q --template=$WS/t && [ -e $WS/.git/hooks/post-merge ]",
+    "config": "git -C $WS config core.hooksPath /tmp/evil && git -C $WS config --unset core.hooksPath",
+    "append-config": "echo >> $WS/.git/config",
+    "replace-config": "cp $WS/.git/config $WS/c && mv $WS/c $WS/.git/config",
+    "move-repository": "mv $WS/.git $WS/.git2 && mv $WS/.git2 $WS/.git",
+    "exchange-repository": "cp -r $WS/.git $WS/.git3 && rm -rf $WS/.git && mv $WS/.git3 $WS/.git",
+}
+_SURVIVORS = {
+    "new-session": "setsid sleep ${MARK}1 </dev/null >/dev/null 2>&1 &",
+    "double-fork": "(setsid bash -c 'sleep ${MARK}2 & disown' </dev/null >/dev/null 2>&1 &)",
+    "nohup": "nohup sleep ${MARK}3 </dev/null >/dev/null 2>&1 & disown",
+    "without-environment": "env -i setsid sleep ${MARK}4 </dev/null >/dev/null 2>&1 &",
+    "deaf": "(trap '' TERM HUP INT; setsid sleep ${MARK}5 </dev/null >/dev/null 2>&1 &)",
+}
+
+ESCAPES = (
+    *(Escape(name=f"read/{name}", script=script) for name, script in _READS.items()),
+    *(Escape(name=f"write/{name}", script=script, seen=seen) for name, (script, seen) in _WRITES.items()),
+    *(Escape(name=f"environment/{name}", script=script) for name, script in _ENVIRONMENT.items()),
+    *(Escape(name=f"network/{name}", script=script) for name, script in _NETWORK.items()),
+    *(Escape(name=f"processes/{name}", script=script) for name, script in _PROCESSES.items()),
+    *(Escape(name=f"privileges/{name}", script=script) for name, script in _PRIVILEGES.items()),
+    *(Escape(name=f"namespaces/{name}", script=script) for name, script in _NAMESPACES.items()),
+    *(Escape(name=f"calls/{name}", script=script) for name, script in _CALLS.items()),
+    *(Escape(name=f"git/{name}", script=script) for name, script in _GIT.items()),
+    *(Escape(name=f"survive/{name}", script=script, survives=True) for name, script in _SURVIVORS.items()),
+)
