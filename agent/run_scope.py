@@ -14,6 +14,7 @@ from agent.sessions.fold import SessionRecord, fold, write_session
 from agent.sessions.store import SessionFolder, SessionLock, SessionStore, new_session_id
 from agent.vocabulary.errors import AgentError, InputError
 from tooling.contract.context import ExecCtx
+from tooling.safety.redact import Redactor
 
 # One local user: the id only has to be the same for every run of one account.
 _USER = uuid.uuid5(uuid.NAMESPACE_URL, f"windlass:user:{os.getuid()}")
@@ -51,7 +52,7 @@ class RunScope:
             run_id=self.run_id,
             log=self._log,
             first_seq=last_seq(self.folder.events) + 1,
-            secrets=secrets,
+            redactor=Redactor(secrets),
         )
 
     @property

@@ -5,16 +5,16 @@ fsync, so eight steps at once pay for one. Order is kept: nobody hears event n+1
 """
 
 import asyncio
-import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Protocol
 
-from agent.protocol.codec import from_line, to_line
-from agent.protocol.events import Envelope, ErrorRaised, Event, RunCompleted
+from agent.protocol.codec import PLACE, from_json, to_json, to_line
+from agent.protocol.events import ApprovalRequested, Envelope, ErrorRaised, Event, RunCompleted
 from agent.vocabulary.errors import AgentError
+from tooling.safety.redact import Redactor
 
 DELTA_BACKLOG = 512
 
@@ -77,15 +77,14 @@ class Channel:
         run_id: str,
         log: EventLog | None,
         first_seq: int = 1,
-        secrets: tuple[str, ...] = (),
+        redactor: Redactor | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._session_id = session_id
         self._run_id = run_id
         self._log = log
         self._seq = first_seq - 1
-        # As they stand inside a JSON text.
-        self._secrets = tuple(json.dumps(secret, ensure_ascii=False)[1:-1].encode() for secret in secrets if secret)
+        self._redactor = redactor
         self._now = now
         self._subscriptions: list[Subscription] = []
         self._pending: list[tuple[Envelope, asyncio.Future[None] | None]] = []
@@ -145,15 +144,15 @@ class Channel:
         return envelope
 
     def _without_secrets(self, envelope: Envelope) -> Envelope:
-        """Return the event with every known key masked, however it got in."""
-        if not self._secrets:
+        """Return the event with every secret masked, however it got in."""
+        if self._redactor is None:
             return envelope
-        line = to_line(envelope)
-        if not any(secret in line for secret in self._secrets):
-            return envelope
-        for secret in self._secrets:
-            line = line.replace(secret, b"[REDACTED]")
-        return from_line(line)
+        # Whoever approves a command must see all of it: only what we know to be a secret is masked there.
+        is_exact = isinstance(envelope.event, ApprovalRequested)
+        mask = self._redactor.mask_known if is_exact else self._redactor.redact
+        flat = to_json(envelope)
+        masked = {key: value if key in PLACE else _masked(value, mask) for key, value in flat.items()}
+        return envelope if masked == flat else from_json(masked)
 
     async def _flush(self) -> None:
         while self._pending:
@@ -184,3 +183,13 @@ class Channel:
         else:
             problem = f"the event log cannot be written: {self._broken.strerror or self._broken}"
             done.set_exception(LogWriteError(problem, "free some space or set AGENT_SANDBOX to another folder"))
+
+
+def _masked(value: object, mask: Callable[[str], str]) -> object:
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {key: _masked(item, mask) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_masked(item, mask) for item in value]
+    return value

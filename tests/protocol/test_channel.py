@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent.protocol.channel import DELTA_BACKLOG, Channel, LogWriteError
-from agent.protocol.events import ErrorRaised, MessageSaid, WarningRaised
+from agent.protocol.events import ApprovalRequested, CallMade, ErrorRaised, MessageSaid, WarningRaised
 from agent.sessions.event_log import FileLog, last_seq, read_events
+from tooling.safety.redact import Redactor
 
 
 class SlowLog:
@@ -107,12 +108,34 @@ async def test_a_full_disk_stops_the_publisher_but_the_ending_is_still_heard() -
 
 async def test_a_known_key_never_reaches_a_listener_or_the_log(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    out = channel(FileLog(path), secrets=("sk-SENTINEL",))
+    out = channel(FileLog(path), redactor=Redactor(("sk-SENTINEL",)))
     ear = out.subscribe()
     await out.publish(WarningRaised(message="the key is sk-SENTINEL."))
     await out.close()
     assert [envelope.event for envelope in await heard(ear)] == [WarningRaised(message="the key is [REDACTED].")]
     assert b"SENTINEL" not in path.read_bytes()
+
+
+async def test_what_looks_like_a_token_is_masked_wherever_it_stands_in_an_event() -> None:
+    token = "ghp_" + "a1B2" * 9
+    out = channel(redactor=Redactor())
+    call = CallMade(id="c1", name="write_file", input={"content": f"first\n{token}", "lines": [1, token]})
+    said = await out.publish(MessageSaid(role="assistant", content=f"it is {token}", tool_calls=(call,)))
+    plain = await out.publish(MessageSaid(role="assistant", content="d670460b4b4aece5915caf5c68d12f560a9fe3e4"))
+    await out.close()
+    masked = CallMade(id="c1", name="write_file", input={"content": "first\n[REDACTED]", "lines": [1, "[REDACTED]"]})
+    assert said.event == MessageSaid(role="assistant", content="it is [REDACTED]", tool_calls=(masked,))
+    assert plain.event == MessageSaid(role="assistant", content="d670460b4b4aece5915caf5c68d12f560a9fe3e4")
+
+
+async def test_whoever_approves_sees_all_but_known_keys() -> None:
+    out = channel(redactor=Redactor(("sk-SENTINEL",)))
+    command = "curl https://me:$(id)@example.org -H 'x: sk-SENTINEL'"
+    asked = ApprovalRequested(approval_id="a", tool="run_command", command=command, cwd="/", reason="", rule="")
+    heard_of = await out.publish(asked)
+    await out.close()
+    assert isinstance(heard_of.event, ApprovalRequested)
+    assert heard_of.event.command == command.replace("sk-SENTINEL", "[REDACTED]")
 
 
 async def test_a_cancelled_publisher_does_not_take_its_event_back(tmp_path: Path) -> None:

@@ -37,17 +37,23 @@ SENSITIVE_FILES = (
     "id_ed25519",
     "token.json",
     "tokens.json",
+    ".dockercfg",
+    ".terraformrc",
+    "terraform.tfstate",
+    "terraform.tfstate.backup",
 )
 
 SENSITIVE_PATTERNS = (
     r"^\.env\.(?!(?:example|sample|template|dist|defaults?|schema)$)[\w.-]+$",
+    r"^(?!(?:example|sample|template|test|default)s?\.)[\w-]+\.env$",
     r"^[\w.-]*\bcredentials?\.(?:json|ya?ml|toml|ini|xml|csv)$",
     r"^[\w.-]*\bsecrets?\.(?:json|ya?ml|toml|ini|env)$",
     r"^[\w.-]*service[-_]?account[\w.-]*\.json$",
     r"^client_secret[\w.-]*\.json$",
+    r"^(?:gha-creds-|[\w.-]*firebase-adminsdk)[\w.-]*\.json$",
     r"^[\w.-]*private[-_]?key(?:\.(?:txt|asc|json))?$",
     r"^id_(?:rsa|dsa|ecdsa|ed25519)(?:[_.-](?!pub$)[\w-]+)*$",
-    r"^[\w. -]+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk)$",
+    r"^[\w. -]+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|ovpn)$",
     r"^\.?(?:access|auth|api|refresh)[-_]?tokens?(?:\.(?:json|txt))?$",
 )
 
