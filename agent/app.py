@@ -28,6 +28,7 @@ from agent.planning.planner import Planner
 from agent.protocol.channel import Subscription
 from agent.protocol.commands import Answer, Submit
 from agent.protocol.events import ErrorRaised, MessageSaid, RunCompleted, RunStarted, StepCounts, WarningRaised
+from agent.protocol.masking import masked
 from agent.run_scope import Place, RunScope, open_scope
 from agent.toolbox import Surroundings, Toolbox
 from agent.vocabulary import exit_codes
@@ -105,7 +106,7 @@ class App:
     async def run(self, submit: Submit) -> Outcome:
         """See the request through to its result event, and return the outcome it tells of."""
         try:
-            outcome = await self._guarded(submit)
+            outcome = masked(await self._guarded(submit), self._scope.redactor.redact)
             await self._channel.publish(_completed(outcome, self._plan_id))
         finally:
             problem = await self._scope.close()
@@ -248,7 +249,7 @@ class App:
     def _keep_traceback(self) -> str:
         path = self._scope.folder.root / "crash.txt"
         try:
-            path.write_text(traceback.format_exc(), "utf-8")
+            path.write_text(self._scope.redactor.redact(traceback.format_exc()), "utf-8")
         except OSError:
             return "this is a bug in Windlass"
         return f"this is a bug in Windlass; its traceback is in {path}"

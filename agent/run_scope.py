@@ -47,12 +47,13 @@ class RunScope:
         self.cwd = asked_for or self.folder.workspace
         self._lock = SessionLock(self.folder)
         self._log = None if place.is_ephemeral else FileLog(self.folder.events)
+        self.redactor = Redactor(secrets)
         self.channel = Channel(
             session_id=self.folder.id,
             run_id=self.run_id,
             log=self._log,
             first_seq=last_seq(self.folder.events) + 1,
-            redactor=Redactor(secrets),
+            redactor=self.redactor,
         )
 
     @property

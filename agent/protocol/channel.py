@@ -8,11 +8,13 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from agent.protocol.codec import PLACE, from_json, to_json, to_line
+from agent.protocol.codec import to_line
 from agent.protocol.events import ApprovalRequested, Envelope, ErrorRaised, Event, RunCompleted
+from agent.protocol.masking import masked
 from agent.vocabulary.errors import AgentError
 from tooling.safety.redact import Redactor
 
@@ -150,9 +152,8 @@ class Channel:
         # Whoever approves a command must see all of it: only what we know to be a secret is masked there.
         is_exact = isinstance(envelope.event, ApprovalRequested)
         mask = self._redactor.mask_known if is_exact else self._redactor.redact
-        flat = to_json(envelope)
-        masked = {key: value if key in PLACE else _masked(value, mask) for key, value in flat.items()}
-        return envelope if masked == flat else from_json(masked)
+        event: Event = masked(envelope.event, mask)
+        return envelope if event is envelope.event else replace(envelope, event=event)
 
     async def _flush(self) -> None:
         while self._pending:
@@ -183,13 +184,3 @@ class Channel:
         else:
             problem = f"the event log cannot be written: {self._broken.strerror or self._broken}"
             done.set_exception(LogWriteError(problem, "free some space or set AGENT_SANDBOX to another folder"))
-
-
-def _masked(value: object, mask: Callable[[str], str]) -> object:
-    if isinstance(value, str):
-        return mask(value)
-    if isinstance(value, dict):
-        return {key: _masked(item, mask) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_masked(item, mask) for item in value]
-    return value

@@ -9,7 +9,7 @@ from tooling.contract.shape import JsonObject, ShapeError, decode, encode
 
 FORMAT = 1
 _EVENTS: dict[str, type] = {event.type: event for event in get_args(Event)}
-PLACE = ("v", "type", "ts", "seq", "session_id", "run_id", "step_id", "attempt")
+_PLACE = ("v", "type", "ts", "seq", "session_id", "run_id", "step_id", "attempt")
 # Fields the contract marks optional: left out when there is nothing to say.
 _OPTIONAL = frozenset({"diff", "display", "structured_output", "resume", "tool_calls", "hint", "error", "involves"})
 
@@ -85,7 +85,7 @@ def from_json(flat: JsonObject) -> Envelope:
     event_type = _EVENTS.get(str(flat.get("type")))
     if event_type is None:
         raise CodecError(f"event type {flat.get('type')!r} is not known")
-    payload = {key: value for key, value in flat.items() if key not in PLACE}
+    payload = {key: value for key, value in flat.items() if key not in _PLACE}
     try:
         event: Event = decode(event_type, payload, extra="ignore")
         place = decode(_Place, flat, extra="ignore")

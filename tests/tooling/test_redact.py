@@ -25,7 +25,9 @@ def test_there_are_samples_enough() -> None:
 
 
 @pytest.mark.parametrize("token", TOKENS)
-@pytest.mark.parametrize("around", ["{}", "before '{}'", "KEY={}\n", '{{"key":"{}"}}', "a,{},b", "ключ {} ключ"])
+@pytest.mark.parametrize(
+    "around", ["{}", "before '{}'", "KEY={}\n", '{{"key":"{}"}}', "a,{},b", "ключ {} ключ", "-{}", "x\\n-{}"]
+)
 def test_tokens_of_known_makers_are_masked(token: str, around: str) -> None:
     masked = Redactor().redact(around.format(token))
     assert "[REDACTED]" in masked

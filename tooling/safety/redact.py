@@ -23,7 +23,9 @@ _LONG_RUN = b" " + b"a" * RUN_LENGTH
 # What may stand before a run and belong to it: `\n` or `%3D` in front of a token, or the name of its maker.
 _LEADS = frozenset(b"\\%.:")
 _BEGINNINGS = frozenset(beginning.encode() for secret in RUN_SECRETS for beginning in secret.beginnings)
-_FIRST = frozenset(beginning[0] for beginning in _BEGINNINGS)
+# A removed line of a diff has a dash before its first word.
+_DASHES = frozenset(b"-_")
+_FIRST = _DASHES | {beginning[0] for beginning in _BEGINNINGS}
 _KEY_BEGIN, _KEY_END = "-----BEGIN", "-----END"
 
 
@@ -101,7 +103,8 @@ def _mask_runs(text: str, flat: bytes) -> str:
     done = 0
     while start >= 0:
         # Most runs are names and hashes, so the beginning is looked at before anything else is.
-        if (flat[start] in first and flat[start : start + 3] in beginnings) or flat[start - 1] in leads:
+        mark = flat[start]
+        if (mark in first and (mark in _DASHES or flat[start : start + 3] in beginnings)) or flat[start - 1] in leads:
             place = _secret_at(text, start)
             if place is not None:
                 pieces += (text[done : place[0]], MASK)
@@ -112,16 +115,19 @@ def _mask_runs(text: str, flat: bytes) -> str:
 
 
 def _secret_at(text: str, start: int) -> tuple[int, int] | None:
-    """Return where a secret stands that begins with this run, or one or two characters into it."""
+    """Return where a secret stands that begins with this run, or a few characters into it."""
     known, led = _matchers()
     before = text[start - 1 : start]
     found = led.match(text, start) if before in (".", ":") else None
     if found is not None:
         return found.span()
-    # `\n` and `%3D` in front of a token belong to the text around it.
-    for at in (start, start + {"\\": 1, "%": 2}.get(before, 0)):
-        regex = known.get(text[at : at + 3])
-        if regex is not None and (found := regex.match(text, at)) is not None:
+    # `\n`, `%3D` and dashes in front of a token belong to the text around it.
+    at = start + {"\\": 1, "%": 2}.get(before, 0)
+    while text[at : at + 1] in ("-", "_"):
+        at += 1
+    for place in (start, at):
+        regex = known.get(text[place : place + 3])
+        if regex is not None and (found := regex.match(text, place)) is not None:
             return found.span()
     return None
 

@@ -81,10 +81,10 @@ RUN_SECRETS: tuple[RunSecret, ...] = (
 
 # Runs behind a full stop or a colon whose maker stands before it; what is masked begins with the run.
 LED_SECRETS: tuple[str, ...] = (
-    rf"(?<=(?<![\w-])ya29\.){_ANY}{{20,}}",
-    rf"(?<=(?<![\w-])hv[sbr]\.){_ANY}{{20,}}",
-    rf"(?<=(?<![\w-])SG\.){_ANY}{{16,64}}\.{_ANY}{{16,64}}",
-    r"(?<=(?<![\w-])dp\.(?:pt|st|sa|ct)\.)[A-Za-z0-9]{40,}",
+    rf"(?<=(?<![A-Za-z0-9])ya29\.){_ANY}{{20,}}",
+    rf"(?<=(?<![A-Za-z0-9])hv[sbr]\.){_ANY}{{20,}}",
+    rf"(?<=(?<![A-Za-z0-9])SG\.){_ANY}{{16,64}}\.{_ANY}{{16,64}}",
+    r"(?<=(?<![A-Za-z0-9])dp\.(?:pt|st|sa|ct)\.)[A-Za-z0-9]{40,}",
     rf"(?<=\d{{8}}:)AA{_ANY}{{33}}(?![A-Za-z0-9])",
 )
 

@@ -1,0 +1,53 @@
+"""A key that everybody knows of, and a token nobody knew of: neither is ever shown or stored."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal_user import User, calls, one_step, says
+
+pytestmark = pytest.mark.slow
+
+KEY = "sk-test-SENTINEL"
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+def stored(user: User) -> str:
+    """Everything the program keeps, but for the files it was told to write."""
+    found = [path for path in user.data.rglob("*") if path.is_file() and "workspace" not in path.parts]
+    assert found
+    return "".join(path.read_text(errors="replace") for path in found)
+
+
+@pytest.mark.parametrize("output_format", ["text", "json", "stream-json"])
+def test_keys_and_tokens_are_masked_in_all_that_is_shown_or_stored(user: User, output_format: str) -> None:
+    replies = one_step(
+        calls("s1", "run_command", command=f"echo {KEY} {TOKEN}"),
+        calls("s1", "edit_file", path="a.txt", old_text="x", new_text=f"{KEY} {TOKEN}"),
+        says("s1", f"The key is {KEY}, the token {TOKEN}."),
+    )
+    flags = ("--approval-mode", "yolo", "--backend", "host", "--output-format", output_format, "--session", "s")
+    (user.data / "sessions" / "s" / "workspace").mkdir(parents=True)
+    (user.data / "sessions" / "s" / "workspace" / "a.txt").write_text("x\n")
+    ended = user.agent(
+        "run", "--model", user.script(*replies), *flags, f"look at {KEY} and {TOKEN}", OPENAI_API_KEY=KEY
+    )
+    assert ended.exit_code == 0, ended.stderr
+    for text in (ended.stdout, ended.stderr, stored(user)):
+        assert KEY not in text
+        assert TOKEN not in text
+    assert "[REDACTED]" in ended.stdout
+    assert "[REDACTED]" in stored(user)
+
+
+def test_a_diff_and_a_session_show_no_token(user: User, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    replies = one_step(calls("s1", "write_file", path="a.txt", content=f"{TOKEN}\n"), says("s1", "done"))
+    flags = ("--approval-mode", "auto-edit", "--session", "s", "-C", str(folder))
+    assert user.agent("run", "--model", user.script(*replies), *flags, "write it").exit_code == 0
+    assert (folder / "a.txt").read_text() == f"{TOKEN}\n"
+    shown = user.agent("sessions", "diff", "s").stdout
+    assert shown.endswith("+[REDACTED]\n")
+    assert user.agent("sessions", "undo", "s", "--yes").exit_code == 0
+    assert TOKEN not in (user.data / "sessions" / "s" / "events.jsonl").read_text()
