@@ -28,21 +28,21 @@ class Seat:
         return self._spawner(start)
 
     def close(self) -> None:
-        """End the thread and remove its group."""
+        """End the thread; its group goes with it."""
         self._spawner.close()
-        if self.group is not None:
-            self.group.remove()
 
-    def _sit_down(self) -> None:
+    def _sit_down(self) -> Callable[[], None] | None:
+        leave = None
         if self._place is not None:
             try:
                 group = self._place.new_group(self._limits)
                 group.join_thread(threading.get_native_id())
-                self.group = group
+                self.group, leave = group, group.leave_thread
             except OSError:
                 # Groups that may not be used: the limits on processes are then all there is.
                 self.group = None
         self._prepare()
+        return leave
 
 
 class Bounds:

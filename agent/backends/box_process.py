@@ -18,6 +18,7 @@ from agent.backends.stragglers import descendants
 _FIRST_PROCESS = re.compile(rb'"child-pid"\s*:\s*(\d+)\s*[,}]')
 _COMMAND_ENDED = b'"exit-code"'
 _READ_BYTES = 4096
+_KILLED = 128
 
 
 class BoxProcess:
@@ -105,7 +106,8 @@ class BoxProcess:
                 await self._bounds.release()
         if self._problem is not None:
             raise self._problem
-        if not in_doubt and _COMMAND_ENDED not in self._said:
+        # Killed from outside, for want of memory perhaps, it is gone without a word and without being to blame.
+        if not in_doubt and code < _KILLED and _COMMAND_ENDED not in self._said:
             reason = self._errors.output.decode(errors="replace").strip() or "bubblewrap gave no reason"
             raise OSError(f"the box could not be started: {reason}")
         return code

@@ -70,7 +70,7 @@ def _system(confinement: Confinement, descriptors: BoxDescriptors) -> Iterator[s
     for document, number in zip(confinement.documents, descriptors.documents, strict=True):
         yield from ("--perms", "0444", "--file", str(number), str(document.path))
     yield from ("--proc", "/proc", "--dev", "/dev")
-    yield from _scratch(SHARED_MEMORY, SHARED_MEMORY_BYTES)
+    yield from _scratch(SHARED_MEMORY, min(SHARED_MEMORY_BYTES, confinement.limits.scratch_bytes))
 
 
 def _places(confinement: Confinement) -> Iterator[str]:

@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import os
 import signal
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,13 @@ class Group:
         """Move one thread in; only the older layout lets threads be somewhere else than their process."""
         for folder in self.folders:
             (folder / "tasks").write_text(str(number))
+
+    def leave_thread(self) -> None:
+        """Move the calling thread back up and remove the group, when nobody else is in it."""
+        with contextlib.suppress(OSError):
+            for folder in self.folders:
+                (folder.parent / "tasks").write_text(str(threading.get_native_id()))
+            self.remove()
 
     def kill(self) -> None:
         """Kill everything in the group but ourselves."""

@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -17,8 +18,9 @@ from tooling.contract.command import CommandOutput, CommandRequest
 TIMEOUT_S = 10.0
 
 _END = "self-test done"
-# Each line does one forbidden thing; whoever succeeds says so. Builtins where possible: every program started here is
-# paid at the start of every run. `bait` is a folder of ours outside the box with a file `secret` in it.
+# Each line does one forbidden thing; whoever succeeds says so and has done no harm, because on a machine whose box does
+# not hold these are done to the machine. Builtins where possible: every program started here is paid at the start of
+# every run. `bait` is a folder of ours outside the box with a file `secret` in it.
 _SCRIPT = r"""
 bait=$1 port=$2 pid=$3 born=$4 mark=$5
 say() { echo "escaped $1"; }
@@ -29,7 +31,7 @@ say() { echo "escaped $1"; }
 for file in ~/.ssh/id_* ~/.aws/credentials ~/.netrc ~/.bash_history /etc/shadow; do
   { read -r word < "$file"; } 2>/dev/null && say read-secret
 done
-{ : > /usr/.windlass; } 2>/dev/null && say write-system
+[[ -e /usr/lib/os-release ]] && { : >> /usr/lib/os-release; } 2>/dev/null && say write-system
 (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && say network
 { read -r line < "/proc/$pid/stat"; } 2>/dev/null && [[ " $line " == *" $born "* ]] && say see-processes
 for file in /proc/[0-9]*/environ; do
@@ -40,7 +42,7 @@ while read -r name value; do
   [[ $name == Seccomp: && $value != 2 ]] && say run-unfiltered
 done 2>/dev/null < /proc/self/status
 unshare -U true 2>/dev/null && say make-namespace
-mount -t tmpfs none /tmp 2>/dev/null && say mount
+mkdir -p "$bait/mount" 2>/dev/null && mount -t tmpfs none "$bait/mount" 2>/dev/null && say mount && umount "$bait/mount"
 setsid sleep "$mark" </dev/null >/dev/null 2>&1 &
 echo "self-test done"
 """
@@ -102,7 +104,7 @@ class BoxNotStarted(SandboxError):
 
 
 async def _try(runner: SandboxCommandRunner, bait: Path) -> tuple[Probe, ...]:
-    (bait / "secret").write_text(secrets.token_hex())
+    (bait / "secret").write_text(f"{secrets.token_hex()}\n")
     # A number of seconds that no other process sleeps for.
     mark = f"86399.{secrets.randbelow(10**9):09d}"
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
@@ -131,10 +133,12 @@ def _seen_from_outside(bait: Path, mark: str) -> Iterator[str]:
         yield "write-through-proc"
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if mark.encode() in path.read_bytes().split(b"\0"):
-                yield "survive"
+            if mark.encode() not in path.read_bytes().split(b"\0"):
+                continue
+            os.kill(int(path.parent.name), signal.SIGKILL)
         except OSError:
             continue
+        yield "survive"
 
 
 def _born() -> str:

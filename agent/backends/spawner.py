@@ -11,6 +11,7 @@ Popen: TypeAlias = subprocess.Popen[bytes]
 Start: TypeAlias = Callable[[], Popen]
 Spawn: TypeAlias = Callable[[Start], Popen]
 _Answer: TypeAlias = Popen | BaseException
+Prepare: TypeAlias = Callable[[], Callable[[], None] | None]
 _Job: TypeAlias = tuple[Start, "SimpleQueue[_Answer]"]
 
 _END_S = 1.0
@@ -25,10 +26,11 @@ class Spawner:
     """Starts processes from one thread that `prepare` has bound before the first of them.
 
     The kernel ties both to the thread: Landlock and seccomp are inherited from it alone, and a box that dies with its
-    parent dies with the thread that started it. So there is one thread, and it lasts as long as its spawner.
+    parent dies with the thread that started it. So there is one thread, and it lasts as long as its spawner. What
+    `prepare` returns is called in the thread at its end.
     """
 
-    def __init__(self, prepare: Callable[[], None]) -> None:
+    def __init__(self, prepare: Prepare) -> None:
         self._prepare = prepare
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -66,14 +68,14 @@ class Spawner:
         return thread
 
 
-def _serve(
-    prepare: Callable[[], None], ready: "SimpleQueue[BaseException | None]", jobs: "SimpleQueue[_Job | None]"
-) -> None:
+def _serve(prepare: Prepare, ready: "SimpleQueue[BaseException | None]", jobs: "SimpleQueue[_Job | None]") -> None:
     try:
-        prepare()
+        tidy_up = prepare()
     except BaseException as problem:  # noqa: BLE001 (handed to the caller: no process starts from an unbound thread)
         ready.put(problem)
         return
+    # The thread must not keep alive what is to end it.
+    del prepare
     ready.put(None)
     while (job := jobs.get()) is not None:
         start, answer = job
@@ -82,3 +84,5 @@ def _serve(
         except BaseException as problem:  # noqa: BLE001 (handed to the caller, who is the one to judge it)
             answer.put(problem)
         del job, start, answer
+    if tidy_up is not None:
+        tidy_up()

@@ -39,7 +39,7 @@ class Arena:
     def __init__(self, owner: int | None = None) -> None:
         self._stack = ExitStack()
         self.root = Path(tempfile.mkdtemp(prefix="windlass-arena-"))
-        self._stack.callback(shutil.rmtree, self.root, ignore_errors=True)
+        self._stack.callback(self._remove)
         self.owner = owner
         self.workspace, self.outside, self.home = (self.root / name for name in ("ws", "outside", "home"))
         self.mark = f"{86000 + os.getpid() % 999}.{os.urandom(4).hex().translate(str.maketrans('abcdef', '123456'))}"
@@ -107,6 +107,11 @@ class Arena:
         """Kill what escaped on plain bash."""
         for pid in self.survivors():
             os.kill(pid, signal.SIGKILL)
+
+    def _remove(self) -> None:
+        # A mount that an escape left behind would be emptied with the folder it is in.
+        assert str(self.root) not in Path("/proc/self/mountinfo").read_text()
+        shutil.rmtree(self.root, ignore_errors=True)
 
     def _files(self) -> None:
         self.root.chmod(0o755)

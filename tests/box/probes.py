@@ -109,7 +109,7 @@ _PROCESSES = {
     "priority-of-others": "renice -n 1 -p $VICTIM",
     "own-priority": _python("import os; os.nice(-1)"),
     "realtime": "chrt -f 1 true",
-    "trace": _call("ptrace", 16, "$VICTIM", 0, 0) + " && " + _call("ptrace", 16, 1, reached="EPERM,EBUSY"),
+    "trace": _call("ptrace", 0x4206, "$VICTIM", 0, 0),
     "read-memory": _call("process_vm_readv", "$VICTIM", 0, 0, 0, 0, 0),
     "sysv-shared-memory": _python(
         'import ctypes, os; c = ctypes.CDLL(None); k = c.shmget(int(os.environ["SHM_KEY"]), 0, 0); exit(k < 0)'
@@ -123,7 +123,7 @@ _PRIVILEGES = {
     "make-device": "mknod $WS/device c 1 3 && rm $WS/device",
     "chroot": "chroot / true",
     "mount": "mkdir -p $WS/mnt && mount -t tmpfs none $WS/mnt && umount $WS/mnt",
-    "bind-mount": "mkdir -p $WS/mnt && mount --bind / $WS/mnt && umount $WS/mnt",
+    "bind-mount": "mkdir -p $WS/mnt && mount --bind $OUT $WS/mnt && umount $WS/mnt",
     "host-name": 'hostname "$(hostname)"',
     "kernel-log": "dmesg | head -n 1 | grep -q .",
     "kernel-settings": "cat /proc/sys/kernel/domainname > /proc/sys/kernel/domainname",
