@@ -16,6 +16,7 @@ _LASTING = "  [p] {rule!r} in this folder  [a] {rule!r} always"
 _EDIT = "  [e] edit it"
 _REST = "  [n] no, or write why not: "
 _COMMAND = "run_command"
+_DIFF_LINES = 60
 _WHY_ASKED = "it changes a file in your folder (--approval-mode auto-edit does not ask for that)"
 _SCOPES: dict[str, Scope] = {"y": "once", "yes": "once", "r": "run", "p": "project", "a": "always"}
 
@@ -70,8 +71,16 @@ def _shown(asked: ApprovalRequested) -> str:
         f"  in {asked.cwd}",
         f"  because {asked.reason or _WHY_ASKED}",
         *(f"  it {_visible(part)}" for part in asked.involves or ()),
+        *_diff_lines(asked.diff or ""),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _diff_lines(diff: str) -> list[str]:
+    lines = [_visible(line) for line in diff.split("\n")]
+    if len(lines) <= _DIFF_LINES:
+        return lines
+    return [*lines[:_DIFF_LINES], f"… {len(lines) - _DIFF_LINES} more lines"]
 
 
 def _question(asked: QuestionAsked) -> str:

@@ -142,6 +142,7 @@ def requested_of(action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalRequ
         rule=", ".join(offered(verdict.asking)) if action.effect == "execute" else action.tool,
         tool=action.tool,
         involves=verdict.involves or None,
+        diff=(action.preview() or None) if action.preview else None,
     )
 
 

@@ -120,6 +120,7 @@ class ApprovalRequested:
     rule: str
     tool: str | None = None
     involves: tuple[str, ...] | None = None
+    diff: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

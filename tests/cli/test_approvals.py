@@ -203,6 +203,7 @@ def test_an_edit_in_the_users_folder_is_asked_for_as_such(user: User) -> None:
     terminal = Terminal(user, "run", "x", "--model", model, "-C", ".")
     before = terminal.sees("[n] no")
     assert "write_file x.txt" in before and "changes a file" in before and "[e]" not in before
+    assert "+hi" in before
     terminal.types("y")
     assert terminal.ends()[0] == 0
     assert (user.home / "x.txt").read_text() == "hi"

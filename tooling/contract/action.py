@@ -1,6 +1,7 @@
 """What a call is about to do, the verdict on it, and the port to the person who may allow it."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
@@ -21,12 +22,16 @@ class Decision(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """One call in the terms a judge and a person understand: the exact command or the target path."""
+    """One call in the terms a judge and a person understand: the exact command or the target path.
+
+    `preview` makes the diff of an edit, for the person who is asked.
+    """
 
     tool: str
     effect: Effect
     subject: str
     cwd: Path
+    preview: Callable[[], str] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

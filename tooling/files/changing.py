@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from tooling.contract.context import ExecCtx
-from tooling.contract.result import FileChange
+from tooling.contract.result import FileChange, ToolError
 from tooling.files.blobs import BlobStore, hash_of
 from tooling.files.change import change_of
 from tooling.files.spot import spot_to_write
@@ -29,6 +29,22 @@ def change_file(path: str, ctx: ExecCtx, decide: Decide, *, makes_folders: bool 
         elif before is not None:
             file.remove(over=before)
         return recorded(file.shown, before, after)
+
+
+def preview(path: str, ctx: ExecCtx, decide: Decide) -> str:
+    """Return the diff that a change would make, or nothing when it cannot be made at all."""
+    try:
+        with target(lambda: spot_to_write(path, ctx), makes_folders=False) as file:
+            content = file.content()
+            before = None if content is None else content.data
+    except (ToolError, OSError):
+        # A file in a folder that is still to be made, or one that will be refused when it comes to it.
+        before = None
+    try:
+        after = decide(before, path)
+    except ToolError:
+        return ""
+    return change_of(path, as_text(before), as_text(after)).diff
 
 
 def recorded(shown: str, before: Content | None, after: bytes | None) -> FileChange:

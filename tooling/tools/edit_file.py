@@ -9,7 +9,7 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.result import ToolError, ToolMeta, ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec
-from tooling.files.changing import as_text, change_file
+from tooling.files.changing import as_text, change_file, preview
 from tooling.files.regular import is_binary
 from tooling.tools.nearest_place import nearest_place
 from tooling.tools.write_file import encoded
@@ -38,7 +38,13 @@ class EditFile(Tool[EditFileParams]):
 
     def action(self, params: EditFileParams, ctx: ExecCtx) -> Action:
         """Return the path that is about to be changed."""
-        return Action(tool=self.spec.name, effect="write", subject=params.path, cwd=ctx.working_dir)
+        return Action(
+            tool=self.spec.name,
+            effect="write",
+            subject=params.path,
+            cwd=ctx.working_dir,
+            preview=lambda: preview(params.path, ctx, lambda before, shown: _edited(before, params, shown)[0]),
+        )
 
     async def run(self, params: EditFileParams, ctx: ExecCtx) -> ToolResult:
         """Replace it and report what changed."""

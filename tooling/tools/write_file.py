@@ -8,7 +8,7 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.result import ToolError, ToolMeta, ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec
-from tooling.files.changing import change_file
+from tooling.files.changing import change_file, preview
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,13 @@ class WriteFile(Tool[WriteFileParams]):
 
     def action(self, params: WriteFileParams, ctx: ExecCtx) -> Action:
         """Return the path that is about to be written."""
-        return Action(tool=self.spec.name, effect="write", subject=params.path, cwd=ctx.working_dir)
+        return Action(
+            tool=self.spec.name,
+            effect="write",
+            subject=params.path,
+            cwd=ctx.working_dir,
+            preview=lambda: preview(params.path, ctx, lambda before, shown: encoded(params.content, shown)),
+        )
 
     async def run(self, params: WriteFileParams, ctx: ExecCtx) -> ToolResult:
         """Write it and report what changed."""
