@@ -39,7 +39,8 @@ def find_toolchains(environ: Mapping[str, str], home: Path, *, already_shown: It
     """Return folders to show read-only, none inside another or inside what is shown; reads no workspace."""
     shown = tuple(already_shown)
     found: list[Path] = []
-    for path in sorted({*_known(home), *_on_path(environ.get("PATH", ""), home)}, key=lambda path: path.parts):
+    candidates = {*_known(home), *_on_path(environ.get("PATH", ""), home, shown)}
+    for path in sorted(candidates, key=lambda path: path.parts):
         if _is_too_wide(path, home) or any(path.is_relative_to(root) for root in (*shown, *found)):
             continue
         found.append(path)
@@ -55,13 +56,19 @@ def _known(home: Path) -> Iterator[Path]:
             yield path.resolve()
 
 
-def _on_path(path: str, home: Path) -> Iterator[Path]:
+def _on_path(path: str, home: Path, shown: tuple[Path, ...]) -> Iterator[Path]:
     for entry in path.split(os.pathsep):
         folder = Path(entry)
-        if not folder.is_absolute() or not _is_open_folder(folder):
+        # What lies in the workspace is there anyway, and must not say what else is to be shown.
+        if not folder.is_absolute() or any(folder.is_relative_to(root) for root in shown):
+            continue
+        if not _is_open_folder(folder):
             continue
         for place in {folder, folder.resolve()}:
             yield _installation(place, home)
+        interpreter = folder / "python"
+        if os.access(folder.parent / "pyvenv.cfg", os.R_OK) and os.access(interpreter, os.X_OK):
+            yield _installation(interpreter.resolve().parent, home)
 
 
 def _installation(folder: Path, home: Path) -> Path:

@@ -1,0 +1,44 @@
+"""What the box costs: a command in it against the same command without."""
+
+import asyncio
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from agent.backends.environment import clean_environment
+from agent.backends.host import HostCommandRunner
+from agent.backends.sandbox import build_sandbox_runner
+from agent.backends.self_test import self_test
+from bench.measure import Figure, in_turns, milliseconds, ratio
+from tooling.contract.command import CommandRequest, CommandRunner
+
+ROUNDS = 150
+TEST_ROUNDS = 20
+
+
+def box() -> list[Figure]:
+    """Measure `bash -c true` in the box against plain, and the self-test at the start of a run."""
+    with tempfile.TemporaryDirectory() as name, asyncio.Runner() as loop:
+        folder = Path(name).resolve()
+        boxed = build_sandbox_runner(workspace=folder, environ=os.environ)
+        plain = HostCommandRunner(clean_environment(os.environ))
+
+        def timed(runner: CommandRunner) -> float:
+            request = CommandRequest(argv=("bash", "-c", "true"), cwd=folder, timeout_s=30)
+            began = time.perf_counter()
+            assert loop.run(runner.run(request)).exit_code == 0
+            return time.perf_counter() - began
+
+        def tested() -> float:
+            began = time.perf_counter()
+            loop.run(self_test(boxed))
+            return time.perf_counter() - began
+
+        samples, floors = in_turns(ROUNDS, lambda: timed(boxed), lambda: timed(plain))
+        (tests,) = in_turns(TEST_ROUNDS, tested)
+        boxed.close()
+    return [
+        ratio("`bash -c true` in the box against plain", 5.0, samples, floors),
+        milliseconds("self-test of the box", 50, tests),
+    ]
