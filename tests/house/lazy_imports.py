@@ -13,6 +13,8 @@ LAZY_LIBRARIES = {
     "warnings": "only around ast",
     "ctypes": "only with the first file that a tool opens",
     "difflib": "only to name what was probably meant",
+    "tree_sitter": "the grammar loads with the first command",
+    "tree_sitter_bash": "the grammar loads with the first command",
     "importlib": "only to find litellm's data files without importing litellm",
 }
 

@@ -148,7 +148,7 @@ async def test_a_refused_command_reaches_the_model_with_the_remark(tmp_path: Pat
     place = Workplace(tmp_path, approver=PolicyApprover(person=person))
     place.write("old/file", "x")
     result = await place.call("run_command", command="rm -r old")
-    assert result.content == "Denied by person: it deletes whole folders. Use the archive instead."
+    assert result.content == "Denied by person: it deletes old and everything in it. Use the archive instead."
     assert (place.root / "old" / "file").read_text() == "x"
 
 

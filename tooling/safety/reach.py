@@ -1,95 +1,164 @@
-"""Which paths in a command lie outside the workspace."""
+"""Where the paths of a command lead: into the workspace, to what anybody may see, or out."""
 
+import fnmatch
 import os.path
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tooling.safety.sensitive_files import is_sensitive_file
-from tooling.safety.shell_text import SimpleCommand, program_name
+from tooling.safety.sensitive_files import SENSITIVE_FILES, is_sensitive_file
+from tooling.safety.shell_command import HIDDEN, HOLE, Command, is_unknown, shown_word
+from tooling.safety.shell_places import DEVICES, FACTS, SCRATCH, SYSTEM, TOOLCHAINS
+from tooling.safety.shell_programs import LOOKS_ONLY, path_words
+from tooling.safety.shell_scope import Made, joined
 
-_READABLE = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix/store", "/tmp", "/var/tmp")
-_SCRATCH = ("/tmp", "/var/tmp")
-_DEVICES = frozenset(
-    f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr", "tty")
+_GLOB = re.compile(r"[*?\[]")
+_SENSITIVE_GLOB = re.compile(r"[\w.-]{2,}?[*?\[]")
+# An unset variable before one of these makes the path absolute.
+_AFTER_HOLE = re.compile(
+    rf"[{HOLE}{HIDDEN}]/?(?:etc/(?:passwd|shadow|sudoers|ssh|hosts|group)|root/|proc/self|\.ssh/|\.aws/)"
 )
-_FACTS = frozenset({"/etc/os-release", "/etc/debian_version", "/proc/cpuinfo", "/proc/meminfo", "/proc/version"})
-# Programs whose first plain word is an expression, and those whose words are all just text.
-_SCRIPT_FIRST = frozenset({"sed", "awk", "gawk", "mawk", "grep", "egrep", "fgrep", "rg", "ag", "perl", "jq", "yq"})
-_TEXT_ONLY = frozenset({"echo", "printf", "expr", "true", "false", "exit", "return", "test", "[", "[[", "let", "seq"})
-_WRITES_ALL = frozenset(
-    {"rm", "rmdir", "mv", "tee", "touch", "mkdir", "truncate", "chmod", "chown", "chgrp", "shred", "unlink", "mkfifo"}
-)
-_WRITES_LAST = frozenset({"cp", "ln", "install", "rsync"})
-_GLUED = re.compile(r"-{1,2}[\w-]+?(?:=|(?=[/~])|(?=\.\.))(.+)")
-_ASSIGNED = re.compile(r"[A-Za-z_][\w-]*=(.+)")
-_HOME = re.compile(r"~(?:[\w-]+)?(?=/|$)|\$HOME\b|\$\{HOME[^}]*\}")
+_TEMPLATE = re.compile(r"\.(?:example|sample|template|dist)$")
+_UPWARD_GLOB = re.compile(r"\.[.?*\[]*[?*\[][^/]*/")
 
 
-def path_problems(command: SimpleCommand, cwd: Path, roots: tuple[Path, ...]) -> Iterator[str]:
-    """Yield a reason for every path of a command that leaves the workspace or names a file of secrets."""
-    program = program_name(command.words)
-    words = _path_words(program, command.words)
-    for index, word in enumerate(words):
-        is_last = index == len(words) - 1
-        writes = program in _WRITES_ALL or (program in _WRITES_LAST and is_last)
-        for path in _candidates(word):
-            yield from _problem(path, cwd, roots, writes=writes)
-    for redirect in command.redirects:
-        yield from _problem(redirect.target, cwd, roots, writes=redirect.writes)
+class Reach:
+    """Knows the workspace of one call and where its paths lead; remembers what it looked up."""
+
+    def __init__(self, roots: tuple[Path, ...], home: str) -> None:
+        resolved = [os.path.realpath(root) for root in roots]
+        self._roots = tuple(dict.fromkeys((*map(str, roots), *resolved)))
+        self._home = home
+        self._seen: dict[tuple[str, bool], bool] = {}
+        self._real: dict[str, str] = {}
+
+    def problems(self, command: Command, made: Made, at: int) -> Iterator[str]:
+        """Yield a reason for every path that leaves the workspace or names a file of secrets."""
+        words = command.words
+        if words:
+            program = command.program
+            if "/" in words[0] and not made.was_there(joined(command.cwd, words[0]), at):
+                yield from self._program_problem(words[0], command.cwd)
+            if program in ("cd", "pushd"):
+                targets = [word for word in words[1:] if not word.startswith(("-", "+"))]
+                if not targets and "-" not in words:
+                    targets = ["~"] if program == "cd" else []
+                for target in targets:
+                    yield from self._problem(target, command.cwd, writes=False, is_looking=True)
+            else:
+                is_looking = program in LOOKS_ONLY or words[:3] == ("git", "rm", "--cached") or _is_template_copy(words)
+                for path, writes in path_words(program, words):
+                    yield from self._problem(path, command.cwd, writes=writes, is_looking=is_looking)
+        for redirect in command.redirects:
+            yield from self._problem(redirect.target, command.cwd, writes=redirect.writes, is_looking=redirect.writes)
+
+    def canonical(self, path: str, cwd: str) -> str:
+        """Return a path as rules see it: `./x` in the workspace, `~/x` at home, else absolute."""
+        whole = joined(cwd, path)
+        if whole.startswith("~"):
+            expanded = self._expanded(whole)
+            return whole if not self._in(expanded, self._roots) else self._relative(expanded)
+        if self._in(whole, self._roots):
+            return self._relative(whole)
+        if whole == self._home or whole.startswith(self._home.rstrip("/") + "/"):
+            return "~" + whole[len(self._home.rstrip("/")) :]
+        return whole
+
+    def is_inside(self, path: str, cwd: str) -> bool:
+        """Say whether a path lies in the workspace, links and all."""
+        whole = self._expanded(joined(cwd, path))
+        return self._in(whole, self._roots) and self._in(self._resolved(whole), self._roots)
+
+    def is_root(self, path: str, cwd: str) -> bool:
+        """Say whether a path is the workspace itself or one of the folders above it."""
+        whole = self._expanded(joined(cwd, path))
+        return any(root == whole or root.startswith(whole.rstrip("/") + "/") for root in self._roots)
+
+    def is_scratch(self, path: str, cwd: str) -> bool:
+        """Say whether a path lies below a folder for temporary files."""
+        whole = joined(cwd, path)
+        return self._in(whole, SCRATCH) and whole not in SCRATCH and not self._in(whole, self._roots)
+
+    def _program_problem(self, path: str, cwd: str) -> Iterator[str]:
+        whole = joined(cwd, path)
+        if whole.startswith(HOLE) or is_unknown(whole.rpartition("/")[0]):
+            return
+        is_ours = self._in(self._expanded(whole), self._roots) or self._in(whole, (*SYSTEM, *TOOLCHAINS))
+        if not is_ours:
+            yield f"{shown_word(path)} is a program outside the workspace"
+
+    def _problem(self, word: str, cwd: str, *, writes: bool, is_looking: bool) -> Iterator[str]:
+        if not word or len(word) > 8192 or ("://" in word and not word.startswith("file:")):
+            return
+        path = word[5:].replace("//", "/", 1) if word.startswith("file:") else word.removeprefix("@")
+        if not is_looking and _is_sensitive(path):
+            yield f"{shown_word(word)} usually holds secrets"
+        elif _AFTER_HOLE.search(path) or not self._is_allowed(path, cwd, writes=writes):
+            yield f"{shown_word(word)} is outside the workspace"
+
+    def _is_allowed(self, path: str, cwd: str, *, writes: bool) -> bool:
+        whole = joined(cwd, path)
+        key = (whole, writes)
+        known = self._seen.get(key)
+        if known is None:
+            known = self._seen[key] = self._looked_up(whole, path, writes=writes)
+        # Who climbs out of the workspace does not mean a folder that is open to everybody.
+        return known and not (".." in path and self._climbs_out(whole, path, cwd))
+
+    def _climbs_out(self, whole: str, path: str, cwd: str) -> bool:
+        is_climbing = ".." in path.split("/") and not path.startswith(("/", "~"))
+        return is_climbing and self._in(cwd, self._roots) and not self._in(whole, self._roots)
+
+    def _looked_up(self, whole: str, path: str, *, writes: bool) -> bool:
+        if whole.startswith((HOLE, "/dev/fd/")) or whole in DEVICES:
+            return True
+        if _UPWARD_GLOB.search(path):
+            return False
+        if not writes and (whole in FACTS or self._in(whole, TOOLCHAINS)):
+            return True
+        whole = self._expanded(whole)
+        allowed = (*self._roots, *(SCRATCH if writes else (*SYSTEM, *SCRATCH)))
+        return self._in(whole, allowed) and self._in(self._resolved(whole), allowed)
+
+    def _resolved(self, whole: str) -> str:
+        """Return the path without links, as far as its names are known."""
+        parts = whole.split("/")
+        fixed = next((at for at, part in enumerate(parts) if is_unknown(part) or _GLOB.search(part)), len(parts))
+        folder, name = "/".join(parts[: fixed - 1]) or "/", parts[fixed - 1]
+        real = self._real.get(folder)
+        try:
+            if real is None:
+                real = self._real[folder] = os.path.realpath(folder)
+            last = f"{real.rstrip('/')}/{name}"
+            return os.path.realpath(last) if Path(last).is_symlink() else last
+        except (OSError, ValueError):
+            return "/"
+
+    def _expanded(self, whole: str) -> str:
+        return self._home + whole[1:] if whole == "~" or whole.startswith("~/") else whole
+
+    def _relative(self, whole: str) -> str:
+        root = next(root for root in self._roots if self._in(whole, (root,)))
+        rest = whole[len(root.rstrip("/")) :].lstrip("/")
+        return f"./{rest}" if rest else "."
+
+    @staticmethod
+    def _in(path: str, roots: tuple[str, ...]) -> bool:
+        return any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots)
 
 
-def directory_after(command: SimpleCommand, cwd: Path) -> Path:
-    """Return where later commands run: `cd` moves."""
-    words = command.words
-    if len(words) == 2 and words[0] in ("cd", "pushd") and not words[1].startswith(("-", "~", "$")):
-        return Path(os.path.normpath(cwd / words[1]))
-    return cwd
-
-
-def _path_words(program: str, words: list[str]) -> list[str]:
-    if program in _TEXT_ONLY:
-        return []
-    if program not in _SCRIPT_FIRST:
-        return words
-    plain = [index for index, word in enumerate(words) if index and not word.startswith("-")]
-    return [word for index, word in enumerate(words) if index != (plain[0] if plain else -1)]
-
-
-def _candidates(word: str) -> Iterator[str]:
-    glued = _GLUED.fullmatch(word) or _ASSIGNED.fullmatch(word)
-    path = glued[1] if glued else word
-    if path.startswith("-") or ("://" in path and not path.startswith("file:")) or len(path) > 4096:
-        return
-    yield path
-
-
-def _problem(word: str, cwd: Path, roots: tuple[Path, ...], *, writes: bool) -> Iterator[str]:
-    if is_sensitive_file(word):
-        yield f"{word} usually holds secrets"
-        return
-    if _HOME.match(word) or word.startswith("file:"):
-        yield f"{word} is outside the workspace"
-        return
-    path = word.replace("${PWD}", str(cwd)).replace("$PWD", str(cwd))
-    if path.startswith(("$", "/dev/fd/")) or path in _DEVICES:
-        return
-    if not _is_inside(path, cwd, roots, writes=writes):
-        yield f"{word} is outside the workspace"
-
-
-def _is_inside(path: str, cwd: Path, roots: tuple[Path, ...], *, writes: bool) -> bool:
-    lexical = os.path.normpath(f"{cwd}/{path}" if not path.startswith("/") else path)
-    if not writes and lexical in _FACTS:
+def _is_sensitive(path: str) -> bool:
+    name = path.rpartition(":")[2] if ":" in path else path
+    if is_sensitive_file(name):
         return True
-    allowed = (*map(str, roots), *(_SCRATCH if writes else _READABLE))
-    try:
-        # Resolving a whole path is slow; a plain name leads out only if it is a link itself.
-        real = lexical if "/" not in path and not Path(lexical).is_symlink() else os.path.realpath(lexical)
-    except (OSError, ValueError):
+    last = name.rpartition("/")[2]
+    if not _GLOB.search(last):
         return False
-    return _in_any(lexical, allowed) and _in_any(real, allowed)
+    if last.startswith("*."):
+        return is_sensitive_file("x" + last[1:])
+    return _SENSITIVE_GLOB.match(last) is not None and any(fnmatch.fnmatchcase(file, last) for file in SENSITIVE_FILES)
 
 
-def _in_any(path: str, roots: tuple[str, ...]) -> bool:
-    return any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots)
+def _is_template_copy(words: tuple[str, ...]) -> bool:
+    """Say whether a secret file is only made from its published example."""
+    return words[0] in ("cp", "mv") and any(_TEMPLATE.search(word) for word in words[1:-1])

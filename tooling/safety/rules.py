@@ -2,14 +2,17 @@
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tooling.contract.action import Decision
-from tooling.contract.shape import JsonObject, ShapeError, decode
+from tooling.contract.shape import ShapeError, decode
 
 # In a checkout and in an installed wheel alike, `patterns` lies beside `tooling`.
 PATTERNS_DIR = Path(__file__).resolve().parents[2] / "patterns"
+# A program at the head of a pattern, and what may follow it there.
+_NAME = re.compile(r"((?:[\w+-]|\\[.+])+)(?= |=|\$|$|\(\?[:=!] |\(\?: )")
+_AFTER = (" ", "=", "$", "(?: ", "(?= ", "(?! ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,19 +35,32 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledRule:
+    """A rule ready to be matched, with the programs it is about; none means all."""
+
+    rule: Rule
+    regex: "re.Pattern[str]"
+    programs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleBook:
     """The rules that could be read, and what is wrong with the others."""
 
-    rules: tuple[tuple[Rule, "re.Pattern[str]"], ...] = ()
+    rules: tuple[Rule, ...] = ()
     problems: tuple[str, ...] = ()
     is_complete: bool = True
+    by_program: dict[str, tuple[CompiledRule, ...]] = field(default_factory=dict)
 
-    def hits(self, command: str, *, chat_type: str = "private") -> list[Rule]:
+    def hits(self, text: str, *, chat_type: str = "private") -> list[Rule]:
         """Return the rules that match a canonical command."""
+        program = text.partition(" ")[0].partition("=")[0].lower()
+        candidates = (*self.by_program.get(program, ()), *self.by_program.get("", ()))
         return [
-            rule
-            for rule, regex in self.rules
-            if (not rule.group_only or chat_type == "group") and regex.search(command)
+            candidate.rule
+            for candidate in candidates
+            if candidate.regex.search(text)
+            and (chat_type == "group" or not (candidate.rule.group_only or candidate.rule.category == "group_only"))
         ]
 
 
@@ -53,7 +69,7 @@ def load_rules(folder: Path = PATTERNS_DIR) -> RuleBook:
     files = sorted(folder.glob("*.json"))
     if not files:
         return RuleBook(problems=(f"no rule files in {folder}",), is_complete=False)
-    rules: list[tuple[Rule, re.Pattern[str]]] = []
+    compiled: list[CompiledRule] = []
     problems: list[str] = []
     is_complete = True
     for file in files:
@@ -65,10 +81,17 @@ def load_rules(folder: Path = PATTERNS_DIR) -> RuleBook:
             continue
         for item in raw:
             try:
-                rules.append(_compiled(item))
+                compiled.append(_compiled(item))
             except (ShapeError, re.error) as error:
                 problems.append(f"{file.name}: a rule was skipped: {error}")
-    return RuleBook(rules=tuple(rules), problems=tuple(problems), is_complete=is_complete and bool(rules))
+    if not compiled and is_complete:
+        problems.append(f"no rule in {folder} can be used")
+    return RuleBook(
+        rules=tuple(item.rule for item in compiled),
+        problems=tuple(problems),
+        is_complete=is_complete and bool(compiled),
+        by_program=_indexed(compiled),
+    )
 
 
 def _patterns(file: Path) -> list[object]:
@@ -79,7 +102,58 @@ def _patterns(file: Path) -> list[object]:
     return patterns
 
 
-def _compiled(item: object) -> tuple[Rule, "re.Pattern[str]"]:
-    raw: JsonObject | object = item
-    rule = decode(Rule, raw, extra="ignore")
-    return rule, re.compile(rule.pattern, re.IGNORECASE)
+def _compiled(item: object) -> CompiledRule:
+    rule = decode(Rule, item, extra="ignore")
+    return CompiledRule(rule=rule, regex=re.compile(rule.pattern, re.IGNORECASE), programs=_programs(rule.pattern))
+
+
+def _programs(pattern: str) -> tuple[str, ...]:
+    """Return the programs that a pattern names at its head, so that it is only tried on theirs; none means all."""
+    names: list[str] = []
+    for branch in _branches(pattern):
+        if not branch.startswith("^"):
+            return ()
+        group = _group(branch[1:])
+        inside, after = (branch[4 : len(group)], branch[len(group) + 1 :]) if group else (branch[1:], "")
+        for choice in _branches(inside):
+            name = _NAME.match(choice)
+            if name is None or (name.end() == len(choice) and after and not after.startswith(_AFTER)):
+                return ()
+            names.append(name[1].replace("\\", "").lower())
+    return tuple(dict.fromkeys(names))
+
+
+def _branches(pattern: str) -> list[str]:
+    """Split a pattern at the bars that stand in no group and no set."""
+    branches, depth, begin, is_set, is_escaped = [], 0, 0, False, False
+    for at, char in enumerate(pattern):
+        if is_escaped:
+            is_escaped = False
+        elif char == "\\":
+            is_escaped = True
+        elif is_set:
+            is_set = char != "]"
+        elif char == "[":
+            is_set = True
+        elif char == "|" and depth == 0:
+            branches.append(pattern[begin:at])
+            begin = at + 1
+        else:
+            depth += (char == "(") - (char == ")")
+    return [*branches, pattern[begin:]]
+
+
+def _group(text: str) -> str:
+    """Return the group that a text begins with, or nothing."""
+    if not text.startswith("(?:"):
+        return ""
+    end = next((at for at in range(3, len(text)) if text[at] == ")" and len(_branches(text[: at + 1] + "|")) > 1), 0)
+    return text[: end + 1]
+
+
+def _indexed(compiled: list[CompiledRule]) -> dict[str, tuple[CompiledRule, ...]]:
+    index: dict[str, list[CompiledRule]] = {}
+    for item in compiled:
+        for program in item.programs or ("",):
+            index.setdefault(program, []).append(item)
+    return {program: tuple(items) for program, items in index.items()}

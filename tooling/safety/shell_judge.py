@@ -1,57 +1,44 @@
 """A shell text against the rules and the borders of the workspace; the strictest finding decides."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tooling.contract.action import Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
-from tooling.safety.reach import directory_after, path_problems
+from tooling.safety.reach import Reach
 from tooling.safety.rules import PATTERNS_DIR, RuleBook, load_rules
-from tooling.safety.shell_text import SimpleCommand, Unparsable, program_name
-from tooling.safety.unwrap import canonical_commands
+from tooling.safety.shell_characters import has_control_characters, has_odd_characters
+from tooling.safety.shell_command import HIDDEN, Command, is_unknown, rule_word, shown_word
+from tooling.safety.shell_delete import deletion_problems
+from tooling.safety.shell_finding import Finding, ask, block, doubt
+from tooling.safety.shell_pipes import is_remote_shell
+from tooling.safety.shell_programs import TEXT_ONLY
+from tooling.safety.shell_reader import ShellReader
+from tooling.safety.shell_scope import Made
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_ODD = re.compile(r"[\u00a0\u00ad\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]")
-# A function that calls itself twice in a pipe; it is no single command, so no rule can see it.
+# A definition that pipes into itself is one even where the grammar gives up.
 _FORK_BOMB = re.compile(r"(?<!\w)(\w{1,40}|:)\s{0,4}\(\s{0,4}\)\s{0,4}\{[^}]{0,80}?\1\s{0,4}\|\s{0,4}\1\s{0,4}&")
-_UNKNOWN_PROGRAM = re.compile(r"[$`*?\[{]")
-_BLANK = re.compile(r"\s")
 _INCOMPLETE = "the command rules could not be read, so every command needs approval"
-
-
-@dataclass(slots=True)
-class _Findings:
-    """What was found so far; the strictest decides."""
-
-    decision: Decision = Decision.ALLOW
-    reasons: list[str] = field(default_factory=list)
-    rule: str = ""
-    commands: list[str] = field(default_factory=list)
-    asking: list[str] = field(default_factory=list)
-    is_doubtful: bool = False
-
-    def add(self, decision: Decision, reason: str, rule: str, command: str = "") -> None:
-        """Take in one finding about a command, or about the whole text."""
-        if decision > self.decision:
-            self.decision, self.rule = decision, rule
-            self.reasons = []
-        if decision == self.decision and reason not in self.reasons:
-            self.reasons.append(reason)
-        if command and command not in self.asking:
-            self.asking.append(command)
-
-    def verdict(self) -> Verdict:
-        """Return them as a verdict."""
-        return Verdict(
-            decision=self.decision,
-            reasons=tuple(self.reasons),
-            rule=self.rule,
-            commands=tuple(self.commands),
-            # In doubt about the text no rule for a part of it may speak for the whole.
-            asking=() if self.is_doubtful else tuple(self.asking),
-        )
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRETS?|PASSWORD|PASSWD|PASS|PWD|CREDENTIALS?|AUTH)(?:_|$|\d)", re.IGNORECASE
+)
+_NOT_SECRET = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK"})
+_VERSIONED = re.compile(
+    r"(python|pypy|pip|node|ruby|perl|php|lua|gcc|clang|go|exim|frida|stunnel|fusermount)[\d.]+"
+    r"|(mkfs|nc|iptables|ip6tables)[.-]\w+"
+)
+# Their plain words are paths; of the others only what is plainly one is seen from the workspace.
+_DELETERS = frozenset({"rm", "grm", "rmdir", "unlink", "srm", "shred", "rimraf", "trash"})
+_PATHS_MATTER = _DELETERS | {
+    *("mv", "cp", "ln", "install", "rsync", "tee", "truncate", "chmod", "chown", "chgrp", "chattr", "setfacl", "dd"),
+    *("tar", "unzip", "touch", "sed"),
+}
+_RIGHTS = frozenset({"chmod", "chown", "chgrp"})
+_HOST = re.compile(
+    r"(?:https?|ssh|git|ftp|sftp|wss?|rsync)://(?:[^/@\s]*@)?(\[[0-9a-fA-F:]+\]|[\w.-]+)|^[\w.-]+@([\w.-]+):"
+)
+_TCP = re.compile(r"/dev/(?:tcp|udp)/([^/]+)/")
 
 
 class ShellTextJudge:
@@ -66,52 +53,116 @@ class ShellTextJudge:
 
     def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
         """Return the strictest verdict on the whole text."""
-        findings = _Findings()
         text = action.subject
-        if _CONTROL.search(text):
-            findings.add(Decision.BLOCK, "the command holds control characters", "control-characters")
-            return findings.verdict()
+        if has_control_characters(text):
+            return _verdict([block("control-characters", "the command holds control characters")], ())
+        reader = ShellReader(str(action.cwd))
+        findings: list[Finding] = []
         if _FORK_BOMB.search(text):
-            findings.add(Decision.BLOCK, "it is a fork bomb", "fork-bomb")
-        if _ODD.search(text):
-            findings.add(Decision.ASK, "it holds invisible or misleading characters", "odd-characters")
-            findings.is_doubtful = True
+            findings.append(block("fork-bomb", "it is a fork bomb"))
+        if has_odd_characters(text):
+            findings.append(doubt("odd-characters", "it holds invisible or misleading characters"))
         try:
-            self._simple_commands(text, action.cwd, ctx, findings)
-        except Unparsable as error:
-            findings.add(Decision.ASK, f"it cannot be understood for certain: {error}", "unparsable")
-            findings.is_doubtful = True
-        return findings.verdict()
+            reader.read(text)
+        except RecursionError:
+            findings.append(doubt("too-deep", "it is nested too deeply to be judged"))
+        findings += reader.findings
+        reach = Reach((ctx.working_dir, *ctx.extra_dirs), str(_home()))
+        for at, command in enumerate(reader.commands, 1):
+            findings += self.findings(command, reach, reader.made, at, chat_type=ctx.chat_type)
+        for assignment in dict.fromkeys(reader.assigned):
+            findings += self._rule_findings(rule_word(assignment), assignment, ctx.chat_type)
+        if is_remote_shell(reader.commands):
+            findings.append(block("reverse-shell", "it hands a shell to another machine"))
+        if not self.rules.is_complete:
+            findings.append(ask("rules-missing", _INCOMPLETE))
+        return _verdict(findings, reader.commands)
 
-    def _simple_commands(self, text: str, cwd: Path, ctx: ExecCtx, findings: _Findings) -> None:
-        roots = tuple(root.resolve() for root in (ctx.working_dir, *ctx.extra_dirs))
-        roots += (ctx.working_dir, *ctx.extra_dirs)
-        for command in canonical_commands(text):
-            name = _canonical(command)
-            findings.commands.append(name)
-            if not self.rules.is_complete:
-                findings.add(Decision.ASK, _INCOMPLETE, "rules-missing", name)
-            for rule in self.rules.hits(rule_text(command), chat_type=ctx.chat_type):
-                findings.add(rule.decision, rule.reason, rule.id, name)
-            for problem in path_problems(command, cwd, roots):
-                findings.add(Decision.ASK, problem, "leaves-workspace", name)
-            if command.words and _UNKNOWN_PROGRAM.search(command.words[0]) and command.words[0] not in ("[", "[["):
-                findings.add(Decision.ASK, "which program runs is not known before it runs", "unknown-program", name)
-            cwd = directory_after(command, cwd)
+    def findings(self, command: Command, reach: Reach, made: Made, at: int, *, chat_type: str) -> Iterator[Finding]:
+        """Yield what speaks against one command."""
+        shown = command.shown
+        yield from self._rule_findings(rule_text(command, reach), shown, chat_type)
+        for problem in reach.problems(command, made, at):
+            yield ask("leaves-workspace", problem, shown)
+        if not command.words:
+            return
+        for rule, reason in deletion_problems(command, reach, made, at):
+            yield ask(rule, reason, shown)
+        name = command.words[0].rpartition("/")[2]
+        if (_is_unclear(name) or HIDDEN in command.words[0]) and name not in ("[", "[["):
+            yield ask("unknown-program", "which program runs is not known before it runs", shown)
+        program = command.program
+        if program not in TEXT_ONLY and any(HIDDEN in word for word in command.words):
+            yield ask("hidden-text", "it hides what its words are", shown)
+        for variable in sorted(command.reads):
+            if variable not in _NOT_SECRET and _SECRET_NAME.search(variable):
+                yield ask("secret-variable", f"${variable} may hold a secret", shown)
+
+    def _rule_findings(self, text: str, shown: str, chat_type: str) -> Iterator[Finding]:
+        for rule in self.rules.hits(text, chat_type=chat_type):
+            yield Finding(decision=rule.decision, rule=rule.id, reason=rule.reason, command=shown)
 
 
-def _canonical(command: SimpleCommand) -> str:
-    """Return the words a person would write a rule with: program name, arguments, redirections."""
-    return " ".join((*_named(command), *(f"{r.operator} {r.target}" for r in command.redirects)))
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:
+        # Without a home nothing lies in it.
+        return Path("/nonexistent")
 
 
-def rule_text(command: SimpleCommand) -> str:
-    """Return the same with blanks inside words made visible, so that data cannot look like arguments."""
-    words = (_BLANK.sub("\u2423", word) for word in _named(command))
-    redirects = (f"{r.operator} {_BLANK.sub(chr(0x2423), r.target)}" for r in command.redirects)
-    fed = ("|stdin",) if command.is_piped else ("<stdin",) if command.script else ()
-    return " ".join((*words, *redirects, *fed))
+def rule_text(command: Command, reach: Reach) -> str:
+    """Return a command as rules see it: bare program, single blanks, paths that matter seen from the workspace."""
+    program = command.program
+    if found := _VERSIONED.fullmatch(program):
+        program = found[1] or found[2]
+    words = command.words[1:]
+    if program in _PATHS_MATTER:
+        words = tuple(_from_workspace(program, word, command.cwd, reach) for word in words)
+    targets = (
+        f"{'>' if redirect.writes else '<'} {rule_word(reach.canonical(redirect.target, command.cwd))}"
+        for redirect in command.redirects
+    )
+    return " ".join((*([program] if command.words else ()), *map(rule_word, words), *targets))
 
 
-def _named(command: SimpleCommand) -> list[str]:
-    return [program_name(command.words), *command.words[1:]] if command.words else []
+def _from_workspace(program: str, word: str, cwd: str, reach: Reach) -> str:
+    name, equals, value = word.partition("=")
+    if equals and name.isalpha():
+        return f"{name}={reach.canonical(value, cwd)}"
+    is_path = program in _DELETERS or word[:1] in ("/", "~", ".", "*") or (program in _RIGHTS and word.isalpha())
+    if not word or not is_path or word.startswith("-") or is_unknown(word) or "://" in word:
+        return word
+    ending = "/" if word.endswith("/") and word.strip("/") else ""
+    return reach.canonical(word, cwd).rstrip("/") + ending or "/"
+
+
+def _is_unclear(name: str) -> bool:
+    return is_unknown(name) or not name.isascii() or any(char in name for char in "*?[")
+
+
+def _verdict(findings: list[Finding], commands: "list[Command] | tuple[Command, ...]") -> Verdict:
+    decision = max((finding.decision for finding in findings), default=Decision.ALLOW)
+    strictest = [finding for finding in findings if finding.decision is decision]
+    is_doubtful = any(finding.is_doubt or not finding.command for finding in findings)
+    return Verdict(
+        decision=decision,
+        reasons=tuple(dict.fromkeys(finding.reason for finding in strictest)),
+        rule=strictest[0].rule if strictest else "",
+        commands=tuple(dict.fromkeys(command.shown for command in commands)),
+        # In doubt about the text no rule for a part of it may speak for the whole.
+        asking=() if is_doubtful else tuple(dict.fromkeys(finding.command for finding in findings)),
+        programs=tuple(dict.fromkeys(shown_word(command.program) for command in commands if command.words)),
+        targets=tuple(dict.fromkeys(shown_word(r.target) for command in commands for r in command.redirects)),
+        hosts=tuple(dict.fromkeys(host for command in commands for host in _hosts(command))),
+    )
+
+
+def _hosts(command: Command) -> Iterator[str]:
+    for word in command.words[1:]:
+        if ":" in word:
+            for found in _HOST.finditer(word):
+                yield found[1] or found[2]
+    for redirect in command.redirects:
+        if connection := _TCP.match(redirect.target):
+            yield connection[1]

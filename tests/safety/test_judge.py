@@ -145,7 +145,6 @@ ASKED = [
     "cat 'a",
     'echo "$(unclosed',
     "cat <<EOF\nno end",
-    "echo $'\\x41'",
     "ls \u202egnp",
 ]
 
@@ -171,7 +170,7 @@ def test_what_may_be_meant_is_asked_about(command: str) -> None:
 def test_the_verdict_names_the_commands_that_ask() -> None:
     verdict = judged("cd sub && git push origin main && ls | wc -l; sudo -n make install")
     assert verdict.commands[:2] == ("cd sub", "git push origin main")
-    assert verdict.asking == ("git push origin main", "sudo -n make install")
+    assert verdict.asking == ("git push origin main", "sudo -n make install", "make install")
 
 
 def test_in_doubt_no_part_speaks_for_the_whole() -> None:

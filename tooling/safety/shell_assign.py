@@ -1,0 +1,65 @@
+"""Assignments of a shell text: plain, added to, arrays, and those of `export`, `declare` and their like."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tooling.safety.shell_command import HOLE
+from tooling.safety.shell_scope import Scope
+from tooling.safety.shell_words import WordReader, text_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+class AssignmentReader:
+    """Reads assignment nodes; `assigned` collects them all as NAME=value."""
+
+    def __init__(self, words: WordReader, assigned: list[str]) -> None:
+        self._words = words
+        self._assigned = assigned
+
+    def values(self, node: "Node", scope: Scope) -> Iterator[tuple[str, list[str]]]:
+        """Yield the variable that an assignment sets, and its possible values."""
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if name is None:
+            return
+        variable = text_of(name).partition("[")[0]
+        if name.type == "subscript":
+            self._words.visit(name, scope)
+        if value is None:
+            values = [""]
+        elif value.type == "array":
+            values = [field for child in value.named_children for field in self._words.fields((child,), scope)]
+        else:
+            values = self._words.texts(value, scope)
+        self._assigned += [f"{variable}={text}" for text in values]
+        yield variable, values
+
+    def assign(self, node: "Node", scope: Scope, *, may_skip: bool) -> None:
+        """Carry out an assignment; where it may be skipped, the old values stay possible."""
+        value = node.child_by_field_name("value")
+        is_added = any(child.type == "+=" for child in node.children)
+        for name, values in self.values(node, scope):
+            old = scope.array(name)
+            if value is not None and value.type == "array":
+                scope.set_array(name, (*(old or () if is_added or may_skip else ()), *values))
+            elif "[" in text_of(node).partition("=")[0]:
+                scope.set_array(name, (*(old or ()), *values))
+            elif is_added and old is not None:
+                scope.assign(name, [f"{head}{tail}" for head in old for tail in values], may_keep=may_skip)
+            else:
+                scope.assign(name, values, may_keep=may_skip)
+
+    def declare(self, node: "Node", scope: Scope, *, may_skip: bool) -> tuple[str, ...]:
+        """Carry out `export`, `declare`, `unset` and return their words."""
+        words: list[str] = []
+        for child in node.children:
+            if child.type == "variable_assignment":
+                self.assign(child, scope, may_skip=may_skip)
+                words.append(text_of(child).partition("=")[0] + "=" + HOLE)
+            elif not child.type.endswith("redirect"):
+                words += self._words.fields((child,), scope)
+        if words[:1] == ["unset"]:
+            for name in words[1:]:
+                scope.forget(name)
+        return tuple(words)

@@ -1,0 +1,25 @@
+"""Characters that no honest command needs: control characters, invisible and misleading ones."""
+
+import re
+
+# Tab and line feed are the only control characters of everyday commands.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_ODD = re.compile(
+    "[\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200c\u200e\u200f\u2028-\u202f"
+    "\u205f-\u206f\u2800\u3000\u3164\ufdd0-\ufdef\ufe00-\ufe0e\ufeff\uffa0\ufff0-\uffff\ud800-\udfff"
+    "\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
+)
+# A joiner holds emoji together; anywhere else it hides.
+_JOINER = re.compile(
+    "(?<![\u2600-\u27bf\ufe0f\U0001f000-\U0001faff])\u200d|\u200d(?![\u2600-\u27bf\U0001f000-\U0001faff])"
+)
+
+
+def has_control_characters(text: str) -> bool:
+    """Say whether the text can trick a terminal or a reader of lines."""
+    return _CONTROL.search(text) is not None
+
+
+def has_odd_characters(text: str) -> bool:
+    """Say whether the text holds what a person cannot see or would misread."""
+    return not text.isascii() and (_ODD.search(text) is not None or _JOINER.search(text) is not None)

@@ -1,0 +1,31 @@
+"""One thing found out about a shell text that speaks against just running it."""
+
+from dataclasses import dataclass
+
+from tooling.contract.action import Decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A reason and what follows from it; with `is_doubt` no part of the text may speak for the whole."""
+
+    decision: Decision
+    rule: str
+    reason: str
+    command: str = ""
+    is_doubt: bool = False
+
+
+def ask(rule: str, reason: str, command: str = "") -> Finding:
+    """Return a reason to ask."""
+    return Finding(decision=Decision.ASK, rule=rule, reason=reason, command=command)
+
+
+def block(rule: str, reason: str, command: str = "") -> Finding:
+    """Return a reason to refuse."""
+    return Finding(decision=Decision.BLOCK, rule=rule, reason=reason, command=command)
+
+
+def doubt(rule: str, reason: str) -> Finding:
+    """Return a reason not to trust the reading of the text."""
+    return Finding(decision=Decision.ASK, rule=rule, reason=reason, is_doubt=True)

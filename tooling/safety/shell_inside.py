@@ -1,0 +1,27 @@
+"""What one command runs besides itself, as values."""
+
+from dataclasses import dataclass, field
+
+from tooling.safety.shell_command import Code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellText:
+    """A text that a shell will read: the same one, or another with its own `$1 $2 …`."""
+
+    text: str
+    positional: tuple[str, ...] = ()
+    is_same_shell: bool = False
+
+
+@dataclass(slots=True)
+class Inner:
+    """Everything that a command runs besides itself."""
+
+    argvs: list[tuple[str, ...]] = field(default_factory=list)
+    texts: list[ShellText] = field(default_factory=list)
+    codes: list[Code] = field(default_factory=list)
+    assigned: list[str] = field(default_factory=list)
+    script: str = ""
+    language: str = ""
+    reads_code: bool = False

@@ -1,0 +1,168 @@
+"""What the words of everyday programs mean: plain text, patterns, paths that are read, paths that are written."""
+
+from collections.abc import Iterator
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Their words are text, or facts about a path that reveal nothing.
+TEXT_ONLY = _names(
+    "echo printf expr true false exit return let seq test [ [[ : type which whereis command hash kill wait jobs fg bg"
+    " disown sleep date cal bc factor nproc uname id whoami hostname tput stty ulimit umask shopt set local declare"
+    " typeset readonly unset export read getopts tr yes man df free uptime w who groups logger numfmt basename dirname"
+    " help break continue times suspend bind complete compgen alias unalias trap eval git-commit for arch getconf"
+    " locale env printenv tty pidof pgrep ps top lscpu lsblk lsof ss ip ifconfig netstat"
+)
+# They only look at names, sizes or rights.
+LOOKS_ONLY = _names("ls stat file du touch chmod realpath readlink test [ dir exa eza lsd tree")
+# Their first plain word is a pattern or a program.
+SCRIPT_FIRST = _names(
+    "sed gsed awk gawk mawk nawk grep egrep fgrep zgrep rg ag ack jq yq tr expr pgrep pkill ast-grep sg"
+)
+WRITES_ALL = _names(
+    "rm rmdir mv tee touch mkdir truncate chmod chown chgrp shred unlink mkfifo mknod fallocate srm setfacl chattr"
+)
+WRITES_LAST = _names("cp ln install rsync gcp ginstall")
+WRITES_IN_PLACE = _names("sed gsed perl ruby")
+WRITE_OPTIONS = _names(
+    "-o --output --out --outfile --output-file --output-dir --outdir --output-document --out-dir --target-directory"
+    " --destination --dest --log-file -fprint -fprintf -fls --save-to"
+)
+WRITE_NAMES = frozenset({"of", "DESTDIR"})
+# Options whose value is text, not a path.
+TEXT_OPTIONS: dict[str, frozenset[str]] = {
+    program: _names(options)
+    for program, options in {
+        "git": "-m --message --grep -S -G --author --committer --format --pretty -c --since --until --after --before -L"
+        " --date --trailer -b -B --onto --word-diff-regex --strategy-option --match --sort --points-at --contains",
+        "grep": "-e --regexp --include --exclude --exclude-dir -A -B -C -m --max-count --label --color",
+        "egrep": "-e --include --exclude --exclude-dir",
+        "rg": "-e --regexp -g --glob --iglob -r --replace -t -T -A -B -C -m --type --type-not --sort",
+        "ag": "-G --ignore --ignore-dir -A -B -C",
+        "sed": "-e --expression -l",
+        "gsed": "-e --expression",
+        "awk": "-v -F --assign --field-separator -e --source",
+        "gawk": "-v -F --assign --field-separator -e --source",
+        "mawk": "-v -F",
+        "jq": "--arg --argjson --indent --args --jsonargs --tab",
+        "yq": "-e -o -p",
+        "find": "-name -iname -path -ipath -wholename -iwholename -regex -iregex -printf -newermt -type -perm -size"
+        " -mtime -mmin -user -group -maxdepth -mindepth -lname",
+        "fd": "-E --exclude -e --extension -t --type -g --glob",
+        "python": "-c -W -X",
+        "perl": "-e -E -ne -pe -lne -lane -M",
+        "ruby": "-e -r",
+        "node": "-e --eval -p --print",
+        "deno": "eval",
+        "php": "-r",
+        "lua": "-e",
+        "tree": "-I -P",
+        "tar": "--exclude --transform --xform --wildcards --checkpoint-action --to-command",
+        "rsync": "--exclude --include --filter -f",
+        "cut": "-d -f -c -b --delimiter --fields",
+        "sort": "-t -k --field-separator --key",
+        "paste": "-d --delimiters",
+        "column": "-s -o -t",
+        "xargs": "-d -I -i -n -P -L --delimiter --replace",
+        "gh": "-b -t --body --title --jq -q",
+        "pytest": "-k -m --deselect --ignore-glob",
+        "curl": "-H --header -d --data -A -X --request -w --write-out --data-raw",
+        "wget": "--header -U",
+        "gcc": "-D -x -std -W",
+        "g++": "-D -x",
+        "clang": "-D -x",
+        "cmake": "-G -D",
+        "diff": "--label -I",
+        "less": "-p -P",
+        "psql": "-c",
+        "mysql": "-e",
+        "sqlite3": "",
+        "date": "-d --date",
+        "docker": "-e --env",
+        "make": "-j",
+        "vim": "-c --cmd",
+        "ffmpeg": "-vf -af -filter_complex",
+        "convert": "-resize",
+        "split": "-d -a",
+        "nl": "-s",
+        "tmux": "-t -s",
+        "hg": "-m",
+        "svn": "-m",
+        "jest": "-t",
+        "vitest": "-t",
+        "go": "-run -bench -ldflags -tags -gcflags",
+        "cargo": "--features",
+        "mocha": "-g --grep",
+        "npm": "-m --message",
+        "docker-compose": "-e",
+        "systemd-run": "-p",
+        "expect": "-c",
+        "emacs": "--eval",
+        "watch": "-n",
+        "flock": "-c",
+        "script": "-c",
+        "bash": "-c",
+        "sh": "-c",
+        "zsh": "-c",
+        "dash": "-c",
+        "su": "-c",
+    }.items()
+}
+_NONE: frozenset[str] = frozenset()
+
+
+def path_words(program: str, words: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
+    """Yield the words after the program that may name paths, and whether they are written."""
+    if program in TEXT_ONLY:
+        return
+    text_options = TEXT_OPTIONS.get(program, _NONE)
+    waits_for_script = program in SCRIPT_FIRST
+    all_written = program in WRITES_ALL or (program in WRITES_IN_PLACE and any(w.startswith("-i") for w in words))
+    last = _last_plain(words) if program in WRITES_LAST else -1
+    options_end = False
+    previous = ""
+    for at in range(1, len(words)):
+        word = words[at]
+        if program == "ln" and last > at and word[:1] not in ("/", "~", "-"):
+            # What a relative link leads to is seen from where the link lies.
+            folder = words[last].rpartition("/")[0]
+            word = f"{folder}/{word}" if folder else word
+        before, previous = previous, word
+        if before in text_options:
+            waits_for_script = waits_for_script and before not in ("-e", "--regexp", "--expression", "--source")
+            continue
+        if word[:1] == "-" and not options_end:
+            options_end = word == "--"
+            if waits_for_script and word in ("-f", "--file", "--from-file"):
+                waits_for_script = False
+            yield from _glued(word, text_options)
+            continue
+        if waits_for_script and before not in ("-f", "--file"):
+            waits_for_script = False
+            continue
+        name, equals, value = word.partition("=")
+        if equals and name.replace("-", "_").isidentifier() and "/" not in name:
+            yield value, name in WRITE_NAMES
+            continue
+        is_written = all_written or at == last or before in WRITE_OPTIONS or (program == "tar" and before == "-C")
+        yield word, is_written
+
+
+def _last_plain(words: tuple[str, ...]) -> int:
+    plain = [at for at in range(1, len(words)) if words[at][:1] != "-"]
+    return plain[-1] if len(plain) > 1 else -1
+
+
+def _glued(word: str, text_options: frozenset[str]) -> Iterator[tuple[str, bool]]:
+    option, equals, value = word.partition("=")
+    if equals:
+        if option not in text_options and option[:2] not in text_options:
+            yield value, option in WRITE_OPTIONS
+        return
+    if word[1:2] == "-" or word[:2] in text_options:
+        return
+    at = next((index for index, char in enumerate(word) if char in "/~" or word.startswith("..", index)), None)
+    if at is not None and at >= 2:
+        yield word[at:], word[:2] in WRITE_OPTIONS
