@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 
 from agent.backends.cgroup import Group, GroupPlace
@@ -10,7 +11,9 @@ from agent.backends.limits import limit_process
 from agent.backends.spawner import Popen, Spawner, Start
 
 _TRIES = 20
+_LOOKS = 200
 _WAIT_S = 0.01
+_MOMENT_S = 0.002
 
 
 class Seat:
@@ -28,8 +31,13 @@ class Seat:
         return self._spawner(start)
 
     def close(self) -> None:
-        """End the thread; its group goes with it."""
+        """End the thread and remove its group."""
         self._spawner.close()
+        # A thread under Landlock cannot remove it itself, and the kernel lets a thread go a little after its end.
+        for _ in range(_TRIES):
+            if self.group is None or self.group.remove():
+                return
+            time.sleep(_MOMENT_S)
 
     def _sit_down(self) -> Callable[[], None] | None:
         leave = None
@@ -68,13 +76,17 @@ class Bounds:
         has_memory_group = group is not None and self._place is not None and self._place.memory is not None
         limit_process(pid, self._limits, has_memory_group=has_memory_group, processes_of_others=self._others)
 
-    def kill(self) -> bool:
-        """Kill everything in the group, and say whether there is one, so that nobody can have got away."""
+    async def kill(self) -> bool:
+        """Kill everything in the group until it is empty; say whether it is, so that nobody can have got away."""
         group = self._seat.group or self._group
         if group is None:
             return False
-        group.kill()
-        return True
+        for _ in range(_LOOKS):
+            group.kill()
+            if group.is_empty:
+                return True
+            await asyncio.sleep(_WAIT_S)
+        return False
 
     def discard(self) -> None:
         """Let go of a command that never started."""

@@ -100,7 +100,8 @@ class BoxProcess:
             await self._last_one_gone()
         finally:
             try:
-                code = await self._process.finish(in_doubt=False)
+                # Without a first process there was no namespace that could have ended everybody in it.
+                code = await self._process.finish(in_doubt=self._first is None)
             finally:
                 self._close()
                 await self._bounds.release()

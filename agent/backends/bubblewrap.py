@@ -1,6 +1,6 @@
 """From a confinement to the words of a bubblewrap command line; nothing here touches the machine."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,11 +41,18 @@ class BoxDescriptors:
 
 
 def bwrap_argv(
-    confinement: Confinement, argv: Sequence[str], cwd: Path, *, program: Path, descriptors: BoxDescriptors
+    confinement: Confinement,
+    argv: Sequence[str],
+    cwd: Path,
+    *,
+    program: Path,
+    descriptors: BoxDescriptors,
+    setenv: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Return the command line that runs `argv` in the box.
 
-    The environment is no part of it: bubblewrap hands its own on, and words can be seen in process lists.
+    The environment is no part of it but for `setenv`: bubblewrap hands its own on, and words can be seen in process
+    lists.
     """
     words = [str(program), *_NAMESPACES]
     words += ["--uid", str(confinement.uid), "--gid", str(confinement.gid), "--hostname", HOST_NAME]
@@ -57,6 +64,8 @@ def bwrap_argv(
     # To the kernel a box made by root is root's: it could write the settings of the whole machine in /proc/sys. Mount
     # points are made in /dev and in the root while mounting, so these become read-only last.
     words += ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(cwd)]
+    for name, value in (setenv or {}).items():
+        words += ["--setenv", name, value]
     words += ["--seccomp", str(descriptors.seccomp)]
     words += ["--json-status-fd", str(descriptors.status), "--block-fd", str(descriptors.gate)]
     return [*words, "--", *confinement.entry, *argv]

@@ -1,9 +1,11 @@
 """The box of Linux: bubblewrap around every command."""
 
+import errno
 import os
 import platform
 import stat
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from agent.backends.bounds import Bounds, Seats
@@ -16,6 +18,8 @@ from agent.backends.confinement import Confinement
 from agent.backends.kept_file import KeptFile
 from agent.backends.seccomp import box_filter
 from tooling.contract.command import CommandRequest
+
+_LOADER = ("LD_", "GLIBC_", "GCONV_", "MALLOC_")
 
 _COVERED = (
     "writes: only the workspace and folders added by hand, without .git/hooks and .git/config",
@@ -34,6 +38,8 @@ _NOT_COVERED = (
     "what a person later runs from the workspace outside the box",
     "the total size of what is written to the workspace, beyond a floor of free disk space",
 )
+
+NO_GROUPS = "memory of a whole tree, and its processes when run by root: there are no control groups to use here"
 
 
 class BubblewrapBox:
@@ -55,12 +61,19 @@ class BubblewrapBox:
 
     def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> BoxProcess:
         """Start a command. Raises OSError when it cannot be started in this box."""
-        confinement = self.confinement
+        confinement = as_it_stands(self.confinement)
         env = confinement.environment_with(request.env)
         check_request(request, confinement, env.get("PATH", os.defpath))
+        # Bubblewrap itself runs outside: what tells its loader where to look could name a library of the workspace.
+        inner = {name: env.pop(name) for name in sorted(env) if name.startswith(_LOADER)}
         return BoxProcess.start(
             lambda descriptors: bwrap_argv(
-                confinement, request.argv, request.cwd, program=self._program, descriptors=descriptors
+                confinement,
+                request.argv,
+                request.cwd,
+                program=self._program,
+                descriptors=descriptors,
+                setenv=inner,
             ),
             env=env,
             sinks=sinks,
@@ -86,4 +99,25 @@ class BubblewrapBox:
             restrict_scope()
 
 
-NO_GROUPS = "memory of a whole tree, and its processes when run by root: there are no control groups to use here"
+def as_it_stands(confinement: Confinement) -> Confinement:
+    """Leave out what a person has removed since the start; refuse what has become a link, and might lead anywhere.
+
+    Commands can do neither: in every box these are mount points.
+    """
+    return replace(
+        confinement,
+        pinned=tuple(filter(_stands, confinement.pinned)),
+        protected=tuple(filter(_stands, confinement.protected)),
+        hidden_folders=tuple(filter(_stands, confinement.hidden_folders)),
+        hidden_files=tuple(filter(_stands, confinement.hidden_files)),
+    )
+
+
+def _stands(path: Path) -> bool:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return False
+    if stat.S_ISLNK(mode):
+        raise PermissionError(errno.EPERM, "has become a link, so no box can be made safely", str(path))
+    return True

@@ -51,6 +51,11 @@ class Group:
             except OSError:
                 _kill_members(folder)
 
+    @property
+    def is_empty(self) -> bool:
+        """Say whether nobody but ourselves is in the group any more."""
+        return not any(_members(folder) for folder in self.folders)
+
     def remove(self) -> bool:
         """Remove the group, or say that somebody is still in it."""
         is_gone = True
@@ -180,9 +185,13 @@ def _clear(folder: Path) -> None:
 
 def _kill_members(folder: Path) -> None:
     for _ in range(_TRIES):
-        members = {int(word) for word in _words(folder / "cgroup.procs") if word.isdigit()} - {0, os.getpid()}
+        members = _members(folder)
         if not members:
             return
         for pid in members:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def _members(folder: Path) -> set[int]:
+    return {int(word) for word in _words(folder / "cgroup.procs") if word.isdigit()} - {0, os.getpid()}

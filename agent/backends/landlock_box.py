@@ -136,11 +136,15 @@ class GatedProcess:
 
     async def finish(self, *, in_doubt: bool) -> int:
         """Leave nobody behind and return the exit code."""
+        # Without a namespace or a control group a process can get away at any time: there is always doubt.
+        is_certain = False
         try:
-            # Without a namespace or a control group a process can get away at any time: there is always doubt.
-            code = await self._process.finish(in_doubt=not self._bounds.kill())
+            is_certain = await self._bounds.kill()
         finally:
-            await self._bounds.release()
+            try:
+                code = await self._process.finish(in_doubt=not is_certain)
+            finally:
+                await self._bounds.release()
         if self._problem is not None:
             raise OSError(f"the limits of the box could not be set: {self._problem}")
         return code

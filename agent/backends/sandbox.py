@@ -15,6 +15,7 @@ from agent.backends.host import GRACE_S, HostExecutor, wire_executor
 from agent.backends.landlock_box import LandlockBox
 from agent.backends.running import see_through
 from agent.backends.seatbelt import SeatbeltBox
+from agent.backends.seccomp import MachineUnknown
 from agent.backends.survey import confine
 from agent.vocabulary.errors import SandboxError
 from tooling.contract.action import Approver
@@ -128,9 +129,12 @@ def choose_box(confinement: Confinement) -> Box:
     if sys.platform == "darwin":
         return SeatbeltBox(confinement)
     program = find_program("bwrap")
-    if program is None:
-        return _landlock(confinement)
-    return BubblewrapBox(confinement, program=program, group_place=find_group_place())
+    try:
+        if program is None:
+            return _landlock(confinement)
+        return BubblewrapBox(confinement, program=program, group_place=find_group_place())
+    except MachineUnknown as problem:
+        raise SandboxError(f"there is no sandbox for this machine: {problem}", hint=INSTALL_HINT) from problem
 
 
 def with_proxy(confinement: Confinement, socket: Path) -> Confinement:

@@ -14,7 +14,7 @@ _Answer: TypeAlias = Popen | BaseException
 Prepare: TypeAlias = Callable[[], Callable[[], None] | None]
 _Job: TypeAlias = tuple[Start, "SimpleQueue[_Answer]"]
 
-_END_S = 1.0
+_END_S = 0.5
 
 
 def at_once(start: Start) -> Popen:
@@ -33,15 +33,17 @@ class Spawner:
     def __init__(self, prepare: Prepare) -> None:
         self._prepare = prepare
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
-        weakref.finalize(self, self._jobs.put, None)
+        self._end = weakref.finalize(self, _end, self._jobs, self._threads)
 
     def __call__(self, start: Start) -> Popen:
         """Start a process; raises what `prepare` or the start raised, and then nothing was started."""
+        if not self._end.alive:
+            raise OSError("the box has been closed")
         with self._lock:
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = self._begin()
+            if not self._threads:
+                self._threads.append(self._begin())
         answer: SimpleQueue[_Answer] = SimpleQueue()
         self._jobs.put((start, answer))
         found = answer.get()
@@ -50,11 +52,8 @@ class Spawner:
         return found
 
     def close(self) -> None:
-        """End the thread, and with it what still runs in boxes that it started."""
-        self._jobs.put(None)
-        if self._thread is not None:
-            self._thread.join(_END_S)
-            self._thread = None
+        """End the thread, and with it what still runs in boxes that it started; nothing can be started any more."""
+        self._end()
 
     def _begin(self) -> threading.Thread:
         ready: SimpleQueue[BaseException | None] = SimpleQueue()
@@ -86,3 +85,11 @@ def _serve(prepare: Prepare, ready: "SimpleQueue[BaseException | None]", jobs: "
         del job, start, answer
     if tidy_up is not None:
         tidy_up()
+
+
+def _end(jobs: "SimpleQueue[_Job | None]", threads: list[threading.Thread]) -> None:
+    """Ask the thread to end and give it a moment; also at the end of the program, when nobody closed anything."""
+    jobs.put(None)
+    for thread in threads:
+        if thread is not threading.current_thread():
+            thread.join(_END_S)

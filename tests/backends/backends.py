@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from agent.backends.environment import clean_environment
@@ -30,7 +32,8 @@ def sandbox_of(backend: str, workspace: Path) -> SandboxCommandRunner:
     return runner
 
 
-def executor_of(backend: str, workspace: Path, *, plugin_paths: tuple[str, ...] = ()) -> ToolExecutor:
+@contextmanager
+def executor_of(backend: str, workspace: Path, *, plugin_paths: tuple[str, ...] = ()) -> Iterator[ToolExecutor]:
     approver = PolicyApprover(mode="ask")
     secrets = ("correct-horse-battery",)
     environ = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "sk-not-for-commands"}
@@ -38,14 +41,16 @@ def executor_of(backend: str, workspace: Path, *, plugin_paths: tuple[str, ...] 
         host, _ = build_host_executor(
             environ=environ, approver=approver, asker=Nobody(), secrets=secrets, plugin_paths=plugin_paths
         )
-        return host
+        yield host
+        return
     runner = build_sandbox_runner(workspace=workspace, environ=environ, grace_s=GRACE_S)
     if backend == "landlock":
         runner.fall_back()
     boxed, _ = build_sandbox_executor(
         runner=runner, approver=approver, asker=Nobody(), secrets=secrets, plugin_paths=plugin_paths
     )
-    return boxed
+    yield boxed
+    runner.close()
 
 
 async def appears(path: Path) -> None:

@@ -58,7 +58,17 @@ def test_the_whole_command_line() -> None:
     ]
 
 
-def test_no_word_of_the_environment_is_on_it() -> None:
+def test_no_word_of_the_environment_is_on_it_but_what_bubblewrap_must_not_read() -> None:
+    words = bwrap_argv(
+        PLAIN,
+        ("true",),
+        Path("/"),
+        program=Path("/usr/bin/bwrap"),
+        descriptors=DESCRIPTORS,
+        setenv={"LD_LIBRARY_PATH": "/ws/lib"},
+    )
+    at = words.index("--setenv")
+    assert words[at : at + 4] == ["--setenv", "LD_LIBRARY_PATH", "/ws/lib", "--seccomp"]
     assert "--setenv" not in argv(replace(PLAIN, environment={"A": "secret"}, proxy_env={"B": "secret"}))
 
 

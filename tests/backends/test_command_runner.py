@@ -3,18 +3,22 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from agent.backends.sandbox import SandboxCommandRunner
 from tests.backends.backends import BACKENDS, appears, living, names_in, runner_of
 from tooling.contract.command import CommandOutput, CommandRequest, CommandRunner
 
 
 @pytest.fixture(params=BACKENDS)
-def runner(request: pytest.FixtureRequest, tmp_path: Path) -> CommandRunner:
-    return runner_of(request.param, tmp_path)
+def runner(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CommandRunner]:
+    runner = runner_of(request.param, tmp_path)
+    yield runner
+    if isinstance(runner, SandboxCommandRunner):
+        runner.close()
 
 
 async def sh(

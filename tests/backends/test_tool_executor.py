@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,8 +15,9 @@ from tooling.contract.tool import ToolExecutor
 
 
 @pytest.fixture(params=BACKENDS)
-def executor(request: pytest.FixtureRequest, ctx: ExecCtx) -> ToolExecutor:
-    return executor_of(request.param, ctx.working_dir)
+def executor(request: pytest.FixtureRequest, ctx: ExecCtx) -> Iterator[ToolExecutor]:
+    with executor_of(request.param, ctx.working_dir) as executor:
+        yield executor
 
 
 @pytest.fixture
@@ -130,7 +132,8 @@ async def test_a_huge_output_is_spooled_masked_and_counted(executor: ToolExecuto
 
 
 async def test_commands_do_not_see_the_keys(executor: ToolExecutor, ctx: ExecCtx) -> None:
-    result = await executor.call_tool("run_command", {"command": "bash -c set | grep -c API_KEY"}, ctx)
+    (ctx.working_dir / "show.sh").write_text("set\n")
+    result = await executor.call_tool("run_command", {"command": "bash show.sh | grep -c API_KEY"}, ctx)
     assert result.content == "Exit 1: 0"
 
 

@@ -1,6 +1,7 @@
 """A place to break out of: a workspace, and around it the bait that escapes are after."""
 
 import ctypes
+import fcntl
 import os
 import shlex
 import shutil
@@ -166,9 +167,10 @@ class Arena:
         return {"SHM": name, "SHM_KEY": str(key)}
 
     def _descriptor(self) -> dict[str, str]:
+        opened = os.open(self.outside / "secret", os.O_RDONLY)
         # Above all numbers that bash or a test uses for itself.
-        number = 77
-        os.dup2(os.open(self.outside / "secret", os.O_RDONLY), number, inheritable=True)
+        number = fcntl.fcntl(opened, fcntl.F_DUPFD, 300)
+        os.close(opened)
         self._stack.callback(os.close, number)
         return {"FD": str(number)}
 

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,8 +38,10 @@ os._exit(0)
 
 
 @pytest.fixture
-def runner(tmp_path: Path) -> SandboxCommandRunner:
-    return build_sandbox_runner(workspace=tmp_path, environ=ENVIRON, limits=LIMITS, grace_s=0.2)
+def runner(tmp_path: Path) -> Iterator[SandboxCommandRunner]:
+    runner = build_sandbox_runner(workspace=tmp_path, environ=ENVIRON, limits=LIMITS, grace_s=0.2)
+    yield runner
+    runner.close()
 
 
 async def sh(runner: SandboxCommandRunner, command: str, *, timeout_s: float = 20) -> CommandOutput:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ PROGRAMS = ("git", "make", "gcc", "node", "bwrap")
 
 
 @pytest.fixture
-def runner(tmp_path: Path) -> SandboxCommandRunner:
+def runner(tmp_path: Path) -> Iterator[SandboxCommandRunner]:
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if missing and not os.environ.get("CI"):
         pytest.skip(f"not installed: {', '.join(missing)}")
@@ -28,7 +29,9 @@ def runner(tmp_path: Path) -> SandboxCommandRunner:
     home.mkdir()
     (home / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@example.org\n")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return build_sandbox_runner(workspace=workspace, environ={"PATH": path, "HOME": str(home)})
+    runner = build_sandbox_runner(workspace=workspace, environ={"PATH": path, "HOME": str(home)})
+    yield runner
+    runner.close()
 
 
 async def sh(runner: SandboxCommandRunner, command: str) -> CommandOutput:
