@@ -2,19 +2,20 @@
 
 import asyncio
 import os
+import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 from agent.backends.environment import clean_environment
-from agent.backends.host import HostCommandRunner
 from agent.backends.sandbox import build_sandbox_runner
 from agent.backends.self_test import self_test
 from bench.measure import Figure, in_turns, milliseconds, ratio
-from tooling.contract.command import CommandRequest, CommandRunner
+from tooling.contract.command import CommandRequest
 
 ROUNDS = 150
 TEST_ROUNDS = 20
+WORDS = ("bash", "-c", "true")
 
 
 def box() -> list[Figure]:
@@ -22,12 +23,19 @@ def box() -> list[Figure]:
     with tempfile.TemporaryDirectory() as name, asyncio.Runner() as loop:
         folder = Path(name).resolve()
         boxed = build_sandbox_runner(workspace=folder, environ=os.environ)
-        plain = HostCommandRunner(clean_environment(os.environ))
+        environment = clean_environment(os.environ)
 
-        def timed(runner: CommandRunner) -> float:
-            request = CommandRequest(argv=("bash", "-c", "true"), cwd=folder, timeout_s=30)
+        def in_box() -> float:
+            request = CommandRequest(argv=WORDS, cwd=folder, timeout_s=30)
             began = time.perf_counter()
-            assert loop.run(runner.run(request)).exit_code == 0
+            assert loop.run(boxed.run(request)).exit_code == 0
+            return time.perf_counter() - began
+
+        def plain() -> float:
+            began = time.perf_counter()
+            subprocess.run(
+                WORDS, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=True
+            )
             return time.perf_counter() - began
 
         def tested() -> float:
@@ -35,7 +43,7 @@ def box() -> list[Figure]:
             loop.run(self_test(boxed))
             return time.perf_counter() - began
 
-        samples, floors = in_turns(ROUNDS, lambda: timed(boxed), lambda: timed(plain))
+        samples, floors = in_turns(ROUNDS, in_box, plain)
         (tests,) = in_turns(TEST_ROUNDS, tested)
         boxed.close()
     return [

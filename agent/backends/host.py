@@ -39,7 +39,10 @@ class HostCommandRunner:
 
     def _launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> HostProcess:
         env = {**self._environment, **request.env}
-        return HostProcess.start(request.argv, cwd=request.cwd, env=env, sinks=sinks)
+        process = HostProcess.start(request.argv, cwd=request.cwd, env=env, sinks=sinks)
+        # Nothing but a look around finds a child that left the group and holds none of our pipes.
+        process.looks_for_strays = True
+        return process
 
 
 class EveryCommandAsks:

@@ -19,6 +19,8 @@ READ_BYTES = 65_536
 LINGER_S = 0.2
 # How long the kernel may take to end a killed process before we stop looking.
 DEATH_S = 2.0
+# In so short a time the numbers of processes do not go round.
+SHORT_S = 5.0
 MARKER = "WINDLASS_CALL"
 
 _numbers = itertools.count(1)
@@ -34,6 +36,8 @@ class HostProcess:
         self._fds: set[int] = set()
         self._pidfd: int | None = None
         self._is_closed = False
+        self._began = self._loop.time()
+        self.looks_for_strays = False
         self.drained: asyncio.Future[None] = self._loop.create_future()
         self.exited = self._watch_exit()
         for pipe, sink in zip((popen.stdout, popen.stderr), sinks, strict=False):
@@ -92,8 +96,9 @@ class HostProcess:
                 in_doubt = not self.drained.done()
             self._signal(signal.SIGKILL)
             await asyncio.wait({self.exited}, timeout=DEATH_S)
-            if in_doubt:
-                kill_stragglers(session=self._popen.pid, mark=f"{MARKER}={self._marker}")
+            if in_doubt or self.looks_for_strays:
+                is_short = not in_doubt and self._loop.time() - self._began < SHORT_S
+                kill_stragglers(session=self._popen.pid, mark=f"{MARKER}={self._marker}", only_younger=is_short)
                 await asyncio.wait({self.drained}, timeout=LINGER_S)
         finally:
             code = self._close()

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 _PROC = Path("/proc")
@@ -10,11 +11,14 @@ _PROC = Path("/proc")
 _LOOKS = 20
 
 
-def kill_stragglers(*, session: int, mark: str) -> int:
-    """Kill what belongs to the session or carries the mark, until a look finds nothing; return how many died."""
+def kill_stragglers(*, session: int, mark: str, only_younger: bool = False) -> int:
+    """Kill what belongs to the session or carries the mark, until a look finds nothing; return how many died.
+
+    `only_younger` looks at processes with numbers given out since the session began: enough after a short command.
+    """
     killed = 0
     for _ in range(_LOOKS):
-        found = _halted(session, mark.encode())
+        found = _halted(session, mark.encode(), only_younger=only_younger)
         if not found:
             break
         for pid in found:
@@ -43,11 +47,12 @@ def _children(pid: int) -> list[int]:
     return [int(word) for text in texts for word in text.split()]
 
 
-def _halted(session: int, mark: bytes) -> set[int]:
+def _halted(session: int, mark: bytes, *, only_younger: bool) -> set[int]:
     """Stop everything that belongs, and look again until nothing new has come: what stands still forks no more."""
     found: set[int] = set()
     for _ in range(_LOOKS):
-        new = {pid for pid in _processes() if pid not in found and _belongs(pid, session, mark)}
+        pids = filter(_younger_than(session), _processes()) if only_younger else _processes()
+        new = {pid for pid in pids if pid not in found and _belongs(pid, session, mark)}
         if not new:
             break
         for pid in new:
@@ -55,6 +60,17 @@ def _halted(session: int, mark: bytes) -> set[int]:
                 os.kill(pid, signal.SIGSTOP)
         found |= new
     return found
+
+
+def _younger_than(first: int) -> Callable[[int], bool]:
+    """Return whether a number was given out after another: they go up, and from the highest start again."""
+    try:
+        last = int((_PROC / "sys/kernel/ns_last_pid").read_text())
+    except (OSError, ValueError):
+        return lambda _: True
+    if last >= first:
+        return lambda pid: first <= pid <= last
+    return lambda pid: pid >= first or pid <= last
 
 
 def _processes() -> list[int]:
