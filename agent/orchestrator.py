@@ -16,10 +16,11 @@ from agent.executor import Executor
 from agent.model.port import Delta, TextDelta
 from agent.planning.planner import Planner
 from agent.protocol.channel import Channel
-from agent.protocol.events import MessageSaid, PlanMade, PlannedStep, WarningRaised
+from agent.protocol.events import ErrorRaised, MessageSaid, PlanMade, PlannedStep, WarningRaised
 from agent.vocabulary import exit_codes
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.plan import Plan, PlanStep
+from agent.vocabulary.status import is_success
 from agent.vocabulary.step import ExecutorRequest, ExecutorResponse
 from tooling.contract.context import ExecCtx
 from tooling.contract.shape import encode
@@ -104,7 +105,7 @@ class OrchestratorRunner:
     def ended_early(self, exit_code: int, why: str) -> Outcome:
         """Return the outcome of a run that was stopped: what is finished, and what is missing."""
         notes: list[str] = []
-        if self.results:
+        if any(is_success(response.status) for _, response in self.results):
             missing = [step.title for step in self._steps if step.id not in self._responses]
             notes = [joined(self.results), f"Stopped: {why}."]
             notes += ["Not finished: " + "; ".join(missing) + "."] if missing else []
@@ -167,7 +168,13 @@ class OrchestratorRunner:
         if plan.answer is not None:
             return self._outcome(plan.answer)
         results = self.results
-        if len(results) == 1 or not any(response.text for _, response in results):
+        done = [pair for pair in results if is_success(pair[1].status)]
+        if not done:
+            # What failed is told as an error: nothing may be taken for an answer that is none.
+            failed = results[0][1]
+            await self._channel.publish(ErrorRaised(message=failed.summary, exit_code=failed.exit_code or 1))
+            answer = ""
+        elif len(results) == 1:
             answer = joined(results)
         else:
             answer, problem = await self._composer.compose(

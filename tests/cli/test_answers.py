@@ -151,10 +151,10 @@ def test_a_session_remembers_what_was_said_before(user: User) -> None:
 
 
 def test_an_ephemeral_run_leaves_nothing_behind(user: User) -> None:
-    before = set(Path("/tmp").glob("windlass-*"))
-    ended = user.agent("run", "--model", HELLO, "hi", "--ephemeral")
-    assert (ended.exit_code, list(user.data.iterdir())) == (0, [])
-    assert set(Path("/tmp").glob("windlass-*")) <= before
+    scratch = user.home / "scratch"
+    scratch.mkdir()
+    ended = user.agent("run", "--model", HELLO, "hi", "--ephemeral", TMPDIR=str(scratch))
+    assert (ended.exit_code, list(user.data.iterdir()), list(scratch.iterdir())) == (0, [], [])
 
 
 def test_state_never_lands_in_the_folder_one_works_in(user: User) -> None:
