@@ -1,8 +1,9 @@
 """Where the paths of a command lead: into the workspace, to what anybody may see, or out."""
 
 import fnmatch
-import os.path
+import os
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,12 +23,23 @@ _TEMPLATE = re.compile(r"\.(?:example|sample|template|dist)$")
 _UPWARD_GLOB = re.compile(r"\.[.?*\[]*[?*\[][^/]*/")
 
 
+def _below(*roots: str) -> tuple[str, ...]:
+    return tuple(root.rstrip("/") + "/" for root in roots)
+
+
+_SCRATCH = _below(*SCRATCH)
+_TOOLCHAINS = _below(*TOOLCHAINS)
+_RUNNABLE = (*_below(*SYSTEM), *_TOOLCHAINS)
+
+
 class Reach:
     """Knows the workspace of one call and where its paths lead; remembers what it looked up."""
 
     def __init__(self, roots: tuple[Path, ...], home: str) -> None:
         resolved = [os.path.realpath(root) for root in roots]
-        self._roots = tuple(dict.fromkeys((*map(str, roots), *resolved)))
+        self._roots = _below(*dict.fromkeys((*map(str, roots), *resolved)))
+        self._writable = (*self._roots, *_below(*SCRATCH))
+        self._readable = (*self._writable, *_below(*SYSTEM))
         self._home = home
         self._seen: dict[tuple[str, bool], bool] = {}
         self._real: dict[str, str] = {}
@@ -57,8 +69,8 @@ class Reach:
         whole = joined(cwd, path)
         if whole.startswith("~"):
             expanded = self._expanded(whole)
-            return whole if not self._in(expanded, self._roots) else self._relative(expanded)
-        if self._in(whole, self._roots):
+            return whole if not _in(expanded, self._roots) else self._relative(expanded)
+        if _in(whole, self._roots):
             return self._relative(whole)
         if whole == self._home or whole.startswith(self._home.rstrip("/") + "/"):
             return "~" + whole[len(self._home.rstrip("/")) :]
@@ -67,23 +79,23 @@ class Reach:
     def is_inside(self, path: str, cwd: str) -> bool:
         """Say whether a path lies in the workspace, links and all."""
         whole = self._expanded(joined(cwd, path))
-        return self._in(whole, self._roots) and self._in(self._resolved(whole), self._roots)
+        return _in(whole, self._roots) and _in(self._resolved(whole), self._roots)
 
     def is_root(self, path: str, cwd: str) -> bool:
         """Say whether a path is the workspace itself or one of the folders above it."""
         whole = self._expanded(joined(cwd, path))
-        return any(root == whole or root.startswith(whole.rstrip("/") + "/") for root in self._roots)
+        return any(root.startswith(whole.rstrip("/") + "/") for root in self._roots)
 
     def is_scratch(self, path: str, cwd: str) -> bool:
         """Say whether a path lies below a folder for temporary files."""
         whole = joined(cwd, path)
-        return self._in(whole, SCRATCH) and whole not in SCRATCH and not self._in(whole, self._roots)
+        return _in(whole, _SCRATCH) and whole not in SCRATCH and not _in(whole, self._roots)
 
     def _program_problem(self, path: str, cwd: str) -> Iterator[str]:
         whole = joined(cwd, path)
         if whole.startswith(HOLE) or is_unknown(whole.rpartition("/")[0]):
             return
-        is_ours = self._in(self._expanded(whole), self._roots) or self._in(whole, (*SYSTEM, *TOOLCHAINS))
+        is_ours = _in(self._expanded(whole), self._roots) or _in(whole, _RUNNABLE)
         if not is_ours:
             yield f"{shown_word(path)} is a program outside the workspace"
 
@@ -107,30 +119,35 @@ class Reach:
 
     def _climbs_out(self, whole: str, path: str, cwd: str) -> bool:
         is_climbing = ".." in path.split("/") and not path.startswith(("/", "~"))
-        return is_climbing and self._in(cwd, self._roots) and not self._in(whole, self._roots)
+        return is_climbing and _in(cwd, self._roots) and not _in(whole, self._roots)
 
     def _looked_up(self, whole: str, path: str, *, writes: bool) -> bool:
         if whole.startswith((HOLE, "/dev/fd/")) or whole in DEVICES:
             return True
         if _UPWARD_GLOB.search(path):
             return False
-        if not writes and (whole in FACTS or self._in(whole, TOOLCHAINS)):
+        if not writes and (whole in FACTS or (whole[0] == "~" and _in(whole, _TOOLCHAINS))):
             return True
         whole = self._expanded(whole)
-        allowed = (*self._roots, *(SCRATCH if writes else (*SYSTEM, *SCRATCH)))
-        return self._in(whole, allowed) and self._in(self._resolved(whole), allowed)
+        allowed = self._writable if writes else self._readable
+        return _in(whole, allowed) and _in(self._resolved(whole), allowed)
 
     def _resolved(self, whole: str) -> str:
         """Return the path without links, as far as its names are known."""
         parts = whole.split("/")
-        fixed = next((at for at, part in enumerate(parts) if is_unknown(part) or _GLOB.search(part)), len(parts))
+        fixed = len(parts)
+        if is_unknown(whole) or _GLOB.search(whole):
+            fixed = next(at for at, part in enumerate(parts) if is_unknown(part) or _GLOB.search(part))
         folder, name = "/".join(parts[: fixed - 1]) or "/", parts[fixed - 1]
         real = self._real.get(folder)
         try:
             if real is None:
                 real = self._real[folder] = os.path.realpath(folder)
             last = f"{real.rstrip('/')}/{name}"
-            return os.path.realpath(last) if Path(last).is_symlink() else last
+            is_link = stat.S_ISLNK(os.lstat(last).st_mode)
+            return os.path.realpath(last) if is_link else last
+        except FileNotFoundError:
+            return f"{real}/{name}" if real is not None else whole
         except (OSError, ValueError):
             return "/"
 
@@ -138,13 +155,14 @@ class Reach:
         return self._home + whole[1:] if whole == "~" or whole.startswith("~/") else whole
 
     def _relative(self, whole: str) -> str:
-        root = next(root for root in self._roots if self._in(whole, (root,)))
-        rest = whole[len(root.rstrip("/")) :].lstrip("/")
+        root = next(root for root in self._roots if _in(whole, (root,)))
+        rest = whole[len(root) :]
         return f"./{rest}" if rest else "."
 
-    @staticmethod
-    def _in(path: str, roots: tuple[str, ...]) -> bool:
-        return any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots)
+
+def _in(path: str, below: tuple[str, ...]) -> bool:
+    """Say whether a path is one of the roots or lies in it, component by component."""
+    return f"{path}/".startswith(below)
 
 
 def _is_sensitive(path: str) -> bool:

@@ -160,7 +160,8 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
     ),
     "debugger": (
         _runs(
-            r"^\s*(?:shell|!|python|script|pipe|make|call|print|p)\b.*(?:system|exec|/bin/|\bsh\b|os\.)|^\s*(?:shell|!|platform shell)"
+            r"^\s*(?:shell|!|python|script|pipe|make|call|print|p)\b.*(?:system|exec|/bin/|\bsh\b|os\.)"
+            r"|^\s*(?:shell|!|platform shell)"
         ),
     ),
     "dc": (_runs(r"!\s*\w"),),

@@ -1,7 +1,7 @@
 """One simple command as it will run: its words, redirections and place, with what is not known marked as such."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 # Noncharacters of Unicode stand for text that is only known when the command runs; nobody can type them unnoticed.
 HOLE = "\ufdd0"
@@ -38,11 +38,11 @@ class Command:
     is_place_certain: bool = True
     reads: frozenset[str] = frozenset()
     depth: int = 0
+    program: str = field(init=False)
 
-    @property
-    def program(self) -> str:
-        """Return the program's name without its folder."""
-        return program_name(self.words)
+    def __post_init__(self) -> None:
+        """Know the program's name without its folder: everybody asks for it."""
+        object.__setattr__(self, "program", program_name(self.words))
 
     @property
     def shown(self) -> str:

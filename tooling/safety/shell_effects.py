@@ -4,10 +4,16 @@ from tooling.safety.shell_command import HOLE, Command, is_unknown
 from tooling.safety.shell_context import Context
 from tooling.safety.shell_scope import joined
 
+_CHANGING = frozenset(
+    {"cd", "pushd", "popd", "set", "shift", "read", "mapfile", "readarray", "getopts", "printf", "let", "mkdir"}
+)
+
 
 def apply_effects(command: Command, context: Context) -> None:
     """Change the scope as the command will."""
     words, scope = command.words, context.scope
+    if words[0] not in _CHANGING and "-o" not in words:
+        return
     match words[0]:
         case "cd" | "pushd":
             _change_directory(words, context)

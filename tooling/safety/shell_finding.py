@@ -26,6 +26,11 @@ def block(rule: str, reason: str, command: str = "") -> Finding:
     return Finding(decision=Decision.BLOCK, rule=rule, reason=reason, command=command)
 
 
+def unparsable() -> Finding:
+    """Return the doubt about a text that the grammar does not quite follow."""
+    return doubt("unparsable", "it cannot be understood for certain")
+
+
 def doubt(rule: str, reason: str) -> Finding:
     """Return a reason not to trust the reading of the text."""
     return Finding(decision=Decision.ASK, rule=rule, reason=reason, is_doubt=True)

@@ -14,6 +14,11 @@ _HOOKS = re.compile(
     r"|mise (?:activate|env)|(?:conda|mamba|micromamba) shell\S*|brew shellenv|dircolors|starship init|zoxide init"
     r"|luarocks path"
 )
+_PRINTERS = frozenset(
+    {"echo", "printf", "pwd", "mktemp", "which", "command", "type", "realpath", "readlink", "dirname", "basename"}
+    | {"cat", "base64", "base32", "xxd", "rev", "tr", "pyenv", "rbenv", "nodenv", "jenv", "goenv", "direnv", "opam"}
+    | {"fnm", "mise", "conda", "mamba", "micromamba", "brew", "dircolors", "starship", "zoxide", "luarocks"}
+)
 _ECHO_OPTION = re.compile(r"-[neE]+")
 _FORMAT = re.compile(r"%(?:%|-?\d*s|b|q|d)")
 _TR_RANGE = re.compile(r"(.)-(.)")
@@ -54,9 +59,12 @@ class Output:
 def printed(words: tuple[str, ...], stdin: str | None, cwd: str) -> str | None:
     """Return what a command certainly prints, or None."""
     arguments = words[1:]
-    if _HOOKS.match(" ".join((program_name(words), *arguments[:1]))):
+    program = program_name(words)
+    if program not in _PRINTERS:
+        return None
+    if _HOOKS.match(" ".join((program, *arguments[:1]))):
         return "true\n"
-    match program_name(words):
+    match program:
         case "echo":
             return _echoed(arguments)
         case "printf":
@@ -71,7 +79,7 @@ def printed(words: tuple[str, ...], stdin: str | None, cwd: str) -> str | None:
             return f"{arguments[1]}\n" if len(arguments) == 2 and arguments[0] in ("-v", "-p", "-P") else None
         case "realpath" | "readlink":
             return f"{arguments[-1]}\n" if arguments and not arguments[-1].startswith("-") else None
-        case "dirname" | "basename" as program:
+        case "dirname" | "basename":
             return _part_of_path(program, arguments)
         case "cat":
             return stdin if not arguments or arguments == ("-",) else None

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from tooling.safety.shell_reader import ShellReader
 
 _DEEPEST = 8
+# Where one of these stands for a program, the grammar has lost its way.
+_KEYWORDS = frozenset(
+    {"if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "select"}
+    | {"function", "{", "}", "!", "[["}
+)
 _NOT_SEEN = "it runs code that was not seen"
 
 
@@ -36,6 +41,8 @@ class InnerReader:
         if not command.words:
             self._print(command, None if command.redirects else "", context)
             return
+        if command.words[0] in _KEYWORDS:
+            reader.findings.append(doubt("unparsable", "it cannot be understood for certain"))
         apply_effects(command, context)
         self._print(command, printed(command.words, command.stdin, command.cwd), context)
         if context.sink is not None and hides(command.words, command.stdin):
@@ -87,6 +94,9 @@ class InnerReader:
         if not text.is_same_shell:
             inside = replace(inside, scope=context.scope.child())
             inside.scope.positional = text.positional
+        elif text.is_later:
+            inside = replace(inside, scope=context.scope.child())
+            inside.scope.positional = None
         self._reader.text(text.text, inside)
 
     def _code(self, code: Code, command: Command, context: Context) -> None:
@@ -131,6 +141,10 @@ class InnerReader:
 
     def _print(self, command: Command, text: str | None, context: Context) -> None:
         """Send what the command prints where it goes: to a file, to the next command, into the command line."""
+        if not command.redirects and command.program != "tee":
+            if context.sink is not None:
+                context.sink.add(text)
+            return
         made = context.scope.made
         outputs = [redirect for redirect in command.redirects if redirect.is_output]
         if command.words and command.program == "tee":

@@ -12,6 +12,7 @@ class ShellText:
     text: str
     positional: tuple[str, ...] = ()
     is_same_shell: bool = False
+    is_later: bool = False
 
 
 @dataclass(slots=True)

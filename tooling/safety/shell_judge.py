@@ -55,7 +55,7 @@ class ShellTextJudge:
         """Return the strictest verdict on the whole text."""
         text = action.subject
         if has_control_characters(text):
-            return _verdict([block("control-characters", "the command holds control characters")], ())
+            return _verdict([block("control-characters", "the command holds control characters")], [], [])
         reader = ShellReader(str(action.cwd))
         findings: list[Finding] = []
         if _FORK_BOMB.search(text):
@@ -68,19 +68,26 @@ class ShellTextJudge:
             findings.append(doubt("too-deep", "it is nested too deeply to be judged"))
         findings += reader.findings
         reach = Reach((ctx.working_dir, *ctx.extra_dirs), str(_home()))
-        for at, command in enumerate(reader.commands, 1):
-            findings += self.findings(command, reach, reader.made, at, chat_type=ctx.chat_type)
+        shown = [command.shown for command in reader.commands]
+        seen: set[tuple[object, ...]] = set()
+        for at, command in enumerate(reader.commands):
+            key = (command.words, command.cwd, command.redirects, command.reads, command.is_place_certain)
+            if key in seen and command.program != "rm":
+                continue
+            seen.add(key)
+            findings += self.findings(command, shown[at], reach, reader.made, at + 1, chat_type=ctx.chat_type)
         for assignment in dict.fromkeys(reader.assigned):
             findings += self._rule_findings(rule_word(assignment), assignment, ctx.chat_type)
         if is_remote_shell(reader.commands):
             findings.append(block("reverse-shell", "it hands a shell to another machine"))
         if not self.rules.is_complete:
             findings.append(ask("rules-missing", _INCOMPLETE))
-        return _verdict(findings, reader.commands)
+        return _verdict(findings, reader.commands, shown)
 
-    def findings(self, command: Command, reach: Reach, made: Made, at: int, *, chat_type: str) -> Iterator[Finding]:
+    def findings(
+        self, command: Command, shown: str, reach: Reach, made: Made, at: int, *, chat_type: str
+    ) -> Iterator[Finding]:
         """Yield what speaks against one command."""
-        shown = command.shown
         yield from self._rule_findings(rule_text(command, reach), shown, chat_type)
         for problem in reach.problems(command, made, at):
             yield ask("leaves-workspace", problem, shown)
@@ -141,7 +148,7 @@ def _is_unclear(name: str) -> bool:
     return is_unknown(name) or not name.isascii() or any(char in name for char in "*?[")
 
 
-def _verdict(findings: list[Finding], commands: "list[Command] | tuple[Command, ...]") -> Verdict:
+def _verdict(findings: list[Finding], commands: list[Command], shown: list[str]) -> Verdict:
     decision = max((finding.decision for finding in findings), default=Decision.ALLOW)
     strictest = [finding for finding in findings if finding.decision is decision]
     is_doubtful = any(finding.is_doubt or not finding.command for finding in findings)
@@ -149,7 +156,7 @@ def _verdict(findings: list[Finding], commands: "list[Command] | tuple[Command, 
         decision=decision,
         reasons=tuple(dict.fromkeys(finding.reason for finding in strictest)),
         rule=strictest[0].rule if strictest else "",
-        commands=tuple(dict.fromkeys(command.shown for command in commands)),
+        commands=tuple(dict.fromkeys(shown)),
         # In doubt about the text no rule for a part of it may speak for the whole.
         asking=() if is_doubtful else tuple(dict.fromkeys(finding.command for finding in findings)),
         programs=tuple(dict.fromkeys(shown_word(command.program) for command in commands if command.words)),

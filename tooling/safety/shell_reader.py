@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, TypeAlias
 from tooling.safety.shell_assign import AssignmentReader
 from tooling.safety.shell_command import HOLE, Command
 from tooling.safety.shell_context import Context
-from tooling.safety.shell_finding import Finding, block, doubt
+from tooling.safety.shell_finding import Finding, block, doubt, unparsable
 from tooling.safety.shell_fold import Output
+from tooling.safety.shell_grammar import CONDITIONAL, REDIRECTS, SILENT, VALUES, last_command
 from tooling.safety.shell_inner import InnerReader
+from tooling.safety.shell_lines import command_lines
 from tooling.safety.shell_redirects import Redirections, RedirectReader
 from tooling.safety.shell_scope import Made, Scope
-from tooling.safety.shell_tree import parsed
+from tooling.safety.shell_tree import parsed, passed_over
 from tooling.safety.shell_words import WordReader, text_of
 
 if TYPE_CHECKING:
@@ -23,23 +25,8 @@ _DEEPEST = 40
 _MOST_CALLS = 400
 _CONTINUED = "\\\n"
 _ESCAPED_IN_BACKTICKS = re.compile(r"\\([\\`$])")
-_REDIRECTS = frozenset({"file_redirect", "herestring_redirect", "heredoc_redirect"})
-_CONDITIONAL = frozenset({"if_statement", "elif_clause", "else_clause", "case_statement", "case_item"})
-_VALUES = frozenset(
-    {"word", "string", "raw_string", "ansi_c_string", "concatenation", "simple_expansion", "expansion", "number"}
-    | {
-        "arithmetic_expansion",
-        "extglob_pattern",
-        "regex",
-        "command_substitution",
-        "process_substitution",
-        "test_command",
-    }
-    | {"translated_string", "brace_expression"}
-)
-_SILENT = frozenset({"comment", "heredoc_end", "heredoc_start", "heredoc_body", "variable_name", "file_descriptor"})
-
-
+_PLAIN = re.compile(rb"[\w@%+:,./ -]+")
+_LOST_WORDS = re.compile(rb"\s*-+[\w./-]*\s*")
 _Task: TypeAlias = "tuple[Node, Context] | Callable[[], None]"
 
 
@@ -58,6 +45,7 @@ class ShellReader:
         self._assignments = AssignmentReader(self.words, self.assigned)
         self._inner = InnerReader(self)
         self._level = 0
+        self._given: dict[int, Redirections] = {}
         self._calls: tuple[str, ...] = ()
         self._calls_left = _MOST_CALLS
         self._uncalled: dict[int, tuple[Node, Context]] = {}
@@ -84,7 +72,7 @@ class ShellReader:
             return
         root = parsed(text)
         if root.has_error:
-            self.findings.append(doubt("unparsable", "it cannot be understood for certain"))
+            self.findings.append(unparsable())
         self._level += 1
         self.run(root, context)
         self._level -= 1
@@ -100,9 +88,13 @@ class ShellReader:
                 tasks.extend(reversed(list(self._steps(*task))))
 
     def _steps(self, node: "Node", context: Context) -> "Iterator[_Task]":
-        match node.type:
-            case "command":
-                yield from self._command(node, context, Redirections())
+        kind = node.type
+        if kind == "command":
+            yield from self._command(node, context, Redirections())
+            return
+        if kind not in VALUES and kind != "redirected_statement" and passed_over(node):
+            self.findings.append(unparsable())
+        match kind:
             case "pipeline":
                 yield from self._pipeline([child for child in node.children if child.is_named], context)
             case "list":
@@ -123,13 +115,13 @@ class ShellReader:
                 self._emit(
                     self._assignments.declare(node, context.scope, may_skip=context.may_skip), Redirections(), context
                 )
-            case kind if kind in _VALUES:
+            case kind if kind in VALUES:
                 self.words.visit(node, context.scope)
-            case kind if kind in _SILENT:
+            case kind if kind in SILENT:
                 pass
-            case kind if kind in _REDIRECTS:
+            case kind if kind in REDIRECTS:
                 self._emit((), self._redirects.read([node], context.scope), context)
-            case kind if kind in _CONDITIONAL:
+            case kind if kind in CONDITIONAL:
                 yield from self._sequence(node, replace(context, may_skip=True))
             case _:
                 yield from self._sequence(node, context)
@@ -180,11 +172,24 @@ class ShellReader:
 
     def _redirected(self, node: "Node", context: Context) -> "Iterator[_Task]":
         body = node.child_by_field_name("body")
-        parts = [child for child in node.children if child.type in _REDIRECTS]
+        parts = [child for child in node.children if child.type in REDIRECTS]
         for child in node.children:
             if child.type == "ERROR":
                 yield child, context
         redirections = self._redirects.read(parts, context.scope)
+        lost = passed_over(node)
+        if _LOST_WORDS.fullmatch(lost):
+            # The grammar drops a dash before a redirection.
+            redirections.words[:0] = lost.decode().split()
+        elif lost:
+            self.findings.append(unparsable())
+        last = last_command(body)
+        if last is not None and last is not body:
+            # The grammar ties a redirection to the whole line; the shell ties it to the last command.
+            self._given[last.id] = Redirections(
+                redirects=redirections.redirects, stdin=redirections.stdin, words=redirections.words
+            )
+            redirections = Redirections(pipeline=redirections.pipeline, statements=redirections.statements)
         yield from self._followed(body, redirections, context)
 
     def _followed(self, body: "Node | None", redirections: Redirections, context: Context) -> "Iterator[_Task]":
@@ -214,6 +219,14 @@ class ShellReader:
 
     def _command(self, node: "Node", context: Context, outer: Redirections) -> "Iterator[_Task]":
         scope = context.scope
+        raw = node.text or b""
+        if node.id not in self._given and _PLAIN.fullmatch(raw):
+            # Most commands are plain words; their text says all.
+            self._emit((*raw.decode().split(), *outer.words), outer, context, reads=outer.reads)
+            return
+        if passed_over(node):
+            self.findings.append(unparsable())
+        outer = self._given.pop(node.id, outer)
         reads, self.words.reads = self.words.reads, set()
         groups: list[list[Node]] = []
         prefixes: list[Node] = []
@@ -224,7 +237,7 @@ class ShellReader:
             kind = child.type
             if kind == "variable_assignment":
                 prefixes.append(child)
-            elif kind in _REDIRECTS:
+            elif kind in REDIRECTS:
                 redirects.append(child)
             elif kind in ("subshell", "compound_statement", "ERROR"):
                 others.append(child)
@@ -235,30 +248,19 @@ class ShellReader:
                 groups.append([child])
             end = child.end_byte
         redirections = outer.joined(self._redirects.read(redirects, scope)) if redirects else outer
-        names, words = self._evaluated(groups, scope)
-        words += redirections.words
+        lines, is_complete = command_lines(groups, scope, self.words)
+        if not is_complete:
+            self.findings.append(doubt("too-large", "it expands to more commands than can be judged"))
         assigned = [(name, values) for prefix in prefixes for name, values in self._assignments.values(prefix, scope)]
-        known, self.words.reads = frozenset(self.words.reads), reads
-        for program in names:
-            self._emit((*program, *words), redirections, context, reads=known, assigned=assigned)
-        if not names:
-            self._emit(tuple(words), redirections, context, reads=known)
+        known, self.words.reads = redirections.reads.union(self.words.reads), reads
+        for line in lines:
+            self._emit((*line, *redirections.words), redirections, context, reads=known, assigned=assigned)
+        if not lines:
+            self._emit(tuple(redirections.words), redirections, context, reads=known)
             for name, values in assigned:
                 scope.assign(name, values, may_keep=context.may_skip)
         for other in others:
             yield other, context
-
-    def _evaluated(self, groups: "list[list[Node]]", scope: Scope) -> tuple[list[list[str]], list[str]]:
-        """Return every way the name of the program may come out, and the words after it."""
-        if not groups:
-            return [], []
-        first = groups[0][0]
-        name = first.children[0] if first.type == "command_name" and first.child_count == 1 else first
-        if len(groups[0]) == 1 and name.type == "word" and b"\\" not in (name.text or b""):
-            names = [[text_of(name)]]
-        else:
-            names = self.words.alternatives(groups[0], scope)
-        return names, [field for group in groups[1:] for field in self.words.fields(group, scope)]
 
     def _emit(
         self,
@@ -314,7 +316,7 @@ class ShellReader:
             context.scope.functions[text_of(name)] = body
             self._uncalled[body.id] = (body, self._in_subshell(replace(context, is_parallel=False, may_skip=True)))
         for child in node.children:
-            if child.type in _REDIRECTS:
+            if child.type in REDIRECTS:
                 yield child, context
 
     def _for(self, node: "Node", context: Context) -> "Iterator[_Task]":

@@ -23,6 +23,7 @@ class Redirections:
     redirects: tuple[Redirect, ...] = ()
     stdin: str | None = None
     words: list[str] = field(default_factory=list)
+    reads: frozenset[str] = frozenset()
     pipeline: "list[Node]" = field(default_factory=list)
     statements: "list[Node]" = field(default_factory=list)
 
@@ -32,6 +33,7 @@ class Redirections:
             redirects=(*other.redirects, *self.redirects),
             stdin=self.stdin if self.stdin is not None else other.stdin,
             words=[*other.words, *self.words],
+            reads=self.reads | other.reads,
             pipeline=[*other.pipeline, *self.pipeline],
             statements=[*other.statements, *self.statements],
         )
@@ -46,6 +48,9 @@ class RedirectReader:
     def read(self, nodes: "Sequence[Node]", scope: Scope) -> Redirections:
         """Return what the redirections of one statement say."""
         made = Redirections()
+        if not nodes:
+            return made
+        reads, self._words.reads = self._words.reads, set()
         for node in nodes:
             match node.type:
                 case "file_redirect":
@@ -55,6 +60,7 @@ class RedirectReader:
                     made.stdin = "\n".join(texts) + "\n"
                 case "heredoc_redirect":
                     self._heredoc(node, scope, made)
+        made.reads, self._words.reads = frozenset(self._words.reads), reads
         return made
 
     def _file(self, node: "Node", scope: Scope, made: Redirections) -> None:

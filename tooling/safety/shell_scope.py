@@ -3,6 +3,7 @@
 import os.path
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -138,6 +139,7 @@ class Scope:
         self.left = self.left[:-1]
 
 
+@lru_cache(maxsize=4096)
 def joined(cwd: str, path: str) -> str:
     """Return a path seen from a directory, without dots; home stays `~`, the unknown stays unknown."""
     if path.startswith(("/", "~")):

@@ -1,15 +1,31 @@
 """The grammar of bash: a text in, a tree out; the parser loads with the first text."""
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
+_NOTHING = re.compile(rb"(?:\s|\\\n)*")
+
 
 def parsed(text: str) -> "Node":
     """Return the tree of a shell text; what is no bash is marked in it."""
     return _parser().parse(text.encode("utf-8", "replace")).root_node
+
+
+def passed_over(node: "Node") -> bytes:
+    """Return the text between a node's parts that the grammar left out: nobody would judge it."""
+    end, source = -1, b""
+    for child in node.children:
+        if child.start_byte - end > 1 and end >= 0:
+            source = source or node.text or b""
+            gap = source[end - node.start_byte : child.start_byte - node.start_byte]
+            if not _NOTHING.fullmatch(gap):
+                return gap
+        end = child.end_byte
+    return b""
 
 
 @cache

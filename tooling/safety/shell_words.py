@@ -65,6 +65,10 @@ class WordReader:
 
     def alternatives(self, nodes: "Sequence[Node]", scope: Scope) -> list[list[str]]:
         """Return every list of fields that a word may become."""
+        if len(nodes) == 1 and nodes[0].type in ("word", "number", "string", "raw_string", "brace_expression"):
+            fields = self.fields(nodes, scope)
+            if len(fields) <= 1:
+                return [fields]
         pieces: list[_Piece] = []
         for node in nodes:
             self._collect(node, scope, pieces)
@@ -154,7 +158,7 @@ class WordReader:
     def _expansion(self, node: "Node", scope: Scope, *, is_quoted: bool = False) -> Values:
         match node.type:
             case "simple_expansion":
-                return self._variable(text_of(node)[1:], scope, is_quoted=is_quoted)
+                return self._simple(text_of(node)[1:], scope, is_quoted=is_quoted)
             case "expansion":
                 return self._parameter(node, scope, is_quoted=is_quoted)
             case "command_substitution":
@@ -165,6 +169,12 @@ class WordReader:
             case _:
                 self.visit(node, scope)
                 return (HOLE,)
+
+    def _simple(self, name: str, scope: Scope, *, is_quoted: bool) -> Values:
+        if name[:1].isdigit() and len(name) > 1:
+            # The grammar reads `$1x` as one name; the shell takes one digit.
+            return tuple(value + name[1:] for value in self._variable(name[0], scope, is_quoted=is_quoted))
+        return self._variable(name, scope, is_quoted=is_quoted)
 
     def _variable(self, name: str, scope: Scope, *, is_quoted: bool = False) -> Values:
         if name in ("@", "*") or name.isdigit():

@@ -6,17 +6,33 @@ from tooling.safety.shell_command import HOLE, is_unknown, program_name
 from tooling.safety.shell_find import find_commands
 from tooling.safety.shell_inside import Inner, ShellText
 from tooling.safety.shell_interpreters import is_cluster, language_of, read_interpreter, read_shell
-from tooling.safety.shell_wrappers import SUBCOMMAND_WRAPPERS, TEXT_OPTIONS, TEXT_WORDS, WRAPPERS, XARGS, Wrapper
+from tooling.safety.shell_wrappers import (
+    LANGUAGES,
+    SHELLS,
+    SUBCOMMAND_WRAPPERS,
+    TEXT_OPTIONS,
+    TEXT_WORDS,
+    WRAPPERS,
+    XARGS,
+    Wrapper,
+)
 
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _LOADER = re.compile(r"ld-(?:linux|musl).*\.so.*|ld\.so.*")
 _GIT_VALUES = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
+
+_SPECIAL = frozenset({"eval", "trap", "alias", "find", "fd", "fdfind", "xargs", "git", "source", "."})
+RUNNERS = frozenset(
+    {*_SPECIAL, *WRAPPERS, *TEXT_OPTIONS, *TEXT_WORDS, *LANGUAGES, *SHELLS, *(name for name, _ in SUBCOMMAND_WRAPPERS)}
+)
 
 
 def unwrapped(words: tuple[str, ...], stdin: str | None) -> Inner:
     """Return what runs inside a command."""
     inner = Inner()
     program = program_name(words)
+    if program not in RUNNERS and not program.startswith(("py", "ld")):
+        return inner
     if len(words) < 2 and not language_of(program) and program not in ("xargs", "parallel"):
         return inner
     _special(program, words, stdin, inner)
@@ -36,9 +52,9 @@ def _special(program: str, words: tuple[str, ...], stdin: str | None, inner: Inn
         case "eval":
             inner.texts.append(ShellText(text=" ".join(words[1:]), is_same_shell=True))
         case "trap" if words[1] not in ("-", "", "-p", "-l", "--"):
-            inner.texts.append(ShellText(text=words[1], is_same_shell=True))
+            inner.texts.append(ShellText(text=words[1], is_same_shell=True, is_later=True))
         case "trap" if words[1] == "--" and len(words) > 2:
-            inner.texts.append(ShellText(text=words[2], is_same_shell=True))
+            inner.texts.append(ShellText(text=words[2], is_same_shell=True, is_later=True))
         case "alias":
             inner.texts += [ShellText(text=word.partition("=")[2]) for word in words[1:] if "=" in word]
         case "find" | "fd" | "fdfind":
@@ -72,6 +88,9 @@ def _wrapped(program: str, words: tuple[str, ...], inner: Inner) -> None:
         inner.assigned += [word for word in words[start:at] if ASSIGNMENT.match(word)]
     if program in ("time", "coproc", "exec") and "{" in words[at : at + 2]:
         at = words.index("{", at) + 1
+    while at < len(words) and ASSIGNMENT.match(words[at]):
+        inner.assigned.append(words[at])
+        at += 1
     for index in dict.fromkeys((at, *doubtful)):
         if index < len(words) and not (index != at and (words[index].startswith("-") or is_unknown(words[index]))):
             inner.argvs.append(words[index:])
