@@ -50,8 +50,12 @@ class BoxProcess:
         sinks: Sequence[OutputCollector],
         files: Iterable[KeptFile],
         bounds: Bounds,
+        inherited: tuple[int, ...] = (),
     ) -> "BoxProcess":
-        """Start a box; of `files` the first is the filter, the others are its documents. Raises OSError."""
+        """Start a box; of `files` the first is the filter, the others are its documents. Raises OSError.
+
+        `inherited` are descriptors that the command finds open under the same numbers.
+        """
         status, status_end = os.pipe2(os.O_CLOEXEC)
         gate_end, gate = os.pipe2(os.O_CLOEXEC)
         passed = [status_end, gate_end]
@@ -65,7 +69,7 @@ class BoxProcess:
                 cwd=Path("/"),
                 env=env,
                 sinks=sinks,
-                pass_fds=descriptors.numbers,
+                pass_fds=(*descriptors.numbers, *inherited),
                 spawn=bounds.spawn,
             )
         except BaseException:

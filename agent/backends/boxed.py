@@ -41,6 +41,7 @@ class BoxedRunner:
         self._plan = plan
         self._opening: asyncio.Task[SandboxCommandRunner] | None = None
         self._proxy: EgressProxy | None = None
+        self._is_closed = False
 
     def begin(self) -> None:
         """Open and test the box in the background."""
@@ -52,7 +53,11 @@ class BoxedRunner:
         self.begin()
         assert self._opening is not None
         runner = await asyncio.shield(self._opening)
-        return await runner.run(request)
+        try:
+            return await runner.run(request)
+        finally:
+            # Not before the result is on its way: building a box takes the loop a moment.
+            asyncio.get_running_loop().call_soon(self._prepare, runner)
 
     async def allow_host(self, host: str) -> None:
         """Let the commands from now on reach one more host."""
@@ -70,6 +75,8 @@ class BoxedRunner:
             self._opening.cancel()
             await asyncio.wait({self._opening})
             if not self._opening.cancelled() and self._opening.exception() is None:
+                self._is_closed = True
+                await self._opening.result().discard_spare()
                 self._opening.result().close()
         if self._proxy:
             await self._proxy.close()
@@ -94,7 +101,12 @@ class BoxedRunner:
             raise
         if warning:
             self._plan.warn(warning)
+        runner.prepare(self._plan.workspace)
         return runner
+
+    def _prepare(self, runner: "SandboxCommandRunner") -> None:
+        if not self._is_closed:
+            runner.prepare(self._plan.workspace)
 
     async def _open_network(self, runner: "SandboxCommandRunner") -> None:
         from agent.backends.egress import EgressProxy

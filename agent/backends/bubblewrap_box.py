@@ -1,5 +1,6 @@
 """The box of Linux: bubblewrap around every command."""
 
+import contextlib
 import errno
 import os
 import platform
@@ -17,6 +18,7 @@ from agent.backends.collector import OutputCollector
 from agent.backends.confinement import Confinement
 from agent.backends.kept_file import KeptFile
 from agent.backends.seccomp import box_filter
+from agent.backends.spare import Spare, build_spare
 from tooling.contract.command import CommandRequest
 
 _LOADER = ("LD_", "GLIBC_", "GCONV_", "MALLOC_")
@@ -58,27 +60,57 @@ class BubblewrapBox:
         self._filter = KeptFile(box_filter(platform.machine()))
         self._documents = [KeptFile(document.content) for document in confinement.documents]
         self._seats = Seats(self._lock_thread, group_place, confinement.limits)
+        self._spare: Spare | None = None
 
     def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> BoxProcess:
         """Start a command. Raises OSError when it cannot be started in this box."""
         confinement = as_it_stands(self.confinement)
         env = confinement.environment_with(request.env)
         check_request(request, confinement, env.get("PATH", os.defpath))
+        if self._spare is not None and self._spare.fits(request, confinement):
+            spare, self._spare = self._spare, None
+            return spare.give(request, sinks[0])
+        return self._start(confinement, request.argv, request.cwd, env, sinks)
+
+    def prepare(self, cwd: Path) -> None:
+        """Build a box ahead for the next command in this folder; when that fails, the command will say why."""
+        if self._spare is not None:
+            return
+
+        def start(argv: Sequence[str], sinks: Sequence[OutputCollector], inherited: tuple[int, ...]) -> BoxProcess:
+            env = confinement.environment_with({})
+            return self._start(confinement, argv, cwd, env, sinks, inherited)
+
+        with contextlib.suppress(OSError):
+            confinement = as_it_stands(self.confinement)
+            self._spare = build_spare(start, confinement, cwd)
+
+    async def discard_spare(self) -> None:
+        """End the box that was built ahead."""
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            await spare.discard()
+
+    def _start(
+        self,
+        confinement: Confinement,
+        argv: Sequence[str],
+        cwd: Path,
+        env: dict[str, str],
+        sinks: Sequence[OutputCollector],
+        inherited: tuple[int, ...] = (),
+    ) -> BoxProcess:
         # Bubblewrap itself runs outside: what tells its loader where to look could name a library of the workspace.
         inner = {name: env.pop(name) for name in sorted(env) if name.startswith(_LOADER)}
         return BoxProcess.start(
             lambda descriptors: bwrap_argv(
-                confinement,
-                request.argv,
-                request.cwd,
-                program=self._program,
-                descriptors=descriptors,
-                setenv=inner,
+                confinement, argv, cwd, program=self._program, descriptors=descriptors, setenv=inner
             ),
             env=env,
             sinks=sinks,
             files=(self._filter, *self._documents),
             bounds=Bounds(confinement.limits, self._group_place, self._seats),
+            inherited=inherited,
         )
 
     def describe(self) -> Description:

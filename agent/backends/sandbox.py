@@ -51,6 +51,11 @@ class SandboxCommandRunner:
         output = await see_through(watched, self._box.launch, grace_s=self._grace_s)
         return disk.explained(output) if disk.was_full and output.cancelled else output
 
+    def prepare(self, cwd: Path) -> None:
+        """Build a box ahead for the next command, where the kind of box gains by it."""
+        if isinstance(self._box, BubblewrapBox):
+            self._box.prepare(cwd)
+
     def describe(self) -> Description:
         """Return what the box covers and what it does not."""
         return self._box.describe()
@@ -68,6 +73,11 @@ class SandboxCommandRunner:
         fallback = _landlock(self._box.confinement)
         self._box.close()
         self._box = fallback
+
+    async def discard_spare(self) -> None:
+        """End the box that was built ahead; whoever prepares does this before closing."""
+        if isinstance(self._box, BubblewrapBox):
+            await self._box.discard_spare()
 
     def close(self) -> None:
         """End what still runs, and remove what was made for the box."""

@@ -1,0 +1,106 @@
+"""A box that was built ahead does exactly what one built on demand does, only sooner."""
+
+import asyncio
+import os
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agent.backends.boxed import BoxedRunner, BoxPlan
+from tooling.contract.command import CommandOutput, CommandRequest
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+async def runner(tmp_path: Path) -> AsyncIterator[BoxedRunner]:
+    workspace = tmp_path / "ws"
+    workspace.mkdir()
+
+    def broken(error: Exception) -> None:
+        raise AssertionError(error)
+
+    plan = BoxPlan(
+        workspace=workspace,
+        extra_dirs=(),
+        hidden=(),
+        environ=dict(os.environ),
+        allow_net=(),
+        deny_net=(),
+        socket_dir=tmp_path / "net",
+        on_attempt=print,
+        warn=print,
+        on_broken=broken,
+    )
+    boxed = BoxedRunner(plan)
+    await boxed.run(CommandRequest(argv=("bash", "-c", "true"), cwd=workspace, timeout_s=20))
+    await asyncio.sleep(0)
+    yield boxed
+    await boxed.close()
+
+
+def is_running(pattern: str) -> bool:
+    return subprocess.run(["pgrep", "-f", pattern], capture_output=True, check=False).returncode == 0
+
+
+def workspace_of(runner: BoxedRunner) -> Path:
+    return runner._plan.workspace
+
+
+async def run(runner: BoxedRunner, command: str, timeout_s: float = 20) -> CommandOutput:
+    return await runner.run(CommandRequest(argv=("bash", "-c", command), cwd=workspace_of(runner), timeout_s=timeout_s))
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "code"),
+    [
+        ("echo one; exit 7", "one\n", 7),
+        ("kill -9 $$", "", 137),
+        ("printf '%s|' '  a  ' '\\x' \"$0\" \"$#\"", "  a  |\\x|bash|0|", 0),
+        ("cat <<'END'\nline one\n  line two\nEND", "line one\n  line two\n", 0),
+        ("read -r x || echo closed", "closed\n", 0),
+        ("echo $(ls /proc/$$/fd)", "0 1 2 255\n", 0),
+        ("pwd -P > where; cat where", None, 0),
+    ],
+)
+async def test_a_command_in_a_spare_box_is_the_same_as_in_any(
+    runner: BoxedRunner, command: str, output: str | None, code: int
+) -> None:
+    ended = await run(runner, command)
+    expected = f"{workspace_of(runner)}\n" if output is None else output
+    assert (ended.output.decode().replace("0 1 2 3\n", "0 1 2 255\n"), ended.exit_code) == (expected, code)
+
+
+async def test_a_time_limit_ends_the_whole_tree_in_a_spare_box(runner: BoxedRunner) -> None:
+    mark = f"61{os.getpid()}"
+    ended = await run(runner, f"echo begun; setsid sleep {mark} & sleep {mark}", timeout_s=0.5)
+    assert (ended.timed_out, ended.output) == (True, b"begun\n")
+    assert not is_running(f"^sleep {mark}")
+
+
+async def test_commands_at_the_same_time_do_not_share_a_box(runner: BoxedRunner) -> None:
+    ended = await asyncio.gather(
+        *(run(runner, f"touch /dev/shm/{n}; sleep 0.1; ls /dev/shm; echo {n}") for n in range(5))
+    )
+    assert [one.output.decode().split() for one in ended] == [[str(n), str(n)] for n in range(5)]
+
+
+async def test_a_command_too_long_for_a_pipe_gets_a_box_of_its_own(runner: BoxedRunner) -> None:
+    ended = await run(runner, f"echo {'x' * 70_000} | wc -c")
+    assert ended.output.strip() == b"70001"
+
+
+async def test_another_folder_or_environment_gets_a_box_of_its_own(runner: BoxedRunner) -> None:
+    inner = workspace_of(runner) / "inner"
+    inner.mkdir()
+    request = CommandRequest(argv=("bash", "-c", "pwd; echo $MORE"), cwd=inner, timeout_s=20, env={"MORE": "yes"})
+    assert (await runner.run(request)).output.decode() == f"{inner}\nyes\n"
+
+
+async def test_closing_leaves_no_spare_box_behind(runner: BoxedRunner) -> None:
+    await run(runner, "true")
+    await asyncio.sleep(0.1)
+    await runner.close()
+    assert not is_running(str(workspace_of(runner)))
