@@ -1,0 +1,113 @@
+"""The table of figures in docs/security.md; `python -m tests.docs.security_figures` counts and judges anew."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from agent.backends.confinement import GIB, Limits
+from agent.backends.self_test import NAMES
+from agent.backends.syscalls import MACHINES
+from tests.box.probes import ESCAPES
+from tests.house.source_tree import ROOT
+from tests.tooling.workplace import TASK, USER
+from tooling.contract.action import Action, Decision
+from tooling.contract.context import ExecCtx
+from tooling.safety.judge import ActionJudge
+from tooling.safety.rules import load_rules
+from tooling.safety.secret_patterns import ANCHORED_SECRETS, LED_SECRETS, RUN_SECRETS
+
+PAGE = ROOT / "docs" / "security.md"
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+CORPORA = ROOT / "tests" / "data" / "commands"
+# A folder that is not below /tmp, where everybody may write; nothing is made in it.
+_WORKSPACE = Path("/srv/project")
+# Stands for a line feed in the corpora, which hold a command a line.
+_LINE_FEED = "⏎"
+_JUDGE = ActionJudge()
+
+
+def table() -> str:
+    """Return the figures as Markdown."""
+    return "\n".join(("| what | figure | where |", "|---|---|---|", *map(_row, (*_rules(), *_corpora(), *_box()))))
+
+
+def with_table(page: str) -> str:
+    """Return the page with its table written anew."""
+    head, _, rest = page.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    return f"{head}{BEGIN}\n{table()}\n{END}{tail}"
+
+
+def _rules() -> Iterator[tuple[str, str, str]]:
+    rules = load_rules().rules
+    examples = sum(len(rule.match) + len(rule.not_match) for rule in rules)
+    yield (
+        "rules on commands",
+        f"{len(rules)}, of which {sum(rule.blocked for rule in rules)} block; {examples} examples",
+        "`patterns/`",
+    )
+    patterns = len(RUN_SECRETS) + len(LED_SECRETS) + len(ANCHORED_SECRETS)
+    yield "patterns of secrets", str(patterns), "`tooling/safety/secret_patterns.py`"
+
+
+def _corpora() -> Iterator[tuple[str, str, str]]:
+    everyday = Counter(_decision(line) for line in _lines("everyday.txt"))
+    yield (
+        f"everyday commands, {everyday.total()}",
+        f"{everyday[Decision.ASK]} ask, {everyday[Decision.BLOCK]} blocked",
+        "`tests/data/commands/everyday.txt`",
+    )
+    expected = [line.split("\t", 1) for line in _lines("dangerous.txt")]
+    dangerous = Counter(_decision(command) for _, command in expected)
+    softened = sum(wish == "block" and _decision(command) is not Decision.BLOCK for wish, command in expected)
+    yield (
+        f"dangerous commands, {dangerous.total()}",
+        f"{dangerous[Decision.ALLOW]} let through; {dangerous[Decision.ASK]} ask, {dangerous[Decision.BLOCK]} blocked, "
+        f"{softened} that should be blocked only ask",
+        "`tests/data/commands/dangerous.txt`",
+    )
+
+
+def _box() -> Iterator[tuple[str, str, str]]:
+    kinds = Counter(escape.name.partition("/")[0] for escape in ESCAPES)
+    yield (
+        "escapes tried by the tests",
+        f"{len(ESCAPES)}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}",
+        "`tests/box/probes.py`",
+    )
+    yield "escapes tried by every run", str(len(NAMES)), "`agent/backends/self_test.py`"
+    calls = MACHINES["x86_64"]
+    boxed = len(calls.denied) + len(calls.absent)
+    yield (
+        "system calls refused (x86_64)",
+        f"{boxed} in the box, {boxed + len(calls.unboxed)} under Landlock alone",
+        "`agent/backends/syscalls.py`",
+    )
+    limits = Limits()
+    memory, file = (limits.memory_bytes or 0) // GIB, (limits.file_bytes or 0) // GIB
+    yield (
+        "limits of one command",
+        f"{limits.processes} processes, {memory} GiB of memory (or three quarters of the machine's), "
+        f"{file} GiB a file, {limits.open_files} open files, "
+        f"{limits.scratch_bytes // GIB} GiB each in `/tmp` and home, "
+        f"{limits.free_disk_bytes // GIB} GiB of the disk left free",
+        "`agent/backends/confinement.py`",
+    )
+
+
+def _lines(name: str) -> list[str]:
+    text = (CORPORA / name).read_text("utf-8")
+    return [line.replace(_LINE_FEED, "\n") for line in text.split("\n") if line]
+
+
+def _decision(command: str) -> Decision:
+    ctx = ExecCtx(user_id=USER, task_id=TASK, working_dir=_WORKSPACE)
+    return _JUDGE.judge(Action(tool="run_command", effect="execute", subject=command, cwd=_WORKSPACE), ctx).decision
+
+
+def _row(cells: tuple[str, str, str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_table(PAGE.read_text()))

@@ -1,0 +1,18 @@
+"""The security page says what the boxes say of themselves, and its figures are those of today."""
+
+import pytest
+
+from agent.backends import bubblewrap_box, landlock_box, seatbelt
+from tests.docs import security_figures
+
+PAGE = security_figures.PAGE.read_text()
+
+
+def test_the_figures_are_up_to_date() -> None:
+    assert security_figures.with_table(PAGE) == PAGE, "run: python -m tests.docs.security_figures"
+
+
+@pytest.mark.parametrize("box", [bubblewrap_box, landlock_box, seatbelt], ids=lambda box: str(box.__name__))
+def test_every_gap_that_a_box_tells_of_is_on_the_page(box: object) -> None:
+    gaps = [*vars(box)["_NOT_COVERED"], bubblewrap_box.NO_GROUPS]
+    assert [gap for gap in gaps if gap not in PAGE.replace("\n  ", " ")] == []
