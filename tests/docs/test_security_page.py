@@ -3,7 +3,9 @@
 import pytest
 
 from agent.backends import bubblewrap_box, landlock_box, seatbelt
+from tests.box.probes import ESCAPES
 from tests.docs import security_figures
+from tests.house.source_tree import ROOT
 
 PAGE = security_figures.PAGE.read_text()
 
@@ -16,3 +18,7 @@ def test_the_figures_are_up_to_date() -> None:
 def test_every_gap_that_a_box_tells_of_is_on_the_page(box: object) -> None:
     gaps = [*vars(box)["_NOT_COVERED"], bubblewrap_box.NO_GROUPS]
     assert [gap for gap in gaps if gap not in PAGE.replace("\n  ", " ")] == []
+
+
+def test_the_readme_counts_the_escapes_right() -> None:
+    assert f"{len(ESCAPES)} real escapes" in (ROOT / "README.md").read_text()
