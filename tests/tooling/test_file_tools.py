@@ -30,6 +30,16 @@ async def test_secrets_in_diffs_are_masked(place: Workplace) -> None:
     assert (place.root / "a.txt").read_text() == "correct-horse-battery\n"
 
 
+async def test_a_mask_is_never_written_over_the_secret_it_stands_for(place: Workplace) -> None:
+    path = place.write("settings.ini", "user = me\nkey = correct-horse-battery\n")
+    seen = (await place.call("read_file", path="settings.ini")).content
+    assert "[REDACTED]" in seen
+    refused = await place.call("write_file", path="settings.ini", content=seen.replace("me", "you"))
+    assert (refused.meta.status, "edit_file" in refused.content) == ("error", True)
+    assert "correct-horse-battery" in path.read_text()
+    assert (await place.call("edit_file", path="settings.ini", old_text="me", new_text="you")).is_ok
+
+
 def test_a_huge_diff_is_bounded_and_still_counts() -> None:
     change = change_of("a", "x\n" * 50_000, "y\n" * 60_000)
     assert (change.added_lines, change.deleted_lines) == (60_000, 50_000)

@@ -9,6 +9,7 @@ from tooling.contract.result import ToolError, ToolMeta, ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec
 from tooling.files.changing import change_file, preview
+from tooling.safety.redact import MASK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +44,22 @@ class WriteFile(Tool[WriteFileParams]):
     async def run(self, params: WriteFileParams, ctx: ExecCtx) -> ToolResult:
         """Write it and report what changed."""
         data = encoded(params.content, params.path)
-        change = await asyncio.to_thread(change_file, params.path, ctx, lambda before, shown: data, makes_folders=True)
+
+        def decide(before: bytes | None, shown: str) -> bytes:
+            _refuse_masks(before, data, shown)
+            return data
+
+        change = await asyncio.to_thread(change_file, params.path, ctx, decide, makes_folders=True)
         verb = "Created" if change.status == "added" else "Wrote"
         text = f"{verb} {change.path}: {len(data)} bytes, +{change.added_lines} -{change.deleted_lines} lines."
         return ToolResult(text, meta=ToolMeta(changes=(change,)))
+
+
+def _refuse_masks(before: bytes | None, after: bytes, shown: str) -> None:
+    """Keep a model that read a masked secret from writing the mask over it."""
+    mask = MASK.encode()
+    if before is not None and mask in after and mask not in before:
+        raise ToolError(f"{shown} holds a secret that you saw as {MASK}; change the rest of it with edit_file.")
 
 
 def encoded(text: str, shown: str) -> bytes:
