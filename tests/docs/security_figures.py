@@ -1,8 +1,10 @@
 """The table of figures in docs/security.md; `python -m tests.docs.security_figures` counts and judges anew."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 from agent.backends.confinement import GIB, Limits
 from agent.backends.self_test import NAMES
@@ -101,8 +103,10 @@ def _lines(name: str) -> list[str]:
 
 
 def _decision(command: str) -> Decision:
+    """Judge as at somebody's desk: a home below /tmp, as tests may have, would be open to everybody."""
     ctx = ExecCtx(user_id=USER, task_id=TASK, working_dir=_WORKSPACE)
-    return _JUDGE.judge(Action(tool="run_command", effect="execute", subject=command, cwd=_WORKSPACE), ctx).decision
+    with patch.dict(os.environ, HOME="/home/me"):
+        return _JUDGE.judge(Action(tool="run_command", effect="execute", subject=command, cwd=_WORKSPACE), ctx).decision
 
 
 def _row(cells: tuple[str, str, str]) -> str:
