@@ -27,6 +27,7 @@ COMMANDS = (
     Entry(name="run", help="Do one task, start to end."),
     Entry(name="plan", help="Plan a task; execute nothing."),
     Entry(name="exec", help="Run one command as the agent would: same checks, same box."),
+    Entry(name="check", help="Judge a command; run nothing."),
     Entry(name="demo", help="See a whole run, without a key or a network."),
     Entry(name="sessions", help="Sessions and what they changed.", is_group=True),
     Entry(name="tools", help="What the model may use.", is_group=True),
@@ -106,7 +107,8 @@ def _register(application: typer.Typer, entry: Entry, *, is_loaded: bool) -> Non
         application.add_typer(module.app, name=entry.name, help=entry.help)
     else:
         command: Callable[..., None] = module.command
-        application.command(entry.name, help=entry.help)(command)
+        context: dict[str, object] = getattr(module, "CONTEXT", {})
+        application.command(entry.name, help=entry.help, context_settings=context)(command)
 
 
 def _listed_only() -> None:

@@ -11,8 +11,7 @@ from tooling.contract.context import ExecCtx
 from tooling.safety.judge import ActionJudge
 from tooling.safety.reach import Reach
 from tooling.safety.rules import PATTERNS_DIR, Rule, load_rules
-from tooling.safety.shell_command import rule_word
-from tooling.safety.shell_judge import rule_text
+from tooling.safety.shell_canonical import rule_texts, rule_word
 from tooling.safety.shell_reader import ShellReader
 
 BOOK = load_rules()
@@ -25,7 +24,8 @@ def hits(command: str) -> set[str]:
     reader = ShellReader(str(WORKSPACE))
     reader.read(command)
     reach = Reach((WORKSPACE,), "/home/me")
-    texts = [rule_text(simple, reach) for simple in reader.commands] + [rule_word(text) for text in reader.assigned]
+    texts = [text for simple in reader.commands for text in rule_texts(simple, reach)]
+    texts += [rule_word(text) for text in reader.assigned]
     return {rule.id for text in texts for rule in BOOK.hits(text, chat_type="group")}
 
 

@@ -44,25 +44,36 @@ class Reach:
         self._seen: dict[tuple[str, bool], bool] = {}
         self._real: dict[str, str] = {}
 
+    @classmethod
+    def of(cls, *roots: Path) -> "Reach":
+        """Return the reach of a workspace on this machine."""
+        try:
+            home = str(Path.home())
+        except RuntimeError:
+            # Without a home nothing lies in it.
+            home = "/nonexistent"
+        return cls(roots, home)
+
     def problems(self, command: Command, made: Made, at: int) -> Iterator[str]:
         """Yield a reason for every path that leaves the workspace or names a file of secrets."""
         words = command.words
-        if words:
-            program = command.program
-            if "/" in words[0] and not made.was_there(joined(command.cwd, words[0]), at):
-                yield from self._program_problem(words[0], command.cwd)
-            if program in ("cd", "pushd"):
-                targets = [word for word in words[1:] if not word.startswith(("-", "+"))]
-                if not targets and "-" not in words:
-                    targets = ["~"] if program == "cd" else []
-                for target in targets:
-                    yield from self._problem(target, command.cwd, writes=False, is_looking=True)
-            else:
-                is_looking = program in LOOKS_ONLY or words[:3] == ("git", "rm", "--cached") or _is_template_copy(words)
-                for path, writes in path_words(program, words):
-                    yield from self._problem(path, command.cwd, writes=writes, is_looking=is_looking)
+        if words and "/" in words[0] and not made.was_there(joined(command.cwd, words[0]), at):
+            yield from self._program_problem(words[0], command.cwd)
+        is_looking = bool(words) and (
+            command.program in LOOKS_ONLY or words[:3] == ("git", "rm", "--cached") or _is_template_copy(words)
+        )
+        for path, writes in named_paths(command):
+            yield from self._problem(path, command.cwd, writes=writes, is_looking=is_looking)
         for redirect in command.redirects:
             yield from self._problem(redirect.target, command.cwd, writes=redirect.writes, is_looking=redirect.writes)
+
+    def leaving(self, command: Command) -> Iterator[str]:
+        """Yield the whole of every path of a command that leaves the workspace."""
+        redirects = [(redirect.target, redirect.writes) for redirect in command.redirects]
+        for word, writes in (*named_paths(command), *redirects):
+            path = _plain_path(word)
+            if path and not self._is_allowed(path, command.cwd, writes=writes):
+                yield joined(command.cwd, path)
 
     def canonical(self, path: str, cwd: str) -> str:
         """Return a path as rules see it: `./x` in the workspace, `~/x` at home, else absolute."""
@@ -100,9 +111,9 @@ class Reach:
             yield f"{shown_word(path)} is a program outside the workspace"
 
     def _problem(self, word: str, cwd: str, *, writes: bool, is_looking: bool) -> Iterator[str]:
-        if not word or len(word) > 8192 or ("://" in word and not word.startswith("file:")):
+        path = _plain_path(word)
+        if not path:
             return
-        path = word[5:].replace("//", "/", 1) if word.startswith("file:") else word.removeprefix("@")
         if not is_looking and _is_sensitive(path):
             yield f"{shown_word(word)} usually holds secrets"
         elif _AFTER_HOLE.search(path) or not self._is_allowed(path, cwd, writes=writes):
@@ -158,6 +169,26 @@ class Reach:
         root = next(root for root in self._roots if _in(whole, (root,)))
         rest = whole[len(root) :]
         return f"./{rest}" if rest else "."
+
+
+def _plain_path(word: str) -> str:
+    """Return the path that a word stands for, or nothing when it cannot be one."""
+    if word.startswith("file:"):
+        return word[5:].replace("//", "/", 1)
+    # Nothing as long as this is the name of a file.
+    return "" if "://" in word or len(word) > 8192 else word.removeprefix("@")
+
+
+def named_paths(command: Command) -> Iterator[tuple[str, bool]]:
+    """Yield the words of a command that name paths, and whether they are written."""
+    words, program = command.words, command.program
+    if program not in ("cd", "pushd"):
+        yield from path_words(program, words)
+        return
+    targets = [word for word in words[1:] if not word.startswith(("-", "+"))]
+    if program == "cd" and not targets and "-" not in words:
+        targets = ["~"]
+    yield from ((target, False) for target in targets)
 
 
 def _in(path: str, below: tuple[str, ...]) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tooling.safety.shell_command import HOLE
+from tooling.safety.shell_command import HIDDEN, HOLE
 from tooling.safety.shell_scope import Scope
 from tooling.safety.shell_words import WordReader, text_of
 
@@ -53,12 +53,18 @@ class AssignmentReader:
     def declare(self, node: "Node", scope: Scope, *, may_skip: bool) -> tuple[str, ...]:
         """Carry out `export`, `declare`, `unset` and return their words."""
         words: list[str] = []
+        is_name = False
         for child in node.children:
             if child.type == "variable_assignment":
                 self.assign(child, scope, may_skip=may_skip)
-                words.append(text_of(child).partition("=")[0] + "=" + HOLE)
+                name = text_of(child).partition("=")[0]
+                words.append(f"{name}={HOLE}")
+                if is_name:
+                    # It stands for another variable from now on.
+                    scope.assign(name, (HIDDEN,), may_keep=False)
             elif not child.type.endswith("redirect"):
                 words += self._words.fields((child,), scope)
+                is_name = is_name or (words[-1:] != [] and words[-1].startswith("-") and "n" in words[-1])
         if words[:1] == ["unset"]:
             for name in words[1:]:
                 scope.forget(name)

@@ -117,7 +117,7 @@ def _scan_paths(code: Code, found: Scanned) -> None:
         if len(literal) < 500 and " " not in literal and (_OUTSIDE.match(literal) or _SENSITIVE.search(literal))
     )
     if paths:
-        found.argvs.append(("open", *dict.fromkeys(paths)))
+        found.argvs.append(("open()", *dict.fromkeys(paths)))
 
 
 def _scan_sed(text: str, found: Scanned) -> None:

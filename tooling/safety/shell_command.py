@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 HOLE = "\ufdd0"
 HIDDEN = "\ufdd1"
 _HOLES = re.compile(f"[{HOLE}{HIDDEN}]")
-_BLANK = re.compile(r"\s")
 _PLAIN = re.compile(r"[\w@%+=:,./~^*?\[\]{}…!-]+")
-_OPERATOR = re.compile(r"[<>|&]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +71,6 @@ def is_unknown(text: str) -> bool:
 def shown_word(word: str) -> str:
     """Return a word with what is unknown shown as an ellipsis."""
     return _HOLES.sub("…", word) if is_unknown(word) else word
-
-
-def rule_word(word: str) -> str:
-    """Return a word as rules see it: no blanks inside, and never mistaken for a redirection."""
-    if _OPERATOR.match(word):
-        word = "\\" + word
-    return _BLANK.sub("\u2423", shown_word(word))
 
 
 def _quoted(word: str) -> str:

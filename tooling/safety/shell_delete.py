@@ -71,6 +71,8 @@ def _target_problems(
 
 
 def _is_leftover(canonical: str) -> bool:
+    if not canonical.startswith("./"):
+        return False
     parts = [part for part in canonical.removeprefix("./").split("/") if part not in ("", "**")]
     if parts and parts[-1] == "*":
         parts.pop()

@@ -4,6 +4,10 @@ from tooling.safety.shell_command import program_name
 
 _RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _NAMES = frozenset({"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"})
+_FILTERS = frozenset(
+    {"!", "-not", "-mtime", "-mmin", "-ctime", "-atime", "-amin", "-cmin", "-size", "-newer", "-newermt", "-user"}
+    | {"-group", "-perm", "-regex", "-iregex", "-links"}
+)
 _FD_RUNS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 
 
@@ -29,13 +33,27 @@ def found_paths(words: tuple[str, ...]) -> tuple[str, ...]:
 def _found(words: tuple[str, ...], upto: int) -> tuple[str, ...]:
     first = next((at for at, word in enumerate(words) if at and word[:1] in ("-", "(", "!")), len(words))
     begins = [word for word in words[1:first] if word not in ("-H", "-L", "-P")] or ["."]
+    branch = words[_branch(words, first, upto) : upto]
     names = [
-        words[at + 1] for at in range(first, upto - 1) if words[at] in _NAMES and words[at - 1] not in ("!", "-not")
+        branch[at + 1]
+        for at in range(len(branch) - 1)
+        if branch[at] in _NAMES and (at == 0 or branch[at - 1] not in ("!", "-not"))
     ]
-    # After "-o" stands what happens to everything else.
-    if not names or words[upto - 1] == "-o" or "," in words:
-        return tuple(f"{begin}/**/*" for begin in begins)
-    return tuple(f"{begin}/**/{name.rstrip('/').rpartition('/')[2] or '*'}" for begin in begins for name in names)
+    if names and "," not in words:
+        return tuple(f"{begin}/**/{name.rstrip('/').rpartition('/')[2] or '*'}" for begin in begins for name in names)
+    # Some of everything is not everything.
+    rest = "?*" if _FILTERS & {*branch} else "*"
+    return tuple(f"{begin}/**/{rest}" for begin in begins)
+
+
+def _branch(words: tuple[str, ...], first: int, upto: int) -> int:
+    """Return where the branch begins that an action belongs to: after the last "-o" outside parentheses."""
+    depth = 0
+    for at in range(upto - 1, first - 1, -1):
+        depth += (words[at] == ")") - (words[at] == "(")
+        if depth == 0 and words[at] in ("-o", "-or"):
+            return at + 1
+    return first
 
 
 def _filled(command: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from tooling.safety.shell_command import HIDDEN, HOLE, is_unknown, program_name
 from tooling.safety.shell_expand import ansi_c
+from tooling.safety.shell_find import found_paths
 
 # Version managers print settings for the shell that asks them; nothing of it comes from elsewhere.
 _HOOKS = re.compile(
@@ -17,10 +18,24 @@ _HOOKS = re.compile(
 _PRINTERS = frozenset(
     {"echo", "printf", "pwd", "mktemp", "which", "command", "type", "realpath", "readlink", "dirname", "basename"}
     | {"cat", "base64", "base32", "xxd", "rev", "tr", "pyenv", "rbenv", "nodenv", "jenv", "goenv", "direnv", "opam"}
-    | {"fnm", "mise", "conda", "mamba", "micromamba", "brew", "dircolors", "starship", "zoxide", "luarocks"}
+    | {
+        "find",
+        "ls",
+        "fnm",
+        "mise",
+        "conda",
+        "mamba",
+        "micromamba",
+        "brew",
+        "dircolors",
+        "starship",
+        "zoxide",
+        "luarocks",
+    }
 )
 _ECHO_OPTION = re.compile(r"-[neE]+")
 _FORMAT = re.compile(r"%(?:%|-?\d*s|b|q|d)")
+_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete", "-printf", "-fprint", "-fprintf", "-quit"})
 _TR_RANGE = re.compile(r"(.)-(.)")
 # Programs that turn one text into another; what they make of a known text was meant to be hidden.
 _DECODERS = frozenset({"base64", "base32", "basenc", "xxd", "uudecode", "openssl", "gpg", "rev", "tr", "sed", "awk"})
@@ -81,6 +96,10 @@ def printed(words: tuple[str, ...], stdin: str | None, cwd: str) -> str | None:
             return f"{arguments[-1]}\n" if arguments and not arguments[-1].startswith("-") else None
         case "dirname" | "basename":
             return _part_of_path(program, arguments)
+        case "find" if not _ACTIONS & {*arguments}:
+            return "\n".join(found_paths(words)) + "\n"
+        case "ls" if arguments and not any(argument.startswith("-") for argument in arguments):
+            return "\n".join(arguments) + "\n"
         case "cat":
             return stdin if not arguments or arguments == ("-",) else None
         case _:

@@ -7,6 +7,7 @@ from tooling.safety.shell_inside import Inner, ShellText
 from tooling.safety.shell_wrappers import CODE_FIRST, CODE_OPTIONS, CODE_VALUES, LANGUAGES, SHELLS
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*[dmtw]*")
+_CLUSTERED = frozenset({"python", "perl", "ruby", "php", "lua", "awk", "sed"})
 _SHELL_VALUES = ("--rcfile", "--init-file", "-O", "+O")
 
 
@@ -65,7 +66,7 @@ def read_interpreter(language: str, program: str, words: tuple[str, ...], stdin:
     while at < len(words):
         word = words[at]
         option, _, glued = word.partition("=")
-        if word in options or (is_cluster(word) and word[-1] in letters and language not in ("sql", "debugger")):
+        if word in options or (is_cluster(word) and word[-1] in letters and _may_cluster(word, language)):
             is_coded = True
             inner.codes += [Code(language=language, text=modules + text) for text in words[at + 1 : at + 2]]
             at += 2
@@ -112,6 +113,10 @@ def read_interpreter(language: str, program: str, words: tuple[str, ...], stdin:
 def _only_asks(words: tuple[str, ...]) -> bool:
     """Say whether an interpreter only tells about itself."""
     return bool({"-V", "--version", "-v", "-h", "--help", "-VV"} & {*words[1:]})
+
+
+def _may_cluster(word: str, language: str) -> bool:
+    return language in _CLUSTERED or (language == "editor" and word[-1] == "c")
 
 
 def is_cluster(word: str) -> bool:

@@ -8,8 +8,9 @@ from tooling.contract.action import Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.safety.reach import Reach
 from tooling.safety.rules import PATTERNS_DIR, RuleBook, load_rules
+from tooling.safety.shell_canonical import rule_texts, rule_word
 from tooling.safety.shell_characters import has_control_characters, has_odd_characters
-from tooling.safety.shell_command import HIDDEN, Command, is_unknown, rule_word, shown_word
+from tooling.safety.shell_command import HIDDEN, Command, is_unknown, shown_word
 from tooling.safety.shell_delete import deletion_problems
 from tooling.safety.shell_finding import Finding, ask, block, doubt
 from tooling.safety.shell_pipes import is_remote_shell
@@ -24,17 +25,6 @@ _SECRET_NAME = re.compile(
     r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRETS?|PASSWORD|PASSWD|PASS|PWD|CREDENTIALS?|AUTH)(?:_|$|\d)", re.IGNORECASE
 )
 _NOT_SECRET = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK"})
-_VERSIONED = re.compile(
-    r"(python|pypy|pip|node|ruby|perl|php|lua|gcc|clang|go|exim|frida|stunnel|fusermount)[\d.]+"
-    r"|(mkfs|nc|iptables|ip6tables)[.-]\w+"
-)
-# Their plain words are paths; of the others only what is plainly one is seen from the workspace.
-_DELETERS = frozenset({"rm", "grm", "rmdir", "unlink", "srm", "shred", "rimraf", "trash"})
-_PATHS_MATTER = _DELETERS | {
-    *("mv", "cp", "ln", "install", "rsync", "tee", "truncate", "chmod", "chown", "chgrp", "chattr", "setfacl", "dd"),
-    *("tar", "unzip", "touch", "sed"),
-}
-_RIGHTS = frozenset({"chmod", "chown", "chgrp"})
 _HOST = re.compile(
     r"(?:https?|ssh|git|ftp|sftp|wss?|rsync)://(?:[^/@\s]*@)?(\[[0-9a-fA-F:]+\]|[\w.-]+)|^[\w.-]+@([\w.-]+):"
 )
@@ -67,7 +57,7 @@ class ShellTextJudge:
         except RecursionError:
             findings.append(doubt("too-deep", "it is nested too deeply to be judged"))
         findings += reader.findings
-        reach = Reach((ctx.working_dir, *ctx.extra_dirs), str(_home()))
+        reach = Reach.of(ctx.working_dir, *ctx.extra_dirs)
         shown = [command.shown for command in reader.commands]
         seen: set[tuple[object, ...]] = set()
         for at, command in enumerate(reader.commands):
@@ -88,7 +78,8 @@ class ShellTextJudge:
         self, command: Command, shown: str, reach: Reach, made: Made, at: int, *, chat_type: str
     ) -> Iterator[Finding]:
         """Yield what speaks against one command."""
-        yield from self._rule_findings(rule_text(command, reach), shown, chat_type)
+        for text in rule_texts(command, reach):
+            yield from self._rule_findings(text, shown, chat_type)
         for problem in reach.problems(command, made, at):
             yield ask("leaves-workspace", problem, shown)
         if not command.words:
@@ -108,40 +99,6 @@ class ShellTextJudge:
     def _rule_findings(self, text: str, shown: str, chat_type: str) -> Iterator[Finding]:
         for rule in self.rules.hits(text, chat_type=chat_type):
             yield Finding(decision=rule.decision, rule=rule.id, reason=rule.reason, command=shown)
-
-
-def _home() -> Path:
-    try:
-        return Path.home()
-    except RuntimeError:
-        # Without a home nothing lies in it.
-        return Path("/nonexistent")
-
-
-def rule_text(command: Command, reach: Reach) -> str:
-    """Return a command as rules see it: bare program, single blanks, paths that matter seen from the workspace."""
-    program = command.program
-    if found := _VERSIONED.fullmatch(program):
-        program = found[1] or found[2]
-    words = command.words[1:]
-    if program in _PATHS_MATTER:
-        words = tuple(_from_workspace(program, word, command.cwd, reach) for word in words)
-    targets = (
-        f"{'>' if redirect.writes else '<'} {rule_word(reach.canonical(redirect.target, command.cwd))}"
-        for redirect in command.redirects
-    )
-    return " ".join((*([program] if command.words else ()), *map(rule_word, words), *targets))
-
-
-def _from_workspace(program: str, word: str, cwd: str, reach: Reach) -> str:
-    name, equals, value = word.partition("=")
-    if equals and name.isalpha():
-        return f"{name}={reach.canonical(value, cwd)}"
-    is_path = program in _DELETERS or word[:1] in ("/", "~", ".", "*") or (program in _RIGHTS and word.isalpha())
-    if not word or not is_path or word.startswith("-") or is_unknown(word) or "://" in word:
-        return word
-    ending = "/" if word.endswith("/") and word.strip("/") else ""
-    return reach.canonical(word, cwd).rstrip("/") + ending or "/"
 
 
 def _is_unclear(name: str) -> bool:

@@ -23,6 +23,7 @@ SCRIPT_FIRST = _names(
 )
 WRITES_ALL = _names(
     "rm rmdir mv tee touch mkdir truncate chmod chown chgrp shred unlink mkfifo mknod fallocate srm setfacl chattr"
+    " vi vim nvim nano emacs ed ex pico micro patch sponge dos2unix unix2dos rename"
 )
 WRITES_LAST = _names("cp ln install rsync gcp ginstall")
 WRITES_IN_PLACE = _names("sed gsed perl ruby")
@@ -30,6 +31,19 @@ WRITE_OPTIONS = _names(
     "-o --output --out --outfile --output-file --output-dir --outdir --output-document --out-dir --target-directory"
     " --destination --dest --log-file -fprint -fprintf -fls --save-to"
 )
+# Options that say where something is put.
+_PLACE_OPTIONS = {
+    "tar": ("-C", "--directory"),
+    "bsdtar": ("-C",),
+    "unzip": ("-d",),
+    "cp": ("-t",),
+    "mv": ("-t",),
+    "ln": ("-t",),
+    "install": ("-t",),
+    "pip": ("-t", "--target", "--prefix", "--root"),
+    "patch": ("-d",),
+    "wget": ("-P", "-O"),
+}
 WRITE_NAMES = frozenset({"of", "DESTDIR"})
 # Options whose value is text, not a path.
 TEXT_OPTIONS: dict[str, frozenset[str]] = {
@@ -46,31 +60,31 @@ TEXT_OPTIONS: dict[str, frozenset[str]] = {
         "awk": "-v -F --assign --field-separator -e --source",
         "gawk": "-v -F --assign --field-separator -e --source",
         "mawk": "-v -F",
-        "jq": "--arg --argjson --indent --args --jsonargs --tab",
-        "yq": "-e -o -p",
+        "jq": "--arg --argjson --indent",
+        "yq": "-o -p",
         "find": "-name -iname -path -ipath -wholename -iwholename -regex -iregex -printf -newermt -type -perm -size"
         " -mtime -mmin -user -group -maxdepth -mindepth -lname",
-        "fd": "-E --exclude -e --extension -t --type -g --glob",
+        "fd": "-E --exclude -e --extension -t --type",
         "python": "-c -W -X",
-        "perl": "-e -E -ne -pe -lne -lane -M",
+        "perl": "-e -E -ne -pe -lne -lane",
         "ruby": "-e -r",
         "node": "-e --eval -p --print",
         "deno": "eval",
         "php": "-r",
         "lua": "-e",
         "tree": "-I -P",
-        "tar": "--exclude --transform --xform --wildcards --checkpoint-action --to-command",
+        "tar": "--exclude --transform --xform --checkpoint-action --to-command",
         "rsync": "--exclude --include --filter -f",
         "cut": "-d -f -c -b --delimiter --fields",
         "sort": "-t -k --field-separator --key",
         "paste": "-d --delimiters",
-        "column": "-s -o -t",
-        "xargs": "-d -I -i -n -P -L --delimiter --replace",
+        "column": "-s",
+        "xargs": "-d -I -n -P -L --delimiter --replace",
         "gh": "-b -t --body --title --jq -q",
         "pytest": "-k -m --deselect --ignore-glob",
         "curl": "-H --header -d --data -A -X --request -w --write-out --data-raw",
         "wget": "--header -U",
-        "gcc": "-D -x -std -W",
+        "gcc": "-D -x",
         "g++": "-D -x",
         "clang": "-D -x",
         "cmake": "-G -D",
@@ -81,11 +95,10 @@ TEXT_OPTIONS: dict[str, frozenset[str]] = {
         "sqlite3": "",
         "date": "-d --date",
         "docker": "-e --env",
-        "make": "-j",
         "vim": "-c --cmd",
         "ffmpeg": "-vf -af -filter_complex",
         "convert": "-resize",
-        "split": "-d -a",
+        "split": "-a",
         "nl": "-s",
         "tmux": "-t -s",
         "hg": "-m",
@@ -146,7 +159,7 @@ def path_words(program: str, words: tuple[str, ...]) -> Iterator[tuple[str, bool
         if equals and name.replace("-", "_").isidentifier() and "/" not in name:
             yield value, name in WRITE_NAMES
             continue
-        is_written = all_written or at == last or before in WRITE_OPTIONS or (program == "tar" and before == "-C")
+        is_written = all_written or at == last or before in WRITE_OPTIONS or before in _PLACE_OPTIONS.get(program, ())
         yield word, is_written
 
 

@@ -10,12 +10,12 @@ from tooling.safety.shell_command import HOLE, Command
 from tooling.safety.shell_context import Context
 from tooling.safety.shell_finding import Finding, block, doubt, unparsable
 from tooling.safety.shell_fold import Output
-from tooling.safety.shell_grammar import CONDITIONAL, REDIRECTS, SILENT, VALUES, last_command
+from tooling.safety.shell_grammar import CONDITIONAL, REDIRECTS, SILENT, VALUES, CommandParts, last_command
 from tooling.safety.shell_inner import InnerReader
 from tooling.safety.shell_lines import command_lines
 from tooling.safety.shell_redirects import Redirections, RedirectReader
 from tooling.safety.shell_scope import Made, Scope
-from tooling.safety.shell_tree import parsed, passed_over
+from tooling.safety.shell_tree import has_false_comment, parsed, passed_over
 from tooling.safety.shell_words import WordReader, text_of
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _DEEPEST = 40
 _MOST_CALLS = 400
+# To the shell these are keywords, to the grammar they are programs; and what is no arithmetic is a nested subshell.
+_KEYWORDS = re.compile(r"(?<![\w./-])(?:time(?:\s+-p)?|coproc|!)\s+")
+_PARENTHESES = re.compile(r"(?<=\()(?=\()|(?<=\))(?=\))")
 _CONTINUED = "\\\n"
 _ESCAPED_IN_BACKTICKS = re.compile(r"\\([\\`$])")
 _PLAIN = re.compile(rb"[\w@%+:,./ -]+")
@@ -37,7 +40,7 @@ class ShellReader:
         self.commands: list[Command] = []
         self.assigned: list[str] = []
         self.findings: list[Finding] = []
-        self.words = WordReader(self._substituted)
+        self.words = WordReader(self._substituted, self._inside)
         self.made = Made()
         self.depth = 0
         self._cwd = cwd
@@ -51,12 +54,16 @@ class ShellReader:
         self._uncalled: dict[int, tuple[Node, Context]] = {}
 
     def read(self, text: str) -> None:
-        """Read a whole text, and once more with its continued lines joined: neither reading may hide anything."""
-        self._whole(text)
-        if _CONTINUED in text:
-            self._whole(text.replace(_CONTINUED, ""))
+        """Read a whole text, and again where the grammar and the shell may differ: no reading may hide anything."""
+        joined = text.replace(_CONTINUED, "")
+        for reading in dict.fromkeys((text, joined)):
+            self._whole(reading)
+        if self.findings:
+            bare = _KEYWORDS.sub("", joined)
+            for reading in {bare, _PARENTHESES.sub(" ", bare)} - {text, joined}:
+                self._whole(reading)
         for problem in sorted(self.words.problems):
-            self.findings.append(doubt("too-large", problem))
+            self.findings.append(doubt("unparsable", problem))
 
     def _whole(self, text: str) -> None:
         self.text(text, Context(scope=Scope(self._cwd, made=self.made)))
@@ -71,7 +78,7 @@ class ShellReader:
             self.findings.append(doubt("too-deep", "it is nested too deeply to be judged"))
             return
         root = parsed(text)
-        if root.has_error:
+        if root.has_error or has_false_comment(text, root):
             self.findings.append(unparsable())
         self._level += 1
         self.run(root, context)
@@ -189,11 +196,17 @@ class ShellReader:
             self._given[last.id] = Redirections(
                 redirects=redirections.redirects, stdin=redirections.stdin, words=redirections.words
             )
-            redirections = Redirections(pipeline=redirections.pipeline, statements=redirections.statements)
+            redirections = Redirections(
+                pipeline=redirections.pipeline,
+                statements=redirections.statements,
+                is_doubtful=redirections.is_doubtful,
+            )
         yield from self._followed(body, redirections, context)
 
     def _followed(self, body: "Node | None", redirections: Redirections, context: Context) -> "Iterator[_Task]":
         """Read a statement with its redirections, and what a here-document's first line says after it."""
+        if redirections.is_doubtful:
+            self.findings.append(unparsable())
         printed = Output() if redirections.pipeline else context.sink
         inside = replace(context, sink=printed)
         if body is None:
@@ -228,30 +241,18 @@ class ShellReader:
             self.findings.append(unparsable())
         outer = self._given.pop(node.id, outer)
         reads, self.words.reads = self.words.reads, set()
-        groups: list[list[Node]] = []
-        prefixes: list[Node] = []
-        redirects: list[Node] = []
-        others: list[Node] = []
-        end = -1
-        for child in node.children:
-            kind = child.type
-            if kind == "variable_assignment":
-                prefixes.append(child)
-            elif kind in REDIRECTS:
-                redirects.append(child)
-            elif kind in ("subshell", "compound_statement", "ERROR"):
-                others.append(child)
-            elif child.start_byte == end and groups:
-                # Without a blank between them they are one word, whatever the grammar says.
-                groups[-1].append(child)
-            else:
-                groups.append([child])
-            end = child.end_byte
-        redirections = outer.joined(self._redirects.read(redirects, scope)) if redirects else outer
-        lines, is_complete = command_lines(groups, scope, self.words)
+        parts = CommandParts(node)
+        if parts.is_torn:
+            self.findings.append(unparsable())
+        redirections = outer.joined(self._redirects.read(parts.redirects, scope)) if parts.redirects else outer
+        if redirections.is_doubtful:
+            self.findings.append(unparsable())
+        lines, is_complete = command_lines(parts.words, scope, self.words)
         if not is_complete:
             self.findings.append(doubt("too-large", "it expands to more commands than can be judged"))
-        assigned = [(name, values) for prefix in prefixes for name, values in self._assignments.values(prefix, scope)]
+        assigned = [
+            (name, values) for prefix in parts.assignments for name, values in self._assignments.values(prefix, scope)
+        ]
         known, self.words.reads = redirections.reads.union(self.words.reads), reads
         for line in lines:
             self._emit((*line, *redirections.words), redirections, context, reads=known, assigned=assigned)
@@ -259,7 +260,7 @@ class ShellReader:
             self._emit(tuple(redirections.words), redirections, context, reads=known)
             for name, values in assigned:
                 scope.assign(name, values, may_keep=context.may_skip)
-        for other in others:
+        for other in parts.others:
             yield other, context
 
     def _emit(
@@ -360,6 +361,9 @@ class ShellReader:
 
         if rounds:
             yield second
+
+    def _inside(self, text: str, scope: Scope) -> None:
+        self.text(text, Context(scope=scope.child()))
 
     def _substituted(self, node: "Node", scope: Scope) -> str:
         """Read what stands in a substitution and return what it puts in its place."""

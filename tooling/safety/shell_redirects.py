@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tooling.safety.shell_command import Redirect
+from tooling.safety.shell_grammar import ends_where_the_shell_ends
 from tooling.safety.shell_scope import Scope
 from tooling.safety.shell_words import WordReader, text_of
 
@@ -26,6 +27,7 @@ class Redirections:
     reads: frozenset[str] = frozenset()
     pipeline: "list[Node]" = field(default_factory=list)
     statements: "list[Node]" = field(default_factory=list)
+    is_doubtful: bool = False
 
     def joined(self, other: "Redirections") -> "Redirections":
         """Return both together; the other one was written first."""
@@ -36,6 +38,7 @@ class Redirections:
             reads=self.reads | other.reads,
             pipeline=[*other.pipeline, *self.pipeline],
             statements=[*other.statements, *self.statements],
+            is_doubtful=self.is_doubtful or other.is_doubtful,
         )
 
 
@@ -73,12 +76,15 @@ class RedirectReader:
                     is_output = descriptor in ("", "1") and ">" in operator
                     redirect = Redirect(operator=operator, target=text, is_output=is_output)
                     made.redirects = (*made.redirects, redirect)
+        if len(targets) > 1 and targets[1].start_byte == targets[0].end_byte:
+            made.is_doubtful = True
         # The grammar takes the words after a target for more targets.
         for extra in targets[1:]:
             made.words += self._words.fields((extra,), scope)
 
     def _heredoc(self, node: "Node", scope: Scope, made: Redirections) -> None:
         start = next((text_of(child) for child in node.children if child.type == "heredoc_start"), "")
+        made.is_doubtful = made.is_doubtful or not ends_where_the_shell_ends(node)
         is_literal = any(mark in start for mark in "'\"\\")
         is_and_or = False
         for child in node.children:
@@ -93,6 +99,7 @@ class RedirectReader:
                     more = self.read([child], scope)
                     made.redirects += more.redirects
                     made.words += more.words
+                    made.is_doubtful = made.is_doubtful or more.is_doubtful
                 case "&&" | "||":
                     is_and_or = True
                 case "heredoc_start" | "heredoc_end" | "<<" | "<<-" | "|" | "|&" | "file_descriptor":

@@ -7,12 +7,29 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
+# Here the scanner asks C's ctype tables about a letter that lies beyond their end, and the process may die of it.
+_CRASHING = re.compile(r"(\$|-[A-Za-z]*|\?|\{\d*(?:\.\.\d*)?)[^\x00-\xff]")
+_GLUED_HASH = re.compile(r"(?<=[^\s;&|()])#")
 _NOTHING = re.compile(rb"(?:\s|\\\n)*")
 
 
 def parsed(text: str) -> "Node":
     """Return the tree of a shell text; what is no bash is marked in it."""
+    if not text.isascii():
+        text = _CRASHING.sub("\\1\u00ff", text)
     return _parser().parse(text.encode("utf-8", "replace")).root_node
+
+
+def has_false_comment(text: str, root: "Node") -> bool:
+    """Say whether the grammar takes something for a comment that is a part of a word to the shell."""
+    if "#" not in text:
+        return False
+    for found in _GLUED_HASH.finditer(text):
+        at = root.start_byte + len(text[: found.start()].encode("utf-8", "replace"))
+        node = root.descendant_for_byte_range(at, at + 1)
+        if node is not None and node.type == "comment" and node.start_byte == at:
+            return True
+    return False
 
 
 def passed_over(node: "Node") -> bytes:

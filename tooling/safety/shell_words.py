@@ -39,6 +39,8 @@ _FROM_ENVIRONMENT: dict[str, Values] = {
 }
 _PARAMETER = re.compile(r"([#!]?)([A-Za-z_]\w*|[0-9]+|[@*#?$!_-])(?:\[([^\]]*)\])?(.*)", re.DOTALL)
 _OPERATOR = re.compile(r":?[-=+?]|##?|%%?|//?[#%]?|\^\^?|,,?|@|:")
+_MISSED = re.compile(r"(?<!\\)(?:\\\\)*(?:\$[({]|`)")
+_BACKTICKS = re.compile(r"(?<!\\)`((?:\\.|[^`\\])*)`", re.DOTALL)
 _COUNTERS = frozenset("#?$!-_0")
 
 
@@ -48,10 +50,11 @@ def text_of(node: "Node") -> str:
 
 
 class WordReader:
-    """Turns word nodes into fields; `substitute` runs what stands in `$(…)` and says what it prints."""
+    """Turns word nodes into fields; `substitute` runs what stands in `$(…)`, `read_text` what was left as text."""
 
-    def __init__(self, substitute: "Callable[[Node, Scope], str]") -> None:
+    def __init__(self, substitute: "Callable[[Node, Scope], str]", read_text: "Callable[[str, Scope], None]") -> None:
         self._substitute = substitute
+        self._read_text = read_text
         self.reads: set[str] = set()
         self.problems: set[str] = set()
 
@@ -114,8 +117,13 @@ class WordReader:
     def _collect(self, node: "Node", scope: Scope, pieces: list[_Piece]) -> None:
         kind = node.type
         if kind in ("concatenation", "command_name"):
+            end = node.start_byte
             for child in node.children:
+                if child.start_byte != end:
+                    # The grammar joins across a blank what the shell keeps apart.
+                    pieces.append(((_SPLIT,), _QUOTED))
                 self._collect(child, scope, pieces)
+                end = child.end_byte
         elif kind in ("string", "translated_string"):
             self._collect_quoted(node, scope, pieces)
         elif kind == "raw_string":
@@ -149,11 +157,21 @@ class WordReader:
         """Return the text of a here-document whose expansions are carried out."""
         made: list[str] = []
         for text, inner in interpolated(node, 0, len(node.text or b"")):
+            if _MISSED.search(text):
+                self._missed(text, scope)
             made.append(unescaped_in_quotes(text.replace('\\"', '\\\\"')))
             if inner is not None:
                 values = self._expansion(inner, scope, is_quoted=True)
                 made.append(values[0] if len(values) == 1 else HOLE)
         return "".join(made)
+
+    def _missed(self, text: str, scope: Scope) -> None:
+        """Run what the grammar does not find in a here-document: backticks; of the rest it is enough to know."""
+        rest = _BACKTICKS.sub("", text)
+        for found in _BACKTICKS.finditer(text):
+            self._read_text(unescaped_in_quotes(found[1]), scope)
+        if _MISSED.search(rest):
+            self.problems.add("a here-document in it holds commands that cannot be read for certain")
 
     def _expansion(self, node: "Node", scope: Scope, *, is_quoted: bool = False) -> Values:
         match node.type:
@@ -200,6 +218,8 @@ class WordReader:
         if prefix:
             self.visit(node, scope)
             return (HOLE,)
+        if index is not None and ("$" in index or "`" in index):
+            self.visit(node, scope)
         values = self._indexed(name, index, scope, is_quoted=is_quoted)
         if not rest:
             return values

@@ -1,0 +1,81 @@
+"""`agent check`: how commands would be judged; nothing runs."""
+
+import json
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent.vocabulary.errors import UsageError
+from cli import run_flags as flag
+from cli.progress import stderr_line
+from cli.stdout import write_line
+from tooling.contract.action import Decision, Verdict
+from tooling.safety.check import verdict_on
+from tooling.safety.judge import ActionJudge
+
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CMD]", help="One word is a shell line, several an argv; - or a pipe: one command a line."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object for each command.")]
+ChatType = Annotated[str, typer.Option("--chat-type", help="private, or group for a shared machine.")]
+_NAMES = {Decision.ALLOW: "allow", Decision.ASK: "ask", Decision.BLOCK: "block"}
+
+
+def command(
+    words: Words = None,
+    *,
+    as_json: JsonOption = False,
+    cwd: flag.Folder = None,
+    add_dirs: flag.AddDirs = None,
+    chat_type: ChatType = "private",
+) -> None:
+    """Judge a command, or one on every line of stdin; run nothing.
+
+    The exit code is 0 whatever the verdict: it is an answer, not a failure.
+    """
+    if chat_type not in ("private", "group"):
+        raise UsageError(f"--chat-type must be private or group, not {chat_type!r}")
+    judge = ActionJudge(warn=lambda problem: stderr_line(f"warning: {problem}"))
+    workspace = (cwd or Path.cwd()).absolute()
+    for line in _lines(words):
+        verdict = verdict_on(
+            line, workspace=workspace, judge=judge, chat_type=chat_type, extra_dirs=tuple(add_dirs or ())
+        )
+        write_line(json.dumps(_record(line, verdict), ensure_ascii=False) if as_json else _told(line, verdict))
+
+
+def _lines(words: list[str] | None) -> Iterator[str]:
+    if words and words != ["-"]:
+        yield words[0] if len(words) == 1 else shlex.join(words)
+        return
+    if sys.stdin is None or (not words and sys.stdin.isatty()):
+        raise UsageError("a command is missing", "write it in quotes: agent check 'git push'")
+    for raw in sys.stdin.buffer:
+        line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
+        if line.strip(" \t"):
+            yield line
+
+
+def _record(line: str, verdict: Verdict) -> dict[str, object]:
+    return {
+        "command": line,
+        "decision": _NAMES[verdict.decision],
+        "approval": verdict.decision is Decision.ASK,
+        "blocked": verdict.decision is Decision.BLOCK,
+        "reason": verdict.reason or None,
+        "rule": verdict.rule or None,
+        "programs": list(verdict.programs),
+        "targets": list(verdict.targets),
+        "hosts": list(verdict.hosts),
+    }
+
+
+def _told(line: str, verdict: Verdict) -> str:
+    shown = line if line.isprintable() else repr(line)
+    why = f"  ({verdict.rule}: {verdict.reason})" if verdict.decision else ""
+    return f"{_NAMES[verdict.decision]:<5}  {shown}{why}"

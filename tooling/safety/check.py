@@ -1,0 +1,67 @@
+"""Short questions about a command: would it ask, is it blocked, does it leave the workspace."""
+
+from pathlib import Path
+from uuid import UUID
+
+from tooling.contract.action import Action, Decision, Verdict
+from tooling.contract.context import ExecCtx
+from tooling.safety.judge import ActionJudge
+from tooling.safety.reach import Reach
+from tooling.safety.shell_reader import ShellReader
+
+SYSTEM_FOLDERS = ("/root", "/etc", "/proc", "/sys", "/dev", "/var", "/boot", "/run")
+_NOBODY = UUID(int=0)
+
+
+def verdict_on(
+    command: str,
+    *,
+    workspace: Path,
+    judge: ActionJudge,
+    chat_type: str = "private",
+    extra_dirs: tuple[Path, ...] = (),
+) -> Verdict:
+    """Return the whole verdict on a command, exactly as for a tool call in that workspace."""
+    ctx = ExecCtx(user_id=_NOBODY, task_id=_NOBODY, working_dir=workspace, extra_dirs=extra_dirs, chat_type=chat_type)
+    return judge.judge(Action(tool="run_command", effect="execute", subject=command, cwd=workspace), ctx)
+
+
+def check_command(
+    command: str, chat_type: str | None = None, *, workspace: Path | None = None, judge: ActionJudge | None = None
+) -> tuple[bool, bool, str | None]:
+    """Return whether a command needs approval, whether it is blocked, and why."""
+    verdict = verdict_on(
+        command,
+        workspace=workspace or Path.cwd(),
+        judge=judge or ActionJudge(),
+        chat_type=chat_type or "private",
+    )
+    return verdict.decision is Decision.ASK, verdict.decision is Decision.BLOCK, verdict.reason or None
+
+
+def check_workspace_isolation(command: str, user_workspace: str) -> tuple[bool, str | None]:
+    """Say whether a command reaches into folders of the system outside the workspace; no workspace, no border."""
+    if not user_workspace:
+        return False, None
+    for path in _leaving(command, Path(user_workspace)):
+        if any(path == folder or path.startswith(f"{folder}/") for folder in SYSTEM_FOLDERS):
+            return True, f"BLOCKED: {path} is a system folder outside the workspace {user_workspace}"
+    return False, None
+
+
+def check_command_path_escape(command: str, cwd: str) -> tuple[bool, str | None]:
+    """Say whether a path of a command leads out of its folder; doubt counts as leading out."""
+    paths = _leaving(command, Path(cwd))
+    if paths:
+        return True, f"BLOCKED: {paths[0]} is outside {cwd}"
+    return False, None
+
+
+def _leaving(command: str, workspace: Path) -> list[str]:
+    reader = ShellReader(str(workspace))
+    reader.read(command)
+    reach = Reach.of(workspace)
+    paths = [path for simple in reader.commands for path in reach.leaving(simple)]
+    is_doubtful = any(finding.is_doubt for finding in reader.findings)
+    # Of a text that cannot be read to its end, every word that looks like a path counts.
+    return paths + [word.strip("\"'") for word in command.split() if is_doubtful and "/" in word]

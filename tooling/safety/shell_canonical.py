@@ -1,0 +1,58 @@
+"""Commands in the one form that rules are written for."""
+
+import re
+from collections.abc import Iterator
+
+from tooling.safety.reach import Reach
+from tooling.safety.shell_command import Command, is_unknown, shown_word
+
+_BLANK = re.compile(r"\s")
+_OPERATOR = re.compile(r"[<>|&]")
+_VERSIONED = re.compile(
+    r"(python|pypy|pip|node|ruby|perl|php|lua|gcc|clang|go|exim|frida|stunnel|fusermount)[\d.]+"
+    r"|(mkfs|nc|iptables|ip6tables)[.-]\w+"
+)
+# Their plain words are paths; of the others only what is plainly one is seen from the workspace.
+_DELETERS = frozenset({"rm", "grm", "rmdir", "unlink", "srm", "shred", "rimraf", "trash"})
+_PATHS_MATTER = _DELETERS | {
+    *("mv", "cp", "ln", "install", "rsync", "tee", "truncate", "chmod", "chown", "chgrp", "chattr", "setfacl", "dd"),
+    *("tar", "unzip", "touch", "sed"),
+}
+_RIGHTS = frozenset({"chmod", "chown", "chgrp"})
+
+
+def rule_texts(command: Command, reach: Reach) -> Iterator[str]:
+    """Yield a command as rules see it, without and with its redirections.
+
+    The program is bare, single blanks stand between words, and paths that matter are seen from the workspace.
+    """
+    program = command.program
+    if found := _VERSIONED.fullmatch(program):
+        program = found[1] or found[2]
+    words = command.words[1:]
+    if program in _PATHS_MATTER:
+        words = tuple(_from_workspace(program, word, command.cwd, reach) for word in words)
+    text = " ".join((program, *map(rule_word, words)))
+    if text:
+        yield text
+    for redirect in command.redirects:
+        target = rule_word(reach.canonical(redirect.target, command.cwd))
+        yield f"{text} {'>' if redirect.writes else '<'} {target}".lstrip()
+
+
+def rule_word(word: str) -> str:
+    """Return a word as rules see it: no blanks inside, and never mistaken for a redirection."""
+    if _OPERATOR.match(word):
+        word = "\\" + word
+    return _BLANK.sub("\u2423", shown_word(word))
+
+
+def _from_workspace(program: str, word: str, cwd: str, reach: Reach) -> str:
+    name, equals, value = word.partition("=")
+    if equals and name in ("if", "of"):
+        return f"{name}={reach.canonical(value, cwd)}"
+    is_path = program in _DELETERS or word[:1] in ("/", "~", ".", "*") or (program in _RIGHTS and word.isalpha())
+    if not word or not is_path or word.startswith("-") or is_unknown(word) or "://" in word:
+        return word
+    ending = "/" if word.endswith("/") and word.strip("/") else ""
+    return reach.canonical(word, cwd).rstrip("/") + ending or "/"
