@@ -73,6 +73,8 @@ class App:
         self._orchestrator: OrchestratorRunner | None = None
         self._work: asyncio.Task[Outcome] | None = None
         self._stopped: tuple[int, str, str] | None = None
+        self._submit = Submit(prompt="")
+        self._has_begun = False
 
     @property
     def scope(self) -> RunScope:
@@ -105,6 +107,7 @@ class App:
 
     async def run(self, submit: Submit) -> Outcome:
         """See the request through to its result event, and return the outcome it tells of."""
+        self._submit = submit
         try:
             outcome = masked(await self._guarded(submit), self._scope.redactor.redact)
             await self._channel.publish(_completed(outcome, self._plan_id))
@@ -136,14 +139,8 @@ class App:
     async def _attempt(self, submit: Submit) -> Outcome:
         toolbox = self._toolbox()
         names = tuple(_name_of(schema) for schema in toolbox.executor.schemas())
-        problem: AgentError | None = None
-        try:
-            model = await self._model()
-        except AgentError as error:
-            model, problem = "", error
-        await self._begin(submit, model, names, toolbox.warnings)
-        if problem:
-            raise problem
+        model = await self._model()
+        await self._begin(model, names, toolbox.warnings)
         client = ModelSwitch(
             replace(self._settings, model=model),
             prices=self._prices,
@@ -213,7 +210,9 @@ class App:
             scope=self._scope, orchestrator=self._orchestrator, desk=desk, model=model, form=self._form
         )
 
-    async def _begin(self, submit: Submit, model: str, tools: tuple[str, ...], warnings: tuple[str, ...]) -> None:
+    async def _begin(self, model: str, tools: tuple[str, ...], warnings: tuple[str, ...]) -> None:
+        """Publish `init` and the request; a run that ends before it got so far does it at its end."""
+        self._has_begun = True
         started = RunStarted(
             model=model,
             planner_model=self._settings.planner_model or model,
@@ -225,7 +224,7 @@ class App:
             warnings=(*self._loaded.warnings, *warnings),
         )
         await self._channel.publish(started)
-        await self._channel.publish(MessageSaid(role="user", content=submit.prompt))
+        await self._channel.publish(MessageSaid(role="user", content=self._submit.prompt))
 
     def _tell_of_retry(self, fault: ModelFault, wait_s: float) -> None:
         self._channel.whisper(WarningRaised(message=f"{fault}; trying again in {wait_s:.1f} s"))
@@ -239,6 +238,8 @@ class App:
         return Outcome(subtype=exit_codes.SUBTYPES[exit_code], exit_code=exit_code, answer="", error=why)
 
     async def _failed(self, exit_code: int, message: str, hint: str = "") -> Outcome:
+        if not self._has_begun:
+            await self._begin("", (), ())
         await self._channel.publish(ErrorRaised(message=message, hint=hint or None, exit_code=exit_code))
         return self._ended(exit_code, message)
 

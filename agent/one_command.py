@@ -17,11 +17,14 @@ class CommandEnd:
     exit_code: int
     text: str
     output_path: str | None = None
+    total_bytes: int = 0
 
 
 async def run_one(command: str, around: Surroundings) -> CommandEnd:
     """Run one shell line through the one road."""
     toolbox = Toolbox(around)
+    for warning in toolbox.warnings:
+        around.warn(warning)
     try:
         result = await toolbox.executor.call_tool("run_command", {"command": command}, around.scope.ctx_of("exec"))
     finally:
@@ -31,4 +34,5 @@ async def run_one(command: str, around: Surroundings) -> CommandEnd:
         exit_code=result.exit_code,
         text=result.content if result.display is None else result.display,
         output_path=result.meta.output_path,
+        total_bytes=result.meta.total_bytes or 0,
     )

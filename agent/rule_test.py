@@ -55,13 +55,14 @@ def changes_since(data_dir: Path, settings: Settings, *, days: float) -> tuple[i
 
 
 def _commands(log: Path, since: str) -> Iterator[Past]:
-    cwd = Path("/")
+    cwd, is_told = Path("/"), True
     started: dict[tuple[str | None, str], str] = {}
     asked: dict[str, str] = {}
     for envelope in read_events(log):
         match envelope.event:
-            case RunStarted(cwd=folder):
-                cwd = Path(folder)
+            case RunStarted(cwd=folder, backend=backend, approval_mode=mode):
+                # Other modes and backends treat commands differently whatever the rules say.
+                cwd, is_told = Path(folder), backend == "sandbox" and mode in ("ask", "auto-edit")
             case ToolStarted(name="run_command", tool_id=tool_id, input=arguments):
                 started[(envelope.step_id, tool_id)] = str(arguments.get("command", ""))
             case ApprovalRequested(approval_id=approval_id, command=command):
@@ -71,7 +72,7 @@ def _commands(log: Path, since: str) -> Iterator[Past]:
                 asked.pop(approval_id, None)
             case ToolCompleted(tool_id=tool_id, status=status):
                 command = started.pop((envelope.step_id, tool_id), "")
-                if command and envelope.ts >= since:
+                if command and is_told and envelope.ts >= since:
                     yield Past(command=command, cwd=cwd, treatment=_then(status, was_asked=command in asked.values()))
             case _:
                 pass

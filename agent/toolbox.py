@@ -14,7 +14,7 @@ from agent.execution.person import Person, Witness
 from agent.protocol.channel import Channel
 from agent.protocol.events import NetworkTried, WarningRaised
 from agent.run_scope import RunScope
-from agent.vocabulary.errors import AgentError, SandboxError
+from agent.vocabulary.errors import AgentError, ConfigError, SandboxError
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Action, ApprovalAnswer, Approver, Decision, Judge, Scope, Verdict
 from tooling.contract.context import ExecCtx
@@ -56,10 +56,15 @@ class Toolbox:
 
     def __init__(self, around: Surroundings) -> None:
         settings = around.settings
+        _check_hosts(settings)
         self._box = BoxedRunner(_box_plan(around)) if settings.backend == "sandbox" else None
         judge: Judge = ActionJudge(warn=around.warn)
         approver: Approver = Witness(
-            policy=_policy(around), channel=around.channel, on_fail=around.on_refused, open_host=self._open_host
+            policy=_policy(around),
+            channel=around.channel,
+            on_fail=around.on_refused,
+            judge=judge,
+            place=self._box or OpenGround(),
         )
         self.executor: ToolExecutor
         self.executor, warnings = wire_executor(
@@ -86,9 +91,15 @@ class Toolbox:
         if self._box:
             await self._box.close()
 
-    async def _open_host(self, host: str) -> None:
-        if self._box:
-            await self._box.allow_host(host)
+
+class OpenGround:
+    """The machine itself: always ready, and every host is open already."""
+
+    async def ready(self) -> None:
+        """Return at once."""
+
+    async def allow_host(self, host: str) -> None:
+        """Do nothing."""
 
 
 class Unchecked:
@@ -101,6 +112,18 @@ class Unchecked:
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         """Allow it."""
         return ApprovalAnswer(decision="allow", by="--skip-check")
+
+
+def _check_hosts(settings: Settings) -> None:
+    if not (settings.allow_net or settings.deny_net):
+        return
+    from agent.backends.egress_rules import EgressRules, HostRuleInvalid
+
+    try:
+        EgressRules(allow=settings.allow_net, deny=settings.deny_net)
+    except HostRuleInvalid as error:
+        hint = "write a name such as example.org, or .example.org for a whole domain"
+        raise ConfigError(f"allow_net, deny_net: {error}", hint) from error
 
 
 def _policy(around: Surroundings) -> PolicyApprover:

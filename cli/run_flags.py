@@ -107,13 +107,18 @@ class RunFlags:
     settings: Mapping[str, object]
 
 
+def refuse_backend(backend: object) -> None:
+    """Say of a backend that is not built yet that it is not, instead of calling it unknown."""
+    if backend in _BACKENDS_NOT_YET:
+        raise UsageError(f"--backend {backend} is not there yet", "use --backend sandbox, or --backend host")
+
+
 def understood(given: Mapping[str, object]) -> RunFlags:
     """Return the flags as one value; a flag whose part does not exist yet is refused, never ignored."""
     for name, flag in _NOT_YET.items():
         if given.get(name):
             raise UsageError(f"{flag} is not there yet", "leave it out; `agent run --help` marks what is not there yet")
-    if given.get("backend") in _BACKENDS_NOT_YET:
-        raise UsageError(f"--backend {given['backend']} is not there yet", "use --backend sandbox, or --backend host")
+    refuse_backend(given.get("backend"))
     if given.get("record") and given.get("replay"):
         raise UsageError("--record and --replay exclude each other")
     if given.get("ephemeral") and given.get("session"):

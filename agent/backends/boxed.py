@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # The first request to the model goes out before the box is looked at.
 HEAD_START_S = 0.03
+LANDLOCK = "landlock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +49,13 @@ class BoxedRunner:
         if self._opening is None:
             self._opening = asyncio.ensure_future(self._open())
 
+    async def ready(self) -> None:
+        """Return when the box is known to hold; raises SandboxError when it does not."""
+        await self._opened()
+
     async def run(self, request: CommandRequest) -> CommandOutput:
         """Run in the box, once it is known to hold."""
-        self.begin()
-        assert self._opening is not None
-        runner = await asyncio.shield(self._opening)
+        runner = await self._opened()
         try:
             return await runner.run(request)
         finally:
@@ -61,9 +64,7 @@ class BoxedRunner:
 
     async def allow_host(self, host: str) -> None:
         """Let the commands from now on reach one more host."""
-        self.begin()
-        assert self._opening is not None
-        runner = await asyncio.shield(self._opening)
+        runner = await self._opened()
         if self._proxy is None:
             await self._open_network(runner)
         assert self._proxy is not None
@@ -80,6 +81,11 @@ class BoxedRunner:
                 self._opening.result().close()
         if self._proxy:
             await self._proxy.close()
+
+    async def _opened(self) -> "SandboxCommandRunner":
+        self.begin()
+        assert self._opening is not None
+        return await asyncio.shield(self._opening)
 
     async def _open(self) -> "SandboxCommandRunner":
         await asyncio.sleep(HEAD_START_S)
@@ -99,6 +105,10 @@ class BoxedRunner:
         except SandboxError as error:
             self._plan.on_broken(error)
             raise
+        described = runner.describe()
+        if described.name == LANDLOCK and not warning:
+            lacking = "; ".join(described.not_covered)
+            warning = f"bubblewrap is not installed; commands are held by Landlock, which does not cover: {lacking}"
         if warning:
             self._plan.warn(warning)
         runner.prepare(self._plan.workspace)

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _MOST_MODULES = 50
+_MOST_FOLDERS = 400
+_DEEPEST = 3
+_PASSED_OVER = frozenset({".git", "node_modules", ".venv", "venv", "target", "__pycache__", ".tox"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,28 +21,47 @@ class GitPlaces:
 
 
 def git_places(writable: Iterable[Path]) -> GitPlaces:
-    """Look for repositories at the top of writable folders, as they are before the first command runs.
+    """Look for repositories in writable folders and a little below, as they are before the first command runs.
 
     Later looks would be worth nothing: a command could put a link where a folder is expected, and the box would show
     what the link points to.
     """
     pinned: list[Path] = []
     protected: list[Path] = []
-    for folder in writable:
-        git = folder / ".git"
-        if _is_plain(git, stat.S_ISREG):
-            # A linked worktree names its repository in this file; another name would be another configuration.
-            protected.append(git)
-        if not _is_plain(git, stat.S_ISDIR):
-            continue
-        for store in (git, *_modules(git)):
-            parts = _guarded(store)
-            if parts is None:
-                protected.append(store)
-            else:
-                pinned += [place for place in _between(folder, store) if place not in pinned]
-                protected += parts
+    for root in writable:
+        for folder in (root, *_nested(root)):
+            git = folder / ".git"
+            if _is_plain(git, stat.S_ISREG):
+                # A linked worktree names its repository in this file; another name would be another configuration.
+                protected.append(git)
+            if not _is_plain(git, stat.S_ISDIR):
+                continue
+            for store in (git, *_modules(git)):
+                parts = _guarded(store)
+                if parts is None:
+                    protected.append(store)
+                else:
+                    pinned += [place for place in _between(root, store) if place not in pinned]
+                    protected += parts
     return GitPlaces(pinned=tuple(pinned), protected=tuple(protected))
+
+
+def _nested(root: Path) -> list[Path]:
+    """Return folders below that are repositories of their own; a bounded look, for a tree can be endless."""
+    found: list[Path] = []
+    waiting, looked = [(root, 0)], 0
+    while waiting and looked < _MOST_FOLDERS:
+        folder, depth = waiting.pop(0)
+        looked += 1
+        try:
+            entries = [entry for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue
+        if folder != root and any(entry.name == ".git" for entry in entries):
+            found.append(folder)
+        if depth < _DEEPEST:
+            waiting += [(Path(entry.path), depth + 1) for entry in entries if entry.name not in _PASSED_OVER]
+    return found[:_MOST_MODULES]
 
 
 def _guarded(store: Path) -> tuple[Path, ...] | None:

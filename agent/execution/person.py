@@ -3,14 +3,16 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Protocol
 
 from agent.protocol.channel import Channel
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, QuestionAnswered, QuestionAsked
 from tooling.approvals.rule_text import offered
-from tooling.contract.action import Action, ApprovalAnswer, Approver, Verdict
+from tooling.contract.action import Action, ApprovalAnswer, Approver, Judge, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
 
@@ -99,6 +101,18 @@ class Person:
         return waiting
 
 
+class Place(Protocol):
+    """Where commands run, as far as approvals concern it."""
+
+    async def ready(self) -> None:
+        """Return when commands can be run safely, or raise SandboxError."""
+        ...
+
+    async def allow_host(self, host: str) -> None:
+        """Let commands reach a host from now on."""
+        ...
+
+
 class Witness:
     """Stands before the policy: what it refuses without asking anybody becomes a request and a decision as well."""
 
@@ -108,20 +122,22 @@ class Witness:
         policy: Approver,
         channel: Channel,
         on_fail: Callable[[str], None],
-        open_host: Callable[[str], Awaitable[None]],
+        judge: Judge,
+        place: Place,
     ) -> None:
         self._policy = policy
         self._channel = channel
         self._on_fail = on_fail
-        self._open_host = open_host
+        self._judge = judge
+        self._place = place
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         """Let the policy decide, and let everybody know of a refusal."""
+        # Nothing is written or run before the place is known to be safe.
+        await self._place.ready()
         answer = await self._policy.approve(action, verdict, ctx)
         if answer.decision == "allow" and answer.by == PERSON:
-            # The prompt named these hosts: allowing the command allows them, for this session.
-            for host in verdict.hosts:
-                await self._open_host(host)
+            await self._open_hosts(action, verdict, answer, ctx)
         if answer.decision == "allow" or answer.by == PERSON:
             return answer
         requested = requested_of(action, verdict, ctx)
@@ -130,6 +146,13 @@ class Witness:
         if answer.decision == "fail":
             self._on_fail(action.subject)
         return answer
+
+    async def _open_hosts(self, action: Action, verdict: Verdict, answer: ApprovalAnswer, ctx: ExecCtx) -> None:
+        """Open the hosts that the person saw, or wrote: allowing the command allows them, for this session."""
+        if answer.command is not None:
+            verdict = self._judge.judge(replace(action, subject=answer.command), ctx)
+        for host in verdict.hosts:
+            await self._place.allow_host(host)
 
 
 def requested_of(action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalRequested:

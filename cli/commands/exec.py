@@ -16,6 +16,7 @@ from agent.config.places import data_dir, os_environ
 from agent.execution.person import Person
 from agent.one_command import WHOLE_OUTPUT, CommandEnd, run_one
 from agent.protocol.channel import Subscription
+from agent.protocol.events import WarningRaised
 from agent.run_scope import Place, open_scope
 from agent.toolbox import Surroundings
 from agent.vocabulary import exit_codes
@@ -24,7 +25,10 @@ from cli import run_flags as flag
 from cli.approvals import TerminalAnswers
 from cli.one_shot import is_terminal
 from cli.progress import stderr_line
+from cli.run_flags import refuse_backend
 
+# Everything behind the first word belongs to the command, dashes or not.
+CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 _REFUSED = ("denied", "deferred", "blocked")
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="-- CMD…", help="One word is a shell line, several an argv.")
@@ -47,6 +51,7 @@ def command(
     """Run one command with the agent's checks, box and limits; its exit code is the command's own."""
     if not words:
         raise UsageError("a command is missing", "write it after two dashes: agent exec -- ls -l")
+    refuse_backend(backend)
     line = words[0] if len(words) == 1 else shlex.join(words)
     flags = {"backend": backend, "allow_net": allow_net, "allow": allow, "deny": deny}
     place = Place(
@@ -64,7 +69,7 @@ async def _run(
     settings = replace(loaded.settings, output_trim_chars=WHOLE_OUTPUT)
     scope = open_scope(place, loaded.secrets)
     person = Person(channel=scope.channel, is_present=is_terminal(), patience_s=settings.approval_timeout_s)
-    answering = asyncio.ensure_future(_answer(scope.channel.subscribe(), person)) if is_terminal() else None
+    listening = asyncio.ensure_future(_listen(scope.channel.subscribe(), person))
     broken: list[SandboxError] = []
     around = Surroundings(
         settings=settings,
@@ -83,31 +88,38 @@ async def _run(
             raise broken[0]
         if end.output_path:
             # The scope takes its files with it; what was too long to hold is written out from its file.
-            _copy(Path(end.output_path))
+            _copy(Path(end.output_path), end.total_bytes)
             end = replace(end, text="")
         return end
     finally:
         await scope.close()
-        if answering:
-            answering.cancel()
+        await asyncio.wait([listening])
 
 
-async def _answer(events: Subscription, person: Person) -> None:
-    answers = TerminalAnswers(send=person.resolve)
+async def _listen(events: Subscription, person: Person) -> None:
+    answers = TerminalAnswers(send=person.resolve) if is_terminal() else None
     async for envelope in events:
-        answers.show(envelope)
+        if answers:
+            answers.show(envelope)
+        if isinstance(envelope.event, WarningRaised):
+            stderr_line(f"warning: {envelope.event.message}")
 
 
-def _copy(path: Path) -> None:
+def _copy(path: Path, total_bytes: int) -> None:
     with path.open("rb") as file:
         shutil.copyfileobj(file, sys.stdout.buffer)
+        kept = file.tell()
     sys.stdout.buffer.flush()
+    if kept < total_bytes:
+        stderr_line(f"warning: only the first {kept} of {total_bytes} bytes of output were kept")
 
 
 def _tell(end: CommandEnd) -> int:
     if end.status in _REFUSED:
         stderr_line(end.text)
         return exit_codes.APPROVAL
+    if end.status == "timeout":
+        stderr_line("error: stopped at the time limit (`command_timeout_s`)")
     if end.text:
         sys.stdout.buffer.write(end.text.encode("utf-8", "backslashreplace") + b"\n")
         sys.stdout.buffer.flush()

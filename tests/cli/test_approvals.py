@@ -207,3 +207,25 @@ def test_an_edit_in_the_users_folder_is_asked_for_as_such(user: User) -> None:
     terminal.types("y")
     assert terminal.ends()[0] == 0
     assert (user.home / "x.txt").read_text() == "hi"
+
+
+def test_editing_a_command_opens_only_the_host_that_was_written(user: User) -> None:
+    curl = "curl -sS -m 3 https://evil.example/"
+    model = user.script(
+        *one_step(
+            calls("s1", "run_command", command=curl),
+            calls("s1", "run_command", command="curl -sS -m 3 http://evil.example/ http://good.example/"),
+            says("s1", "done"),
+        )
+    )
+    terminal = Terminal(user, "run", "x", "--model", model, "--session", "s")
+    terminal.sees("[n] no")
+    terminal.types("e")
+    terminal.sees("> ")
+    terminal.types("curl -sS -m 3 https://good.example/")
+    terminal.sees("[n] no")
+    terminal.types("n")
+    terminal.ends()
+    log = (user.data / "sessions/s/events.jsonl").read_text()
+    tried = [json.loads(line) for line in log.splitlines() if '"type": "network"' in line]
+    assert {(event["host"], "not an allowed host" in event["reason"]) for event in tried} == {("good.example", False)}

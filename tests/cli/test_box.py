@@ -92,6 +92,29 @@ def test_the_hooks_and_settings_of_a_repository_cannot_be_changed(user: User) ->
     assert not (project / ".git/hooks/pre-commit").exists()
 
 
+def test_the_hooks_of_a_repository_in_a_subfolder_cannot_be_changed_either(user: User) -> None:
+    project = user.home / "project"
+    subprocess.run(["git", "init", "-q", str(project / "lib" / "inner")], check=True)
+    command = "cd lib && echo evil > inner/.git/hooks/pre-commit; mv inner other; git -C inner config core.pager evil"
+    run(user, f"{command}; true", "-C", str(project))
+    inner = project / "lib" / "inner" / ".git"
+    assert (inner / "hooks" / "pre-commit").exists() is False
+    assert "evil" not in (inner / "config").read_text()
+
+
+def test_a_folder_that_cannot_be_boxed_is_refused_before_anything_is_written(user: User) -> None:
+    model = user.script(*one_step(calls("s1", "write_file", path="windlass-was-here", content="x"), says("s1", "x")))
+    ended = user.agent("run", "x", "--model", model, "-C", "/", "--approval-mode", "yolo")
+    assert (ended.exit_code, Path("/windlass-was-here").exists()) == (44, False)
+
+
+@pytest.mark.parametrize("host", ["1.2.3.4", "*.example.org", "https://example.org/x"])
+def test_a_host_that_is_none_is_a_wrong_setting(user: User, host: str) -> None:
+    model = user.script(*one_step(says("s1", "done")))
+    ended = user.agent("run", "x", "--model", model, "--allow-net", host, "--output-format", "stream-json")
+    assert (ended.exit_code, ended.events[0]["type"], ended.events[-1]["exit_code"]) == (52, "init", 52)
+
+
 def test_on_the_host_every_command_asks(user: User) -> None:
     model = user.script(*one_step(calls("s1", "run_command", command="echo hi"), says("s1", "done")))
     flags = ("--backend", "host", "--output-format", "stream-json")
@@ -132,4 +155,5 @@ def test_without_bubblewrap_landlock_holds_the_commands_and_it_is_said_aloud(use
         capture_output=True, text=True, stdin=subprocess.DEVNULL, env=user.environment(), timeout=60, check=False,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
+    assert "does not cover" in ended.stderr
     assert (list(outside.iterdir()), [path.name for path in project.iterdir()]) == ([], ["inside"])

@@ -70,3 +70,20 @@ def test_nothing_is_left_of_it(user: User) -> None:
 
 def test_a_missing_command_is_wrong_usage(user: User) -> None:
     assert user.agent("exec").exit_code == 2
+
+
+def test_what_follows_the_first_word_belongs_to_the_command(user: User) -> None:
+    assert user.agent("exec", "printf", "%s-", "-n", "x").stdout == "-n-x-\n"
+
+
+def test_a_limit_that_was_reached_is_said(user: User) -> None:
+    assert "time limit" in user.agent("exec", "--set", "command_timeout_s=0.5", "--", "sleep 60").stderr
+
+
+def test_without_a_box_every_command_asks_and_it_is_said(user: User) -> None:
+    ended = user.agent("exec", "--backend", "host", "--", "ls")
+    assert (ended.exit_code, "without a box" in ended.stderr) == (57, True)
+
+
+def test_a_backend_that_is_not_there_yet_is_wrong_usage(user: User) -> None:
+    assert user.agent("exec", "--backend", "docker", "--", "ls").exit_code == 2
