@@ -5,7 +5,7 @@ import compileall
 import sys
 from pathlib import Path
 
-from bench import box, graph, memory, start_up, table, turns
+from bench import box, graph, judge, memory, start_up, table, turns
 from bench.measure import Bench, Figure
 from bench.program import Failed
 
@@ -16,6 +16,7 @@ BENCHES = (
     Bench(name="first-request", run=start_up.first_request),
     Bench(name="turns", run=turns.turns),
     Bench(name="graph", run=graph.graph),
+    Bench(name="judge", run=judge.judge),
     Bench(name="memory", run=memory.one_shot),
     Bench(name="long-run", run=memory.long_run),
     Bench(name="request-size", run=turns.first_bodies),

@@ -250,9 +250,7 @@ class ShellReader:
         lines, is_complete = command_lines(parts.words, scope, self.words)
         if not is_complete:
             self.findings.append(doubt("too-large", "it expands to more commands than can be judged"))
-        assigned = [
-            (name, values) for prefix in parts.assignments for name, values in self._assignments.values(prefix, scope)
-        ]
+        assigned = [pair for prefix in parts.assignments for pair in self._assignments.values(prefix, scope)]
         known, self.words.reads = redirections.reads.union(self.words.reads), reads
         for line in lines:
             self._emit((*line, *redirections.words), redirections, context, reads=known, assigned=assigned)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 # Here the scanner asks C's ctype tables about a letter that lies beyond their end, and the process may die of it.
 _CRASHING = re.compile(r"(\$|-[A-Za-z]*|\?|\{\d*(?:\.\.\d*)?)[^\x00-\xff]")
-_GLUED_HASH = re.compile(r"(?<=[^\s;&|()])#")
+_GLUED_HASH = re.compile(r"(?<=[^\s;&|(])#")
 _NOTHING = re.compile(rb"(?:\s|\\\n)*")
 
 

@@ -132,8 +132,8 @@ class WordReader:
             pieces.append(((ansi_c(text_of(node)[2:-1]),), _QUOTED))
         elif kind in _EXPANSIONS:
             pieces.append((self._expansion(node, scope), _EXPANDED))
-        elif kind == "$":
-            pieces.append((("",), _QUOTED))
+        elif kind in ("$", "``"):
+            pieces.append((("",), _EXPANDED))
         else:
             raw = text_of(node)
             if "\\" in raw:

@@ -1,0 +1,47 @@
+"""How long a verdict takes: on a typical command, and on a line of five thousand."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.measure import Figure, milliseconds
+from tooling.safety.check import verdict_on
+from tooling.safety.judge import ActionJudge
+
+ROUNDS = 40
+LONG_ROUNDS = 10
+COMMANDS = 5000
+WORKSPACE = Path(__file__).resolve().parents[1]
+TYPICAL = (
+    "git status --short",
+    "cd src && grep -rn 'TODO' . | head -20",
+    "python3 -m pytest tests/test_a.py -x -q 2>&1 | tail -20",
+    'for f in *.md; do wc -l "$f"; done',
+    "git add -A && git commit -m 'fix: one thing'",
+)
+LINE = ("echo one", "ls -la src", "cat notes.txt | wc -l", "git status", "x=1")
+
+
+def judge() -> list[Figure]:
+    """Measure verdicts after the first, which loads the grammar and the rules."""
+    judged = ActionJudge()
+    long_line = "; ".join(f"{LINE[number % len(LINE)]}" for number in range(COMMANDS))
+    distinct = "; ".join(f"touch note{number}.txt" for number in range(COMMANDS))
+
+    def timed(text: str) -> float:
+        started = time.perf_counter()
+        verdict_on(text, workspace=WORKSPACE, judge=judged)
+        return time.perf_counter() - started
+
+    timed(TYPICAL[0])
+    return [
+        milliseconds("verdict on a typical command", 1, _samples(ROUNDS, lambda: max(map(timed, TYPICAL)))),
+        milliseconds(f"verdict on a line of {COMMANDS} commands", 200, _samples(LONG_ROUNDS, lambda: timed(long_line))),
+        milliseconds(
+            f"verdict on a line of {COMMANDS} different commands", 400, _samples(LONG_ROUNDS, lambda: timed(distinct))
+        ),
+    ]
+
+
+def _samples(rounds: int, deed: Callable[[], float]) -> list[float]:
+    return [deed() for _ in range(rounds)]
