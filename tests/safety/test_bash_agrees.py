@@ -3,6 +3,7 @@
 import random
 import re
 import subprocess
+import tempfile
 from itertools import product
 
 import pytest
@@ -97,9 +98,11 @@ LONG = (
 def ran(text: str) -> list[tuple[str, ...]]:
     """Return the words of every `zap` that bash really runs."""
     script = f"exec 9>&1 1>/dev/null; {_ZAP}{text}\n"
-    done = subprocess.run(
-        ["bash", "-c", script], stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False
-    )
+    # Some of the texts write files; they must land nowhere that matters.
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            ["bash", "-c", script], stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False, cwd=folder
+        )
     return [tuple(line.split("\x1f")[1:]) for line in done.stdout.decode().split("\x1e") if line]
 
 
