@@ -91,7 +91,10 @@ class App:
 
     def interrupt(self, exit_code: int, why: str, hint: str = "") -> None:
         """End the run soon, with what is finished as its answer."""
-        self._stopped = self._stopped or (exit_code, why, hint)
+        if self._stopped:
+            # The first wish is being granted: cancelling again would cut short the tidying up.
+            return
+        self._stopped = (exit_code, why, hint)
         if self._work:
             self._work.cancel()
 
@@ -121,10 +124,7 @@ class App:
         if self._stopped:
             self._work.cancel()
         try:
-            async with asyncio.timeout(self._settings.timeout_s):
-                return await self._work
-        except TimeoutError:
-            return await self._failed(exit_codes.TIMED_OUT, f"the time limit of {self._settings.timeout_s:g} s is over")
+            return await self._in_time(self._work)
         except asyncio.CancelledError:
             return await self._failed(*(self._stopped or (exit_codes.INTERRUPTED, "interrupted", "")))
         except BudgetExhausted as stop:
@@ -135,6 +135,13 @@ class App:
             return await self._failed(error.exit_code, error.message, error.hint)
         except Exception as error:  # noqa: BLE001 (the edge of a run: a bug is told of, its traceback kept)
             return await self._failed(exit_codes.FAILED, f"internal error: {error!r}", self._keep_traceback())
+
+    async def _in_time(self, work: "asyncio.Task[Outcome]") -> Outcome:
+        """Wait for the end of the work; past the time limit it is interrupted like by anybody else."""
+        done, _ = await asyncio.wait({work}, timeout=self._settings.timeout_s)
+        if not done:
+            self.interrupt(exit_codes.TIMED_OUT, f"the time limit of {self._settings.timeout_s:g} s is over")
+        return await work
 
     async def _attempt(self, submit: Submit) -> Outcome:
         toolbox = self._toolbox()

@@ -45,8 +45,8 @@ class Executor:
     ) -> ExecutorResponse:
         """Run the step to its response, telling when it starts and how it ends."""
         started = time.monotonic()
-        await self._channel.publish(StepStarted(title=step.title), step_id=step.id, attempt=1)
         try:
+            await self._channel.publish(StepStarted(title=step.title), step_id=step.id, attempt=1)
             response = (
                 await self._ask_user(step, ctx)
                 if step.type == "ask_user"

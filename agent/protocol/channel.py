@@ -118,9 +118,10 @@ class Channel:
         self._enqueue(event, step_id, attempt, None)
 
     async def close(self) -> None:
-        """Wait until everything is out, then end all subscriptions."""
+        """Wait until everything is out, then end all subscriptions; what is published later is kept by nobody."""
         while self._flusher is not None:
             await asyncio.wait([self._flusher])
+        self._log = None
         for subscription in self._subscriptions:
             subscription.close()
         if self._thread:
@@ -156,12 +157,14 @@ class Channel:
         return envelope if event is envelope.event else replace(envelope, event=event)
 
     async def _flush(self) -> None:
-        while self._pending:
-            batch, self._pending = self._pending, []
-            await self._keep([envelope for envelope, _ in batch if envelope.is_lasting])
-            for envelope, done in batch:
-                self._hand_out(envelope, done)
-        self._flusher = None
+        try:
+            while self._pending:
+                batch, self._pending = self._pending, []
+                await self._keep([envelope for envelope, _ in batch if envelope.is_lasting])
+                for envelope, done in batch:
+                    self._hand_out(envelope, done)
+        finally:
+            self._flusher = None
 
     async def _keep(self, envelopes: list[Envelope]) -> None:
         if not envelopes or self._log is None or self._broken:
