@@ -18,7 +18,6 @@ _PATHS_MATTER = _DELETERS | {
     *("mv", "cp", "ln", "install", "rsync", "tee", "truncate", "chmod", "chown", "chgrp", "chattr", "setfacl", "dd"),
     *("tar", "unzip", "touch", "sed"),
 }
-_RIGHTS = frozenset({"chmod", "chown", "chgrp"})
 
 
 def rule_texts(command: Command, reach: Reach) -> Iterator[str]:
@@ -51,7 +50,7 @@ def _from_workspace(program: str, word: str, cwd: str, reach: Reach) -> str:
     name, equals, value = word.partition("=")
     if equals and name in ("if", "of"):
         return f"{name}={reach.canonical(value, cwd)}"
-    is_path = program in _DELETERS or word[:1] in ("/", "~", ".", "*") or (program in _RIGHTS and word.isalpha())
+    is_path = program in _DELETERS or word[:1] in ("/", "~", ".", "*")
     if not word or not is_path or word.startswith("-") or is_unknown(word) or "://" in word:
         return word
     ending = "/" if word.endswith("/") and word.strip("/") else ""

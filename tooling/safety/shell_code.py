@@ -3,14 +3,14 @@
 import re
 from dataclasses import dataclass, field
 
-from tooling.safety.shell_code_signs import DANGERS, DELETES, LOCAL, REVERSE_SHELL, SHELL_OUTS, SOCKET
+from tooling.safety.shell_code_signs import DANGERS, DELETES, LOCAL, REVERSE_SHELL, RUNNING_NAMES, SHELL_OUTS, SOCKET
 from tooling.safety.shell_command import HOLE, Code
 
 _STRING = re.compile(
     r"'''(.*?)'''|\"\"\"(.*?)\"\"\"|'((?:\\.|[^'\\\n])*)'|\"((?:\\.|[^\"\\\n])*)\"|`((?:\\.|[^`\\])*)`", re.DOTALL
 )
 _OUTSIDE = re.compile(
-    r"(?:~|/(?:etc|root|home|proc|sys|boot|var|dev|run|srv|mnt|media|Users|private)(?:/|$)|/$|\.\./|\.\.$)"
+    r"(?:~\w*(?:/|$)|/(?:etc|root|home|proc|sys|boot|var|dev|run|srv|mnt|media|Users|private)(?:/|$)|\.\./|\.\.$)"
 )
 _SENSITIVE = re.compile(
     r"\.env\b|id_(?:rsa|dsa|ecdsa|ed25519)|\.(?:pem|key|p12|pfx|netrc|npmrc|pypirc)$|credentials|secrets?\.",
@@ -18,6 +18,9 @@ _SENSITIVE = re.compile(
 )
 _BUILT = re.compile(r"[+%]|\bjoin\b|\bdecode\b|\bformat\b|\bchr\b|\bfromCharCode\b|\bpack\b|\breverse|\[::-1\]|\.\s*\$")
 _FORMATTED = re.compile(r"\$?\{[^{}]*\}|#\{[^{}]*\}")
+_IMPORTED = re.compile(r"\bfrom\s+(?:subprocess|os|pty)\s+import\s+\(?([\w, ]+)")
+_ALIASED = re.compile(r"\bimport\s+(?:subprocess|os)\s+as\s+(\w+)")
+_NAME = re.compile(r"\w+")
 _SED_S = re.compile(r"s([^\w\s\\])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1([a-zA-Z0-9]*)[ \t]*([^\s;}]*)", re.DOTALL)
 _SED_Y = re.compile(r"y([^\w\s\\])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1", re.DOTALL)
 _SED_ADDRESS = re.compile(r"\\?([/|,#%])(?:\\.|(?!\1).)*\1[IM]*", re.DOTALL)
@@ -55,9 +58,9 @@ def scanned(code: Code) -> Scanned:
 
 
 def _scan_calls(code: Code, found: Scanned) -> None:
-    for pattern in SHELL_OUTS.get(code.language, ()):
+    for pattern in (*SHELL_OUTS.get(code.language, ()), *_renamed(code)):
         for match in pattern.finditer(code.text):
-            _scan_call(code.text, match.end(), found)
+            _scan_call(code.text, match.end(), found, replaces="exec" in match[0] or "spawn" in match[0])
     for pattern, command in DELETES.get(code.language, ()):
         for match in pattern.finditer(code.text):
             literals, rest = _arguments(code.text, match.end())
@@ -67,7 +70,17 @@ def _scan_calls(code: Code, found: Scanned) -> None:
                 found.asks.append(("code-deletes", "its code deletes files that it does not name"))
 
 
-def _scan_call(text: str, start: int, found: Scanned) -> None:
+def _renamed(code: Code) -> list["re.Pattern[str]"]:
+    """Return patterns for calls that run commands under names the text itself gave them."""
+    if code.language != "python":
+        return []
+    names = [name for match in _IMPORTED.finditer(code.text) for name in _NAME.findall(match[1])]
+    patterns = [rf"(?<![\w.]){name}\s*\(" for name in names if name in RUNNING_NAMES]
+    patterns += [rf"\b{match[1]}\.(?:{'|'.join(RUNNING_NAMES)})\s*\(" for match in _ALIASED.finditer(code.text)]
+    return [re.compile(pattern) for pattern in patterns]
+
+
+def _scan_call(text: str, start: int, found: Scanned, *, replaces: bool) -> None:
     literals, rest = _arguments(text, start)
     if not literals or _BUILT.search(rest):
         found.asks.append(("code-runs-commands", "its code runs commands that it does not spell out"))
@@ -75,6 +88,9 @@ def _scan_call(text: str, start: int, found: Scanned) -> None:
     filled = [_FORMATTED.sub(HOLE, literal) for literal in literals]
     if "[" in rest or len(filled) > 1:
         found.argvs.append(tuple(filled))
+        if replaces:
+            # The first is the file, the second the name it runs under.
+            found.argvs.append(tuple(filled[1:]))
     else:
         found.texts.append(filled[0])
 

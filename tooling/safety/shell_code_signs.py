@@ -30,6 +30,10 @@ def _home(pattern: str) -> Danger:
     return Danger(pattern=re.compile(pattern), rule="leaves-workspace", reason="its code goes to the home folder")
 
 
+def _root(pattern: str) -> Danger:
+    return Danger(pattern=re.compile(pattern), rule="leaves-workspace", reason="its code goes to the root folder")
+
+
 def _runs(pattern: str) -> Danger:
     reason = "its code runs commands that it does not spell out"
     return Danger(pattern=re.compile(pattern, re.IGNORECASE), rule="code-runs-commands", reason=reason)
@@ -37,6 +41,10 @@ def _runs(pattern: str) -> Danger:
 
 def _bomb(pattern: str) -> Danger:
     return Danger(pattern=re.compile(pattern, re.DOTALL), rule="fork-bomb", reason="it is a fork bomb", blocks=True)
+
+
+def _kills(pattern: str) -> Danger:
+    return Danger(pattern=re.compile(pattern), rule="kill-everything", reason="it would end every process", blocks=True)
 
 
 LOCAL = re.compile(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?!.*https?://(?!localhost|127))", re.DOTALL)
@@ -57,14 +65,16 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         _hidden(
             r"(?<![\w.])(?:exec|eval|compile)\s*\(|\bgetattr\s*\(\s*(?:os|__import__|__builtins__|builtins|subprocess|sys)\b"
             r"|__builtins__|\bmarshal\.loads|\bctypes\b|globals\(\)\s*\[|import_module\s*\(\s*[^'\")]|\b__import__\s*\(\s*[^'\")]"
-            r"|pickle\.loads|\bbuiltins\b|\bcffi\b"
+            r"|pickle\.loads|import_module\s*\([^)]*\+|__import__\s*\([^)]*\+|\bbuiltins\b|\bcffi\b"
         ),
         _dump(
             r"\bos\.environb?\b(?!\s*(?:\[|\.\s*(?:get|setdefault|pop|update|copy)\b))(?!\s*in\b)(?<!in os\.environ)"
         ),
         _dump(rf"(?:print|write)\s*\(.*\b(?:environ(?:\.get\(|\[)|getenv\()\s*['\"]\w*{_SECRET}"),
+        _root(r"(?:walk|listdir|scandir|chdir|Path|glob)\(\s*r?['\"]/['\"]"),
         _home(r"expanduser|\bPath\.home\(|\benviron(?:\.get\(|\[)\s*['\"]HOME"),
         _bomb(r"while\b.*\bfork\s*\("),
+        _kills(r"\bos\.kill(?:pg)?\s*\(\s*(?:-1|1|0)\s*,"),
     ),
     "perl": (
         _network(r"IO::Socket|\bLWP\b|HTTP::Tiny|\buse Socket|Net::|\bsocket\s*\("),
@@ -85,6 +95,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
     "javascript": (
         _network(
             r"(?<![\w.])fetch\s*\(|\bhttps?['\"]?\)?\.(?:get|request)\b|\bnet['\"]?\)?\.(?:connect|createConnection|Socket)\b"
+            r"|(?:node:)?(?:https?|net|tls|dgram)['\"]\).*?\.(?:get|request|connect)\s*\("
             r"|new WebSocket|\baxios\b|\bdgram\b|\bdns['\"]?\)?\.|Deno\.connect|Bun\.connect|\btls['\"]?\)?\.connect"
         ),
         _hidden(
@@ -93,7 +104,9 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         _dump(
             rf"process\.env\b(?!\.\w|\[|\?)|process\.env(?:\.|\[['\"])\w*{_SECRET}|Deno\.env\.toObject|Bun\.env\b(?!\.)"
         ),
+        _root(r"(?:readdir(?:Sync)?|chdir)\(\s*['\"]/['\"]"),
         _home(r"homedir\s*\(|process\.env\.HOME\b"),
+        _kills(r"\bprocess\.kill\s*\(\s*-?1\b"),
         _bomb(r"(?:while\s*\(\s*(?:1|true)|for\s*\(;;\)).*(?:fork|spawn|exec)\w*\s*\("),
     ),
     "php": (
@@ -167,6 +180,10 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
     "dc": (_runs(r"!\s*\w"),),
 }
 
+RUNNING_NAMES = (
+    *("run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput", "system", "popen", "spawn"),
+    *("execv", "execl", "execvp", "execlp", "execve", "execle", "spawnv", "spawnl", "posix_spawn"),
+)
 SHELL_OUTS: dict[str, tuple["re.Pattern[str]", ...]] = {
     "python": (
         re.compile(

@@ -107,10 +107,12 @@ class InnerReader:
             Finding(decision=Decision.BLOCK, rule=rule, reason=reason, command=command.shown)
             for rule, reason in found.blocks
         ]
+        # What a program feeds to the commands it starts, nobody sees.
+        fed = replace(command, stdin=None, is_fed=True)
         for argv in found.argvs:
-            self._again(argv, replace(command, stdin=None), context)
+            self._again(argv, fed, context)
         for text in found.texts:
-            self._text(ShellText(text=text), replace(command, stdin=None), context)
+            self._text(ShellText(text=text), fed, context)
 
     def _unseen(self, command: Command, language: str, context: Context) -> None:
         """Judge an interpreter that reads its program from a file or a pipe."""

@@ -101,6 +101,8 @@ def read_interpreter(language: str, program: str, words: tuple[str, ...], stdin:
             inner.codes += [Code(language=language, text=text) for text in words[start : start + 1]]
         if language == "sql" and stdin is not None:
             inner.codes.append(Code(language=language, text=stdin))
+    elif language == "editor":
+        inner.codes += [Code(language=language, text=stdin)] if stdin is not None else []
     elif plain and plain not in ("-", "/dev/stdin"):
         inner.script = "" if is_coded else plain
     elif not is_coded:

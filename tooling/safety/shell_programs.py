@@ -44,6 +44,8 @@ _PLACE_OPTIONS = {
     "patch": ("-d",),
     "wget": ("-P", "-O"),
 }
+# Their words that begin with two slashes name targets.
+_LABELS = frozenset({"bazel", "bazelisk", "buck", "buck2", "pants", "plz", "please"})
 WRITE_NAMES = frozenset({"of", "DESTDIR"})
 # Options whose value is text, not a path.
 TEXT_OPTIONS: dict[str, frozenset[str]] = {
@@ -91,6 +93,8 @@ TEXT_OPTIONS: dict[str, frozenset[str]] = {
         "diff": "--label -I",
         "less": "-p -P",
         "psql": "-c",
+        "xmlstarlet": "-v -t -m -i -c -e -d -u -r",
+        "xmllint": "--xpath",
         "mysql": "-e",
         "sqlite3": "",
         "date": "-d --date",
@@ -154,6 +158,8 @@ def path_words(program: str, words: tuple[str, ...]) -> Iterator[tuple[str, bool
             continue
         if waits_for_script and before not in ("-f", "--file"):
             waits_for_script = False
+            continue
+        if word.startswith("//") and program in _LABELS:
             continue
         name, equals, value = word.partition("=")
         if equals and name.replace("-", "_").isidentifier() and "/" not in name:

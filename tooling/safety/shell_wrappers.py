@@ -59,7 +59,7 @@ CODE_OPTIONS = {
     "sed": ("-e", "--expression"),
     "groovy": ("-e",),
     "elixir": ("-e", "--eval"),
-    "editor": ("-c", "--cmd", "-s"),
+    "editor": ("-c", "--cmd"),
     "lisp": ("--eval", "-eval", "--execute", "-f", "--funcall"),
     "sql": ("-c", "-e", "--command", "--execute", "-cmd"),
     "debugger": ("-ex", "--ex", "-iex", "--eval-command", "-o", "--one-line"),
