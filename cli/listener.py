@@ -1,5 +1,7 @@
 """Listens to a run and shows each event where it belongs: lines on stderr, data on stdout, questions to the person."""
 
+import asyncio
+import errno
 from collections.abc import Mapping
 
 from agent.app import App
@@ -27,10 +29,14 @@ class Listener:
         self.result: Envelope | None = None
         self.problem: OSError | None = None
 
-    @property
-    def patience_s(self) -> float | None:
-        """Return how long a slow reader is waited for: for ever, unless the run was interrupted."""
-        return _PATIENCE_S if self._app.is_interrupted else None
+    async def finish(self, listening: "asyncio.Task[None]") -> None:
+        """Wait until everything is shown; a reader that does not read is waited for until somebody interrupts."""
+        is_last = False
+        while not (listening.done() or is_last):
+            is_last = self._app.is_interrupted
+            await asyncio.wait([listening], timeout=_PATIENCE_S)
+        if not listening.done():
+            self.problem = OSError(errno.ETIMEDOUT, "nobody reads stdout")
 
     async def listen(self, events: Subscription) -> None:
         """Show everything to the end."""

@@ -1,6 +1,7 @@
 """The entry point: answers `--version` at once, hands everything else on, and leaves without lingering."""
 
 import gc
+import os
 import sys
 
 
@@ -14,7 +15,15 @@ def main() -> None:
         sys.exit(0)
     # Nearly all that loading makes stays: to look for garbage meanwhile costs a twentieth of a start.
     gc.disable()
+    _open_closed_streams()
     from cli.application import start
     from cli.leave import leave
 
     leave(start(arguments))
+
+
+def _open_closed_streams() -> None:
+    """Let streams that were closed lead nowhere; else the next file opened would take their place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))

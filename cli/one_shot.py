@@ -3,7 +3,8 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from agent.app import App, RunOptions
 from agent.config.load import Loaded, load_settings
@@ -16,7 +17,7 @@ from agent.vocabulary.outcome import Outcome
 from cli.delivery import check_writable, deliver, tell_failure
 from cli.listener import Listener
 from cli.progress import stderr_line
-from cli.prompt_source import task_and_stdin
+from cli.prompt_source import StoppedEarly, task_and_stdin
 from cli.run_flags import RunFlags
 
 _SIGNALS = {
@@ -32,7 +33,8 @@ def perform(flags: RunFlags) -> int:
         environ = os_environ()
         loaded = _settings(flags, environ)
         check_writable(flags.last_message)
-        prompt, stdin = task_and_stdin(flags.prompt, stderr_line)
+        with _signals_as_errors():
+            prompt, stdin = task_and_stdin(flags.prompt, stderr_line, loaded.settings.timeout_s)
         submit = Submit(prompt=prompt, stdin=stdin, files=flags.files, inputs=flags.inputs, plan_only=flags.plan_only)
         outcome, listener = asyncio.run(_run(flags, loaded, environ, submit))
     except AgentError as error:
@@ -40,6 +42,21 @@ def perform(flags: RunFlags) -> int:
             raise
         return tell_failure(flags.output_format, error)
     return deliver(flags, outcome, listener)
+
+
+@contextmanager
+def _signals_as_errors() -> Iterator[None]:
+    """Let a signal that comes before the run end it as one that comes later would."""
+
+    def stop(number: int, frame: object) -> None:
+        raise StoppedEarly(*_SIGNALS[signal.Signals(number)])
+
+    before = {number: signal.signal(number, stop) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _settings(flags: RunFlags, environ: Mapping[str, str]) -> Loaded:
@@ -63,7 +80,7 @@ async def _run(flags: RunFlags, loaded: Loaded, environ: Mapping[str, str], subm
     try:
         outcome = await app.run(submit)
     finally:
-        await asyncio.wait([listening], timeout=listener.patience_s)
+        await listener.finish(listening)
     return outcome, listener
 
 

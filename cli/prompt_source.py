@@ -4,21 +4,33 @@ import os
 import select
 import stat
 import sys
+import time
 from collections.abc import Callable
 
-from agent.vocabulary.errors import InputError, UsageError
+from agent.vocabulary import exit_codes
+from agent.vocabulary.errors import AgentError, InputError, UsageError
 
 STDIN_BYTES = 1_000_000
 _PATIENCE_S = 2.0
 
 
-def task_and_stdin(prompt: str | None, warn: Callable[[str], None]) -> tuple[str, str | None]:
+class StoppedEarly(AgentError):
+    """The run was over before it began: a signal, or the time limit while stdin was waited for."""
+
+    def __init__(self, exit_code: int, message: str) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def task_and_stdin(
+    prompt: str | None, warn: Callable[[str], None], limit_s: float | None = None
+) -> tuple[str, str | None]:
     """Return the instruction and the piped context; `-`, or no argument at all, makes stdin the instruction."""
     if prompt not in (None, "-"):
-        return _real(prompt or ""), _piped(warn) or None
+        return _real(prompt or ""), _piped(warn, limit_s) or None
     if prompt is None and not _is_pipe_or_file():
         raise UsageError("a task is missing", 'write it after the command: agent run "your task"')
-    return _real(_piped(warn)), None
+    return _real(_piped(warn, limit_s)), None
 
 
 def _real(text: str) -> str:
@@ -29,18 +41,25 @@ def _real(text: str) -> str:
     return text.strip()
 
 
-def _piped(warn: Callable[[str], None]) -> str:
+def _piped(warn: Callable[[str], None], limit_s: float | None) -> str:
     if not _is_pipe_or_file():
         return ""
     fd = sys.stdin.fileno()
-    if not select.select([fd], [], [], _PATIENCE_S)[0]:
+    end = None if limit_s is None else time.monotonic() + limit_s
+    if not select.select([fd], [], [], min(_PATIENCE_S, limit_s or _PATIENCE_S))[0]:
         warn("waiting for the end of stdin (use </dev/null when there is none)")
-    chunks: list[bytes] = []
-    while chunk := os.read(fd, 1 << 16):
-        chunks.append(chunk)
-        if sum(map(len, chunks)) > STDIN_BYTES:
+    text = bytearray()
+    while chunk := _next_chunk(fd, end):
+        text += chunk
+        if len(text) > STDIN_BYTES:
             raise InputError(f"stdin is longer than {STDIN_BYTES} bytes", "hand it over as a file with -i/--input")
-    return b"".join(chunks).decode("utf-8", "replace")
+    return text.decode("utf-8", "replace")
+
+
+def _next_chunk(fd: int, end: float | None) -> bytes:
+    if not select.select([fd], [], [], None if end is None else max(0.0, end - time.monotonic()))[0]:
+        raise StoppedEarly(exit_codes.TIMED_OUT, "the time limit was over before stdin ended")
+    return os.read(fd, 1 << 16)
 
 
 def _is_pipe_or_file() -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import queue
 import sys
 import threading
@@ -14,7 +15,7 @@ from tooling.contract.shape import encode
 
 def write_line(text: str) -> None:
     """Write and flush one line; what cannot be encoded is escaped instead of failing."""
-    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
+    sys.stdout.buffer.write(_line(text))
     sys.stdout.buffer.flush()
 
 
@@ -24,6 +25,8 @@ class LineWriter:
     def __init__(self) -> None:
         self._lines: queue.SimpleQueue[tuple[str, asyncio.Future[None]]] = queue.SimpleQueue()
         self._loop = asyncio.get_running_loop()
+        # Not through the buffer: a thread that is held up in it keeps everybody else from flushing it, even at the end.
+        self._fd = sys.stdout.fileno()
         threading.Thread(target=self._work, daemon=True, name="stdout").start()
 
     async def write(self, text: str) -> None:
@@ -37,10 +40,16 @@ class LineWriter:
             text, written = self._lines.get()
             problem: OSError | None = None
             try:
-                write_line(text)
+                rest = memoryview(_line(text))
+                while rest:
+                    rest = rest[os.write(self._fd, rest) :]
             except OSError as error:
                 problem = error
             self._loop.call_soon_threadsafe(_settle, written, problem)
+
+
+def _line(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
 def _settle(written: asyncio.Future[None], problem: OSError | None) -> None:

@@ -116,3 +116,22 @@ def test_a_background_command_that_dies_at_once_is_an_error(user: User) -> None:
     ended = user.agent("run", "x", "--model", model, "--output-format", "json")
     fact = ended.document["step_results"][0]["tool_calls"][0]
     assert (fact["status"], "exited with 3" in fact["output_preview"]) == ("error", True)
+
+
+@pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_no_reason_to_fail(user: User, streams: str) -> None:
+    model = user.script(*one_step(calls("s1", "run_command", command="echo hi"), says("s1", "done")))
+    words = user.command("run", "x", "--model", model, "-o", "answer.txt")
+    ended = subprocess.run(
+        ["bash", "-c", f'"$@" {streams}', "bash", *words],
+        env=user.environment(),
+        cwd=user.home,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, (user.home / "answer.txt").read_text(), b"Traceback" in ended.stderr) == (
+        0,
+        "done\n",
+        False,
+    )

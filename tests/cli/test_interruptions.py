@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cli.terminal_user import Ended, User, calls, plan, step
+from tests.cli.terminal_user import Ended, User, answer, calls, plan, says, step
 from tests.docs.grammar import broken_rules
 
 pytestmark = pytest.mark.slow
@@ -62,3 +62,35 @@ def test_the_first_reason_to_stop_is_the_one_that_counts(user: User) -> None:
     process.send_signal(signal.SIGTERM)
     ended = end_of(process)
     assert (ended.exit_code, broken_rules(ended.events)) == (143, [])
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_stdin_is_waited_for_has_its_result(user: User, number: int, code: int) -> None:
+    process = begin(user, "run", "x", "--model", user.script(answer("hi")), *STREAM, stdin=subprocess.PIPE)
+    assert process.stderr
+    assert b"waiting for the end of stdin" in process.stderr.readline()
+    process.send_signal(number)
+    assert process.wait(LIMIT_S) == code
+    ended = end_of(process)
+    assert (broken_rules(ended.events), ended.events[-1]["exit_code"]) == ([], code)
+
+
+def test_the_time_limit_holds_while_stdin_is_waited_for(user: User) -> None:
+    flags = ("--timeout", "0.2", *STREAM)
+    process = begin(user, "run", "x", "--model", user.script(answer("hi")), *flags, stdin=subprocess.PIPE)
+    assert process.wait(LIMIT_S) == 124
+    assert broken_rules(end_of(process).events) == []
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_reader_that_does_not_read_holds_up_no_interruption(user: User, *, is_over: bool) -> None:
+    rest = [] if is_over else [says("b", "late", delay_ms=60_000)]
+    steps = [step("a")] if is_over else [step("a"), step("b")]
+    model = user.script(plan(*steps), says("a", "long " * 50_000), *rest)
+    process = begin(user, "run", "x", "--model", model, *STREAM)
+    log = user.data / "sessions"
+    last = "result" if is_over else "step.completed"
+    wait_until(lambda: any(f'"{last}"' in path.read_text() for path in log.glob("*/events.jsonl")))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(LIMIT_S) == (1 if is_over else 143)
+    end_of(process)
