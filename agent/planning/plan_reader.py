@@ -9,6 +9,8 @@ from agent.model.arguments import read_arguments
 
 _STEPS = re.compile(r'"(?:steps|plan)"\s*:\s*\[')
 _DECODER = json.JSONDecoder(strict=False)
+# Brackets without end are no plan either.
+_UNREADABLE = (ValueError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,16 +61,18 @@ class PlanReader:
         return RawPlan(steps=tuple(self._steps) or _listed(text))
 
     def _take(self) -> Mapping[str, object] | None:
-        assert self._next is not None
-        start = self._next
-        while start < len(self._text) and self._text[start] in " \t\r\n,":
-            start += 1
-        try:
-            value, end = _DECODER.raw_decode(self._text, start)
-        except ValueError:
-            return None
-        self._next = end
-        return value if isinstance(value, Mapping) else self._take()
+        """Return the next complete step object, passing over what is none."""
+        while True:
+            assert self._next is not None
+            start = self._next
+            while start < len(self._text) and self._text[start] in " \t\r\n,":
+                start += 1
+            try:
+                value, self._next = _DECODER.raw_decode(self._text, start)
+            except _UNREADABLE:
+                return None
+            if isinstance(value, Mapping):
+                return value
 
 
 def _objects(text: str) -> list[Mapping[str, object]]:
@@ -78,7 +82,7 @@ def _objects(text: str) -> list[Mapping[str, object]]:
     while start != -1:
         try:
             value, end = _DECODER.raw_decode(text, start)
-        except ValueError:
+        except _UNREADABLE:
             break
         found.append(value)
         start = text.find("{", end)
@@ -94,7 +98,7 @@ def _listed(text: str) -> tuple[Mapping[str, object], ...]:
     start = text.find("[")
     try:
         value, _ = _DECODER.raw_decode(text, start) if start != -1 else (None, 0)
-    except ValueError:
+    except _UNREADABLE:
         return ()
     if not isinstance(value, list):
         return ()

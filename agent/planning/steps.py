@@ -75,11 +75,15 @@ def in_order(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
 
 
 def _text(value: object) -> str:
-    return str(value).strip() if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
+    if not isinstance(value, (str, int)) or isinstance(value, bool):
+        return ""
+    # Half a surrogate pair can be neither sent nor stored.
+    return str(value).encode("utf-8", "replace").decode().strip()
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    items: Iterable[object] = value if isinstance(value, list) else ()
+    # A planner that needs one thing only may leave out the brackets.
+    items: Iterable[object] = value if isinstance(value, list) else (value,)
     return tuple(text for item in items if (text := _text(item)))
 
 

@@ -53,6 +53,16 @@ def test_a_direct_answer_is_recognised() -> None:
     assert PlanReader().finish('{"answer": " 42 "}').answer == "42"
 
 
+def test_what_is_no_step_is_passed_over_however_much_of_it_there_is() -> None:
+    assert PlanReader().feed('{"steps": [' + "1, " * 5_000 + '{"id": "a"}') == [{"id": "a"}]
+
+
+@pytest.mark.parametrize("opening", ['{"steps": [' + "[" * 5_000, '{"a":' * 5_000, "[" * 5_000])
+def test_brackets_without_end_are_no_plan(opening: str) -> None:
+    reader = PlanReader()
+    assert (reader.feed(opening + "}"), reader.finish(opening + "}").steps) == ([], ())
+
+
 @pytest.mark.parametrize("reply", ["", "I cannot plan this.", "{", '{"steps": []}', '{"answer": ""}', "[1, 2]", "{}"])
 def test_a_reply_without_a_plan_gives_neither_steps_nor_an_answer(reply: str) -> None:
     whole = PlanReader().finish(reply)

@@ -17,8 +17,17 @@ def test_what_a_planner_leaves_out_is_filled_in() -> None:
 
 
 def test_misshapen_fields_become_defaults_instead_of_errors() -> None:
-    made = StepMaker("r").make({"id": 3, "depends_on": "a", "writes": [1, None, "x"], "type": "weird"})
+    made = StepMaker("r").make({"id": 3, "depends_on": {"a": 1}, "writes": [1, None, "x"], "type": "weird"})
     assert (made.id, made.depends_on, made.writes, made.type) == ("3", (), ("1", "x"), "task")
+
+
+def test_one_dependency_needs_no_brackets() -> None:
+    assert StepMaker("r").make({"id": "b", "depends_on": "a"}).depends_on == ("a",)
+
+
+def test_half_a_character_in_a_name_does_no_harm() -> None:
+    made = StepMaker("r").make({"id": "a\ud800", "title": "t\udfff", "depends_on": ["b\ud800"]})
+    assert (made.id, made.title, made.depends_on) == ("a?", "t?", ("b?",))
 
 
 def test_ids_are_unique_and_a_step_never_waits_for_itself() -> None:
