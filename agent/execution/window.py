@@ -30,10 +30,10 @@ def fit(messages: Sequence[Message], limit_tokens: int) -> list[Message]:
 
 
 def _without_oldest_turns(messages: list[Message], excess: int) -> list[Message]:
-    """Drop whole turns after the opening: an assistant message always leaves together with its results."""
-    start = next((i for i, message in enumerate(messages) if message.role == "assistant"), len(messages))
-    end = start
-    while excess > 0 and end < len(messages) - _RECENT:
+    """Drop whole turns after the opening, never the newest: an assistant message leaves together with its results."""
+    turns = [i for i, message in enumerate(messages) if message.role == "assistant"] or [len(messages)]
+    start = end = turns[0]
+    while excess > 0 and end < min(turns[-1], len(messages) - _RECENT):
         excess -= len(messages[end].content)
         end += 1
         while end < len(messages) and messages[end].role == "tool":

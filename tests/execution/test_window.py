@@ -40,3 +40,11 @@ def test_every_result_keeps_its_call_and_every_call_its_result(turns: int, size:
 def test_after_shrinking_there_is_room_for_many_turns() -> None:
     fitted = fit(conversation(60, 3000), 20_000)
     assert sum(len(message.content) for message in fitted) < 20_000 * CHARS_PER_TOKEN * 0.7
+
+
+def test_the_newest_turn_stays_however_little_room_there_is() -> None:
+    calls = tuple(ToolCall(id=f"c{number}", name="x") for number in range(6))
+    opening = [Message(role="system", content="rules"), Message(role="user", content="long " * 10_000)]
+    results = [Message(role="tool", content="result", tool_call_id=call.id) for call in calls]
+    newest = [Message(role="assistant", tool_calls=calls), *results]
+    assert fit([*opening, *newest], 1_000) == [*opening, *newest]
