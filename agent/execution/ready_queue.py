@@ -3,8 +3,11 @@
 from collections import defaultdict, deque
 from collections.abc import Iterable
 from pathlib import PurePosixPath
+from typing import TypeAlias
 
 from agent.vocabulary.plan import PlanStep
+
+_Place: TypeAlias = tuple[str, ...]
 
 
 class ReadyQueue:
@@ -19,6 +22,7 @@ class ReadyQueue:
         self._running: dict[str, PlanStep] = {}
         self._ready: deque[PlanStep] = deque()
         self._sealed = False
+        self._places: dict[str, tuple[_Place, ...]] = {}
 
     @property
     def is_done(self) -> bool:
@@ -33,6 +37,7 @@ class ReadyQueue:
     def add(self, step: PlanStep) -> str | None:
         """Take a step in; return why it can never run when a dependency has already failed."""
         self._steps[step.id] = step
+        self._places[step.id] = tuple(_fixed_part(pattern) for pattern in step.writes)
         if failed := [dep for dep in step.depends_on if dep in self._failed]:
             self._failed.add(step.id)
             return _needs(failed)
@@ -59,7 +64,7 @@ class ReadyQueue:
             if len(taken) >= slots:
                 break
             step = self._ready.popleft()
-            if any(_overlap(step.writes, other.writes) for other in self._running.values() if other.writes):
+            if any(_overlap(self._places[step.id], self._places[other]) for other in self._running):
                 self._ready.append(step)
                 continue
             self._running[step.id] = step
@@ -115,21 +120,16 @@ def _needs(failed: Iterable[str]) -> str:
     return f"needs {', '.join(failed)}, which did not succeed"
 
 
-def _overlap(first: Iterable[str], second: Iterable[str]) -> bool:
-    """Say whether two sets of paths may touch: equal, one inside the other, or both patterns."""
-    return any(_touch(left, right) for left in first for right in second)
+def _overlap(first: Iterable[_Place], second: Iterable[_Place]) -> bool:
+    """Say whether two sets of places may touch: equal, or one inside the other."""
+    return any(left[: len(right)] == right[: len(left)] for left in first for right in second)
 
 
-def _touch(left: str, right: str) -> bool:
-    a, b = PurePosixPath(_fixed_part(left)), PurePosixPath(_fixed_part(right))
-    return a.is_relative_to(b) or b.is_relative_to(a)
-
-
-def _fixed_part(pattern: str) -> str:
+def _fixed_part(pattern: str) -> _Place:
     """Return the path before the first wildcard: what a pattern surely lies beneath."""
     parts: list[str] = []
     for part in PurePosixPath(pattern).parts:
         if any(mark in part for mark in "*?["):
             break
         parts.append(part)
-    return str(PurePosixPath(*parts)) if parts else "."
+    return tuple(parts)
