@@ -24,6 +24,7 @@ LAZY_MODULES: dict[str, str] = {
     "agent.model.script": "only for script:FILE",
     "agent.model.recording": "only for --record",
     "agent.model.replaying": "only for --replay",
+    "tooling.safety.shell_code": "its tables load with the first program text",
     "tooling.safety.shell_judge": "the reader of commands and its rules load with the first command",
     "agent.backends.landlock": "brings ctypes; loads with the first command, in the thread that needs it",
     "agent.version": "`agent --version` imports nothing else",

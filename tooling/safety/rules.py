@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from tooling.contract.action import Decision
@@ -29,18 +30,14 @@ class Rule:
     group_only: bool = False
 
     @property
+    def is_for_groups(self) -> bool:
+        """Say whether the rule only holds on shared machines."""
+        return self.group_only or self.category == "group_only"
+
+    @property
     def decision(self) -> Decision:
         """Return what a match means."""
         return Decision.BLOCK if self.blocked else Decision.ASK
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledRule:
-    """A rule ready to be matched, with the programs it is about; none means all."""
-
-    rule: Rule
-    regex: "re.Pattern[str]"
-    programs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,17 +47,14 @@ class RuleBook:
     rules: tuple[Rule, ...] = ()
     problems: tuple[str, ...] = ()
     is_complete: bool = True
-    by_program: dict[str, tuple[CompiledRule, ...]] = field(default_factory=dict)
+    by_program: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
 
     def hits(self, text: str, *, chat_type: str = "private") -> list[Rule]:
         """Return the rules that match a canonical command."""
         program = text.partition(" ")[0].partition("=")[0].lower()
         candidates = (*self.by_program.get(program, ()), *self.by_program.get("", ()))
         return [
-            candidate.rule
-            for candidate in candidates
-            if candidate.regex.search(text)
-            and (chat_type == "group" or not (candidate.rule.group_only or candidate.rule.category == "group_only"))
+            rule for rule in candidates if _matches(rule, text) and (chat_type == "group" or not rule.is_for_groups)
         ]
 
 
@@ -69,7 +63,7 @@ def load_rules(folder: Path = PATTERNS_DIR) -> RuleBook:
     files = sorted(folder.glob("*.json"))
     if not files:
         return RuleBook(problems=(f"no rule files in {folder}",), is_complete=False)
-    compiled: list[CompiledRule] = []
+    rules: list[Rule] = []
     problems: list[str] = []
     is_complete = True
     for file in files:
@@ -81,16 +75,16 @@ def load_rules(folder: Path = PATTERNS_DIR) -> RuleBook:
             continue
         for item in raw:
             try:
-                compiled.append(_compiled(item))
+                rules.append(_usable(item, is_ours=folder == PATTERNS_DIR))
             except (ShapeError, re.error) as error:
                 problems.append(f"{file.name}: a rule was skipped: {error}")
-    if not compiled and is_complete:
+    if not rules and is_complete:
         problems.append(f"no rule in {folder} can be used")
     return RuleBook(
-        rules=tuple(item.rule for item in compiled),
+        rules=tuple(rules),
         problems=tuple(problems),
-        is_complete=is_complete and bool(compiled),
-        by_program=_indexed(compiled),
+        is_complete=is_complete and bool(rules),
+        by_program=_indexed(rules),
     )
 
 
@@ -102,9 +96,24 @@ def _patterns(file: Path) -> list[object]:
     return patterns
 
 
-def _compiled(item: object) -> CompiledRule:
+def _usable(item: object, *, is_ours: bool) -> Rule:
     rule = decode(Rule, item, extra="ignore")
-    return CompiledRule(rule=rule, regex=re.compile(rule.pattern, re.IGNORECASE), programs=_programs(rule.pattern))
+    if not is_ours:
+        _regex(rule.pattern)
+    return rule
+
+
+def _matches(rule: Rule, text: str) -> bool:
+    try:
+        return _regex(rule.pattern).search(text) is not None
+    except re.error:
+        # Our own rules are compiled when they are needed; one that somebody broke counts as if it matched.
+        return True
+
+
+@cache
+def _regex(pattern: str) -> "re.Pattern[str]":
+    return re.compile(pattern, re.IGNORECASE)
 
 
 def _programs(pattern: str) -> tuple[str, ...]:
@@ -151,9 +160,9 @@ def _group(text: str) -> str:
     return text[: end + 1]
 
 
-def _indexed(compiled: list[CompiledRule]) -> dict[str, tuple[CompiledRule, ...]]:
-    index: dict[str, list[CompiledRule]] = {}
-    for item in compiled:
-        for program in item.programs or ("",):
-            index.setdefault(program, []).append(item)
+def _indexed(rules: list[Rule]) -> dict[str, tuple[Rule, ...]]:
+    index: dict[str, list[Rule]] = {}
+    for rule in rules:
+        for program in _programs(rule.pattern) or ("",):
+            index.setdefault(program, []).append(rule)
     return {program: tuple(items) for program, items in index.items()}

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tooling.contract.action import Decision
-from tooling.safety.shell_code import scanned
 from tooling.safety.shell_command import HOLE, Code, Command, Redirect, is_unknown, program_name
 from tooling.safety.shell_context import Context
 from tooling.safety.shell_effects import apply_effects
@@ -100,6 +99,9 @@ class InnerReader:
         self._reader.text(text.text, inside)
 
     def _code(self, code: Code, command: Command, context: Context) -> None:
+        # Its tables of signs are large, and most commands hand no program text to anybody.
+        from tooling.safety.shell_code import scanned
+
         found = scanned(code)
         findings = self._reader.findings
         findings += [ask(rule, reason, command.shown) for rule, reason in found.asks]
