@@ -28,12 +28,12 @@ class Person:
         self._is_present = is_present
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
         self._waited: dict[str, float] = {}
-        self._since: dict[str, float] = {}
+        self._since: dict[str, list[float]] = {}
 
     def waited_s(self, step_id: str) -> float:
         """Return how long a step has waited for this person: time that is not the step's own."""
         since = self._since.get(step_id)
-        return self._waited.get(step_id, 0.0) + (time.monotonic() - since if since is not None else 0.0)
+        return self._waited.get(step_id, 0.0) + (time.monotonic() - since[0] if since else 0.0)
 
     def resolve(self, command: Answer) -> bool:
         """Hand an answer to whoever waits for it; False when nobody does (any more)."""
@@ -71,12 +71,15 @@ class Person:
 
     @contextmanager
     def _clock_stopped(self, step_id: str) -> Iterator[None]:
-        self._since[step_id] = time.monotonic()
+        # Calls of one turn may wait side by side: the time from the first question to the last answer counts once.
+        since = self._since.setdefault(step_id, [])
+        since.append(since[0] if since else time.monotonic())
         try:
             yield
         finally:
-            self._waited[step_id] = self.waited_s(step_id)
-            del self._since[step_id]
+            if len(since) == 1:
+                self._waited[step_id] = self.waited_s(step_id)
+            since.pop()
 
     async def _decision(self, approval_id: str, waiting: asyncio.Future[Answer]) -> ApprovalAnswer:
         try:
