@@ -68,8 +68,8 @@ def _shown(asked: ApprovalRequested) -> str:
     lines = [
         "",
         f"allow this?  {'' if asked.tool == _COMMAND else f'{asked.tool} '}{_visible(asked.command)}",
-        f"  in {asked.cwd}",
-        f"  because {asked.reason or _WHY_ASKED}",
+        f"  in {_visible(asked.cwd)}",
+        f"  because {_visible(asked.reason) or _WHY_ASKED}",
         *(f"  it {_visible(part)}" for part in asked.involves or ()),
         *_diff_lines(asked.diff or ""),
     ]
@@ -84,15 +84,16 @@ def _diff_lines(diff: str) -> list[str]:
 
 
 def _question(asked: QuestionAsked) -> str:
-    _say(f"\n{asked.question}\n" + "".join(f"  {n}. {option}\n" for n, option in enumerate(asked.options, 1)))
+    question = "\n".join(map(_visible, asked.question.split("\n")))
+    _say(f"\n{question}\n" + "".join(f"  {n}. {_visible(option)}\n" for n, option in enumerate(asked.options, 1)))
     line = _read("your answer: ")
     chosen = int(line) - 1 if line.isdecimal() else -1
     return asked.options[chosen] if 0 <= chosen < len(asked.options) else line
 
 
-def _visible(command: str) -> str:
-    """Return the exact command with every character that could hide something made visible."""
-    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in command)
+def _visible(text: str) -> str:
+    """Return the exact text with every character that could hide something made visible."""
+    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
 
 
 def _say(text: str) -> None:
@@ -104,4 +105,4 @@ def _read(prompt: str) -> str:
     # What was typed before the question stood on the screen cannot be meant as its answer.
     termios.tcflush(sys.stdin, termios.TCIFLUSH)
     _say(prompt)
-    return sys.stdin.readline().strip()
+    return sys.stdin.buffer.readline().decode(errors="replace").strip()

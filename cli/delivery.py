@@ -13,6 +13,7 @@ from cli.listener import Listener
 from cli.progress import stderr_line
 from cli.run_flags import OutputFormat, RunFlags
 from cli.stdout import event_line, plan_text, whole_result, write_line
+from tooling.output import sanitize_output
 
 
 def deliver(flags: RunFlags, outcome: Outcome, listener: Listener) -> int:
@@ -24,7 +25,8 @@ def deliver(flags: RunFlags, outcome: Outcome, listener: Listener) -> int:
         if flags.output_format == "text":
             text = plan_text(outcome) if flags.plan_only else outcome.answer
             if text:
-                write_line(text)
+                # What a model wrote must not move the cursor; a program gets the text as it is.
+                write_line(sanitize_output(text) if sys.stdout.isatty() else text)
         elif flags.output_format == "json" and listener.result:
             write_line(whole_result(listener.result, outcome))
     except OSError as error:

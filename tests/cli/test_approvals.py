@@ -1,7 +1,9 @@
 """Approvals and questions at a real terminal, and the rules that come of them."""
 
 import json
+import os
 import time
+from dataclasses import replace
 
 import pexpect
 import pytest
@@ -20,7 +22,14 @@ class Terminal:
         program, *arguments = user.command(*words)
         environment = user.environment(TERM="xterm-256color", NO_COLOR="1")
         self._child = pexpect.spawn(
-            program, arguments, env=environment, cwd=str(user.home), encoding="utf-8", timeout=30, dimensions=(40, 200)
+            program,
+            arguments,
+            env=environment,
+            cwd=str(user.home),
+            encoding="utf-8",
+            codec_errors="replace",
+            timeout=30,
+            dimensions=(40, 200),
         )
 
     def sees(self, text: str) -> str:
@@ -29,6 +38,9 @@ class Terminal:
 
     def types(self, text: str) -> None:
         self._child.sendline(text)
+
+    def types_bytes(self, data: bytes) -> None:
+        os.write(self._child.child_fd, data)
 
     def ends(self) -> tuple[int, str]:
         self._child.expect(pexpect.EOF)
@@ -130,6 +142,24 @@ def test_control_characters_in_a_command_are_visible(user: User) -> None:
     terminal.sees("[n] no")
     terminal.types("n")
     terminal.ends()
+
+
+def test_control_characters_in_a_question_and_its_answer_stay_harmless(user: User) -> None:
+    asking = {"id": "q", "type": "ask_user", "ask_question": "Sure?\x1b[2J", "ask_options": ["yes\x1b[31m", "no"]}
+    terminal = Terminal(user, "run", "x", "--model", user.script(plan(asking)))
+    shown = terminal.sees("your answer:")
+    assert ("Sure?\\x1b[2J" in shown, "yes\\x1b[31m" in shown, "\x1b[2J" in shown) == (True, True, False)
+    terminal.types("1")
+    code, rest = terminal.ends()
+    assert (code, "\x1b[31m" in rest) == (0, False)
+
+
+def test_an_answer_that_is_no_valid_text_is_an_answer(user: User) -> None:
+    user = replace(user, environ={"PYTHONIOENCODING": "utf-8:strict"})
+    terminal = pushing(user)
+    terminal.sees("[n] no")
+    terminal.types_bytes(b"\xff\n")
+    assert terminal.ends()[0] == 57
 
 
 def test_other_steps_go_on_while_one_waits_for_its_answer(user: User) -> None:
