@@ -3,6 +3,7 @@
 import asyncio
 import shlex
 import shutil
+import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -57,13 +58,18 @@ def command(
     place = Place(
         data_dir=data_dir(os_environ()), is_ephemeral=True, cwd=cwd or Path.cwd(), extra_dirs=tuple(add_dirs or ())
     )
-    end = asyncio.run(_run(line, place, flags, tuple(assignments or ()), is_checked=not skip_check))
+    try:
+        end = asyncio.run(_run(line, place, flags, tuple(assignments or ()), is_checked=not skip_check))
+    except asyncio.CancelledError as stopped:
+        raise typer.Exit(exit_codes.TERMINATED) from stopped
     raise typer.Exit(_tell(end))
 
 
 async def _run(
     line: str, place: Place, flags: Mapping[str, object], assignments: tuple[str, ...], *, is_checked: bool
 ) -> CommandEnd:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, _stop_once, asyncio.current_task())
     environ = os_environ()
     loaded = load_settings(environ=environ, flags=flags, assignments=assignments)
     settings = replace(loaded.settings, output_trim_chars=WHOLE_OUTPUT)
@@ -94,6 +100,12 @@ async def _run(
     finally:
         await scope.close()
         await asyncio.wait([listening])
+
+
+def _stop_once(work: "asyncio.Task[CommandEnd] | None") -> None:
+    # Cancelling again would cut short the tidying up.
+    if work and not work.cancelling():
+        work.cancel()
 
 
 async def _listen(events: Subscription, person: Person) -> None:

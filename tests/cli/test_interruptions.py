@@ -4,6 +4,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -94,3 +97,26 @@ def test_a_reader_that_does_not_read_holds_up_no_interruption(user: User, *, is_
     process.send_signal(signal.SIGTERM)
     assert process.wait(LIMIT_S) == (1 if is_over else 143)
     end_of(process)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_one_command_with_all_it_started_and_leaves_nothing(user: User, number: int, code: int) -> None:
+    scratch = user.home / "scratch"
+    scratch.mkdir()
+    user = replace(user, environ={"TMPDIR": str(scratch)})
+    line = "echo $$ > begun; sleep 60"
+    process = begin(user, "exec", "--backend", "host", "--skip-check", "--", line)
+    begun = user.home / "begun"
+    wait_until(lambda: begun.exists() and begun.read_text().endswith("\n"))
+    process.send_signal(number)
+    assert (end_of(process).exit_code, list(scratch.iterdir())) == (code, [])
+    assert not Path(f"/proc/{begun.read_text().strip()}").exists()
+
+
+def test_background_commands_are_ended_side_by_side(user: User) -> None:
+    stubborn = "trap '' TERM; sleep 60; sleep 60"
+    begun = [calls("a", "run_command", command=stubborn, background=True) for _ in range(8)]
+    ended = user.agent("run", "x", "--model", user.script(plan(step("a")), *begun, says("a", "done")), *STREAM)
+    finished, result = (event["ts"] for event in ended.events if event["type"] in ("step.completed", "result"))
+    took = datetime.fromisoformat(str(result)) - datetime.fromisoformat(str(finished))
+    assert (ended.exit_code, took.total_seconds() < 3) == (0, True)
