@@ -124,7 +124,10 @@ class App:
         if self._stopped:
             self._work.cancel()
         try:
-            return await self._in_time(self._work)
+            outcome = await self._in_time(self._work)
+            if outcome.error:
+                await self._channel.publish(ErrorRaised(message=outcome.error, exit_code=outcome.exit_code))
+            return outcome
         except asyncio.CancelledError:
             return await self._failed(*(self._stopped or (exit_codes.INTERRUPTED, "interrupted", "")))
         except BudgetExhausted as stop:
@@ -154,6 +157,7 @@ class App:
             record=self._options.record,
             replay=self._options.replay,
             volatile={str(self._scope.cwd): "<workspace>"},
+            redact=self._scope.redactor.redact,
             on_retry=self._tell_of_retry,
         )
         client.warm_up()
@@ -255,9 +259,12 @@ class App:
         return self._orchestrator.plan_id if self._orchestrator else None
 
     def _keep_traceback(self) -> str:
+        if not self._scope.is_kept:
+            return "this is a bug in Windlass; its traceback is kept when the run is not ephemeral"
         path = self._scope.folder.root / "crash.txt"
         try:
-            path.write_text(self._scope.redactor.redact(traceback.format_exc()), "utf-8")
+            path.touch(mode=0o600)
+            path.write_text(self._scope.redactor.redact(traceback.format_exc()), "utf-8", "backslashreplace")
         except OSError:
             return "this is a bug in Windlass"
         return f"this is a bug in Windlass; its traceback is in {path}"

@@ -16,7 +16,7 @@ from agent.executor import Executor
 from agent.model.port import Delta, TextDelta
 from agent.planning.planner import Planner
 from agent.protocol.channel import Channel
-from agent.protocol.events import ErrorRaised, MessageSaid, PlanMade, PlannedStep, WarningRaised
+from agent.protocol.events import MessageSaid, PlanMade, PlannedStep, WarningRaised
 from agent.vocabulary import exit_codes
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.plan import Plan, PlanStep
@@ -171,8 +171,6 @@ class OrchestratorRunner:
         done = [pair for pair in results if is_success(pair[1].status)]
         if not done:
             # What failed is told as an error: nothing may be taken for an answer that is none.
-            failed = results[0][1]
-            await self._channel.publish(ErrorRaised(message=failed.summary, exit_code=failed.exit_code or 1))
             answer = ""
         elif len(results) == 1:
             answer = joined(results)
@@ -197,7 +195,9 @@ class OrchestratorRunner:
         responses = tuple(response for _, response in self.results)
         subtype, exit_code = conclude(responses, answer)
         refused = refusals(responses)
-        failed = [response for response in responses if exit_code and response.status not in ("ok", "partial")]
+        failed = [response for response in responses if exit_code and not is_success(response.status)]
+        # A step that was skipped only tells of the one that made it so.
+        failed.sort(key=lambda response: response.status == "skipped")
         return Outcome(
             subtype=subtype,
             exit_code=exit_code,

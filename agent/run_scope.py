@@ -62,6 +62,11 @@ class RunScope:
         return self._place.data_dir
 
     @property
+    def is_kept(self) -> bool:
+        """Say whether the session's folder outlives the run."""
+        return self._temporary is None
+
+    @property
     def is_own_workspace(self) -> bool:
         """Say whether commands work in a folder made for this session, not in one of the person's."""
         return self._place.cwd is None

@@ -50,7 +50,7 @@ class OutputForm:
 
         try:
             data = json.loads(_unfenced(answer))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             return None, f"not JSON: {error}"
         problems = sorted(jsonschema.Draft202012Validator(self._schema).iter_errors(data), key=lambda e: list(e.path))
         if not problems:

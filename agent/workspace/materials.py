@@ -25,7 +25,8 @@ class Attachment:
 def read_attachment(path: Path) -> Attachment:
     """Read a file that is to stand in the request; what is missing, too large or no text is refused."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(ATTACHMENT_BYTES + 1)
     except OSError as error:
         raise InputError(f"cannot read the attachment {path}: {error.strerror}") from error
     if len(data) > ATTACHMENT_BYTES:

@@ -20,6 +20,8 @@ WordsArgument = Annotated[str, typer.Argument(metavar="WORDS", help="First words
 DenyOption = Annotated[bool, typer.Option("--deny", help="The rule forbids instead of allowing.")]
 FolderOption = Annotated[Path | None, typer.Option("-C", "--project", help="The rule holds only in this folder.")]
 _UNITS = {"h": 1 / 24, "d": 1.0, "w": 7.0}
+# The calendar begins with the year 1.
+_MOST_DIGITS = 4
 
 
 @app.command("list")
@@ -83,6 +85,6 @@ def _line(change: Change) -> str:
 
 def _days(text: str) -> float:
     number, unit = text[:-1], text[-1:]
-    if unit not in _UNITS or not number.isdecimal():
+    if unit not in _UNITS or not number.isdecimal() or len(number) > _MOST_DIGITS:
         raise UsageError(f"--against {text}: expected a time such as 12h, 30d or 4w")
     return int(number) * _UNITS[unit]

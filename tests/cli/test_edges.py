@@ -135,3 +135,50 @@ def test_streams_that_are_closed_are_no_reason_to_fail(user: User, streams: str)
         "done\n",
         False,
     )
+
+
+def test_an_attachment_without_end_is_refused(user: User) -> None:
+    ended = user.agent("run", "x", "--model", HELLO, "-f", "/dev/zero")
+    assert (ended.exit_code, "too large" in ended.stderr) == (42, True)
+
+
+def test_the_error_event_and_the_result_name_the_same_exit_code_and_its_real_cause(user: User) -> None:
+    (user.home / ".config/agent").mkdir(parents=True)
+    (user.home / ".config/agent/config.toml").write_text("[step_profiles.quick]\ntimeout_s = 0.3\n")
+    model = user.script(plan(step("b", "a"), step("a", profile="quick")), says("a", "late", delay_ms=60_000))
+    alone = user.script(plan(step("a", profile="quick")), says("a", "late", delay_ms=60_000), name="alone.jsonl")
+    for played, code in ((model, 1), (alone, 124)):
+        events = user.agent("run", "x", "--model", played, "--output-format", "stream-json").events
+        error, result = (event for event in events if event["type"] in ("error", "result"))
+        assert (error["exit_code"], result["exit_code"], error["message"], result["error"]) == (
+            code,
+            code,
+            "Stopped at the time limit of 0.3 s.",
+            "Stopped at the time limit of 0.3 s.",
+        )
+
+
+@pytest.mark.parametrize("length", ["99999999999d", "7", "xd"])
+def test_a_length_of_time_that_cannot_be_is_wrong_usage(user: User, length: str) -> None:
+    ended = user.agent("rules", "test", "--against", length)
+    assert (ended.exit_code, "Traceback" in ended.stderr) == (2, False)
+
+
+def test_a_form_that_is_nested_without_end_is_no_internal_error(user: User) -> None:
+    (user.home / "schema.json").write_text("{}")
+    model = user.script(answer("[" * 5_000), {"match": {"purpose": "repair"}, "text": "[" * 5_000})
+    ended = user.agent("run", "x", "--model", model, "--output-schema", "schema.json")
+    assert (ended.exit_code, "internal error" in ended.stderr, "not JSON" in ended.stderr) == (1, False, True)
+
+
+def test_no_run_fails_without_a_word(user: User) -> None:
+    (user.home / "schema.json").write_text('{"type": "object"}')
+    misfit = user.script(answer("1"), {"match": {"purpose": "repair"}, "text": "2"})
+    steps = {"match": {"purpose": "step"}, "text": "ok", "repeat": True}
+    long = user.script(plan(step("a"), step("b")), steps, name="long.jsonl")
+    for flags, code, reason in (
+        ((misfit, "--output-schema", "schema.json"), 1, "does not fit the output schema"),
+        ((long, "--max-steps", "1"), 53, "more than the limit of 1"),
+    ):
+        ended = user.agent("run", "x", "-q", "--model", *flags)
+        assert (ended.exit_code, reason in ended.stderr) == (code, True)

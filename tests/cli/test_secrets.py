@@ -51,3 +51,13 @@ def test_a_diff_and_a_session_show_no_token(user: User, tmp_path: Path) -> None:
     assert shown.endswith("+[REDACTED]\n")
     assert user.agent("sessions", "undo", "s", "--yes").exit_code == 0
     assert TOKEN not in (user.data / "sessions" / "s" / "events.jsonl").read_text()
+
+
+def test_a_cassette_holds_no_secret_that_came_with_the_request(user: User) -> None:
+    (user.home / "a.txt").write_text(f"{KEY} {TOKEN}")
+    model, cassette = user.script(*one_step(says("s1", f"{KEY} {TOKEN}"))), user.home / "cassette.jsonl"
+    request = ("-f", "a.txt", f"look at {KEY} and {TOKEN}")
+    recorded = user.agent("run", "--model", model, "--record", str(cassette), *request, GITHUB_TOKEN=KEY)
+    text = cassette.read_text()
+    assert (recorded.exit_code, KEY in text, TOKEN in text, "[REDACTED]" in text) == (0, False, False, True)
+    assert user.agent("run", "--replay", str(cassette), *request, GITHUB_TOKEN=KEY).stdout == recorded.stdout
