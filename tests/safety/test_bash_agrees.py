@@ -11,8 +11,8 @@ import pytest
 from tests.safety.judging import argvs, decision
 from tooling.safety.shell_command import HIDDEN, HOLE
 
-# `zap` tells through a descriptor of its own that it ran, and with which words, in one write.
-_ZAP = 'zap() { local l; printf -v l "\\037%s" zap "$@"; printf "%s\\036" "$l" >&9; }; PATH=/nonexistent; set -f\n'
+# `cal` tells through a descriptor of its own that it ran, and with which words, in one write.
+_CAL = 'cal() { local l; printf -v l "\\037%s" cal "$@"; printf "%s\\036" "$l" >&9; }; PATH=/nonexistent; set -f\n'
 LAYERS = (
     *("{}", "( {} )", "{{ {}; }}", "! {}", "true && {}", "false || {}", "{} | cat", "{} & wait", "time {}"),
     *("if true; then {}; fi", "for x in a b; do {}; done", "for ((i=0;i<1;i++)); do {}; done"),
@@ -28,7 +28,7 @@ LAYERS = (
     *("cat <<E\na $( {} ) b\nE\n", "[[ -n $( {} ) ]]", "arr=(a $( {} ))", "echo $(( $( {} ) + 1 ))", "# it's\n{}"),
     *("echo a\\\n b; {}", "{} > /dev/null", "{} 2>&1", "A=1; {}"),
 )
-NAMES = ("zap", "z''ap", 'z"a"p', "z\\ap", "$'\\x7aap'", "$(echo zap)", "`echo zap`", "$z", "${z}", "za\\\np", "z$1ap")
+NAMES = ("cal", "c''al", 'c"a"l', "c\\al", "$'\\x63al'", "$(echo cal)", "`echo cal`", "$z", "${z}", "ca\\\nl", "c$1al")
 WORDS = (
     "-r",
     "'a b'",
@@ -47,57 +47,57 @@ WORDS = (
     "$((1))",
 )
 ODD = r"""
-echo "${x:-'}"; zap; echo "'}"
-echo $'a\'; zap; echo '
-echo a#"b; zap; echo "
-echo $(echo ")"); zap
-echo $(case x in x) echo;; esac); zap
-[[ x =~ "(" ]]; zap
-[[ a < b ]]; zap
-echo }# ; zap
-a=()#; zap
-zap ``"x"
-<<< ]]\; zap
-true && zap >/dev/null -rf /
-! zap 2>&1 -rf /
-zap x - 2>/dev/null
->f zap
-x=1 zap
-coproc X { zap; }; wait
-time { zap; }
-! { zap; }
-f() if true; then zap; fi; f
-for x; do :; done; zap
-echo "${x[$(zap)]}"
-declare -n r=x; x=zap; $r
-read x <<< zap; $x
-printf -v x zap; $x
-set -- zap; "$@"
-x=y; y=zap; ${!x}
-while read l; do $l; done <<< zap
-source /dev/stdin <<< zap
-a=([0]=x [1]="$(zap)")
-echo $[`zap`+1]
-((zap) | cat)
-echo $((zap) | cat)
+echo "${x:-'}"; cal; echo "'}"
+echo $'a\'; cal; echo '
+echo a#"b; cal; echo "
+echo $(echo ")"); cal
+echo $(case x in x) echo;; esac); cal
+[[ x =~ "(" ]]; cal
+[[ a < b ]]; cal
+echo }# ; cal
+a=()#; cal
+cal ``"x"
+<<< ]]\; cal
+true && cal >/dev/null -rf /
+! cal 2>&1 -rf /
+cal x - 2>/dev/null
+>f cal
+x=1 cal
+coproc X { cal; }; wait
+time { cal; }
+! { cal; }
+f() if true; then cal; fi; f
+for x; do :; done; cal
+echo "${x[$(cal)]}"
+declare -n r=x; x=cal; $r
+read x <<< cal; $x
+printf -v x cal; $x
+set -- cal; "$@"
+x=y; y=cal; ${!x}
+while read l; do $l; done <<< cal
+source /dev/stdin <<< cal
+a=([0]=x [1]="$(cal)")
+echo $[`cal`+1]
+((cal) | cat)
+echo $((cal) | cat)
 """.strip().splitlines()
 LONG = (
-    "cat <<E\n`zap`\nE\n",
-    'cat <<E"O"F\nEOF\nzap\nE"O"F\n',
-    "cat <<EOF\n  EOF\ncat <<'ZZ'\nEOF\nzap\nZZ\n",
-    "cat <<A;zap\nA\n",
-    "cat <<A | zap\nA\n",
-    "cat <<A && zap\nA\n",
-    'echo a # "\nzap # "\n',
-    "# comment \\\nzap\n",
-    "let x=1<<2\nzap\n2\n",
-    "case x in\nx) zap\n;;\nesac",
+    "cat <<E\n`cal`\nE\n",
+    'cat <<E"O"F\nEOF\ncal\nE"O"F\n',
+    "cat <<EOF\n  EOF\ncat <<'ZZ'\nEOF\ncal\nZZ\n",
+    "cat <<A;cal\nA\n",
+    "cat <<A | cal\nA\n",
+    "cat <<A && cal\nA\n",
+    'echo a # "\ncal # "\n',
+    "# comment \\\ncal\n",
+    "let x=1<<2\ncal\n2\n",
+    "case x in\nx) cal\n;;\nesac",
 )
 
 
 def ran(text: str) -> list[tuple[str, ...]]:
-    """Return the words of every `zap` that bash really runs."""
-    script = f"exec 9>&1 1>/dev/null; {_ZAP}{text}\n"
+    """Return the words of every `cal` that bash really runs."""
+    script = f"exec 9>&1 1>/dev/null; {_CAL}{text}\n"
     # Some of the texts write files; they must land nowhere that matters.
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
@@ -126,7 +126,7 @@ def texts(count: int, seed: int) -> list[str]:
         text = " ".join([dice.choice(NAMES), *dice.sample(WORDS, dice.randrange(3))])
         for _ in range(dice.randrange(4)):
             text = dice.choice(LAYERS).format(text)
-        made.append(f"z=zap; u=; {text}")
+        made.append(f"z=cal; u=; {text}")
     return made
 
 
@@ -135,7 +135,7 @@ def test_bash_runs_nothing_that_was_not_found() -> None:
 
 
 def test_every_pair_of_layers_is_followed() -> None:
-    pairs = [outer.format(inner.format("zap a")) for outer, inner in product(LAYERS, LAYERS[1:8])]
+    pairs = [outer.format(inner.format("cal a")) for outer, inner in product(LAYERS, LAYERS[1:8])]
     assert [text for text in pairs if not agrees(text)] == []
 
 

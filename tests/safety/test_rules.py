@@ -1,6 +1,7 @@
 """The shipped rules keep their own promises, and broken files do not go unnoticed."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ def hits(command: str) -> set[str]:
 
 def test_every_rule_file_can_be_read() -> None:
     assert BOOK.problems == ()
+    assert [rule.id for rule in RULES if not re.compile(rule.pattern)] == []
     assert BOOK.is_complete
     assert len(RULES) >= 40
     assert len({rule.id for rule in RULES}) == len(RULES)

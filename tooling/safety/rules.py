@@ -48,6 +48,11 @@ class RuleBook:
     problems: tuple[str, ...] = ()
     is_complete: bool = True
     by_program: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
+    programs: frozenset[str] = frozenset()
+
+    def knows(self, program: str) -> bool:
+        """Say whether anybody has judged a program by its name; without a list of programs none is unfamiliar."""
+        return not self.programs or program in self.programs or program.lower() in self.by_program
 
     def hits(self, text: str, *, chat_type: str = "private") -> list[Rule]:
         """Return the rules that match a canonical command."""
@@ -65,14 +70,16 @@ def load_rules(folder: Path = PATTERNS_DIR) -> RuleBook:
         return RuleBook(problems=(f"no rule files in {folder}",), is_complete=False)
     rules: list[Rule] = []
     problems: list[str] = []
+    programs: set[str] = set()
     is_complete = True
     for file in files:
         try:
-            raw = _patterns(file)
+            raw, known = _content(file)
         except (OSError, ValueError) as error:
             problems.append(f"{file.name} cannot be read: {error}")
             is_complete = False
             continue
+        programs |= known
         for item in raw:
             try:
                 rules.append(_usable(item, is_ours=folder == PATTERNS_DIR))
@@ -85,15 +92,17 @@ def load_rules(folder: Path = PATTERNS_DIR) -> RuleBook:
         problems=tuple(problems),
         is_complete=is_complete and bool(rules),
         by_program=_indexed(rules),
+        programs=frozenset(programs),
     )
 
 
-def _patterns(file: Path) -> list[object]:
+def _content(file: Path) -> tuple[list[object], set[str]]:
     data: object = json.loads(file.read_text(encoding="utf-8"))
     patterns = data.get("patterns") if isinstance(data, dict) else None
-    if not isinstance(patterns, list):
+    programs = data.get("programs", []) if isinstance(data, dict) else None
+    if not isinstance(patterns, list) or not isinstance(programs, list):
         raise ShapeError("it has no list of patterns")
-    return patterns
+    return patterns, {program for program in programs if isinstance(program, str)}
 
 
 def _usable(item: object, *, is_ours: bool) -> Rule:

@@ -8,6 +8,9 @@ from tooling.safety.shell_command import Command, is_unknown, shown_word
 
 _BLANK = re.compile(r"\s")
 _OPERATOR = re.compile(r"[<>|&]")
+_TARGETED = re.compile(
+    r"(?:[\w]+-)+(?:linux|elf|eabi|mingw32|apple)\w*(?:-\w+)*-(gcc|g\+\+|ld|ar|objdump|strip|nm|clang)|([a-z+]+)-?[\d.]+"
+)
 _VERSIONED = re.compile(
     r"(python|pypy|pip|node|ruby|perl|php|lua|gcc|clang|go|exim|frida|stunnel|fusermount)[\d.]+"
     r"|(mkfs|nc|iptables|ip6tables)[.-]\w+"
@@ -25,9 +28,7 @@ def rule_texts(command: Command, reach: Reach) -> Iterator[str]:
 
     The program is bare, single blanks stand between words, and paths that matter are seen from the workspace.
     """
-    program = command.program
-    if found := _VERSIONED.fullmatch(program):
-        program = found[1] or found[2]
+    program = bare_program(command.program)
     words = command.words[1:]
     if program in _PATHS_MATTER:
         words = tuple(_from_workspace(program, word, command.cwd, reach) for word in words)
@@ -37,6 +38,18 @@ def rule_texts(command: Command, reach: Reach) -> Iterator[str]:
     for redirect in command.redirects:
         target = rule_word(reach.canonical(redirect.target, command.cwd))
         yield f"{text} {'>' if redirect.writes else '<'} {target}".lstrip()
+
+
+def bare_program(program: str) -> str:
+    """Return a program's name without its version or kind of file system, where rules are about all of them."""
+    found = _VERSIONED.fullmatch(program)
+    return (found[1] or found[2]) if found else program
+
+
+def family(program: str) -> str:
+    """Return the plain name of a program that is called by a version or a target machine."""
+    found = _TARGETED.fullmatch(program)
+    return (found[1] or found[2]) if found else program
 
 
 def rule_word(word: str) -> str:

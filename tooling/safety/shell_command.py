@@ -26,7 +26,10 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One simple command; `cwd` is where it runs, `stdin` the text it reads where that is known."""
+    """One simple command; `cwd` is where it runs, `stdin` the text it reads where that is known.
+
+    It is vouched for when the text itself defines it, or a package manager of the project finds it.
+    """
 
     words: tuple[str, ...]
     cwd: str
@@ -36,6 +39,7 @@ class Command:
     is_place_certain: bool = True
     reads: frozenset[str] = frozenset()
     depth: int = 0
+    is_vouched_for: bool = False
     program: str = field(init=False)
 
     def __post_init__(self) -> None:

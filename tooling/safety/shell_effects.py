@@ -6,6 +6,7 @@ from tooling.safety.shell_scope import joined
 
 _CHANGING = frozenset(
     {"cd", "pushd", "popd", "set", "shift", "read", "mapfile", "readarray", "getopts", "printf", "let", "mkdir"}
+    | {"alias"}
 )
 
 
@@ -34,6 +35,8 @@ def apply_effects(command: Command, context: Context) -> None:
         case "let":
             for word in words[1:]:
                 scope.forget(word.partition("=")[0].rstrip("+-*/"))
+        case "alias":
+            scope.made.aliases |= {word.partition("=")[0] for word in words[1:] if "=" in word}
         case "mkdir":
             _make_folders(command, context)
         case _ if "-o" in words[1:-1]:

@@ -12,6 +12,7 @@ from tooling.safety.shell_fold import hides, printed
 from tooling.safety.shell_inside import Inner, ShellText
 from tooling.safety.shell_interpreters import language_of
 from tooling.safety.shell_scope import joined
+from tooling.safety.shell_wrappers import PROJECT_RUNNERS
 from tooling.safety.unwrap import unwrapped
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class InnerReader:
     def take(self, command: Command, context: Context, assigned: list[tuple[str, list[str]]]) -> None:
         """Take in one command of the text."""
         reader = self._reader
+        if command.words and context.scope.is_defined(command.words[0]):
+            command = replace(command, is_vouched_for=True)
         reader.commands.append(command)
         reader.made.clock = len(reader.commands)
         if not command.words:
@@ -69,8 +72,9 @@ class InnerReader:
             for assignment in inner.assigned:
                 name, _, value = assignment.partition("=")
                 context.scope.assign(name, (value,), may_keep=False)
+        is_vouched_for = command.program in PROJECT_RUNNERS or inner.language == "python"
         for argv in inner.argvs:
-            self._again(argv, command, context)
+            self._again(argv, replace(command, is_vouched_for=is_vouched_for), context)
         for text in inner.texts:
             self._text(text, command, context)
         for code in inner.codes:
@@ -112,7 +116,7 @@ class InnerReader:
         # What a program feeds to the commands it starts, nobody sees.
         fed = replace(command, stdin=None, is_fed=True)
         for argv in found.argvs:
-            self._again(argv, fed, context)
+            self._again(argv, replace(fed, is_vouched_for=argv[0] == "open()"), context)
         for text in found.texts:
             self._text(ShellText(text=text), fed, context)
 

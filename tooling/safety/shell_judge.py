@@ -8,7 +8,7 @@ from tooling.contract.action import Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.safety.reach import Reach
 from tooling.safety.rules import PATTERNS_DIR, RuleBook, load_rules
-from tooling.safety.shell_canonical import rule_texts, rule_word
+from tooling.safety.shell_canonical import family, rule_texts, rule_word
 from tooling.safety.shell_characters import has_control_characters, has_odd_characters
 from tooling.safety.shell_command import HIDDEN, Command, is_unknown, shown_word
 from tooling.safety.shell_delete import deletion_problems
@@ -16,7 +16,7 @@ from tooling.safety.shell_finding import Finding, ask, block, doubt
 from tooling.safety.shell_pipes import is_remote_shell
 from tooling.safety.shell_programs import TEXT_ONLY
 from tooling.safety.shell_reader import ShellReader
-from tooling.safety.shell_scope import Made
+from tooling.safety.shell_scope import Made, joined
 
 # A definition that pipes into itself is one even where the grammar gives up.
 _FORK_BOMB = re.compile(r"(?<!\w)(\w{1,40}|:)\s{0,4}\(\s{0,4}\)\s{0,4}\{[^}]{0,80}?\1\s{0,4}\|\s{0,4}\1\s{0,4}&")
@@ -89,12 +89,22 @@ class ShellTextJudge:
         name = command.words[0].rpartition("/")[2]
         if (_is_unclear(name) or HIDDEN in command.words[0]) and name not in ("[", "[["):
             yield ask("unknown-program", "which program runs is not known before it runs", shown)
+        elif not command.is_vouched_for and self._is_unfamiliar(command, reach, made, at):
+            yield ask("unfamiliar-program", f"{name} is no program that the rules know", shown)
         program = command.program
         if program not in TEXT_ONLY and any(HIDDEN in word for word in command.words):
             yield ask("hidden-text", "it hides what its words are", shown)
         for variable in sorted(command.reads):
             if variable not in _NOT_SECRET and _SECRET_NAME.search(variable):
                 yield ask("secret-variable", f"${variable} may hold a secret", shown)
+
+    def _is_unfamiliar(self, command: Command, reach: Reach, made: Made, at: int) -> bool:
+        word = command.words[0]
+        if not word or self.rules.knows(command.program) or self.rules.knows(family(command.program)):
+            return False
+        if "/" not in word:
+            return True
+        return not reach.is_inside(word, command.cwd) and not made.was_there(joined(command.cwd, word), at)
 
     def _rule_findings(self, text: str, shown: str, chat_type: str) -> Iterator[Finding]:
         for rule in self.rules.hits(text, chat_type=chat_type):

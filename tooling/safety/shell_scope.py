@@ -23,6 +23,7 @@ class Made:
 
     files: dict[str, str | None] = field(default_factory=dict)
     since: dict[str, int] = field(default_factory=dict)
+    aliases: set[str] = field(default_factory=set)
     clock: int = 0
 
     def note(self, path: str) -> None:
@@ -104,6 +105,10 @@ class Scope:
                 return scope.functions[name]
             scope = scope._parent
         return None
+
+    def is_defined(self, name: str) -> bool:
+        """Say whether the text defined a command of that name, as a function or an alias."""
+        return name in self.made.aliases or self.function(name) is not None
 
     def assign(self, name: str, values: Sequence[str], *, may_keep: bool) -> None:
         """Set a variable; where the assignment may not happen, the old values stay possible."""

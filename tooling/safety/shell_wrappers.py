@@ -210,6 +210,8 @@ SUBCOMMAND_WRAPPERS: dict[tuple[str, str], Wrapper] = {
     ("op", "run"): _wrapper("--env-file"),
     ("cargo", "watch"): _wrapper("-x -w -i -d -s -C", "-c -q"),
 }
+# They find what they run in the project.
+PROJECT_RUNNERS = frozenset({"npx", "bunx", "uvx", *(program for program, _ in SUBCOMMAND_WRAPPERS)}) - {"git", "perf"}
 # Options whose value is a shell text.
 TEXT_OPTIONS: dict[str, tuple[str, ...]] = {
     "script": ("-c", "--command"),

@@ -21,7 +21,8 @@ ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _LOADER = re.compile(r"ld-(?:linux|musl).*\.so.*|ld\.so.*")
 _GIT_VALUES = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
 
-_SPECIAL = frozenset({"eval", "trap", "alias", "find", "fd", "fdfind", "xargs", "git", "source", "."})
+_CMAKE = {"rm": ("rm",), "remove": ("rm",), "remove_directory": ("rm", "-r"), "env": ("env",), "time": ("time",)}
+_SPECIAL = frozenset({"eval", "trap", "alias", "find", "fd", "fdfind", "xargs", "git", "cmake", "source", "."})
 RUNNERS = frozenset(
     {*_SPECIAL, *WRAPPERS, *TEXT_OPTIONS, *TEXT_WORDS, *LANGUAGES, *SHELLS, *(name for name, _ in SUBCOMMAND_WRAPPERS)}
 )
@@ -63,6 +64,10 @@ def _special(program: str, words: tuple[str, ...], stdin: str | None, inner: Inn
             inner.argvs += _xargs(words, stdin)
         case "git":
             _git(words, inner)
+        case "cmake" if words[1] == "-E":
+            inner.argvs += [
+                (*_CMAKE.get(word, ()), *words[at + 1 :]) for at, word in enumerate(words) if word in _CMAKE
+            ]
         case "source" | ".":
             inner.script, inner.language = words[1], "shell"
 
