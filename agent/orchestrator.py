@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from agent.dispatcher import Dispatcher
 from agent.execution.composer import Composer, joined, results_text
 from agent.execution.conclude import conclude, refusals
-from agent.execution.ledger import Ledger
+from agent.execution.ledger import BudgetExhausted, Ledger
 from agent.execution.scheduler import Scheduler
 from agent.executor import Executor
+from agent.model.faults import ModelFault
 from agent.model.port import Delta, TextDelta
 from agent.planning.planner import Planner
 from agent.protocol.channel import Channel
@@ -109,8 +110,7 @@ class OrchestratorRunner:
             missing = [step.title for step in self._steps if step.id not in self._responses]
             notes = [joined(self.results), f"Stopped: {why}."]
             notes += ["Not finished: " + "; ".join(missing) + "."] if missing else []
-        outcome = self._outcome("\n\n".join(notes))
-        return replace(outcome, exit_code=exit_code, subtype=exit_codes.SUBTYPES[exit_code], error=why)
+        return _stopped(self._outcome("\n\n".join(notes)), exit_code, why)
 
     def _on_step(self, step: PlanStep) -> None:
         if len(self._steps) >= self._max_steps:
@@ -169,6 +169,7 @@ class OrchestratorRunner:
             return self._outcome(plan.answer)
         results = self.results
         done = [pair for pair in results if is_success(pair[1].status)]
+        problem: ModelFault | BudgetExhausted | None = None
         if not done:
             # What failed is told as an error: nothing may be taken for an answer that is none.
             answer = ""
@@ -182,10 +183,12 @@ class OrchestratorRunner:
                 warning = f"the answer was put together without the model: {problem}"
                 await self._channel.publish(WarningRaised(message=warning))
         outcome = self._outcome(answer)
-        if not self._over_limit:
-            return outcome
-        why = f"the plan has {self._over_limit} steps more than the limit of {self._max_steps}"
-        return replace(outcome, subtype="error_limit", exit_code=exit_codes.LIMIT, error=why)
+        if isinstance(problem, BudgetExhausted):
+            return _stopped(outcome, exit_codes.BUDGET, str(problem))
+        if self._over_limit:
+            why = f"the plan has {self._over_limit} steps more than the limit of {self._max_steps}"
+            return _stopped(outcome, exit_codes.LIMIT, why)
+        return outcome
 
     def _hear(self, delta: Delta) -> None:
         if isinstance(delta, TextDelta):
@@ -213,6 +216,10 @@ class OrchestratorRunner:
             duration_ms=int((time.monotonic() - self._began) * 1000),
             error=failed[0].summary if failed else None,
         )
+
+
+def _stopped(outcome: Outcome, exit_code: int, why: str) -> Outcome:
+    return replace(outcome, exit_code=exit_code, subtype=exit_codes.SUBTYPES[exit_code], error=why)
 
 
 def _planned(step: PlanStep) -> PlannedStep:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,36 +12,47 @@ from agent.vocabulary.errors import AgentError, InputError
 from agent.vocabulary.outcome import Outcome
 from cli.listener import Listener
 from cli.progress import stderr_line
-from cli.run_flags import OutputFormat, RunFlags
+from cli.run_flags import RunFlags
 from cli.stdout import event_line, plan_text, whole_result, write_line
 from tooling.output import sanitize_output
 
 
 def deliver(flags: RunFlags, outcome: Outcome, listener: Listener) -> int:
     """Write the answer and return the exit code; an answer that could not be written is no success."""
-    problem = listener.problem
+    saved = _problem_of(lambda: _save(flags, outcome))
+    shown = listener.problem or _problem_of(lambda: _show(flags, outcome, listener))
+    if shown:
+        _forget_stdout()
+    serious = [problem for problem in (saved, shown) if problem and not isinstance(problem, BrokenPipeError)]
+    for problem in serious:
+        stderr_line(f"error: the answer could not be written: {problem.strerror}")
+    return outcome.exit_code or (exit_codes.FAILED if serious else exit_codes.OK)
+
+
+def _save(flags: RunFlags, outcome: Outcome) -> None:
+    if flags.last_message:
+        flags.last_message.write_text(outcome.answer + "\n", "utf-8", errors="backslashreplace")
+
+
+def _show(flags: RunFlags, outcome: Outcome, listener: Listener) -> None:
+    if flags.output_format == "text":
+        text = plan_text(outcome) if flags.plan_only else outcome.answer
+        if text:
+            # What a model wrote must not move the cursor; a program gets the text as it is.
+            write_line(sanitize_output(text) if sys.stdout.isatty() else text)
+    elif flags.output_format == "json" and listener.result:
+        write_line(whole_result(listener.result, outcome))
+
+
+def _problem_of(deed: Callable[[], None]) -> OSError | None:
     try:
-        if flags.last_message:
-            flags.last_message.write_text(outcome.answer + "\n", "utf-8", errors="backslashreplace")
-        if flags.output_format == "text":
-            text = plan_text(outcome) if flags.plan_only else outcome.answer
-            if text:
-                # What a model wrote must not move the cursor; a program gets the text as it is.
-                write_line(sanitize_output(text) if sys.stdout.isatty() else text)
-        elif flags.output_format == "json" and listener.result:
-            write_line(whole_result(listener.result, outcome))
-    except OSError as error:
-        problem = error
-    if problem is None:
-        return outcome.exit_code
-    _forget_stdout()
-    if isinstance(problem, BrokenPipeError):
-        return outcome.exit_code
-    stderr_line(f"error: the answer could not be written: {problem.strerror}")
-    return outcome.exit_code or exit_codes.FAILED
+        deed()
+    except OSError as problem:
+        return problem
+    return None
 
 
-def tell_failure(output_format: OutputFormat, error: AgentError) -> int:
+def tell_failure(error: AgentError, *, is_stream: bool) -> int:
     """Write the document of a run that could not even begin, and return its exit code."""
     stderr_line(f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))
     started = RunStarted(model="", planner_model="", cwd="", workspace="", backend="", approval_mode="", tools=())
@@ -53,7 +65,7 @@ def tell_failure(output_format: OutputFormat, error: AgentError) -> int:
     )
     outcome = Outcome(subtype=completed.subtype, exit_code=error.exit_code, answer="", error=error.message)
     try:
-        if output_format == "stream-json":
+        if is_stream:
             write_line(event_line(_alone(1, started)))
             write_line(event_line(_alone(2, completed)))
         else:

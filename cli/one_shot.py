@@ -18,7 +18,7 @@ from cli.delivery import check_writable, deliver, tell_failure
 from cli.listener import Listener
 from cli.progress import stderr_line
 from cli.prompt_source import StoppedEarly, task_and_stdin
-from cli.run_flags import RunFlags
+from cli.run_flags import RunFlags, understood
 
 _SIGNALS = {
     signal.SIGINT: (exit_codes.INTERRUPTED, "interrupted"),
@@ -27,9 +27,10 @@ _SIGNALS = {
 }
 
 
-def perform(flags: RunFlags) -> int:
-    """Do the task and return the exit code; machine-readable formats get their document on every ending."""
+def perform(given: Mapping[str, object]) -> int:
+    """Do the task of a command line and return the exit code; programs get their document on every ending."""
     try:
+        flags = understood(given)
         environ = os_environ()
         loaded = _settings(flags, environ)
         check_writable(flags.last_message)
@@ -38,9 +39,10 @@ def perform(flags: RunFlags) -> int:
         submit = Submit(prompt=prompt, stdin=stdin, files=flags.files, inputs=flags.inputs, plan_only=flags.plan_only)
         outcome, listener = asyncio.run(_run(flags, loaded, environ, submit))
     except AgentError as error:
-        if flags.output_format == "text":
+        output_format = given.get("output_format", "text")
+        if output_format == "text":
             raise
-        return tell_failure(flags.output_format, error)
+        return tell_failure(error, is_stream=output_format == "stream-json")
     return deliver(flags, outcome, listener)
 
 

@@ -34,7 +34,7 @@ class Composer:
         results: Sequence[tuple[PlanStep, ExecutorResponse]],
         constraints: str,
         hear: Hear | None = None,
-    ) -> tuple[str, str | None]:
+    ) -> tuple[str, ModelFault | BudgetExhausted | None]:
         """Return the answer and, when the model could not give it, why."""
         content = f"Request: {request}\n\n{results_text(results, RESULTS_CHARS)}"
         asked = ModelRequest(
@@ -49,7 +49,7 @@ class Composer:
         try:
             reply = await self._desk.ask(asked, hear)
         except (ModelFault, BudgetExhausted) as problem:
-            return joined(results), str(problem)
+            return joined(results), problem
         return (reply.message.content.strip(), None) if reply.message.content.strip() else (joined(results), None)
 
 

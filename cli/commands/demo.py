@@ -9,7 +9,6 @@ import typer
 
 from cli.one_shot import perform
 from cli.progress import stderr_line
-from cli.run_flags import understood
 
 _FILES = {
     "orders.csv": "customer,amount\nAda,400\nGrace,250\nAlan,300\nBarbara,400\n",
@@ -48,4 +47,4 @@ def _play(folder: Path, cassette: Path, *, is_recording: bool) -> int:
     script = cassette.with_name("script.jsonl")
     tape = {"model": f"script:{script}", "record": cassette} if is_recording else {"replay": cassette}
     flags = {"prompt": _TASK, "cwd": folder, "bare": True, "ephemeral": True, "approval_mode": "auto-edit"}
-    return perform(understood({**flags, **tape}))
+    return perform({**flags, **tape})

@@ -4,7 +4,6 @@ import typer
 
 from cli import run_flags as flag
 from cli.one_shot import perform
-from cli.run_flags import understood
 
 
 def command(
@@ -25,4 +24,4 @@ def command(
     replay: flag.Replay = None,
 ) -> None:
     """Plan a task; execute nothing."""
-    raise typer.Exit(perform(understood({**locals(), "plan_only": True})))
+    raise typer.Exit(perform({**locals(), "plan_only": True}))

@@ -4,7 +4,6 @@ import typer
 
 from cli import run_flags as flag
 from cli.one_shot import perform
-from cli.run_flags import understood
 
 
 def command(
@@ -50,4 +49,4 @@ def command(
     callback_url: flag.Callback = None,
 ) -> None:
     """Do one task. The argument is the instruction; piped stdin is context."""
-    raise typer.Exit(perform(understood(dict(locals()))))
+    raise typer.Exit(perform(dict(locals())))

@@ -13,8 +13,9 @@ pytestmark = pytest.mark.slow
 HELLO = f"script:{ROOT}/examples/hello.jsonl"
 
 
-def test_wrong_usage_is_told_to_programs_too(user: User) -> None:
-    ended = user.agent("run", "--output-format", "json")
+@pytest.mark.parametrize("words", [(), ("x", "--fork"), ("x", "--ephemeral", "--session", "s")])
+def test_wrong_usage_is_told_to_programs_too(user: User, words: tuple[str, ...]) -> None:
+    ended = user.agent("run", "--output-format", "json", *words)
     assert (ended.exit_code, ended.document["exit_code"], "Traceback" in ended.stderr) == (2, 2, False)
 
 
@@ -182,3 +183,8 @@ def test_no_run_fails_without_a_word(user: User) -> None:
     ):
         ended = user.agent("run", "x", "-q", "--model", *flags)
         assert (ended.exit_code, reason in ended.stderr) == (code, True)
+
+
+def test_a_file_that_cannot_be_written_costs_nobody_the_answer(user: User) -> None:
+    ended = user.agent("run", "x", "--model", user.script(answer("all is well")), "-o", "/dev/full")
+    assert (ended.exit_code, ended.stdout, "No space left" in ended.stderr) == (1, "all is well\n", True)

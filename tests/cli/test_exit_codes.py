@@ -116,6 +116,12 @@ def test_56_is_a_spent_budget_with_a_partial_answer(user: User) -> None:
     check(user, 56, "run", "x", "--model", model, "--max-tokens", "700", says="a is done")
 
 
+def test_56_is_a_budget_that_does_not_last_for_the_answer_of_all_steps(user: User) -> None:
+    spent = {"usage": {"input_tokens": 5_000}}
+    model = user.script(plan(step("a"), step("b", "a")), says("a", "a is done"), says("b", "b is done", **spent))
+    check(user, 56, "run", "x", "--model", model, "--max-tokens", "4000", says="a is done\n\nb is done")
+
+
 def test_57_is_a_denied_command(user: User) -> None:
     model = user.script(*one_step(calls("s1", "run_command", command="git push"), says("s1", "could not push")))
     stderr = check(user, 57, "run", "x", "--model", model, says="could not push")
