@@ -15,10 +15,9 @@ round it.
 short and complete. Say plainly what did not work. Reply in the language of the request."""
 
 
-def system_message(*, cwd: str, platform: str, date: str, constraints: str = "") -> Message:
+def system_message(*, cwd: str, platform: str, date: str) -> Message:
     """Return the constant beginning of every step's conversation."""
-    text = SYSTEM.format(cwd=cwd, platform=platform, date=date)
-    return Message(role="system", content=f"{text}\n\n{constraints}" if constraints else text)
+    return Message(role="system", content=SYSTEM.format(cwd=cwd, platform=platform, date=date))
 
 
 def step_message(request: ExecutorRequest) -> Message:

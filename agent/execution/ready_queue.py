@@ -93,10 +93,6 @@ class ReadyQueue:
         self._failed |= {step.id for step, _ in cycle}
         return [(step, f"waits in a circle for {', '.join(sorted(missing))}") for step, missing in cycle]
 
-    def unstarted(self) -> list[PlanStep]:
-        """Return the steps that have not been started, when a run ends early."""
-        return [*self._ready, *(self._steps[step_id] for step_id in self._missing)]
-
     def _release(self, step_id: str) -> None:
         if not self._missing[step_id]:
             del self._missing[step_id]

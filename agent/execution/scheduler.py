@@ -38,10 +38,6 @@ class Scheduler:
         self._queue.seal()
         self._changed.set()
 
-    def unstarted(self) -> list[PlanStep]:
-        """Return what was never begun, when a run ends early."""
-        return self._queue.unstarted()
-
     async def drain(self) -> None:
         """Run everything to its end; a cancellation ends the running steps first."""
         try:

@@ -94,11 +94,6 @@ class Channel:
         self._thread = ThreadPoolExecutor(1, "event-log") if log else None
         self._broken: OSError | None = None
 
-    @property
-    def is_broken(self) -> bool:
-        """Say whether the log failed: what follows is heard but not kept."""
-        return self._broken is not None
-
     def subscribe(self) -> Subscription:
         """Add a listener that hears everything from now on."""
         subscription = Subscription()
