@@ -19,6 +19,8 @@ from tooling.output import sanitize_output
 
 def deliver(flags: RunFlags, outcome: Outcome, listener: Listener) -> int:
     """Write the answer and return the exit code; an answer that could not be written is no success."""
+    for warning in outcome.warnings:
+        stderr_line(f"warning: {warning}")
     saved = _problem_of(lambda: _save(flags, outcome))
     shown = listener.problem or _problem_of(lambda: _show(flags, outcome, listener))
     if shown:

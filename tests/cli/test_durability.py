@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.cli.terminal_user import Ended, User, calls, one_step, says
+from tests.cli.terminal_user import Ended, User, answer, calls, one_step, says
 from tests.house.source_tree import ROOT
 
 pytestmark = pytest.mark.slow
@@ -78,3 +78,10 @@ def test_a_session_file_that_was_destroyed_is_rebuilt_from_the_log(user: User) -
     (user.data / "sessions/s/SESSION.json").write_text("{ broken")
     user.agent("run", "hi", "--model", HELLO, "--session", "s")
     assert len(json.loads((user.data / "sessions/s/SESSION.json").read_text())["runs"]) == 2
+
+
+def test_a_session_file_that_cannot_be_written_is_told_and_costs_nothing_else(user: User) -> None:
+    (user.data / "sessions/s/SESSION.json").mkdir(parents=True)
+    ended = user.agent("run", "x", "--model", user.script(answer("done")), "--session", "s")
+    assert (ended.exit_code, ended.stdout) == (0, "done\n")
+    assert "warning: SESSION.json was not written" in ended.stderr
