@@ -11,6 +11,7 @@ _OPERATOR = re.compile(r"[<>|&]")
 _TARGETED = re.compile(
     r"(?:[\w]+-)+(?:linux|elf|eabi|mingw32|apple)\w*(?:-\w+)*-(gcc|g\+\+|ld|ar|objdump|strip|nm|clang)|([a-z+]+)-?[\d.]+"
 )
+_FAMILIES = re.compile(r"(clang|cargo|protoc|dart|flutter)-\w")
 _VERSIONED = re.compile(
     r"(python|pypy|pip|node|ruby|perl|php|lua|gcc|clang|go|exim|frida|stunnel|fusermount)[\d.]+"
     r"|(mkfs|nc|iptables|ip6tables)[.-]\w+"
@@ -48,8 +49,8 @@ def bare_program(program: str) -> str:
 
 def family(program: str) -> str:
     """Return the plain name of a program that is called by a version or a target machine."""
-    found = _TARGETED.fullmatch(program)
-    return (found[1] or found[2]) if found else program
+    found = _TARGETED.fullmatch(program) or _FAMILIES.match(program)
+    return next(group for group in found.groups() if group) if found else program
 
 
 def rule_word(word: str) -> str:

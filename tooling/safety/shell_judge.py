@@ -100,7 +100,8 @@ class ShellTextJudge:
 
     def _is_unfamiliar(self, command: Command, reach: Reach, made: Made, at: int) -> bool:
         word = command.words[0]
-        if not word or self.rules.knows(command.program) or self.rules.knows(family(command.program)):
+        is_known = self.rules.knows(command.program) or self.rules.knows(family(command.program))
+        if not word or is_known or _only_asks_about_itself(command.words):
             return False
         if "/" not in word:
             return True
@@ -109,6 +110,10 @@ class ShellTextJudge:
     def _rule_findings(self, text: str, shown: str, chat_type: str) -> Iterator[Finding]:
         for rule in self.rules.hits(text, chat_type=chat_type):
             yield Finding(decision=rule.decision, rule=rule.id, reason=rule.reason, command=shown)
+
+
+def _only_asks_about_itself(words: tuple[str, ...]) -> bool:
+    return len(words) == 2 and words[1] in ("--version", "-V", "--help", "-h", "-v", "version", "help")
 
 
 def _is_unclear(name: str) -> bool:
