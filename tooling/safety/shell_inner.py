@@ -11,6 +11,7 @@ from tooling.safety.shell_finding import Finding, ask, doubt
 from tooling.safety.shell_fold import hides, printed
 from tooling.safety.shell_inside import Inner, ShellText
 from tooling.safety.shell_interpreters import language_of
+from tooling.safety.shell_recipes import recipes
 from tooling.safety.shell_scope import joined
 from tooling.safety.shell_wrappers import PROJECT_RUNNERS
 from tooling.safety.unwrap import unwrapped
@@ -55,6 +56,8 @@ class InnerReader:
             for name, values in assigned:
                 inside.scope.assign(name, values, may_keep=False)
         reader.call(command.words[0], command.words, inside)
+        if context.scope.made.files:
+            self._recipes(command, inside)
         self._follow(command, unwrapped(command.words, command.stdin), inside)
 
     def _follow(self, command: Command, inner: Inner, context: Context) -> None:
@@ -119,6 +122,15 @@ class InnerReader:
             self._again(argv, replace(fed, is_vouched_for=argv[0] == "open()"), context)
         for text in found.texts:
             self._text(ShellText(text=text), fed, context)
+
+    def _recipes(self, command: Command, context: Context) -> None:
+        for text in recipes(command.program, command.cwd, context.scope.made):
+            if text is None:
+                self._reader.findings.append(
+                    ask("unseen-code", "it runs what it has just written unseen", command.shown)
+                )
+            else:
+                self._text(ShellText(text=text), replace(command, stdin=None), context)
 
     def _unseen(self, command: Command, language: str, context: Context) -> None:
         """Judge an interpreter that reads its program from a file or a pipe."""

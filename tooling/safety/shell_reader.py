@@ -15,7 +15,8 @@ from tooling.safety.shell_inner import InnerReader
 from tooling.safety.shell_lines import command_lines
 from tooling.safety.shell_redirects import Redirections, RedirectReader
 from tooling.safety.shell_scope import Made, Scope
-from tooling.safety.shell_tree import has_false_comment, parsed, passed_over
+from tooling.safety.shell_tree import has_false_comment, parsed, passed_over, source_of
+from tooling.safety.shell_witness import doubts
 from tooling.safety.shell_words import WordReader, text_of
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ class ShellReader:
         root = parsed(text)
         if root.has_error or has_false_comment(text, root):
             self.findings.append(unparsable())
+        elif problem := doubts(source_of(text), root):
+            self.findings.append(doubt("unread", problem))
         self._level += 1
         self.run(root, context)
         self._level -= 1

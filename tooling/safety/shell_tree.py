@@ -15,9 +15,14 @@ _NOTHING = re.compile(rb"(?:\s|\\\n)*")
 
 def parsed(text: str) -> "Node":
     """Return the tree of a shell text; what is no bash is marked in it."""
+    return _parser().parse(source_of(text)).root_node
+
+
+def source_of(text: str) -> bytes:
+    """Return the bytes that the places in a tree count."""
     if not text.isascii():
         text = _CRASHING.sub("\\1\u00ff", text)
-    return _parser().parse(text.encode("utf-8", "replace")).root_node
+    return text.encode("utf-8", "replace")
 
 
 def has_false_comment(text: str, root: "Node") -> bool:
