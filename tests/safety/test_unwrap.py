@@ -71,6 +71,7 @@ sh <<< '{}'
 echo '{}' | bash
 echo '{}' | sudo sh -s
 printf '%s\n' '{}' > s.sh && bash ./s.sh
+printf 'all:\n\t{}\n' > Makefile; make
 echo 'import os; os.system("{}")' | python3 -
 env -S '{}'
 /lib64/ld-linux-x86-64.so.2 {}

@@ -12,6 +12,7 @@ _PACKAGERS = frozenset({"npm", "yarn", "pnpm", "bun"})
 
 def recipes(program: str, cwd: str, made: Made) -> Iterator[str | None]:
     """Yield the shell texts that a program finds in what was just written; None is one that nobody can see."""
+    names: tuple[str, ...]
     if program in _MAKERS:
         names = _MAKEFILES
     elif program in _PACKAGERS:
