@@ -66,3 +66,16 @@ def test_a_command_that_the_grammar_does_not_see_is_asked_for(text: str) -> None
 @pytest.mark.parametrize("text", PLAIN)
 def test_text_that_only_looks_like_a_command_passes(text: str) -> None:
     assert decision(text) is Decision.ALLOW
+
+
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [
+        ("cd " + "d/" * 3000 + "; rm -rf ~", Decision.BLOCK),
+        ("cat " + "../" * 5000 + "etc/passwd", Decision.ASK),
+        ("x=aa;" + "x=$x$x;" * 40 + "rm -rf $x", Decision.ASK),
+        ("x=aaaaaaaaaa;" + "x=${x//a/aaaaaaaaaa};" * 12 + "rm -rf $x", Decision.ASK),
+    ],
+)
+def test_no_size_makes_the_judge_fail_or_forget(text: str, least: Decision) -> None:
+    assert decision(text) >= least

@@ -28,6 +28,8 @@ _NOT_SECRET = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK"})
 _HOST = re.compile(
     r"(?:https?|ssh|git|ftp|sftp|wss?|rsync)://(?:[^/@\s]*@)?(\[[0-9a-fA-F:]+\]|[\w.-]+)|^[\w.-]+@([\w.-]+):"
 )
+_PATH_MAX = 4096
+_SPACE = re.compile(r"\s")
 _TCP = re.compile(r"/dev/(?:tcp|udp)/([^/]+)/")
 
 
@@ -82,6 +84,8 @@ class ShellTextJudge:
             yield from self._rule_findings(text, shown, chat_type)
         for problem in reach.problems(command, made, at):
             yield ask("leaves-workspace", problem, shown)
+        if any(len(word) > _PATH_MAX and "/" in word and not _SPACE.search(word) for word in command.words):
+            yield ask("long-path", "a path in it is longer than the system takes", shown)
         if not command.words:
             return
         for rule, reason in deletion_problems(command, reach, made, at):

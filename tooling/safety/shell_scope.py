@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 Values: TypeAlias = tuple[str, ...]
 _DEEPEST = 200
 
+_LONGEST = 16_384
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return Path(path).is_dir()
+    except OSError:
+        # Longer than the system takes: then it is none.
+        return False
+
 
 @dataclass(slots=True)
 class Made:
@@ -112,7 +122,8 @@ class Scope:
 
     def assign(self, name: str, values: Sequence[str], *, may_keep: bool) -> None:
         """Set a variable; where the assignment may not happen, the old values stay possible."""
-        new = tuple(dict.fromkeys(values))
+        # A text that doubles itself grows beyond all bounds; what is too long to follow is unknown.
+        new = tuple(dict.fromkeys(value if len(value) <= _LONGEST else HOLE for value in values))
         old = self.value(name)
         if old is not None and may_keep:
             new = tuple(dict.fromkeys((*old, *new)))
@@ -135,7 +146,7 @@ class Scope:
         """Change the directory, as `cd` does."""
         self.left = (*self.left[-20:], self.cwd)
         self.cwd = joined(self.cwd, target)
-        is_there = is_unknown(self.cwd) or self.cwd in self.made.since or Path(self.cwd).is_dir()
+        is_there = is_unknown(self.cwd) or self.cwd in self.made.since or _is_folder(self.cwd)
         self.is_certain = self.is_certain and is_there
 
     def go_back(self) -> None:
