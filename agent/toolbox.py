@@ -1,7 +1,7 @@
 """The tools of a run with everything around them: the backend, the judge, the policy, the person."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agent.backends.boxed import BoxedRunner, BoxPlan
@@ -59,6 +59,8 @@ class Toolbox:
         _check_hosts(settings)
         self._box = BoxedRunner(_box_plan(around)) if settings.backend == "sandbox" else None
         judge: Judge = ActionJudge(warn=around.warn)
+        if self._box:
+            judge = KnownHosts(judge, self._box)
         approver: Approver = Witness(
             policy=_policy(around),
             channel=around.channel,
@@ -100,6 +102,21 @@ class OpenGround:
 
     async def allow_host(self, host: str) -> None:
         """Do nothing."""
+
+
+class KnownHosts:
+    """A judge that does not ask again for hosts that were opened: the proxy holds everybody to them anyway."""
+
+    def __init__(self, judge: Judge, box: BoxedRunner) -> None:
+        self._judge = judge
+        self._box = box
+
+    def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
+        """Return the other judge's verdict, milder where only open hosts were the reason."""
+        verdict = self._judge.judge(action, ctx)
+        if verdict.is_only_network and all(self._box.lets_through(host) for host in verdict.hosts):
+            return replace(verdict, decision=Decision.ALLOW, asking=())
+        return verdict
 
 
 class Unchecked:

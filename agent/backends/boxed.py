@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # The first request to the model goes out before the box is looked at.
 HEAD_START_S = 0.03
 LANDLOCK = "landlock"
+HTTPS = 443
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,13 @@ class BoxedRunner:
             await self._open_network(runner)
         assert self._proxy is not None
         self._proxy.allow(host)
+
+    def lets_through(self, host: str) -> bool:
+        """Say whether commands may reach a host already."""
+        from agent.backends.egress_rules import EgressRules
+
+        rules = self._proxy.rules if self._proxy else EgressRules(allow=self._plan.allow_net, deny=self._plan.deny_net)
+        return bool(rules.decide(host, HTTPS).allowed)
 
     async def close(self) -> None:
         """End what still runs and remove what was made."""

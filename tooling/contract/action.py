@@ -39,7 +39,8 @@ class Verdict:
     """A decision and the reasons for it; `rule` names the one that decided.
 
     `commands` are the simple commands found in a shell text, each as its canonical words; `asking` are those of them
-    that need approval, so that a rule for one of them never covers another.
+    that need approval, so that a rule for one of them never covers another. `is_only_network` says that nothing
+    speaks against them but the hosts they name.
     """
 
     decision: Decision
@@ -50,6 +51,7 @@ class Verdict:
     programs: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
+    is_only_network: bool = False
 
     @property
     def involves(self) -> tuple[str, ...]:

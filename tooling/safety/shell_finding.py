@@ -14,6 +14,7 @@ class Finding:
     reason: str
     command: str = ""
     is_doubt: bool = False
+    category: str = ""
 
 
 def ask(rule: str, reason: str, command: str = "") -> Finding:

@@ -113,7 +113,9 @@ class ShellTextJudge:
 
     def _rule_findings(self, text: str, shown: str, chat_type: str) -> Iterator[Finding]:
         for rule in self.rules.hits(text, chat_type=chat_type):
-            yield Finding(decision=rule.decision, rule=rule.id, reason=rule.reason, command=shown)
+            yield Finding(
+                decision=rule.decision, rule=rule.id, reason=rule.reason, command=shown, category=rule.category
+            )
 
 
 def _only_asks_about_itself(words: tuple[str, ...]) -> bool:
@@ -127,6 +129,7 @@ def _is_unclear(name: str) -> bool:
 def _verdict(findings: list[Finding], commands: list[Command], shown: list[str]) -> Verdict:
     decision = max((finding.decision for finding in findings), default=Decision.ALLOW)
     strictest = [finding for finding in findings if finding.decision is decision]
+    hosts = tuple(dict.fromkeys(host for command in commands for host in _hosts(command)))
     is_doubtful = any(finding.is_doubt or not finding.command for finding in findings)
     return Verdict(
         decision=decision,
@@ -137,7 +140,8 @@ def _verdict(findings: list[Finding], commands: list[Command], shown: list[str])
         asking=() if is_doubtful else tuple(dict.fromkeys(finding.command for finding in findings)),
         programs=tuple(dict.fromkeys(shown_word(command.program) for command in commands if command.words)),
         targets=tuple(dict.fromkeys(shown_word(r.target) for command in commands for r in command.redirects)),
-        hosts=tuple(dict.fromkeys(host for command in commands for host in _hosts(command))),
+        hosts=hosts,
+        is_only_network=bool(hosts) and bool(findings) and all(one.category == "network" for one in findings),
     )
 
 
