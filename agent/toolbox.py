@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent.backends.boxed import BoxedRunner, BoxPlan
 from agent.backends.environment import clean_environment
-from agent.backends.host import EveryCommandAsks, HostCommandRunner, HostExecutor, wire_executor
+from agent.backends.host import EveryCommandAsks, HostCommandRunner, HostExecutor, SandboxExecutor, wire_executor
 from agent.config.places import config_dir, config_file
 from agent.config.rules import Rule, add_rule, in_folder
 from agent.config.settings import Settings
@@ -70,7 +70,7 @@ class Toolbox:
         )
         self.executor: ToolExecutor
         self.executor, warnings = wire_executor(
-            HostExecutor,
+            SandboxExecutor if self._box else HostExecutor,
             self._box or HostCommandRunner(clean_environment(around.environ)),
             judge=(judge if self._box else EveryCommandAsks(judge)) if around.is_checked else Unchecked(),
             approver=approver if around.is_checked else Unchecked(),

@@ -58,7 +58,8 @@ def start(arguments: list[str]) -> int:
     except BrokenPipeError:
         return 0
     except OSError as error:
-        show_error(AgentError(f"the output could not be written: {error.strerror}"))
+        where = f"{error.filename}: " if error.filename else "the output could not be written: "
+        show_error(AgentError(f"{where}{error.strerror}"))
         return AgentError.exit_code
     return 0
 
@@ -79,7 +80,8 @@ def _with_command(arguments: list[str]) -> list[str]:
     first = arguments[0] if arguments else ""
     if first.startswith("-") and (short := next((flag for flag in ("-p", "--prompt") if flag in arguments), None)):
         place = arguments.index(short)
-        return ["run", *arguments[:place], *arguments[place + 1 :]]
+        prompt, rest = arguments[place + 1 : place + 2], [*arguments[:place], *arguments[place + 2 :]]
+        return ["run", *rest, *(["--", *prompt] if prompt else [])]
     return arguments
 
 

@@ -107,11 +107,19 @@ class BoxedRunner:
                 extra_dirs=self._plan.extra_dirs,
                 hidden=self._plan.hidden,
             )
+        except SandboxError as error:
+            self._plan.on_broken(error)
+            raise
+        try:
             _, warning = await settle(runner)
             if self._plan.allow_net:
                 await self._open_network(runner)
         except SandboxError as error:
+            runner.close()
             self._plan.on_broken(error)
+            raise
+        except asyncio.CancelledError:
+            runner.close()
             raise
         described = runner.describe()
         if described.name == LANDLOCK and not warning:

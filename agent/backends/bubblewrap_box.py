@@ -1,5 +1,6 @@
 """The box of Linux: bubblewrap around every command."""
 
+import asyncio
 import contextlib
 import errno
 import os
@@ -61,6 +62,7 @@ class BubblewrapBox:
         self._documents = [KeptFile(document.content) for document in confinement.documents]
         self._seats = Seats(self._lock_thread, group_place, confinement.limits)
         self._spare: Spare | None = None
+        self._unused: asyncio.Future[None] | None = None
 
     def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> BoxProcess:
         """Start a command. Raises OSError when it cannot be started in this box."""
@@ -74,22 +76,25 @@ class BubblewrapBox:
 
     def prepare(self, cwd: Path) -> None:
         """Build a box ahead for the next command in this folder; when that fails, the command will say why."""
+        confinement = as_it_stands(self.confinement)
         if self._spare is not None:
-            return
+            if self._spare.is_for(confinement):
+                return
+            self._unused = asyncio.ensure_future(self.discard_spare())
 
         def start(argv: Sequence[str], sinks: Sequence[OutputCollector], inherited: tuple[int, ...]) -> BoxProcess:
             env = confinement.environment_with({})
             return self._start(confinement, argv, cwd, env, sinks, inherited)
 
         with contextlib.suppress(OSError):
-            confinement = as_it_stands(self.confinement)
             self._spare = build_spare(start, confinement, cwd)
 
     async def discard_spare(self) -> None:
         """End the box that was built ahead."""
         spare, self._spare = self._spare, None
         if spare is not None:
-            await spare.discard()
+            with contextlib.suppress(OSError):
+                await spare.discard()
 
     def _start(
         self,

@@ -90,6 +90,10 @@ class HostExecutor:
         return None if tool is None else tool.spec
 
 
+class SandboxExecutor(HostExecutor):
+    """Runs every tool in this process, and their commands in a box."""
+
+
 E = TypeVar("E", bound=HostExecutor)
 
 

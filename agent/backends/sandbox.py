@@ -11,7 +11,7 @@ from agent.backends.cgroup import find_group_place
 from agent.backends.confinement import Confinement, Limits
 from agent.backends.disk_watch import DiskWatch
 from agent.backends.egress_relay import proxy_environment, relay_argv
-from agent.backends.host import GRACE_S, HostExecutor, wire_executor
+from agent.backends.host import GRACE_S, SandboxExecutor, wire_executor
 from agent.backends.landlock_box import LandlockBox
 from agent.backends.running import see_through
 from agent.backends.seatbelt import SeatbeltBox
@@ -82,10 +82,6 @@ class SandboxCommandRunner:
     def close(self) -> None:
         """End what still runs, and remove what was made for the box."""
         self._box.close()
-
-
-class SandboxExecutor(HostExecutor):
-    """Runs every tool in this process, and their commands in a box."""
 
 
 def build_sandbox_runner(

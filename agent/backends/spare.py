@@ -51,6 +51,10 @@ class Spare:
     confinement: Confinement
     cwd: Path
 
+    def is_for(self, confinement: Confinement) -> bool:
+        """Say whether this box still lives and shows what one built now would show."""
+        return confinement == self.confinement and not self.process.exited.done()
+
     def fits(self, request: CommandRequest, confinement: Confinement) -> bool:
         """Say whether this box is the one the request would have got."""
         return (
@@ -59,9 +63,8 @@ class Spare:
             and request.cwd == self.cwd
             and not request.env
             and request.merge_stderr
-            and confinement == self.confinement
+            and self.is_for(confinement)
             and len(request.argv[-1]) * 4 < _MOST_BYTES
-            and not self.process.exited.done()
         )
 
     def give(self, request: CommandRequest, sink: OutputCollector) -> BoxProcess:

@@ -51,7 +51,8 @@ def conclude(responses: Sequence[ExecutorResponse], answer: str) -> tuple[Subtyp
             return exit_codes.SUBTYPES[code], code
     failed = [response for response in responses if not is_success(response.status)]
     if failed:
-        if all(response.status == "timeout" for response in failed):
+        statuses = {response.status for response in failed}
+        if "timeout" in statuses and statuses <= {"timeout", "skipped"}:
             return "error_timeout", exit_codes.TIMED_OUT
         return ("partial" if len(failed) < len(responses) else "error_task"), exit_codes.FAILED
     return ("success", exit_codes.OK) if answer.strip() else ("error_task", exit_codes.FAILED)

@@ -47,12 +47,19 @@ class OutputForm:
 
     def _check(self, answer: str) -> tuple[object | None, str | None]:
         import jsonschema
+        import referencing
+        import referencing.exceptions
 
         try:
             data = json.loads(_unfenced(answer))
         except (ValueError, RecursionError) as error:
             return None, f"not JSON: {error}"
-        problems = sorted(jsonschema.Draft202012Validator(self._schema).iter_errors(data), key=lambda e: list(e.path))
+        # Without a registry of our own a schema that refers to an address would be fetched from there.
+        validator = jsonschema.Draft202012Validator(self._schema, registry=referencing.Registry())
+        try:
+            problems = sorted(validator.iter_errors(data), key=lambda problem: list(problem.path))
+        except referencing.exceptions.Unresolvable as error:
+            raise InputError(f"the output schema refers to what is not in it: {error}") from error
         if not problems:
             return data, None
         place = "/".join(map(str, problems[0].path)) or "the document"

@@ -91,16 +91,17 @@ async def test_jobs_in_the_background_do_not_hold_up_the_call(runner: CommandRun
 @pytest.mark.parametrize(
     "how",
     [
-        "setsid sleep 71.7104 &",
-        "set -m; sleep 71.7104 &",
-        "setsid sleep 71.7104 </dev/null >/dev/null 2>&1 &",
-        "(setsid nohup sleep 71.7104 </dev/null >/dev/null 2>&1 &);",
+        "setsid sleep {mark} &",
+        "set -m; sleep {mark} &",
+        "setsid sleep {mark} </dev/null >/dev/null 2>&1 &",
+        "(setsid nohup sleep {mark} </dev/null >/dev/null 2>&1 &);",
     ],
 )
 async def test_jobs_that_leave_the_group_end_as_well(runner: CommandRunner, tmp_path: Path, how: str) -> None:
-    found = await sh(runner, f"{how} sleep 0.1; echo started", tmp_path)
+    mark = f"71.{os.getpid()}"
+    found = await sh(runner, f"{how.format(mark=mark)} sleep 0.1; echo started", tmp_path)
     assert found.output == b"started\n"
-    assert living("71.7104") == []
+    assert living(mark) == []
 
 
 async def test_the_cancel_check_is_polled(runner: CommandRunner, tmp_path: Path) -> None:

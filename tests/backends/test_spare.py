@@ -61,7 +61,7 @@ async def run(runner: BoxedRunner, command: str, timeout_s: float = 20) -> Comma
         ("printf '%s|' '  a  ' '\\x' \"$0\" \"$#\"", "  a  |\\x|bash|0|", 0),
         ("cat <<'END'\nline one\n  line two\nEND", "line one\n  line two\n", 0),
         ("read -r x || echo closed", "closed\n", 0),
-        ("echo $(ls /proc/$$/fd)", "0 1 2 255\n", 0),
+        ("ls /proc/self/fd | tr '\\n' ' '", "0 1 2 3 ", 0),
         ("pwd -P > where; cat where", None, 0),
     ],
 )
@@ -70,7 +70,7 @@ async def test_a_command_in_a_spare_box_is_the_same_as_in_any(
 ) -> None:
     ended = await run(runner, command)
     expected = f"{workspace_of(runner)}\n" if output is None else output
-    assert (ended.output.decode().replace("0 1 2 3\n", "0 1 2 255\n"), ended.exit_code) == (expected, code)
+    assert (ended.output.decode(), ended.exit_code) == (expected, code)
 
 
 async def test_a_time_limit_ends_the_whole_tree_in_a_spare_box(runner: BoxedRunner) -> None:

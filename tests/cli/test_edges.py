@@ -148,7 +148,7 @@ def test_the_error_event_and_the_result_name_the_same_exit_code_and_its_real_cau
     (user.home / ".config/agent/config.toml").write_text("[step_profiles.quick]\ntimeout_s = 0.3\n")
     model = user.script(plan(step("b", "a"), step("a", profile="quick")), says("a", "late", delay_ms=60_000))
     alone = user.script(plan(step("a", profile="quick")), says("a", "late", delay_ms=60_000), name="alone.jsonl")
-    for played, code in ((model, 1), (alone, 124)):
+    for played, code in ((model, 124), (alone, 124)):
         events = user.agent("run", "x", "--model", played, "--output-format", "stream-json").events
         error, result = (event for event in events if event["type"] in ("error", "result"))
         assert (error["exit_code"], result["exit_code"], error["message"], result["error"]) == (
@@ -188,3 +188,14 @@ def test_no_run_fails_without_a_word(user: User) -> None:
 def test_a_file_that_cannot_be_written_costs_nobody_the_answer(user: User) -> None:
     ended = user.agent("run", "x", "--model", user.script(answer("all is well")), "-o", "/dev/full")
     assert (ended.exit_code, ended.stdout, "No space left" in ended.stderr) == (1, "all is well\n", True)
+
+
+def test_a_prompt_may_begin_with_a_dash(user: User) -> None:
+    assert user.agent("-p", "-1 plus 2", "--model", HELLO).stdout == "Hello from Windlass.\n"
+
+
+def test_a_schema_that_refers_to_an_address_is_never_fetched(user: User) -> None:
+    (user.home / "schema.json").write_text(json.dumps({"$ref": "http://127.0.0.1:9/schema.json"}))
+    model = user.script(answer('{"n": 1}'))
+    ended = user.agent("run", "x", "--model", model, "--output-schema", "schema.json")
+    assert (ended.exit_code, "refers to what is not in it" in ended.stderr) == (42, True)

@@ -6,6 +6,7 @@ LAZY_LIBRARIES = {
     "httpx": "a run with a scripted or recorded model does without it",
     "logging": "only to quieten litellm",
     "jsonschema": "only for --output-schema",
+    "referencing": "only for --output-schema",
     "platformdirs": "as slow as a whole `--version`, not needed on Linux",
     "tomllib": "only when there is a settings file",
     "json": "settings without a list or table do without it",
