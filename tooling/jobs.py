@@ -1,7 +1,9 @@
 """Commands that go on in the background: started on purpose, owned by the run, listed, and ended with it."""
 
 import asyncio
+import contextlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,8 +50,9 @@ class Job:
 class JobDesk:
     """Keeps the background commands of a run; none outlives it."""
 
-    def __init__(self, runner: CommandRunner) -> None:
+    def __init__(self, runner: CommandRunner, mask: Callable[[Path], None] | None = None) -> None:
         self._runner = runner
+        self._mask = mask
         self._jobs: dict[str, Job] = {}
 
     @property
@@ -87,8 +90,12 @@ class JobDesk:
         await asyncio.wait({job.task})
 
     async def close(self) -> None:
-        """End all jobs, side by side: each may take its time to tidy up."""
+        """End all jobs, side by side: each may take its time to tidy up; no secret stays in what they wrote."""
         tasks = [job.task for job in self.jobs]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for job in self.jobs:
+            if self._mask is not None and job.output.exists():
+                with contextlib.suppress(OSError):
+                    await asyncio.to_thread(self._mask, job.output)

@@ -137,9 +137,10 @@ def wire_executor(
     plugin_paths: Sequence[str] | None,
 ) -> tuple[E, tuple[str, ...]]:
     """Put the tools on a runner; every backend whose tools run in this process is made here."""
-    jobs = JobDesk(runner)
+    redactor = Redactor(secrets)
+    jobs = JobDesk(runner, redactor.redact_file)
     services = ToolServices(runner=runner, asker=asker, jobs=jobs, command_timeout_s=command_timeout_s)
     registry, warnings = load_tools(services, paths=plugin_paths)
-    finisher = OutputFinisher(Redactor(secrets), TrimLengths.for_limit(trim_chars))
+    finisher = OutputFinisher(redactor, TrimLengths.for_limit(trim_chars))
     invoker = Invoker(registry=registry, judge=judge, approver=approver, finisher=finisher)
     return kind(registry, invoker, jobs), warnings

@@ -199,3 +199,17 @@ def test_a_schema_that_refers_to_an_address_is_never_fetched(user: User) -> None
     model = user.script(answer('{"n": 1}'))
     ended = user.agent("run", "x", "--model", model, "--output-schema", "schema.json")
     assert (ended.exit_code, "refers to what is not in it" in ended.stderr) == (42, True)
+
+
+def test_no_secret_stays_in_what_a_background_command_wrote(user: User) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    model = user.script(
+        *one_step(
+            calls("s1", "run_command", command=f"echo {token}; sleep 60", background=True),
+            calls("s1", "run_command", command="sleep 0.3"),
+            says("s1", "done"),
+        )
+    )
+    user.agent("run", "x", "--model", model, "--session", "s")
+    outputs = [path.read_text() for path in (user.data / "sessions/s/outputs").iterdir()]
+    assert outputs == ["[REDACTED]\n"]
