@@ -23,7 +23,10 @@ _BACKOFF_S, _JITTER_S = 0.6, 0.2
 
 
 class Executor:
-    """Works steps through the agent runner; raises nothing but cancellation and a broken event log."""
+    """Works steps through the agent runner: faults, limits and refusals come back as responses.
+
+    Cancellation, a broken event log and bugs go on to the edge of the run.
+    """
 
     def __init__(
         self,

@@ -11,7 +11,10 @@ class BudgetExhausted(Exception):
 
 
 class Ledger:
-    """Adds up what was spent and stops the call that could overspend."""
+    """Adds up what was spent and stops the next call once a limit is reached.
+
+    Nothing is reserved: calls that are under way at the same moment can together go past a limit.
+    """
 
     def __init__(self, *, max_tokens: int | None = None, max_budget_usd: float | None = None) -> None:
         self.max_tokens = max_tokens

@@ -81,7 +81,7 @@ def diff(
         text = redactor.redact(part)
         # What a file holds must not move the cursor; a program gets the bytes as they are.
         typer.echo(sanitize_output(text) if sys.stdout.isatty() else text, nl=False)
-    typer.echo(f"{len(spans_of(made))} files; {_NOTE}", err=True)
+    typer.echo(f"{_files(len(spans_of(made)))}; {_NOTE}", err=True)
 
 
 @app.command("undo")
@@ -134,7 +134,7 @@ def _is_agreed(spans: list[Span]) -> bool:
         raise UsageError("nobody can be asked here", "--yes restores without asking")
     for span in spans:
         typer.echo(f"  {span.path}", err=True)
-    return typer.confirm(f"restore {len(spans)} files?", err=True)
+    return typer.confirm(f"restore {_files(len(spans))}?", err=True)
 
 
 def _request(run: str | None, step: str | None) -> str:
@@ -164,3 +164,7 @@ def _run_lines(run: RunRecord) -> list[str]:
 def _line(text: str) -> str:
     words = " ".join(sanitize_output(text).split())
     return words if len(words) <= _REQUEST_CHARS else words[: _REQUEST_CHARS - 1] + "…"
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
