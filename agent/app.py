@@ -156,7 +156,7 @@ class App:
             prices=self._prices,
             record=self._options.record,
             replay=self._options.replay,
-            volatile={str(self._scope.cwd): "<workspace>"},
+            volatile={str(self._scope.cwd): "<workspace>", f" on {sys.platform}. Today": " on <platform>. Today"},
             redact=self._scope.redactor.redact,
             on_retry=self._tell_of_retry,
         )

@@ -60,7 +60,7 @@ def request_of(request: ModelRequest) -> RecordedRequest:
     return RecordedRequest(
         purpose=request.purpose,
         messages=request.messages,
-        model=request.model,
+        model=_model_name(request.model),
         step_id=request.step_id,
         tools=tuple(sorted(_name_of(tool) for tool in request.tools)),
     )
@@ -133,3 +133,8 @@ def _default(field: dataclasses.Field[object]) -> object:
 def _name_of(tool: Mapping[str, object]) -> str:
     function = tool.get("function")
     return str((function if isinstance(function, Mapping) else tool).get("name", ""))
+
+
+def _model_name(model: str) -> str:
+    """Return the model's name; where a script lies on somebody's disk is nobody else's business."""
+    return f"script:{model.rpartition('/')[2]}" if model.startswith("script:") else model
