@@ -17,7 +17,7 @@ from agent.model.faults import ModelFault
 from agent.model.port import Delta, TextDelta
 from agent.planning.planner import Planner
 from agent.protocol.channel import Channel
-from agent.protocol.events import MessageSaid, PlanMade, PlannedStep, WarningRaised
+from agent.protocol.events import MessageSaid, PlanMade, WarningRaised
 from agent.vocabulary import exit_codes
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.plan import Plan, PlanStep
@@ -152,7 +152,6 @@ class OrchestratorRunner:
                 return
             self._announced = len(self._steps)
             self._revision += 1
-            planned = tuple(_planned(step) for step in self._steps)
             digest = hashlib.sha256(json.dumps(encode(tuple(self._steps)), sort_keys=True).encode()).hexdigest()
             self._plan_id = self._plan_id or f"plan-{digest[:8]}"
             made = PlanMade(
@@ -160,7 +159,7 @@ class OrchestratorRunner:
                 revision=self._revision,
                 hash=digest[:16],
                 reason=reason,
-                steps=planned,
+                steps=tuple(self._steps),
             )
             await self._channel.publish(made)
 
@@ -220,16 +219,3 @@ class OrchestratorRunner:
 
 def _stopped(outcome: Outcome, exit_code: int, why: str) -> Outcome:
     return replace(outcome, exit_code=exit_code, subtype=exit_codes.SUBTYPES[exit_code], error=why)
-
-
-def _planned(step: PlanStep) -> PlannedStep:
-    return PlannedStep(
-        id=step.id,
-        title=step.title,
-        type=step.type,
-        depends_on=step.depends_on,
-        reads=step.reads,
-        writes=step.writes,
-        allowed_tools=step.allowed_tools,
-        est_usd=step.est_usd,
-    )

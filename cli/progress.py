@@ -8,7 +8,6 @@ from agent.protocol.events import (
     Envelope,
     ErrorRaised,
     PlanMade,
-    PlannedStep,
     RunStarted,
     StepCompleted,
     StepStarted,
@@ -16,6 +15,7 @@ from agent.protocol.events import (
     ToolStarted,
     WarningRaised,
 )
+from agent.vocabulary.plan import PlanStep
 
 _SUBJECT_CHARS = 100
 _SUBJECTS = ("command", "path", "pattern", "question", "action")
@@ -63,7 +63,7 @@ class Progress:
             case _:
                 pass
 
-    def _plan(self, steps: tuple[PlannedStep, ...]) -> None:
+    def _plan(self, steps: tuple[PlanStep, ...]) -> None:
         if not self._shown_steps:
             self._line("bold", "plan:")
         for planned in steps[self._shown_steps :]:

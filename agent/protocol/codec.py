@@ -12,7 +12,20 @@ _EVENTS: dict[str, type] = {event.type: event for event in get_args(Event)}
 _PLACE = ("v", "type", "ts", "seq", "session_id", "run_id", "step_id", "attempt")
 # Fields the contract marks optional: left out when there is nothing to say.
 _OPTIONAL = frozenset(
-    {"diff", "display", "structured_output", "resume", "delta", "tool_calls", "hint", "error", "involves", "tool"}
+    {
+        "diff",
+        "display",
+        "structured_output",
+        "resume",
+        "resumes",
+        "key",
+        "delta",
+        "tool_calls",
+        "hint",
+        "error",
+        "involves",
+        "tool",
+    }
 )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
-from agent.vocabulary.plan import StepType
+from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import StepStatus, Subtype
 from agent.vocabulary.usage import Usage
 from tooling.contract.result import CallStatus, FileChange, TaskItem
@@ -12,7 +12,7 @@ from tooling.contract.result import CallStatus, FileChange, TaskItem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
-    """First event of every run."""
+    """First event of every run; `resumes` names the run it goes on with."""
 
     type: ClassVar[str] = "init"
     model: str
@@ -23,20 +23,7 @@ class RunStarted:
     approval_mode: str
     tools: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedStep:
-    """A step as the stream shows it."""
-
-    id: str
-    title: str
-    type: StepType
-    depends_on: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ()
-    writes: tuple[str, ...] = ()
-    allowed_tools: tuple[str, ...] | None = None
-    est_usd: float | None = None
+    resumes: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +35,7 @@ class PlanMade:
     revision: int
     hash: str
     reason: str
-    steps: tuple[PlannedStep, ...]
+    steps: tuple[PlanStep, ...]
     diff: str | None = None
 
 
@@ -155,7 +142,7 @@ class QuestionAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCompleted:
-    """A step ended, in exactly one way."""
+    """A step ended, in exactly one way; `key` is the address of its whole result among the session's steps."""
 
     type: ClassVar[str] = "step.completed"
     status: StepStatus
@@ -165,6 +152,7 @@ class StepCompleted:
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
     elapsed_ms: int = 0
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +180,15 @@ class NetworkTried:
     port: int
     allowed: bool
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryChanged:
+    """Something was remembered, forgotten or made shorter."""
+
+    type: ClassVar[str] = "memory"
+    action: Literal["added", "cleared", "compacted"]
+    entry: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +269,7 @@ Event: TypeAlias = (
     | TodoChanged
     | FilesChanged
     | NetworkTried
+    | MemoryChanged
     | BudgetSpent
     | WarningRaised
     | ErrorRaised

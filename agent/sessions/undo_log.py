@@ -11,7 +11,6 @@ from agent.protocol.events import (
     FilesChanged,
     MessageSaid,
     PlanMade,
-    PlannedStep,
     RunCompleted,
     RunStarted,
     StepCompleted,
@@ -23,6 +22,7 @@ from agent.sessions.fold import fold, write_session
 from agent.sessions.store import SessionFolder
 from agent.sessions.undo import Undone
 from agent.vocabulary import exit_codes
+from agent.vocabulary.plan import PlanStep
 
 _STEP = "undo"
 
@@ -68,7 +68,7 @@ def _how(status: str) -> str:
 
 def _events(folder: SessionFolder, undone: Undone, *, request: str, cwd: Path, plan_id: str) -> list[Event]:
     code = exit_codes.FAILED if undone.refused else exit_codes.OK
-    step = PlannedStep(id=_STEP, title="Restore files", type="tool")
+    step = PlanStep(id=_STEP, title="Restore files", instruction="Restore files", type="tool")
     ending = StepCompleted(status="error" if code else "ok", summary=summary_of(undone))
     return [
         RunStarted(

@@ -1,6 +1,7 @@
 """A plan: a graph of steps."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 StepType: TypeAlias = Literal["task", "tool", "ask_user"]
@@ -8,7 +9,11 @@ StepType: TypeAlias = Literal["task", "tool", "ask_user"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStep:
-    """One step: what to do, after which others, touching what, with which tools."""
+    """One step: what to do, after which others, touching what, with which tools.
+
+    A `tool` step is one call of `tool` with `args` and needs no model. `verify` is a command that succeeds only
+    when the step did what it should.
+    """
 
     id: str
     title: str
@@ -19,7 +24,12 @@ class PlanStep:
     writes: tuple[str, ...] = ()
     allowed_tools: tuple[str, ...] | None = None
     profile: str = "default"
+    model: str = ""
+    tool: str = ""
+    args: Mapping[str, object] = field(default_factory=dict)
     expect: str = ""
+    verify: str = ""
+    timeout_s: float | None = None
     ask_question: str | None = None
     ask_options: tuple[str, ...] = ()
     est_usd: float | None = None

@@ -65,8 +65,25 @@ class CallFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A command that was run to see whether a step did what it should."""
+
+    command: str
+    exit_code: int
+    output: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Say whether the check found what it should."""
+        return self.exit_code == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorResponse:
-    """How a step ended; never an exception."""
+    """How a step ended; never an exception.
+
+    `surprise` says in what the result differs from what the plan counted on; `verified` is None without checks.
+    """
 
     task_id: str
     status: StepStatus
@@ -78,6 +95,9 @@ class ExecutorResponse:
     attempts: int = 1
     turns: int = 0
     exit_code: int = 0
+    surprise: str = ""
+    checks: tuple[Check, ...] = ()
+    verified: bool | None = None
 
     @property
     def text(self) -> str:

@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 
 from agent.protocol.codec import CodecError, from_line, to_json, to_line
 from agent.protocol.events import Envelope, Event, MessageSaid, RunCompleted, StepCompleted, WarningRaised
+from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.usage import Usage
 
 # JSON has no other numbers.
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
+_JSON_OBJECTS = st.dictionaries(st.text(), st.one_of(st.text(), st.integers(), st.booleans(), st.none()))
+st.register_type_strategy(PlanStep, lambda _: st.builds(PlanStep, args=_JSON_OBJECTS))
 
 
 def envelope(event: object, **place: object) -> Envelope:
@@ -33,8 +36,7 @@ def test_every_event_survives_the_way_to_a_line_and_back(event_type: type, data:
 
 def _plain(event_type: type) -> dict[str, st.SearchStrategy[object]]:
     """Tool inputs are any JSON object."""
-    json_values = st.dictionaries(st.text(), st.one_of(st.text(), st.integers(), st.booleans(), st.none()))
-    return {"input": json_values} if "input" in getattr(event_type, "__slots__", ()) else {}
+    return {"input": _JSON_OBJECTS} if "input" in getattr(event_type, "__slots__", ()) else {}
 
 
 def test_a_line_carries_the_format_number_and_its_place() -> None:

@@ -1,0 +1,38 @@
+"""A run that was cut off, as far as its log tells: what another run needs to go on with it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agent.vocabulary.message import Message
+from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.step import CallFact
+from agent.vocabulary.usage import Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnfinishedStep:
+    """A step that had begun and has no result: the conversation after its opening, valid for every provider.
+
+    Calls that were never run have a result that says so; a call that may have had its effect says that nobody knows.
+    """
+
+    messages: tuple[Message, ...] = ()
+    facts: tuple[CallFact, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    turns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnfinishedRun:
+    """The request, the newest plan, and the steps that had begun; `lineage` is the first run of the chain."""
+
+    run_id: str
+    lineage: str
+    request: str
+    context: str = ""
+    constraints: str = ""
+    plan: tuple[PlanStep, ...] = ()
+    is_plan_complete: bool = False
+    steps: Mapping[str, UnfinishedStep] = field(default_factory=dict)
+    replans: int = 0
+    clarifications: int = 0
