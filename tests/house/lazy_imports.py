@@ -35,4 +35,5 @@ LAZY_MODULES: dict[str, str] = {
     "agent.backends.self_test": "comes with the box",
     "agent.backends.egress": "only for allowed hosts",
     "agent.backends.egress_rules": "only for allowed hosts",
+    "tooling.web.extraction": "brings lxml and trafilatura; loads with the first page, in a worker",
 }
