@@ -149,10 +149,10 @@ class App:
     async def _attempt(self, submit: Submit) -> Outcome:
         toolbox = self._toolbox()
         names = tuple(_name_of(schema) for schema in toolbox.executor.schemas())
-        model = await self._model()
+        model = await self._model() if submit.needs_model else ""
         await self._begin(model, names, toolbox.warnings)
         client = ModelSwitch(
-            replace(self._settings, model=model),
+            replace(self._settings, model=model, planner_model=self._settings.planner_model if model else ""),
             prices=self._prices,
             record=self._options.record,
             replay=self._options.replay,
@@ -226,7 +226,7 @@ class App:
         self._has_begun = True
         started = RunStarted(
             model=model,
-            planner_model=self._settings.planner_model or model,
+            planner_model=(self._settings.planner_model or model) if model else "",
             cwd=str(self._scope.cwd),
             workspace=str(self._scope.cwd),
             backend=self._settings.backend,

@@ -46,6 +46,7 @@ class AgentExecutor:
             context="\n\n".join(part for part in (context, constraints) if part),
             constraints=constraints,
             plan_only=submit.plan_only,
+            plan=submit.plan,
         )
         outcome = await self._orchestrator.run(task)
         if self._form is None or outcome.is_error or submit.plan_only:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent.dispatcher import Dispatcher
-from agent.execution.composer import Composer, joined, results_text
+from agent.execution.composer import Composer, joined, listed, results_text
 from agent.execution.conclude import conclude, refusals
 from agent.execution.ledger import BudgetExhausted, Ledger
 from agent.execution.scheduler import Scheduler
@@ -31,12 +31,13 @@ DEPENDENCY_CHARS = 6000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What is asked: the request, what came with it, and the form the answer must have."""
+    """What is asked: the request, what came with it, the form the answer must have; and the plan, if there is one."""
 
     request: str
     context: str = ""
     constraints: str = ""
     plan_only: bool = False
+    plan: Plan | None = None
 
 
 class OrchestratorRunner:
@@ -90,9 +91,9 @@ class OrchestratorRunner:
         self._task = task
         running = asyncio.ensure_future(self._scheduler.drain())
         try:
-            plan = await self._planner.plan(task.request, task.context, self._on_step)
+            plan = await self._planned(task)
             self._plan = plan
-            await self._announce("complete" if self._revision else "request")
+            await self._announce("complete" if self._revision else plan.reason)
             self._scheduler.seal()
             if not task.plan_only:
                 await running
@@ -102,6 +103,14 @@ class OrchestratorRunner:
         if task.plan_only:
             return self._outcome(joined([]) if plan.answer is None else plan.answer)
         return await self._answer(plan)
+
+    async def _planned(self, task: Task) -> Plan:
+        """Return the plan, its steps under way; one that is given is run as it stands."""
+        if task.plan is None:
+            return await self._planner.plan(task.request, task.context, self._on_step)
+        for step in task.plan.steps:
+            self._on_step(step)
+        return task.plan
 
     def ended_early(self, exit_code: int, why: str) -> Outcome:
         """Return the outcome of a run that was stopped: what is finished, and what is missing."""
@@ -167,6 +176,8 @@ class OrchestratorRunner:
         if plan.answer is not None:
             return self._outcome(plan.answer)
         results = self.results
+        if self._task.plan and not self._task.plan.needs_model:
+            return self._outcome(listed(results))
         done = [pair for pair in results if is_success(pair[1].status)]
         problem: ModelFault | BudgetExhausted | None = None
         if not done:

@@ -62,6 +62,14 @@ def joined(results: Sequence[tuple[PlanStep, ExecutorResponse]]) -> str:
     return "\n\n".join(part for part in parts if part) or EMPTY
 
 
+def listed(results: Sequence[tuple[PlanStep, ExecutorResponse]]) -> str:
+    """Return the answer of a plan without a model: what each step put out under its title, a single one alone."""
+    if len(results) == 1:
+        return joined(results)
+    parts = [f"## {step.title}\n\n{response.text or response.summary}" for step, response in results]
+    return "\n\n".join(parts) or EMPTY
+
+
 def results_text(results: Sequence[tuple[PlanStep, ExecutorResponse]], limit: int) -> str:
     """Return results as marked data, each with its fair share of the room."""
     share = max(500, limit // max(1, len(results)))

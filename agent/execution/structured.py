@@ -31,6 +31,8 @@ class OutputForm:
         data, problem = self._check(answer)
         if problem is None:
             return data, json.dumps(data, ensure_ascii=False), None
+        if not model:
+            return None, answer, f"the answer does not fit the output schema: {problem}"
         asked = ModelRequest(
             model=model,
             purpose="repair",

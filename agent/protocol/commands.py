@@ -4,18 +4,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from agent.vocabulary.plan import Plan
 from tooling.contract.action import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
-    """Do one task; `files` stand in the request as text, `inputs` are copied into the workspace."""
+    """Do one task; `files` stand in the request as text, `inputs` are copied into the workspace.
+
+    A `plan` that is given is run as it stands, without a planner.
+    """
 
     prompt: str
     stdin: str | None = None
     files: tuple[Path, ...] = ()
     inputs: tuple[Path, ...] = ()
     plan_only: bool = False
+    plan: Plan | None = None
+
+    @property
+    def needs_model(self) -> bool:
+        """Say whether a model is asked at all: by a planner, or by a step of the given plan."""
+        return self.plan is None or (self.plan.needs_model and not self.plan_only)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,3 +43,8 @@ class Plan:
     answer: str | None = None
     revision: int = 1
     reason: str = "request"
+
+    @property
+    def needs_model(self) -> bool:
+        """Say whether a model has work in it; calls and questions are done without one."""
+        return any(step.type == "task" for step in self.steps)

@@ -1,0 +1,49 @@
+"""A plan that is given is run as it stands, and a model is looked for only when one has work in it."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from agent.app import App, RunOptions
+from agent.config.load import load_settings
+from agent.protocol.commands import Submit
+from agent.run_scope import Place
+from agent.vocabulary.outcome import Outcome
+from agent.vocabulary.plan import Plan, PlanStep
+from tests.cli.terminal_user import composes, says
+
+
+def run(tmp_path: Path, submit: Submit, *replies: object) -> Outcome:
+    script = tmp_path / "script.jsonl"
+    script.write_text("\n".join(json.dumps(reply) for reply in replies))
+    flags = {"model": f"script:{script}"} if replies else {}
+    loaded = load_settings(environ={"HOME": str(tmp_path)}, flags=flags, bare=True)
+    options = RunOptions(place=Place(data_dir=tmp_path, is_ephemeral=True))
+
+    async def whole() -> Outcome:
+        return await App(loaded=loaded, environ={"HOME": str(tmp_path)}, options=options).run(submit)
+
+    return asyncio.run(whole())
+
+
+def task(name: str, *after: str) -> PlanStep:
+    return PlanStep(id=name, title=name, instruction=f"do {name}", depends_on=after)
+
+
+def test_a_given_plan_needs_no_planner(tmp_path: Path) -> None:
+    plan = Plan(steps=(task("a"), task("b", "a")), reason="file")
+    outcome = run(tmp_path, Submit(prompt="x", plan=plan), says("a", "A"), says("b", "B"), composes("both"))
+    assert (outcome.exit_code, outcome.answer, outcome.plan) == (0, "both", plan)
+
+
+def test_a_plan_of_questions_ends_without_a_model_being_looked_for(tmp_path: Path) -> None:
+    question = PlanStep(id="q", title="q", instruction="Which?", type="ask_user", ask_question="Which?")
+    outcome = run(tmp_path, Submit(prompt="x", plan=Plan(steps=(question,))))
+    assert (outcome.exit_code, outcome.error) == (1, "Which?")
+
+
+@pytest.mark.parametrize(("plan_only", "needs"), [(False, True), (True, False)])
+def test_a_plan_that_is_only_shown_needs_no_model(plan_only: bool, needs: bool) -> None:
+    assert Submit(prompt="x", plan=Plan(steps=(task("a"),)), plan_only=plan_only).needs_model is needs
