@@ -21,6 +21,8 @@ _OPTIONAL = frozenset(
         "key",
         "delta",
         "tool_calls",
+        "reasoning",
+        "reasoning_signature",
         "hint",
         "error",
         "involves",

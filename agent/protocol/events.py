@@ -59,13 +59,18 @@ class CallMade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageSaid:
-    """Something said; with `delta` a fragment that may be lost, without it the whole."""
+    """Something said; with `delta` a fragment that may be lost, without it the whole.
+
+    `reasoning` and its signature are kept because some providers refuse to go on with a conversation without them.
+    """
 
     type: ClassVar[str] = "message"
     role: str
     content: str
     delta: bool = False
     tool_calls: tuple[CallMade, ...] | None = None
+    reasoning: str | None = None
+    reasoning_signature: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

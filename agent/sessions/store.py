@@ -41,6 +41,11 @@ class SessionFolder:
         return self.root / "blobs"
 
     @property
+    def steps(self) -> Path:
+        """Return the folder of finished steps' results."""
+        return self.root / "steps"
+
+    @property
     def workspace(self) -> Path:
         """Return the session's own workspace."""
         return self.root / "workspace"

@@ -8,6 +8,13 @@ from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import CallFact
 from agent.vocabulary.usage import Usage
 
+# The results of calls that a run left behind without one: the first was certainly not run, the second may have been.
+CANCELLED_CALL = "Cancelled: the run was stopped before this call was run."
+UNKNOWN_CALL = (
+    "Unknown: the run was stopped while this call ran; it may or may not have had its effect. "
+    "Check before doing it again."
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfinishedStep:

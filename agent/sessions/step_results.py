@@ -1,0 +1,70 @@
+"""`steps/`: whole results of finished steps by their address, each verified before it is believed."""
+
+import asyncio
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from agent.protocol.masking import masked
+from agent.sessions.whole_file import write_whole
+from agent.vocabulary.errors import AgentError
+from agent.vocabulary.step import ExecutorResponse
+from tooling.contract.shape import ShapeError, decode, encode
+
+FORMAT = 1
+_KEY = re.compile(r"[0-9a-f]{16,128}")
+
+
+class ResultNotKept(AgentError):
+    """A step's result cannot be stored, so the step may not be called done."""
+
+
+class StepResults:
+    """The shelf of one session; a file that is torn, foreign or of another step is no hit."""
+
+    def __init__(self, folder: Path, redact: Callable[[str], str] = lambda text: text) -> None:
+        self._folder = folder
+        self._redact = redact
+
+    def find(self, key: str) -> ExecutorResponse | None:
+        """Return the result that was kept under a key, or None."""
+        try:
+            return read_result(self.path_of(key), key)
+        except (OSError, ValueError, RecursionError):
+            return None
+
+    async def keep(self, key: str, response: ExecutorResponse) -> None:
+        """Store a result so that it survives a crash from now on."""
+        await asyncio.to_thread(self._write, key, masked(response, self._redact))
+
+    def path_of(self, key: str) -> Path:
+        """Return where the result of a key is kept."""
+        if not _KEY.fullmatch(key):
+            raise ValueError(f"{key!r} is not the address of a result")
+        return self._folder / f"{key}.json"
+
+    def _write(self, key: str, response: ExecutorResponse) -> None:
+        data = encode(response)
+        whole = {"v": FORMAT, "key": key, "digest": _digest(data), "response": data}
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            write_whole(self.path_of(key), json.dumps(whole, indent=1).encode())
+        except OSError as error:
+            problem = f"the result of a step cannot be kept: {error.strerror}"
+            raise ResultNotKept(problem, "free some space or set AGENT_SANDBOX to another folder") from error
+
+
+def read_result(path: Path, key: str) -> ExecutorResponse:
+    """Return a kept result; raises OSError when it is not there and ValueError when it is not what was kept."""
+    whole = json.loads(path.read_bytes())
+    if not isinstance(whole, dict) or (whole.get("v"), whole.get("key")) != (FORMAT, key):
+        raise ShapeError(f"{path.name} is not the result of {key}")
+    if whole.get("digest") != _digest(whole.get("response")):
+        raise ShapeError(f"{path.name} is not what was kept")
+    return decode(ExecutorResponse, whole["response"], extra="ignore")
+
+
+def _digest(data: object) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

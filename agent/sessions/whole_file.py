@@ -1,0 +1,33 @@
+"""Files that are replaced in one step: a reader sees the old one or the new one, never half of one."""
+
+import os
+import secrets
+from pathlib import Path
+
+# What a kill in the middle leaves behind ends so; `agent sessions fsck` sweeps it out.
+TEMPORARY = ".tmp"
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Put `data` in the place of the file so that it survives a crash; on failure the old file stays."""
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(fd)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Let a file's name survive a crash as its content does."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
