@@ -216,6 +216,7 @@ class App:
             ctx_of=self._scope.ctx_of,
             concurrency=settings.concurrency,
             max_steps=settings.max_steps,
+            model=model,
         )
         return AgentExecutor(
             scope=self._scope, orchestrator=self._orchestrator, desk=desk, model=model, form=self._form

@@ -8,13 +8,16 @@ from dataclasses import replace
 
 from agent.execution.ledger import BudgetExhausted
 from agent.execution.runner import AgentRunner, AgentRunResult
+from agent.execution.step_shelf import NoShelf, StepShelf
 from agent.model.faults import ModelFault
 from agent.protocol.channel import Channel
 from agent.protocol.events import StepCompleted, StepStarted
 from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import PlanStep
-from agent.vocabulary.status import StepStatus
+from agent.vocabulary.status import StepStatus, is_success
 from agent.vocabulary.step import ExecutorProfile, ExecutorRequest, ExecutorResponse, StepOutput
+from agent.vocabulary.unfinished import UnfinishedStep
+from agent.vocabulary.usage import Usage
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Asker, Question
 
@@ -34,32 +37,61 @@ class Executor:
         runner: AgentRunner,
         asker: Asker,
         channel: Channel,
+        shelf: StepShelf | None = None,
         waited_s: Callable[[str], float] = lambda step_id: 0.0,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._runner = runner
         self._asker = asker
         self._channel = channel
+        self._shelf = shelf or NoShelf()
         self._waited_s = waited_s
         self._sleep = sleep
 
     async def run(
-        self, step: PlanStep, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx
+        self,
+        step: PlanStep,
+        request: ExecutorRequest,
+        profile: ExecutorProfile,
+        ctx: ExecCtx,
+        *,
+        key: str | None = None,
+        begun: UnfinishedStep | None = None,
+        note: Callable[[ExecutorResponse], None] = lambda response: None,
     ) -> ExecutorResponse:
-        """Run the step to its response, telling when it starts and how it ends."""
+        """Run the step to its response, telling when it starts and how it ends.
+
+        A success is kept under `key` before anybody hears of it. `begun` is the conversation to go on with.
+        `note` hears how a step ended that was cancelled: its response cannot be returned.
+        """
         started = time.monotonic()
         try:
-            await self._channel.publish(StepStarted(title=step.title), step_id=step.id, attempt=1)
+            begins = StepStarted(title=step.title, cache="resumed" if begun else "miss")
+            await self._channel.publish(begins, step_id=step.id, attempt=1)
             response = (
                 await self._ask_user(step, ctx)
                 if step.type == "ask_user"
                 else await self._attempts(request, profile, ctx)
             )
         except asyncio.CancelledError:
-            await self._completed(_ended(step.id, "cancelled", "Interrupted."), started, ctx)
+            cancelled = _ended(step.id, "cancelled", "Interrupted.")
+            note(cancelled)
+            await self._completed(cancelled, started, ctx)
             raise
-        await self._completed(response, started, ctx)
+        kept = key if is_success(response.status) else None
+        if kept:
+            await self._shelf.keep(kept, response)
+        await self._completed(response, started, ctx, kept)
         return response
+
+    async def settle(self, step: PlanStep, response: ExecutorResponse, *, key: str | None = None) -> ExecutorResponse:
+        """Tell of a step whose end is known without running it: found on the shelf under `key`, or not to be asked."""
+        begins = StepStarted(title=step.title, cache="hit" if key else "miss")
+        await self._channel.publish(begins, step_id=step.id, attempt=1)
+        # What it cost was paid by the run that did it.
+        completed = _completed(replace(response, usage=Usage()), 0, key)
+        await self._channel.publish(completed, step_id=step.id, attempt=1)
+        return replace(response, usage=Usage())
 
     async def skip(self, step: PlanStep, reason: str, status: StepStatus = "skipped") -> ExecutorResponse:
         """Answer for a step that will never run."""
@@ -115,15 +147,11 @@ class Executor:
             return replace(response, next_questions=(question,), exit_code=exit_codes.FAILED)
         return _ended(step.id, "ok", f"{question} — {answer}", text=answer)
 
-    async def _completed(self, response: ExecutorResponse, started: float, ctx: ExecCtx) -> None:
-        completed = StepCompleted(
-            status=response.status,
-            summary=response.summary,
-            evidence=tuple(f"{fact.tool} exit {fact.exit_code}" for fact in response.tool_calls),
-            usage=response.usage,
-            cost_usd=response.usage.cost_usd,
-            elapsed_ms=int((time.monotonic() - started) * 1000),
-        )
+    async def _completed(
+        self, response: ExecutorResponse, started: float, ctx: ExecCtx, key: str | None = None
+    ) -> None:
+        elapsed_ms = int((time.monotonic() - started) * 1000)
+        completed = _completed(response, elapsed_ms, key)
         await self._channel.publish(completed, step_id=ctx.step_id, attempt=response.attempts)
 
 
@@ -156,6 +184,19 @@ def _ended(
     outputs = (StepOutput(type="text", content=text),) if text else ()
     return ExecutorResponse(
         task_id=task_id, status=status, summary=summary, outputs=outputs, exit_code=exit_code, attempts=attempts
+    )
+
+
+def _completed(response: ExecutorResponse, elapsed_ms: int, key: str | None) -> StepCompleted:
+    return StepCompleted(
+        status=response.status,
+        summary=response.summary,
+        verified=response.verified,
+        evidence=tuple(f"{fact.tool} exit {fact.exit_code}" for fact in response.tool_calls),
+        usage=response.usage,
+        cost_usd=response.usage.cost_usd,
+        elapsed_ms=elapsed_ms,
+        key=key,
     )
 
 

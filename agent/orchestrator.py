@@ -12,6 +12,8 @@ from agent.execution.composer import Composer, joined, listed, results_text
 from agent.execution.conclude import conclude, refusals
 from agent.execution.ledger import BudgetExhausted, Ledger
 from agent.execution.scheduler import Scheduler
+from agent.execution.step_key import KeySource, key_of
+from agent.execution.step_shelf import NoShelf, StepShelf
 from agent.executor import Executor
 from agent.model.faults import ModelFault
 from agent.model.port import Delta, TextDelta
@@ -20,9 +22,10 @@ from agent.protocol.channel import Channel
 from agent.protocol.events import MessageSaid, PlanMade, WarningRaised
 from agent.vocabulary import exit_codes
 from agent.vocabulary.outcome import Outcome
-from agent.vocabulary.plan import Plan, PlanStep
+from agent.vocabulary.plan import COMPLETE, RESUMED, STREAMING, Plan, PlanStep
 from agent.vocabulary.status import is_success
-from agent.vocabulary.step import ExecutorRequest, ExecutorResponse
+from agent.vocabulary.step import ExecutorProfile, ExecutorRequest, ExecutorResponse
+from agent.vocabulary.unfinished import UnfinishedRun
 from tooling.contract.context import ExecCtx
 from tooling.contract.shape import encode
 
@@ -31,9 +34,13 @@ DEPENDENCY_CHARS = 6000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What is asked: the request, what came with it, the form the answer must have; and the plan, if there is one."""
+    """What is asked: the request, what came with it, the form the answer must have; and the plan, if there is one.
+
+    `lineage` is the first run of the chain this one belongs to; without one no result is kept or found.
+    """
 
     request: str
+    lineage: str = ""
     context: str = ""
     constraints: str = ""
     plan_only: bool = False
@@ -55,6 +62,8 @@ class OrchestratorRunner:
         ctx_of: Callable[[str], ExecCtx],
         concurrency: int,
         max_steps: int,
+        model: str = "",
+        shelf: StepShelf | None = None,
     ) -> None:
         self._planner = planner
         self._executor = executor
@@ -64,10 +73,14 @@ class OrchestratorRunner:
         self._ledger = ledger
         self._ctx_of = ctx_of
         self._max_steps = max_steps
+        self._model = model
+        self._shelf = shelf or NoShelf()
         self._scheduler = Scheduler(run_step=self._run_step, skip_step=self._skip_step, concurrency=concurrency)
         self._task = Task(request="")
         self._steps: list[PlanStep] = []
         self._responses: dict[str, ExecutorResponse] = {}
+        self._keys: dict[str, str] = {}
+        self._unfinished: UnfinishedRun | None = None
         self._plan: Plan | None = None
         self._over_limit = 0
         self._announced = 0
@@ -86,14 +99,17 @@ class OrchestratorRunner:
         """Return the steps that have ended, in plan order."""
         return [(step, self._responses[step.id]) for step in self._steps if step.id in self._responses]
 
-    async def run(self, task: Task) -> Outcome:
-        """Plan, execute, compose; raises ModelFault or BudgetExhausted only when there is nothing to answer from."""
-        self._task = task
+    async def run(self, task: Task, unfinished: UnfinishedRun | None = None) -> Outcome:
+        """Plan, execute, compose; raises ModelFault or BudgetExhausted only when there is nothing to answer from.
+
+        An unfinished run is gone on with: what it finished is found, what it had begun is taken up where it stood.
+        """
+        self._task, self._unfinished = task, unfinished
         running = asyncio.ensure_future(self._scheduler.drain())
         try:
             plan = await self._planned(task)
             self._plan = plan
-            await self._announce("complete" if self._revision else plan.reason)
+            await self._announce(COMPLETE if self._revision else plan.reason)
             self._scheduler.seal()
             if not task.plan_only:
                 await running
@@ -106,6 +122,8 @@ class OrchestratorRunner:
 
     async def _planned(self, task: Task) -> Plan:
         """Return the plan, its steps under way; one that is given is run as it stands."""
+        if self._unfinished and self._unfinished.is_plan_complete:
+            task = replace(task, plan=Plan(steps=self._unfinished.plan, reason=RESUMED))
         if task.plan is None:
             return await self._planner.plan(task.request, task.context, self._on_step)
         for step in task.plan.steps:
@@ -130,16 +148,40 @@ class OrchestratorRunner:
             self._scheduler.add(step)
 
     async def _run_step(self, step: PlanStep) -> ExecutorResponse:
-        await self._announce("streaming")
+        await self._announce(STREAMING)
         profile = self._dispatcher.profile_of(step)
-        ctx = replace(self._ctx_of(step.id), allowed_tools=profile.allowed_tools)
-        response = await self._executor.run(step, self._request_of(step), profile, ctx)
-        self._responses[step.id] = response
+        key = self._key_of(step, profile)
+        if key and (found := self._shelf.find(key)):
+            response = await self._executor.settle(step, found, key=key)
+        else:
+            response = await self._executor.run(
+                step,
+                self._request_of(step),
+                profile,
+                replace(self._ctx_of(step.id), allowed_tools=profile.allowed_tools),
+                key=key,
+                begun=self._unfinished.steps.get(step.id) if self._unfinished else None,
+                note=self._note,
+            )
+        self._note(response)
         return response
 
+    def _note(self, response: ExecutorResponse) -> None:
+        self._responses[response.task_id] = response
+
+    def _key_of(self, step: PlanStep, profile: ExecutorProfile) -> str | None:
+        """Return the address of the step's result, which dependents need for theirs."""
+        task = self._task
+        if not task.lineage:
+            return None
+        source = KeySource(lineage=task.lineage, model=self._model, request=task.request, context=task.context)
+        given = [self._keys[dep] for dep in step.depends_on if dep in self._keys]
+        self._keys[step.id] = key_of(source, step, profile, given)
+        return self._keys[step.id]
+
     async def _skip_step(self, step: PlanStep, reason: str) -> None:
-        await self._announce("streaming")
-        self._responses[step.id] = await self._executor.skip(step, reason)
+        await self._announce(STREAMING)
+        self._note(await self._executor.skip(step, reason))
 
     def _request_of(self, step: PlanStep) -> ExecutorRequest:
         found = [pair for pair in self.results if pair[0].id in step.depends_on]

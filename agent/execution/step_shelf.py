@@ -15,3 +15,14 @@ class StepShelf(Protocol):
     async def keep(self, key: str, response: ExecutorResponse) -> None:
         """Store a successful result so that it survives a crash from now on."""
         ...
+
+
+class NoShelf:
+    """Keeps nothing: for runs that leave nothing behind."""
+
+    def find(self, key: str) -> ExecutorResponse | None:
+        """Return nothing."""
+        return None
+
+    async def keep(self, key: str, response: ExecutorResponse) -> None:
+        """Forget the result."""

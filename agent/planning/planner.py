@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from agent.execution.model_desk import ModelDesk
 from agent.model.port import Delta, ModelRequest, StreamRestarted, TextDelta
 from agent.planning.plan_reader import PlanReader
-from agent.planning.prompt import planner_messages
+from agent.planning.prompt import planner_messages, replan_messages
 from agent.planning.steps import StepMaker, in_order, only_step
+from agent.vocabulary.message import Message
 from agent.vocabulary.plan import Plan, PlanStep
 
 
@@ -20,6 +21,25 @@ class Planner:
 
     async def plan(self, request: str, context: str, on_step: Callable[[PlanStep], None]) -> Plan:
         """Return the whole plan; each step was given to `on_step` once, as early as it was known."""
+        plan = await self._ask(planner_messages(request, context), request, on_step)
+        if plan.steps or plan.answer is not None:
+            return plan
+        step = only_step(request)
+        on_step(step)
+        return Plan(steps=(step,))
+
+    async def replan(
+        self,
+        request: str,
+        context: str,
+        progress: str,
+        reason: str,
+        on_step: Callable[[PlanStep], None] = lambda step: None,
+    ) -> Plan:
+        """Return the whole of the remaining work as a plan; one without steps when the reply holds none."""
+        return await self._ask(replan_messages(request, context, progress, reason), request, on_step)
+
+    async def _ask(self, messages: tuple[Message, ...], request: str, on_step: Callable[[PlanStep], None]) -> Plan:
         reader, maker = PlanReader(), StepMaker(request)
         seen: list[Mapping[str, object]] = []
         steps: list[PlanStep] = []
@@ -39,17 +59,11 @@ class Planner:
                 take(reader.feed(delta.text))
 
         asked = ModelRequest(
-            model=self._model,
-            messages=planner_messages(request, context),
-            purpose="planner",
-            max_output_tokens=self._max_output_tokens,
+            model=self._model, messages=messages, purpose="planner", max_output_tokens=self._max_output_tokens
         )
         reply = await self._desk.ask(asked, hear)
         whole = reader.finish(reply.message.content)
         if whole.answer is not None and not steps:
             return Plan(answer=whole.answer)
         take(whole.steps)
-        if not steps:
-            steps.append(only_step(request))
-            on_step(steps[-1])
         return Plan(steps=in_order(steps))

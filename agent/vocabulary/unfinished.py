@@ -31,7 +31,11 @@ class UnfinishedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfinishedRun:
-    """The request, the newest plan, and the steps that had begun; `lineage` is the first run of the chain."""
+    """The request, the newest plan, and the steps that had begun; `lineage` is the first run of the chain.
+
+    A plan `is_as_written` when it came from a file: nobody plans it again. `clarifications` counts the answers after
+    which the rest was planned again.
+    """
 
     run_id: str
     lineage: str
@@ -40,6 +44,7 @@ class UnfinishedRun:
     constraints: str = ""
     plan: tuple[PlanStep, ...] = ()
     is_plan_complete: bool = False
+    is_as_written: bool = False
     steps: Mapping[str, UnfinishedStep] = field(default_factory=dict)
     replans: int = 0
     clarifications: int = 0

@@ -1,0 +1,35 @@
+"""The address of a step's result: everything that decided it, and nothing that did not."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.step import ExecutorProfile
+from tooling.contract.shape import encode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySource:
+    """What all steps of a run share, as far as it decides their results.
+
+    `lineage` is the first run of a chain of resumed ones: results are never taken from another chain, because the
+    world may have changed between the two.
+    """
+
+    lineage: str
+    model: str
+    request: str
+    context: str = ""
+
+
+def key_of(source: KeySource, step: PlanStep, profile: ExecutorProfile, dependencies: Sequence[str]) -> str:
+    """Return the key; `dependencies` are the keys of the results the step was given, in the plan's order."""
+    parts = (
+        (source.lineage, step.model or source.model, source.request, source.context),
+        (step.id, step.type, step.instruction, step.tool, encode(step.args), step.expect, step.verify),
+        (step.ask_question, step.ask_options, profile.name, profile.allowed_tools),
+        tuple(dependencies),
+    )
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
