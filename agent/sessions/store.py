@@ -31,6 +31,16 @@ class SessionFolder:
         return self.root / "SESSION.json"
 
     @property
+    def title(self) -> Path:
+        """Return the path of the name a person gave it."""
+        return self.root / "title"
+
+    @property
+    def lock(self) -> Path:
+        """Return the file that whoever runs in it holds."""
+        return self.root / "lock"
+
+    @property
     def outputs(self) -> Path:
         """Return the folder of full command outputs."""
         return self.root / "outputs"
@@ -57,6 +67,11 @@ class SessionStore:
     def __init__(self, data_dir: Path) -> None:
         self._sessions = data_dir / "sessions"
 
+    @property
+    def root(self) -> Path:
+        """Return the folder that holds all sessions; it may not be there yet."""
+        return self._sessions
+
     def all(self) -> list[SessionFolder]:
         """Return every session there is."""
         roots = sorted(self._sessions.iterdir()) if self._sessions.is_dir() else []
@@ -64,25 +79,36 @@ class SessionStore:
 
     def existing(self, name: str) -> SessionFolder:
         """Return a session by its id or the beginning of it, without making one."""
-        found = [folder for folder in self.all() if folder.id == name] or [
-            folder for folder in self.all() if name and folder.id.startswith(name)
-        ]
+        found = self._beginning_with(name)
         if not found:
             raise InputError(f"there is no session {name!r}", "`agent sessions list` shows them")
         if len(found) > 1:
             raise InputError(f"{name!r} is the beginning of {len(found)} sessions", "give more of the id")
         return found[0]
 
-    def open(self, session_id: str) -> SessionFolder:
-        """Return the folder of a session, made when it is new; a name that is a path trick is refused."""
+    def _beginning_with(self, name: str) -> list[SessionFolder]:
+        """Return the session of this id, else those whose id begins with it; only their names are read."""
+        if not _ID.fullmatch(name) or not self._sessions.is_dir():
+            return []
+        if (self._sessions / name).is_dir():
+            return [SessionFolder(id=name, root=self._sessions / name)]
+        with os.scandir(self._sessions) as entries:
+            found = sorted(entry.name for entry in entries if entry.name.startswith(name) and entry.is_dir())
+        return [SessionFolder(id=one, root=self._sessions / one) for one in found]
+
+    def named(self, session_id: str) -> SessionFolder:
+        """Return where a session of this id is or would be; a name that is a path trick is refused."""
         if not _ID.fullmatch(session_id):
             raise InputError(
                 f"{session_id!r} is not a session id", "use letters, digits, '.', '_' and '-', at most 64 of them"
             )
-        root = self._sessions / session_id
-        folder = SessionFolder(id=session_id, root=root)
+        return SessionFolder(id=session_id, root=self._sessions / session_id)
+
+    def open(self, session_id: str) -> SessionFolder:
+        """Return the folder of a session, made when it is new."""
+        folder = self.named(session_id)
         # Parents that mkdir makes on the way get the ordinary mode, so each is made by name.
-        for path in (self._sessions, root, folder.outputs, folder.workspace):
+        for path in (self._sessions, folder.root, folder.outputs, folder.workspace):
             path.mkdir(exist_ok=True, mode=0o700)
         return folder
 
@@ -100,7 +126,7 @@ class SessionLock:
     """Held while a run works in a session; released by the kernel when its process dies."""
 
     def __init__(self, folder: SessionFolder) -> None:
-        self._fd = os.open(folder.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
