@@ -122,5 +122,9 @@ def _open_repl(context: typer.Context, *, version: Annotated[bool, _VERSION] = F
         print(f"windlass {VERSION}")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        hint = 'use `agent run "your task"`; `agent --help` lists the rest'
-        raise UsageError("the interactive prompt is not there yet", hint)
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            hint = 'use `agent run "your task"`; `agent --help` lists the rest'
+            raise UsageError("the interactive prompt needs a terminal", hint)
+        from cli.repl.start import open_repl
+
+        raise typer.Exit(open_repl({}))

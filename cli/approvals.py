@@ -48,12 +48,12 @@ class TerminalAnswers:
 def _answer(asked: ApprovalRequested | QuestionAsked) -> Answer:
     if isinstance(asked, QuestionAsked):
         return AnswerQuestion(question_id=asked.question_id, answer=_question(asked))
-    _say(_shown(asked))
+    _say("\n" + "\n".join(approval_lines(asked)) + "\n")
     is_command = asked.tool == _COMMAND
     offers = _ONCE + (_LASTING.format(rule=asked.rule) if asked.rule else "") + (_EDIT if is_command else "") + _REST
     choice = _read(offers)
     word = choice.lower()
-    if word in _SCOPES and (asked.rule or word not in ("p", "a")):
+    if word in _SCOPES and (may_last(asked) or word not in ("p", "a")):
         return ResolveApproval(approval_id=asked.approval_id, decision="allow", scope=_SCOPES[word])
     if word in ("e", "edit") and is_command:
         command = _read(f"run instead of {_visible(asked.command)}\n> ")
@@ -64,16 +64,20 @@ def _answer(asked: ApprovalRequested | QuestionAsked) -> Answer:
     return ResolveApproval(approval_id=asked.approval_id, decision="deny", remark=remark)
 
 
-def _shown(asked: ApprovalRequested) -> str:
-    lines = [
-        "",
+def may_last(asked: ApprovalRequested) -> bool:
+    """Say whether a rule could be stored, so that the same need not be asked again."""
+    return bool(asked.rule)
+
+
+def approval_lines(asked: ApprovalRequested) -> list[str]:
+    """Return the exact action and why it needs a decision, in lines."""
+    return [
         f"allow this?  {'' if asked.tool == _COMMAND else f'{asked.tool} '}{_visible(asked.command)}",
         f"  in {_visible(asked.cwd)}",
         f"  because {_visible(asked.reason) or _WHY_ASKED}",
         *(f"  it {_visible(part)}" for part in asked.involves or ()),
         *_diff_lines(asked.diff or ""),
     ]
-    return "\n".join(lines) + "\n"
 
 
 def _diff_lines(diff: str) -> list[str]:
@@ -83,9 +87,14 @@ def _diff_lines(diff: str) -> list[str]:
     return [*lines[:_DIFF_LINES], f"… {len(lines) - _DIFF_LINES} more lines"]
 
 
+def question_lines(asked: QuestionAsked) -> list[str]:
+    """Return a question and its numbered options, in lines."""
+    options = [f"  {n}. {_visible(option)}" for n, option in enumerate(asked.options, 1)]
+    return [*map(_visible, asked.question.split("\n")), *options]
+
+
 def _question(asked: QuestionAsked) -> str:
-    question = "\n".join(map(_visible, asked.question.split("\n")))
-    _say(f"\n{question}\n" + "".join(f"  {n}. {_visible(option)}\n" for n, option in enumerate(asked.options, 1)))
+    _say("\n" + "\n".join(question_lines(asked)) + "\n")
     line = _read("your answer: ")
     chosen = int(line) - 1 if line.isdecimal() else -1
     return asked.options[chosen] if 0 <= chosen < len(asked.options) else line

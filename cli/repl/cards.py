@@ -1,0 +1,156 @@
+"""What waits for the person: approvals and questions as cards, one after another, answered only once they were seen."""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
+from agent.protocol.events import ApprovalRequested, ApprovalResolved, Envelope, QuestionAnswered, QuestionAsked
+from cli.approvals import approval_lines, may_last, question_lines
+from cli.screen.paint import Paint, wrapped
+from tooling.contract.action import Scope
+
+Asked: TypeAlias = ApprovalRequested | QuestionAsked
+
+# Longer than the pause between two keys of somebody who is typing.
+_SEEN_S = 0.4
+_SCOPES: dict[str, Scope] = {"y": "once", "r": "run", "p": "project", "a": "always"}
+
+
+class Cards:
+    """A queue of questions to the person; keys that were typed before a card was on the screen answer nothing."""
+
+    def __init__(
+        self,
+        *,
+        send: Callable[[Answer], bool],
+        write: Callable[[str], None],
+        paint: Paint,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._send = send
+        self._write = write
+        self._paint = paint
+        self._now = now
+        self._queue: deque[tuple[str, Asked]] = deque()
+        self._drawn_at: float | None = None
+        self.has_focus = False
+
+    @property
+    def first(self) -> Asked | None:
+        """Return the card to be answered now."""
+        return self._queue[0][1] if self._queue else None
+
+    @property
+    def waiting(self) -> int:
+        """Return how many cards there are."""
+        return len(self._queue)
+
+    @property
+    def is_ready(self) -> bool:
+        """Say whether the first card has been on the screen long enough to be meant by a key."""
+        return self.has_focus and self._drawn_at is not None and self._now() - self._drawn_at >= _SEEN_S
+
+    def hear(self, envelope: Envelope, *, is_typing: bool) -> None:
+        """Take in what is asked, and take away what was answered or has lapsed."""
+        match envelope.event:
+            case ApprovalRequested() | QuestionAsked() as asked:
+                self._queue.append((envelope.step_id or "", asked))
+                if len(self._queue) == 1:
+                    self._show_next(takes_focus=not is_typing)
+            case ApprovalResolved(approval_id=answered) | QuestionAnswered(question_id=answered):
+                self._drop(answered)
+            case _:
+                pass
+
+    def clear(self) -> None:
+        """Forget everything: the run has ended."""
+        self._queue.clear()
+        self.has_focus, self._drawn_at = False, None
+
+    def focus(self) -> None:
+        """Let keys go to the card from now on."""
+        self.has_focus = bool(self._queue)
+
+    def leave(self) -> None:
+        """Give the keys back to the prompt; the card stays."""
+        self.has_focus = False
+
+    def drawn(self) -> None:
+        """Note that the first card is on the screen."""
+        if self._queue and self._drawn_at is None:
+            self._drawn_at = self._now()
+
+    def key(self, key: str) -> bool:
+        """Answer an approval with one key; False when the key means nothing here."""
+        asked = self.first
+        if not self.is_ready or not isinstance(asked, ApprovalRequested):
+            return False
+        if key in _SCOPES and (key in ("y", "r") or may_last(asked)):
+            return self._resolve(ResolveApproval(approval_id=asked.approval_id, decision="allow", scope=_SCOPES[key]))
+        if key == "n":
+            return self._resolve(ResolveApproval(approval_id=asked.approval_id, decision="deny"))
+        return False
+
+    def text(self, line: str, *, is_command: bool = False) -> bool:
+        """Answer with words: a question's answer, another command, or why not."""
+        asked = self.first
+        if isinstance(asked, QuestionAsked):
+            return self._resolve(AnswerQuestion(question_id=asked.question_id, answer=_choice(asked, line)))
+        if isinstance(asked, ApprovalRequested) and line:
+            if is_command:
+                return self._resolve(ResolveApproval(approval_id=asked.approval_id, decision="allow", command=line))
+            return self._resolve(ResolveApproval(approval_id=asked.approval_id, decision="deny", remark=line))
+        return False
+
+    def lines(self, width: int) -> list[str]:
+        """Return how the first card can be answered; the card itself stands whole in the scrollback."""
+        if not self._queue:
+            return []
+        step, asked = self._queue[0]
+        more = f"  ({self.waiting - 1} more waiting)" if self.waiting > 1 else ""
+        if not self.has_focus:
+            text = f"{step} waits for you: press Tab to answer{more}"
+        elif isinstance(asked, QuestionAsked):
+            text = f"type a number or your own answer{more}"
+        else:
+            lasting = "  [p] in this folder  [a] always" if may_last(asked) else ""
+            edit = "  [e] edit" if asked.tool == "run_command" else ""
+            text = f"[y] once  [r] this run{lasting}{edit}  [n] no  [w] no, and why{more}"
+        return [self._paint("strong", line) for line in wrapped(text, width)]
+
+    def _resolve(self, answer: Answer) -> bool:
+        is_sent = self._send(answer)
+        self._drop(answer.approval_id if isinstance(answer, ResolveApproval) else answer.question_id)
+        return is_sent
+
+    def _drop(self, answered: str) -> None:
+        was_first = bool(self._queue) and _id_of(self._queue[0][1]) == answered
+        self._queue = deque(item for item in self._queue if _id_of(item[1]) != answered)
+        if was_first:
+            self._show_next(takes_focus=self.has_focus)
+
+    def _show_next(self, *, takes_focus: bool) -> None:
+        self._drawn_at = None
+        self.has_focus = takes_focus and bool(self._queue)
+        if not self._queue:
+            return
+        step, asked = self._queue[0]
+        head, *rest = question_lines(asked) if isinstance(asked, QuestionAsked) else approval_lines(asked)
+        lasting = _rule_lines(asked) if isinstance(asked, ApprovalRequested) else []
+        # Whole, in the scrollback: what is decided on is never cut, and stays to be read afterwards.
+        self._write("\n".join([self._paint("warn", f"{step} {head}"), *rest, *lasting]) + "\n")
+
+
+def _rule_lines(asked: ApprovalRequested) -> list[str]:
+    return [f"  [p] and [a] store the rule {asked.rule!r}"] if may_last(asked) else []
+
+
+def _id_of(asked: Asked) -> str:
+    return asked.approval_id if isinstance(asked, ApprovalRequested) else asked.question_id
+
+
+def _choice(asked: QuestionAsked, line: str) -> str:
+    chosen = int(line) - 1 if line.isdecimal() else -1
+    return asked.options[chosen] if 0 <= chosen < len(asked.options) else line

@@ -1,0 +1,258 @@
+"""The REPL: what is typed becomes requests, commands and answers; what happens becomes lines."""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+
+from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
+
+from agent.app import App
+from agent.protocol.commands import Submit
+from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked, RunCompleted
+from agent.vocabulary.errors import AgentError
+from cli.repl.cards import Cards
+from cli.repl.keys import key_bindings
+from cli.repl.place import ReplPlace
+from cli.repl.slash import SlashCommand, parsed, unknown
+from cli.repl.terminal import Terminal
+from cli.repl.turns import Turns
+from cli.screen.live_area import LiveArea
+from cli.screen.paint import Paint, clipped
+from cli.screen.transcript import Transcript
+
+
+class Repl:
+    """One person, one terminal, one session after another."""
+
+    def __init__(self, *, place: ReplPlace, paint: Paint, commands: Sequence[SlashCommand]) -> None:
+        self.place = place
+        self.paint = paint
+        self.commands = commands
+        self.live = LiveArea(paint=paint)
+        self.turns = Turns(open_app=self._open_app, hear=self._hear, fail=self.fail, begin=self._begin, end=self._ended)
+        self._draft = Document()
+        self._writing: str = ""
+        self._asked_to_leave = False
+        self._deeds: set[asyncio.Future[None]] = set()
+        self.buffer = Buffer(
+            history=place.history(),
+            completer=place.completer(self),
+            complete_while_typing=False,
+            auto_suggest=AutoSuggestFromHistory(),
+            multiline=True,
+            enable_history_search=True,
+            tempfile_suffix=".md",
+        )
+        self.terminal = Terminal(
+            buffer=self.buffer,
+            live=self._live_lines,
+            status=self._status,
+            keys=key_bindings(self),
+            term=place.term,
+            is_vi=place.is_vi,
+        )
+        self.cards = Cards(send=self.turns.send, write=self.terminal.print, paint=paint)
+        self.terminal.app.after_render += lambda _: self.cards.drawn()
+        self.transcript = Transcript(
+            write=self.terminal.print, width=lambda: self.terminal.columns, paint=paint, markdown=self._markdown
+        )
+
+    async def run(self, greeting: str) -> int:
+        """Work until the person leaves; return the exit code."""
+        if greeting:
+            self.terminal.print(greeting)
+        working = asyncio.ensure_future(self.turns.work())
+        try:
+            return await self.terminal.run()
+        finally:
+            self.turns.leave()
+            await working
+
+    def say(self, text: str) -> None:
+        """Add lines of our own to the scrollback."""
+        self.terminal.print(text)
+
+    def start(self, deed: Awaitable[None]) -> None:
+        """Do something in the background; what goes wrong with it is told."""
+        task = asyncio.ensure_future(self._guarded(deed))
+        self._deeds.add(task)
+        task.add_done_callback(self._deeds.discard)
+
+    def accept(self, text: str) -> None:
+        """Take what was typed: an answer, a command, or a request."""
+        if self._writing or (isinstance(self.cards.first, QuestionAsked) and self.cards.has_focus):
+            self._accept_answer(text.strip())
+            return
+        self.buffer.reset(append_to_history=bool(text.strip()))
+        line = text.strip()
+        if not line:
+            return
+        self._asked_to_leave = False
+        if line.startswith("/"):
+            self._command(line)
+        else:
+            self.turns.add(Submit(prompt=line))
+            if self.turns.is_busy:
+                self.say(self.paint("quiet", f"queued: {clipped(line, self.terminal.columns - 10)}"))
+
+    def leave(self) -> None:
+        """Close the prompt; a run that is going on is ended first."""
+        self.terminal.app.exit(result=0)
+
+    def interrupt(self) -> None:
+        """Clear the line, else end the run, else say how to leave."""
+        if self.cards.has_focus and self._writing:
+            self._end_writing()
+        elif self.turns.is_busy:
+            if self._asked_to_leave:
+                self.leave()
+            self._asked_to_leave = True
+            self.turns.interrupt()
+        elif self.buffer.text:
+            self.buffer.reset()
+        elif self._asked_to_leave:
+            self.leave()
+        else:
+            self._asked_to_leave = True
+            self.say(self.paint("quiet", "press Ctrl-C again or Ctrl-D to leave"))
+
+    def unfold(self) -> None:
+        """Show the newest output that was folded, whole, in a pager."""
+        if not self.transcript.folded:
+            return
+        text = self.transcript.folded[-1]
+        self.start(run_in_terminal(lambda: self.place.page(text)))
+
+    # Cards
+
+    @property
+    def is_on_approval(self) -> bool:
+        """Say whether keys answer an approval."""
+        return self.cards.has_focus and isinstance(self.cards.first, ApprovalRequested) and not self._writing
+
+    @property
+    def has_unfocused_card(self) -> bool:
+        """Say whether something waits while the person types something else."""
+        return self.cards.first is not None and not self.cards.has_focus
+
+    def answer_key(self, key: str) -> None:
+        """Answer the approval on screen with one key."""
+        self.cards.key(key)
+        self.terminal.refresh()
+
+    def edit_command(self) -> None:
+        """Let the person write another command in place of the one asked for."""
+        asked = self.cards.first
+        if self.cards.is_ready and isinstance(asked, ApprovalRequested) and asked.tool == "run_command":
+            self._begin_writing("command", asked.command)
+
+    def write_why(self) -> None:
+        """Let the person say no in words."""
+        if self.cards.is_ready:
+            self._begin_writing("why", "")
+
+    def focus_card(self) -> None:
+        """Turn from the prompt to what waits."""
+        self._draft = self.buffer.document
+        self.buffer.set_document(Document())
+        self.cards.focus()
+        self.terminal.refresh()
+
+    def leave_card(self) -> None:
+        """Turn back to the prompt; the card waits."""
+        self.cards.leave()
+        self._restore_draft()
+
+    def _begin_writing(self, what: str, text: str) -> None:
+        self._writing = what
+        self.buffer.set_document(Document(text))
+
+    def _end_writing(self) -> None:
+        self._writing = ""
+        self._restore_draft()
+
+    def _accept_answer(self, line: str) -> None:
+        is_command, self._writing = self._writing == "command", ""
+        if self.cards.text(line, is_command=is_command) or line:
+            self.buffer.set_document(Document())
+        if not self.cards.has_focus:
+            self._restore_draft()
+        self.terminal.refresh()
+
+    def _restore_draft(self) -> None:
+        self.buffer.set_document(self._draft)
+        self._draft = Document()
+
+    # The run
+
+    def _open_app(self) -> App:
+        return self.place.open_app(self.turns.session_id)
+
+    def _begin(self, prompt: str) -> None:
+        self.say(self.paint("strong", f"> {prompt}"))
+        self.terminal.animate(lambda: self.live.is_running)
+
+    def _hear(self, envelope: Envelope) -> None:
+        self.cards.hear(envelope, is_typing=bool(self.buffer.text))
+        self.live.hear(envelope)
+        self.transcript.hear(envelope)
+        if isinstance(envelope.event, RunCompleted):
+            self.cards.clear()
+        self.terminal.refresh()
+
+    def fail(self, error: AgentError) -> None:
+        """Tell what went wrong and what to do."""
+        self.say(self.paint("bad", f"error: {error.message}"))
+        if error.hint:
+            self.say(self.paint("quiet", f"  {error.hint}"))
+
+    def _ended(self) -> None:
+        self._asked_to_leave = False
+        self.cards.clear()
+        if self._writing:
+            self._end_writing()
+        self.terminal.refresh()
+
+    def _command(self, line: str) -> None:
+        name, argument = parsed(line)
+        found = next((command for command in self.commands if command.name == name), None)
+        if found is None:
+            self.say(self.paint("bad", unknown(name, self.commands)))
+            return
+        self.say(self.paint("strong", f"> {line}"))
+        try:
+            deed = found.run(self, argument)
+        except AgentError as error:
+            self.fail(error)
+            return
+        if deed is not None:
+            self.start(deed)
+
+    async def _guarded(self, deed: Awaitable[None]) -> None:
+        try:
+            await deed
+        except AgentError as error:
+            self.fail(error)
+
+    # What is shown below the scrollback
+
+    def _live_lines(self, width: int, height: int) -> list[str]:
+        card = self.cards.lines(width)
+        answer = self._answer_lines(width, max(0, height // 2))
+        lanes = self.live.lines(width, max(0, height - len(card) - len(answer)))
+        return [*answer, *lanes, *card]
+
+    def _answer_lines(self, width: int, height: int) -> list[str]:
+        lines = self.transcript.unfinished.splitlines()
+        return [clipped(line, width) for line in lines[-height:]] if height else []
+
+    def _status(self, width: int) -> str:
+        waiting = f" · {len(self.turns.waiting)} queued" if self.turns.waiting else ""
+        return self.paint("quiet", clipped(f"{self.place.status}{waiting}", width))
+
+    def _markdown(self, text: str) -> str:
+        from cli.screen.markdown import rendered
+
+        return rendered(text, width=self.terminal.columns, paint=self.paint)

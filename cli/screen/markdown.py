@@ -1,0 +1,28 @@
+"""Markdown as a terminal shows it."""
+
+import io
+
+from rich.console import Console
+from rich.markdown import Markdown
+
+from cli.screen.paint import Paint
+from tooling.output import sanitize_output
+
+_WIDEST = 100
+
+
+def rendered(text: str, *, width: int, paint: Paint) -> str:
+    """Return Markdown laid out for a width; without colour it keeps its layout only."""
+    screen = io.StringIO()
+    console = Console(
+        file=screen,
+        width=max(10, min(width, _WIDEST)),
+        force_terminal=paint.has_colour,
+        color_system="standard" if paint.has_colour else None,
+        no_color=not paint.has_colour,
+        legacy_windows=False,
+        highlight=False,
+    )
+    theme = "ansi_light" if paint.theme == "light" else "ansi_dark"
+    console.print(Markdown(sanitize_output(text), code_theme=theme, hyperlinks=False))
+    return "\n".join(line.rstrip() for line in screen.getvalue().splitlines()) + "\n"

@@ -1,0 +1,69 @@
+"""Colours by meaning and widths by cells: the only place that knows escape sequences for text."""
+
+import unicodedata
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+Tone: TypeAlias = Literal["plain", "strong", "quiet", "good", "bad", "warn", "accent", "added", "removed"]
+
+# Only the sixteen colours a person's own theme defines, and none that vanishes on a light or a dark ground.
+_DARK: Mapping[Tone, str] = {
+    "plain": "",
+    "strong": "1",
+    "quiet": "2",
+    "good": "32",
+    "bad": "31",
+    "warn": "33",
+    "accent": "36",
+    "added": "32",
+    "removed": "31",
+}
+_LIGHT: Mapping[Tone, str] = {**_DARK, "warn": "35", "accent": "34"}
+THEMES: Mapping[str, Mapping[Tone, str]] = {"dark": _DARK, "light": _LIGHT}
+
+
+class Paint:
+    """Puts tones on text, or leaves it bare where no colour is wanted."""
+
+    def __init__(self, *, has_colour: bool, theme: str = "dark") -> None:
+        self.has_colour = has_colour
+        self.theme = theme
+
+    def __call__(self, tone: Tone, text: str) -> str:
+        """Return the text in a tone."""
+        code = THEMES[self.theme][tone] if self.has_colour else ""
+        return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
+
+
+def clipped(text: str, width: int) -> str:
+    """Return one line of at most `width` cells; what is cut is marked."""
+    line = shown(text)
+    if width <= 0:
+        return ""
+    return line if cell_len(line) <= width else set_cell_size(line, width - 1).rstrip() + "…"
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return a text as lines that fit, broken between words, its indentation kept."""
+    indent = " " * (len(text) - len(text.lstrip(" ")))
+    width -= len(indent)
+    lines = [""]
+    for word in shown(text).split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if lines[-1] and cell_len(longer) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return [indent + piece for line in lines for piece in chop_cells(line, max(2, width)) or [""]]
+
+
+def shown(text: str) -> str:
+    """Return text on one line, with nothing in it that could move the cursor or hide something."""
+    return "".join(mark if _is_harmless(mark) else "�" for mark in " ".join(text.split()))
+
+
+def _is_harmless(mark: str) -> bool:
+    # Joiners and combining marks are not printable by themselves but belong to what people write.
+    return mark.isprintable() or mark in "\u200c\u200d" or unicodedata.category(mark) in ("Mn", "Me")

@@ -1,0 +1,211 @@
+"""What stays of a run on the screen: every event as finished lines, in order, never drawn twice."""
+
+from collections.abc import Callable
+
+from agent.protocol.events import (
+    ApprovalResolved,
+    Envelope,
+    ErrorRaised,
+    FilesChanged,
+    MemoryChanged,
+    MessageSaid,
+    PlanMade,
+    QuestionAnswered,
+    RunCompleted,
+    RunStarted,
+    StepCompleted,
+    ToolCompleted,
+    ToolStarted,
+    WarningRaised,
+)
+from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.status import is_success
+from cli.screen.diff import diff_lines
+from cli.screen.markdown_stream import MarkdownStream
+from cli.screen.paint import Paint, Tone, clipped, wrapped
+from cli.screen.wording import amount, money, span, subject
+from tooling.output import sanitize_output
+
+_OUTPUT_LINES = 3
+_DIFF_LINES = 12
+
+Markdown = Callable[[str], str]
+
+
+class Transcript:
+    """Turns the events of a run into lines for the scrollback."""
+
+    def __init__(
+        self, *, write: Callable[[str], None], width: Callable[[], int], paint: Paint, markdown: Markdown
+    ) -> None:
+        self._write = write
+        self._width = width
+        self._paint = paint
+        self._markdown = markdown
+        self._calls: dict[tuple[str | None, str], str] = {}
+        self._titles: dict[str, str] = {}
+        self._steps: tuple[PlanStep, ...] = ()
+        self._answer = MarkdownStream()
+        self._has_plan = False
+        self.folded: list[str] = []
+
+    @property
+    def unfinished(self) -> str:
+        """Return the part of the answer that is not whole yet."""
+        return self._answer.rest
+
+    def hear(self, envelope: Envelope) -> None:
+        """Write what stays of an event."""
+        match envelope.event:
+            case RunStarted(warnings=warnings):
+                self._begin(warnings)
+            case PlanMade() as plan:
+                self._plan(plan)
+            case MessageSaid() as said:
+                self._say(envelope, said)
+            case ToolStarted() as call:
+                self._calls[(envelope.step_id, call.tool_id)] = subject(call.input)
+            case ToolCompleted() as call:
+                self._call(envelope.step_id or "", call)
+            case FilesChanged() as files:
+                self._files(files)
+            case StepCompleted() as end:
+                self._step(envelope.step_id or "", end)
+            case RunCompleted() as end:
+                self._end(end)
+            case _:
+                self._small(envelope)
+
+    def _small(self, envelope: Envelope) -> None:
+        """Write the events that are one line each."""
+        match envelope.event:
+            case ApprovalResolved(decision=decision, by=by):
+                tone: Tone = "quiet" if decision == "allow" else "warn"
+                self._line(tone, f"  {envelope.step_id} {_DECISIONS[decision]} by {by}")
+            case QuestionAnswered(answer=answer):
+                self._line("quiet", f"  {envelope.step_id} answered: {answer or 'nobody could answer'}")
+            case MemoryChanged(action=action, entry=entry):
+                self._line("quiet", f"memory {action}{': ' + entry if entry else ''}")
+            case WarningRaised(message=message):
+                self._words("warn", f"warning: {message}")
+            case ErrorRaised(message=message, hint=hint):
+                self._words("bad", f"error: {message}")
+                for line in (hint or "").splitlines():
+                    self._words("quiet", f"  {line}")
+            case _:
+                pass
+
+    def _begin(self, warnings: tuple[str, ...]) -> None:
+        self._calls, self._titles, self._steps, self._has_plan = {}, {}, (), False
+        self._answer = MarkdownStream()
+        for warning in warnings:
+            self._words("warn", f"warning: {warning}")
+
+    def _plan(self, plan: PlanMade) -> None:
+        known = {step.id for step in self._steps}
+        fresh = [step for step in plan.steps if step.id not in known]
+        self._steps = plan.steps
+        self._titles |= {step.id: step.title for step in plan.steps}
+        if plan.diff:
+            self._line("strong", f"plan, revision {plan.revision}: {plan.reason}")
+            for line in plan.diff.splitlines():
+                self._line(_diff_tone(line), f"  {line}")
+            return
+        if fresh and not self._has_plan:
+            self._line("strong", "plan")
+        self._has_plan = True
+        for step in fresh:
+            after = f"  after {', '.join(step.depends_on)}" if step.depends_on else ""
+            self._line("quiet", f"  {step.id}  {step.title}{after}")
+
+    def _say(self, envelope: Envelope, said: MessageSaid) -> None:
+        """Stream the answer: the composer's words, or those of the only step there is."""
+        is_answer = envelope.step_id is None or len(self._steps) == 1
+        if said.role != "assistant" or not is_answer:
+            return
+        if said.delta:
+            self._blocks(self._answer.feed(said.content))
+        elif said.tool_calls:
+            self._whole(said.content)
+
+    def _whole(self, text: str) -> None:
+        """Write what is missing of a text that is now whole."""
+        missing = self._answer.finish(text)
+        self._answer = MarkdownStream()
+        self._blocks(text if missing is None else missing)
+
+    def _blocks(self, text: str) -> None:
+        if text.strip():
+            self._write(self._markdown(text))
+
+    def _call(self, step: str, call: ToolCompleted) -> None:
+        about = self._calls.pop((step, call.tool_id), "")
+        ending = "" if call.status == "ok" else f"  [{call.status}, exit {call.exit_code}]"
+        mark = "$" if call.name == "run_command" else call.name
+        self._line("plain" if call.status == "ok" else "warn", f"  {step} {mark} {about}{ending}")
+        if call.name == "run_command" or call.status != "ok":
+            self._folded(sanitize_output(call.display or call.output))
+
+    def _folded(self, output: str) -> None:
+        lines = [line for line in output.rstrip().splitlines() if line.strip()]
+        for line in lines[:_OUTPUT_LINES]:
+            self._line("quiet", f"      {line}")
+        if len(lines) > _OUTPUT_LINES:
+            self.folded = [*self.folded, output][-50:]
+            self._line("quiet", f"      … {len(lines) - _OUTPUT_LINES} more lines (Ctrl-O)")
+
+    def _files(self, files: FilesChanged) -> None:
+        for change in files.changes:
+            self._line("plain", f"    {change.path}  +{change.added_lines} -{change.deleted_lines}")
+            lines = diff_lines(change.diff)
+            for tone, line in lines[:_DIFF_LINES]:
+                self._line(tone, f"      {line}")
+            if len(lines) > _DIFF_LINES:
+                self.folded = [*self.folded, change.diff][-50:]
+                self._line("quiet", f"      … {len(lines) - _DIFF_LINES} more lines (Ctrl-O)")
+
+    def _step(self, step: str, end: StepCompleted) -> None:
+        is_good = is_success(end.status)
+        mark = "✓" if end.status == "ok" else "~" if is_good else "✗"
+        cost = f", {money(end.cost_usd)}" if end.cost_usd else ""
+        tokens = f", {amount(end.usage.total_tokens)} tokens" if end.usage.total_tokens else ""
+        checked = {True: ", verified", False: ", check failed", None: ""}[end.verified]
+        facts = f"{'' if end.status == 'ok' else end.status + ', '}{span(end.elapsed_ms / 1000)}{tokens}{cost}{checked}"
+        why = "" if is_good else f": {end.summary}"
+        tone: Tone = "good" if end.status == "ok" else "warn" if is_good else "bad"
+        self._words(tone, f"{mark} {step} {self._titles.get(step, '')} ({facts}){why}")
+
+    def _end(self, end: RunCompleted) -> None:
+        if end.result:
+            self._whole(end.result)
+        for path in end.artifacts:
+            self._line("quiet", f"  wrote {path}")
+        counts = f"{end.steps.ok} ok" + (f", {end.steps.failed} failed" if end.steps.failed else "")
+        parts = [span(end.duration_ms / 1000)]
+        parts += [counts] if end.steps.ok or end.steps.failed else []
+        parts += [f"{amount(end.usage.total_tokens)} tokens"] if end.usage.total_tokens else []
+        parts += [money(end.total_cost_usd)] if end.total_cost_usd else []
+        parts += [f"exit {end.exit_code}"] if end.exit_code else []
+        parts += [end.resume] if end.resume else []
+        self._line("quiet", "· " + " · ".join(parts))
+
+    def _words(self, tone: Tone, text: str) -> None:
+        """Write a text that must be read to its end."""
+        for line in wrapped(text, self._width()):
+            self._write(self._paint(tone, line) + "\n")
+
+    def _line(self, tone: Tone, text: str) -> None:
+        self._write(self._paint(tone, clipped_left(text, self._width())) + "\n")
+
+
+_DECISIONS = {"allow": "allowed", "deny": "denied", "defer": "put off", "fail": "refused"}
+
+
+def _diff_tone(line: str) -> Tone:
+    return "added" if line.startswith("+") else "removed" if line.startswith("-") else "quiet"
+
+
+def clipped_left(text: str, width: int) -> str:
+    """Return one line that fits, its indentation kept."""
+    indent = len(text) - len(text.lstrip(" "))
+    return " " * indent + clipped(text[indent:], width - indent)
