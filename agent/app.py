@@ -20,10 +20,11 @@ from agent.execution.structured import OutputForm
 from agent.executor import Executor
 from agent.model.discovery import find_local_server, no_model
 from agent.model.faults import ModelFault
-from agent.model.port import ModelClient
 from agent.model.prices import PriceTable
 from agent.model.switch import ModelSwitch
 from agent.orchestrator import OrchestratorRunner
+from agent.planning.estimate import estimator
+from agent.planning.means import Means
 from agent.planning.planner import Planner
 from agent.protocol.channel import Subscription
 from agent.protocol.commands import Answer, Submit
@@ -190,7 +191,7 @@ class App:
             )
         )
 
-    def _engine(self, model: str, client: ModelClient, tools: ToolExecutor, names: tuple[str, ...]) -> AgentExecutor:
+    def _engine(self, model: str, client: ModelSwitch, tools: ToolExecutor, names: tuple[str, ...]) -> AgentExecutor:
         settings = self._settings
         desk = ModelDesk(client=client, ledger=self._ledger, channel=self._channel)
         longest = settings.max_output_tokens
@@ -206,11 +207,23 @@ class App:
                 temperature=settings.temperature,
             ),
         )
+        dispatcher = Dispatcher(settings, names)
+        planner = Planner(
+            desk=desk,
+            model=settings.planner_model or model,
+            max_output_tokens=longest,
+            means=Means(
+                tools={name: spec for name in names if (spec := tools.spec_of(name))},
+                profiles=dispatcher.profiles,
+                models=(model, settings.planner_model),
+            ),
+            estimate=estimator(model or settings.model, client.cost),
+        )
         self._orchestrator = OrchestratorRunner(
-            planner=Planner(desk=desk, model=settings.planner_model or model, max_output_tokens=longest),
+            planner=planner,
             executor=Executor(runner=runner, asker=self._person, channel=self._channel, waited_s=self._person.waited_s),
             composer=Composer(desk=desk, model=model, max_output_tokens=longest),
-            dispatcher=Dispatcher(settings, names),
+            dispatcher=dispatcher,
             channel=self._channel,
             ledger=self._ledger,
             ctx_of=self._scope.ctx_of,

@@ -22,6 +22,11 @@ class Dispatcher:
                     problem = f"step profile {profile.name!r} names the unknown tool {tool!r}"
                     raise ConfigError(problem + nearest(tool, list(tools)), "`agent tools list` shows the tools")
 
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        """Return the names of all profiles."""
+        return tuple(self._profiles)
+
     def profile_of(self, step: PlanStep) -> ExecutorProfile:
         """Return the step's profile, its tools narrowed to those the step may use."""
         profile = self._profiles.get(step.profile, self._profiles["default"])

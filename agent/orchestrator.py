@@ -126,9 +126,10 @@ class OrchestratorRunner:
             task = replace(task, plan=Plan(steps=self._unfinished.plan, reason=RESUMED))
         if task.plan is None:
             return await self._planner.plan(task.request, task.context, self._on_step)
-        for step in task.plan.steps:
+        plan = self._planner.priced(task.plan)
+        for step in plan.steps:
             self._on_step(step)
-        return task.plan
+        return plan
 
     def ended_early(self, exit_code: int, why: str) -> Outcome:
         """Return the outcome of a run that was stopped: what is finished, and what is missing."""

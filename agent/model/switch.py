@@ -56,6 +56,13 @@ class ModelSwitch:
         """Yield fragments, then exactly one ModelReply."""
         return self._client.stream(request)
 
+    def cost(self, model: str, usage: Usage) -> float | None:
+        """Return what such a call of a model costs; None when that is not known."""
+        try:
+            return self._router.price(model, usage)
+        except ModelFault:
+            return None
+
     def warm_up(self) -> None:
         """Begin slow imports that the configured models will need."""
         self._router.warm_up()
@@ -116,14 +123,14 @@ class Router:
         if self._http is None:
             from agent.model.http_client import HttpModelClient
 
-            self._http = HttpModelClient(self._settings, self._price)
+            self._http = HttpModelClient(self._settings, self.price)
         return self._http
 
     def _open_litellm(self) -> "LitellmClient":
         if self._litellm is None:
             from agent.model.litellm_client import LitellmClient
 
-            self._litellm = LitellmClient(self._settings, self._price)
+            self._litellm = LitellmClient(self._settings, self.price)
         return self._litellm
 
     def _open_script(self, model: str) -> ModelClient:
@@ -133,7 +140,7 @@ class Router:
             self._scripts[model] = ScriptedModel(Path(model.removeprefix(SCRIPT)).expanduser())
         return self._scripts[model]
 
-    def _price(self, model: str, usage: Usage) -> float | None:
+    def price(self, model: str, usage: Usage) -> float | None:
         """Return what a call cost; a server on this machine costs nothing, whatever its models are called."""
         if urlsplit(resolve(model, self._settings).base_url).hostname in _LOOPBACK:
             return 0.0

@@ -15,10 +15,11 @@ _UNREADABLE = (ValueError, RecursionError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawPlan:
-    """What the whole reply said: an answer, step objects, or neither."""
+    """What the whole reply said: an answer, step objects, or neither; `is_empty` when it said that there are none."""
 
     answer: str | None = None
     steps: tuple[Mapping[str, object], ...] = ()
+    is_empty: bool = False
 
 
 class PlanReader:
@@ -56,8 +57,10 @@ class PlanReader:
             steps = candidate.get("steps", candidate.get("plan"))
             if isinstance(steps, Mapping):
                 steps = steps.get("steps")
-            if isinstance(steps, list) and (found := tuple(step for step in steps if isinstance(step, Mapping))):
-                return RawPlan(steps=found)
+            if isinstance(steps, list):
+                found = tuple(step for step in steps if isinstance(step, Mapping))
+                if found or not steps:
+                    return RawPlan(steps=found, is_empty=not steps)
         return RawPlan(steps=tuple(self._steps) or _listed(text))
 
     def _take(self) -> Mapping[str, object] | None:

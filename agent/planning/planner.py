@@ -1,12 +1,15 @@
 """Asks a model for a plan and hands out its steps while the reply is still arriving."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from agent.execution.model_desk import ModelDesk
 from agent.model.port import Delta, ModelRequest, StreamRestarted, TextDelta
+from agent.planning.estimate import Estimate
+from agent.planning.means import Means
 from agent.planning.plan_reader import PlanReader
 from agent.planning.prompt import planner_messages, replan_messages
-from agent.planning.steps import StepMaker, in_order, only_step
+from agent.planning.steps import StepMaker, in_order, only_answers, only_step
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import Plan, PlanStep
 
@@ -14,17 +17,27 @@ from agent.vocabulary.plan import Plan, PlanStep
 class Planner:
     """One model request makes the plan, or answers at once when there is nothing to do."""
 
-    def __init__(self, *, desk: ModelDesk, model: str, max_output_tokens: int) -> None:
+    def __init__(
+        self,
+        *,
+        desk: ModelDesk,
+        model: str,
+        max_output_tokens: int,
+        means: Means | None = None,
+        estimate: Estimate = lambda step: None,
+    ) -> None:
         self._desk = desk
         self._model = model
         self._max_output_tokens = max_output_tokens
+        self._means = means or Means()
+        self._estimate = estimate
 
     async def plan(self, request: str, context: str, on_step: Callable[[PlanStep], None]) -> Plan:
         """Return the whole plan; each step was given to `on_step` once, as early as it was known."""
         plan = await self._ask(planner_messages(request, context), request, on_step)
-        if plan.steps or plan.answer is not None:
+        if plan and (plan.steps or plan.answer is not None):
             return plan
-        step = only_step(request)
+        step = self._priced(only_step(request))
         on_step(step)
         return Plan(steps=(step,))
 
@@ -35,21 +48,32 @@ class Planner:
         progress: str,
         reason: str,
         on_step: Callable[[PlanStep], None] = lambda step: None,
-    ) -> Plan:
-        """Return the whole of the remaining work as a plan; one without steps when the reply holds none."""
+    ) -> Plan | None:
+        """Return all the work that remains, perhaps no step at all; None for a reply that holds no plan."""
         return await self._ask(replan_messages(request, context, progress, reason), request, on_step)
 
-    async def _ask(self, messages: tuple[Message, ...], request: str, on_step: Callable[[PlanStep], None]) -> Plan:
-        reader, maker = PlanReader(), StepMaker(request)
+    def priced(self, plan: Plan) -> Plan:
+        """Return a plan that came from elsewhere with the estimated cost of its steps."""
+        return replace(plan, steps=tuple(map(self._priced, plan.steps)))
+
+    def _priced(self, step: PlanStep) -> PlanStep:
+        return replace(step, est_usd=self._estimate(step))
+
+    async def _ask(
+        self, messages: tuple[Message, ...], request: str, on_step: Callable[[PlanStep], None]
+    ) -> Plan | None:
+        reader, maker = PlanReader(), StepMaker(request, self._means)
         seen: list[Mapping[str, object]] = []
         steps: list[PlanStep] = []
 
         def take(raw_steps: Iterable[Mapping[str, object]]) -> None:
             # A reply that broke off is asked for again: what it said twice is one step.
             for raw in raw_steps:
-                if raw not in seen:
-                    seen.append(raw)
-                    steps.append(maker.make(raw))
+                if raw in seen:
+                    continue
+                seen.append(raw)
+                if not only_answers(step := maker.make(raw)):
+                    steps.append(self._priced(step))
                     on_step(steps[-1])
 
         def hear(delta: Delta) -> None:
@@ -66,4 +90,4 @@ class Planner:
         if whole.answer is not None and not steps:
             return Plan(answer=whole.answer)
         take(whole.steps)
-        return Plan(steps=in_order(steps))
+        return Plan(steps=in_order(steps)) if steps or whole.is_empty else None

@@ -1,44 +1,86 @@
 """From what a planner wrote to steps that can be run: defaults filled in, ids made unique, order found."""
 
+import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from heapq import heappop, heappush
 
+from agent.planning.means import Means
 from agent.vocabulary.plan import PlanStep, StepType
 
 _TITLE_CHARS = 60
-_TYPES: dict[str, StepType] = {"task": "task", "ask_user": "ask_user"}
+_LONGEST_TITLE = 200
+_ID_CHARS = 64
+_TYPES: dict[str, StepType] = {"task": "task", "tool": "tool", "ask_user": "ask_user"}
 DEFAULT_OPTIONS = ("Yes", "No")
+# Answering is done for every plan; a step that only answers would say everything twice.
+_ANSWERS = (
+    r"(?i)\bfinal (answer|response|reply)\b|^(answer|reply to|respond to|inform|tell) the (user|request|question)\b"
+    r"|\b(report|present|return|give|send)\b.*\bto the user\b"
+)
+_FILE = r"(?i)\bfiles?\b|\b[\w-]+\.[a-z]\w{0,5}\b"
 
 
 class StepMaker:
     """Makes steps out of raw objects, one at a time, as they stream in."""
 
-    def __init__(self, request: str) -> None:
+    def __init__(self, request: str, means: Means | None = None) -> None:
         self._request = request
+        self._means = means or Means()
         self._ids: set[str] = set()
 
     def make(self, raw: Mapping[str, object]) -> PlanStep:
-        """Return the step, whatever is missing or misshapen in the raw object."""
+        """Return the step, whatever is missing or misshapen in the raw object; what there is not is left out."""
         number = len(self._ids) + 1
-        step_id = self._unique(_text(raw.get("id")) or f"step{number}")
-        instruction = _text(raw.get("instruction")) or _text(raw.get("description")) or self._request
-        step_type = _TYPES.get(_text(raw.get("type") or raw.get("step_type")), "task")
-        options = _texts(raw.get("ask_options") or raw.get("options"))
-        return PlanStep(
+        step_id = self._unique(_id(raw.get("id")) or f"step{number}")
+        step_type = self._type(raw)
+        instruction = _text(raw.get("instruction")) or _text(raw.get("description")) or self._deed(raw)
+        step = PlanStep(
             id=step_id,
-            title=(_text(raw.get("title")) or _first_words(instruction) or f"Step {number}"),
+            title=_title(raw.get("title")) or _first_words(instruction) or f"Step {number}",
             instruction=instruction,
             type=step_type,
-            depends_on=tuple(dict.fromkeys(dep for dep in _texts(raw.get("depends_on")) if dep != step_id)),
+            depends_on=tuple(dict.fromkeys(dep for dep in _ids(raw.get("depends_on")) if dep != step_id)),
             reads=_texts(raw.get("reads")),
             writes=_texts(raw.get("writes")),
-            allowed_tools=_texts(raw.get("allowed_tools")) or None,
-            profile=_text(raw.get("profile")) or "default",
-            expect=_text(raw.get("expect")),
-            ask_question=(_text(raw.get("ask_question")) or instruction) if step_type == "ask_user" else None,
-            ask_options=(options if len(options) > 1 else DEFAULT_OPTIONS) if step_type == "ask_user" else (),
+            profile=_among(self._means.profiles, raw.get("profile")) or "default",
+            verify=_text(raw.get("verify")),
+            timeout_s=_seconds(raw.get("timeout_s")),
         )
+        match step_type:
+            case "task":
+                return self._task(step, raw)
+            case "tool":
+                return self._call(step, raw)
+            case "ask_user":
+                return _question(step, raw)
+
+    def _type(self, raw: Mapping[str, object]) -> StepType:
+        """Return the type a step says or shows; one that is unknown, or a call that cannot be made, is a task."""
+        said = _text(raw.get("type") or raw.get("step_type"))
+        shown = "tool" if raw.get("tool") else "ask_user" if raw.get("ask_question") else "task"
+        step_type = _TYPES.get(said or shown, "task")
+        return "task" if step_type == "tool" and not self._can_call(raw) else step_type
+
+    def _can_call(self, raw: Mapping[str, object]) -> bool:
+        tool = _text(raw.get("tool"))
+        return tool in self._means.tools and self._means.problem_with_call(tool, _args(raw)) is None
+
+    def _deed(self, raw: Mapping[str, object]) -> str:
+        """Return what is to be done where no instruction says it."""
+        tool = _text(raw.get("tool"))
+        return f"Do this: {tool} {json.dumps(_args(raw), ensure_ascii=False)}" if tool else self._request
+
+    def _task(self, step: PlanStep, raw: Mapping[str, object]) -> PlanStep:
+        allowed = tuple(name for name in _texts(raw.get("allowed_tools")) if name in self._means.tools)
+        model = _among(self._means.models, raw.get("model"))
+        return replace(step, allowed_tools=allowed or None, model=model, expect=_text(raw.get("expect")))
+
+    def _call(self, step: PlanStep, raw: Mapping[str, object]) -> PlanStep:
+        tool, args = _text(raw.get("tool")), _args(raw)
+        return replace(step, tool=tool, args=args, writes=step.writes or self._means.written_by(tool, args))
 
     def _unique(self, wanted: str) -> str:
         step_id, suffix = wanted, 2
@@ -46,6 +88,13 @@ class StepMaker:
             step_id, suffix = f"{wanted}-{suffix}", suffix + 1
         self._ids.add(step_id)
         return step_id
+
+
+def only_answers(step: PlanStep) -> bool:
+    """Say whether a step does nothing but tell what others found: that is done without it."""
+    if step.type != "task" or step.writes or step.verify or not step.depends_on:
+        return False
+    return bool(re.search(_ANSWERS, step.title)) and not re.search(_FILE, f"{step.title} {step.instruction}")
 
 
 def only_step(request: str) -> PlanStep:
@@ -72,6 +121,42 @@ def in_order(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
                 heappush(ready, dependent)
     in_cycle = [index for index, needed in enumerate(missing) if needed]
     return tuple(steps[index] for index in (*ordered, *in_cycle))
+
+
+def _question(step: PlanStep, raw: Mapping[str, object]) -> PlanStep:
+    options = _texts(raw.get("ask_options") or raw.get("options"))
+    return replace(
+        step,
+        ask_question=_text(raw.get("ask_question")) or step.instruction,
+        ask_options=options if len(options) > 1 else DEFAULT_OPTIONS,
+    )
+
+
+def _args(raw: Mapping[str, object]) -> Mapping[str, object]:
+    args = raw.get("args", raw.get("arguments"))
+    return {str(name): value for name, value in args.items()} if isinstance(args, Mapping) else {}
+
+
+def _id(value: object) -> str:
+    return " ".join(_text(value).split())[:_ID_CHARS]
+
+
+def _title(value: object) -> str:
+    return " ".join(_text(value).split())[:_LONGEST_TITLE]
+
+
+def _ids(value: object) -> Iterable[str]:
+    return (_id(text) for text in _texts(value))
+
+
+def _among(known: Sequence[str], value: object) -> str:
+    return text if (text := _text(value)) in known else ""
+
+
+def _seconds(value: object) -> float | None:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    return float(value) if 0 < value < float("inf") else None
 
 
 def _text(value: object) -> str:

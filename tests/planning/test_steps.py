@@ -1,10 +1,17 @@
 """From raw objects to steps."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.planning.steps import StepMaker, in_order, only_step
+from agent.backends.catalogue import read_catalogue
+from agent.planning.means import Means
+from agent.planning.steps import StepMaker, in_order, only_answers, only_step
 from agent.vocabulary.plan import PlanStep
+
+MEANS = Means(
+    tools={spec.name: spec for spec in read_catalogue().specs}, profiles=("default", "reviewer"), models=("m/one",)
+)
 
 
 def step(name: str, *after: str) -> PlanStep:
@@ -61,3 +68,92 @@ def test_any_graph_is_ordered_completely_and_each_acyclic_dependency_is_respecte
     ordered = [one.id for one in in_order(list(reversed(steps)))]
     assert sorted(ordered) == sorted(one.id for one in steps)
     assert all(ordered.index(dep) < ordered.index(one.id) for one in steps for dep in one.depends_on)
+
+
+def made(**raw: object) -> PlanStep:
+    return StepMaker("the request", MEANS).make(raw)
+
+
+def test_every_field_a_planner_may_set_is_taken_over() -> None:
+    assert made(
+        id="a",
+        title="T",
+        instruction="I",
+        depends_on=["b"],
+        reads=["r"],
+        writes=["w"],
+        allowed_tools=["read_file"],
+        profile="reviewer",
+        model="m/one",
+        expect="E",
+        verify="make test",
+        timeout_s=30,
+    ) == PlanStep(
+        id="a",
+        title="T",
+        instruction="I",
+        depends_on=("b",),
+        reads=("r",),
+        writes=("w",),
+        allowed_tools=("read_file",),
+        profile="reviewer",
+        model="m/one",
+        expect="E",
+        verify="make test",
+        timeout_s=30.0,
+    )
+
+
+def test_names_of_things_there_are_not_are_left_out() -> None:
+    step = made(allowed_tools=["bash", "read_file"], profile="boss", model="evil/most-expensive", timeout_s="soon")
+    assert (step.allowed_tools, step.profile, step.model, step.timeout_s) == (("read_file",), "default", "", None)
+    assert made(allowed_tools=["bash"]).allowed_tools is None
+
+
+@pytest.mark.parametrize("raw", [{"type": "tool"}, {"step_type": "tool"}, {}])
+def test_a_call_that_can_be_made_is_a_step_without_a_model(raw: dict[str, object]) -> None:
+    step = made(**raw, tool="write_file", args={"path": "a.txt", "content": "x"})
+    assert (step.type, step.tool, step.args) == ("tool", "write_file", {"path": "a.txt", "content": "x"})
+    assert step.writes == ("a.txt",)
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [("bash", {"command": "ls"}), ("run_command", {}), ("run_command", {"comand": "ls"}), ("read_file", "a.txt")],
+)
+def test_a_call_that_cannot_be_made_is_a_task(tool: str, args: object) -> None:
+    step = made(type="tool", tool=tool, args=args)
+    assert (step.type, step.tool, step.args) == ("task", "", {})
+    assert tool in step.instruction
+
+
+def test_a_question_needs_no_type() -> None:
+    step = made(ask_question="Which?", ask_options=["a", "b"])
+    assert (step.type, step.ask_question, step.ask_options) == ("ask_user", "Which?", ("a", "b"))
+
+
+def test_an_id_is_one_short_line() -> None:
+    step = made(id="first\nstep " + "x" * 100, depends_on=["other\n one"])
+    assert (len(step.id), step.id[:10], step.depends_on) == (64, "first step", ("other one",))
+
+
+@pytest.mark.parametrize(
+    "title", ["Write the final answer", "Answer the user", "Report the findings to the user", "Final response"]
+)
+def test_a_step_that_only_answers_is_recognised(title: str) -> None:
+    assert only_answers(made(title=title, instruction="Combine all results.", depends_on=["a"]))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"title": "Write the final answer"},
+        {"title": "Write the final answer", "depends_on": ["a"], "writes": ["answer.md"]},
+        {"title": "Write the final answer", "depends_on": ["a"], "instruction": "Write it to answer.md"},
+        {"title": "Final answer", "depends_on": ["a"], "verify": "test -s answer"},
+        {"title": "Fix the answering machine", "depends_on": ["a"]},
+        {"title": "Final answer", "depends_on": ["a"], "type": "ask_user"},
+    ],
+)
+def test_a_step_that_may_do_more_than_answer_is_kept(raw: dict[str, object]) -> None:
+    assert not only_answers(made(**raw))
