@@ -15,7 +15,7 @@ import typer
 from agent.config.load import load_settings
 from agent.config.places import data_dir, os_environ
 from agent.execution.person import Person
-from agent.one_command import WHOLE_OUTPUT, CommandEnd, run_one
+from agent.one_call import WHOLE_OUTPUT, CommandEnd, run_one
 from agent.protocol.channel import Subscription
 from agent.protocol.events import WarningRaised
 from agent.run_scope import Place, open_scope
