@@ -1,9 +1,10 @@
-"""One command exactly as the agent's shell tool would run it: for people and scripts, without a model or a session."""
+"""One call of a tool exactly as the model's would be made: for people and scripts, without a model or a session."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent.toolbox import Surroundings, Toolbox
-from tooling.contract.result import CallStatus
+from tooling.contract.result import CallStatus, ToolResult
 
 # A person reads it all; the cap of the runner still holds.
 WHOLE_OUTPUT = 50_000_000
@@ -20,15 +21,20 @@ class CommandEnd:
     total_bytes: int = 0
 
 
-async def run_one(command: str, around: Surroundings) -> CommandEnd:
-    """Run one shell line through the one road."""
+async def call_one(tool: str, arguments: Mapping[str, object], around: Surroundings) -> ToolResult:
+    """Call one tool through the one road."""
     toolbox = Toolbox(around)
     for warning in toolbox.warnings:
         around.warn(warning)
     try:
-        result = await toolbox.executor.call_tool("run_command", {"command": command}, around.scope.ctx_of("exec"))
+        return await toolbox.executor.call_tool(tool, arguments, around.scope.ctx_of("exec"))
     finally:
         await toolbox.close()
+
+
+async def run_one(command: str, around: Surroundings) -> CommandEnd:
+    """Run one shell line through the one road."""
+    result = await call_one("run_command", {"command": command}, around)
     return CommandEnd(
         status=result.meta.status,
         exit_code=result.exit_code,
