@@ -1,17 +1,26 @@
 """`agent tools`: what the model may use."""
 
 import json
+import sys
 from typing import Annotated
 
 import typer
 
 from agent.backends.catalogue import ToolCatalogue, read_catalogue
+from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import UsageError
-from tooling.contract.shape import nearest
+from cli import run_flags as flag
+from cli.progress import stderr_line
+from cli.tool_arguments import arguments_of
+from tooling.contract.result import ToolResult
+from tooling.contract.shape import encode, nearest
 from tooling.contract.tool import ToolSpec
 
 app = typer.Typer(help="What the model may use.", no_args_is_help=True)
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a tool.")]
+Words = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE…", help="Arguments; key:=JSON for JSON.")]
+_REFUSED = ("denied", "deferred", "blocked")
 
 
 @app.command("list")
@@ -27,12 +36,65 @@ def list_tools(*, as_json: JsonOption = False) -> None:
 
 
 @app.command("show")
-def show(name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a tool.")]) -> None:
+def show(name: Name) -> None:
     """Show one tool: what it does, what it takes, how long it may take."""
-    specs = {spec.name: spec for spec in _catalogue().specs}
+    typer.echo("\n".join(_lines(_spec(name, _catalogue()))))
+
+
+@app.command("call")
+def call(
+    name: Name,
+    words: Words = None,
+    *,
+    as_json: JsonOption = False,
+    cwd: flag.Folder = None,
+    add_dirs: flag.AddDirs = None,
+    backend: flag.Backend = None,
+    allow_net: flag.AllowNet = None,
+    mode: flag.Mode = None,
+    allow: flag.Allow = None,
+    deny: flag.Deny = None,
+    assignments: flag.Assignments = None,
+) -> None:
+    """Call one tool as the model would: same judge, approvals, box and limits; the exit code is the call's."""
+    from agent.one_call import call_one
+    from cli.alone import Conditions, alone
+
+    # A plugin that cannot be loaded is warned of when the call is made.
+    arguments = arguments_of(words or (), _spec(name, read_catalogue()))
+    flag.refuse_backend(backend)
+    conditions = Conditions(
+        cwd=cwd,
+        add_dirs=tuple(add_dirs or ()),
+        flags={"backend": backend, "allow_net": allow_net, "approval_mode": mode, "allow": allow, "deny": deny},
+        assignments=tuple(assignments or ()),
+    )
+    result = alone(conditions, lambda around: call_one(name, arguments, around))
+    raise typer.Exit(_told(name, result, as_json=as_json))
+
+
+def _told(name: str, result: ToolResult, *, as_json: bool) -> int:
+    """Write the result: what the model would read to stdout, or to stderr when the call failed."""
+    code = exit_codes.APPROVAL if result.meta.status in _REFUSED else result.exit_code
+    if as_json:
+        told = {"tool": name, "status": result.meta.status, "exit_code": code, "content": result.content}
+        told |= {} if result.display is None else {"display": result.display}
+        told |= {"changes": encode(result.meta.changes)} if result.meta.changes else {}
+        typer.echo(json.dumps(told, ensure_ascii=False, indent=2))
+        return code
+    if result.meta.output_path:
+        stderr_line("note: only a run keeps full outputs; the file named in this one is gone")
+    stream = sys.stdout if result.is_ok else sys.stderr
+    stream.buffer.write(result.content.encode("utf-8", "backslashreplace") + b"\n")
+    stream.flush()
+    return code
+
+
+def _spec(name: str, catalogue: ToolCatalogue) -> ToolSpec:
+    specs = {spec.name: spec for spec in catalogue.specs}
     if name not in specs:
         raise UsageError(f"there is no tool {name!r}{nearest(name, list(specs))}", "`agent tools list` shows them all")
-    typer.echo("\n".join(_lines(specs[name])))
+    return specs[name]
 
 
 def _catalogue() -> ToolCatalogue:

@@ -1,0 +1,126 @@
+"""`agent tools call`: any tool from the shell, on the same road as the model's calls."""
+
+import json
+
+import pytest
+
+from agent.vocabulary.errors import UsageError
+from cli.tool_arguments import arguments_of
+from tests.cli.terminal_user import User
+from tooling.contract.tool import ToolSpec
+
+SPEC = ToolSpec(
+    name="sample",
+    description="",
+    parameters={
+        "type": "object",
+        "properties": {
+            "text": {"type": "string"},
+            "count": {"type": "integer"},
+            "share": {"type": "number"},
+            "deep": {"type": "boolean"},
+            "names": {"type": "array", "items": {"type": "string"}},
+            "table": {"type": "object"},
+        },
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        ((), {}),
+        (("text=a=b c",), {"text": "a=b c"}),
+        (("text=",), {"text": ""}),
+        (("text=12", "count=12", "share=0.5"), {"text": "12", "count": 12, "share": 0.5}),
+        (("deep=yes",), {"deep": True}),
+        (("deep=False",), {"deep": False}),
+        (("names=one",), {"names": ["one"]}),
+        (("names=one", "names=two"), {"names": ["one", "two"]}),
+        (('names:=["one","two"]', 'table:={"a": 1}'), {"names": ["one", "two"], "table": {"a": 1}}),
+        (("count:=3", "other=x"), {"count": 3, "other": "x"}),
+    ],
+)
+def test_words_become_arguments_by_the_schema(words: tuple[str, ...], arguments: dict[str, object]) -> None:
+    assert arguments_of(words, SPEC) == arguments
+
+
+@pytest.mark.parametrize(
+    ("word", "problem"),
+    [
+        ("text", "is no argument"),
+        ("=x", "is no argument"),
+        (":=1", "is no argument"),
+        ("count=many", "count: expected a whole number, got 'many'"),
+        ("share=x", "share: expected a number"),
+        ("deep=maybe", "deep: expected true or false"),
+        ("table=x", "table is an object"),
+        ("table:={", "table: "),
+    ],
+)
+def test_a_word_that_does_not_fit_is_named(word: str, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        arguments_of((word,), SPEC)
+
+
+def test_an_argument_cannot_be_given_twice() -> None:
+    with pytest.raises(UsageError, match="text is given twice"):
+        arguments_of(("text=a", "text=b"), SPEC)
+
+
+@pytest.mark.slow
+def test_the_result_is_what_the_model_would_read(user: User) -> None:
+    (user.home / "notes.txt").write_text("one\ntwo\n")
+    ended = user.agent("tools", "call", "read_file", "path=notes.txt", "limit=1")
+    assert (ended.exit_code, ended.stdout.splitlines()[0], ended.stderr) == (0, "one", "")
+
+
+@pytest.mark.slow
+def test_as_json_it_has_status_and_exit_code(user: User) -> None:
+    ended = user.agent("tools", "call", "search_text", "pattern=nothing", "--json")
+    assert json.loads(ended.stdout) == {
+        "tool": "search_text",
+        "status": "ok",
+        "exit_code": 0,
+        "content": "No matches for 'nothing' in '.'.",
+    }
+
+
+@pytest.mark.slow
+def test_the_exit_code_is_that_of_the_call_and_a_failure_goes_to_stderr(user: User) -> None:
+    ended = user.agent("tools", "call", "run_command", "command=echo no; exit 3")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (3, "", "Exit 3: no\n")
+
+
+@pytest.mark.slow
+def test_it_works_in_the_folder_that_was_given(user: User) -> None:
+    (user.home / "work").mkdir()
+    flags = ("-C", "work", "--approval-mode", "auto-edit")
+    ended = user.agent("tools", "call", "write_file", "path=made.txt", "content=here", *flags, "--json")
+    assert (user.home / "work" / "made.txt").read_text() == "here"
+    assert [change["path"] for change in ended.document["changes"]] == ["made.txt"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "code", "problem"),
+    [
+        (("write_file", "path=x", "content=y"), 57, "Denied by policy"),
+        (("run_command", "command=rm -rf /"), 57, "BLOCKED"),
+        (("read_file", "path=/etc/passwd"), 57, "BLOCKED"),
+        (("read_file", "paht=x"), 2, "did you mean path?"),
+        (("read_fiel", "path=x"), 2, "did you mean read_file?"),
+        (("read_file", "path"), 2, "is no argument"),
+    ],
+)
+def test_what_the_model_may_not_a_person_may_not_either(
+    user: User, words: tuple[str, ...], code: int, problem: str
+) -> None:
+    ended = user.agent("tools", "call", *words)
+    assert (ended.exit_code, ended.stdout, problem in ended.stderr) == (code, "", True)
+
+
+@pytest.mark.slow
+def test_nothing_is_left_of_it(user: User) -> None:
+    user.agent("tools", "call", "list_directory")
+    assert list(user.data.glob("sessions/*")) == []
