@@ -1,53 +1,69 @@
 """Which steps may start now: pure bookkeeping over a graph that may still be growing."""
 
 from collections import defaultdict, deque
-from collections.abc import Iterable
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+from itertools import count
 from typing import TypeAlias
 
+from agent.execution.write_places import Place, WritePlaces, places_of
 from agent.vocabulary.plan import PlanStep
 
-_Place: TypeAlias = tuple[str, ...]
+# Steps that write the same places stand in one line, so that only its first has to be looked at; each has its turn.
+_Line: TypeAlias = deque[tuple[int, PlanStep]]
+Doomed: TypeAlias = tuple[PlanStep, str]
 
 
 class ReadyQueue:
     """Steps go in while the plan streams; each comes out once, when its last dependency has succeeded."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: str = "/") -> None:
+        self._root = root
         self._steps: dict[str, PlanStep] = {}
+        self._places: dict[str, tuple[Place, ...]] = {}
         self._missing: dict[str, set[str]] = {}
         self._dependents: defaultdict[str, list[str]] = defaultdict(list)
         self._succeeded: set[str] = set()
         self._failed: set[str] = set()
-        self._running: dict[str, PlanStep] = {}
-        self._ready: deque[PlanStep] = deque()
+        self._running: set[str] = set()
+        self._paused: set[str] = set()
+        self._turns = count()
+        self._ready: list[tuple[int, _Line]] = []
+        self._lines: dict[tuple[Place, ...], _Line] = {}
+        self._parked: defaultdict[str, list[_Line]] = defaultdict(list)
+        self._held = WritePlaces()
         self._sealed = False
-        self._places: dict[str, tuple[_Place, ...]] = {}
 
     @property
     def is_done(self) -> bool:
         """Say whether the plan is complete and every step has ended."""
+        # What is parked waits for a running step.
         return self._sealed and not (self._missing or self._ready or self._running)
 
     @property
-    def running(self) -> int:
-        """Return how many steps are being worked on."""
-        return len(self._running)
+    def working(self) -> int:
+        """Return how many steps are being worked on: all that run, without those that wait for somebody."""
+        return len(self._running) - len(self._paused)
+
+    def is_unstarted(self, step_id: str) -> bool:
+        """Say whether a step is known and has neither started nor been given up."""
+        begun_or_ended = (self._running, self._succeeded, self._failed)
+        return step_id in self._steps and not any(step_id in ids for ids in begun_or_ended)
 
     def add(self, step: PlanStep) -> str | None:
         """Take a step in; return why it can never run when a dependency has already failed."""
         self._steps[step.id] = step
-        self._places[step.id] = tuple(_fixed_part(pattern) for pattern in step.writes)
+        self._places[step.id] = places_of(step.writes, self._root)
         if failed := [dep for dep in step.depends_on if dep in self._failed]:
             self._failed.add(step.id)
             return _needs(failed)
         missing = {dep for dep in step.depends_on if dep not in self._succeeded}
+        if self._sealed:
+            missing &= self._steps.keys()
         for dep in missing:
             self._dependents[dep].append(step.id)
-        if missing:
-            self._missing[step.id] = missing
-        else:
-            self._ready.append(step)
+        self._missing[step.id] = missing
+        self._release(step.id)
         return None
 
     def seal(self) -> None:
@@ -57,23 +73,50 @@ class ReadyQueue:
             self._missing[step_id] &= self._steps.keys()
             self._release(step_id)
 
+    def revise(self, steps: Sequence[PlanStep]) -> list[Doomed]:
+        """Put other steps in the place of all that have not started; return those that can never run."""
+        for step_id in [step_id for step_id in self._steps if self.is_unstarted(step_id)]:
+            del self._steps[step_id]
+        self._missing.clear()
+        self._ready.clear()
+        self._lines.clear()
+        self._parked.clear()
+        # Steps may depend on later ones: all must be known before the first is looked at.
+        self._steps.update((step.id, step) for step in steps)
+        return [(step, reason) for step in steps if (reason := self.add(step))]
+
     def take(self, slots: int) -> list[PlanStep]:
         """Return up to `slots` steps that start now; steps that may write the same paths do not overlap."""
         taken: list[PlanStep] = []
-        for _ in range(len(self._ready)):
-            if len(taken) >= slots:
-                break
-            step = self._ready.popleft()
-            if any(_overlap(self._places[step.id], self._places[other]) for other in self._running):
-                self._ready.append(step)
+        while self._ready and len(taken) < slots:
+            _, line = heappop(self._ready)
+            step = line[0][1]
+            places = self._places[step.id]
+            if holder := self._held.holder(places):
+                self._parked[holder].append(line)
                 continue
-            self._running[step.id] = step
+            self._running.add(step.id)
+            self._held.hold(step.id, places)
+            self._leave(line, places, step.id)
             taken.append(step)
         return taken
 
-    def finish(self, step_id: str, *, succeeded: bool) -> list[tuple[PlanStep, str]]:
+    def pause(self, step_id: str) -> None:
+        """Give the slot of a running step to others while it waits for somebody."""
+        if step_id in self._running:
+            self._paused.add(step_id)
+
+    def go_on(self, step_id: str) -> None:
+        """Count a step as working again; for a while there may be more of them than slots."""
+        self._paused.discard(step_id)
+
+    def finish(self, step_id: str, *, succeeded: bool) -> list[Doomed]:
         """Record how a step ended; return exactly the steps that can never run because of it, with the reason."""
-        del self._running[step_id]
+        self._running.remove(step_id)
+        self._paused.discard(step_id)
+        self._held.release(step_id)
+        for line in self._parked.pop(step_id, []):
+            heappush(self._ready, (line[0][0], line))
         if not succeeded:
             self._failed.add(step_id)
             return self._skip_dependents(step_id)
@@ -84,22 +127,42 @@ class ReadyQueue:
                 self._release(dependent)
         return []
 
-    def stuck(self) -> list[tuple[PlanStep, str]]:
-        """Return the steps of cycles, once nothing else is left to wait for."""
+    def stuck(self) -> list[Doomed]:
+        """Return the steps of circles and what needs them, once nothing else is left to wait for."""
         if not self._sealed or self._running or self._ready:
             return []
-        cycle = [(self._steps[step_id], missing) for step_id, missing in self._missing.items()]
-        self._missing.clear()
-        self._failed |= {step.id for step, _ in cycle}
-        return [(step, f"waits in a circle for {', '.join(sorted(missing))}") for step, missing in cycle]
+        waiting, self._missing = self._missing, {}
+        self._failed |= waiting.keys()
+        circle = _circle(waiting)
+        reasons = {
+            step_id: f"waits in a circle for {', '.join(sorted(missing))}" if step_id in circle else _needs(missing)
+            for step_id, missing in waiting.items()
+        }
+        return [(self._steps[step_id], reason) for step_id, reason in reasons.items()]
 
     def _release(self, step_id: str) -> None:
-        if not self._missing[step_id]:
-            del self._missing[step_id]
-            self._ready.append(self._steps[step_id])
+        if self._missing[step_id]:
+            return
+        del self._missing[step_id]
+        turn, places = next(self._turns), self._places[step_id]
+        line = self._lines.get(places)
+        if line is None:
+            line = deque()
+            heappush(self._ready, (turn, line))
+            if places:
+                self._lines[places] = line
+        line.append((turn, self._steps[step_id]))
 
-    def _skip_dependents(self, step_id: str) -> list[tuple[PlanStep, str]]:
-        skipped: list[tuple[PlanStep, str]] = []
+    def _leave(self, line: _Line, places: tuple[Place, ...], step_id: str) -> None:
+        """Take the first out of its line; the others wait until it has ended."""
+        line.popleft()
+        if line:
+            self._parked[step_id].append(line)
+        else:
+            self._lines.pop(places, None)
+
+    def _skip_dependents(self, step_id: str) -> list[Doomed]:
+        skipped: list[Doomed] = []
         queue = deque([step_id])
         while queue:
             failed = queue.popleft()
@@ -113,19 +176,21 @@ class ReadyQueue:
 
 
 def _needs(failed: Iterable[str]) -> str:
-    return f"needs {', '.join(failed)}, which did not succeed"
+    return f"needs {', '.join(sorted(failed))}, which did not succeed"
 
 
-def _overlap(first: Iterable[_Place], second: Iterable[_Place]) -> bool:
-    """Say whether two sets of places may touch: equal, or one inside the other."""
-    return any(left[: len(right)] == right[: len(left)] for left in first for right in second)
-
-
-def _fixed_part(pattern: str) -> _Place:
-    """Return the path before the first wildcard: what a pattern surely lies beneath."""
-    parts: list[str] = []
-    for part in PurePosixPath(pattern).parts:
-        if any(mark in part for mark in "*?["):
-            break
-        parts.append(part)
-    return tuple(parts)
+def _circle(waiting: dict[str, set[str]]) -> set[str]:
+    """Return the steps that others in a circle wait for: what nobody waits for is no part of it."""
+    needed = dict.fromkeys(waiting, 0)
+    for missing in waiting.values():
+        for dep in missing:
+            needed[dep] += 1
+    outer = deque(step_id for step_id, times in needed.items() if not times)
+    circle = set(waiting)
+    while outer:
+        circle.discard(step_id := outer.popleft())
+        for dep in waiting[step_id]:
+            needed[dep] -= 1
+            if not needed[dep]:
+                outer.append(dep)
+    return circle

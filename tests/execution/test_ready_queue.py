@@ -93,6 +93,60 @@ def test_a_cycle_is_reported_and_never_hangs() -> None:
     assert graph.is_done
 
 
+def test_what_needs_a_circle_is_told_so_without_being_called_a_part_of_it() -> None:
+    graph = queue(step("a", "b"), step("b", "a"), step("c", "a"), step("d", "c"))
+    assert {one.id: reason for one, reason in graph.stuck()} == {
+        "a": "waits in a circle for b",
+        "b": "waits in a circle for a",
+        "c": "needs a, which did not succeed",
+        "d": "needs c, which did not succeed",
+    }
+
+
+def test_writers_of_one_place_take_turns_in_the_order_in_which_they_became_ready() -> None:
+    graph = queue(*(step(name, writes=("x", "y")) for name in "abc"), step("d", writes=("y/z",)), step("e"))
+    order = names(graph.take(9))
+    assert order == ["a", "e"]
+    for _ in range(3):
+        graph.finish(order[-1] if order[-1] != "e" else "a", succeeded=True)
+        order += names(graph.take(9))
+    assert order == ["a", "e", "b", "c", "d"]
+
+
+def test_a_step_that_waits_for_somebody_leaves_its_slot_but_not_what_it_writes() -> None:
+    graph = queue(step("a", writes=("x",)), step("b", writes=("x",)), step("c"))
+    assert names(graph.take(1)) == ["a"]
+    assert graph.working == 1
+    graph.pause("a")
+    assert graph.working == 0
+    assert names(graph.take(1)) == ["c"]
+    graph.go_on("a")
+    assert graph.working == 2
+    graph.finish("a", succeeded=True)
+    assert names(graph.take(9)) == ["b"]
+
+
+def test_a_revision_replaces_what_has_not_started_and_nothing_else() -> None:
+    graph = queue(step("a"), step("b", "a"), step("c", "b"), step("d", writes=("x",)))
+    assert names(graph.take(9)) == ["a", "d"]
+    doomed = graph.revise([step("e", "f"), step("f", "a", "b"), step("c", "d")])
+    assert doomed == []
+    graph.finish("a", succeeded=True)
+    assert names(graph.take(9)) == ["f"]
+    assert not graph.is_unstarted("b") and graph.is_unstarted("c")
+    graph.finish("f", succeeded=True)
+    graph.finish("d", succeeded=True)
+    assert names(graph.take(9)) == ["e", "c"]
+
+
+def test_a_revision_does_not_bring_back_what_needs_a_failed_step() -> None:
+    graph = queue(step("a"), step("b", "a"))
+    graph.take(9)
+    graph.finish("a", succeeded=False)
+    assert graph.revise([step("c", "a"), step("d")]) == [(step("c", "a"), "needs a, which did not succeed")]
+    assert names(graph.take(9)) == ["d"]
+
+
 edges = st.lists(st.sets(st.integers(0, 11), max_size=4), min_size=1, max_size=12)
 
 

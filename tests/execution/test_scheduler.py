@@ -1,6 +1,8 @@
 """A graph at work."""
 
 import asyncio
+import time
+from dataclasses import replace
 
 import pytest
 
@@ -115,3 +117,65 @@ async def test_cancelling_ends_the_running_steps_first() -> None:
     with pytest.raises(asyncio.CancelledError):
         await draining
     assert work.cancelled == ["a"]
+
+
+async def test_a_step_that_waits_for_a_person_holds_no_slot() -> None:
+    work = Work(concurrency=1)
+    for name in "abc":
+        work.scheduler.add(step(name))
+    work.scheduler.seal()
+    draining = asyncio.ensure_future(work.scheduler.drain())
+    await work.settle()
+    assert work.started == ["a"]
+    work.scheduler.pause("a")
+    await work.settle()
+    assert work.started == ["a", "b"]
+    work.scheduler.go_on("a")
+    await work.end("b")
+    assert work.started == ["a", "b"]
+    await work.end("a")
+    await work.end("c")
+    await asyncio.wait_for(draining, 1)
+
+
+async def test_what_fails_to_be_told_ends_the_run_and_the_running_steps_with_it() -> None:
+    async def skip(one: PlanStep, reason: str) -> None:
+        raise OSError("disk full")
+
+    work = Work()
+    scheduler = Scheduler(run_step=work._run, skip_step=skip, concurrency=9)
+    for one in (step("a", "b"), step("b", "a"), step("c", "missing")):
+        scheduler.add(one)
+    draining = asyncio.ensure_future(scheduler.drain())
+    await work.settle()
+    scheduler.seal()
+    await work.settle()
+    assert work.started == ["c"]
+    await work.end("c")
+    with pytest.raises(OSError, match="disk full"):
+        await draining
+
+
+async def test_five_thousand_steps_cost_their_number_not_its_square() -> None:
+    ran = 0
+
+    async def run(one: PlanStep) -> ExecutorResponse:
+        nonlocal ran
+        ran += 1
+        return ExecutorResponse(task_id=one.id, status="ok", summary="")
+
+    async def skip(one: PlanStep, reason: str) -> None:
+        raise AssertionError(reason)
+
+    async def cost(count: int) -> float:
+        scheduler = Scheduler(run_step=run, skip_step=skip, concurrency=count)
+        began = time.process_time()
+        for number in range(count):
+            scheduler.add(replace(step(f"s{number}"), writes=("out.txt",) if number % 2 else (f"out/{number}",)))
+        scheduler.seal()
+        await scheduler.drain()
+        return time.process_time() - began
+
+    small, large = await cost(1000), await cost(5000)
+    assert ran == 6000
+    assert large < 15 * small
