@@ -58,7 +58,9 @@ def _for_the_prompt(keys: KeyBindings, repl: "Repl") -> None:
     @keys.add("enter", filter=typing & ~is_searching)
     def _accept(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        if buffer.complete_state and buffer.complete_state.current_completion:
+        is_choosing = buffer.complete_state is not None and buffer.complete_state.current_completion is not None
+        if is_choosing and not buffer.text.startswith("/"):
+            # The path that was chosen stands in the text; the request goes on.
             buffer.complete_state = None
             return
         repl.accept(buffer.text)

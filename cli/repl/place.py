@@ -1,21 +1,17 @@
 """Where a REPL lives: its settings as they are now, its files, and how a run is opened in it."""
 
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from prompt_toolkit.completion import Completer, DummyCompleter
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from agent.app import App, RunOptions
 from agent.config.load import Loaded, load_settings
 from agent.config.places import data_dir
 from agent.run_scope import Place
-
-if TYPE_CHECKING:
-    from cli.repl.repl import Repl
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,10 +51,6 @@ class ReplPlace:
             return InMemoryHistory()
         return FileHistory(str(path))
 
-    def completer(self, repl: "Repl") -> Completer:
-        """Return what completes paths and commands."""
-        return DummyCompleter()
-
     def open_app(self, session_id: str | None) -> App:
         """Return a run in the session, or in a new one."""
         place = Place(data_dir=data_dir(self.environ), session_id=session_id, cwd=self.cwd)
@@ -67,6 +59,10 @@ class ReplPlace:
             environ=self.environ,
             options=RunOptions(place=place, is_person_present=True),
         )
+
+    def run_agent(self, *words: str) -> None:
+        """Run `agent …` as a program of its own, on this terminal."""
+        subprocess.run([sys.executable, "-m", "cli", *words], cwd=self.cwd, check=False)
 
     def page(self, text: str) -> None:
         """Show a long text in the person's pager."""

@@ -1,9 +1,9 @@
 """The REPL: what is typed becomes requests, commands and answers; what happens becomes lines."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+import re
+from collections.abc import Awaitable, Iterable, Sequence
 
-from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
@@ -11,9 +11,13 @@ from prompt_toolkit.document import Document
 from agent.app import App
 from agent.protocol.commands import Submit
 from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked, RunCompleted
-from agent.vocabulary.errors import AgentError
+from agent.vocabulary.errors import AgentError, UsageError
+from agent.vocabulary.usage import Usage
 from cli.repl.cards import Cards
+from cli.repl.completion import ReplCompleter
+from cli.repl.file_names import FileNames
 from cli.repl.keys import key_bindings
+from cli.repl.own_command import run_on_terminal
 from cli.repl.place import ReplPlace
 from cli.repl.slash import SlashCommand, parsed, unknown
 from cli.repl.terminal import Terminal
@@ -21,6 +25,9 @@ from cli.repl.turns import Turns
 from cli.screen.live_area import LiveArea
 from cli.screen.paint import Paint, clipped
 from cli.screen.transcript import Transcript
+from cli.screen.wording import amount, money
+
+_MENTION = re.compile(r"(?:^|(?<=\s))@(\S+)")
 
 
 class Repl:
@@ -35,11 +42,15 @@ class Repl:
         self._draft = Document()
         self._writing: str = ""
         self._asked_to_leave = False
+        self._overheard = ""
+        self._spent = Usage()
         self._deeds: set[asyncio.Future[None]] = set()
         self.buffer = Buffer(
             history=place.history(),
-            completer=place.completer(self),
-            complete_while_typing=False,
+            completer=ReplCompleter(
+                commands=lambda: self.commands, arguments=self._arguments, files=FileNames(place.cwd)
+            ),
+            complete_while_typing=True,
             auto_suggest=AutoSuggestFromHistory(),
             multiline=True,
             enable_history_search=True,
@@ -87,15 +98,58 @@ class Repl:
             return
         self.buffer.reset(append_to_history=bool(text.strip()))
         line = text.strip()
-        if not line:
-            return
         self._asked_to_leave = False
-        if line.startswith("/"):
-            self._command(line)
-        else:
-            self.turns.add(Submit(prompt=line))
-            if self.turns.is_busy:
-                self.say(self.paint("quiet", f"queued: {clipped(line, self.terminal.columns - 10)}"))
+        match line[:1]:
+            case "":
+                pass
+            case "/":
+                self._command(line)
+            case "!":
+                self.start(self._own_command(line[1:].strip()))
+            case "#":
+                self.start(self.lend_to("memory", "add", line[1:].strip()))
+            case _:
+                self.ask(line)
+
+    def ask(self, request: str) -> None:
+        """Put a request behind those that wait; files it names with @ come along, and what `!` left behind."""
+        files = tuple(path for name in _MENTION.findall(request) if (path := self.place.cwd / name).is_file())
+        self.turns.add(Submit(prompt=request, files=files, stdin=self._overheard or None))
+        self._overheard = ""
+        if self.turns.is_busy:
+            self.say(self.paint("quiet", f"queued: {clipped(request, self.terminal.columns - 10)}"))
+
+    async def lend_to(self, *words: str) -> None:
+        """Run one of our own commands with the terminal as its own."""
+        await self.terminal.lend(lambda: self.place.run_agent(*words))
+
+    async def _own_command(self, command: str) -> None:
+        if not command:
+            return
+        ended: list[tuple[int, str]] = []
+        self.say(self.paint("strong", f"! {command}"))
+        await self.terminal.lend(lambda: ended.append(run_on_terminal(command, self.place.environ)))
+        exit_code, output = ended[0]
+        self._overheard += f"$ {command}\n{output}\n[exit code {exit_code}]\n"
+        self.say(self.paint("quiet", f"exit {exit_code}; your next request takes this output along (/clear drops it)"))
+
+    def session(self) -> str:
+        """Return the id of the session, once there is one."""
+        if self.turns.session_id is None:
+            raise UsageError("nothing has been done in this session yet", "ask for something first")
+        return self.turns.session_id
+
+    def new_session(self) -> None:
+        """Begin anew: nothing said so far is told to the next run."""
+        self.turns.session_id = None
+        self._overheard = ""
+        self._spent = Usage()
+        self.say(self.paint("quiet", "a new session"))
+
+    def cost_text(self) -> str:
+        """Return what this session has cost."""
+        cost = "an unknown sum" if self._spent.cost_usd is None else money(self._spent.cost_usd)
+        return f"{amount(self._spent.total_tokens)} tokens in {self._spent.requests} requests, {cost}"
 
     def leave(self) -> None:
         """Close the prompt; a run that is going on is ended first."""
@@ -123,9 +177,7 @@ class Repl:
         if not self.transcript.folded:
             return
         text = self.transcript.folded[-1]
-        self.start(run_in_terminal(lambda: self.place.page(text)))
-
-    # Cards
+        self.start(self.terminal.lend(lambda: self.place.page(text)))
 
     @property
     def is_on_approval(self) -> bool:
@@ -185,8 +237,6 @@ class Repl:
         self.buffer.set_document(self._draft)
         self._draft = Document()
 
-    # The run
-
     def _open_app(self) -> App:
         return self.place.open_app(self.turns.session_id)
 
@@ -199,6 +249,7 @@ class Repl:
         self.live.hear(envelope)
         self.transcript.hear(envelope)
         if isinstance(envelope.event, RunCompleted):
+            self._spent += envelope.event.usage
             self.cards.clear()
         self.terminal.refresh()
 
@@ -214,6 +265,9 @@ class Repl:
         if self._writing:
             self._end_writing()
         self.terminal.refresh()
+
+    def _arguments(self, command: SlashCommand) -> Iterable[str]:
+        return command.complete(self) if command.complete else ()
 
     def _command(self, line: str) -> None:
         name, argument = parsed(line)
@@ -235,8 +289,6 @@ class Repl:
             await deed
         except AgentError as error:
             self.fail(error)
-
-    # What is shown below the scrollback
 
     def _live_lines(self, width: int, height: int) -> list[str]:
         card = self.cards.lines(width)

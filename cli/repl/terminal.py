@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, run_in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, has_completions
@@ -41,6 +41,7 @@ class Terminal:
         self._finished: list[str] = []
         self._last_frame = 0.0
         self._next_frame: asyncio.TimerHandle | None = None
+        self._is_lent = False
         self._is_animated: Callable[[], bool] = lambda: False
         self.buffer = buffer
         self.app: Application[int] = Application(
@@ -73,6 +74,16 @@ class Terminal:
         self._finished.append(lines if lines.endswith("\n") else lines + "\n")
         self.refresh()
 
+    async def lend(self, deed: Callable[[], None]) -> None:
+        """Give the whole terminal to something else, in a thread; lines that come meanwhile wait."""
+        self._show()
+        self._is_lent = True
+        try:
+            await run_in_terminal(deed, in_executor=True)
+        finally:
+            self._is_lent = False
+            self.refresh()
+
     def animate(self, is_animated: Callable[[], bool]) -> None:
         """Draw ten frames a second for as long as something moves."""
         self._is_animated = is_animated
@@ -94,6 +105,8 @@ class Terminal:
 
     def _show(self) -> None:
         """Put finished lines above the live area and draw that anew, all in one frame."""
+        if self._is_lent:
+            return
         if not self.app.is_running:
             finished, self._finished = self._finished, []
             self._output.write_raw("".join(finished))
@@ -129,7 +142,7 @@ class Terminal:
                     dont_extend_height=True,
                     height=self._live_height,
                 ),
-                Window(prompt, wrap_lines=True, dont_extend_height=True, height=self._prompt_height),
+                Window(prompt, wrap_lines=True, dont_extend_height=True),
                 search,
                 ConditionalContainer(Window(height=_MENU_ROWS), has_completions),
                 ConditionalContainer(
@@ -151,9 +164,6 @@ class Terminal:
 
     def _live_height(self) -> int:
         return len(self._lines())
-
-    def _prompt_height(self) -> int | None:
-        return None
 
     def _status_text(self) -> AnyFormattedText:
         return ANSI(self._status(self.columns))
