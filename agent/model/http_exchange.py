@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from agent.model.faults import FaultKind, ModelFault
-from agent.model.lean_httpx import httpx
+from tooling.web.lean_httpx import httpx
 
 MAX_ERROR_BYTES = 64 * 1024
 MAX_WHOLE_BYTES = 32 * 1024 * 1024

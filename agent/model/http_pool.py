@@ -3,8 +3,8 @@
 import ssl
 from urllib.parse import urlsplit
 
-from agent.model.lean_httpx import httpx
 from agent.version import VERSION
+from tooling.web.lean_httpx import httpx
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 # Longer than most tools run, so a loop of turns stays on one connection.

@@ -141,7 +141,7 @@ async def test_plain_http_never_loads_the_certificate_store(monkeypatch: pytest.
     def refuse() -> None:
         raise AssertionError("the certificate store was loaded")
 
-    monkeypatch.setattr("agent.model.lean_httpx.httpx.create_ssl_context", refuse)
+    monkeypatch.setattr("tooling.web.lean_httpx.httpx.create_ssl_context", refuse)
     pool = HttpPool()
     assert pool.client("http://127.0.0.1:1/v1") is pool.client("http://localhost:2/v1")
     assert pool.client("http://box/v1") is not pool.client("http://127.0.0.1:1/v1")

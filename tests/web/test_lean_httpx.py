@@ -8,7 +8,7 @@ from tests.house.program import run_python
 
 pytestmark = pytest.mark.slow
 
-LEAN = "from agent.model.lean_httpx import httpx; httpx.AsyncClient(verify=False)"
+LEAN = "from tooling.web.lean_httpx import httpx; httpx.AsyncClient(verify=False)"
 EXTRAS = {"click", "rich", "pygments", "h2", "hpack"}
 
 
