@@ -15,11 +15,13 @@ from agent.protocol.channel import Channel
 from agent.protocol.events import NetworkTried, WarningRaised
 from agent.run_scope import RunScope
 from agent.vocabulary.errors import AgentError, ConfigError, SandboxError
+from agent.web_settings import web_settings
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Action, ApprovalAnswer, Approver, Decision, Judge, Scope, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.contract.tool import ToolExecutor
 from tooling.safety.judge import ActionJudge
+from tooling.web.desk import WebDesk
 
 if TYPE_CHECKING:
     from agent.backends.egress_visit import Attempt
@@ -79,6 +81,7 @@ class Toolbox:
             command_timeout_s=settings.command_timeout_s,
             trim_chars=settings.output_trim_chars,
             plugin_paths=None,
+            web=WebDesk(web_settings(settings)),
         )
         self.warnings = warnings if self._box else (HOST_BANNER, *warnings)
 

@@ -22,6 +22,7 @@ from tooling.output import OUTPUT_TRIM_LEN, TrimLengths
 from tooling.registry import ToolRegistry, load_tools
 from tooling.safety.judge import ActionJudge
 from tooling.safety.redact import Redactor
+from tooling.web.desk import WebDesk
 
 GRACE_S = 0.5
 
@@ -63,10 +64,11 @@ class EveryCommandAsks:
 class HostExecutor:
     """Runs every tool in this process, and their commands on this machine."""
 
-    def __init__(self, registry: ToolRegistry, invoker: Invoker, jobs: JobDesk) -> None:
+    def __init__(self, registry: ToolRegistry, invoker: Invoker, jobs: JobDesk, web: WebDesk) -> None:
         self._registry = registry
         self._invoker = invoker
         self._jobs = jobs
+        self._web = web
 
     async def call_tool(self, name: str, args: JsonObject, ctx: ExecCtx) -> ToolResult:
         """Run one call and return its result; never raises."""
@@ -75,6 +77,7 @@ class HostExecutor:
     async def close(self) -> None:
         """End what still runs in the background."""
         await self._jobs.close()
+        await self._web.close()
 
     def schemas(self) -> list[Mapping[str, object]]:
         """Return the tool schemas a model may be shown."""
@@ -108,6 +111,7 @@ def build_host_executor(
     warn: Callable[[str], None] | None = None,
     plugin_paths: Sequence[str] | None = None,
     asks_for_all: bool = False,
+    web: WebDesk | None = None,
 ) -> tuple[HostExecutor, tuple[str, ...]]:
     """Wire runner, tools, judge, approver and output together; return the executor and warnings about plugins."""
     judge: Judge = ActionJudge(warn=warn)
@@ -121,6 +125,7 @@ def build_host_executor(
         command_timeout_s=command_timeout_s,
         trim_chars=trim_chars,
         plugin_paths=plugin_paths,
+        web=web,
     )
 
 
@@ -135,12 +140,14 @@ def wire_executor(
     command_timeout_s: float,
     trim_chars: int,
     plugin_paths: Sequence[str] | None,
+    web: WebDesk | None = None,
 ) -> tuple[E, tuple[str, ...]]:
     """Put the tools on a runner; every backend whose tools run in this process is made here."""
     redactor = Redactor(secrets)
+    web = web or WebDesk()
     jobs = JobDesk(runner, redactor.redact_file)
-    services = ToolServices(runner=runner, asker=asker, jobs=jobs, command_timeout_s=command_timeout_s)
+    services = ToolServices(runner=runner, asker=asker, jobs=jobs, command_timeout_s=command_timeout_s, web=web)
     registry, warnings = load_tools(services, paths=plugin_paths)
     finisher = OutputFinisher(redactor, TrimLengths.for_limit(trim_chars))
     invoker = Invoker(registry=registry, judge=judge, approver=approver, finisher=finisher)
-    return kind(registry, invoker, jobs), warnings
+    return kind(registry, invoker, jobs, web), warnings

@@ -31,6 +31,7 @@ PROVIDER_NAMES: Mapping[str, KeyPath] = {
     "FIREWORKS_API_KEY": ("keys", "fireworks_ai"),
     "PERPLEXITY_API_KEY": ("keys", "perplexity"),
     "CEREBRAS_API_KEY": ("keys", "cerebras"),
+    "JINA_API_KEY": ("keys", "jina"),
 }
 
 

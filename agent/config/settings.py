@@ -87,6 +87,9 @@ class Settings:
     timeout_s: Annotated[float | None, "wall-clock limit of a run", _POSITIVE] = None
     command_timeout_s: Annotated[float, "time limit of one command", _POSITIVE] = 120.0
     output_trim_chars: Annotated[int, "tool output beyond this is trimmed for the model", Limits(least=200)] = 3000
+    web_timeout_s: Annotated[float, "time limit of one web request of a tool, redirects included", _POSITIVE] = 30.0
+    web_max_bytes: Annotated[int, "a page beyond this size, unpacked, is cut", Limits(least=1000)] = 5_000_000
+    web_allow_loopback: Annotated[bool, "web tools may reach this machine itself"] = False
     step_profiles: Annotated[Mapping[str, ProfileSettings], "rights and limits of steps by name"] = field(
         default_factory=dict
     )

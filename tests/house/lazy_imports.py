@@ -35,5 +35,6 @@ LAZY_MODULES: dict[str, str] = {
     "agent.backends.self_test": "comes with the box",
     "agent.backends.egress": "only for allowed hosts",
     "agent.backends.egress_rules": "only for allowed hosts",
+    "tooling.web.client": "brings httpx; a run that never uses the web does without it",
     "tooling.web.extraction": "brings lxml and trafilatura; loads with the first page, in a worker",
 }

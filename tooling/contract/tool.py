@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from tooling.contract.action import Action, Effect
@@ -12,6 +12,7 @@ from tooling.contract.question import Asker
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.shape import JsonObject
 from tooling.jobs import JobDesk
+from tooling.web.desk import WebDesk
 
 P = TypeVar("P")
 
@@ -52,6 +53,7 @@ class ToolServices:
     asker: Asker
     jobs: JobDesk
     command_timeout_s: float = 120.0
+    web: WebDesk = field(default_factory=WebDesk)
 
 
 class Tool(ABC, Generic[P]):

@@ -112,6 +112,16 @@ def checked_host(text: str, *, allow_loopback: bool = False) -> str:
     return host
 
 
+def is_loopback_url(text: str) -> bool:
+    """Say whether a URL names this machine itself, by its text alone: nothing is resolved."""
+    try:
+        host = parse_url(text, allow_loopback=True).host
+    except AddressRefused:
+        return False
+    address = literal(host)
+    return _is_under(host, "localhost") if address is None else is_loopback(address)
+
+
 async def resolve_public(
     host: str, port: int, *, resolver: Resolver | None = None, allow_loopback: bool = False
 ) -> tuple[str, ...]:

@@ -1,0 +1,16 @@
+"""The settings of a run as the web tools want them."""
+
+from agent.config.settings import Settings
+from agent.version import VERSION
+from tooling.web.settings import WebSettings
+
+
+def web_settings(settings: Settings) -> WebSettings:
+    """Return limits, choices and keys for everything that tools ask of the web."""
+    return WebSettings(
+        allow_loopback=settings.web_allow_loopback,
+        timeout_s=settings.web_timeout_s,
+        max_bytes=settings.web_max_bytes,
+        user_agent=f"Mozilla/5.0 (compatible; windlass/{VERSION})",
+        keys=settings.keys,
+    )
