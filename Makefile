@@ -56,6 +56,6 @@ clean:  ## remove all that make made
 		$(PYTHON) -m venv .venv && \
 		$(BIN)/python .ci/constraints.py uv.lock > .venv/constraints.txt && \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-			--constraint .venv/constraints.txt --editable '.[dev,server,docker,mcp,otel]'; \
+			--constraint .venv/constraints.txt --editable '.[dev,server,docker,mcp,otel,pdf]'; \
 	fi
 	@touch $@
