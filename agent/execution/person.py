@@ -136,8 +136,9 @@ class Witness:
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         """Let the policy decide, and let everybody know of a refusal."""
-        # Nothing is written or run before the place is known to be safe.
-        await self._place.ready()
+        # Nothing is written or run before the place is known to be safe; the web is not asked from there.
+        if action.effect != "web":
+            await self._place.ready()
         answer = await self._policy.approve(action, verdict, ctx)
         if answer.decision == "allow" and answer.by == PERSON:
             await self._open_hosts(action, verdict, answer, ctx)

@@ -189,3 +189,21 @@ async def test_outputs_of_repeated_calls_do_not_overwrite_each_other(place: Work
     first = await place.call("run_command", command="seq 1 5000")
     second = await place.call("run_command", command="seq 5000 9999")
     assert first.meta.output_path != second.meta.output_path
+
+
+class Asker(Doer):
+    spec = ToolSpec(name="ask_web", description="Ask.", parameters=schema_of(DoParams), effect="web")
+
+
+@pytest.mark.parametrize(("deny", "status"), [((), "ok"), (("ask_web",), "denied")])
+async def test_the_web_needs_no_approval_but_can_be_denied(tmp_path: Path, deny: tuple[str, ...], status: str) -> None:
+    workplace = Workplace(tmp_path)
+    services = ToolServices(runner=NoMachine(), asker=Nobody(), jobs=JobDesk(NoMachine()))
+    invoker = Invoker(
+        registry=ToolRegistry([Asker(services)]),
+        judge=ActionJudge(),
+        approver=PolicyApprover(deny=deny),
+        finisher=OutputFinisher(Redactor(())),
+    )
+    assert (await invoker.invoke("ask_web", {}, workplace.ctx())).meta.status == status
+    assert Asker.spec.parallelizable

@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from tooling.contract.context import ExecCtx
 
-Effect: TypeAlias = Literal["read", "write", "execute", "ask", "note"]
+Effect: TypeAlias = Literal["read", "write", "execute", "web", "ask", "note"]
 Scope: TypeAlias = Literal["once", "run", "project", "always"]
 
 

@@ -37,7 +37,7 @@ class ToolSpec:
     @property
     def parallelizable(self) -> bool:
         """Say whether calls of one turn may overlap: only reading ones do."""
-        return self.effect == "read"
+        return self.effect in ("read", "web")
 
     def to_openai_tool(self) -> dict[str, object]:
         """Return the function schema every provider understands."""

@@ -27,7 +27,7 @@ class ActionJudge:
                 return self._shell.judge(action, ctx)
             case "read" | "write":
                 return _file_verdict(action, ctx)
-            case "ask" | "note":
+            case "web" | "ask" | "note":
                 return Verdict(decision=Decision.ALLOW)
 
     @cached_property
