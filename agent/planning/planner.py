@@ -6,10 +6,11 @@ from dataclasses import replace
 from agent.execution.model_desk import ModelDesk
 from agent.model.port import Delta, ModelRequest, StreamRestarted, TextDelta
 from agent.planning.estimate import Estimate
+from agent.planning.graph import in_order
 from agent.planning.means import Means
 from agent.planning.plan_reader import PlanReader
 from agent.planning.prompt import planner_messages, replan_messages
-from agent.planning.steps import StepMaker, in_order, only_answers, only_step
+from agent.planning.steps import StepMaker, only_answers, only_step
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import Plan, PlanStep
 

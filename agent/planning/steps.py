@@ -1,11 +1,9 @@
-"""From what a planner wrote to steps that can be run: defaults filled in, ids made unique, order found."""
+"""From what a planner wrote to steps that can be run: defaults filled in, ids made unique."""
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from heapq import heappop, heappush
 
 from agent.planning.means import Means
 from agent.vocabulary.plan import PlanStep, StepType
@@ -39,7 +37,7 @@ class StepMaker:
         instruction = _text(raw.get("instruction")) or _text(raw.get("description")) or self._deed(raw)
         step = PlanStep(
             id=step_id,
-            title=_title(raw.get("title")) or _first_words(instruction) or f"Step {number}",
+            title=_title(raw.get("title")) or first_words(instruction) or f"Step {number}",
             instruction=instruction,
             type=step_type,
             depends_on=tuple(dict.fromkeys(dep for dep in _ids(raw.get("depends_on")) if dep != step_id)),
@@ -65,8 +63,8 @@ class StepMaker:
         return "task" if step_type == "tool" and not self._can_call(raw) else step_type
 
     def _can_call(self, raw: Mapping[str, object]) -> bool:
-        tool = _text(raw.get("tool"))
-        return tool in self._means.tools and self._means.problem_with_call(tool, _args(raw)) is None
+        tool, args = _text(raw.get("tool")), _args(raw)
+        return tool in self._means.tools and _can_be_kept(args) and self._means.problem_with_call(tool, args) is None
 
     def _deed(self, raw: Mapping[str, object]) -> str:
         """Return what is to be done where no instruction says it."""
@@ -99,28 +97,7 @@ def only_answers(step: PlanStep) -> bool:
 
 def only_step(request: str) -> PlanStep:
     """Return the one step of a request that could not be planned."""
-    return PlanStep(id="step1", title=_first_words(request) or "Do the task", instruction=request)
-
-
-def in_order(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
-    """Return the steps with dependencies first, stable otherwise; steps of a cycle come last, none is lost."""
-    place = {step.id: index for index, step in enumerate(steps)}
-    missing = [{place[dep] for dep in step.depends_on if dep in place} for step in steps]
-    dependents: defaultdict[int, list[int]] = defaultdict(list)
-    for index, needed in enumerate(missing):
-        for dep in needed:
-            dependents[dep].append(index)
-    ready = [index for index, needed in enumerate(missing) if not needed]
-    ordered: list[int] = []
-    while ready:
-        index = heappop(ready)
-        ordered.append(index)
-        for dependent in dependents[index]:
-            missing[dependent].discard(index)
-            if not missing[dependent]:
-                heappush(ready, dependent)
-    in_cycle = [index for index, needed in enumerate(missing) if needed]
-    return tuple(steps[index] for index in (*ordered, *in_cycle))
+    return PlanStep(id="step1", title=first_words(request) or "Do the task", instruction=request)
 
 
 def _question(step: PlanStep, raw: Mapping[str, object]) -> PlanStep:
@@ -137,8 +114,18 @@ def _args(raw: Mapping[str, object]) -> Mapping[str, object]:
     return {str(name): value for name, value in args.items()} if isinstance(args, Mapping) else {}
 
 
+def _can_be_kept(args: Mapping[str, object]) -> bool:
+    """Say whether arguments can be written down: no half characters, no numbers without end."""
+    try:
+        json.dumps(args, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:
+        return False
+    return True
+
+
 def _id(value: object) -> str:
-    return " ".join(_text(value).split())[:_ID_CHARS]
+    """Return an id that may stand in file names, answers and command lines."""
+    return re.sub(r"[^\w.-]+", "-", _text(value))[:_ID_CHARS].strip("-")
 
 
 def _title(value: object) -> str:
@@ -146,7 +133,7 @@ def _title(value: object) -> str:
 
 
 def _ids(value: object) -> Iterable[str]:
-    return (_id(text) for text in _texts(value))
+    return (step_id for text in _texts(value) if (step_id := _id(text)))
 
 
 def _among(known: Sequence[str], value: object) -> str:
@@ -172,6 +159,7 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(text for item in items if (text := _text(item)))
 
 
-def _first_words(text: str) -> str:
+def first_words(text: str) -> str:
+    """Return the beginning of a text as a title."""
     line = text.strip().partition("\n")[0]
     return line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"

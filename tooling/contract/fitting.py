@@ -4,6 +4,7 @@ Knows the words that describe tool parameters (type, properties, required, addit
 are left to the tool itself.
 """
 
+import json
 from collections.abc import Mapping
 from math import isfinite
 
@@ -84,5 +85,5 @@ def _offer(known: JsonObject) -> str:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,179 @@
+"""One step of a plan file, read strictly: what each kind of step may and must say."""
+
+from collections.abc import Iterator, Mapping
+from math import isfinite
+
+from agent.planning.means import Means
+from agent.planning.steps import first_words
+from agent.vocabulary.plan import PlanStep, StepType
+from tooling.contract.fitting import problem_with
+from tooling.contract.shape import nearest
+
+_ID_CHARS = 64
+_TEXT: Mapping[str, object] = {"type": "string"}
+_TEXTS: Mapping[str, object] = {"type": "array", "items": _TEXT}
+_ALL = ("task", "tool", "ask_user")
+_WORK = ("task", "tool")
+
+# Every field with its form and the kinds of steps that have it.
+FIELDS: dict[str, tuple[Mapping[str, object], tuple[str, ...]]] = {
+    "id": (_TEXT, _ALL),
+    "title": (_TEXT, _ALL),
+    "type": ({"type": "string", "enum": list(_ALL)}, _ALL),
+    "depends_on": (_TEXTS, _ALL),
+    "instruction": (_TEXT, ("task",)),
+    "expect": (_TEXT, ("task",)),
+    "model": (_TEXT, ("task",)),
+    "allowed_tools": (_TEXTS, ("task",)),
+    "tool": (_TEXT, ("tool",)),
+    "args": ({"type": "object"}, ("tool",)),
+    "verify": (_TEXT, _WORK),
+    "reads": (_TEXTS, _WORK),
+    "writes": (_TEXTS, _WORK),
+    "profile": (_TEXT, _WORK),
+    "timeout_s": ({"type": "number"}, _WORK),
+    "ask_question": (_TEXT, ("ask_user",)),
+    "ask_options": (_TEXTS, ("ask_user",)),
+}
+_REQUIRED: dict[StepType, str] = {"task": "instruction", "tool": "tool", "ask_user": "ask_question"}
+# Fields in which an empty text is a slip, not a wish.
+_NEVER_EMPTY = ("id", "title", "instruction", "tool", "ask_question", "model", "profile", "verify", "expect")
+
+
+class StepReader:
+    """Reads the steps of one file, one after the other."""
+
+    def __init__(self, means: Means) -> None:
+        self._means = means
+        self._numbers: dict[str, int] = {}
+
+    def read(self, raw: object, number: int) -> PlanStep | list[str]:
+        """Return the step, or everything that is wrong with it."""
+        if not isinstance(raw, Mapping):
+            return [f"expected a table of fields, got {raw!r:.60}"]
+        step_type = _type(raw)
+        step_id = str(raw.get("id", f"step{number}"))
+        # What follows from a problem is no problem of its own: a misspelled field is not missing as well.
+        problems = [*_misshapen(raw)] or [*_misplaced(raw, step_type)]
+        if not problems:
+            problems = [*self._id_problems(step_id, number), *_impossible(raw), *self._unknown(raw, step_type)]
+        self._numbers.setdefault(step_id, number)
+        return problems or self._made(raw, step_id, step_type)
+
+    def _id_problems(self, step_id: str, number: int) -> Iterator[str]:
+        if step_id in self._numbers:
+            yield f"id: {step_id!r} is already the id of step {self._numbers[step_id]}"
+        if len(step_id) > _ID_CHARS or not all(mark.isalnum() or mark in "_-." for mark in step_id):
+            yield f"id: expected at most {_ID_CHARS} letters, digits, dots, _ and -, got {step_id!r}"
+
+    def _unknown(self, raw: Mapping[str, object], step_type: StepType) -> Iterator[str]:
+        """Find names of tools and profiles there are not, and arguments their tool does not take."""
+        tools, profiles = list(self._means.tools), list(self._means.profiles)
+        if (profile := raw.get("profile", "default")) not in profiles:
+            near = nearest(str(profile), profiles) or f"; there is {', '.join(profiles)}"
+            yield f"profile: there is no profile {profile!r}{near}"
+        for name in _texts(raw, "allowed_tools"):
+            if name not in tools:
+                yield f"allowed_tools: {_no_tool(name, tools)}"
+        if step_type != "tool":
+            return
+        tool, args = str(raw["tool"]), raw.get("args", {})
+        if tool not in tools:
+            yield f"tool: {_no_tool(tool, tools)}"
+        elif isinstance(args, Mapping) and (problem := self._means.problem_with_call(tool, args)):
+            yield f"{problem} (`agent tools show {tool}`)"
+
+    def _made(self, raw: Mapping[str, object], step_id: str, step_type: StepType) -> PlanStep:
+        args, tool, question = raw.get("args"), str(raw.get("tool", "")), raw.get("ask_question")
+        calls = dict(args) if isinstance(args, Mapping) else {}
+        deed = str(raw.get("instruction") or question or _call_title(tool, calls)).strip()
+        written = self._means.written_by(tool, calls) if tool and "writes" not in raw else ()
+        return PlanStep(
+            id=step_id,
+            title=" ".join(str(raw.get("title", "")).split()) or first_words(deed),
+            instruction=deed,
+            type=step_type,
+            depends_on=tuple(dict.fromkeys(_texts(raw, "depends_on"))),
+            reads=_texts(raw, "reads"),
+            writes=_texts(raw, "writes") or written,
+            allowed_tools=_texts(raw, "allowed_tools") if "allowed_tools" in raw else None,
+            profile=str(raw.get("profile", "default")),
+            model=str(raw.get("model", "")),
+            tool=tool,
+            args=calls,
+            expect=str(raw.get("expect", "")),
+            verify=str(raw.get("verify", "")),
+            timeout_s=float(limit) if isinstance(limit := raw.get("timeout_s"), (int, float)) else None,
+            ask_question=None if question is None else str(question),
+            ask_options=_texts(raw, "ask_options"),
+        )
+
+
+def _type(raw: Mapping[str, object]) -> StepType:
+    """Return the kind a step says or shows it is."""
+    match raw.get("type"):
+        case "task":
+            return "task"
+        case "tool":
+            return "tool"
+        case "ask_user":
+            return "ask_user"
+    return "tool" if "tool" in raw else "ask_user" if "ask_question" in raw else "task"
+
+
+def _misshapen(raw: Mapping[str, object]) -> Iterator[str]:
+    for name, value in raw.items():
+        if name not in FIELDS:
+            yield f"unknown field {name}{nearest(name, FIELDS)}"
+        elif problem := problem_with(value, FIELDS[name][0], name) or _strange(value, name):
+            yield problem
+        elif name in _NEVER_EMPTY and not str(value).strip():
+            yield f"{name} is empty"
+
+
+def _misplaced(raw: Mapping[str, object], step_type: StepType) -> Iterator[str]:
+    for name in raw:
+        kinds = FIELDS[name][1] if name in FIELDS else _ALL
+        if step_type not in kinds:
+            yield f"{name} is for steps of type {' and '.join(kinds)}; this one is of type {step_type}"
+    if (needed := _REQUIRED[step_type]) not in raw:
+        others = "; a step without a model has tool, a question has ask_question" if step_type == "task" else ""
+        yield f"{needed} is missing{others}"
+
+
+def _impossible(raw: Mapping[str, object]) -> Iterator[str]:
+    limit = raw.get("timeout_s")
+    if isinstance(limit, (int, float)) and limit <= 0:
+        yield f"timeout_s: expected more than 0 seconds, got {limit}"
+    if len(_texts(raw, "ask_options")) == 1:
+        yield "ask_options: one option is no choice; give at least two, or none for an answer in free words"
+
+
+def _strange(value: object, place: str) -> str | None:
+    """Find what JSON and UTF-8 cannot hold: dates of TOML, numbers without end, half characters."""
+    if isinstance(value, Mapping):
+        inner = (_strange(item, f"{place}.{name}") for name, item in value.items())
+        return next((problem for problem in inner if problem), None)
+    if isinstance(value, list):
+        inner = (_strange(item, f"{place}[{number}]") for number, item in enumerate(value, start=1))
+        return next((problem for problem in inner if problem), None)
+    if isinstance(value, str):
+        is_whole = "\0" not in value and not any("\ud800" <= mark <= "\udfff" for mark in value)
+        return None if is_whole else f"{place}: holds a character that is none"
+    if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and isfinite(value)):
+        return None
+    return f"{place}: expected text, a number, true or false, a list or a table, got {value!r}"
+
+
+def _no_tool(name: str, tools: list[str]) -> str:
+    return f"there is no tool {name!r}{nearest(name, tools) or '; `agent tools list` shows them'}"
+
+
+def _texts(raw: Mapping[str, object], name: str) -> tuple[str, ...]:
+    value = raw.get(name)
+    return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def _call_title(tool: str, args: Mapping[str, object]) -> str:
+    subject = args.get("command") or args.get("path") or args.get("pattern") or ""
+    return str(subject) if tool == "run_command" and subject else f"{tool} {subject}".strip()

@@ -1,0 +1,71 @@
+"""The shape of a plan: an order, what may run side by side, the longest chain, and whether it runs in a circle."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
+
+from agent.vocabulary.plan import PlanStep, StepType
+
+# A task is several turns of a model and the calls between them; a person's time is not ours to count.
+_WEIGHTS: dict[StepType, int] = {"task": 5, "tool": 1, "ask_user": 0}
+
+
+def in_order(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
+    """Return the steps with dependencies first, stable otherwise; steps of a cycle come last, none is lost."""
+    place = {step.id: index for index, step in enumerate(steps)}
+    missing = [{place[dep] for dep in step.depends_on if dep in place} for step in steps]
+    dependents: defaultdict[int, list[int]] = defaultdict(list)
+    for index, needed in enumerate(missing):
+        for dep in needed:
+            dependents[dep].append(index)
+    ready = [index for index, needed in enumerate(missing) if not needed]
+    ordered: list[int] = []
+    while ready:
+        index = heappop(ready)
+        ordered.append(index)
+        for dependent in dependents[index]:
+            missing[dependent].discard(index)
+            if not missing[dependent]:
+                heappush(ready, dependent)
+    in_cycle = [index for index, needed in enumerate(missing) if needed]
+    return tuple(steps[index] for index in (*ordered, *in_cycle))
+
+
+def levels(steps: Sequence[PlanStep]) -> Mapping[str, int]:
+    """Return how many steps at least come before each, one after the other; steps of one level may run together."""
+    found: dict[str, int] = {}
+    for step in in_order(steps):
+        found[step.id] = max((found[dep] + 1 for dep in step.depends_on if dep in found), default=0)
+    return found
+
+
+def critical_path(steps: Sequence[PlanStep]) -> tuple[str, ...]:
+    """Return the chain of steps that decides how long the plan takes, as far as that can be told before."""
+    length: dict[str, tuple[int, int]] = {}
+    before: dict[str, str | None] = {}
+    for step in in_order(steps):
+        known = [dep for dep in step.depends_on if dep in length]
+        longest = max(known, key=lambda dep: length[dep], default=None)
+        weight, count = length[longest] if longest else (0, 0)
+        length[step.id], before[step.id] = (weight + _WEIGHTS[step.type], count + 1), longest
+    path: list[str] = []
+    last = max(length, key=lambda step_id: length[step_id], default=None)
+    while last is not None:
+        path.append(last)
+        last = before[last]
+    return tuple(reversed(path))
+
+
+def circle(steps: Sequence[PlanStep]) -> tuple[str, ...]:
+    """Return steps that wait for each other, the first of them named again at the end; empty when there are none."""
+    needs = {step.id: list(step.depends_on) for step in steps}
+    free: set[str] = set()
+    for step in in_order(steps):
+        if all(dep in free or dep not in needs for dep in step.depends_on):
+            free.add(step.id)
+    trail: list[str] = []
+    step_id = next((step.id for step in steps if step.id not in free), None)
+    while step_id is not None and step_id not in trail:
+        trail.append(step_id)
+        step_id = next(dep for dep in needs[step_id] if dep in needs and dep not in free)
+    return (*trail[trail.index(step_id) :], step_id) if step_id is not None else ()

@@ -1,0 +1,109 @@
+"""A plan as the text of a plan file: TOML to be edited by hand, or JSON. What is read back is the same plan."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from agent.vocabulary.plan import PlanStep
+
+_SHORT = 80
+_DEFAULTS = PlanStep(id="", title="", instruction="")
+# The order in which a person reads a step.
+_FIELDS = (
+    "id",
+    "title",
+    "type",
+    "depends_on",
+    "instruction",
+    "expect",
+    "tool",
+    "ask_question",
+    "ask_options",
+    "verify",
+    "reads",
+    "writes",
+    "allowed_tools",
+    "profile",
+    "model",
+    "timeout_s",
+    "args",
+)
+_OWN_WORDS = {"task": "", "tool": "instruction", "ask_user": "instruction"}
+
+
+def json_text(request: str, steps: Sequence[PlanStep]) -> str:
+    """Return the plan as JSON."""
+    document = {"request": request, "steps": [_fields(step, steps) for step in steps]}
+    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+def toml_text(request: str, steps: Sequence[PlanStep], *, head: Sequence[str] = ()) -> str:
+    """Return the plan as TOML; `head` are comments above it."""
+    lines = [f"# {line}".rstrip() for line in head]
+    lines.append(f"request = {_value(request)}")
+    for step in steps:
+        lines += ["", "[[steps]]", *_toml_step(_fields(step, steps))]
+    return "\n".join(lines) + "\n"
+
+
+def _fields(step: PlanStep, steps: Sequence[PlanStep]) -> dict[str, object]:
+    """Return what has to be said of a step: nothing that goes without saying, no dependency on what is not there."""
+    ids = {other.id for other in steps}
+    found: dict[str, object] = {}
+    for name in _FIELDS:
+        value = getattr(step, name)
+        if name == "depends_on":
+            value = tuple(dep for dep in value if dep in ids)
+        is_said = name not in ("type", _OWN_WORDS[step.type]) and value != getattr(_DEFAULTS, name)
+        if is_said:
+            found[name] = _plain(value)
+    return found
+
+
+def _plain(value: object) -> object:
+    """Return a value without nulls, which TOML has not and no tool needs."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items() if item is not None}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value if item is not None]
+    return value
+
+
+def _toml_step(fields: Mapping[str, object]) -> list[str]:
+    args = fields.get("args")
+    lines = [f"{name} = {_value(value)}" for name, value in fields.items() if name != "args"]
+    if not isinstance(args, Mapping):
+        return lines
+    inline = f"args = {_inline(args)}"
+    if len(inline) <= _SHORT:
+        return [*lines, inline]
+    return [*lines, "[steps.args]", *(f"{_key(name)} = {_value(item)}" for name, item in args.items())]
+
+
+def _value(value: object) -> str:
+    return _block(value) if isinstance(value, str) and "\n" in value else _inline(value)
+
+
+def _inline(value: object) -> str:
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{_key(str(name))} = {_inline(item)}" for name, item in value.items())
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_inline, value))}]"
+    if isinstance(value, str):
+        return _escaped(json.dumps(value, ensure_ascii=False))
+    return json.dumps(value)
+
+
+def _block(text: str) -> str:
+    """Return text of several lines as such: escaped line by line, the lines kept."""
+    lines = (_escaped(json.dumps(line, ensure_ascii=False)[1:-1]) for line in text.split("\n"))
+    return '"""\n' + "\n".join(lines) + '"""'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    is_bare = name.isascii() and name.replace("_", "a").replace("-", "a").isalnum()
+    return name if is_bare else _escaped(json.dumps(name, ensure_ascii=False))
