@@ -4,6 +4,8 @@ import gc
 import os
 import sys
 
+FIRST_PROMPT = "> "
+
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
@@ -16,6 +18,10 @@ def main() -> None:
     # Nearly all that loading makes stays: to look for garbage meanwhile costs a twentieth of a start.
     gc.disable()
     _open_closed_streams()
+    if not arguments and sys.stdin.isatty() and sys.stdout.isatty():
+        # The prompt is seen at once; what is typed while the rest loads waits in the terminal.
+        sys.stdout.write(FIRST_PROMPT)
+        sys.stdout.flush()
     from cli.application import start
     from cli.leave import leave
 

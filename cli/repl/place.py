@@ -5,13 +5,15 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
-from agent.app import App, RunOptions
 from agent.config.load import Loaded, load_settings
 from agent.config.places import data_dir
-from agent.run_scope import Place
+
+if TYPE_CHECKING:
+    from agent.app import App
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,8 +53,15 @@ class ReplPlace:
             return InMemoryHistory()
         return FileHistory(str(path))
 
-    def open_app(self, session_id: str | None) -> App:
+    def warm_up(self) -> None:
+        """Load what the first request needs."""
+        import agent.app  # noqa: F401 (loaded for later)
+
+    def open_app(self, session_id: str | None) -> "App":
         """Return a run in the session, or in a new one."""
+        from agent.app import App, RunOptions
+        from agent.run_scope import Place
+
         place = Place(data_dir=data_dir(self.environ), session_id=session_id, cwd=self.cwd)
         return App(
             loaded=self.loaded(),

@@ -3,12 +3,12 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 
-from agent.app import App
 from agent.protocol.commands import Submit
 from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked, RunCompleted
 from agent.vocabulary.errors import AgentError, UsageError
@@ -26,6 +26,9 @@ from cli.screen.live_area import LiveArea
 from cli.screen.paint import Paint, clipped
 from cli.screen.transcript import Transcript
 from cli.screen.wording import amount, money
+
+if TYPE_CHECKING:
+    from agent.app import App
 
 _MENTION = re.compile(r"(?:^|(?<=\s))@(\S+)")
 
@@ -237,7 +240,7 @@ class Repl:
         self.buffer.set_document(self._draft)
         self._draft = Document()
 
-    def _open_app(self) -> App:
+    def _open_app(self) -> "App":
         return self.place.open_app(self.turns.session_id)
 
     def _begin(self, prompt: str) -> None:

@@ -1,6 +1,7 @@
 """Opening the REPL: the prompt is on the screen before anything heavy is loaded."""
 
 import asyncio
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,4 +24,5 @@ def open_repl(flags: Mapping[str, object], cwd: Path | None = None) -> int:
 
 async def _talk(place: ReplPlace, paint: Paint) -> int:
     repl = Repl(place=place, paint=paint, commands=COMMANDS)
+    threading.Thread(target=place.warm_up, daemon=True, name="warm-up").start()
     return await repl.run(f"Windlass {VERSION} · /help lists commands, Ctrl-D leaves\n")

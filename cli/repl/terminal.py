@@ -65,6 +65,9 @@ class Terminal:
 
     async def run(self) -> int:
         """Show the prompt until somebody leaves; return the exit code."""
+        # In place of the first prompt, and of what the terminal itself echoed of keys that came early.
+        self._output.write_raw("\r")
+        self._output.erase_down()
         exit_code = await self.app.run_async()
         self._show()
         return exit_code

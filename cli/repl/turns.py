@@ -3,12 +3,15 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from agent.app import App
 from agent.protocol.commands import Answer, Submit
 from agent.protocol.events import Envelope
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError
+
+if TYPE_CHECKING:
+    from agent.app import App
 
 
 class Turns:
@@ -17,7 +20,7 @@ class Turns:
     def __init__(
         self,
         *,
-        open_app: Callable[[], App],
+        open_app: Callable[[], "App"],
         hear: Callable[[Envelope], None],
         fail: Callable[[AgentError], None],
         begin: Callable[[str], None],
@@ -84,6 +87,6 @@ class Turns:
             self._app = None
             self._end()
 
-    async def _listen(self, app: App) -> None:
+    async def _listen(self, app: "App") -> None:
         async for envelope in app.subscribe():
             self._hear(envelope)
