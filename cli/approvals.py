@@ -6,6 +6,7 @@ import sys
 import termios
 import threading
 from collections.abc import Callable
+from typing import Protocol
 
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked
@@ -21,11 +22,25 @@ _WHY_ASKED = "it changes a file in your folder (--approval-mode auto-edit does n
 _SCOPES: dict[str, Scope] = {"y": "once", "yes": "once", "r": "run", "p": "project", "a": "always"}
 
 
+class Screen(Protocol):
+    """What else is drawn on the terminal, as far as questions concern it."""
+
+    def hold(self) -> None:
+        """Leave the terminal to the question."""
+        ...
+
+    def go_on(self) -> None:
+        """Take the terminal back."""
+        ...
+
+
 class TerminalAnswers:
     """Reads answers in a thread of its own: other steps go on, and an unanswered question never holds up the end."""
 
-    def __init__(self, *, send: Callable[[Answer], bool]) -> None:
+    def __init__(self, *, send: Callable[[Answer], bool], screen: Screen | None = None) -> None:
         self._send = send
+        self._screen = screen
+        self._open = 0
         self._loop = asyncio.get_running_loop()
         self._asked: queue.SimpleQueue[ApprovalRequested | QuestionAsked] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -34,6 +49,9 @@ class TerminalAnswers:
         """Take in what needs an answer."""
         if not isinstance(envelope.event, (ApprovalRequested, QuestionAsked)):
             return
+        self._open += 1
+        if self._screen:
+            self._screen.hold()
         self._asked.put(envelope.event)
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, daemon=True, name="answers")
@@ -42,7 +60,13 @@ class TerminalAnswers:
     def _work(self) -> None:
         while True:
             answer = _answer(self._asked.get())
-            self._loop.call_soon_threadsafe(self._send, answer)
+            self._loop.call_soon_threadsafe(self._answered, answer)
+
+    def _answered(self, answer: Answer) -> None:
+        self._send(answer)
+        self._open -= 1
+        if self._screen and not self._open:
+            self._screen.go_on()
 
 
 def _answer(asked: ApprovalRequested | QuestionAsked) -> Answer:

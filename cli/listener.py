@@ -9,6 +9,7 @@ from agent.protocol.channel import Subscription
 from agent.protocol.events import Envelope, ErrorRaised, RunCompleted
 from agent.vocabulary import exit_codes
 from cli.approvals import TerminalAnswers
+from cli.live_progress import LiveProgress, has_room
 from cli.progress import Progress, stderr_line, wants_colour
 from cli.run_flags import RunFlags
 from cli.stdout import LineWriter, event_line
@@ -24,8 +25,10 @@ class Listener:
         is_stream = flags.output_format == "stream-json"
         self._stream = LineWriter() if is_stream else None
         self._is_quiet = flags.quiet or is_stream
-        self._progress = Progress(write=stderr_line, has_colour=wants_colour(environ))
-        self._answers = TerminalAnswers(send=app.send) if app.is_person_present else None
+        is_live = not (self._is_quiet or flags.plain) and has_room(environ)
+        self._live = LiveProgress(environ) if is_live else None
+        self._progress = self._live or Progress(write=stderr_line, has_colour=wants_colour(environ))
+        self._answers = TerminalAnswers(send=app.send, screen=self._live) if app.is_person_present else None
         self.result: Envelope | None = None
         self.problem: OSError | None = None
 
@@ -48,6 +51,8 @@ class Listener:
             if isinstance(envelope.event, RunCompleted):
                 self.result = envelope
             await self._write(envelope)
+        if self._live:
+            self._live.close()
 
     async def _write(self, envelope: Envelope) -> None:
         if self._stream is None:

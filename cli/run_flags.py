@@ -19,6 +19,7 @@ Format = Annotated[OutputFormat, typer.Option("--output-format", help="What stdo
 LastMessage = Annotated[Path | None, typer.Option("-o", "--output-last-message", help="Write the answer to a file.")]
 Schema = Annotated[Path | None, typer.Option("--output-schema", help="JSON schema the answer must fit.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress on stderr.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Progress line by line, nothing redrawn.")]
 Continue = Annotated[bool, typer.Option("-c", "--continue", help="Go on with the last session. (Not yet.)")]
 Resume = Annotated[str | None, typer.Option("-r", "--resume", help="Go on with this session. (Not yet.)")]
 Fork = Annotated[bool, typer.Option("--fork", help="Go on in a copy. (Not yet.)")]
@@ -93,6 +94,7 @@ class RunFlags:
     last_message: Path | None = None
     schema: Path | None = None
     quiet: bool = False
+    plain: bool = False
     session: str | None = None
     ephemeral: bool = False
     cwd: Path | None = None

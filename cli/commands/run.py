@@ -15,6 +15,7 @@ def command(
     last_message: flag.LastMessage = None,
     schema: flag.Schema = None,
     quiet: flag.Quiet = False,
+    plain: flag.Plain = False,
     go_on: flag.Continue = False,
     resume: flag.Resume = None,
     fork: flag.Fork = False,

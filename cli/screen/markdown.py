@@ -2,13 +2,28 @@
 
 import io
 
-from rich.console import Console
-from rich.markdown import Markdown
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import Heading, Markdown
+from rich.text import Text
 
 from cli.screen.paint import Paint
 from tooling.output import sanitize_output
 
 _WIDEST = 100
+
+
+class _LeftHeading(Heading):
+    """A heading where people read: on the left."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text("")
+        yield Text.assemble((self.text.plain, "bold underline" if self.tag in ("h1", "h2") else "bold"))
+
+
+class _Calm(Markdown):
+    """Markdown without boxes and centred words."""
+
+    elements = {**Markdown.elements, "heading_open": _LeftHeading}  # noqa: RUF012 (the library's way)
 
 
 def rendered(text: str, *, width: int, paint: Paint) -> str:
@@ -24,5 +39,5 @@ def rendered(text: str, *, width: int, paint: Paint) -> str:
         highlight=False,
     )
     theme = "ansi_light" if paint.theme == "light" else "ansi_dark"
-    console.print(Markdown(sanitize_output(text), code_theme=theme, hyperlinks=False))
+    console.print(_Calm(sanitize_output(text), code_theme=theme, hyperlinks=False))
     return "\n".join(line.rstrip() for line in screen.getvalue().splitlines()) + "\n"

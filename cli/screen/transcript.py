@@ -33,10 +33,10 @@ Markdown = Callable[[str], str]
 
 
 class Transcript:
-    """Turns the events of a run into lines for the scrollback."""
+    """Turns the events of a run into lines for the scrollback; without `markdown` the answer is left to others."""
 
     def __init__(
-        self, *, write: Callable[[str], None], width: Callable[[], int], paint: Paint, markdown: Markdown
+        self, *, write: Callable[[str], None], width: Callable[[], int], paint: Paint, markdown: Markdown | None = None
     ) -> None:
         self._write = write
         self._width = width
@@ -47,6 +47,7 @@ class Transcript:
         self._steps: tuple[PlanStep, ...] = ()
         self._answer = MarkdownStream()
         self._has_plan = False
+        self._way_to_more = " (Ctrl-O)" if markdown else ""
         self.folded: list[str] = []
 
     @property
@@ -121,7 +122,7 @@ class Transcript:
     def _say(self, envelope: Envelope, said: MessageSaid) -> None:
         """Stream the answer: the composer's words, or those of the only step there is."""
         is_answer = envelope.step_id is None or len(self._steps) == 1
-        if said.role != "assistant" or not is_answer:
+        if said.role != "assistant" or not is_answer or self._markdown is None:
             return
         if said.delta:
             self._blocks(self._answer.feed(said.content))
@@ -135,7 +136,7 @@ class Transcript:
         self._blocks(text if missing is None else missing)
 
     def _blocks(self, text: str) -> None:
-        if text.strip():
+        if text.strip() and self._markdown:
             self._write(self._markdown(text))
 
     def _call(self, step: str, call: ToolCompleted) -> None:
@@ -152,7 +153,7 @@ class Transcript:
             self._line("quiet", f"      {line}")
         if len(lines) > _OUTPUT_LINES:
             self.folded = [*self.folded, output][-50:]
-            self._line("quiet", f"      … {len(lines) - _OUTPUT_LINES} more lines (Ctrl-O)")
+            self._line("quiet", f"      … {len(lines) - _OUTPUT_LINES} more lines{self._way_to_more}")
 
     def _files(self, files: FilesChanged) -> None:
         for change in files.changes:
@@ -162,7 +163,7 @@ class Transcript:
                 self._line(tone, f"      {line}")
             if len(lines) > _DIFF_LINES:
                 self.folded = [*self.folded, change.diff][-50:]
-                self._line("quiet", f"      … {len(lines) - _DIFF_LINES} more lines (Ctrl-O)")
+                self._line("quiet", f"      … {len(lines) - _DIFF_LINES} more lines{self._way_to_more}")
 
     def _step(self, step: str, end: StepCompleted) -> None:
         is_good = is_success(end.status)

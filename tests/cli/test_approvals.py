@@ -128,7 +128,7 @@ def test_what_was_typed_before_the_prompt_is_no_answer_to_it(user: User) -> None
     slow = {**calls("s1", "run_command", command=PUSH), "delay_ms": 1500}
     model = user.script(*one_step(slow, says("s1", "done")))
     terminal = Terminal(user, "run", "x", "--model", model)
-    terminal.sees("s1: Title")
+    terminal.sees("s1 Title")
     terminal.types("y")
     terminal.sees("[y] once")
     terminal.types("n")
@@ -170,7 +170,7 @@ def test_other_steps_go_on_while_one_waits_for_its_answer(user: User) -> None:
         says("b", "b done", delay_ms=700),
         {"match": {"purpose": "composer"}, "text": "both"},
     )
-    terminal = Terminal(user, "run", "x", "--model", model)
+    terminal = Terminal(user, "run", "x", "--plain", "--model", model)
     terminal.sees("[n] no")
     terminal.sees("b: ok")
     terminal.types("y")

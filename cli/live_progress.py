@@ -1,0 +1,62 @@
+"""A run on a terminal: what is finished scrolls by on stderr, what is going on moves below it."""
+
+import os
+import sys
+from collections.abc import Mapping
+
+from agent.protocol.events import Envelope
+from cli.progress import wants_colour
+from cli.screen.live_area import LiveArea
+from cli.screen.live_screen import LiveScreen
+from cli.screen.paint import Paint
+from cli.screen.transcript import Transcript
+
+
+class LiveProgress:
+    """The same transcript and live area as the REPL's, without a prompt; the answer itself goes to stdout."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        paint = Paint(has_colour=wants_colour(environ))
+        self._area = LiveArea(paint=paint)
+        self._screen = LiveScreen(write=_to_stderr, live=self._area.lines, size=_size)
+        self._transcript = Transcript(write=self._screen.print, width=lambda: _size()[0], paint=paint)
+
+    def show(self, envelope: Envelope) -> None:
+        """Take in one event."""
+        self._area.hear(envelope)
+        self._transcript.hear(envelope)
+        self._screen.refresh()
+
+    def hold(self) -> None:
+        """Leave the terminal to a question."""
+        self._screen.hold()
+
+    def go_on(self) -> None:
+        """Take the terminal back."""
+        self._screen.go_on()
+
+    def close(self) -> None:
+        """Show the rest."""
+        self._screen.close()
+
+
+def has_room(environ: Mapping[str, str]) -> bool:
+    """Say whether stderr is a terminal on which lines can be redrawn."""
+    return sys.stderr.isatty() and environ.get("TERM", "dumb") != "dumb"
+
+
+def _size() -> tuple[int, int]:
+    try:
+        columns, rows = os.get_terminal_size(sys.stderr.fileno())
+    except OSError:
+        columns, rows = 80, 24
+    return columns or 80, rows or 24
+
+
+def _to_stderr(text: str) -> None:
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        # Nobody sees it any more; the run goes on.
+        pass
