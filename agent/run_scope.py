@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.protocol.channel import Channel
-from agent.sessions.event_log import FileLog, last_seq, read_events
-from agent.sessions.fold import SessionRecord, fold, write_session
-from agent.sessions.store import SessionFolder, SessionLock, SessionStore, new_session_id
+from agent.sessions.event_log import FileLog, last_seq
+from agent.sessions.fold import SessionRecord, read_session, refresh_session
+from agent.sessions.store import SessionFolder, SessionStore, new_session_id
+from agent.sessions.waiting import Patience, lock_within
 from agent.vocabulary.errors import AgentError, InputError
 from tooling.contract.context import ExecCtx
 from tooling.safety.redact import Redactor
@@ -34,7 +35,7 @@ class Place:
 class RunScope:
     """Holds the session for one run; an ephemeral one leaves nothing behind."""
 
-    def __init__(self, place: Place, secrets: tuple[str, ...]) -> None:
+    def __init__(self, place: Place, secrets: tuple[str, ...], patience: Patience) -> None:
         now = datetime.now(UTC)
         self._place = place
         asked_for = _existing_folder(place.cwd) if place.cwd else None
@@ -45,7 +46,8 @@ class RunScope:
         self.run_id = f"run-{now:%Y%m%d%H%M%S}-{uuid.uuid4().hex[:6]}"
         self.date = f"{now:%Y-%m-%d}"
         self.cwd = asked_for or self.folder.workspace
-        self._lock = SessionLock(self.folder)
+        self._lock = lock_within(self.folder, patience)
+        self._lock.tell("")
         self._log = None if place.is_ephemeral else FileLog(self.folder.events)
         self.redactor = Redactor(secrets)
         self.channel = Channel(
@@ -73,7 +75,11 @@ class RunScope:
 
     def session(self) -> SessionRecord:
         """Return what the session holds so far."""
-        return fold(self.folder.id, read_events(self.folder.events))
+        return read_session(self.folder)
+
+    def tell(self, request: str) -> None:
+        """Let whoever waits for the session know what is done in it."""
+        self._lock.tell(self.redactor.redact(request))
 
     def ctx_of(self, step_id: str) -> ExecCtx:
         """Return the context in which a step's tools are called."""
@@ -95,7 +101,8 @@ class RunScope:
         try:
             if self._log:
                 self._log.close()
-                write_session(self.folder.summary, self.session())
+                aside = refresh_session(self.folder)
+                problem = f"SESSION.json was damaged; it is kept as {aside.name} and made anew" if aside else None
         except OSError as error:
             problem = f"SESSION.json was not written: {error.strerror}"
         self._lock.release()
@@ -104,10 +111,10 @@ class RunScope:
         return problem
 
 
-def open_scope(place: Place, secrets: tuple[str, ...]) -> RunScope:
-    """Open the session of a run; a disk that is full or not writable is told as such."""
+def open_scope(place: Place, secrets: tuple[str, ...], patience: Patience | None = None) -> RunScope:
+    """Open the session of a run once it is free; a disk that is full or not writable is told as such."""
     try:
-        return RunScope(place, secrets)
+        return RunScope(place, secrets, patience or Patience())
     except OSError as error:
         problem = f"the session cannot be kept in {place.data_dir}: {error.strerror}"
         raise AgentError(problem, "free some space, set AGENT_SANDBOX to another folder, or use --ephemeral") from error

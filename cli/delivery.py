@@ -59,7 +59,7 @@ def tell_failure(error: AgentError, *, is_stream: bool) -> int:
     stderr_line(f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))
     started = RunStarted(model="", planner_model="", cwd="", workspace="", backend="", approval_mode="", tools=())
     completed = RunCompleted(
-        subtype=exit_codes.SUBTYPES[error.exit_code],
+        subtype=error.subtype,
         is_error=True,
         exit_code=error.exit_code,
         result="",

@@ -1,22 +1,26 @@
 """SESSION.json: the session as data, folded from its event log and rebuilt from it at any time."""
 
+import itertools
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent.protocol.events import Envelope, MessageSaid, PlanMade, RunCompleted, RunStarted, StepCompleted
-from agent.sessions.event_log import read_events
+from agent.sessions.log_lines import LogLine, read_lines
 from agent.sessions.store import SessionFolder
+from agent.sessions.whole_file import write_whole
 from agent.vocabulary.usage import Usage
 from tooling.contract.shape import decode, encode
 
 RUNS_KEPT = 50
 _SUMMARY_CHARS = 2000
-# Longer than a file system's clock ticks, so that no append can share the time that was read.
+# Longer than a run is ever silent while it ends; a log that still grows is not worth summing up.
 _AT_REST_NS = 2_000_000_000
+# Only these are read whole; of the others the head is enough.
+_TOLD_BY = frozenset(event.type for event in (RunStarted, MessageSaid, PlanMade, StepCompleted, RunCompleted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +34,7 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One past run: what was asked, planned, done and answered."""
+    """One past run: what was asked, planned, done and answered; `resumes` is the run it went on with."""
 
     run_id: str
     date: str
@@ -42,6 +46,9 @@ class RunRecord:
     exit_code: int | None = None
     usage: Usage | None = None
     duration_ms: int = 0
+    resumes: str | None = None
+    cwd: str = ""
+    backend: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +56,7 @@ class SessionRecord:
     """A session as its listings and its next run see it.
 
     `runs` are the newest ones; `request` is the first that was ever made, `run_count` and `cost_usd` are of all runs.
+    `log_bytes` is how much of the log all this was read from.
     """
 
     id: str
@@ -59,90 +67,157 @@ class SessionRecord:
     run_count: int = 0
     cost_usd: float | None = 0.0
     runs: tuple[RunRecord, ...] = ()
+    log_bytes: int = 0
 
 
-def fold(session_id: str, events: Iterable[Envelope]) -> SessionRecord:
-    """Fold a log into the session it tells of; only the newest runs are kept."""
-    created = updated = cwd = ""
-    runs: dict[str, RunRecord] = {}
-    for envelope in events:
-        created, updated = created or envelope.ts, envelope.ts
-        if isinstance(envelope.event, RunStarted):
-            cwd = envelope.event.cwd
-        run = runs.get(envelope.run_id) or RunRecord(run_id=envelope.run_id, date=envelope.ts)
-        runs[envelope.run_id] = _advance(run, envelope)
-    every = tuple(runs.values())
-    return SessionRecord(
-        id=session_id,
-        created_at=created,
-        updated_at=updated,
-        cwd=cwd,
-        request=next((run.user for run in every if run.user), ""),
-        run_count=len(every),
-        cost_usd=sum((run.usage for run in every if run.usage), Usage()).cost_usd,
-        runs=every[-RUNS_KEPT:],
+class _Folding:
+    """A session that grows line by line."""
+
+    def __init__(self, record: SessionRecord) -> None:
+        self._record = record
+        self._runs = {run.run_id: run for run in record.runs}
+        self._steps = {run.run_id: {step.id: step for step in run.step_results} for run in record.runs}
+        # A plan is told again whenever it grows; only the newest is worth reading.
+        self._plans: dict[str, LogLine] = {}
+        self._cost = Usage(cost_usd=record.cost_usd)
+        self._count = record.run_count
+        self._created, self._updated, self._cwd = record.created_at, record.updated_at, record.cwd
+
+    def take(self, line: LogLine) -> None:
+        self._created, self._updated = self._created or line.ts, line.ts
+        if line.run_id not in self._runs:
+            self._runs[line.run_id] = RunRecord(run_id=line.run_id, date=line.ts)
+            self._steps[line.run_id] = {}
+            self._count += 1
+        if line.type == PlanMade.type:
+            self._plans[line.run_id] = line
+        elif line.type in _TOLD_BY and (envelope := line.envelope()):
+            self._advance(envelope)
+
+    def _advance(self, envelope: Envelope) -> None:
+        run = self._runs[envelope.run_id]
+        match envelope.event:
+            case RunStarted() as start:
+                self._cwd = start.cwd
+                run = replace(run, resumes=start.resumes, cwd=start.cwd, backend=start.backend)
+            case MessageSaid(role="user", content=content, delta=False) if envelope.step_id is None:
+                run = replace(run, user=content)
+            case StepCompleted(status=status, summary=summary):
+                record = StepRecord(id=envelope.step_id or "", status=status, summary=summary[:_SUMMARY_CHARS])
+                self._steps[run.run_id].pop(record.id, None)
+                self._steps[run.run_id][record.id] = record
+            case RunCompleted() as end:
+                self._cost += end.usage
+                run = _ended(run, end)
+            case _:
+                pass
+        self._runs[run.run_id] = run
+
+    def folded(self, size: int) -> SessionRecord:
+        every = [self._whole(run) for run in self._runs.values()]
+        return replace(
+            self._record,
+            created_at=self._created,
+            updated_at=self._updated,
+            cwd=self._cwd,
+            request=self._record.request or next((run.user for run in every if run.user), ""),
+            run_count=self._count,
+            cost_usd=self._cost.cost_usd,
+            runs=tuple(every[-RUNS_KEPT:]),
+            log_bytes=size,
+        )
+
+    def _whole(self, run: RunRecord) -> RunRecord:
+        plan = self._plans.get(run.run_id)
+        made = plan.envelope() if plan else None
+        steps = made.event.steps if made and isinstance(made.event, PlanMade) else None
+        return replace(
+            run,
+            steps=run.steps if steps is None else tuple(f"{step.id}: {step.title}" for step in steps),
+            step_results=tuple(self._steps[run.run_id].values()),
+        )
+
+
+def _ended(run: RunRecord, end: RunCompleted) -> RunRecord:
+    return replace(
+        run,
+        final=end.result,
+        subtype=end.subtype,
+        exit_code=end.exit_code,
+        usage=end.usage,
+        duration_ms=end.duration_ms,
     )
 
 
-def _advance(run: RunRecord, envelope: Envelope) -> RunRecord:
-    match envelope.event:
-        case MessageSaid(role="user", content=content, delta=False) if envelope.step_id is None:
-            return replace(run, user=content)
-        case PlanMade(steps=steps):
-            return replace(run, steps=tuple(f"{step.id}: {step.title}" for step in steps))
-        case StepCompleted(status=status, summary=summary):
-            record = StepRecord(id=envelope.step_id or "", status=status, summary=summary[:_SUMMARY_CHARS])
-            others = tuple(step for step in run.step_results if step.id != record.id)
-            return replace(run, step_results=(*others, record))
-        case RunCompleted() as end:
-            return replace(
-                run,
-                final=end.result,
-                subtype=end.subtype,
-                exit_code=end.exit_code,
-                usage=end.usage,
-                duration_ms=end.duration_ms,
-            )
-        case _:
-            return run
-
-
 def read_session(folder: SessionFolder) -> SessionRecord:
-    """Return a session from SESSION.json, or from its log where that is newer or the file will not do."""
+    """Return a session from SESSION.json and from what its log has beyond that; a log at rest is summed up anew."""
     try:
-        if folder.summary.stat().st_mtime_ns >= folder.events.stat().st_mtime_ns:
-            return decode(SessionRecord, json.loads(folder.summary.read_bytes()), extra="ignore")
-    except (OSError, ValueError):
-        # The log is the truth; what cannot be read from the copy is read from it.
-        pass
-    return _rebuilt(folder)
-
-
-def _rebuilt(folder: SessionFolder) -> SessionRecord:
-    """Fold the log anew, and keep the result for the next reader when the log is at rest."""
-    try:
-        logged = folder.events.stat().st_mtime_ns
+        logged = folder.events.stat()
     except OSError:
         return SessionRecord(id=folder.id)
-    record = fold(folder.id, read_events(folder.events))
-    if time.time_ns() - logged > _AT_REST_NS:
+    kept, is_ours = _kept(folder, logged.st_size)
+    record = _grown(kept, folder.events, logged.st_size)
+    if is_ours and record is not kept and time.time_ns() - logged.st_mtime_ns > _AT_REST_NS:
         try:
-            # As old as what it was read from: whatever a run appends meanwhile makes the log the newer one again.
-            write_session(folder.summary, record, mtime_ns=logged)
+            write_session(folder.summary, record)
+            # As old as what it was read from, so that listings can tell by the times alone which is the newer.
+            os.utime(folder.summary, ns=(logged.st_mtime_ns, logged.st_mtime_ns))
         except OSError:
             pass
     return record
 
 
-def write_session(path: Path, record: SessionRecord, *, mtime_ns: int | None = None) -> None:
+def refresh_session(folder: SessionFolder) -> Path | None:
+    """Bring SESSION.json up to date; what stood there and was no such file is kept aside, and its path returned."""
+    aside = None
+    if not _kept(folder, 0)[1]:
+        aside = next(path for path in _places_aside(folder.summary) if not path.exists())
+        folder.summary.rename(aside)
+    write_session(folder.summary, read_session(folder))
+    return aside
+
+
+def write_session(path: Path, record: SessionRecord) -> None:
     """Replace SESSION.json in one step; a reader sees the old file or the new one, never half of one."""
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
     text = json.dumps(encode(record), ensure_ascii=False, indent=1)
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(text.encode("utf-8", "backslashreplace"))
-        file.flush()
-        os.fsync(file.fileno())
-        if mtime_ns is not None:
-            os.utime(file.fileno(), ns=(mtime_ns, mtime_ns))
-    temporary.replace(path)
+    write_whole(path, text.encode("utf-8", "backslashreplace"))
+
+
+def _kept(folder: SessionFolder, size: int) -> tuple[SessionRecord, bool]:
+    """Return what SESSION.json says, empty when it is missing or does not fit the log; and whether it is such a file."""
+    empty = SessionRecord(id=folder.id)
+    try:
+        record = decode(SessionRecord, json.loads(folder.summary.read_bytes()), extra="ignore")
+    except OSError:
+        return empty, True
+    except (ValueError, RecursionError):
+        return empty, False
+    fits = record.id == folder.id and 0 < record.log_bytes <= size
+    return (record if fits else empty), True
+
+
+def _grown(record: SessionRecord, log: Path, size: int) -> SessionRecord:
+    """Return the record with what a log has beyond it."""
+    if record.log_bytes == size:
+        return record
+    if not _ends_a_line(log, record.log_bytes):
+        record = SessionRecord(id=record.id)
+    folding, end = _Folding(record), record.log_bytes
+    for line in read_lines(log, record.log_bytes):
+        folding.take(line)
+        end = line.end
+    return folding.folded(end) if end != record.log_bytes else record
+
+
+def _ends_a_line(log: Path, place: int) -> bool:
+    if place == 0:
+        return True
+    with log.open("rb") as file:
+        file.seek(place - 1)
+        return file.read(1) == b"\n"
+
+
+def _places_aside(path: Path) -> Iterator[Path]:
+    yield path.with_name(f"{path.name}.corrupt")
+    for number in itertools.count(2):
+        yield path.with_name(f"{path.name}.corrupt-{number}")

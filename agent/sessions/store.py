@@ -1,5 +1,6 @@
 """Session folders under the data directory: making, finding and holding them."""
 
+import contextlib
 import fcntl
 import os
 import re
@@ -8,9 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from agent.vocabulary.errors import InputError
+from agent.vocabulary.errors import InputError, SessionBusy
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_REQUEST_CHARS = 200
+_HOLDER_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,10 +121,6 @@ def new_session_id(now: datetime) -> str:
     return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
-class SessionBusy(InputError):
-    """Another process runs something in this session."""
-
-
 class SessionLock:
     """Held while a run works in a session; released by the kernel when its process dies."""
 
@@ -130,13 +129,26 @@ class SessionLock:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            holder = os.pread(self._fd, 32, 0).decode(errors="replace").strip() or "unknown"
+            holder = _holder(os.pread(self._fd, _HOLDER_BYTES, 0))
             os.close(self._fd)
-            message = f"session {folder.id} is busy: process {holder} runs in it"
+            message = f"session {folder.id} is busy: {holder}"
             raise SessionBusy(message, "wait for it to end, or use another --session") from error
+        # Who holds it is good to know; a full disk must not keep anybody from tidying up.
+        with contextlib.suppress(OSError):
+            self.tell("")
+
+    def tell(self, request: str) -> None:
+        """Write down who holds the session and what was asked, for others to read."""
+        line = " ".join(request.split())[:_REQUEST_CHARS]
         os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n{line}\n".encode("utf-8", "backslashreplace"), 0)
 
     def release(self) -> None:
         """Let the next run in."""
         os.close(self._fd)
+
+
+def _holder(written: bytes) -> str:
+    pid, _, request = written.decode(errors="replace").partition("\n")
+    who = f"process {pid.strip() or 'unknown'}"
+    return f"{who} runs {request.strip()!r} in it" if request.strip() else f"{who} runs in it"

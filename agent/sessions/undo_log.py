@@ -17,8 +17,8 @@ from agent.protocol.events import (
     StepCounts,
     StepStarted,
 )
-from agent.sessions.event_log import FileLog, last_seq, read_events
-from agent.sessions.fold import fold, write_session
+from agent.sessions.event_log import FileLog, last_seq
+from agent.sessions.fold import refresh_session
 from agent.sessions.store import SessionFolder
 from agent.sessions.undo import Undone
 from agent.vocabulary import exit_codes
@@ -50,7 +50,7 @@ def keep_undo(folder: SessionFolder, undone: Undone, *, request: str, cwd: Path)
         log.append(b"".join(map(to_line, envelopes)))
     finally:
         log.close()
-    write_session(folder.summary, fold(folder.id, read_events(folder.events)))
+    refresh_session(folder)
     return run_id
 
 

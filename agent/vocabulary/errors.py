@@ -5,10 +5,12 @@ AgentError
 ├── InputError      42   bad prompt, attachment or plan file
 ├── SandboxError    44   the asked-for sandbox is not available
 ├── ConfigError     52   settings that are wrong
-└── ModelSetupError 41   no model or no key
+├── ModelSetupError 41   no model or no key
+└── SessionBusy     75   another process runs in the session
 """
 
 from agent.vocabulary import exit_codes
+from agent.vocabulary.status import Subtype
 
 
 class AgentError(Exception):
@@ -20,6 +22,11 @@ class AgentError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    @property
+    def subtype(self) -> Subtype:
+        """Return how a run that ends with it is called."""
+        return exit_codes.SUBTYPES[self.exit_code]
 
 
 class UsageError(AgentError):
@@ -50,3 +57,14 @@ class ModelSetupError(AgentError):
     """No model is configured, or its key is missing."""
 
     exit_code = exit_codes.NO_KEY
+
+
+class SessionBusy(AgentError):
+    """Another process runs something in the session; a moment later it may be free."""
+
+    exit_code = exit_codes.RETRY_LATER
+
+    @property
+    def subtype(self) -> Subtype:
+        """Return how a run that ends with it is called."""
+        return "error_busy"

@@ -17,6 +17,7 @@ Subtype: TypeAlias = Literal[
     "error_approval",
     "error_unverified",
     "error_provider",
+    "error_busy",
     "error_timeout",
     "error_interrupted",
 ]

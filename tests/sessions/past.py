@@ -19,8 +19,8 @@ from agent.protocol.events import (
     ToolCompleted,
     ToolStarted,
 )
-from agent.sessions.event_log import FileLog, last_seq, read_events
-from agent.sessions.fold import fold, write_session
+from agent.sessions.event_log import FileLog, last_seq
+from agent.sessions.fold import refresh_session
 from agent.sessions.store import SessionFolder, SessionStore
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.usage import Usage
@@ -108,7 +108,7 @@ def keep(
     if mtime is not None:
         os.utime(folder.events, (mtime, mtime))
     if is_summed_up:
-        write_session(folder.summary, fold(folder.id, read_events(folder.events)))
+        refresh_session(folder)
         if mtime is not None:
             os.utime(folder.summary, (mtime, mtime))
     return folder

@@ -1,0 +1,83 @@
+"""The lines of an event log, read at their heads: most readers need few of them whole."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.protocol.codec import CodecError, from_line
+from agent.protocol.events import Envelope
+
+# As the codec writes it; any other spelling of the same object is read the slow way.
+_HEAD = re.compile(
+    rb'\{"v": 1, "type": "([\w.]+)", "ts": "([^"\\]*)", "seq": (\d+), "session_id": "[^"\\]*", "run_id": "([^"\\]*)"'
+    rb'(?:, "step_id": "([^"\\]*)", "attempt")?'
+)
+_STEP = b', "step_id": '
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """One event as far as its head tells, and all of it on demand; `end` is the byte behind it in its log."""
+
+    type: str
+    ts: str
+    seq: int
+    run_id: str
+    step_id: str | None
+    raw: bytes
+    end: int = 0
+
+    def envelope(self) -> Envelope | None:
+        """Return the whole event, or None when the line is not one."""
+        try:
+            return from_line(self.raw)
+        except CodecError:
+            return None
+
+
+def read_lines(path: Path, start: int = 0) -> Iterator[LogLine]:
+    """Yield the lines of a log from a byte on; what is no event at its head, torn by a crash, is passed over."""
+    try:
+        with path.open("rb") as log:
+            end = log.seek(start)
+            for raw in log:
+                end += len(raw)
+                if line := head_of(raw, end):
+                    yield line
+    except FileNotFoundError:
+        return
+
+
+def head_of(raw: bytes, end: int = 0) -> LogLine | None:
+    """Return a line by its head; a line that does not end was never finished."""
+    if not raw.endswith(b"}\n"):
+        return None
+    found = _HEAD.match(raw)
+    if found is None or (found[5] is None and raw.startswith(_STEP, found.end())):
+        return _read_slowly(raw, end)
+    return LogLine(
+        type=found[1].decode(),
+        ts=found[2].decode(errors="replace"),
+        seq=int(found[3]),
+        run_id=found[4].decode(errors="replace"),
+        step_id=None if found[5] is None else found[5].decode(errors="replace"),
+        raw=raw,
+        end=end,
+    )
+
+
+def _read_slowly(raw: bytes, end: int) -> LogLine | None:
+    try:
+        envelope = from_line(raw)
+    except (CodecError, RecursionError):
+        return None
+    return LogLine(
+        type=envelope.event.type,
+        ts=envelope.ts,
+        seq=envelope.seq,
+        run_id=envelope.run_id,
+        step_id=envelope.step_id,
+        raw=raw,
+        end=end,
+    )
