@@ -4,7 +4,7 @@ import asyncio
 import sys
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent.config.load import Loaded
@@ -31,6 +31,7 @@ from agent.protocol.commands import Answer, Submit
 from agent.protocol.events import ErrorRaised, MessageSaid, RunCompleted, RunStarted, StepCounts, WarningRaised
 from agent.protocol.masking import masked
 from agent.run_scope import Place, RunScope, open_scope
+from agent.sessions.waiting import Patience
 from agent.toolbox import Surroundings, Toolbox
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError
@@ -51,6 +52,7 @@ class RunOptions:
     record: Path | None = None
     replay: Path | None = None
     output_schema: Path | None = None
+    patience: Patience = field(default_factory=Patience)
 
 
 class App:
@@ -62,7 +64,7 @@ class App:
         self._environ = environ
         self._options = options
         self._form = OutputForm(options.output_schema) if options.output_schema else None
-        self._scope = open_scope(options.place, loaded.secrets)
+        self._scope = open_scope(options.place, loaded.secrets, options.patience)
         self._channel = self._scope.channel
         self._person = Person(
             channel=self._channel,
@@ -112,6 +114,7 @@ class App:
     async def run(self, submit: Submit) -> Outcome:
         """See the request through to its result event, and return the outcome it tells of."""
         self._submit = submit
+        self._scope.tell(submit.prompt)
         try:
             outcome = masked(await self._guarded(submit), self._scope.redactor.redact)
             await self._channel.publish(_completed(outcome, self._plan_id))

@@ -1,5 +1,6 @@
 """One run's place in the world: its session, its ids, its folder, its channel; closed whatever happens."""
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -36,18 +37,18 @@ class RunScope:
     """Holds the session for one run; an ephemeral one leaves nothing behind."""
 
     def __init__(self, place: Place, secrets: tuple[str, ...], patience: Patience) -> None:
-        now = datetime.now(UTC)
         self._place = place
         asked_for = _existing_folder(place.cwd) if place.cwd else None
         self.extra_dirs = tuple(_existing_folder(path) for path in place.extra_dirs)
         self._temporary = Path(tempfile.mkdtemp(prefix="windlass-")) if place.is_ephemeral else None
         store = SessionStore(self._temporary or place.data_dir)
-        self.folder: SessionFolder = store.open(place.session_id or new_session_id(now))
-        self.run_id = f"run-{now:%Y%m%d%H%M%S}-{uuid.uuid4().hex[:6]}"
-        self.date = f"{now:%Y-%m-%d}"
+        self.folder: SessionFolder = store.open(place.session_id or new_session_id(datetime.now(UTC)))
         self.cwd = asked_for or self.folder.workspace
         self._lock = lock_within(self.folder, patience)
         self._lock.tell("")
+        now = datetime.now(UTC)
+        self.run_id = f"run-{now:%Y%m%d%H%M%S}-{uuid.uuid4().hex[:6]}"
+        self.date = f"{now:%Y-%m-%d}"
         self._log = None if place.is_ephemeral else FileLog(self.folder.events)
         self.redactor = Redactor(secrets)
         self.channel = Channel(
@@ -79,7 +80,8 @@ class RunScope:
 
     def tell(self, request: str) -> None:
         """Let whoever waits for the session know what is done in it."""
-        self._lock.tell(self.redactor.redact(request))
+        with contextlib.suppress(OSError):
+            self._lock.tell(self.redactor.redact(request))
 
     def ctx_of(self, step_id: str) -> ExecCtx:
         """Return the context in which a step's tools are called."""

@@ -11,8 +11,9 @@ from agent.config.load import Loaded, load_settings
 from agent.config.places import data_dir, os_environ
 from agent.protocol.commands import Submit
 from agent.run_scope import Place
+from agent.sessions.waiting import Patience
 from agent.vocabulary import exit_codes
-from agent.vocabulary.errors import AgentError
+from agent.vocabulary.errors import AgentError, SessionBusy
 from agent.vocabulary.outcome import Outcome
 from cli.delivery import check_writable, deliver, tell_failure
 from cli.listener import Listener
@@ -36,8 +37,9 @@ def perform(given: Mapping[str, object]) -> int:
         check_writable(flags.last_message)
         with _signals_as_errors():
             prompt, stdin = task_and_stdin(flags.prompt, stderr_line, loaded.settings.timeout_s)
+            app = _app(flags, loaded, environ)
         submit = Submit(prompt=prompt, stdin=stdin, files=flags.files, inputs=flags.inputs, plan_only=flags.plan_only)
-        outcome, listener = asyncio.run(_run(flags, loaded, environ, submit))
+        outcome, listener = asyncio.run(_run(app, flags, environ, submit))
     except AgentError as error:
         output_format = given.get("output_format", "text")
         if output_format == "text":
@@ -72,8 +74,21 @@ def _settings(flags: RunFlags, environ: Mapping[str, str]) -> Loaded:
     )
 
 
-async def _run(flags: RunFlags, loaded: Loaded, environ: Mapping[str, str], submit: Submit) -> tuple[Outcome, Listener]:
-    app = App(loaded=loaded, environ=environ, options=_options(flags, environ))
+def _app(flags: RunFlags, loaded: Loaded, environ: Mapping[str, str]) -> App:
+    """Open the run's session, waiting for one that is busy, but not past the time limit."""
+    wait_s = None if is_terminal() else loaded.settings.session_wait_s
+    limit_s = loaded.settings.timeout_s
+    is_limit_first = limit_s is not None and (wait_s is None or limit_s < wait_s)
+    patience = Patience(limit_s=limit_s if is_limit_first else wait_s, tell=stderr_line)
+    try:
+        return App(loaded=loaded, environ=environ, options=_options(flags, environ, patience))
+    except SessionBusy as busy:
+        if is_limit_first:
+            raise StoppedEarly(exit_codes.TIMED_OUT, f"the time limit is over, and {busy.message}") from busy
+        raise
+
+
+async def _run(app: App, flags: RunFlags, environ: Mapping[str, str], submit: Submit) -> tuple[Outcome, Listener]:
     loop = asyncio.get_running_loop()
     for number, ending in _SIGNALS.items():
         loop.add_signal_handler(number, app.interrupt, *ending)
@@ -86,7 +101,7 @@ async def _run(flags: RunFlags, loaded: Loaded, environ: Mapping[str, str], subm
     return outcome, listener
 
 
-def _options(flags: RunFlags, environ: Mapping[str, str]) -> RunOptions:
+def _options(flags: RunFlags, environ: Mapping[str, str], patience: Patience) -> RunOptions:
     place = Place(
         data_dir=data_dir(environ),
         session_id=flags.session,
@@ -100,6 +115,7 @@ def _options(flags: RunFlags, environ: Mapping[str, str]) -> RunOptions:
         record=flags.record,
         replay=flags.replay,
         output_schema=flags.schema,
+        patience=patience,
     )
 
 

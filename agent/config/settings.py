@@ -85,6 +85,9 @@ class Settings:
     max_tokens: Annotated[int | None, "most tokens of a run", _COUNT] = None
     max_budget_usd: Annotated[float | None, "most money of a run", _POSITIVE] = None
     timeout_s: Annotated[float | None, "wall-clock limit of a run", _POSITIVE] = None
+    session_wait_s: Annotated[float, "how long a run without a terminal waits for a busy session", Limits(least=0)] = (
+        30.0
+    )
     command_timeout_s: Annotated[float, "time limit of one command", _POSITIVE] = 120.0
     output_trim_chars: Annotated[int, "tool output beyond this is trimmed for the model", Limits(least=200)] = 3000
     web_timeout_s: Annotated[float, "time limit of one web request of a tool, redirects included", _POSITIVE] = 30.0

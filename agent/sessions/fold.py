@@ -184,7 +184,7 @@ def write_session(path: Path, record: SessionRecord) -> None:
 
 
 def _kept(folder: SessionFolder, size: int) -> tuple[SessionRecord, bool]:
-    """Return what SESSION.json says, empty when it is missing or does not fit the log; and whether it is such a file."""
+    """Return what SESSION.json says, nothing when it does not fit the log; and False when a strange file is there."""
     empty = SessionRecord(id=folder.id)
     try:
         record = decode(SessionRecord, json.loads(folder.summary.read_bytes()), extra="ignore")

@@ -1,6 +1,7 @@
 """Session folders under the data directory: making, finding and holding them."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -133,6 +134,9 @@ class SessionLock:
             os.close(self._fd)
             message = f"session {folder.id} is busy: {holder}"
             raise SessionBusy(message, "wait for it to end, or use another --session") from error
+        if not folder.lock.exists() or not os.path.samestat(os.fstat(self._fd), folder.lock.stat()):
+            os.close(self._fd)
+            raise FileNotFoundError(errno.ENOENT, "the session was removed meanwhile", str(folder.root))
         # Who holds it is good to know; a full disk must not keep anybody from tidying up.
         with contextlib.suppress(OSError):
             self.tell("")

@@ -18,7 +18,9 @@ def with_file_limit(user: User, kilobytes: int, *words: str) -> Ended:
     line = f'ulimit -f {kilobytes}; exec "$@"'
     ended = subprocess.run(
         ["bash", "-c", line, "bash", *user.command(*words)],
-        capture_output=True, stdin=subprocess.DEVNULL, env=user.environment(), cwd=user.home, timeout=60, check=False,
+        capture_output=True, stdin=subprocess.DEVNULL, cwd=user.home, timeout=60, check=False,
+        # Python would keep cut-off bytecode of whatever it compiles under such a limit.
+        env=user.environment(PYTHONDONTWRITEBYTECODE="1"),
     )  # fmt: skip
     return Ended(exit_code=ended.returncode, stdout=ended.stdout.decode(), stderr=ended.stderr.decode())
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.cli.terminal_user import User, answer, calls, composes, one_step, plan, says, step
+from tests.cli.terminal_user import User, calls, composes, one_step, plan, says, step
 from tests.house.source_tree import ROOT
 
 pytestmark = pytest.mark.slow
@@ -197,16 +197,3 @@ def _wait_until(claim: object, limit_s: float = 20) -> None:
     while not claim():  # type: ignore[operator]
         assert time.monotonic() < end, "it never came true"
         time.sleep(0.02)
-
-
-def test_a_busy_session_is_refused_with_its_holder(user: User) -> None:
-    model = user.script(answer("late") | {"delay_ms": 60_000})
-    command = user.command("run", "x", "--model", model, "--session", "s1")
-    holder = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=user.environment(), stderr=subprocess.DEVNULL)
-    try:
-        _wait_until(lambda: (user.data / "sessions/s1/events.jsonl").exists())
-        ended = user.agent("run", "x", "--model", HELLO, "--session", "s1")
-        assert (ended.exit_code, f"process {holder.pid}" in ended.stderr) == (42, True)
-    finally:
-        holder.terminate()
-        holder.wait(timeout=20)

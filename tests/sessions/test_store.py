@@ -1,11 +1,15 @@
 """Session folders and who may use them."""
 
+import fcntl
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from agent.sessions.store import SessionBusy, SessionLock, SessionStore
-from agent.vocabulary.errors import InputError
+from agent.sessions.store import SessionLock, SessionStore
+from agent.sessions.waiting import Patience, lock_within
+from agent.vocabulary.errors import InputError, SessionBusy
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc", "", ".", "..", "a/b", "a\0b", "x" * 65, ".hidden", "a b"])
@@ -24,11 +28,66 @@ def test_two_sessions_have_two_workspaces_that_only_their_owner_can_enter(tmp_pa
 
 
 def test_a_second_run_in_a_session_is_told_who_holds_it(tmp_path: Path) -> None:
-    import os
-
     folder = SessionStore(tmp_path).open("one")
     lock = SessionLock(folder)
-    with pytest.raises(SessionBusy, match=f"process {os.getpid()}"):
+    with pytest.raises(SessionBusy, match=f"process {os.getpid()} runs in it"):
+        SessionLock(folder)
+    lock.tell("count\nthe lines")
+    with pytest.raises(SessionBusy, match=f"process {os.getpid()} runs 'count the lines' in it"):
         SessionLock(folder)
     lock.release()
     SessionLock(folder).release()
+
+
+def test_a_busy_session_is_waited_for_and_its_holder_named_once(tmp_path: Path) -> None:
+    folder = SessionStore(tmp_path).open("one")
+    lock = SessionLock(folder)
+    lock.tell("the first request")
+    told: list[str] = []
+
+    def tell(message: str) -> None:
+        told.append(message)
+        lock.release()
+
+    lock_within(folder, Patience(limit_s=None, tell=tell)).release()
+    assert len(told) == 1 and "'the first request'" in told[0]
+
+
+def test_patience_ends(tmp_path: Path) -> None:
+    folder = SessionStore(tmp_path).open("one")
+    lock = SessionLock(folder)
+    told: list[str] = []
+    with pytest.raises(SessionBusy):
+        lock_within(folder, Patience(limit_s=0, tell=told.append))
+    assert told == []
+    lock.release()
+
+
+def test_what_a_dead_process_left_in_the_lock_holds_nobody_up(tmp_path: Path) -> None:
+    folder = SessionStore(tmp_path).open("one")
+    folder.lock.write_text(f"{os.getpid()}\nsomething long ago\n")
+    SessionLock(folder).release()
+    assert folder.lock.read_text() == f"{os.getpid()}\n\n"
+
+
+def test_a_full_disk_keeps_nobody_from_holding_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = SessionStore(tmp_path).open("one")
+
+    def no_space(fd: int, data: bytes, offset: int) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", no_space)
+    SessionLock(folder).release()
+
+
+def test_a_session_that_was_removed_meanwhile_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = SessionStore(tmp_path).open("one")
+    real = fcntl.flock
+
+    def removed_first(fd: int, operation: int) -> None:
+        shutil.rmtree(folder.root, ignore_errors=True)
+        real(fd, operation)
+
+    monkeypatch.setattr(fcntl, "flock", removed_first)
+    with pytest.raises(FileNotFoundError):
+        SessionLock(folder)
