@@ -10,6 +10,7 @@ from pathlib import Path
 from agent.config.load import Loaded
 from agent.dispatcher import Dispatcher
 from agent.engine import AgentExecutor
+from agent.execution.call_desk import CallDesk
 from agent.execution.composer import Composer
 from agent.execution.ledger import BudgetExhausted, Ledger
 from agent.execution.model_desk import ModelDesk
@@ -198,14 +199,15 @@ class App:
         settings = self._settings
         desk = ModelDesk(client=client, ledger=self._ledger, channel=self._channel)
         longest = settings.max_output_tokens
+        calls = CallDesk(tools=tools, channel=self._channel)
         runner = AgentRunner(
             desk=desk,
-            tools=tools,
+            calls=calls,
             channel=self._channel,
             settings=RunnerSettings(
                 model=model,
                 system=system_message(cwd=str(self._scope.cwd), platform=sys.platform, date=self._scope.date),
-                context_tokens=lambda: self._prices.context_size(model) or UNKNOWN_CONTEXT_TOKENS,
+                context_tokens=lambda name: self._prices.context_size(name) or UNKNOWN_CONTEXT_TOKENS,
                 max_output_tokens=longest,
                 temperature=settings.temperature,
             ),
@@ -224,7 +226,15 @@ class App:
         )
         self._orchestrator = OrchestratorRunner(
             planner=planner,
-            executor=Executor(runner=runner, asker=self._person, channel=self._channel, waited_s=self._person.waited_s),
+            executor=Executor(
+                runner=runner,
+                calls=calls,
+                asker=self._person,
+                channel=self._channel,
+                usage_of=self._ledger.of_step,
+                waited_s=self._person.waited_s,
+                on_bug=self._keep_traceback,
+            ),
             composer=Composer(desk=desk, model=model, max_output_tokens=longest),
             dispatcher=dispatcher,
             channel=self._channel,

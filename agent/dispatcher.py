@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from agent.config.settings import Settings
+from agent.execution.checks import TOOL as CHECK_TOOL
 from agent.vocabulary.errors import ConfigError
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorProfile
@@ -30,6 +31,7 @@ class Dispatcher:
     def profile_of(self, step: PlanStep) -> ExecutorProfile:
         """Return the step's profile, its tools narrowed to those the step may use."""
         profile = self._profiles.get(step.profile, self._profiles["default"])
+        profile = replace(profile, may_check=profile.allowed_tools is None or CHECK_TOOL in profile.allowed_tools)
         if step.allowed_tools is None:
             return profile
         allowed = step.allowed_tools

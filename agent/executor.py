@@ -1,51 +1,94 @@
-"""Runs one step: its deadline, its attempts, its questions; whatever happens, a response comes back."""
+"""Runs one step: its deadline, its attempts, its checks; whatever happens, a response comes back."""
 
 import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from agent.execution.call_desk import CallDesk
+from agent.execution.checks import ROUNDS, CheckDesk
+from agent.execution.checks import TOOL as CHECK_TOOL
+from agent.execution.conversation import Conversation
+from agent.execution.ending import Ending, response_of
 from agent.execution.ledger import BudgetExhausted
-from agent.execution.runner import AgentRunner, AgentRunResult
+from agent.execution.runner import AgentRunner
 from agent.execution.step_shelf import NoShelf, StepShelf
+from agent.execution.tool_step import ToolSteps
 from agent.model.faults import ModelFault
-from agent.protocol.channel import Channel
-from agent.protocol.events import StepCompleted, StepStarted
+from agent.protocol.channel import Channel, LogWriteError
+from agent.protocol.events import StepCompleted, StepStarted, WarningRaised
 from agent.vocabulary import exit_codes
+from agent.vocabulary.errors import AgentError
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import StepStatus, is_success
-from agent.vocabulary.step import ExecutorProfile, ExecutorRequest, ExecutorResponse, StepOutput
+from agent.vocabulary.step import ExecutorProfile, ExecutorRequest, ExecutorResponse
 from agent.vocabulary.unfinished import UnfinishedStep
 from agent.vocabulary.usage import Usage
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Asker, Question
 
-SUMMARY_CHARS = 400
 _BACKOFF_S, _JITTER_S = 0.6, 0.2
 
 
-class Executor:
-    """Works steps through the agent runner: faults, limits and refusals come back as responses.
+@dataclass(slots=True, kw_only=True)
+class _Work:
+    """One step on its way: what was asked for and what has come of it so far."""
 
-    Cancellation, a broken event log and bugs go on to the edge of the run.
+    step: PlanStep
+    request: ExecutorRequest
+    profile: ExecutorProfile
+    ctx: ExecCtx
+    talk: Conversation
+    began: float
+    before: UnfinishedStep | None = None
+    attempts: int = 1
+
+    @property
+    def attempt_ctx(self) -> ExecCtx:
+        return replace(self.ctx, attempt=self.attempts)
+
+    @property
+    def check_ctx(self) -> ExecCtx:
+        """Return the rights of the check: what the step's own work may use does not matter for it."""
+        ctx = self.attempt_ctx
+        return replace(ctx, allowed_tools=(CHECK_TOOL,)) if self.profile.may_check else ctx
+
+    @property
+    def limit_s(self) -> float:
+        """Return the time all attempts have together; the step's own limit goes before that of its profile."""
+        own_s = self.step.timeout_s or self.profile.timeout_ms / 1000
+        return min(own_s, self.request.deadline_ms / 1000) if self.request.deadline_ms else own_s
+
+
+class Executor:
+    """Works steps: faults, limits, refusals and bugs come back as responses, only cancellation is raised.
+
+    A broken event log is raised too, since nothing further may be called done.
     """
 
     def __init__(
         self,
         *,
         runner: AgentRunner,
+        calls: CallDesk,
         asker: Asker,
         channel: Channel,
-        shelf: StepShelf | None = None,
+        usage_of: Callable[[str], Usage] = lambda step_id: Usage(),
         waited_s: Callable[[str], float] = lambda step_id: 0.0,
+        on_bug: Callable[[], str] = lambda: "this is a bug in Windlass",
+        shelf: StepShelf | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._runner = runner
+        self._checks = CheckDesk(calls=calls, channel=channel)
+        self._tool_steps = ToolSteps(calls=calls, checks=self._checks)
         self._asker = asker
         self._channel = channel
-        self._shelf = shelf or NoShelf()
+        self._usage_of = usage_of
         self._waited_s = waited_s
+        self._on_bug = on_bug
+        self._shelf = shelf or NoShelf()
         self._sleep = sleep
 
     async def run(
@@ -64,141 +107,164 @@ class Executor:
         A success is kept under `key` before anybody hears of it. `begun` is the conversation to go on with.
         `note` hears how a step ended that was cancelled: its response cannot be returned.
         """
-        started = time.monotonic()
+        work = _Work(
+            step=step,
+            request=request,
+            profile=profile,
+            ctx=ctx,
+            talk=Conversation.going_on(begun) if begun and step.type == "task" else Conversation(),
+            began=time.monotonic(),
+            before=begun,
+        )
         try:
-            begins = StepStarted(title=step.title, cache="resumed" if begun else "miss")
-            await self._channel.publish(begins, step_id=step.id, attempt=1)
-            response = (
-                await self._ask_user(step, ctx)
-                if step.type == "ask_user"
-                else await self._attempts(request, profile, ctx)
-            )
+            started = StepStarted(title=step.title, cache="resumed" if begun else "miss")
+            await self._channel.publish(started, step_id=step.id, attempt=1)
+            response = self._response(await self._guarded(work), work)
         except asyncio.CancelledError:
-            cancelled = _ended(step.id, "cancelled", "Interrupted.")
+            cancelled = self._response(Ending(status="cancelled", reason="Interrupted."), work)
             note(cancelled)
-            await self._completed(cancelled, started, ctx)
+            await self._tell(cancelled, work.began)
             raise
         kept = key if is_success(response.status) else None
         if kept:
-            await self._shelf.keep(kept, response)
-        await self._completed(response, started, ctx, kept)
+            await self._keep(kept, response)
+        await self._tell(response, work.began, kept)
         return response
 
     async def settle(self, step: PlanStep, response: ExecutorResponse, *, key: str | None = None) -> ExecutorResponse:
         """Tell of a step whose end is known without running it: found on the shelf under `key`, or not to be asked."""
-        begins = StepStarted(title=step.title, cache="hit" if key else "miss")
-        await self._channel.publish(begins, step_id=step.id, attempt=1)
+        started = StepStarted(title=step.title, cache="hit" if key else "miss")
+        await self._channel.publish(started, step_id=step.id, attempt=1)
         # What it cost was paid by the run that did it.
-        completed = _completed(replace(response, usage=Usage()), 0, key)
-        await self._channel.publish(completed, step_id=step.id, attempt=1)
-        return replace(response, usage=Usage())
+        settled = replace(response, task_id=step.id, usage=Usage())
+        await self._tell(settled, time.monotonic(), key)
+        return settled
 
     async def skip(self, step: PlanStep, reason: str, status: StepStatus = "skipped") -> ExecutorResponse:
         """Answer for a step that will never run."""
-        response = _ended(step.id, status, f"Not run: {reason}.")
+        response = ExecutorResponse(task_id=step.id, status=status, summary=f"Not run: {reason}.")
         completed = StepCompleted(status=response.status, summary=response.summary)
         await self._channel.publish(completed, step_id=step.id, attempt=1)
         return response
 
-    async def _attempts(self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx) -> ExecutorResponse:
-        """Run the attempts within the deadline of all of them together; faults become responses."""
-        limit_s = min(profile.timeout_ms, request.deadline_ms or profile.timeout_ms) / 1000
-        working = asyncio.ensure_future(self._until_done(request, profile, ctx))
+    async def _guarded(self, work: _Work) -> Ending:
+        """Turn everything that can go wrong into an ending."""
         try:
-            if await self._in_time(working, limit_s, ctx.step_id):
-                return working.result()
-            return _ended(request.task_id, "timeout", f"Stopped at the time limit of {limit_s:g} s.")
+            return await self._in_time(work)
+        except LogWriteError:
+            raise
         except BudgetExhausted as stop:
-            return _ended(request.task_id, "error", f"Stopped: {stop}.", exit_code=exit_codes.BUDGET)
+            return _failed(f"Stopped: {stop}.", exit_codes.BUDGET)
         except ModelFault as fault:
-            # The model layer has retried what can be retried: its verdict is final here.
-            return _ended(request.task_id, "error", f"{fault}", exit_code=fault.row.exit_code)
+            return _failed(str(fault), fault.row.exit_code)
+        except AgentError as error:
+            return _failed(error.message, error.exit_code)
+        except OSError as error:
+            return _failed(f"The step failed: {error}", exit_codes.FAILED)
+        except Exception as error:  # noqa: BLE001 (the edge of a step: a bug in one must not end the others)
+            warning = f"internal error in step {work.step.id}: {error!r}; {self._on_bug()}"
+            await self._channel.publish(WarningRaised(message=warning), step_id=work.step.id, attempt=work.attempts)
+            return _failed(f"internal error: {error!r}", exit_codes.FAILED)
+
+    async def _in_time(self, work: _Work) -> Ending:
+        """Work until done or out of time; the clock stands still while the step waits for a person."""
+        working = asyncio.ensure_future(self._until_done(work))
+        try:
+            while not working.done():
+                left = work.began + work.limit_s + self._waited_s(work.step.id) - time.monotonic()
+                if left <= 0:
+                    return Ending(status="timeout", reason=f"Stopped at the time limit of {work.limit_s:g} s.")
+                await asyncio.wait({working}, timeout=left)
+            return working.result()
         finally:
             working.cancel()
             await asyncio.wait({working})
+            # Of what is over anyway nobody wants to hear a failure.
+            working.cancelled() or working.exception()
 
-    async def _in_time(self, working: asyncio.Future[ExecutorResponse], limit_s: float, step_id: str) -> bool:
-        """Wait for the work; the step's clock stands still while it waits for a person."""
-        began = time.monotonic()
-        while not working.done():
-            left = began + limit_s + self._waited_s(step_id) - time.monotonic()
-            if left <= 0:
-                return False
-            await asyncio.wait({working}, timeout=left)
-        return True
-
-    async def _until_done(self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx) -> ExecutorResponse:
-        attempt = 1
+    async def _until_done(self, work: _Work) -> Ending:
+        """Make attempts; each goes on where the last one stopped, so nothing that was done is done again."""
         while True:
             try:
-                result = await self._runner.run(request, profile, replace(ctx, attempt=attempt))
-                return _response(request.task_id, result, attempt)
-            except OSError as error:
-                if attempt > profile.max_retries or not is_transient(error):
-                    return _ended(request.task_id, "error", f"The step failed: {error}", attempts=attempt)
-            await self._sleep(_BACKOFF_S * 2 ** (attempt - 1) + random.uniform(0, _JITTER_S))
-            attempt += 1
+                return await self._attempt(work)
+            except Exception as error:
+                if work.attempts > work.profile.max_retries or not is_transient(error):
+                    raise
+                warning = f"step {work.step.id}: {error}; trying again"
+            await self._channel.publish(WarningRaised(message=warning), step_id=work.step.id, attempt=work.attempts)
+            await self._sleep(backoff_s(work.attempts))
+            work.attempts += 1
 
-    async def _ask_user(self, step: PlanStep, ctx: ExecCtx) -> ExecutorResponse:
+    async def _attempt(self, work: _Work) -> Ending:
+        step, talk = work.step, work.talk
+        if step.type == "ask_user":
+            return await self._ask_user(step, work.attempt_ctx)
+        if step.type == "tool":
+            return await self._tool_steps.run(
+                step, talk, work.attempt_ctx, check_ctx=work.check_ctx, before=work.before
+            )
+        if not work.request.goal.strip():
+            return _failed("The step does not say what to do.", exit_codes.FAILED)
+        while True:
+            ending = await self._runner.run(work.request, work.profile, work.attempt_ctx, talk)
+            if not step.verify or not is_success(ending.status):
+                return ending
+            can_mend = not ending.exit_code and len(talk.checks) < ROUNDS
+            ending = await self._checks.check(step.verify, ending, talk, work.check_ctx)
+            if ending.verified is not False or not can_mend:
+                return ending
+            await self._checks.tell(talk, work.attempt_ctx)
+
+    async def _ask_user(self, step: PlanStep, ctx: ExecCtx) -> Ending:
         question = step.ask_question or step.instruction
         answer = await self._asker.ask(Question(text=question, options=step.ask_options), ctx)
         if answer is None:
-            response = _ended(step.id, "needs_input", question)
-            return replace(response, next_questions=(question,), exit_code=exit_codes.FAILED)
-        return _ended(step.id, "ok", f"{question} — {answer}", text=answer)
+            return Ending(status="needs_input", reason=question, questions=(question,), exit_code=exit_codes.FAILED)
+        return Ending(status="ok", text=answer, reason=f"{question} — {answer}")
 
-    async def _completed(
-        self, response: ExecutorResponse, started: float, ctx: ExecCtx, key: str | None = None
-    ) -> None:
-        elapsed_ms = int((time.monotonic() - started) * 1000)
-        completed = _completed(response, elapsed_ms, key)
-        await self._channel.publish(completed, step_id=ctx.step_id, attempt=response.attempts)
+    def _response(self, ending: Ending, work: _Work) -> ExecutorResponse:
+        usage = self._usage_of(work.step.id)
+        return response_of(work.step.id, ending, work.talk, usage=usage, attempts=work.attempts)
+
+    async def _keep(self, key: str, response: ExecutorResponse) -> None:
+        try:
+            await self._shelf.keep(key, response)
+        except OSError as error:
+            problem = f"the result of step {response.task_id} cannot be kept: {error.strerror or error}"
+            raise LogWriteError(problem, "free some space or set AGENT_SANDBOX to another folder") from error
+
+    async def _tell(self, response: ExecutorResponse, began: float, key: str | None = None) -> None:
+        completed = StepCompleted(
+            status=response.status,
+            summary=response.summary,
+            verified=response.verified,
+            evidence=tuple(f"{fact.tool} exit {fact.exit_code}" for fact in response.tool_calls),
+            usage=response.usage,
+            cost_usd=response.usage.cost_usd,
+            elapsed_ms=int((time.monotonic() - began) * 1000),
+            key=key,
+        )
+        await self._channel.publish(completed, step_id=response.task_id, attempt=response.attempts)
 
 
 def is_transient(error: BaseException) -> bool:
-    """Say whether the same attempt may work a moment later: the network's faults, never the disk's."""
-    if isinstance(error, (ConnectionError, TimeoutError)):
-        return True
+    """Say whether the same attempt may work a moment later: the network's faults, never the disk's.
+
+    Faults of a model are none of them: the model layer has tried again what can be tried again.
+    """
+    if isinstance(error, (AgentError, ModelFault, FileNotFoundError, PermissionError)):
+        return False
     words = str(error).lower()
+    if "blocked" in words or "not allowed" in words:
+        return False
     marks = ("timeout", "timed out", "connection", "temporarily", "reset by peer")
-    return not isinstance(error, (FileNotFoundError, PermissionError)) and any(mark in words for mark in marks)
+    return isinstance(error, (ConnectionError, TimeoutError)) or any(mark in words for mark in marks)
 
 
-def _response(task_id: str, result: AgentRunResult, attempts: int) -> ExecutorResponse:
-    return ExecutorResponse(
-        task_id=task_id,
-        status=result.status,
-        summary=_summary(result.output),
-        outputs=(StepOutput(type="text", content=result.output),),
-        tool_calls=result.tool_calls,
-        usage=result.usage,
-        attempts=attempts,
-        turns=result.turns,
-        exit_code=result.exit_code,
-    )
+def backoff_s(attempt: int) -> float:
+    """Return how long to wait after an attempt: longer each time, and never two steps at the same moment."""
+    return _BACKOFF_S * float(2 ** (attempt - 1)) + random.uniform(0, _JITTER_S)
 
 
-def _ended(
-    task_id: str, status: StepStatus, summary: str, *, text: str = "", exit_code: int = 0, attempts: int = 1
-) -> ExecutorResponse:
-    outputs = (StepOutput(type="text", content=text),) if text else ()
-    return ExecutorResponse(
-        task_id=task_id, status=status, summary=summary, outputs=outputs, exit_code=exit_code, attempts=attempts
-    )
-
-
-def _completed(response: ExecutorResponse, elapsed_ms: int, key: str | None) -> StepCompleted:
-    return StepCompleted(
-        status=response.status,
-        summary=response.summary,
-        verified=response.verified,
-        evidence=tuple(f"{fact.tool} exit {fact.exit_code}" for fact in response.tool_calls),
-        usage=response.usage,
-        cost_usd=response.usage.cost_usd,
-        elapsed_ms=elapsed_ms,
-        key=key,
-    )
-
-
-def _summary(text: str) -> str:
-    return text if len(text) <= SUMMARY_CHARS else text[:SUMMARY_CHARS] + " …"
+def _failed(reason: str, exit_code: int) -> Ending:
+    return Ending(status="error", reason=reason, exit_code=exit_code)

@@ -195,6 +195,7 @@ class OrchestratorRunner:
             context="\n\n".join(part for part in parts if part),
             expected_outputs=step.expect or None,
             profile=step.profile,
+            model=step.model,
         )
 
     async def _announce(self, reason: str) -> None:

@@ -21,6 +21,7 @@ class Ledger:
         self.max_budget_usd = max_budget_usd
         self.total = Usage()
         self.by_model: dict[str, Usage] = {}
+        self._by_step: dict[str, Usage] = {}
 
     @property
     def is_limited(self) -> bool:
@@ -40,10 +41,16 @@ class Ledger:
         if self.total.cost_usd >= self.max_budget_usd:
             raise BudgetExhausted(f"the limit of {self.max_budget_usd:g} USD is spent")
 
-    def record(self, model: str, usage: Usage) -> None:
+    def of_step(self, step_id: str) -> Usage:
+        """Return what a step has cost so far."""
+        return self._by_step.get(step_id, Usage())
+
+    def record(self, model: str, usage: Usage, step_id: str | None = None) -> None:
         """Add what a call cost."""
         self.total += usage
         self.by_model[model] = self.by_model.get(model, Usage()) + usage
+        if step_id is not None:
+            self._by_step[step_id] = self.of_step(step_id) + usage
 
 
 def _tokens(request: ModelRequest) -> int:

@@ -33,7 +33,7 @@ class ModelDesk:
             elif hear:
                 hear(item)
         assert reply is not None, "a model stream ended without a reply or a fault"
-        self._ledger.record(reply.model, reply.usage)
+        self._ledger.record(reply.model, reply.usage, request.step_id)
         if self._ledger.is_limited:
             self._tell(request.step_id)
         return reply

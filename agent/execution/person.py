@@ -29,6 +29,12 @@ class Person:
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
         self._waited: dict[str, float] = {}
         self._since: dict[str, list[float]] = {}
+        self._began: Callable[[str], None] = lambda step_id: None
+        self._ended: Callable[[str], None] = lambda step_id: None
+
+    def watch(self, *, began: Callable[[str], None], ended: Callable[[str], None]) -> None:
+        """Have somebody told when a step begins to wait for this person, and when it goes on."""
+        self._began, self._ended = began, ended
 
     def waited_s(self, step_id: str) -> float:
         """Return how long a step has waited for this person: time that is not the step's own."""
@@ -74,12 +80,16 @@ class Person:
         # Calls of one turn may wait side by side: the time from the first question to the last answer counts once.
         since = self._since.setdefault(step_id, [])
         since.append(since[0] if since else time.monotonic())
+        if len(since) == 1:
+            self._began(step_id)
         try:
             yield
         finally:
             if len(since) == 1:
                 self._waited[step_id] = self.waited_s(step_id)
             since.pop()
+            if not since:
+                self._ended(step_id)
 
     async def _decision(self, approval_id: str, waiting: asyncio.Future[Answer]) -> ApprovalAnswer:
         try:

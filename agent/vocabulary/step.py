@@ -10,13 +10,17 @@ from tooling.contract.result import CallStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorProfile:
-    """Rights and limits of a step; `allowed_tools` None means every registered tool."""
+    """Rights and limits of a step; `allowed_tools` None means every registered tool.
+
+    `may_check` says whether its check may be run: by the profile, whatever the step itself was narrowed to.
+    """
 
     name: str = "default"
     allowed_tools: tuple[str, ...] | None = None
     timeout_ms: int = 600_000
     max_retries: int = 2
     max_turns: int = 50
+    may_check: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +37,7 @@ class ExecutorRequest:
     deadline_ms: int | None = None
     corr_id: str | None = None
     profile: str = "default"
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

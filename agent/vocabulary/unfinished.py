@@ -7,6 +7,9 @@ from agent.vocabulary.message import Message
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import CallFact
 from agent.vocabulary.usage import Usage
+from tooling.contract.action import Effect
+
+_SIDE_EFFECTS: frozenset[Effect] = frozenset({"write", "execute"})
 
 # The results of calls that a run left behind without one: the first was certainly not run, the second may have been.
 CANCELLED_CALL = "Cancelled: the run was stopped before this call was run."
@@ -21,6 +24,8 @@ class UnfinishedStep:
     """A step that had begun and has no result: the conversation after its opening, valid for every provider.
 
     Calls that were never run have a result that says so; a call that may have had its effect says that nobody knows.
+    A `tool` step has no conversation: its messages are at most the result of its call, once that had begun, and its
+    facts are empty unless the call had ended.
     """
 
     messages: tuple[Message, ...] = ()
@@ -48,3 +53,8 @@ class UnfinishedRun:
     steps: Mapping[str, UnfinishedStep] = field(default_factory=dict)
     replans: int = 0
     clarifications: int = 0
+
+
+def missing_result(effect: Effect | None, *, had_begun: bool) -> str:
+    """Return the result of a call that was stopped: only what certainly had no effect may be called cancelled."""
+    return UNKNOWN_CALL if had_begun and effect in _SIDE_EFFECTS else CANCELLED_CALL

@@ -9,7 +9,7 @@ from tests.docs.event_schema import is_in_step
 
 Line: TypeAlias = Mapping[str, object]
 
-# What a step was doing when it was stopped has no end of its own.
+# What a step was waiting for when it was stopped has no end of its own.
 STOPPED = ("cancelled", "timeout")
 SUCCEEDED = ("ok", "partial")
 # Begin, end, and the field that joins them.
@@ -122,11 +122,13 @@ def _pairs(events: Sequence[Line]) -> Iterator[str]:
             if event["type"] == begin:
                 open_pairs[key] += 1
             elif event["type"] == end:
-                open_pairs[key] -= 1
-                if open_pairs[key] < 0:
+                if open_pairs[key]:
+                    open_pairs[key] -= 1
+                elif event.get("status") != "cancelled":
+                    # Only a call that was never run ends without having begun.
                     yield f"{end} {key[1]} has no {begin}"
         for (step_id, key_id), count in open_pairs.items():
-            if count > 0 and endings.get(step_id) not in STOPPED:
+            if count > 0 and (begin == "tool.started" or endings.get(step_id) not in STOPPED):
                 yield f"{begin} {key_id} of {step_id} has no {end}"
 
 

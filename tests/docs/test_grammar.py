@@ -60,14 +60,21 @@ def test_a_gap_in_the_numbers_is_allowed() -> None:
     assert broken_rules(events) == []
 
 
-def test_what_a_stopped_step_was_doing_needs_no_end() -> None:
-    events = stream()[:5]
-    ended = {"status": "cancelled", "step_id": "a", "attempt": 1}
+def test_a_stopped_step_ends_its_calls_but_not_what_it_waited_for() -> None:
+    events = stream()[:6]
     counts = {"ok": 0, "failed": 0, "skipped": 0}
-    result = {"subtype": "error_interrupted", "is_error": True, "exit_code": 130, "plan_id": "p", "steps": counts}
-    place = {"session_id": "s", "run_id": "r"}
-    events += [{"seq": 6, "type": "step.completed", **place, **ended}, {"seq": 7, "type": "result", **place, **result}]
+    in_a = {"status": "cancelled", "step_id": "a", "attempt": 1}
+    rest: list[Event] = [
+        {"type": "tool.completed", "tool_id": "t", **in_a},
+        {"type": "tool.completed", "tool_id": "never begun", **in_a},
+        {"type": "step.completed", **in_a},
+        {"type": "result", "subtype": "error_interrupted", "is_error": True, "exit_code": 130, "plan_id": "p"},
+    ]
+    rest[-1]["steps"] = counts
+    events += [{"seq": seq, "session_id": "s", "run_id": "r", **event} for seq, event in enumerate(rest, 7)]
     assert broken_rules(events) == []
+    del events[6]
+    assert broken_rules(events) == ["tool.started t of a has no tool.completed"]
 
 
 @pytest.mark.parametrize(

@@ -33,3 +33,16 @@ async def test_calls_of_one_turn_can_wait_side_by_side_and_the_clock_stands_stil
     assert 0 < waited <= time.monotonic() - began
     await asyncio.sleep(0.02)
     assert person.waited_s("s1") == waited
+
+
+async def test_somebody_can_be_told_when_a_step_waits_and_when_it_goes_on() -> None:
+    person = Person(channel=Channel(session_id="s", run_id="r", log=None), is_present=True, patience_s=60)
+    told: list[str] = []
+    person.watch(began=lambda step: told.append(f"{step} waits"), ended=lambda step: told.append(f"{step} goes on"))
+    waiting = [asyncio.ensure_future(person.approve(ACTION, ASK, call(number))) for number in (1, 2)]
+    await asyncio.sleep(0.01)
+    assert told == ["s1 waits"]
+    for number in (1, 2):
+        assert person.resolve(ResolveApproval(approval_id=f"a-s1.1.{number}", decision="allow"))
+    await asyncio.gather(*waiting)
+    assert told == ["s1 waits", "s1 goes on"]
