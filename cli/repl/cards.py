@@ -1,5 +1,6 @@
 """What waits for the person: approvals and questions as cards, one after another, answered only once they were seen."""
 
+import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
@@ -35,6 +36,7 @@ class Cards:
         self._now = now
         self._queue: deque[tuple[str, Asked]] = deque()
         self._drawn_at: float | None = None
+        self._own: dict[str, asyncio.Future[str]] = {}
         self.has_focus = False
 
     @property
@@ -64,9 +66,20 @@ class Cards:
             case _:
                 pass
 
+    async def ask(self, question: str, options: tuple[str, ...]) -> str:
+        """Put a question of our own and return the answer; it goes before whatever else waits."""
+        asked = QuestionAsked(question_id=f"own-{len(self._own)}", question=question, options=options)
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._own[asked.question_id] = answer
+        self._queue.appendleft(("", asked))
+        self._show_next(takes_focus=True)
+        return await answer
+
     def clear(self) -> None:
-        """Forget everything: the run has ended."""
-        self._queue.clear()
+        """Forget what the run asked: it has ended."""
+        self._queue = deque(item for item in self._queue if _id_of(item[1]) in self._own)
+        if self._queue:
+            return
         self.has_focus, self._drawn_at = False, None
 
     def focus(self) -> None:
@@ -121,7 +134,10 @@ class Cards:
         return [self._paint("strong", line) for line in wrapped(text, width)]
 
     def _resolve(self, answer: Answer) -> bool:
-        is_sent = self._send(answer)
+        own = self._own.get(answer.question_id) if isinstance(answer, AnswerQuestion) else None
+        if own is not None and isinstance(answer, AnswerQuestion):
+            own.set_result(answer.answer)
+        is_sent = own is not None or self._send(answer)
         self._drop(answer.approval_id if isinstance(answer, ResolveApproval) else answer.question_id)
         return is_sent
 
@@ -140,7 +156,8 @@ class Cards:
         head, *rest = question_lines(asked) if isinstance(asked, QuestionAsked) else approval_lines(asked)
         lasting = _rule_lines(asked) if isinstance(asked, ApprovalRequested) else []
         # Whole, in the scrollback: what is decided on is never cut, and stays to be read afterwards.
-        self._write("\n".join([self._paint("warn", f"{step} {head}"), *rest, *lasting]) + "\n")
+        title = self._paint("warn", f"{step} {head}".strip())
+        self._write("\n".join([title, *rest, *lasting]) + "\n")
 
 
 def _rule_lines(asked: ApprovalRequested) -> list[str]:

@@ -9,6 +9,8 @@ from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 
+from agent.config.edit import set_value
+from agent.config.places import config_file
 from agent.protocol.commands import Submit
 from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked, RunCompleted
 from agent.vocabulary.errors import AgentError, UsageError
@@ -17,11 +19,13 @@ from cli.repl.cards import Cards
 from cli.repl.completion import ReplCompleter
 from cli.repl.file_names import FileNames
 from cli.repl.keys import key_bindings
+from cli.repl.notice import is_worth_it, notice
 from cli.repl.own_command import run_on_terminal
 from cli.repl.place import ReplPlace
 from cli.repl.slash import SlashCommand, parsed, unknown
 from cli.repl.terminal import Terminal
 from cli.repl.turns import Turns
+from cli.repl.welcome import LATER, NOTHING_FOUND, offers
 from cli.screen.live_area import LiveArea
 from cli.screen.paint import Paint, clipped
 from cli.screen.transcript import Transcript
@@ -78,11 +82,26 @@ class Repl:
         if greeting:
             self.terminal.print(greeting)
         working = asyncio.ensure_future(self.turns.work())
+        if not self.place.loaded().settings.model:
+            self.start(self._welcome())
         try:
             return await self.terminal.run()
         finally:
             self.turns.leave()
             await working
+
+    async def _welcome(self) -> None:
+        """Offer the models that could be used from here, and keep the one that is chosen."""
+        found = await offers(self.place.environ)
+        if not found:
+            self.say(self.paint("quiet", NOTHING_FOUND))
+            return
+        options = (*map(str, found), LATER)
+        answer = await self.cards.ask("No model is set. Which one shall be kept in your settings?", options)
+        chosen = next((offer.model for offer in found if str(offer) == answer), "" if answer == LATER else answer)
+        if chosen:
+            set_value(config_file(self.place.environ), "model", chosen)
+            self.say(self.paint("quiet", f"{chosen} is kept in {config_file(self.place.environ)}"))
 
     def say(self, text: str) -> None:
         """Add lines of our own to the scrollback."""
@@ -251,10 +270,20 @@ class Repl:
         self.cards.hear(envelope, is_typing=bool(self.buffer.text))
         self.live.hear(envelope)
         self.transcript.hear(envelope)
+        self._notify(envelope)
         if isinstance(envelope.event, RunCompleted):
             self._spent += envelope.event.usage
             self.cards.clear()
         self.terminal.refresh()
+
+    def _notify(self, envelope: Envelope) -> None:
+        match envelope.event:
+            case RunCompleted(duration_ms=duration, is_error=is_error) if is_worth_it(duration / 1000):
+                self.terminal.signal(notice("Windlass: failed" if is_error else "Windlass: done"))
+            case ApprovalRequested() | QuestionAsked():
+                self.terminal.signal(notice("Windlass needs an answer"))
+            case _:
+                pass
 
     def fail(self, error: AgentError) -> None:
         """Tell what went wrong and what to do."""

@@ -87,6 +87,12 @@ class Terminal:
             self._is_lent = False
             self.refresh()
 
+    def signal(self, sequence: str) -> None:
+        """Send what is heard or shown elsewhere and leaves no mark on the screen."""
+        if self.app.is_running and not self._is_lent:
+            self._output.write_raw(sequence)
+            self._output.flush()
+
     def animate(self, is_animated: Callable[[], bool]) -> None:
         """Draw ten frames a second for as long as something moves."""
         self._is_animated = is_animated
