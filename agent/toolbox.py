@@ -19,6 +19,7 @@ from agent.web_settings import web_settings
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Action, ApprovalAnswer, Approver, Decision, Judge, Scope, Verdict
 from tooling.contract.context import ExecCtx
+from tooling.contract.memory import Memory
 from tooling.contract.tool import ToolExecutor
 from tooling.safety.judge import ActionJudge
 from tooling.web.desk import WebDesk
@@ -42,6 +43,7 @@ class Surroundings:
     on_refused: Callable[[str], None]
     on_broken: Callable[[SandboxError], None]
     is_checked: bool = True
+    memory: Memory | None = None
 
     @property
     def channel(self) -> Channel:
@@ -82,6 +84,7 @@ class Toolbox:
             trim_chars=settings.output_trim_chars,
             plugin_paths=None,
             web=WebDesk(web_settings(settings)),
+            memory=around.memory,
         )
         self.warnings = warnings if self._box else (HOST_BANNER, *warnings)
 

@@ -24,7 +24,7 @@ from tooling.finish import OutputFinisher
 from tooling.registry import ToolRegistry
 
 # Reading, asking and taking notes need no approval unless the judge says so.
-_NEEDS_APPROVER = ("write", "execute", "web")
+_NEEDS_APPROVER = ("write", "execute", "web", "remember", "forget")
 
 
 class Invoker:

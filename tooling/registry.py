@@ -12,6 +12,7 @@ from tooling.tools.find_files import FindFiles
 from tooling.tools.list_directory import ListDirectory
 from tooling.tools.manage_jobs import ManageJobs
 from tooling.tools.manage_tasks import ManageTasks
+from tooling.tools.memory import MemoryTool
 from tooling.tools.read_file import ReadFile
 from tooling.tools.run_command import RunCommand
 from tooling.tools.search_text import SearchText
@@ -28,6 +29,7 @@ TOOLS: tuple[type[AnyTool], ...] = (
     SearchText,
     ManageTasks,
     ManageJobs,
+    MemoryTool,
     AskUser,
 )
 
@@ -77,9 +79,14 @@ def _is_name(name: str) -> bool:
     return 0 < len(name) <= 64 and name.isascii() and name.replace("_", "a").replace("-", "a").isalnum()
 
 
-def load_tools(services: ToolServices, *, paths: Sequence[str] | None = None) -> tuple[ToolRegistry, tuple[str, ...]]:
-    """Build the first set and the plugins; a plugin that fails becomes a warning and the rest loads."""
-    registry = ToolRegistry(tool(services) for tool in TOOLS)
+def load_tools(
+    services: ToolServices, *, paths: Sequence[str] | None = None, only_useful: bool = True
+) -> tuple[ToolRegistry, tuple[str, ...]]:
+    """Build the first set and the plugins; a plugin that fails becomes a warning and the rest loads.
+
+    With `only_useful` a tool that the services have nothing for is left out.
+    """
+    registry = ToolRegistry(tool(services) for tool in TOOLS if not only_useful or tool.is_offered(services))
     found = entry_points(sys.path if paths is None else paths)
     warnings = [problem for point in found if (problem := _add_plugin(registry, point, services))]
     return registry, tuple(warnings)

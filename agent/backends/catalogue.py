@@ -31,5 +31,5 @@ class _Nobody:
 def read_catalogue() -> ToolCatalogue:
     """Return the specs of all tools and plugins."""
     nobody = _Nobody()
-    registry, warnings = load_tools(ToolServices(runner=nobody, asker=nobody, jobs=JobDesk(nobody)))
+    registry, warnings = load_tools(ToolServices(runner=nobody, asker=nobody, jobs=JobDesk(nobody)), only_useful=False)
     return ToolCatalogue(specs=tuple(tool.spec for tool in registry), warnings=warnings)

@@ -11,6 +11,7 @@ from agent.backends.running import see_through
 from tooling.contract.action import Action, Approver, Decision, Judge, Verdict
 from tooling.contract.command import CommandOutput, CommandRequest, CommandRunner
 from tooling.contract.context import ExecCtx
+from tooling.contract.memory import Memory
 from tooling.contract.question import Asker
 from tooling.contract.result import ToolResult
 from tooling.contract.shape import JsonObject
@@ -112,6 +113,7 @@ def build_host_executor(
     plugin_paths: Sequence[str] | None = None,
     asks_for_all: bool = False,
     web: WebDesk | None = None,
+    memory: Memory | None = None,
 ) -> tuple[HostExecutor, tuple[str, ...]]:
     """Wire runner, tools, judge, approver and output together; return the executor and warnings about plugins."""
     judge: Judge = ActionJudge(warn=warn)
@@ -126,6 +128,7 @@ def build_host_executor(
         trim_chars=trim_chars,
         plugin_paths=plugin_paths,
         web=web,
+        memory=memory,
     )
 
 
@@ -141,12 +144,15 @@ def wire_executor(
     trim_chars: int,
     plugin_paths: Sequence[str] | None,
     web: WebDesk | None = None,
+    memory: Memory | None = None,
 ) -> tuple[E, tuple[str, ...]]:
     """Put the tools on a runner; every backend whose tools run in this process is made here."""
     redactor = Redactor(secrets)
     web = web or WebDesk()
     jobs = JobDesk(runner, redactor.redact_file)
-    services = ToolServices(runner=runner, asker=asker, jobs=jobs, command_timeout_s=command_timeout_s, web=web)
+    services = ToolServices(
+        runner=runner, asker=asker, jobs=jobs, command_timeout_s=command_timeout_s, web=web, memory=memory
+    )
     registry, warnings = load_tools(services, paths=plugin_paths)
     finisher = OutputFinisher(redactor, TrimLengths.for_limit(trim_chars))
     invoker = Invoker(registry=registry, judge=judge, approver=approver, finisher=finisher)

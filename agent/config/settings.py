@@ -93,6 +93,11 @@ class Settings:
     web_timeout_s: Annotated[float, "time limit of one web request of a tool, redirects included", _POSITIVE] = 30.0
     web_max_bytes: Annotated[int, "a page beyond this size, unpacked, is cut", Limits(least=1000)] = 5_000_000
     web_allow_loopback: Annotated[bool, "web tools may reach this machine itself"] = False
+    memory: Annotated[bool, "what is remembered is read, and a run may add to it"] = True
+    memory_max_kb: Annotated[int, "a larger memory is made shorter at the end of a run", _COUNT] = 32
+    memory_compact_target_kb: Annotated[int, "how short it is made then", _COUNT] = 24
+    memory_timeout_s: Annotated[float, "time limit to decide what to remember of a run", _POSITIVE] = 10.0
+    project_notes: Annotated[bool, "AGENTS.md and CLAUDE.md of the folder are read as data"] = True
     step_profiles: Annotated[Mapping[str, ProfileSettings], "rights and limits of steps by name"] = field(
         default_factory=dict
     )

@@ -176,7 +176,7 @@ def requested_of(action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalRequ
         command=action.subject,
         cwd=str(action.cwd),
         reason=verdict.reason,
-        rule=", ".join(offered(verdict.asking)) if action.effect == "execute" else action.tool,
+        rule=_lasting_rule(action, verdict),
         tool=action.tool,
         involves=verdict.involves or None,
         diff=(action.preview() or None) if action.preview else None,
@@ -186,3 +186,10 @@ def requested_of(action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalRequ
 def resolved_of(requested: ApprovalRequested, answer: ApprovalAnswer) -> ApprovalResolved:
     """Return the decision on a request."""
     return ApprovalResolved(approval_id=requested.approval_id, decision=answer.decision, by=answer.by, rule=answer.rule)
+
+
+def _lasting_rule(action: Action, verdict: Verdict) -> str:
+    """Return what could be stored so that the same is not asked again; nothing for what is asked every time."""
+    if action.effect == "execute":
+        return ", ".join(offered(verdict.asking))
+    return "" if action.effect == "forget" else action.tool

@@ -41,4 +41,7 @@ LAZY_MODULES: dict[str, str] = {
     "agent.backends.egress_rules": "only for allowed hosts",
     "tooling.web.client": "brings httpx; a run that never uses the web does without it",
     "tooling.web.extraction": "brings lxml and trafilatura; loads with the first page, in a worker",
+    "agent.memory.decision": "only for a run that has something to remember",
+    "agent.memory.private": "only for a run that has something to remember",
+    "agent.memory.wording": "only for a run that has something to remember",
 }

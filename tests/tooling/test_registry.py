@@ -65,7 +65,7 @@ def install(site: Path, distribution: str, source: str, *points: str) -> None:
 
 
 def test_the_first_set_is_readable() -> None:
-    assert len({tool.spec.name for tool in TOOLS}) == len(TOOLS) == 11
+    assert len({tool.spec.name for tool in TOOLS}) == len(TOOLS) == 12
     assert RunCommand.spec.to_openai_tool()["type"] == "function"
 
 

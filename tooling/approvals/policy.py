@@ -1,13 +1,14 @@
 """Who decides: rules first, then the mode, then the person; without a person, the run's choice.
 
-| mode      | a command that asks   | an edit inside the workspace            |
-|-----------|-----------------------|-----------------------------------------|
-| ask       | the person            | the person, in the user's own folder    |
-| auto-edit | the person            | runs                                    |
-| never     | denied                | runs                                    |
-| yolo      | runs                  | runs                                    |
+| mode      | a command that asks, a note to remember | an edit inside the workspace            | forgetting |
+|-----------|-----------------------------------------|-----------------------------------------|------------|
+| ask       | the person                              | the person, in the user's own folder    | the person |
+| auto-edit | the person                              | runs                                    | the person |
+| never     | denied                                  | runs                                    | denied     |
+| yolo      | runs                                    | runs                                    | the person |
 
-What the judge blocks never comes here and stays blocked in every mode.
+What the judge blocks never comes here and stays blocked in every mode. On forgetting a person decides each time: no
+rule and no earlier answer holds for it.
 """
 
 import shlex
@@ -21,6 +22,7 @@ from tooling.contract.context import ExecCtx
 
 Mode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo"]
 OnApproval: TypeAlias = Literal["deny", "defer", "fail"]
+_THIS_RUN = "this run"
 
 
 class PolicyApprover:
@@ -54,7 +56,8 @@ class PolicyApprover:
         if self._person is None:
             return _refusal(self._on_approval, "policy", "Nobody can be asked in this run", action, verdict)
         answer = await self._person.approve(action, verdict, ctx)
-        if answer.decision == "allow" and answer.scope != "once" and answer.command is None:
+        may_last = action.effect != "forget" and answer.command is None
+        if answer.decision == "allow" and answer.scope != "once" and may_last:
             return self._remember(action, verdict, answer)
         return answer
 
@@ -69,15 +72,19 @@ class PolicyApprover:
             return ApprovalAnswer(decision="deny", by="a rule", remark=remark, rule=denied)
         if not self._needs_approval(action, verdict):
             return ApprovalAnswer(decision="allow", by="the verdict")
-        if action in self._remembered:
-            return ApprovalAnswer(decision="allow", by="this run", rule=action.subject)
-        if self._is_allowed(action, verdict):
-            return ApprovalAnswer(decision="allow", by="a rule")
-        if self._mode == "yolo":
-            return ApprovalAnswer(decision="allow", by="approval mode yolo")
+        if action.effect != "forget" and (by := self._allowed_by(action, verdict)):
+            return ApprovalAnswer(decision="allow", by=by, rule=action.subject if by == _THIS_RUN else "")
         if self._mode == "never":
             return _refusal("deny", "approval mode never", "Nothing is asked in this mode", action, verdict)
         return None
+
+    def _allowed_by(self, action: Action, verdict: Verdict) -> str:
+        """Return what allows an action without asking anybody, or nothing."""
+        if action in self._remembered:
+            return _THIS_RUN
+        if self._is_allowed(action, verdict):
+            return "a rule"
+        return "approval mode yolo" if self._mode == "yolo" else ""
 
     def _remember(self, action: Action, verdict: Verdict, answer: ApprovalAnswer) -> ApprovalAnswer:
         """Let an answer hold for longer: the exact action for this run, the rules that were shown for good."""
@@ -115,6 +122,9 @@ class PolicyApprover:
 
 def _refusal(decision: OnApproval, by: str, why: str, action: Action, verdict: Verdict) -> ApprovalAnswer:
     """Refuse, and name the rules that would have allowed it."""
+    if action.effect == "forget":
+        remark = f"{why}; only a person can, for example with `agent memory clear`."
+        return ApprovalAnswer(decision=decision, by=by, remark=remark)
     rules = _rules_for(action, verdict)
     flags = " ".join(f"--allow {shlex.quote(rule)}" for rule in rules)
     mode = " or --approval-mode auto-edit" if action.effect == "write" else ""

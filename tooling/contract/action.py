@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from tooling.contract.context import ExecCtx
 
-Effect: TypeAlias = Literal["read", "write", "execute", "web", "ask", "note"]
+Effect: TypeAlias = Literal["read", "write", "execute", "web", "ask", "note", "remember", "forget"]
 Scope: TypeAlias = Literal["once", "run", "project", "always"]
 
 
@@ -24,13 +24,15 @@ class Decision(IntEnum):
 class Action:
     """One call in the terms a judge and a person understand: the exact command or the target path.
 
-    `preview` makes the diff of an edit, for the person who is asked.
+    `preview` makes the diff of an edit, for the person who is asked; `is_asked_for` says that the request itself asks
+    for exactly this.
     """
 
     tool: str
     effect: Effect
     subject: str
     cwd: Path
+    is_asked_for: bool = False
     preview: Callable[[], str] | None = field(default=None, compare=False, repr=False)
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 from tooling.contract.action import Action, Effect
 from tooling.contract.command import CommandRunner
 from tooling.contract.context import ExecCtx
+from tooling.contract.memory import Memory
 from tooling.contract.question import Asker
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.shape import JsonObject
@@ -54,6 +55,7 @@ class ToolServices:
     jobs: JobDesk
     command_timeout_s: float = 120.0
     web: WebDesk = field(default_factory=WebDesk)
+    memory: Memory | None = None
 
 
 class Tool(ABC, Generic[P]):
@@ -64,6 +66,11 @@ class Tool(ABC, Generic[P]):
 
     def __init__(self, services: ToolServices) -> None:
         self._services = services
+
+    @classmethod
+    def is_offered(cls, services: ToolServices) -> bool:
+        """Say whether a run with these services has a use for the tool."""
+        return True
 
     @abstractmethod
     async def run(self, params: P, ctx: ExecCtx) -> ToolResult:

@@ -12,6 +12,9 @@ from tooling.safety.paths import PathRefused, readable_path, writable_path
 if TYPE_CHECKING:
     from tooling.safety.shell_judge import ShellTextJudge
 
+_REMEMBERS = "you did not ask for it in these words, and every later run would read it"
+_FORGETS = "it forgets everything that is remembered for you"
+
 
 class ActionJudge:
     """Judges actions without doing anything; `warn` hears what is wrong with the rule files."""
@@ -29,6 +32,12 @@ class ActionJudge:
                 return _file_verdict(action, ctx)
             case "web" | "ask" | "note":
                 return Verdict(decision=Decision.ALLOW)
+            case "remember" if action.is_asked_for:
+                return Verdict(decision=Decision.ALLOW)
+            case "remember":
+                return Verdict(decision=Decision.ASK, reasons=(_REMEMBERS,), rule="remember")
+            case "forget":
+                return Verdict(decision=Decision.ASK, reasons=(_FORGETS,), rule="forget")
 
     @cached_property
     def _shell(self) -> "ShellTextJudge":

@@ -1,0 +1,81 @@
+"""The memory as one run uses it: recalled for prompts, and open to the tool `memory`."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+
+from agent.memory.entries import entry_line
+from agent.memory.excerpt import excerpt
+from agent.memory.memory_file import MemoryFile
+from agent.protocol.channel import Channel
+from agent.protocol.events import MemoryChanged
+from agent.vocabulary.errors import InputError
+from tooling.contract.context import ExecCtx
+from tooling.contract.result import ToolError
+from tooling.output import sanitize_output
+from tooling.safety.redact import Redactor
+
+_KEEPS_NOTHING = "This run keeps nothing on disk (--ephemeral), so the memory stays as it is."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunMemory:
+    """Implements the tools' Memory port; `request` is what the user asked for in this run."""
+
+    file: MemoryFile
+    redactor: Redactor
+    channel: Channel
+    request: str
+    is_kept: bool = True
+
+    def recall(self) -> str:
+        """Return what prompts are given of the memory. Raises OSError."""
+        return excerpt(self._clean(self.file.read()))
+
+    async def read(self) -> str:
+        """Return everything that is remembered."""
+        return self._clean(await asyncio.to_thread(self.file.read)).strip()
+
+    def check(self, text: str) -> None:
+        """Raise ToolError when this text may not be remembered."""
+        # A run that remembers nothing does without the words of twenty languages.
+        from agent.memory.private import personal_in, secret_in
+
+        if not self.is_kept:
+            raise ToolError(_KEEPS_NOTHING)
+        if problem := secret_in(text, self.redactor) or personal_in(text):
+            raise ToolError(f"This is not remembered: {problem}.")
+        try:
+            entry_line(text, tag=None, now=datetime.now().astimezone())
+        except InputError as error:
+            raise ToolError(f"This is not remembered: {error.message}.") from error
+
+    def is_asked_for(self, text: str) -> bool:
+        """Say whether the user asked in so many words that this be remembered."""
+        from agent.memory.decision import is_grounded
+        from agent.memory.wording import asks_to_remember
+
+        return asks_to_remember(self.request) and is_grounded(text, self.request, answer="")
+
+    async def append(self, text: str, ctx: ExecCtx) -> str:
+        """Remember a text and return the line it became, or why there is no need to."""
+        self.check(text)
+        line = await asyncio.to_thread(self.file.append, text)
+        if line is None:
+            return "This is remembered already."
+        self._tell(MemoryChanged(action="added", entry=line), ctx)
+        return f"Remembered: {line}"
+
+    async def clear(self, ctx: ExecCtx) -> int:
+        """Forget everything and return how many lines that were; a copy is kept."""
+        if not self.is_kept:
+            raise ToolError(_KEEPS_NOTHING)
+        count = await asyncio.to_thread(lambda: self.file.clear(has_backup=True))
+        self._tell(MemoryChanged(action="cleared"), ctx)
+        return count
+
+    def _tell(self, event: MemoryChanged, ctx: ExecCtx) -> None:
+        self.channel.whisper(event, step_id=ctx.step_id or None, attempt=ctx.attempt)
+
+    def _clean(self, text: str) -> str:
+        return self.redactor.redact(sanitize_output(text))

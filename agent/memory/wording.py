@@ -1,0 +1,53 @@
+"""Whether a request is worth asking a model what to remember of it: by its words, in many languages, at no cost."""
+
+import re
+
+# The user asks for it: these alone also let text of the answer in.
+_ASKED = (
+    r"\b(?:remember|memori[sz]e|keep in mind|take note|note (?:that|down)|for (?:the )?future reference|don'?t forget"
+    r"|merk(?:e)? dir|merken|erinnere dich|behalte|vergiss nicht|notiere"
+    r"|souviens|rappelle-toi|retiens|mémorise|n'oublie pas|note que"
+    r"|recuerda|acuérdate|memoriza|no olvides|ten en cuenta|apunta"
+    r"|lembr[ea]|memorize|não esqueça|anote"
+    r"|ricorda(?:ti)?|memorizza|tieni a mente|non dimenticare"
+    r"|onthoud|vergeet niet|zapamiętaj|pamiętaj|hatırla|unutma|aklında tut"
+    r"|запомни|помни|не забудь|имей в виду|запам['’]?ятай|пам['’]ятай)"
+    r"|记住|記住|记得|記得|別忘|别忘|覚えて|忘れないで|기억해|잊지 ?마|تذك[ّ]?ر|याद रख"
+)
+# It sounds like a habit, a choice or an agreement for later.
+_LASTING = (
+    r"\b(?:from now on|in (?:the )?future|going forward|henceforth|next time|as a rule"
+    r"|i (?:prefer|like|hate|dislike)|my (?:prefer|favou?rite|default|name)|prefer(?:s|red|ence)?\b|call me"
+    r"|we (?:use|never|always)|let'?s (?:use|agree|settle|go with|stick)|agree(?:d|ment)|(?:we|i)(?:'ve| have)? decided"
+    r"|convention|our (?:standard|style|policy)|stop (?:using|doing)"
+    r"|ab (?:jetzt|sofort)|von nun an|künftig|in zukunft|nächstes mal|bevorzug|lieber|nenn mich"
+    r"|vereinbart|entschieden|abgemacht|wir (?:nutzen|verwenden|nehmen)"
+    r"|désormais|dorénavant|à partir de maintenant|à l'avenir|préfèr|préfér|convenu|décidé|appelle-moi"
+    r"|a partir de ahora|de ahora en adelante|en el futuro|prefier|acordamos|acordado|decidimos|llámame"
+    r"|a partir de agora|daqui em diante|prefir|combinamos|decidido"
+    r"|d'ora in poi|in futuro|preferisc|abbiamo deciso|chiamami"
+    r"|voortaan|vanaf nu|liever|afgesproken|od teraz|wolę|ustalili|bundan sonra|tercih"
+    r"|отныне|впредь|с этого момента|предпочита|договорились|решили|зови меня|надалі|відтепер)"
+    r"|以后|以後|今后|今後|从现在|從現在|偏好|喜欢|喜歡|约定|約定|决定|決定|これから|好み|앞으로|선호"
+    r"|من الآن|أفضل|अब से|पसंद"
+)
+# Everyday words that are a habit in an order, and nothing in a question.
+_WEAK = (
+    r"\b(?:always|never|immer|nie(?:mals)?|toujours|jamais|siempre|nunca|sempre|jamais|mai|altijd|nooit|zawsze|nigdy"
+    r"|her zaman|asla|всегда|никогда|завжди|ніколи)\b"
+    r"|总是|總是|永远|永遠|不要再|常に|いつも|必ず|항상|절대|دائم|हमेशा"
+)
+_QUESTION = ("?", "？", "؟")
+
+
+def asks_to_remember(request: str) -> bool:
+    """Say whether the user asks that something be remembered."""
+    return re.search(_ASKED, request, re.IGNORECASE) is not None
+
+
+def is_worth_asking(request: str) -> bool:
+    """Say whether a request may hold a preference, a decision, a configuration or an agreement."""
+    if asks_to_remember(request) or re.search(_LASTING, request, re.IGNORECASE):
+        return True
+    is_question = request.rstrip().endswith(_QUESTION)
+    return not is_question and re.search(_WEAK, request, re.IGNORECASE) is not None

@@ -1,0 +1,157 @@
+"""`agent memory`: see, add to, clear and shorten what is remembered from run to run."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from agent.config.load import Loaded, load_settings
+from agent.config.places import data_dir, os_environ
+from agent.memory.compaction import KB, Compacted, Shortener, compact
+from agent.memory.entries import Line, Tag, lines_of, said
+from agent.memory.memory_file import MemoryFile
+from agent.memory.private import secret_in
+from agent.model.port import ModelClient, ModelReply, ModelRequest
+from agent.model.switch import ModelSwitch
+from agent.vocabulary import exit_codes
+from agent.vocabulary.errors import InputError, UsageError
+from tooling.output import sanitize_output
+from tooling.safety.redact import Redactor
+from tooling.tools.memory import EMPTY
+
+app = typer.Typer(help="What is remembered from run to run.", no_args_is_help=True)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+TagOption = Annotated[
+    Tag | None, typer.Option("--tag", help="What kind of thing it is; without one it is a note.", case_sensitive=False)
+]
+
+
+@app.command("show")
+def show(*, as_json: JsonOption = False) -> None:
+    """Show everything that is remembered."""
+    memory = _memory()
+    text = memory.read()
+    if as_json:
+        lines = [_fields(line) for line in said(lines_of(sanitize_output(text)))]
+        _print_json({"path": str(memory.path), "bytes": memory.size(), "lines": lines})
+        return
+    # What a file holds must not move the cursor; a program gets the text as it is.
+    shown = sanitize_output(text) if sys.stdout.isatty() else text
+    sys.stdout.buffer.write((shown.rstrip("\n") or EMPTY).encode("utf-8", "surrogateescape") + b"\n")
+
+
+@app.command("add")
+def add(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember; - reads it from stdin.")],
+    *,
+    tag: TagOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remember something."""
+    memory, loaded = _memory(), _loaded()
+    words = sys.stdin.read() if text == "-" else text
+    if problem := secret_in(words, Redactor(loaded.secrets)):
+        raise InputError(f"this is not remembered: {problem}", "what is remembered is sent to models with every run")
+    line = memory.append(words, tag=tag)
+    if as_json:
+        _print_json({"added": line is not None, "line": line})
+        return
+    typer.echo(line or "this is remembered already", err=True)
+    if memory.size() > loaded.settings.memory_max_kb * KB:
+        hint = "`agent memory compact` makes it shorter"
+        typer.echo(f"the memory has grown to {_size(memory.size())}; {hint}", err=True)
+
+
+@app.command("clear")
+def clear(
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Forget everything for good, copies from earlier compactions as well."""
+    memory = _memory()
+    count = sum(1 for _ in said(lines_of(memory.read())))
+    if not yes and not _is_agreed(count, memory):
+        raise typer.Exit(exit_codes.FAILED)
+    count = memory.clear(has_backup=False)
+    if as_json:
+        _print_json({"cleared": count})
+    else:
+        typer.echo(f"forgotten: {_lines(count)}", err=True)
+
+
+@app.command("compact")
+def compact_(
+    *,
+    model: Annotated[str | None, typer.Option("--model", help="Model that shortens; else the one that is set.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make the memory shorter: by a model, or without one by priority. A copy is kept."""
+    memory, loaded = _memory(), _loaded({"model": model} if model else {})
+    done = asyncio.run(_compacted(memory, loaded))
+    copy = None if done.by == "nobody" else str(memory.backups[-1])
+    if done.problem:
+        typer.echo(f"warning: shortened without the model: {done.problem}", err=True)
+    if as_json:
+        _print_json({"before": done.before, "after": done.after, "by": done.by, "backup": copy})
+    elif copy:
+        typer.echo(f"{_size(done.before)} → {_size(done.after)}, by {done.by}; a copy is in {copy}", err=True)
+    else:
+        own = done.before > loaded.settings.memory_compact_target_kb * KB
+        why = "the rest are lines of your own, which stay" if own else "that is short enough"
+        typer.echo(f"{_size(done.before)}: {why}", err=True)
+
+
+async def _compacted(memory: MemoryFile, loaded: Loaded) -> Compacted:
+    settings, redactor = loaded.settings, Redactor(loaded.secrets)
+    target = settings.memory_compact_target_kb
+    if not settings.model:
+        return await compact(memory, target, redactor=redactor)
+    client = ModelSwitch(settings, redact=redactor.redact)
+    shortener = Shortener(
+        ask=partial(_reply, client), model=settings.model, max_output_tokens=settings.max_output_tokens
+    )
+    try:
+        return await compact(memory, target, redactor=redactor, shortener=shortener)
+    finally:
+        await client.close()
+
+
+async def _reply(client: ModelClient, request: ModelRequest) -> ModelReply:
+    items = [item async for item in client.stream(request) if isinstance(item, ModelReply)]
+    return items[-1]
+
+
+def _memory() -> MemoryFile:
+    return MemoryFile(data_dir(os_environ()))
+
+
+def _loaded(flags: Mapping[str, object] | None = None) -> Loaded:
+    return load_settings(environ=os_environ(), flags=flags)
+
+
+def _is_agreed(count: int, memory: MemoryFile) -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("nobody can be asked here", "--yes forgets without asking")
+    return typer.confirm(f"forget {_lines(count)} in {memory.path} and all older copies?", err=True)
+
+
+def _fields(line: Line) -> dict[str, object]:
+    return {"date": line.stamp if line.is_dated else None, "tag": line.tag, "text": line.text}
+
+
+def _lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"
+
+
+def _size(count: int) -> str:
+    return f"{count / KB:.1f} kB"
+
+
+def _print_json(data: Mapping[str, object]) -> None:
+    typer.echo(json.dumps(data, indent=2, ensure_ascii=False))

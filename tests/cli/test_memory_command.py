@@ -1,0 +1,146 @@
+"""`agent memory`: a person sees and changes what is remembered."""
+
+import json
+
+import pytest
+
+from tests.cli.terminal_user import User
+from tests.cli.test_approvals import Terminal
+
+pytestmark = pytest.mark.slow
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+def filled(user: User, size: int = 40_000) -> str:
+    """Give the user a memory that is too large."""
+    tags = ("PREF", "DECISION", "CONFIG", "AGREEMENT")
+    lines = [
+        f"- 2026-01-0{1 + n // 300} {10 + n // 60 % 5}:{n % 60:02}: [{tags[n % 4]}] a thing to remember, number {n}"
+        for n in range(size // 66)
+    ]
+    text = "\n".join(["# Mine", *lines, "a line of my own", ""])
+    user.data.mkdir()
+    (user.data / "MEMORY.md").write_text(text)
+    return text
+
+
+def preferences(text: str) -> list[str]:
+    return [line for line in text.splitlines() if "[PREF]" in line]
+
+
+def test_what_is_added_is_shown_once(user: User) -> None:
+    assert user.agent("memory", "show").stdout == "(memory is empty)\n"
+    assert user.agent("memory", "add", "--tag", "pref", "uses tabs").exit_code == 0
+    assert user.agent("memory", "add", "--tag", "PREF", "Uses tabs!").stderr == "this is remembered already\n"
+    assert user.agent("memory", "add", "-", stdin="from a pipe\n").exit_code == 0
+    first, second = user.agent("memory", "show").stdout.splitlines()
+    assert first.endswith(": [PREF] uses tabs") and second.endswith(": from a pipe")
+
+
+def test_programs_get_the_lines_as_data(user: User) -> None:
+    assert user.agent("memory", "show", "--json").document == {
+        "path": str(user.data / "MEMORY.md"),
+        "bytes": 0,
+        "lines": [],
+    }
+    added = user.agent("memory", "add", "--json", "--tag", "config", "port 8080").document
+    (user.data / "MEMORY.md").write_text(f"{added['line']}\nmine\n")
+    lines = user.agent("memory", "show", "--json").document["lines"]
+    stamp = str(added["line"])[2:18]
+    assert lines == [
+        {"date": stamp, "tag": "CONFIG", "text": "port 8080"},
+        {"date": None, "tag": None, "text": "mine"},
+    ]
+    assert user.agent("memory", "add", "--json", "--tag", "config", "Port 8080").document == {
+        "added": False,
+        "line": None,
+    }
+
+
+@pytest.mark.parametrize("text", [f"my token is {TOKEN}", "use the sesame-value", "", "x" * 501])
+def test_secrets_and_what_is_no_entry_are_refused(user: User, text: str) -> None:
+    ended = user.agent("memory", "add", text, OPENAI_API_KEY="sesame-value")
+    assert (ended.exit_code, (user.data / "MEMORY.md").exists()) == (42, False)
+    assert "error:" in ended.stderr and TOKEN not in ended.stderr
+
+
+def test_forgetting_is_confirmed_on_a_terminal(user: User) -> None:
+    user.agent("memory", "add", "uses tabs")
+    terminal = Terminal(user, "memory", "clear")
+    terminal.sees("forget 1 line in")
+    terminal.types("n")
+    assert terminal.ends()[0] == 1
+    assert "uses tabs" in user.agent("memory", "show").stdout
+    terminal = Terminal(user, "memory", "clear")
+    terminal.sees("forget 1 line in")
+    terminal.types("y")
+    assert terminal.ends()[0] == 0
+    assert user.agent("memory", "show").stdout == "(memory is empty)\n"
+
+
+def test_without_a_terminal_forgetting_needs_a_word(user: User) -> None:
+    user.agent("memory", "add", "uses tabs")
+    assert user.agent("memory", "clear").exit_code == 2
+    assert user.agent("memory", "clear", "--yes", "--json").document == {"cleared": 1}
+    assert user.agent("memory", "show").stdout == "(memory is empty)\n"
+
+
+def test_forgetting_leaves_no_older_copy(user: User) -> None:
+    filled(user)
+    user.agent("memory", "compact")
+    assert len(list((user.data / "memory-backups").iterdir())) == 1
+    user.agent("memory", "clear", "--yes")
+    assert b"to remember" not in b"".join(path.read_bytes() for path in user.data.rglob("*") if path.is_file())
+
+
+def test_a_memory_is_shortened_without_any_model(user: User) -> None:
+    before = filled(user)
+    done = user.agent("memory", "compact", "--json").document
+    after = user.agent("memory", "show").stdout
+    assert (done["before"], done["by"]) == (len(before), "priority")
+    assert int(str(done["after"])) <= 24 * 1024
+    assert preferences(after) == preferences(before)
+    assert after.startswith("# Mine\n") and after.endswith("a line of my own\n")
+    assert user.agent("memory", "compact").stderr.endswith("that is short enough\n")
+    with open(str(done["backup"])) as copy:  # noqa: PTH123
+        assert copy.read() == before
+
+
+def test_a_memory_is_shortened_by_the_model_that_is_set(user: User) -> None:
+    before = filled(user)
+    kept = preferences(before)[:2]
+    model = user.script({"match": {"purpose": "memory", "contains": "<memory>"}, "text": "\n".join(kept)})
+    ended = user.agent("memory", "compact", AGENT_MODEL=model)
+    assert (ended.exit_code, "by model" in ended.stderr) == (0, True)
+    assert user.agent("memory", "show").stdout.splitlines() == ["# Mine", *kept, "a line of my own"]
+
+
+def test_a_model_that_fails_costs_nothing(user: User) -> None:
+    before = filled(user)
+    model = user.script({"match": {"purpose": "memory"}, "text": "I would rather not."})
+    ended = user.agent("memory", "compact", "--model", model, "--json")
+    assert (ended.exit_code, ended.document["by"]) == (0, "priority")
+    assert "not in the form" in ended.stderr
+    assert preferences(user.agent("memory", "show").stdout) == preferences(before)
+
+
+def test_a_memory_that_has_grown_is_told_of_when_one_adds_to_it(user: User) -> None:
+    filled(user)
+    assert "agent memory compact" in user.agent("memory", "add", "one more").stderr
+
+
+def test_escape_sequences_in_the_file_do_not_reach_a_terminal(user: User) -> None:
+    user.data.mkdir()
+    (user.data / "MEMORY.md").write_text("mine \x1b[31mred\n")
+    assert "\x1b[31m" in user.agent("memory", "show").stdout
+    terminal = Terminal(user, "memory", "show")
+    code, shown = terminal.ends()
+    assert (code, "\x1b[31m" in shown, "mine red" in shown) == (0, False, True)
+
+
+def test_a_memory_that_cannot_be_written_is_told_as_such(user: User) -> None:
+    user.data.mkdir()
+    (user.data / "MEMORY.md").mkdir()
+    ended = user.agent("memory", "add", "x")
+    assert (ended.exit_code, "Traceback" in ended.stderr) == (1, False)
+    assert json.dumps("MEMORY.md")[1:-1] in ended.stderr
