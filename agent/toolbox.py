@@ -65,6 +65,7 @@ class Toolbox:
         judge: Judge = ActionJudge(warn=around.warn)
         if self._box:
             judge = KnownHosts(judge, self._box)
+        judge = WebHosts(judge, settings)
         approver: Approver = Witness(
             policy=_policy(around),
             channel=around.channel,
@@ -121,6 +122,30 @@ class KnownHosts:
         """Return the other judge's verdict, milder where only open hosts were the reason."""
         verdict = self._judge.judge(action, ctx)
         if verdict.is_only_network and all(self._box.lets_through(host) for host in verdict.hosts):
+            return replace(verdict, decision=Decision.ALLOW, asking=())
+        return verdict
+
+
+class WebHosts:
+    """A judge that holds the web tools to the same lists of hosts as the commands."""
+
+    def __init__(self, judge: Judge, settings: Settings) -> None:
+        self._judge = judge
+        self._settings = settings
+
+    def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
+        """Return the other judge's verdict: a denied host is blocked, an allowed one not asked for."""
+        verdict = self._judge.judge(action, ctx)
+        if action.effect != "web" or not verdict.hosts:
+            return verdict
+        from agent.backends.egress_rules import EgressRules
+
+        rules = EgressRules(allow=self._settings.allow_net, deny=self._settings.deny_net)
+        for host in verdict.hosts:
+            if denied := rules.denying(host):
+                reason = f"{host} is denied by the rule {denied} of deny_net"
+                return replace(verdict, decision=Decision.BLOCK, reasons=(reason,), rule="deny-net", asking=())
+        if all(map(rules.allowing, verdict.hosts)):
             return replace(verdict, decision=Decision.ALLOW, asking=())
         return verdict
 

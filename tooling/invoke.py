@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tooling.contract.action import Action, ApprovalAnswer, Approver, Decision, Judge, Verdict
+from tooling.contract.action import Approver, Decision, Judge
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import (
     BAD_ARGUMENTS,
@@ -13,7 +13,6 @@ from tooling.contract.result import (
     TIMED_OUT,
     TOOL_RAISED,
     UNKNOWN_TOOL,
-    CallStatus,
     ToolError,
     ToolResult,
     failed,
@@ -21,10 +20,8 @@ from tooling.contract.result import (
 from tooling.contract.shape import JsonObject, ShapeError, decode, nearest
 from tooling.contract.tool import AnyTool, ToolSpec
 from tooling.finish import OutputFinisher
+from tooling.permission import Permission, blocked
 from tooling.registry import ToolRegistry
-
-# Reading, asking and taking notes need no approval unless the judge says so.
-_NEEDS_APPROVER = ("write", "execute", "web", "remember", "forget")
 
 
 class Invoker:
@@ -32,8 +29,7 @@ class Invoker:
 
     def __init__(self, *, registry: ToolRegistry, judge: Judge, approver: Approver, finisher: OutputFinisher) -> None:
         self._registry = registry
-        self._judge = judge
-        self._approver = approver
+        self._permission = Permission(judge, approver)
         self._finisher = finisher
 
     async def invoke(self, name: str, args: JsonObject, ctx: ExecCtx) -> ToolResult:
@@ -52,7 +48,8 @@ class Invoker:
         name = tool.spec.name
         try:
             params = decode(tool.params, _without_nulls(args, tool.spec))
-            answer = await self._permission(tool, tool.action(params, ctx), ctx)
+            action = tool.action(params, ctx)
+            answer = await self._permission.answer(action, ctx, always_asks=tool.spec.requires_approval)
             if isinstance(answer, ToolResult):
                 return answer
             if answer is not None:
@@ -69,39 +66,12 @@ class Invoker:
 
     async def _changed(self, tool: AnyTool, params: object, subject: str, ctx: ExecCtx) -> ToolResult:
         """Run what the person wrote instead, still never what is blocked, and tell the model of it."""
-        verdict = self._verdict(tool.spec, tool.action(params, ctx), ctx)
+        action = tool.action(params, ctx)
+        verdict = self._permission.verdict(action, ctx, always_asks=tool.spec.requires_approval)
         if verdict.decision is Decision.BLOCK:
-            return failed(_blocked(verdict), exit_code=REFUSED, status="blocked", rule=verdict.rule)
+            return blocked(verdict)
         result = await tool.run(params, ctx)
         return replace(result, content=f"The user changed the command to: {subject}\n{result.content}")
-
-    async def _permission(self, tool: AnyTool, action: Action, ctx: ExecCtx) -> ToolResult | str | None:
-        """Return the refusal, the person's own command, or None to go ahead as asked."""
-        verdict = self._verdict(tool.spec, action, ctx)
-        if verdict.decision is Decision.BLOCK:
-            return failed(_blocked(verdict), exit_code=REFUSED, status="blocked", rule=verdict.rule)
-        if verdict.decision is Decision.ALLOW and action.effect not in _NEEDS_APPROVER:
-            return None
-        answer = await self._approver.approve(action, verdict, ctx)
-        if answer.decision == "allow":
-            # A person may take long to answer: what was judged must still be what it was.
-            again = self._verdict(tool.spec, action, ctx)
-            if again.decision > verdict.decision:
-                return failed(_blocked(again), exit_code=REFUSED, status="blocked", rule=again.rule)
-            return answer.command
-        status: CallStatus = "deferred" if answer.decision == "defer" else "denied"
-        return failed(_refused(answer, verdict), exit_code=REFUSED, status=status, rule=answer.rule or verdict.rule)
-
-    def _verdict(self, spec: ToolSpec, action: Action, ctx: ExecCtx) -> Verdict:
-        try:
-            verdict = self._judge.judge(action, ctx)
-        except Exception as error:  # noqa: BLE001 (the edge: doubt while judging means asking)
-            problem = f"it could not be judged ({type(error).__name__}: {error})"
-            verdict = Verdict(decision=Decision.ASK, reasons=(problem,), rule="judge-failed")
-        if spec.requires_approval and verdict.decision is Decision.ALLOW:
-            reason = f"{spec.name} always needs approval"
-            return Verdict(decision=Decision.ASK, reasons=(reason,), rule="requires-approval")
-        return verdict
 
     def _unknown(self, name: str, ctx: ExecCtx) -> str:
         names = [known for known in self._registry.names if ctx.may_use(known)]
@@ -150,18 +120,3 @@ def _type(schema: object) -> str:
 def _offer(names: object) -> str:
     known = ", ".join(map(str, names)) if isinstance(names, (list, tuple)) else ""
     return f"Available: {known or 'none'}."
-
-
-def _blocked(verdict: Verdict) -> str:
-    reason = verdict.reason or "it is forbidden"
-    if reason.startswith("BLOCKED"):
-        return reason
-    return f"BLOCKED: {reason}. This is permanent: nobody can approve it, do not try it in another form."
-
-
-def _refused(answer: ApprovalAnswer, verdict: Verdict) -> str:
-    verb = {"defer": "Deferred", "fail": "Denied, and the run stops here"}.get(answer.decision, "Denied")
-    reason = f": {verdict.reason}" if verdict.reason else ""
-    remark = f" {answer.remark}" if answer.remark else ""
-    later = " It was not run; go on with what does not depend on it." if answer.decision == "defer" else ""
-    return f"{verb} by {answer.by}{reason}.{remark}{later}"

@@ -55,6 +55,14 @@ class EgressRules:
             return EgressDecision(False, f"port {port} is not open; only https on 443 and http on 80 are")
         return EgressDecision(True, f"allowed by the rule {allowed}")
 
+    def denying(self, host: str) -> str | None:
+        """Return the rule that denies a host in its one spelling, or None."""
+        return _matching(self.deny, host)
+
+    def allowing(self, host: str) -> str | None:
+        """Return the rule that allows a host in its one spelling, or None; a denied one has none."""
+        return None if self.denying(host) else _matching(self.allow, host)
+
     def _ports(self, way: Way | None) -> frozenset[int]:
         match way:
             case "tunnel":

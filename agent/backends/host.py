@@ -20,6 +20,7 @@ from tooling.finish import OutputFinisher
 from tooling.invoke import Invoker
 from tooling.jobs import JobDesk
 from tooling.output import OUTPUT_TRIM_LEN, TrimLengths
+from tooling.permission import Permission
 from tooling.registry import ToolRegistry, load_tools
 from tooling.safety.judge import ActionJudge
 from tooling.safety.redact import Redactor
@@ -151,7 +152,13 @@ def wire_executor(
     web = web or WebDesk()
     jobs = JobDesk(runner, redactor.redact_file)
     services = ToolServices(
-        runner=runner, asker=asker, jobs=jobs, command_timeout_s=command_timeout_s, web=web, memory=memory
+        runner=runner,
+        asker=asker,
+        jobs=jobs,
+        command_timeout_s=command_timeout_s,
+        web=web,
+        permits=Permission(judge, approver),
+        memory=memory,
     )
     registry, warnings = load_tools(services, paths=plugin_paths)
     finisher = OutputFinisher(redactor, TrimLengths.for_limit(trim_chars))

@@ -150,7 +150,7 @@ class Witness:
         if action.effect != "web":
             await self._place.ready()
         answer = await self._policy.approve(action, verdict, ctx)
-        if answer.decision == "allow" and answer.by == PERSON:
+        if answer.decision == "allow" and answer.by == PERSON and action.effect != "web":
             await self._open_hosts(action, verdict, answer, ctx)
         if answer.decision == "allow" or answer.by == PERSON:
             return answer
@@ -190,6 +190,6 @@ def resolved_of(requested: ApprovalRequested, answer: ApprovalAnswer) -> Approva
 
 def _lasting_rule(action: Action, verdict: Verdict) -> str:
     """Return what could be stored so that the same is not asked again; nothing for what is asked every time."""
-    if action.effect == "execute":
+    if action.effect in ("execute", "web"):
         return ", ".join(offered(verdict.asking))
     return "" if action.effect == "forget" else action.tool

@@ -39,6 +39,7 @@ LAZY_MODULES: dict[str, str] = {
     "agent.backends.self_test": "comes with the box",
     "agent.backends.egress": "only for allowed hosts",
     "agent.backends.egress_rules": "only for allowed hosts",
+    "tooling.web.address": "only to judge an address that a tool fetches",
     "tooling.web.client": "brings httpx; a run that never uses the web does without it",
     "tooling.web.extraction": "brings lxml and trafilatura; loads with the first page, in a worker",
     "agent.memory.decision": "only for a run that has something to remember",

@@ -1,6 +1,6 @@
 """Who decides: rules first, then the mode, then the person; without a person, the run's choice.
 
-| mode      | a command that asks, a note to remember | an edit inside the workspace            | forgetting |
+| mode      | a command or host, a note to remember   | an edit inside the workspace            | forgetting |
 |-----------|-----------------------------------------|-----------------------------------------|------------|
 | ask       | the person                              | the person, in the user's own folder    | the person |
 | auto-edit | the person                              | runs                                    | the person |
@@ -11,18 +11,22 @@ What the judge blocks never comes here and stays blocked in every mode. On forge
 rule and no earlier answer holds for it.
 """
 
+import asyncio
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from tooling.approvals.rule_text import covers, names, offered, rule_for
+from tooling.approvals.rule_text import covers, covers_host, names, offered, rule_for
 from tooling.contract.action import Action, ApprovalAnswer, Approver, Decision, Scope, Verdict
 from tooling.contract.context import ExecCtx
 
 Mode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo"]
 OnApproval: TypeAlias = Literal["deny", "defer", "fail"]
 _THIS_RUN = "this run"
+
+# Rules for these are about a command or a host, for all others about the tool as a whole.
+_BY_PARTS = ("execute", "web")
 
 
 class PolicyApprover:
@@ -47,6 +51,7 @@ class PolicyApprover:
         self._asks_for_edits = asks_for_edits
         self._keep_rules = keep_rules
         self._remembered: set[Action] = set()
+        self._asking: dict[tuple[str, ...], asyncio.Lock] = {}
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         """Decide, or wait for the person; what was approved for the run is not asked again."""
@@ -55,7 +60,14 @@ class PolicyApprover:
             return answer
         if self._person is None:
             return _refusal(self._on_approval, "policy", "Nobody can be asked in this run", action, verdict)
-        answer = await self._person.approve(action, verdict, ctx)
+        if action.effect != "web":
+            return await self._asked(self._person, action, verdict, ctx)
+        # Pages of one host are fetched side by side; the answer for the first may be one for all.
+        async with self._asking.setdefault(verdict.asking, asyncio.Lock()):
+            return self.decide(action, verdict) or await self._asked(self._person, action, verdict, ctx)
+
+    async def _asked(self, person: Approver, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
+        answer = await person.approve(action, verdict, ctx)
         may_last = action.effect != "forget" and answer.command is None
         if answer.decision == "allow" and answer.scope != "once" and may_last:
             return self._remember(action, verdict, answer)
@@ -88,7 +100,10 @@ class PolicyApprover:
 
     def _remember(self, action: Action, verdict: Verdict, answer: ApprovalAnswer) -> ApprovalAnswer:
         """Let an answer hold for longer: the exact action for this run, the rules that were shown for good."""
-        rules = offered(verdict.asking) if action.effect == "execute" else (action.tool,)
+        rules = offered(verdict.asking) if action.effect in _BY_PARTS else (action.tool,)
+        if action.effect == "web" and answer.scope == "run":
+            self._allow = (*self._allow, *rules)
+            return replace(answer, rule=", ".join(rules))
         if answer.scope == "run" or not rules:
             self._remembered.add(action)
             return replace(answer, rule=action.subject, scope="run")
@@ -105,19 +120,26 @@ class PolicyApprover:
     def _denied_by(self, action: Action, verdict: Verdict) -> str:
         commands = verdict.commands or (action.subject,)
         for rule in self._deny:
-            if rule == action.tool or (
-                action.effect == "execute" and any(names(rule, command) for command in commands)
-            ):
+            if rule == action.tool or any(_matches(rule, command, action, names) for command in commands):
                 return rule
         return ""
 
     def _is_allowed(self, action: Action, verdict: Verdict) -> bool:
-        if action.effect != "execute":
-            return action.tool in self._allow
-        if action.subject.strip() in self._allow:
+        if action.effect == "execute" and action.subject.strip() in self._allow:
+            return True
+        if action.tool in self._allow and action.effect != "execute":
             return True
         asking = verdict.asking
-        return bool(asking) and all(any(covers(rule, command) for rule in self._allow) for command in asking)
+        return bool(asking) and all(
+            any(_matches(rule, command, action, covers) for rule in self._allow) for command in asking
+        )
+
+
+def _matches(rule: str, command: str, action: Action, is_match: Callable[[str, str], bool]) -> bool:
+    """Say whether a rule is about one part of an action: a command by its words, a fetch by its host."""
+    if action.effect == "web":
+        return covers_host(rule, command)
+    return action.effect == "execute" and is_match(rule, command)
 
 
 def _refusal(decision: OnApproval, by: str, why: str, action: Action, verdict: Verdict) -> ApprovalAnswer:
@@ -133,7 +155,8 @@ def _refusal(decision: OnApproval, by: str, why: str, action: Action, verdict: V
 
 
 def _rules_for(action: Action, verdict: Verdict) -> list[str]:
-    if action.effect != "execute":
+    rules = [rule_for(command) for command in verdict.asking]
+    if action.effect not in _BY_PARTS or (action.effect == "web" and not rules):
         return [action.tool]
-    rules = [rule_for(command) for command in verdict.asking] or [action.subject.strip()]
+    rules = rules or [action.subject.strip()]
     return list(dict.fromkeys(rules))

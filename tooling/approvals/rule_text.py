@@ -1,4 +1,4 @@
-"""Allow and deny rules as people write them: the first words of one simple command."""
+"""Allow and deny rules as people write them: the first words of one simple command, or a tool and a host."""
 
 from collections.abc import Iterable
 
@@ -26,6 +26,15 @@ def covers(rule: str, command: str) -> bool:
     if not wanted or words[: len(wanted)] != wanted:
         return False
     return not any(word.startswith(_REDIRECTIONS) for word in words[len(wanted) :])
+
+
+def covers_host(rule: str, fetch: str) -> bool:
+    """Say whether a rule such as `fetch_page .example.org` covers `fetch_page docs.example.org`; no host is all."""
+    tool, _, host = fetch.partition(" ")
+    wanted, *hosts = rule.split() or [""]
+    if wanted != tool or len(hosts) > 1:
+        return False
+    return not hosts or host == hosts[0].removeprefix(".") or (hosts[0].startswith(".") and host.endswith(hosts[0]))
 
 
 def names(rule: str, command: str) -> bool:

@@ -22,8 +22,9 @@ class Decision(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """One call in the terms a judge and a person understand: the exact command or the target path.
+    """One call in the terms a judge and a person understand: the exact command, the target path, the address or query.
 
+    `url` is the address that the model chose to ask; a call that asks only the user's own services has none.
     `preview` makes the diff of an edit, for the person who is asked; `is_asked_for` says that the request itself asks
     for exactly this.
     """
@@ -33,6 +34,7 @@ class Action:
     subject: str
     cwd: Path
     is_asked_for: bool = False
+    url: str = ""
     preview: Callable[[], str] | None = field(default=None, compare=False, repr=False)
 
 
@@ -90,6 +92,14 @@ class Judge(Protocol):
 
     def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
         """Return the strictest verdict that applies."""
+        ...
+
+
+class Permits(Protocol):
+    """Judges, and asks if need be, about a further action in the middle of a call."""
+
+    async def refusal(self, action: Action, ctx: ExecCtx) -> str | None:
+        """Return why the action may not be done, in words for the model, or None."""
         ...
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
-from tooling.contract.action import Action, Effect
+from tooling.contract.action import Action, Effect, Permits
 from tooling.contract.command import CommandRunner
 from tooling.contract.context import ExecCtx
 from tooling.contract.memory import Memory
@@ -46,6 +46,14 @@ class ToolSpec:
         return {"type": "function", "function": function}
 
 
+class NothingFurther:
+    """Permits no call anything beyond what it was called for."""
+
+    async def refusal(self, action: Action, ctx: ExecCtx) -> str | None:
+        """Refuse."""
+        return f"Denied: {action.tool} may not go on to {action.subject}."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolServices:
     """The ports and limits a tool may use; handed to every tool at construction."""
@@ -56,6 +64,7 @@ class ToolServices:
     command_timeout_s: float = 120.0
     web: WebDesk = field(default_factory=WebDesk)
     memory: Memory | None = None
+    permits: Permits = field(default_factory=NothingFurther)
 
 
 class Tool(ABC, Generic[P]):

@@ -1,4 +1,4 @@
-"""The judge of every action: file tools by where they reach, commands by what they say."""
+"""The judge of every action: file tools by where they reach, commands by what they say, pages by their host."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -30,7 +30,9 @@ class ActionJudge:
                 return self._shell.judge(action, ctx)
             case "read" | "write":
                 return _file_verdict(action, ctx)
-            case "web" | "ask" | "note":
+            case "web":
+                return _web_verdict(action)
+            case "ask" | "note":
                 return Verdict(decision=Decision.ALLOW)
             case "remember" if action.is_asked_for:
                 return Verdict(decision=Decision.ALLOW)
@@ -54,3 +56,27 @@ def _file_verdict(action: Action, ctx: ExecCtx) -> Verdict:
     except PathRefused as refused:
         return Verdict(decision=Decision.BLOCK, reasons=(str(refused),), rule="leaves-workspace")
     return Verdict(decision=Decision.ALLOW)
+
+
+def _web_verdict(action: Action) -> Verdict:
+    """Ask for the host: whoever chooses an address can write into it what he has read."""
+    from tooling.web.address import AddressRefused, parse_url, with_scheme
+
+    if not action.url:
+        return Verdict(decision=Decision.ALLOW)
+    try:
+        host = parse_url(with_scheme(action.url), allow_loopback=True).host
+    except AddressRefused:
+        # Nothing will be requested: the tool checks as strictly, and says what is wrong with the address.
+        return Verdict(decision=Decision.ALLOW)
+    words = f"{action.tool} {host}"
+    reason = f"it sends this address to {host}"
+    return Verdict(
+        decision=Decision.ASK,
+        reasons=(reason,),
+        rule="web-host",
+        commands=(words,),
+        asking=(words,),
+        hosts=(host,),
+        is_only_network=True,
+    )

@@ -5,6 +5,7 @@ look at the name could find another machine.
 """
 
 import asyncio
+import re
 import socket
 import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,6 +21,8 @@ MOST_URL_CHARS = 8192
 Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+# A colon and a digit is a port, not a scheme.
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*:(?![0-9])"
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 _LOCAL_NAMES = ("localhost", "localdomain")
 _PRIVATE_SUFFIXES = ("local", "internal", "home.arpa", "lan", "home", "corp", "intranet", "private", "onion")
@@ -97,6 +100,14 @@ def parse_url(text: str, *, allow_loopback: bool = False) -> Target:
     host_text, port = _split_port(place, _DEFAULT_PORTS[scheme])
     host = checked_host(host_text, allow_loopback=allow_loopback)
     return Target(scheme=scheme, host=host, port=_sane_port(port), path=quote(path, safe=_PRINTABLE))
+
+
+def with_scheme(text: str) -> str:
+    """Return an address as people write it with the scheme they mean."""
+    text = text.strip()
+    if text.startswith("//"):
+        return f"https:{text}"
+    return text if not text or re.match(_SCHEME, text) else f"https://{text}"
 
 
 def checked_host(text: str, *, allow_loopback: bool = False) -> str:
