@@ -39,14 +39,16 @@ class UnfinishedRun:
     """The request, the newest plan, and the steps that had begun; `lineage` is the first run of the chain.
 
     A plan `is_as_written` when it came from a file: nobody plans it again. `clarifications` counts the answers after
-    which the rest was planned again.
+    which the rest was planned again. `schema` is the form the answer must have, `model` the first one that worked on
+    it: results are found under its name, whoever goes on.
     """
 
     run_id: str
     lineage: str
     request: str
     context: str = ""
-    constraints: str = ""
+    schema: str = ""
+    model: str = ""
     plan: tuple[PlanStep, ...] = ()
     is_plan_complete: bool = False
     is_as_written: bool = False
