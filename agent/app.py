@@ -197,7 +197,7 @@ class App:
 
     def _engine(self, model: str, client: ModelSwitch, tools: ToolExecutor, names: tuple[str, ...]) -> AgentExecutor:
         settings = self._settings
-        desk = ModelDesk(client=client, ledger=self._ledger, channel=self._channel)
+        desk = ModelDesk(client=client, ledger=self._ledger, channel=self._channel, price=client.cost)
         longest = settings.max_output_tokens
         calls = CallDesk(tools=tools, channel=self._channel)
         runner = AgentRunner(

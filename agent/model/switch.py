@@ -42,6 +42,7 @@ class ModelSwitch:
         if record and replay:
             raise UsageError("--record and --replay exclude each other")
         self._router = Router(settings, prices or PriceTable())
+        self._is_replay = replay is not None
         self._client: ModelClient
         clean = _without_keys(settings, redact)
         if replay:
@@ -57,7 +58,9 @@ class ModelSwitch:
         return self._client.stream(request)
 
     def cost(self, model: str, usage: Usage) -> float | None:
-        """Return what such a call of a model costs; None when that is not known."""
+        """Return what such a call of a model costs; None when that is not known. A replay costs nothing."""
+        if self._is_replay:
+            return 0.0
         try:
             return self._router.price(model, usage)
         except ModelFault:

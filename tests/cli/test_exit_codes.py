@@ -111,9 +111,9 @@ def test_54_is_a_tool_that_keeps_failing(user: User) -> None:
 
 
 def test_56_is_a_spent_budget_with_a_partial_answer(user: User) -> None:
-    cheap = {"usage": {"input_tokens": 400, "output_tokens": 100}}
-    model = user.script(plan(step("a"), step("b", "a")), {**says("a", "a is done"), **cheap}, says("b", "never said"))
-    check(user, 56, "run", "x", "--model", model, "--max-tokens", "700", says="a is done")
+    dear = {"usage": {"input_tokens": 20_000, "output_tokens": 100}}
+    model = user.script(plan(step("a"), step("b", "a")), {**says("a", "a is done"), **dear}, says("b", "never said"))
+    check(user, 56, "run", "x", "--model", model, "--max-tokens", "21000", says="a is done")
 
 
 def test_56_is_a_budget_that_does_not_last_for_the_answer_of_all_steps(user: User) -> None:

@@ -143,7 +143,9 @@ class Workshop:
         self.ear = self.channel.subscribe()
         self.ledger = ledger or Ledger()
         self.person = Person(channel=self.channel, is_present=True, patience_s=60)
-        self.desk = ModelDesk(client=self.speaker, ledger=self.ledger, channel=self.channel)
+        self.desk = ModelDesk(
+            client=self.speaker, ledger=self.ledger, channel=self.channel, price=lambda model, usage: 0.0
+        )
         self.calls = CallDesk(tools=self.tools, channel=self.channel)
         self.slept: list[float] = []
         self.noted: list[ExecutorResponse] = []
