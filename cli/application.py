@@ -30,6 +30,7 @@ COMMANDS = (
     Entry(name="check", help="Judge a command; run nothing."),
     Entry(name="demo", help="See a whole run, without a key or a network."),
     Entry(name="sessions", help="Sessions and what they changed.", is_group=True),
+    Entry(name="runs", help="Runs and the evidence behind their answers.", is_group=True),
     Entry(name="memory", help="What is remembered from run to run.", is_group=True),
     Entry(name="tools", help="What the model may use.", is_group=True),
     Entry(name="rules", help="Which commands run unasked, and which never run.", is_group=True),

@@ -69,14 +69,19 @@ def output_file(ctx: ExecCtx) -> Path | None:
     """Return a free place for the whole output of this call, or None when the run keeps none."""
     if ctx.outputs_dir is None:
         return None
-    name = "-".join(part for part in (ctx.step_id, str(ctx.attempt), ctx.call_id) if part)
-    stem = re.sub(_UNSAFE_IN_NAME, "_", name).lstrip(".")[:100] or "output"
+    stem = output_stem(ctx.step_id, ctx.attempt, ctx.call_id)
     path = ctx.outputs_dir / f"{stem}.txt"
     number = 1
     while path.exists():
         number += 1
         path = ctx.outputs_dir / f"{stem}-{number}.txt"
     return path
+
+
+def output_stem(step_id: str, attempt: int, call_id: str = "") -> str:
+    """Return how the names of a step's output files begin, or with a call that of its own."""
+    name = "-".join(part for part in (step_id, str(attempt), call_id) if part)
+    return re.sub(_UNSAFE_IN_NAME, "_", name).lstrip(".")[:100] or "output"
 
 
 def _write(path: Path, text: str) -> None:

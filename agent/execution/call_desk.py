@@ -1,7 +1,7 @@
 """Where calls are run: each is an event before and after, and none stays without a result, however it ends."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.execution.conversation import Conversation
@@ -33,10 +33,9 @@ class _Call:
 class CallDesk:
     """Runs the calls of steps through the tool executor."""
 
-    def __init__(self, *, tools: ToolExecutor, channel: Channel, book: Callable[[str, float, str], None]) -> None:
+    def __init__(self, *, tools: ToolExecutor, channel: Channel) -> None:
         self._tools = tools
         self._channel = channel
-        self._book = book
 
     def schemas(self, ctx: ExecCtx) -> tuple[dict[str, object], ...]:
         """Return the schemas of the tools that a step may use, in an order that never changes."""
@@ -88,8 +87,6 @@ class CallDesk:
         else:
             one.result = one.stopped(had_begun=True)
             one.result = await self._tools.call_tool(call.name, call.arguments, one.ctx)
-        if one.result.meta.cost_usd:
-            self._book(call.name, one.result.meta.cost_usd, one.ctx.step_id)
         if one.result.meta.changes:
             self._whisper(FilesChanged(changes=one.result.meta.changes), one)
         if one.result.meta.tasks is not None:

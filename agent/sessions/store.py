@@ -76,29 +76,27 @@ class SessionStore:
         """Return the folder that holds all sessions; it may not be there yet."""
         return self._sessions
 
+    def names(self, start: str = "") -> list[str]:
+        """Return the ids of all sessions, or of those whose ids begin so."""
+        try:
+            with os.scandir(self._sessions) as entries:
+                found = [e.name for e in entries if e.name.startswith(start) and _ID.fullmatch(e.name) and e.is_dir()]
+        except FileNotFoundError:
+            return []
+        return sorted(found)
+
     def all(self) -> list[SessionFolder]:
-        """Return every session there is."""
-        roots = sorted(self._sessions.iterdir()) if self._sessions.is_dir() else []
-        return [SessionFolder(id=root.name, root=root) for root in roots if _ID.fullmatch(root.name) and root.is_dir()]
+        """Return every session there is, by their ids."""
+        return [self.named(name) for name in self.names()]
 
     def existing(self, name: str) -> SessionFolder:
-        """Return a session by its id or the beginning of it, without making one."""
-        found = self._beginning_with(name)
-        if not found:
+        """Return a session by its id or the beginning of it, without making one; no other one is looked into."""
+        names = [name] if (self._sessions / name).is_dir() else self.names(name)
+        if not _ID.fullmatch(name) or not names:
             raise InputError(f"there is no session {name!r}", "`agent sessions list` shows them")
-        if len(found) > 1:
-            raise InputError(f"{name!r} is the beginning of {len(found)} sessions", "give more of the id")
-        return found[0]
-
-    def _beginning_with(self, name: str) -> list[SessionFolder]:
-        """Return the session of this id, else those whose id begins with it; only their names are read."""
-        if not _ID.fullmatch(name) or not self._sessions.is_dir():
-            return []
-        if (self._sessions / name).is_dir():
-            return [SessionFolder(id=name, root=self._sessions / name)]
-        with os.scandir(self._sessions) as entries:
-            found = sorted(entry.name for entry in entries if entry.name.startswith(name) and entry.is_dir())
-        return [SessionFolder(id=one, root=self._sessions / one) for one in found]
+        if len(names) > 1:
+            raise InputError(f"{name!r} is the beginning of {len(names)} sessions", "give more of the id")
+        return self.named(names[0])
 
     def named(self, session_id: str) -> SessionFolder:
         """Return where a session of this id is or would be; a name that is a path trick is refused."""

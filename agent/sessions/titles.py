@@ -1,18 +1,16 @@
 """What a session is called: the name a person gave it, else what was asked first. Its id never changes."""
 
-import os
-
-from agent.sessions.fold import SessionRecord
+from agent.sessions.fold import SessionHead
 from agent.sessions.store import SessionFolder
+from agent.sessions.whole_file import write_whole
 from agent.vocabulary.errors import InputError
 
 MOST_CHARS = 200
 
 
-def title_of(folder: SessionFolder, record: SessionRecord) -> str:
+def title_of(folder: SessionFolder, head: SessionHead) -> str:
     """Return the session's title as one line."""
-    given = given_title(folder)
-    return given or " ".join((record.request or next((run.user for run in record.runs), "")).split())
+    return given_title(folder) or " ".join(head.request.split())
 
 
 def given_title(folder: SessionFolder) -> str:
@@ -24,18 +22,12 @@ def given_title(folder: SessionFolder) -> str:
 
 
 def rename(folder: SessionFolder, title: str) -> str:
-    """Give a session a name, or with an empty one take it back; return what it is now called by hand."""
+    """Give a session a name, or with an empty one take it back; return the name it has by hand now."""
     words = " ".join(title.split())
     if len(words) > MOST_CHARS:
         raise InputError(f"a title has at most {MOST_CHARS} characters, this one has {len(words)}")
-    if not words:
+    if words:
+        write_whole(folder.title, f"{words}\n".encode("utf-8", "backslashreplace"))
+    else:
         folder.title.unlink(missing_ok=True)
-        return ""
-    temporary = folder.title.with_name(f"title.{os.getpid()}.tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(words + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(folder.title)
     return words

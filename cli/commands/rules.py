@@ -10,7 +10,8 @@ from agent.config.load import load_settings
 from agent.config.places import config_file, data_dir, os_environ
 from agent.config.rules import Rule, add_rule, remove_rule, rules_of
 from agent.rule_test import Change, changes_since
-from agent.vocabulary.errors import InputError, UsageError
+from agent.vocabulary.errors import InputError
+from cli.durations import days
 from tooling.contract.shape import encode
 
 app = typer.Typer(help="Rules for commands.", no_args_is_help=True)
@@ -19,9 +20,6 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 WordsArgument = Annotated[str, typer.Argument(metavar="WORDS", help="First words of a command, such as 'git push'.")]
 DenyOption = Annotated[bool, typer.Option("--deny", help="The rule forbids instead of allowing.")]
 FolderOption = Annotated[Path | None, typer.Option("-C", "--project", help="The rule holds only in this folder.")]
-_UNITS = {"h": 1 / 24, "d": 1.0, "w": 7.0}
-# The calendar begins with the year 1.
-_MOST_DIGITS = 4
 
 
 @app.command("list")
@@ -63,7 +61,7 @@ def test(
     """Judge past commands by the rules as they are now, and show what would be different."""
     environ = os_environ()
     settings = load_settings(environ=environ).settings
-    count, changes = changes_since(data_dir(environ), settings, days=_days(against))
+    count, changes = changes_since(data_dir(environ), settings, days=days(against, "--against"))
     if as_json:
         typer.echo(json.dumps({"commands": count, "changes": encode(changes)}, indent=2))
         return
@@ -81,10 +79,3 @@ def _line(change: Change) -> str:
     return f"{change.before:<7} -> {change.now:<7}  {change.command}" + (
         f"  ({change.reason})" if change.reason else ""
     )
-
-
-def _days(text: str) -> float:
-    number, unit = text[:-1], text[-1:]
-    if unit not in _UNITS or not number.isdecimal() or len(number) > _MOST_DIGITS:
-        raise UsageError(f"--against {text}: expected a time such as 12h, 30d or 4w")
-    return int(number) * _UNITS[unit]

@@ -1,66 +1,152 @@
-"""`agent sessions`: what was asked in them, what they changed, and how to take it back."""
+"""`agent sessions`: what was asked in them, what they changed, and keeping them in order."""
 
-import json
-import sys
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from agent.config.load import load_settings
 from agent.config.places import data_dir, os_environ
-from agent.sessions.changes import Made, Span, made_in, spans_of
-from agent.sessions.diffs import net_diff, step_diffs
-from agent.sessions.event_log import read_events
-from agent.sessions.fold import RunRecord, SessionRecord, read_session
-from agent.sessions.store import SessionFolder, SessionLock, SessionStore
-from agent.sessions.undo import undo as take_back
-from agent.sessions.undo_log import keep_undo, summary_of
+from agent.sessions.store import SessionStore
 from agent.vocabulary import exit_codes
-from agent.vocabulary.errors import UsageError
+from cli.pages import show, show_json, width
 from tooling.contract.shape import encode
-from tooling.files.blobs import BlobStore
-from tooling.output import sanitize_output
-from tooling.safety.redact import Redactor
 
 app = typer.Typer(help="Sessions and what they changed.", no_args_is_help=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="Id of a session, or the beginning of it.")]
+SessionsArgument = Annotated[list[str], typer.Argument(metavar="SESSION...", help="Ids, or the beginnings of them.")]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")]
+AllOption = Annotated[bool, typer.Option("--all", "-a", help="All of them.")]
 RunOption = Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only what this run changed.")]
 StepOption = Annotated[
     str | None,
     typer.Option("--step", metavar="STEP", help="Only this step, of --run or of the newest run that has it."),
 ]
-_NOTE = "changes made by commands are not recorded"
-_REQUEST_CHARS = 60
+_SHOWN = 30
 
 
 @app.command("list")
-def list_sessions(*, as_json: JsonOption = False) -> None:
+def list_sessions(*, limit: LimitOption = _SHOWN, every: AllOption = False, as_json: JsonOption = False) -> None:
     """List the sessions, the newest first."""
-    records = [read_session(folder) for folder in _store().all()]
-    records.sort(key=lambda record: record.updated_at, reverse=True)
+    from agent.sessions.catalogue import newest_first, rows_of
+    from cli.session_pages import listing
+
+    store = _store()
+    sessions = newest_first(store)
+    rows = list(rows_of(store, sessions, None if every else limit))
     if as_json:
-        typer.echo(json.dumps([_row(record) for record in records], indent=2, ensure_ascii=False))
-        return
-    for record in records:
-        request = _line(record.runs[-1].user if record.runs else "")
-        typer.echo(f"{record.id}  {record.updated_at[:16]}  {len(record.runs):>3} runs  {record.cwd}  {request}")
-    if not records:
-        typer.echo("(no sessions)")
+        show_json(encode(rows))
+    else:
+        show(listing(rows, width()) if rows else ["(no sessions)"])
+    if left := len(sessions) - len(rows):
+        typer.echo(f"{left} older ones are not shown; --all shows them", err=True)
 
 
 @app.command("show")
-def show(session: SessionArgument, *, as_json: JsonOption = False) -> None:
+def show_session(session: SessionArgument, *, as_json: JsonOption = False) -> None:
     """Show a session: its folder, its runs, what was asked and answered."""
-    record = read_session(_store().existing(session))
+    from agent.sessions.catalogue import status_of
+    from agent.sessions.fold import read_session
+    from agent.sessions.titles import title_of
+    from cli.session_pages import page
+
+    folder = _store().existing(session)
+    record = read_session(folder)
+    title, status = title_of(folder, record), status_of(folder, record.last_subtype)
     if as_json:
-        typer.echo(json.dumps(encode(record), indent=2, ensure_ascii=False))
-        return
-    typer.echo(f"{record.id}\n  created  {record.created_at}\n  updated  {record.updated_at}\n  folder   {record.cwd}")
-    for run in record.runs:
-        typer.echo("\n".join(_run_lines(run)))
+        show_json({"id": record.id, "title": title, "status": status, **_object(encode(record))})
+    else:
+        show(page(record, title=title, status=status))
+
+
+@app.command("rename")
+def rename_session(
+    session: SessionArgument, title: Annotated[str, typer.Argument(help="What to call it; '' for its first request.")]
+) -> None:
+    """Give a session a title; its id stays."""
+    from agent.sessions.titles import rename
+
+    rename(_store().existing(session), title)
+
+
+@app.command("rm")
+def remove_sessions(sessions: SessionsArgument, *, yes: YesOption = False) -> None:
+    """Remove sessions with all they hold; a run that is going on in one is ended first."""
+    from cli.session_removal import remove_all
+
+    store = _store()
+    raise typer.Exit(remove_all(store, [store.existing(name) for name in sessions], is_agreed=yes))
+
+
+@app.command("fork")
+def fork_session(
+    session: SessionArgument,
+    new_id: Annotated[str | None, typer.Argument(metavar="NEW_ID", help="Id of the copy.")] = None,
+) -> None:
+    """Copy a session under another id, which is printed: what happens in one does not concern the other."""
+    from agent.sessions.copying import fork
+
+    store = _store()
+    show([fork(store, store.existing(session), new_id).id])
+
+
+@app.command("export")
+def export_session(
+    session: SessionArgument,
+    *,
+    form: Annotated[
+        Literal["markdown", "json"] | None, typer.Option("--format", help="By default markdown, or json for FILE.json.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it to a file.")] = None,
+) -> None:
+    """Write a session down: Markdown for people, JSON for programs."""
+    from cli.session_export import export
+
+    export(_store().existing(session), form=form, output=output)
+
+
+@app.command("search")
+def search_sessions(
+    text: Annotated[str, typer.Argument(help="What to look for, whatever its case.")],
+    *,
+    deep: Annotated[bool, typer.Option("--deep", help="Also in everything that was said, run and changed.")] = False,
+    limit: LimitOption = 50,
+    every: AllOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Find text in what was asked and answered; exit code 1 when it is nowhere."""
+    from agent.sessions.searching import search
+    from cli.session_pages import hits
+
+    found = search(_store(), text, is_deep=deep)
+    shown = list(islice(found, None if every else limit))
+    if as_json:
+        show_json(encode(shown))
+    else:
+        show(hits(shown, width()) if shown else [])
+    if next(found, None) is not None:
+        typer.echo("there is more; --all shows it", err=True)
+    raise typer.Exit(exit_codes.OK if shown else exit_codes.FAILED)
+
+
+@app.command("gc")
+def collect_garbage(
+    *,
+    older_than: Annotated[str | None, typer.Option("--older-than", help="Unused for so long: 12h, 30d, 4w.")] = None,
+    keep: Annotated[int | None, typer.Option("--keep", min=0, help="The newest so many stay in any case.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove them, instead of listing them.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List, or with --yes remove, sessions that were not used for 30 days, and what crashes left behind."""
+    from cli.durations import days
+    from cli.session_removal import collect_old
+
+    by_default = "30d" if older_than is None and keep is None else older_than
+    age_s = None if by_default is None else days(by_default, "--older-than") * 86400
+    collect_old(_store(), older_than_s=age_s, keep=keep or 0, is_agreed=yes, as_json=as_json)
 
 
 @app.command("diff")
@@ -72,16 +158,9 @@ def diff(
     by_step: Annotated[bool, typer.Option("--by-step", help="Every change by itself instead of the sum.")] = False,
 ) -> None:
     """Show what the file tools of a session changed, as unified diffs."""
-    folder = _store().existing(session)
-    made = _made(folder, run, step)
-    blobs = BlobStore(folder.blobs)
-    parts = step_diffs(made) if by_step else (net_diff(span, blobs) for span in reversed(spans_of(made)))
-    redactor = _redactor()
-    for part in parts:
-        text = redactor.redact(part)
-        # What a file holds must not move the cursor; a program gets the bytes as they are.
-        typer.echo(sanitize_output(text) if sys.stdout.isatty() else text, nl=False)
-    typer.echo(f"{_files(len(spans_of(made)))}; {_NOTE}", err=True)
+    from cli.session_changes import show_diff
+
+    show_diff(_store().existing(session), run=run, step=step, by_step=by_step)
 
 
 @app.command("undo")
@@ -90,81 +169,19 @@ def undo(
     *,
     run: RunOption = None,
     step: StepOption = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YesOption = False,
     force: Annotated[bool, typer.Option("--force", help="Also files that were changed since.")] = False,
 ) -> None:
     """Put files back as they were before the session, a run or a step; an undo can be undone itself."""
-    folder = _store().existing(session)
-    lock = SessionLock(folder)
-    try:
-        spans = spans_of(_made(folder, run, step))
-        if spans and not yes and not _is_agreed(spans):
-            raise typer.Exit(exit_codes.FAILED)
-        cwd = Path(read_session(folder).cwd)
-        undone = take_back(spans, BlobStore(folder.blobs), cwd=cwd, is_forced=force, redact=_redactor().redact)
-        if undone.restored or undone.refused:
-            keep_undo(folder, undone, request=_request(run, step), cwd=cwd)
-    finally:
-        lock.release()
-    typer.echo(summary_of(undone))
-    typer.echo(_NOTE, err=True)
-    if undone.refused:
-        raise typer.Exit(exit_codes.FAILED)
+    from cli.session_changes import take_back
+
+    raise typer.Exit(take_back(_store().existing(session), run=run, step=step, is_agreed=yes, is_forced=force))
 
 
 def _store() -> SessionStore:
     return SessionStore(data_dir(os_environ()))
 
 
-def _redactor() -> Redactor:
-    return Redactor(load_settings(environ=os_environ()).secrets)
-
-
-def _made(folder: SessionFolder, run: str | None, step: str | None) -> list[Made]:
-    made = made_in(read_events(folder.events), run=run, step=step)
-    if not made and (run or step):
-        raise UsageError(
-            "no file tool changed anything there", "`agent sessions diff SESSION --by-step` shows all changes"
-        )
-    return made
-
-
-def _is_agreed(spans: list[Span]) -> bool:
-    if not sys.stdin.isatty():
-        raise UsageError("nobody can be asked here", "--yes restores without asking")
-    for span in spans:
-        typer.echo(f"  {span.path}", err=True)
-    return typer.confirm(f"restore {_files(len(spans))}?", err=True)
-
-
-def _request(run: str | None, step: str | None) -> str:
-    return "Undo the file changes of " + (f"step {step}" if step else f"run {run}" if run else "this session")
-
-
-def _row(record: SessionRecord) -> dict[str, object]:
-    last = record.runs[-1] if record.runs else None
-    return {
-        "id": record.id,
-        "created_at": record.created_at,
-        "updated_at": record.updated_at,
-        "cwd": record.cwd,
-        "runs": len(record.runs),
-        "last_request": last.user if last else "",
-        "last_subtype": last.subtype if last else "",
-    }
-
-
-def _run_lines(run: RunRecord) -> list[str]:
-    ending = run.subtype if run.exit_code is None else f"{run.subtype}, exit {run.exit_code}"
-    lines = [f"{run.run_id}  {run.date[:16]}  {ending}", f"  asked     {_line(run.user)}"]
-    lines += [f"  {step.id:<8}  {step.status}: {_line(step.summary)}" for step in run.step_results]
-    return [*lines, f"  answered  {_line(run.final)}"]
-
-
-def _line(text: str) -> str:
-    words = " ".join(sanitize_output(text).split())
-    return words if len(words) <= _REQUEST_CHARS else words[: _REQUEST_CHARS - 1] + "…"
-
-
-def _files(count: int) -> str:
-    return "1 file" if count == 1 else f"{count} files"
+def _object(data: object) -> dict[str, object]:
+    assert isinstance(data, dict)
+    return data

@@ -61,7 +61,8 @@ def wrapped(text: str, width: int) -> list[str]:
 
 def shown(text: str) -> str:
     """Return text on one line, with nothing in it that could move the cursor or hide something."""
-    return "".join(mark if _is_harmless(mark) else "�" for mark in " ".join(text.split()))
+    line = " ".join(text.split())
+    return line if line.isprintable() else "".join(mark if _is_harmless(mark) else "�" for mark in line)
 
 
 def _is_harmless(mark: str) -> bool:

@@ -1,52 +1,17 @@
 """Approvals and questions at a real terminal, and the rules that come of them."""
 
 import json
-import os
 import time
 from dataclasses import replace
 
-import pexpect
 import pytest
 
+from tests.cli.terminal import Terminal
 from tests.cli.terminal_user import User, calls, one_step, plan, says, step
 
 pytestmark = pytest.mark.slow
 
 PUSH = "git push --dry-run"
-
-
-class Terminal:
-    """The program in a pty, with somebody who reads and types."""
-
-    def __init__(self, user: User, *words: str) -> None:
-        program, *arguments = user.command(*words)
-        environment = user.environment(TERM="xterm-256color", NO_COLOR="1")
-        self._child = pexpect.spawn(
-            program,
-            arguments,
-            env=environment,
-            cwd=str(user.home),
-            encoding="utf-8",
-            codec_errors="replace",
-            timeout=30,
-            dimensions=(40, 200),
-        )
-
-    def sees(self, text: str) -> str:
-        self._child.expect_exact(text)
-        return str(self._child.before)
-
-    def types(self, text: str) -> None:
-        self._child.sendline(text)
-
-    def types_bytes(self, data: bytes) -> None:
-        os.write(self._child.child_fd, data)
-
-    def ends(self) -> tuple[int, str]:
-        self._child.expect(pexpect.EOF)
-        self._child.close()
-        code = self._child.exitstatus
-        return (128 + self._child.signalstatus if code is None else code), str(self._child.before)
 
 
 def pushing(user: User, *more: str) -> Terminal:

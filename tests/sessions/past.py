@@ -100,6 +100,7 @@ def keep(
     is_summed_up: bool = True,
 ) -> SessionFolder:
     """Append a run to a session as if it had happened, its log last written at `mtime`."""
+    data.mkdir(exist_ok=True)
     folder = SessionStore(data).open(session)
     first = last_seq(folder.events) + 1
     log = FileLog(folder.events)

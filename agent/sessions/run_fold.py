@@ -1,0 +1,148 @@
+"""Folds the events of one run into what a page shows of it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from agent.protocol.events import (
+    Envelope,
+    ErrorRaised,
+    FilesChanged,
+    MessageSaid,
+    PlanMade,
+    RunCompleted,
+    RunStarted,
+    StepCompleted,
+    StepStarted,
+    ToolCompleted,
+    ToolStarted,
+    WarningRaised,
+)
+from agent.sessions.run_view import CallView, Revision, RunView, StepView
+from agent.vocabulary.plan import PlanStep
+
+
+def view_of(events: Sequence[Envelope]) -> RunView:
+    """Fold the events of one run, of which there is at least one."""
+    plans = [e.event for e in events if isinstance(e.event, PlanMade)]
+    started = next((e.event for e in events if isinstance(e.event, RunStarted)), None)
+    end = next((e.event for e in events if isinstance(e.event, RunCompleted)), None)
+    return RunView(
+        run_id=events[0].run_id,
+        session_id=events[0].session_id,
+        started_at=events[0].ts,
+        updated_at=events[-1].ts,
+        model=started.model if started else "",
+        cwd=started.cwd if started else "",
+        backend=started.backend if started else "",
+        resumes=started.resumes if started else None,
+        request=next((text for e in events if (text := request_in(e))), ""),
+        revisions=tuple(Revision(revision=p.revision, reason=p.reason, diff=p.diff) for p in plans if p.diff),
+        steps=_steps(plans, events),
+        warnings=(
+            *(started.warnings if started else ()),
+            *(e.event.message for e in events if isinstance(e.event, WarningRaised)),
+        ),
+        errors=tuple(e.event.message for e in events if isinstance(e.event, ErrorRaised)),
+        answer=end.result if end else "",
+        subtype=end.subtype if end else "unfinished",
+        exit_code=end.exit_code if end else None,
+        verified=end.verified if end else None,
+        artifacts=end.artifacts if end else (),
+        permission_denials=end.permission_denials if end else (),
+        deferred=end.deferred if end else (),
+        duration_ms=end.duration_ms if end else 0,
+        usage=end.usage if end else None,
+        resume=end.resume if end else None,
+    )
+
+
+def request_in(envelope: Envelope) -> str | None:
+    """Return what the person asked of the run, where this event says it."""
+    match envelope.event:
+        case MessageSaid(role="user", content=content, delta=False) if envelope.step_id is None:
+            return content
+        case _:
+            return None
+
+
+def step_view(planned: PlanStep, events: Iterable[Envelope]) -> StepView:
+    """Fold the events of one step."""
+    events = list(events)
+    started = [e for e in events if isinstance(e.event, StepStarted)]
+    ends = [e.event for e in events if isinstance(e.event, StepCompleted)]
+    end = ends[-1] if ends else None
+    first = next((e.event for e in started if isinstance(e.event, StepStarted)), None)
+    return StepView(
+        id=planned.id,
+        title=planned.title,
+        type=planned.type,
+        instruction=planned.instruction,
+        depends_on=planned.depends_on,
+        verify=planned.verify,
+        status=end.status if end else "unfinished" if started else "pending",
+        cache=first.cache if first else "miss",
+        attempts=max((e.attempt or 1 for e in events), default=0),
+        summary=end.summary if end else "",
+        verified=end.verified if end else None,
+        evidence=end.evidence if end else (),
+        cost_usd=end.cost_usd if end else None,
+        elapsed_ms=end.elapsed_ms if end else 0,
+        key=end.key if end else None,
+        calls=_calls(events),
+        changes=tuple(c for e in events if isinstance(e.event, FilesChanged) for c in e.event.changes),
+        said=next((text for e in reversed(events) if (text := _answer_in(e))), ""),
+    )
+
+
+def _steps(plans: Sequence[PlanMade], events: Sequence[Envelope]) -> tuple[StepView, ...]:
+    """Return every step that was ever planned and not dropped, or that something happened in, in plan order."""
+    by_step: dict[str, list[Envelope]] = {}
+    for envelope in events:
+        if envelope.step_id is not None:
+            by_step.setdefault(envelope.step_id, []).append(envelope)
+    planned = {step.id: step for plan in plans for step in plan.steps}
+    current = {step.id for step in plans[-1].steps} if plans else set()
+    unknown = {name: PlanStep(id=name, title=name, instruction="") for name in by_step if name not in planned}
+    return tuple(
+        step_view(step, by_step.get(name, []))
+        for name, step in (planned | unknown).items()
+        if name in current or name in by_step
+    )
+
+
+def _calls(events: Iterable[Envelope]) -> tuple[CallView, ...]:
+    """Pair what was started with how it ended; providers reuse the ids of calls, so each ending closes the oldest."""
+    calls: list[CallView] = []
+    for envelope in events:
+        match envelope.event:
+            case ToolStarted() as start:
+                calls.append(_begun(start, envelope))
+            case ToolCompleted() as end:
+                place = next((n for n, call in enumerate(calls) if _waits_for(call, end)), None)
+                if place is not None:
+                    calls[place] = replace(calls[place], status=end.status, exit_code=end.exit_code, output=end.output)
+            case _:
+                pass
+    return tuple(calls)
+
+
+def _waits_for(call: CallView, end: ToolCompleted) -> bool:
+    return call.exit_code is None and (call.tool_id, call.name) == (end.tool_id, end.name)
+
+
+def _begun(start: ToolStarted, envelope: Envelope) -> CallView:
+    return CallView(
+        tool_id=start.tool_id,
+        name=start.name,
+        input=start.input,
+        attempt=envelope.attempt or 1,
+        is_check=start.tool_id.startswith(f"{envelope.step_id}.check."),
+    )
+
+
+def _answer_in(envelope: Envelope) -> str | None:
+    match envelope.event:
+        case MessageSaid(role="assistant", content=content, delta=False, tool_calls=None) if content.strip():
+            return content
+        case _:
+            return None

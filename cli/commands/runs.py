@@ -1,0 +1,102 @@
+"""`agent runs`: what happened in them, the evidence behind their answers, and playing one again."""
+
+from typing import Annotated
+
+import typer
+
+from agent.config.places import data_dir, os_environ
+from agent.sessions.run_list import FoundRun, find_run
+from agent.sessions.store import SessionStore
+from cli.pages import show, show_json, width
+from tooling.contract.shape import encode
+
+app = typer.Typer(help="Runs and the evidence behind their answers.", no_args_is_help=True)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, the beginning of it, or last.")]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")]
+AllOption = Annotated[bool, typer.Option("--all", "-a", help="All of them.")]
+_SHOWN = 30
+
+
+@app.command("list")
+def list_runs(
+    *,
+    session: Annotated[str | None, typer.Option("--session", help="Only those of this session.")] = None,
+    limit: LimitOption = _SHOWN,
+    every: AllOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the runs of all sessions or of one, the newest first."""
+    from agent.sessions.run_list import newest_runs, runs_of
+    from cli.run_pages import listing
+
+    store, most = _store(), None if every else limit
+    rows = runs_of(store.existing(session))[:most] if session else newest_runs(store, most)
+    if as_json:
+        show_json(encode(rows))
+    else:
+        show(listing(rows, width()) if rows else ["(no runs)"])
+
+
+@app.command("show")
+def show_run(run: RunArgument, *, as_json: JsonOption = False) -> None:
+    """Show a run: what was asked, the plan and how its steps ended, what it cost, the answer."""
+    from agent.sessions.run_events import events_of
+    from agent.sessions.run_fold import view_of
+    from agent.sessions.run_list import run_status
+    from cli.run_pages import page
+
+    found = _found(run)
+    view = view_of(events_of(found.folder.events, found.run_id))
+    status = run_status(found, view.subtype)
+    if as_json:
+        show_json({"status": status, **_object(encode(view))})
+    else:
+        show(page(view, status=status, width=width()))
+
+
+@app.command("events")
+def show_events(
+    run: RunArgument,
+    *,
+    types: Annotated[list[str] | None, typer.Option("--type", help="Only events of this type.")] = None,
+    steps: Annotated[list[str] | None, typer.Option("--step", help="Only events of this step.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
+) -> None:
+    """Print the events of a run as they stand in the log, one JSON object a line."""
+    from cli.run_stream import print_events
+
+    raise typer.Exit(print_events(_found(run), types=types or (), steps=steps or (), is_followed=follow))
+
+
+@app.command("why")
+def show_evidence(
+    run: RunArgument,
+    step: Annotated[str, typer.Argument(metavar="STEP", help="A step, as answers name it: s2 for [s2].")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what stands behind a step: every call with its exit code and whole output, changes, checks, its answer."""
+    from agent.sessions.evidence import evidence
+    from cli.run_pages import why
+
+    found = _found(run)
+    known = evidence(found.folder, found.run_id, step.strip("[]"))
+    if as_json:
+        show_json(encode(known))
+    else:
+        show(why(known))
+
+
+def _store() -> SessionStore:
+    return SessionStore(data_dir(os_environ()))
+
+
+def _found(run: str) -> FoundRun:
+    return find_run(_store(), run)
+
+
+def _object(data: object) -> dict[str, object]:
+    assert isinstance(data, dict)
+    return data

@@ -1,0 +1,90 @@
+"""What pages of past work share: safe text, times, the width of the terminal, and a reader that may leave."""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import typer
+
+from tooling.output import sanitize_output
+
+_NARROWEST = 40
+_AGES = ((60, "m"), (24, "h"), (7, "d"), (52, "w"))
+
+
+def show(lines: Iterable[str]) -> None:
+    """Write lines to stdout."""
+    show_text("".join(f"{line}\n" for line in lines))
+
+
+def show_text(text: str) -> None:
+    """Write text to stdout as it is; a reader that left is no error, what cannot be encoded is escaped."""
+    try:
+        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError as left:
+        raise typer.Exit(0) from left
+
+
+def show_json(data: object) -> None:
+    """Write one JSON document to stdout."""
+    show([json.dumps(data, indent=2, ensure_ascii=False)])
+
+
+def width() -> int | None:
+    """Return how wide a line may be; None where no terminal cuts lines."""
+    return max(_NARROWEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
+
+
+def one_line(text: str, most: int) -> str:
+    """Return a text as one short line."""
+    words = " ".join(sanitize_output(text).split())
+    return words if len(words) <= most else words[: most - 1] + "…"
+
+
+def indented(text: str, by: str = "  ") -> list[str]:
+    """Return a text as lines that stand below something."""
+    return [f"{by}{line}".rstrip() for line in sanitize_output(text).rstrip().splitlines()]
+
+
+def age(timestamp: str, now: datetime | None = None) -> str:
+    """Return how long ago something was: now, 5m, 3h, 2d, 6w, 1y."""
+    try:
+        then = datetime.fromisoformat(timestamp)
+        amount = ((now or datetime.now(UTC)) - then).total_seconds() / 60
+    except (ValueError, TypeError):
+        return ""
+    if amount < 1:
+        return "now"
+    for limit, unit in _AGES:
+        if amount < limit:
+            return f"{int(amount)}{unit}"
+        amount /= limit
+    return f"{int(amount)}y"
+
+
+def moment(timestamp: str) -> str:
+    """Return a time of an event in this machine's time, to the minute."""
+    try:
+        return f"{datetime.fromisoformat(timestamp).astimezone():%Y-%m-%d %H:%M}"
+    except ValueError:
+        return timestamp
+
+
+def folder(path: str) -> str:
+    """Return a folder as short as a person writes it."""
+    home = str(Path.home())
+    return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}/") else path
+
+
+def size(number: int) -> str:
+    """Return a number of bytes: 950 B, 1.2 kB, 34 MB."""
+    value = float(number)
+    for unit in ("B", "kB", "MB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 10 else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"
