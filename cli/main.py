@@ -4,8 +4,6 @@ import gc
 import os
 import sys
 
-FIRST_PROMPT = "> "
-
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
@@ -19,13 +17,21 @@ def main() -> None:
     gc.disable()
     _open_closed_streams()
     if not arguments and sys.stdin.isatty() and sys.stdout.isatty():
-        # The prompt is seen at once; what is typed while the rest loads waits in the terminal.
-        sys.stdout.write(FIRST_PROMPT)
-        sys.stdout.flush()
-    from cli.application import start
+        from cli.first_prompt import first_prompt
+
+        with first_prompt():
+            exit_code = _start(arguments)
+    else:
+        exit_code = _start(arguments)
     from cli.leave import leave
 
-    leave(start(arguments))
+    leave(exit_code)
+
+
+def _start(arguments: list[str]) -> int:
+    from cli.application import start
+
+    return start(arguments)
 
 
 def _open_closed_streams() -> None:

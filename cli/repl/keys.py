@@ -56,6 +56,7 @@ def _for_the_prompt(keys: KeyBindings, repl: "Repl") -> None:
     typing = Condition(lambda: not repl.is_on_approval)
 
     @keys.add("enter", filter=typing & ~is_searching)
+    @keys.add("c-j", filter=typing & ~is_searching)
     def _accept(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         is_choosing = buffer.complete_state is not None and buffer.complete_state.current_completion is not None
@@ -66,7 +67,6 @@ def _for_the_prompt(keys: KeyBindings, repl: "Repl") -> None:
         repl.accept(buffer.text)
 
     @keys.add("escape", "enter", filter=typing)
-    @keys.add("c-j", filter=typing)
     def _newline(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 

@@ -23,7 +23,7 @@ from agent.protocol.events import (
     ToolStarted,
 )
 from agent.vocabulary.usage import Usage
-from cli.screen.paint import Paint, Tone, clipped
+from cli.screen.paint import Paint, Tone, clipped, ending
 from cli.screen.wording import amount, money, span, subject
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -133,7 +133,7 @@ class LiveArea:
         head = clipped(f"{mark} {step} {lane.title}", max(10, width * 2 // 3 - len(time_text)))
         left = width - cell_len(head) - len(time_text) - 5
         doing = "waits for you" if is_waiting else lane.doing
-        tail = f" │ {clipped(doing, left)}" if doing and left > 8 else ""
+        tail = f" │ {ending(doing, left)}" if doing and left > 8 else ""
         tone: Tone = "warn" if is_waiting else "accent"
         return self._paint(tone, head) + self._paint("quiet", f" {time_text}{tail}")
 

@@ -45,6 +45,16 @@ def clipped(text: str, width: int) -> str:
     return line if cell_len(line) <= width else set_cell_size(line, width - 1).rstrip() + "…"
 
 
+def ending(text: str, width: int) -> str:
+    """Return the newest part of a line that is still being written."""
+    line = shown(text)
+    if cell_len(line) <= width:
+        return line
+    while line and cell_len(line) > width - 1:
+        line = line[max(1, (cell_len(line) - width) // 2) :]
+    return f"…{line}"
+
+
 def wrapped(text: str, width: int) -> list[str]:
     """Return a text as lines that fit, broken between words, its indentation kept."""
     indent = " " * (len(text) - len(text.lstrip(" ")))

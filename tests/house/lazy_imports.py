@@ -23,6 +23,7 @@ LAZY_MODULES: dict[str, str] = {
     "agent.app": "the REPL loads it behind its prompt",
     "agent.run_scope": "comes with agent.app",
     "cli.repl.start": "only for the REPL",
+    "cli.first_prompt": "only for the REPL",
     "cli.screen.markdown": "brings the Markdown reader; loads with the first answer",
     "agent.model.http_client": "brings httpx; a run with a scripted or recorded model does without it",
     "agent.model.litellm_client": "only for providers without a direct client",

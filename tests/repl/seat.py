@@ -1,0 +1,134 @@
+"""Somebody who sits at a terminal: sees the screen as an emulator draws it, and types."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pexpect
+import pyte
+
+from tests.cli.terminal_user import User
+
+PATIENCE_S = 20.0
+ENTER, TAB, ESC, UP = "\r", "\t", "\x1b", "\x1b[A"
+
+
+def ctrl(letter: str) -> str:
+    return chr(ord(letter.upper()) - 64)
+
+
+class Seat:
+    """The REPL in a pty of a given size; `sees` waits for what should appear and fails with the whole screen."""
+
+    def __init__(
+        self, user: User, *words: str, model: str = "", columns: int = 80, rows: int = 24, **environ: str
+    ) -> None:
+        program, *arguments = user.command(*words)
+        more = {"TERM": "xterm-256color", "NO_COLOR": "1", "LANG": "C.UTF-8", **environ}
+        self.user = user
+        self.folder: Path = user.home / "project"
+        self._screen = pyte.HistoryScreen(columns, rows, history=20_000, ratio=0.5)
+        self._stream = pyte.ByteStream(self._screen)
+        self.bytes_seen = b""
+        self.child = pexpect.spawn(
+            program,
+            arguments,
+            env=user.environment(**({"AGENT_MODEL": model} if model else {}), **more),
+            cwd=str(self.folder),
+            timeout=PATIENCE_S,
+            dimensions=(rows, columns),
+        )
+
+    def types(self, text: str) -> None:
+        """Press keys."""
+        self.child.send(text)
+
+    def says(self, line: str) -> None:
+        """Type a line and send it; the line is on the screen before Enter is pressed."""
+        self.types(line)
+        self.sees(line.splitlines()[-1][-30:])
+        self.types(ENTER)
+
+    def sees(self, text: str) -> str:
+        """Wait until a text is on the screen or in the scrollback; return all of it."""
+        return self.until(lambda: text in self.all(), f"{text!r} to appear")
+
+    def sees_no_more(self, text: str) -> str:
+        """Wait until a text has left the window."""
+        return self.until(lambda: text not in self.window(), f"{text!r} to go away")
+
+    def until(self, is_so: Callable[[], bool], what: str) -> str:
+        deadline = time.monotonic() + PATIENCE_S
+        while not is_so():
+            assert time.monotonic() < deadline, f"waited for {what}; the screen:\n{self.all()}"
+            assert self._read() or is_so(), f"the program ended while waiting for {what}; the screen:\n{self.all()}"
+        return self.all()
+
+    def settles(self) -> str:
+        """Wait until nothing is drawn for a moment; return the window."""
+        quiet_since = time.monotonic()
+        while time.monotonic() - quiet_since < 0.3:
+            before = len(self.bytes_seen)
+            self._read()
+            if len(self.bytes_seen) != before:
+                quiet_since = time.monotonic()
+        return self.window()
+
+    def resizes(self, columns: int, rows: int) -> None:
+        self.child.setwinsize(rows, columns)
+        self._screen.resize(rows, columns)
+
+    def window(self) -> str:
+        return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
+
+    def all(self) -> str:
+        width = self._screen.columns
+        above = ["".join(line[place].data for place in range(width)).rstrip() for line in self._screen.history.top]
+        return "\n".join([*above, self.window()])
+
+    def ends(self) -> int:
+        """Wait until the program is gone; return its exit code."""
+        while self._read():
+            pass
+        self.child.wait()
+        self.child.close()
+        code = self.child.exitstatus
+        return code if isinstance(code, int) else 128 + int(self.child.signalstatus or 0)
+
+    def close(self) -> None:
+        if not self.child.closed:
+            self.child.close(force=True)
+
+    def _read(self) -> bool:
+        try:
+            data: bytes = self.child.read_nonblocking(65536, timeout=0.05)
+        except pexpect.TIMEOUT:
+            return True
+        except (pexpect.EOF, OSError):
+            return False
+        self.bytes_seen += data
+        self._stream.feed(data)
+        return True
+
+
+def processes_below(pid: int) -> list[int]:
+    """Return the processes that descend from one."""
+    children: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        try:
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == pid:
+            children += [int(entry.name), *processes_below(int(entry.name))]
+    return children
+
+
+def all_gone(pids: list[int], within_s: float = 1.0) -> bool:
+    """Wait a moment until processes are gone."""
+    deadline = time.monotonic() + within_s
+    while (left := [pid for pid in pids if Path(f"/proc/{pid}").exists()]) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not left
