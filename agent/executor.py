@@ -14,6 +14,7 @@ from agent.execution.ending import Ending, response_of
 from agent.execution.ledger import BudgetExhausted
 from agent.execution.runner import AgentRunner
 from agent.execution.step_shelf import NoShelf, StepShelf
+from agent.execution.to_the_end import to_the_end, uncut
 from agent.execution.tool_step import ToolSteps
 from agent.model.faults import ModelFault
 from agent.protocol.channel import Channel, LogWriteError
@@ -105,7 +106,7 @@ class Executor:
         """Run the step to its response, telling when it starts and how it ends.
 
         A success is kept under `key` before anybody hears of it. `begun` is the conversation to go on with.
-        `note` hears how a step ended that was cancelled: its response cannot be returned.
+        `note` hears the response before anybody else: of a step that is cancelled it cannot be returned.
         """
         work = _Work(
             step=step,
@@ -121,23 +122,25 @@ class Executor:
             await self._channel.publish(started, step_id=step.id, attempt=1)
             response = self._response(await self._guarded(work), work)
         except asyncio.CancelledError:
-            cancelled = self._response(Ending(status="cancelled", reason="Interrupted."), work)
-            note(cancelled)
-            await self._tell(cancelled, work.began)
+            response = self._response(Ending(status="cancelled", reason="Interrupted."), work)
+            note(response)
+            await self._close(response, work.began)
             raise
-        kept = key if is_success(response.status) else None
-        if kept:
-            await self._keep(kept, response)
-        await self._tell(response, work.began, kept)
+        note(response)
+        await self._close(response, work.began, key if is_success(response.status) else None)
         return response
 
     async def settle(self, step: PlanStep, response: ExecutorResponse, *, key: str | None = None) -> ExecutorResponse:
         """Tell of a step whose end is known without running it: found on the shelf under `key`, or not to be asked."""
-        started = StepStarted(title=step.title, cache="hit" if key else "miss")
-        await self._channel.publish(started, step_id=step.id, attempt=1)
         # What it cost was paid by the run that did it.
         settled = replace(response, task_id=step.id, usage=Usage())
-        await self._tell(settled, time.monotonic(), key)
+
+        async def tell() -> None:
+            started = StepStarted(title=step.title, cache="hit" if key else "miss")
+            await self._channel.publish(started, step_id=step.id, attempt=1)
+            await self._tell(settled, time.monotonic(), key)
+
+        await uncut(tell())
         return settled
 
     async def skip(self, step: PlanStep, reason: str, status: StepStatus = "skipped") -> ExecutorResponse:
@@ -178,7 +181,7 @@ class Executor:
             return working.result()
         finally:
             working.cancel()
-            await asyncio.wait({working})
+            await to_the_end(working)
             # Of what is over anyway nobody wants to hear a failure.
             working.cancelled() or working.exception()
 
@@ -226,12 +229,19 @@ class Executor:
         usage = self._usage_of(work.step.id)
         return response_of(work.step.id, ending, work.talk, usage=usage, attempts=work.attempts)
 
-    async def _keep(self, key: str, response: ExecutorResponse) -> None:
-        try:
-            await self._shelf.keep(key, response)
-        except OSError as error:
-            problem = f"the result of step {response.task_id} cannot be kept: {error.strerror or error}"
-            raise LogWriteError(problem, "free some space or set AGENT_SANDBOX to another folder") from error
+    async def _close(self, response: ExecutorResponse, began: float, key: str | None = None) -> None:
+        """Keep and tell of a response; an interruption waits until both are done."""
+
+        async def keep_and_tell() -> None:
+            try:
+                if key:
+                    await self._shelf.keep(key, response)
+            except OSError as error:
+                problem = f"the result of step {response.task_id} cannot be kept: {error.strerror or error}"
+                raise LogWriteError(problem, "free some space or set AGENT_SANDBOX to another folder") from error
+            await self._tell(response, began, key)
+
+        await uncut(keep_and_tell())
 
     async def _tell(self, response: ExecutorResponse, began: float, key: str | None = None) -> None:
         completed = StepCompleted(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.execution.conversation import Conversation
 from agent.protocol.channel import Channel
@@ -25,9 +25,9 @@ class _Call:
     result: ToolResult
     is_told: bool = False
 
-    def stopped(self, *, had_begun: bool) -> ToolResult:
-        effect = self.spec.effect if self.spec else None
-        return failed(missing_result(effect, had_begun=had_begun), exit_code=CANCELLED, status="cancelled")
+    def begin(self) -> None:
+        """Take note that from now on the call may have its effect."""
+        self.result = _stopped(self.spec, had_begun=True)
 
 
 class CallDesk:
@@ -65,8 +65,8 @@ class CallDesk:
         return begun[0].result
 
     def _prepared(self, call: ToolCall, talk: Conversation, ctx: ExecCtx) -> _Call:
-        never = failed(missing_result(None, had_begun=False), exit_code=CANCELLED, status="cancelled")
-        return _Call(call=call, ctx=talk.next_call(ctx), spec=self._tools.spec_of(call.name), result=never)
+        spec = self._tools.spec_of(call.name)
+        return _Call(call=call, ctx=talk.next_call(ctx), spec=spec, result=_stopped(spec, had_begun=False))
 
     async def _run_all(self, begun: Sequence[_Call]) -> None:
         """Run calls side by side when all only read, else in order."""
@@ -85,8 +85,8 @@ class CallDesk:
         if call.problem:
             one.result = failed(call.problem, exit_code=BAD_ARGUMENTS)
         else:
-            one.result = one.stopped(had_begun=True)
-            one.result = await self._tools.call_tool(call.name, call.arguments, one.ctx)
+            ctx = replace(one.ctx, on_run=one.begin)
+            one.result = await self._tools.call_tool(call.name, call.arguments, ctx)
         if one.result.meta.changes:
             self._whisper(FilesChanged(changes=one.result.meta.changes), one)
         if one.result.meta.tasks is not None:
@@ -106,6 +106,11 @@ class CallDesk:
 
     def _whisper(self, event: Event, one: _Call) -> None:
         self._channel.whisper(event, step_id=one.ctx.step_id, attempt=one.ctx.attempt)
+
+
+def _stopped(spec: ToolSpec | None, *, had_begun: bool) -> ToolResult:
+    text = missing_result(spec.effect if spec else None, had_begun=had_begun)
+    return failed(text, exit_code=CANCELLED, status="cancelled")
 
 
 def _completed(one: _Call) -> ToolCompleted:

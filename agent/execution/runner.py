@@ -8,6 +8,7 @@ from agent.execution.conversation import Conversation
 from agent.execution.ending import Ending
 from agent.execution.model_desk import ModelDesk
 from agent.execution.prompt import step_message
+from agent.execution.repetition import END, REMARK, Repetition
 from agent.execution.streak import Streak
 from agent.execution.surprise import without_surprise
 from agent.execution.window import fit
@@ -22,6 +23,7 @@ from tooling.contract.context import ExecCtx
 
 _NUDGE = "Go on: reply with the result, or call a tool."
 _GO_ON = "Your reply was cut off at its length limit. Go on exactly where it stopped; repeat nothing."
+_REPEATED = "You already made this call with the same result. Try something else, or reply with what you have."
 _OVERFLOW_TRIES = 3
 
 
@@ -48,6 +50,14 @@ class _Work:
     tools: tuple[dict[str, object], ...]
 
 
+class _Guard:
+    """What watches over one run of the loop."""
+
+    def __init__(self, calls: CallDesk) -> None:
+        self.streak = Streak()
+        self.repetition = Repetition(calls.effect_of)
+
+
 class AgentRunner:
     """Works one step with a model and tools; everything it hears and does is an event first."""
 
@@ -56,33 +66,48 @@ class AgentRunner:
         self._calls = calls
         self._channel = channel
         self._settings = settings
+        self._has_circled = False
 
     async def run(self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx, talk: Conversation) -> Ending:
         """Loop until the model answers, gets nowhere, or reaches the turn limit; go on where `talk` stopped."""
         work = self._begin(request, ctx, talk)
-        if said := talk.last_answer:
-            return _answered(said, talk)
-        streak, nudged, cut = Streak(), False, ""
+        if answer := talk.last_answer:
+            return _answered(answer, talk)
+        guard, nudged, cut = _Guard(self._calls), False, ""
         while talk.turns < profile.max_turns:
             reply = await self._turn(work)
-            answer = reply.message.content.strip()
+            said = reply.message.content
             if reply.message.tool_calls:
                 facts = await self._calls.answer_all(reply.message.tool_calls, talk, ctx)
-                if ending := streak.after(facts):
-                    return Ending(status=ending, text=_gave_up(facts), exit_code=exit_codes.TOOL_FAILED)
-            elif answer and reply.finish_reason == "length":
+                if ending := await self._gone_wrong(work, facts, guard):
+                    return ending
+            elif said.strip() and reply.finish_reason == "length":
                 if cut:
-                    return Ending(status="partial", text=cut + answer)
-                cut = answer
+                    return Ending(status="partial", text=cut + said)
+                cut = said
                 await self._remark(work, _GO_ON)
-            elif answer or cut:
-                return _answered(cut + answer, talk)
+            elif answer := (cut + said).strip():
+                return _answered(answer, talk)
             elif nudged:
                 return Ending(status="error", reason="The model gave no answer.", exit_code=exit_codes.FAILED)
             else:
                 nudged = True
                 await self._remark(work, _NUDGE)
         return Ending(status="partial", text=_out_of_turns(talk), exit_code=exit_codes.LIMIT)
+
+    async def _gone_wrong(self, work: _Work, facts: Sequence[CallFact], guard: "_Guard") -> Ending | None:
+        """Return how a step ends that gets nowhere, or None to go on."""
+        if status := guard.streak.after(facts):
+            return Ending(status=status, text=_gave_up(facts), exit_code=exit_codes.TOOL_FAILED)
+        repeated = guard.repetition.after(facts)
+        if repeated == REMARK:
+            await self._remark(work, _REPEATED)
+        if repeated < END:
+            return None
+        reason = f"The step repeats itself: {facts[-1].tool} gave the same result {repeated + 1} times."
+        # A new plan may lead out of a circle, once; after that nobody hopes any more.
+        surprise, self._has_circled = "" if self._has_circled else reason, True
+        return Ending(status="error", reason=reason, exit_code=exit_codes.FAILED, surprise=surprise)
 
     def _begin(self, request: ExecutorRequest, ctx: ExecCtx, talk: Conversation) -> _Work:
         model = request.model or self._settings.model
@@ -105,7 +130,14 @@ class AgentRunner:
         reply = await self._ask(work)
         work.talk.messages.append(reply.message)
         calls = tuple(CallMade(id=call.id, name=call.name, input=call.arguments) for call in reply.message.tool_calls)
-        said = MessageSaid(role="assistant", content=reply.message.content, tool_calls=calls or None)
+        said = MessageSaid(
+            role="assistant",
+            content=reply.message.content,
+            tool_calls=calls or None,
+            # Some providers refuse a history in which the thoughts before a call are missing.
+            reasoning=(reply.message.reasoning or None) if calls else None,
+            reasoning_signature=reply.message.reasoning_signature if calls else None,
+        )
         # Not waited for: it reaches the disk together with what follows from it, a call's start or the step's end.
         self._channel.whisper(said, step_id=work.ctx.step_id, attempt=work.ctx.attempt)
         return reply

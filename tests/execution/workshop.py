@@ -79,6 +79,10 @@ class Tools:
             return failed(f"There is no tool {name}.", exit_code=127)
         if not ctx.may_use(name):
             return failed(f"The tool {name} is not available in this step.", exit_code=126)
+        # As on the one road: judging and approving take their time.
+        await asyncio.sleep(0)
+        if ctx.on_run:
+            ctx.on_run()
         self.made.append((name, args))
         return await self._deeds[name][1](args)
 

@@ -8,12 +8,16 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecCtx:
-    """Identity, scope and cancellation of one call; nothing here is an argument of the tool."""
+    """Identity, scope and cancellation of one call; nothing here is an argument of the tool.
+
+    `on_run` is heard at the moment from which the call may have its effect: judged, allowed, about to be run.
+    """
 
     user_id: UUID
     task_id: UUID
     working_dir: Path
     cancel_check: Callable[[], bool] | None = None
+    on_run: Callable[[], None] | None = None
     session_id: str = ""
     step_id: str = ""
     attempt: int = 1

@@ -1,0 +1,26 @@
+"""Waiting for what must not be cut short: the tidying up after an interruption, and the telling of an end."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def to_the_end(task: "asyncio.Future[T]") -> None:
+    """Return when the task has ended, well or not; interruptions meanwhile are raised afterwards."""
+    interruption: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            interruption = error
+    if interruption:
+        raise interruption
+
+
+async def uncut(deed: Coroutine[None, None, None]) -> None:
+    """Do something whole, even when interrupted in the middle of it."""
+    doing = asyncio.ensure_future(deed)
+    await to_the_end(doing)
+    doing.result()

@@ -1,0 +1,22 @@
+"""The line with which a worker says that the plan no longer fits."""
+
+import pytest
+
+from agent.execution.surprise import without_surprise
+
+
+@pytest.mark.parametrize(
+    ("answer", "left", "why"),
+    [
+        ("All done.", "All done.", ""),
+        ("Found 3.\n\nSURPRISE: there is no database", "Found 3.", "there is no database"),
+        ("Found 3.\n**SURPRISE:** no database.", "Found 3.", "no database."),
+        ("Found 3.\n- `SURPRISE: no database`\n\n", "Found 3.", "no database"),
+        ("SURPRISE: nothing there", "nothing there", "nothing there"),
+        ("Found.\nSURPRISE:", "Found.", "the plan no longer fits"),
+        ("SURPRISE: early\nand more text", "SURPRISE: early\nand more text", ""),
+        ("What a surprise: it works", "What a surprise: it works", ""),
+    ],
+)
+def test_the_last_line_is_taken_off_when_it_is_a_surprise(answer: str, left: str, why: str) -> None:
+    assert without_surprise(answer) == (left, why)
