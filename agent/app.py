@@ -199,7 +199,7 @@ class App:
         settings = self._settings
         desk = ModelDesk(client=client, ledger=self._ledger, channel=self._channel, price=client.cost)
         longest = settings.max_output_tokens
-        calls = CallDesk(tools=tools, channel=self._channel)
+        calls = CallDesk(tools=tools, channel=self._channel, book=desk.book)
         runner = AgentRunner(
             desk=desk,
             calls=calls,

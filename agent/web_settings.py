@@ -13,4 +13,8 @@ def web_settings(settings: Settings) -> WebSettings:
         max_bytes=settings.web_max_bytes,
         user_agent=f"Mozilla/5.0 (compatible; windlass/{VERSION})",
         keys=settings.keys,
+        search_order=settings.search_order,
+        search_fanout=settings.search_fanout,
+        search_urls=settings.search_urls,
+        search_timeout_s=settings.search_timeout_s,
     )

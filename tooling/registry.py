@@ -16,6 +16,7 @@ from tooling.tools.memory import MemoryTool
 from tooling.tools.read_file import ReadFile
 from tooling.tools.run_command import RunCommand
 from tooling.tools.search_text import SearchText
+from tooling.tools.search_web import SearchWeb
 from tooling.tools.write_file import WriteFile
 
 TOOLS: tuple[type[AnyTool], ...] = (
@@ -27,6 +28,7 @@ TOOLS: tuple[type[AnyTool], ...] = (
     ListDirectory,
     FindFiles,
     SearchText,
+    SearchWeb,
     ManageTasks,
     ManageJobs,
     MemoryTool,

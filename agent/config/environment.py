@@ -31,7 +31,12 @@ PROVIDER_NAMES: Mapping[str, KeyPath] = {
     "FIREWORKS_API_KEY": ("keys", "fireworks_ai"),
     "PERPLEXITY_API_KEY": ("keys", "perplexity"),
     "CEREBRAS_API_KEY": ("keys", "cerebras"),
+    "TAVILY_API_KEY": ("keys", "tavily"),
     "JINA_API_KEY": ("keys", "jina"),
+    "ZAI_API_KEY": ("keys", "zai"),
+    "BRAVE_API_KEY": ("keys", "brave"),
+    "PROXY_URL": ("search_urls", "proxy"),
+    "SEARXNG_URL": ("search_urls", "searxng"),
 }
 
 

@@ -15,7 +15,7 @@ from agent.config.values import nested
 from agent.vocabulary.errors import ConfigError, UsageError
 from tooling.contract.shape import decode, nearest
 
-_PROVIDERS = frozenset(path[1] for path in PROVIDER_NAMES.values() if len(path) > 1)
+_PROVIDERS = frozenset(path[1] for path in PROVIDER_NAMES.values() if path[0] == "keys")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

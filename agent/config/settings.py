@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeAlias
 
+from tooling.web.settings import SEARCH_ORDER, SearchProvider
+
 ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo"]
 
 
@@ -98,6 +100,16 @@ class Settings:
     memory_compact_target_kb: Annotated[int, "how short it is made then", _COUNT] = 24
     memory_timeout_s: Annotated[float, "time limit to decide what to remember of a run", _POSITIVE] = 10.0
     project_notes: Annotated[bool, "AGENTS.md and CLAUDE.md of the folder are read as data"] = True
+    search_order: Annotated[tuple[SearchProvider, ...], "search providers that are asked, in this order"] = SEARCH_ORDER
+    search_fanout: Annotated[
+        int, "search providers asked at the same time; their results are merged", Limits(least=1, most=6)
+    ] = 1
+    search_urls: Annotated[Mapping[str, str], "addresses by search provider; proxy and searxng have no other"] = field(
+        default_factory=dict
+    )
+    search_timeout_s: Annotated[
+        float | None, "time limit of one search request; each provider has its own when not set", _POSITIVE
+    ] = None
     step_profiles: Annotated[Mapping[str, ProfileSettings], "rights and limits of steps by name"] = field(
         default_factory=dict
     )

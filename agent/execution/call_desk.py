@@ -1,7 +1,7 @@
 """Where calls are run: each is an event before and after, and none stays without a result, however it ends."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agent.execution.conversation import Conversation
@@ -33,9 +33,10 @@ class _Call:
 class CallDesk:
     """Runs the calls of steps through the tool executor."""
 
-    def __init__(self, *, tools: ToolExecutor, channel: Channel) -> None:
+    def __init__(self, *, tools: ToolExecutor, channel: Channel, book: Callable[[str, float, str], None]) -> None:
         self._tools = tools
         self._channel = channel
+        self._book = book
 
     def schemas(self, ctx: ExecCtx) -> tuple[dict[str, object], ...]:
         """Return the schemas of the tools that a step may use, in an order that never changes."""
@@ -87,6 +88,8 @@ class CallDesk:
         else:
             ctx = replace(one.ctx, on_run=one.begin)
             one.result = await self._tools.call_tool(call.name, call.arguments, ctx)
+        if one.result.meta.cost_usd:
+            self._book(call.name, one.result.meta.cost_usd, one.ctx.step_id)
         if one.result.meta.changes:
             self._whisper(FilesChanged(changes=one.result.meta.changes), one)
         if one.result.meta.tasks is not None:

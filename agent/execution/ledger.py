@@ -94,11 +94,14 @@ class Ledger:
         if reservation in self._under_way:
             self._under_way.remove(reservation)
         self._settled.set()
-        request = reservation.request
+        self.record(reservation.request.model, usage, reservation.request.step_id)
+
+    def record(self, name: str, usage: Usage, step_id: str | None) -> None:
+        """Book what a model, or a tool that somebody charges for, has cost."""
         self.total += usage
-        self.by_model[request.model] = self.by_model.get(request.model, Usage()) + usage
-        if request.step_id is not None:
-            self._by_step[request.step_id] = self.of_step(request.step_id) + usage
+        self.by_model[name] = self.by_model.get(name, Usage()) + usage
+        if step_id is not None:
+            self._by_step[step_id] = self.of_step(step_id) + usage
 
     def _need(self, request: ModelRequest, price: Price) -> _Need:
         input_tokens = tokens_of(request)

@@ -66,6 +66,12 @@ class ModelDesk:
         usage = Usage(input_tokens=tokens_of(held.request), output_tokens=-(-heard // _CHARS_PER_TOKEN), requests=1)
         return replace(usage, cost_usd=self._price(held.request.model, usage))
 
+    def book(self, tool: str, cost_usd: float, step_id: str) -> None:
+        """Add what a call of a tool cost to what the models did."""
+        self._ledger.record(tool, Usage(cost_usd=cost_usd), step_id)
+        if self._ledger.is_limited:
+            self._tell(step_id)
+
     def _tell(self, step_id: str | None) -> None:
         ledger = self._ledger
         spent = BudgetSpent(

@@ -33,6 +33,7 @@ def _row(owner: type, path: KeyPath) -> str:
 
 def _default(owner: type, name: str) -> str:
     value = next(field.default for field in fields(owner) if field.name == name)
+    value = ", ".join(value) if isinstance(value, tuple) else value
     return f"`{value}`" if isinstance(value, (int, float)) or (isinstance(value, str) and value) else ""
 
 

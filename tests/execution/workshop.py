@@ -150,7 +150,7 @@ class Workshop:
         self.desk = ModelDesk(
             client=self.speaker, ledger=self.ledger, channel=self.channel, price=lambda model, usage: 0.0
         )
-        self.calls = CallDesk(tools=self.tools, channel=self.channel)
+        self.calls = CallDesk(tools=self.tools, channel=self.channel, book=self.desk.book)
         self.slept: list[float] = []
         self.noted: list[ExecutorResponse] = []
         settings = RunnerSettings(

@@ -42,6 +42,8 @@ LAZY_MODULES: dict[str, str] = {
     "agent.backends.egress_rules": "only for allowed hosts",
     "tooling.web.address": "only to judge an address that a tool fetches",
     "tooling.web.client": "brings httpx; a run that never uses the web does without it",
+    "tooling.web.search.hit": "only for a search",
+    "tooling.web.search.searching": "only for a search",
     "tooling.web.extraction": "brings lxml and trafilatura; loads with the first page, in a worker",
     "agent.memory.decision": "only for a run that has something to remember",
     "agent.memory.private": "only for a run that has something to remember",

@@ -11,6 +11,7 @@ from tooling.contract.action import Action, ApprovalAnswer, Approver, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
 from tooling.contract.result import ToolResult
+from tooling.web.desk import WebDesk
 
 USER = UUID(int=1)
 TASK = UUID(int=2)
@@ -44,7 +45,12 @@ class Workplace:
     """A folder, the executor of the host, and short ways to call tools."""
 
     def __init__(
-        self, folder: Path, *, approver: Approver | None = None, asker: Nobody | Someone | None = None
+        self,
+        folder: Path,
+        *,
+        approver: Approver | None = None,
+        asker: Nobody | Someone | None = None,
+        web: WebDesk | None = None,
     ) -> None:
         self.root = folder / "ws"
         self.root.mkdir(exist_ok=True)
@@ -56,6 +62,7 @@ class Workplace:
             asker=asker or Nobody(),
             secrets=("correct-horse-battery",),
             plugin_paths=(),
+            web=web,
         )
 
     def ctx(self, **changes: object) -> ExecCtx:

@@ -39,7 +39,8 @@ class ToolMeta:
     """Facts about a call that are neither for the model nor for the screen.
 
     `total_bytes` is the true size of a command's output, `dropped_bytes` what never became text;
-    `output_path` names the file that holds the whole. `tasks` is the list after a change of it.
+    `output_path` names the file that holds the whole. `tasks` is the list after a change of it. `cost_usd` is what
+    somebody outside charges for the call.
     """
 
     status: CallStatus = "ok"
@@ -50,6 +51,7 @@ class ToolMeta:
     tasks: tuple[TaskItem, ...] | None = None
     changes: tuple[FileChange, ...] = ()
     artifacts: tuple[str, ...] = ()
+    cost_usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, get_args
+
+SearchProvider: TypeAlias = Literal["proxy", "tavily", "jina", "zai", "searxng", "brave"]
+SEARCH_ORDER: tuple[SearchProvider, ...] = get_args(SearchProvider)
 
 CONNECT_TIMEOUT_S = 5.0
 TIMEOUT_S = 30.0
@@ -10,7 +14,11 @@ MAX_BYTES = 5_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSettings:
-    """Limits and choices of all requests that tools make; `keys` are by the name of the service."""
+    """Limits and choices of all requests that tools make; `keys` are by the name of the service.
+
+    `search_order` says which providers are asked and in which order, `search_fanout` how many at the same time;
+    `search_urls` are addresses by provider, `search_timeout_s` replaces the time limit that each has of its own.
+    """
 
     allow_loopback: bool = False
     connect_timeout_s: float = CONNECT_TIMEOUT_S
@@ -18,3 +26,7 @@ class WebSettings:
     max_bytes: int = MAX_BYTES
     user_agent: str = "Mozilla/5.0 (compatible; windlass)"
     keys: Mapping[str, str] = field(default_factory=dict)
+    search_order: tuple[SearchProvider, ...] = SEARCH_ORDER
+    search_fanout: int = 1
+    search_urls: Mapping[str, str] = field(default_factory=dict)
+    search_timeout_s: float | None = None
