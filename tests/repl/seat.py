@@ -127,8 +127,15 @@ def processes_below(pid: int) -> list[int]:
 
 
 def all_gone(pids: list[int], within_s: float = 1.0) -> bool:
-    """Wait a moment until processes are gone."""
+    """Wait a moment until processes are gone, or dead and only not yet fetched by their new parent."""
     deadline = time.monotonic() + within_s
-    while (left := [pid for pid in pids if Path(f"/proc/{pid}").exists()]) and time.monotonic() < deadline:
+    while (left := list(filter(_is_alive, pids))) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not left
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
