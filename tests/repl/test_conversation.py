@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -82,7 +83,7 @@ def _sleepers(seat: Seat) -> list[int]:
     found = []
     for pid in processes_below(seat.child.pid):
         try:
-            words = open(f"/proc/{pid}/cmdline").read()  # noqa: SIM115, PTH123 (gone before it is closed)
+            words = Path(f"/proc/{pid}/cmdline").read_text()
         except OSError:
             continue
         found += [pid] if "sleep" in words else []
