@@ -97,8 +97,8 @@ class LiveArea:
         shown = lanes if len(lanes) <= room else lanes[: max(0, room - 1)]
         lines = [self._lane_line(step, lane, width) for step, lane in shown]
         if hidden := len(lanes) - len(shown):
-            lines.append(self._paint("quiet", clipped(f"  … and {hidden} more steps", width)))
-        return [*lines[:room], self._footer(width)]
+            lines.append(self._paint("quiet", clipped(f"… and {hidden} more steps", width)))
+        return [*lines[:room], self._footer(width, self._now() - self._began)]
 
     def _forget(self) -> None:
         self._lanes, self._waiting = {}, {}
@@ -129,22 +129,23 @@ class LiveArea:
     def _lane_line(self, step: str, lane: _Lane, width: int) -> str:
         is_waiting = step in self._waiting.values()
         mark = "?" if is_waiting else self._spinner[int(self._now() * 10) % len(self._spinner)]
-        time_text = span(self._now() - lane.began)
-        head = clipped(f"{mark} {step} {lane.title}", max(10, width * 2 // 3 - len(time_text)))
-        left = width - cell_len(head) - len(time_text) - 5
+        took = f" {span(self._now() - lane.began)}"[:width]
+        head = clipped(f"{mark} {step} {lane.title}", min(width * 2 // 3, width - len(took)))
+        left = width - cell_len(head) - len(took) - 3
         doing = "waits for you" if is_waiting else lane.doing
         tail = f" │ {ending(doing, left)}" if doing and left > 8 else ""
         tone: Tone = "warn" if is_waiting else "accent"
-        return self._paint(tone, head) + self._paint("quiet", f" {time_text}{tail}")
+        return self._paint(tone, head) + self._paint("quiet", took + tail)
 
-    def _footer(self, width: int) -> str:
+    def _footer(self, width: int, seconds: float) -> str:
         spent = self._budget.usage if self._budget else self._usage
         parts = [f"{self._ended}/{self._planned} steps" if self._planned else "planning"]
-        parts.append(span(self._now() - (self._began or self._now())))
+        parts.append(span(seconds))
         if spent.total_tokens:
             parts.append(f"{amount(spent.total_tokens)} tokens")
-        if spent.cost_usd:
-            parts.append(money(spent.cost_usd))
+        cost = self._budget.cost_usd if self._budget else spent.cost_usd
+        if cost:
+            parts.append(money(cost))
         if bar := self._bar():
             parts.append(bar)
         if self._waiting:

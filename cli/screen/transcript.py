@@ -187,8 +187,9 @@ class Transcript:
         parts += [f"{amount(end.usage.total_tokens)} tokens"] if end.usage.total_tokens else []
         parts += [money(end.total_cost_usd)] if end.total_cost_usd else []
         parts += [f"exit {end.exit_code}"] if end.exit_code else []
-        parts += [end.resume] if end.resume else []
         self._line("quiet", "· " + " · ".join(parts))
+        if end.resume:
+            self._words("quiet", f"  go on with: {end.resume}")
 
     def _words(self, tone: Tone, text: str) -> None:
         """Write a text that must be read to its end."""

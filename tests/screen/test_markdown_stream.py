@@ -1,0 +1,47 @@
+"""Markdown in fragments: nothing is lost, nothing is shown twice, no block is torn."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.screen.markdown import rendered
+from cli.screen.markdown_stream import MarkdownStream
+from cli.screen.paint import Paint
+
+TEXT = "# Title\n\nSome **bold** words.\n\n```python\nfirst = 1\n\nsecond = 2\n```\nAfter it.\n\n- one\n- two"
+pieces = st.lists(st.sampled_from(["a", "\n", "\n\n", "```", "`", "~~~\n", "# x", "- y\n", " ", "```\n"]), max_size=40)
+
+
+@given(pieces)
+def test_all_that_arrives_is_given_once_and_in_order(fragments: list[str]) -> None:
+    stream = MarkdownStream()
+    given_out = "".join(stream.feed(fragment) for fragment in fragments)
+    assert given_out + stream.rest == "".join(fragments)
+    assert given_out + (stream.finish("".join(fragments)) or "") == "".join(fragments)
+
+
+@given(st.integers(1, 7))
+def test_blocks_are_let_go_whole_however_the_text_is_cut(size: int) -> None:
+    stream = MarkdownStream()
+    blocks = [block for at in range(0, len(TEXT), size) if (block := stream.feed(TEXT[at : at + size]))]
+    assert "".join(blocks) + stream.rest == TEXT
+    for block in blocks:
+        assert block.count("```") in (0, 2)
+        assert block.endswith("\n")
+
+
+def test_a_text_that_turned_out_otherwise_is_shown_anew() -> None:
+    stream = MarkdownStream()
+    stream.feed("one thing\n\n")
+    assert stream.finish("another thing") is None
+
+
+def test_markdown_fits_the_width_and_needs_no_colour() -> None:
+    text = rendered(TEXT + "\n\n" + "word " * 60, width=40, paint=Paint(has_colour=False))
+    assert max(map(len, text.splitlines())) <= 40
+    assert "\x1b" not in text
+    assert [line for line in text.splitlines() if "Title" in line] == ["Title"]
+
+
+def test_escape_sequences_in_an_answer_do_not_reach_the_terminal() -> None:
+    text = rendered("a\x1b[2Jb \x1b]0;title\x07c", width=40, paint=Paint(has_colour=True))
+    assert ("\x1b[2J" in text, "\x1b]0" in text) == (False, False)

@@ -1,0 +1,150 @@
+"""The transcript: what stays of a run, line by line."""
+
+from agent.protocol.events import (
+    ErrorRaised,
+    Event,
+    FilesChanged,
+    MessageSaid,
+    PlanMade,
+    RunCompleted,
+    StepCompleted,
+    StepCounts,
+    ToolCompleted,
+    ToolStarted,
+    WarningRaised,
+)
+from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.usage import Usage
+from cli.screen.paint import Paint
+from cli.screen.transcript import Transcript
+from tests.screen.test_live_area import STARTED, envelope
+from tooling.contract.result import FileChange
+
+LONG = "\n".join(f"line {number}" for number in range(10))
+
+
+def written(*events: tuple[Event, str | None], width: int = 60, has_answer: bool = True) -> str:
+    lines: list[str] = []
+    transcript = Transcript(
+        write=lines.append,
+        width=lambda: width,
+        paint=Paint(has_colour=False),
+        markdown=(lambda text: text.strip() + "\n") if has_answer else None,
+    )
+    for event, step in ((STARTED, None), *events):
+        transcript.hear(envelope(event, step))
+    return "".join(lines)
+
+
+def plan(*names: str, diff: str | None = None, revision: int = 1) -> PlanMade:
+    steps = tuple(PlanStep(id=name, title=f"Title {name}", instruction="x") for name in names)
+    return PlanMade(plan_id="p", revision=revision, hash="h", reason="surprise: b failed", steps=steps, diff=diff)
+
+
+def said(text: str, *, delta: bool = False) -> MessageSaid:
+    return MessageSaid(role="assistant", content=text, delta=delta)
+
+
+def ended(result: str, **more: object) -> RunCompleted:
+    return RunCompleted(subtype="success", is_error=False, exit_code=0, result=result, **more)  # type: ignore[arg-type]
+
+
+def test_a_plan_is_written_once_and_then_only_what_is_new() -> None:
+    assert written((plan("a"), None), (plan("a", "b", revision=2), None)) == "plan\n  a Title a\n  b Title b\n"
+
+
+def test_a_revision_is_written_as_what_changed() -> None:
+    text = written((plan("a"), None), (plan("a", "c", diff="- b Old\n+ c New", revision=2), None))
+    assert text.endswith("plan, revision 2: surprise: b failed\n  - b Old\n  + c New\n")
+
+
+def test_a_command_stands_with_the_beginning_of_its_output() -> None:
+    call = ToolStarted(tool_id="1", name="run_command", input={"command": "make  test"})
+    end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output=LONG)
+    assert written((call, "a"), (end, "a")) == (
+        "  a $ make test\n      line 0\n      line 1\n      line 2\n      … 7 more lines (Ctrl-O)\n"
+    )
+
+
+def test_a_call_that_did_not_work_says_how_it_ended() -> None:
+    call = ToolStarted(tool_id="1", name="read_file", input={"path": "x"})
+    end = ToolCompleted(tool_id="1", name="read_file", status="error", exit_code=1, output="no such file")
+    assert written((call, "a"), (end, "a")) == "  a read_file x [error, exit 1]\n      no such file\n"
+
+
+def test_a_changed_file_stands_with_its_diff() -> None:
+    change = FileChange(
+        path="a.py", status="modified", added_lines=1, deleted_lines=1, diff="--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n"
+    )
+    assert written((FilesChanged(changes=(change,)), "a")) == "    a.py +1 -1\n      @@ -1 +1 @@\n      -x\n      +y\n"
+
+
+def test_a_step_ends_with_its_facts_and_a_failed_one_with_the_reason() -> None:
+    good = StepCompleted(
+        status="ok", summary="", usage=Usage(input_tokens=1200), cost_usd=0.03, elapsed_ms=1500, verified=True
+    )
+    bad = StepCompleted(status="error", summary="no such host", elapsed_ms=10)
+    assert written((plan("a", "b"), None), (good, "a"), (bad, "b")).splitlines()[3:] == [
+        "✓ a Title a (1.5s, 1.2k tokens, $0.03, verified)",
+        "✗ b Title b (error, 0.0s): no such host",
+    ]
+
+
+def test_the_answer_is_written_block_by_block_and_once() -> None:
+    text = written(
+        (plan("a", "b"), None),
+        (said("not the answer", delta=True), "a"),
+        (said("First.\n\nSec", delta=True), None),
+        (said("ond.", delta=True), None),
+        (ended("First.\n\nSecond."), None),
+    )
+    assert "not the answer" not in text
+    assert [line for line in text.splitlines() if line in ("First.", "Second.")] == ["First.", "Second."]
+
+
+def test_an_answer_that_never_streamed_is_written_whole() -> None:
+    assert "Here it is.\n" in written((ended("Here it is."), None))
+
+
+def test_fragments_that_were_lost_do_not_spoil_the_answer() -> None:
+    text = written((said("Wrong.\n\nbegin", delta=True), None), (ended("Right.\n\nAll of it."), None))
+    assert "Right.\n\nAll of it.\n" in text
+
+
+def test_without_a_place_for_the_answer_only_the_facts_are_written() -> None:
+    text = written((said("Words.\n\n", delta=True), None), (ended("Words."), None), has_answer=False)
+    assert "Words." not in text
+
+
+def test_the_end_of_a_run_sums_it_up() -> None:
+    end = ended(
+        "x",
+        steps=StepCounts(ok=2, failed=1),
+        duration_ms=65_000,
+        usage=Usage(input_tokens=20_000),
+        total_cost_usd=0.5,
+        artifacts=("report.md",),
+        resume="agent resume run-1",
+    )
+    assert written((end, None)).splitlines()[-3:] == [
+        "  wrote report.md",
+        "· 1m05s · 2 ok, 1 failed · 20k tokens · $0.50",
+        "  go on with: agent resume run-1",
+    ]
+
+
+def test_warnings_and_errors_are_written_to_their_end() -> None:
+    message = "a rather long explanation of what went wrong, which must be read to its very end"
+    text = written(
+        (WarningRaised(message=message), None), (ErrorRaised(message=message, hint="do this"), None), width=40
+    )
+    assert text.replace("\n", " ").count("its very end") == 2
+    assert max(map(len, text.splitlines())) <= 40
+    assert text.endswith("  do this\n")
+
+
+def test_nothing_that_tools_or_models_write_moves_the_cursor() -> None:
+    end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output="a\x1b[2Jb\rc\x07")
+    call = ToolStarted(tool_id="1", name="run_command", input={"command": "x\x1b[31m\u202e"})
+    text = written((call, "a\x1b"), (end, "a\x1b"), (plan("\x1b]0;x\x07"), None))
+    assert not [mark for mark in text if mark != "\n" and not mark.isprintable() and mark != "�"]
