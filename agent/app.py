@@ -23,7 +23,7 @@ from agent.model.discovery import find_local_server, no_model
 from agent.model.faults import ModelFault
 from agent.model.prices import PriceTable
 from agent.model.switch import ModelSwitch
-from agent.orchestrator import OrchestratorRunner
+from agent.orchestrator import OrchestratorRunner, Review
 from agent.planning.estimate import estimator
 from agent.planning.means import Means
 from agent.planning.planner import Planner
@@ -42,6 +42,7 @@ from tooling.contract.tool import ToolExecutor
 
 # What an unknown model is trusted with; its own "too long" makes the window smaller.
 UNKNOWN_CONTEXT_TOKENS = 32_000
+WHOLE_OUTPUT_CHARS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,7 @@ class RunOptions:
     replay: Path | None = None
     output_schema: Path | None = None
     patience: Patience = field(default_factory=Patience)
+    review: Review | None = None
 
 
 class App:
@@ -152,7 +154,7 @@ class App:
         return await work
 
     async def _attempt(self, submit: Submit) -> Outcome:
-        toolbox = self._toolbox()
+        toolbox = self._toolbox(submit)
         names = tuple(_name_of(schema) for schema in toolbox.executor.schemas())
         model = await self._model() if submit.needs_model else ""
         await self._begin(model, names, toolbox.warnings)
@@ -181,10 +183,14 @@ class App:
         found = await find_local_server()
         return found.model if found else no_model()
 
-    def _toolbox(self) -> Toolbox:
+    def _toolbox(self, submit: Submit) -> Toolbox:
+        settings = self._settings
+        if not submit.needs_model:
+            # Outputs are trimmed for models; here they are the answer.
+            settings = replace(settings, output_trim_chars=max(settings.output_trim_chars, WHOLE_OUTPUT_CHARS))
         return Toolbox(
             Surroundings(
-                settings=self._settings,
+                settings=settings,
                 environ=self._environ,
                 secrets=self._loaded.secrets,
                 scope=self._scope,
@@ -213,19 +219,19 @@ class App:
             ),
         )
         dispatcher = Dispatcher(settings, names)
-        planner = Planner(
-            desk=desk,
-            model=settings.planner_model or model,
-            max_output_tokens=longest,
-            means=Means(
-                tools={name: spec for name in names if (spec := tools.spec_of(name))},
-                profiles=dispatcher.profiles,
-                models=(model, settings.planner_model),
-            ),
-            estimate=estimator(model or settings.model, client.cost),
+        means = Means(
+            tools={name: spec for name in names if (spec := tools.spec_of(name))},
+            profiles=dispatcher.profiles,
+            models=(model, settings.planner_model),
         )
         self._orchestrator = OrchestratorRunner(
-            planner=planner,
+            planner=Planner(
+                desk=desk,
+                model=settings.planner_model or model,
+                max_output_tokens=longest,
+                means=means,
+                estimate=estimator(model or settings.model, client.cost),
+            ),
             executor=Executor(
                 runner=runner,
                 calls=calls,
@@ -243,6 +249,7 @@ class App:
             concurrency=settings.concurrency,
             max_steps=settings.max_steps,
             model=model,
+            review=self._options.review,
         )
         return AgentExecutor(
             scope=self._scope, orchestrator=self._orchestrator, desk=desk, model=model, form=self._form

@@ -4,8 +4,9 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from agent.dispatcher import Dispatcher
 from agent.execution.composer import Composer, joined, listed, results_text
@@ -17,6 +18,7 @@ from agent.execution.step_shelf import NoShelf, StepShelf
 from agent.executor import Executor
 from agent.model.faults import ModelFault
 from agent.model.port import Delta, TextDelta
+from agent.planning.graph import outline
 from agent.planning.planner import Planner
 from agent.protocol.channel import Channel
 from agent.protocol.events import MessageSaid, PlanMade, WarningRaised
@@ -30,6 +32,8 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.shape import encode
 
 DEPENDENCY_CHARS = 6000
+# Somebody looks at a plan before its first step starts, and may change it.
+Review: TypeAlias = Callable[[Plan], Awaitable[Plan]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +68,7 @@ class OrchestratorRunner:
         max_steps: int,
         model: str = "",
         shelf: StepShelf | None = None,
+        review: Review | None = None,
     ) -> None:
         self._planner = planner
         self._executor = executor
@@ -75,6 +80,7 @@ class OrchestratorRunner:
         self._max_steps = max_steps
         self._model = model
         self._shelf = shelf or NoShelf()
+        self._review = review
         self._scheduler = Scheduler(run_step=self._run_step, skip_step=self._skip_step, concurrency=concurrency)
         self._task = Task(request="")
         self._steps: list[PlanStep] = []
@@ -117,16 +123,19 @@ class OrchestratorRunner:
             running.cancel()
             await asyncio.wait([running])
         if task.plan_only:
-            return self._outcome(joined([]) if plan.answer is None else plan.answer)
+            return self._outcome(outline(plan.steps) if plan.answer is None else plan.answer)
         return await self._answer(plan)
 
     async def _planned(self, task: Task) -> Plan:
-        """Return the plan, its steps under way; one that is given is run as it stands."""
+        """Return the plan, its steps under way; one that is given, or to be reviewed, starts when it is whole."""
         if self._unfinished and self._unfinished.is_plan_complete:
             task = replace(task, plan=Plan(steps=self._unfinished.plan, reason=RESUMED))
-        if task.plan is None:
+        if task.plan is None and self._review is None:
             return await self._planner.plan(task.request, task.context, self._on_step)
-        plan = self._planner.priced(task.plan)
+        plan = task.plan or await self._planner.plan(task.request, task.context, lambda step: None)
+        if self._review and not task.plan:
+            plan = await self._review(plan)
+        plan = self._planner.priced(plan)
         for step in plan.steps:
             self._on_step(step)
         return plan

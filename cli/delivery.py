@@ -13,37 +13,55 @@ from agent.vocabulary.outcome import Outcome
 from cli.listener import Listener
 from cli.progress import stderr_line
 from cli.run_flags import RunFlags
-from cli.stdout import event_line, plan_text, whole_result, write_line
+from cli.stdout import event_line, whole_result, write_line
 from tooling.output import sanitize_output
 
 
-def deliver(flags: RunFlags, outcome: Outcome, listener: Listener) -> int:
+def deliver(flags: RunFlags, outcome: Outcome, listener: Listener, request: str = "") -> int:
     """Write the answer and return the exit code; an answer that could not be written is no success."""
     for warning in outcome.warnings:
         stderr_line(f"warning: {warning}")
-    saved = _problem_of(lambda: _save(flags, outcome))
+    saved = _problem_of(lambda: _save(flags, outcome, request))
     shown = listener.problem or _problem_of(lambda: _show(flags, outcome, listener))
     if shown:
         _forget_stdout()
     serious = [problem for problem in (saved, shown) if problem and not isinstance(problem, BrokenPipeError)]
     for problem in serious:
         stderr_line(f"error: the answer could not be written: {problem.strerror}")
+    if flags.save and not outcome.exit_code and not (outcome.plan and outcome.plan.steps):
+        stderr_line(f"error: {flags.save} was not written: the task needs no plan")
+        return exit_codes.FAILED
     return outcome.exit_code or (exit_codes.FAILED if serious else exit_codes.OK)
 
 
-def _save(flags: RunFlags, outcome: Outcome) -> None:
+def _save(flags: RunFlags, outcome: Outcome, request: str) -> None:
     if flags.last_message:
         flags.last_message.write_text(outcome.answer + "\n", "utf-8", errors="backslashreplace")
+    if flags.save:
+        from cli.plan_delivery import save_plan
+
+        save_plan(flags.save, request, outcome)
 
 
 def _show(flags: RunFlags, outcome: Outcome, listener: Listener) -> None:
-    if flags.output_format == "text":
-        text = plan_text(outcome) if flags.plan_only else outcome.answer
-        if text:
+    if flags.plan_only:
+        _show_plan(flags, outcome, listener)
+    elif flags.output_format == "text":
+        if text := outcome.answer:
             # What a model wrote must not move the cursor; a program gets the text as it is.
             write_line(sanitize_output(text) if sys.stdout.isatty() else text)
     elif flags.output_format == "json" and listener.result:
         write_line(whole_result(listener.result, outcome))
+
+
+def _show_plan(flags: RunFlags, outcome: Outcome, listener: Listener) -> None:
+    from cli.plan_delivery import graph_figures, plan_text
+
+    if flags.output_format == "text":
+        if text := plan_text(outcome):
+            write_line(text)
+    elif flags.output_format == "json" and listener.result:
+        write_line(whole_result(listener.result, outcome, {"graph": graph_figures(outcome)}))
 
 
 def _problem_of(deed: Callable[[], None]) -> OSError | None:

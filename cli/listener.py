@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from agent.app import App
 from agent.protocol.channel import Subscription
-from agent.protocol.events import Envelope, ErrorRaised, RunCompleted
+from agent.protocol.events import Envelope, ErrorRaised, Event, PlanMade, RunCompleted
 from agent.vocabulary import exit_codes
 from cli.approvals import TerminalAnswers
 from cli.live_progress import LiveProgress, has_room
@@ -25,7 +25,9 @@ class Listener:
         is_stream = flags.output_format == "stream-json"
         self._stream = LineWriter() if is_stream else None
         self._is_quiet = flags.quiet or is_stream
-        is_live = not (self._is_quiet or flags.plain) and has_room(environ)
+        self._is_plan_shown = not flags.plan_only
+        # An editor needs the terminal for itself.
+        is_live = not (self._is_quiet or flags.plain or flags.edit) and has_room(environ)
         self._live = LiveProgress(environ) if is_live else None
         self._progress = self._live or Progress(write=stderr_line, has_colour=wants_colour(environ))
         self._answers = TerminalAnswers(send=app.send, screen=self._live) if app.is_person_present else None
@@ -46,13 +48,18 @@ class Listener:
         async for envelope in events:
             if self._answers:
                 self._answers.show(envelope)
-            if not self._is_quiet or isinstance(envelope.event, ErrorRaised):
+            if self._is_progress(envelope.event):
                 self._progress.show(envelope)
             if isinstance(envelope.event, RunCompleted):
                 self.result = envelope
             await self._write(envelope)
         if self._live:
             self._live.close()
+
+    def _is_progress(self, event: Event) -> bool:
+        # A plan that is the answer stands on stdout and need not be told before.
+        is_shown = self._is_plan_shown or not isinstance(event, PlanMade)
+        return isinstance(event, ErrorRaised) or (is_shown and not self._is_quiet)
 
     async def _write(self, envelope: Envelope) -> None:
         if self._stream is None:

@@ -5,6 +5,8 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agent.app import App, RunOptions
 from agent.config.load import Loaded, load_settings
@@ -13,13 +15,17 @@ from agent.protocol.commands import Submit
 from agent.run_scope import Place
 from agent.sessions.waiting import Patience
 from agent.vocabulary import exit_codes
-from agent.vocabulary.errors import AgentError, SessionBusy
+from agent.vocabulary.errors import AgentError, SessionBusy, UsageError
 from agent.vocabulary.outcome import Outcome
 from cli.delivery import check_writable, deliver, tell_failure
 from cli.listener import Listener
 from cli.progress import stderr_line
-from cli.prompt_source import StoppedEarly, task_and_stdin
+from cli.prompt_source import StoppedEarly
 from cli.run_flags import RunFlags, understood
+from cli.submission import submission
+
+if TYPE_CHECKING:
+    from cli.plan_review import PlanReview
 
 _SIGNALS = {
     signal.SIGINT: (exit_codes.INTERRUPTED, "interrupted"),
@@ -35,17 +41,20 @@ def perform(given: Mapping[str, object]) -> int:
         environ = os_environ()
         loaded = _settings(flags, environ)
         check_writable(flags.last_message)
+        check_writable(flags.save)
+        if flags.edit and not is_terminal():
+            raise UsageError("--edit needs a terminal")
         with _signals_as_errors():
-            prompt, stdin = task_and_stdin(flags.prompt, stderr_line, loaded.settings.timeout_s)
-            app = _app(flags, loaded, environ)
-        submit = Submit(prompt=prompt, stdin=stdin, files=flags.files, inputs=flags.inputs, plan_only=flags.plan_only)
-        outcome, listener = asyncio.run(_run(app, flags, environ, submit))
+            submit = submission(flags, loaded.settings, environ)
+            review = _review(flags, loaded, environ, submit)
+            app = _app(flags, loaded, environ, review)
+        outcome, listener = asyncio.run(_run(app, flags, environ, submit, review))
     except AgentError as error:
         output_format = given.get("output_format", "text")
         if output_format == "text":
             raise
         return tell_failure(error, is_stream=output_format == "stream-json")
-    return deliver(flags, outcome, listener)
+    return deliver(flags, outcome, listener, submit.prompt)
 
 
 @contextmanager
@@ -74,24 +83,41 @@ def _settings(flags: RunFlags, environ: Mapping[str, str]) -> Loaded:
     )
 
 
-def _app(flags: RunFlags, loaded: Loaded, environ: Mapping[str, str]) -> App:
+def _review(flags: RunFlags, loaded: Loaded, environ: Mapping[str, str], submit: Submit) -> "PlanReview | None":
+    """Return what lets the person edit a plan that is still to be made."""
+    if not flags.edit or submit.plan:
+        return None
+    from cli.plan_review import PlanReview
+
+    return PlanReview(settings=loaded.settings, environ=environ, request=submit.prompt)
+
+
+def _app(flags: RunFlags, loaded: Loaded, environ: Mapping[str, str], review: "PlanReview | None") -> App:
     """Open the run's session, waiting for one that is busy, but not past the time limit."""
     wait_s = None if is_terminal() else loaded.settings.session_wait_s
     limit_s = loaded.settings.timeout_s
     is_limit_first = limit_s is not None and (wait_s is None or limit_s < wait_s)
     patience = Patience(limit_s=limit_s if is_limit_first else wait_s, tell=stderr_line)
     try:
-        return App(loaded=loaded, environ=environ, options=_options(flags, environ, patience))
+        options = replace(_options(flags, environ, patience), review=review)
+        return App(loaded=loaded, environ=environ, options=options)
     except SessionBusy as busy:
         if is_limit_first:
             raise StoppedEarly(exit_codes.TIMED_OUT, f"the time limit is over, and {busy.message}") from busy
         raise
 
 
-async def _run(app: App, flags: RunFlags, environ: Mapping[str, str], submit: Submit) -> tuple[Outcome, Listener]:
+async def _run(
+    app: App, flags: RunFlags, environ: Mapping[str, str], submit: Submit, review: "PlanReview | None"
+) -> tuple[Outcome, Listener]:
+    def stop(number: signal.Signals) -> None:
+        # Ctrl-C in an editor that shares the terminal with us is meant for the editor.
+        if number is not signal.SIGINT or not (review and review.is_open):
+            app.interrupt(*_SIGNALS[number])
+
     loop = asyncio.get_running_loop()
-    for number, ending in _SIGNALS.items():
-        loop.add_signal_handler(number, app.interrupt, *ending)
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop, number)
     listener = Listener(app=app, flags=flags, environ=environ)
     listening = asyncio.ensure_future(listener.listen(app.subscribe()))
     try:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from typing import TextIO
 
 from agent.protocol.events import (
     ApprovalResolved,
@@ -85,9 +86,9 @@ def stderr_line(text: str) -> None:
         pass
 
 
-def wants_colour(environ: Mapping[str, str]) -> bool:
-    """Say whether stderr is a terminal that wants colours."""
-    return sys.stderr.isatty() and "NO_COLOR" not in environ and environ.get("TERM") != "dumb"
+def wants_colour(environ: Mapping[str, str], stream: TextIO | None = None) -> bool:
+    """Say whether a stream, stderr unless told, is a terminal that wants colours."""
+    return (stream or sys.stderr).isatty() and "NO_COLOR" not in environ and environ.get("TERM") != "dumb"
 
 
 def _subject(arguments: Mapping[str, object]) -> str:

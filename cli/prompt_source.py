@@ -23,11 +23,11 @@ class StoppedEarly(AgentError):
 
 
 def task_and_stdin(
-    prompt: str | None, warn: Callable[[str], None], limit_s: float | None = None
+    prompt: str | None, warn: Callable[[str], None], limit_s: float | None = None, *, reads_context: bool = True
 ) -> tuple[str, str | None]:
     """Return the instruction and the piped context; `-`, or no argument at all, makes stdin the instruction."""
     if prompt not in (None, "-"):
-        return _real(prompt or ""), _piped(warn, limit_s) or None
+        return _real(prompt or ""), (_piped(warn, limit_s) if reads_context else "") or None
     if prompt is None and not _is_pipe_or_file():
         raise UsageError("a task is missing", 'write it after the command: agent run "your task"')
     return _real(_piped(warn, limit_s)), None

@@ -36,7 +36,9 @@ Assignments = Annotated[list[str] | None, typer.Option("--set", help="key=value 
 Strict = Annotated[bool, typer.Option("--strict-config", help="Doubtful settings are errors.")]
 Bare = Annotated[bool, typer.Option("--bare", help="Leave the user's settings file out.")]
 PlanOnly = Annotated[bool, typer.Option("--plan-only", help="Plan, execute nothing.")]
-PlanFile = Annotated[Path | None, typer.Option("--plan", help="Execute a plan file. (Not yet.)")]
+PlanFile = Annotated[Path | None, typer.Option("--plan", help="Execute this plan file; the task is optional then.")]
+Edit = Annotated[bool, typer.Option("--edit", help="Open the plan in your editor first.")]
+Save = Annotated[Path | None, typer.Option("--save", help="Write the plan to a file, .toml or .json.")]
 Replan = Annotated[str | None, typer.Option("--replan", help="surprise, always or never. (Not yet.)")]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Steps at the same time.")]
 MaxSteps = Annotated[int | None, typer.Option("--max-steps", help="Most steps in a plan.")]
@@ -75,12 +77,12 @@ _NOT_YET = {
     "go_on": "-c/--continue",
     "resume": "-r/--resume",
     "fork": "--fork",
-    "plan": "--plan",
     "replan": "--replan",
     "require_verified": "--require-verified",
     "callback_url": "--callback-url",
 }
 _BACKENDS_NOT_YET = ("docker",)
+PLAN_SUFFIXES = (".toml", ".json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +106,9 @@ class RunFlags:
     strict: bool = False
     bare: bool = False
     plan_only: bool = False
+    plan: Path | None = None
+    edit: bool = False
+    save: Path | None = None
     record: Path | None = None
     replay: Path | None = None
     settings: Mapping[str, object]
@@ -113,6 +118,14 @@ def refuse_backend(backend: object) -> None:
     """Say of a backend that is not built yet that it is not, instead of calling it unknown."""
     if backend in _BACKENDS_NOT_YET:
         raise UsageError(f"--backend {backend} is not there yet", "use --backend sandbox, or --backend host")
+
+
+def _refuse_senseless_plans(given: Mapping[str, object]) -> None:
+    save = given.get("save")
+    if isinstance(save, Path) and save.suffix.lower() not in PLAN_SUFFIXES:
+        raise UsageError(f"--save {save}: a plan file ends in {' or '.join(PLAN_SUFFIXES)}")
+    if given.get("plan") and given.get("planner_model") and not given.get("replan"):
+        raise UsageError("--plan leaves nothing to plan, so --planner-model has nothing to do")
 
 
 def understood(given: Mapping[str, object]) -> RunFlags:
@@ -125,6 +138,7 @@ def understood(given: Mapping[str, object]) -> RunFlags:
         raise UsageError("--record and --replay exclude each other")
     if given.get("ephemeral") and given.get("session"):
         raise UsageError("--ephemeral keeps nothing, so it cannot use --session")
+    _refuse_senseless_plans(given)
     settings = {setting: given[name] for name, setting in _SETTINGS.items() if given.get(name) is not None}
     known = {field.name for field in fields(RunFlags)}
     plain = {name: value for name, value in given.items() if name in known and value is not None}

@@ -6,6 +6,7 @@ import os
 import queue
 import sys
 import threading
+from collections.abc import Mapping
 
 from agent.protocol.codec import to_json
 from agent.protocol.events import Envelope
@@ -66,20 +67,11 @@ def event_line(envelope: Envelope) -> str:
     return json.dumps(to_json(envelope), ensure_ascii=False)
 
 
-def whole_result(result: Envelope, outcome: Outcome) -> str:
-    """Return the result event with its steps and their results in full, as one document."""
+def whole_result(result: Envelope, outcome: Outcome, more: Mapping[str, object] | None = None) -> str:
+    """Return the result event with its steps and their results in full, as one document; `more` is added to it."""
     document = to_json(result)
     document["error"] = outcome.error
     document["steps"] = encode(outcome.plan.steps) if outcome.plan else []
     document["step_results"] = encode(outcome.responses)
+    document |= more or {}
     return json.dumps(document, ensure_ascii=False, indent=2)
-
-
-def plan_text(outcome: Outcome) -> str:
-    """Return a plan as text, a step a line; or the answer when there is nothing to plan."""
-    if outcome.plan is None or outcome.plan.answer is not None:
-        return outcome.answer
-    return "\n".join(
-        f"{step.id}  {step.title}" + (f"  (after {', '.join(step.depends_on)})" if step.depends_on else "")
-        for step in outcome.plan.steps
-    )

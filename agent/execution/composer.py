@@ -64,9 +64,10 @@ def joined(results: Sequence[tuple[PlanStep, ExecutorResponse]]) -> str:
 
 def listed(results: Sequence[tuple[PlanStep, ExecutorResponse]]) -> str:
     """Return the answer of a plan without a model: what each step put out under its title, a single one alone."""
-    if len(results) == 1:
-        return joined(results)
-    parts = [f"## {step.title}\n\n{response.text or response.summary}" for step, response in results]
+    outputs = [(response.text or response.summary).strip("\n") for _, response in results]
+    if len(outputs) == 1:
+        return outputs[0]
+    parts = [f"## {step.title}\n\n{output}" for (step, _), output in zip(results, outputs, strict=True)]
     return "\n\n".join(parts) or EMPTY
 
 

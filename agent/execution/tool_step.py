@@ -61,6 +61,5 @@ class ToolSteps:
 
 def _ending(called: CallStatus, text: str) -> Ending:
     status = _STATUS[called]
-    if status == "ok":
-        return Ending(status=status, text=text)
-    return Ending(status=status, reason=text, exit_code=exit_codes.TOOL_FAILED if status == "error" else 0)
+    # What a failing command said is the step's output too; its summary is only the beginning.
+    return Ending(status=status, text=text, exit_code=exit_codes.TOOL_FAILED if status == "error" else 0)

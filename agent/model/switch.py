@@ -59,12 +59,7 @@ class ModelSwitch:
 
     def cost(self, model: str, usage: Usage) -> float | None:
         """Return what such a call of a model costs; None when that is not known. A replay costs nothing."""
-        if self._is_replay:
-            return 0.0
-        try:
-            return self._router.price(model, usage)
-        except ModelFault:
-            return None
+        return 0.0 if self._is_replay else self._router.price(model, usage)
 
     def warm_up(self) -> None:
         """Begin slow imports that the configured models will need."""
@@ -145,9 +140,12 @@ class Router:
 
     def price(self, model: str, usage: Usage) -> float | None:
         """Return what a call cost; a server on this machine costs nothing, whatever its models are called."""
-        if urlsplit(resolve(model, self._settings).base_url).hostname in _LOOPBACK:
-            return 0.0
-        return self._prices.cost(model, usage)
+        try:
+            base_url = resolve(model, self._settings).base_url
+        except ModelFault:
+            # Without a key nothing can be asked, and the price is the same.
+            base_url = ""
+        return 0.0 if urlsplit(base_url).hostname in _LOOPBACK else self._prices.cost(model, usage)
 
 
 def _replaying(path: Path, volatile: Mapping[str, str], clean: Callable[[str], str]) -> ModelClient:

@@ -69,3 +69,11 @@ def circle(steps: Sequence[PlanStep]) -> tuple[str, ...]:
         trail.append(step_id)
         step_id = next(dep for dep in needs[step_id] if dep in needs and dep not in free)
     return (*trail[trail.index(step_id) :], step_id) if step_id is not None else ()
+
+
+def outline(steps: Sequence[PlanStep]) -> str:
+    """Return a plan as bare text, a step a line."""
+    return "\n".join(
+        f"{step.id}  {step.title}" + (f"  (after {', '.join(step.depends_on)})" if step.depends_on else "")
+        for step in steps
+    )

@@ -39,10 +39,11 @@ def json_text(request: str, steps: Sequence[PlanStep]) -> str:
 def toml_text(request: str, steps: Sequence[PlanStep], *, head: Sequence[str] = ()) -> str:
     """Return the plan as TOML; `head` are comments above it."""
     lines = [f"# {line}".rstrip() for line in head]
-    lines.append(f"request = {_value(request)}")
+    if request:
+        lines += [f"request = {_value(request)}", ""]
     for step in steps:
-        lines += ["", "[[steps]]", *_toml_step(_fields(step, steps))]
-    return "\n".join(lines) + "\n"
+        lines += ["[[steps]]", *_toml_step(_fields(step, steps)), ""]
+    return "\n".join(lines)
 
 
 def _fields(step: PlanStep, steps: Sequence[PlanStep]) -> dict[str, object]:

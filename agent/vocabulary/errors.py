@@ -5,6 +5,7 @@ AgentError
 ├── InputError      42   bad prompt, attachment or plan file
 ├── SandboxError    44   the asked-for sandbox is not available
 ├── ConfigError     52   settings that are wrong
+├── LimitError      53   more steps than a limit allows
 ├── ModelSetupError 41   no model or no key
 └── SessionBusy     75   another process runs in the session
 """
@@ -51,6 +52,12 @@ class ConfigError(AgentError):
     """A setting is unknown, of the wrong type, or impossible."""
 
     exit_code = exit_codes.BAD_CONFIG
+
+
+class LimitError(AgentError):
+    """A plan has more steps than allowed."""
+
+    exit_code = exit_codes.LIMIT
 
 
 class ModelSetupError(AgentError):

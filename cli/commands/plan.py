@@ -22,6 +22,9 @@ def command(
     bare: flag.Bare = False,
     record: flag.Record = None,
     replay: flag.Replay = None,
+    plan: flag.PlanFile = None,
+    edit: flag.Edit = False,
+    save: flag.Save = None,
 ) -> None:
     """Plan a task; execute nothing."""
     raise typer.Exit(perform({**locals(), "plan_only": True}))

@@ -33,6 +33,7 @@ def command(
     bare: flag.Bare = False,
     plan_only: flag.PlanOnly = False,
     plan: flag.PlanFile = None,
+    edit: flag.Edit = False,
     replan: flag.Replan = None,
     concurrency: flag.Concurrency = None,
     max_steps: flag.MaxSteps = None,
