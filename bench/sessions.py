@@ -1,0 +1,46 @@
+"""Past sessions by the thousand: how long it takes to list them and to find a word in them."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from bench.measure import Figure, in_turns, milliseconds
+from bench.program import AGENT, Home
+from tests.sessions.past import keep, whole_run
+
+COUNT = 10_000
+ROUNDS = 10
+_FIRST = "20250101-000000-000000"
+_BEGAN = 1_735_689_600
+
+
+def sessions() -> list[Figure]:
+    """Measure `agent sessions list` and a search that has to look into every session, process start included."""
+    with tempfile.TemporaryDirectory() as name:
+        home = Home(Path(name))
+        make(Path(name) / "data", COUNT)
+        listed, searched = in_turns(
+            ROUNDS,
+            lambda: home.run([AGENT, "sessions", "list"]).seconds,
+            lambda: home.run([AGENT, "sessions", "search", "answer 000000"]).seconds,
+        )
+    many = f"{COUNT} sessions"
+    return [
+        milliseconds(f"`agent sessions list` with {many}", 500, listed),
+        milliseconds(f"`agent sessions search` with {many}", 1500, searched),
+    ]
+
+
+def make(data: Path, count: int) -> None:
+    """Write sessions as runs leave them: one real one, and copies under ids of the same length."""
+    first = keep(data, _FIRST, whole_run("count the lines " * 4, "answer 000000 " * 20), mtime=_BEGAN)
+    files = {path.name: path.read_bytes() for path in (first.events, first.summary)}
+    for number in range(1, count):
+        session = f"20250101-000000-{number:06d}"
+        root = first.root.with_name(session)
+        for folder in (root, root / "outputs", root / "workspace"):
+            folder.mkdir(mode=0o700)
+        for name, data_of_first in files.items():
+            own = data_of_first.replace(_FIRST.encode(), session.encode())
+            (root / name).write_bytes(own.replace(b"answer 000000", f"answer {number:06d}".encode()))
+            os.utime(root / name, (_BEGAN + number, _BEGAN + number))
