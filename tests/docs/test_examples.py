@@ -65,7 +65,13 @@ def test_every_example_runs_as_its_first_lines_say(user: User) -> None:
 
 def test_every_flag_in_the_documents_exists(user: User) -> None:
     one = ["run", "plan", "exec", "check", "demo", "doctor"]
-    several = {"tools": ["list"], "config": ["show"], "sessions": ["diff", "undo"], "rules": ["add", "test"]}
+    several = {
+        "tools": ["list"],
+        "config": ["show"],
+        "sessions": ["list", "search", "export", "rm", "gc", "diff", "undo"],
+        "runs": ["list", "events", "why"],
+        "rules": ["add", "test"],
+    }
     groups = [[group, deed] for group, deeds in several.items() for deed in deeds]
     commands = [[], *([word] for word in one), *groups]
     known = {flag for words in commands for flag in _FLAG.findall(user.agent(*words, "--help").stdout)}
