@@ -21,6 +21,7 @@ class Conversation:
     checks: list[Check] = field(default_factory=list)
     turns: int = 0
     calls: int = 0
+    summed_up_at: int | None = None
 
     @classmethod
     def going_on(cls, unfinished: UnfinishedStep) -> "Conversation":

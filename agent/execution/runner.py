@@ -1,17 +1,18 @@
 """The loop of one step: ask the model, run the tools it calls, ask again, until it answers."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent.execution.call_desk import CallDesk
 from agent.execution.conversation import Conversation
 from agent.execution.ending import Ending
+from agent.execution.fitter import Fitter
 from agent.execution.model_desk import ModelDesk
 from agent.execution.prompt import step_message
 from agent.execution.repetition import END, REMARK, Repetition
 from agent.execution.streak import Streak
 from agent.execution.surprise import without_surprise
-from agent.execution.window import fit
+from agent.execution.window import CHARS_PER_TOKEN, size_of
 from agent.model.faults import ModelFault
 from agent.model.port import Delta, ModelReply, ModelRequest, TextDelta
 from agent.protocol.channel import Channel
@@ -66,6 +67,7 @@ class AgentRunner:
         self._calls = calls
         self._channel = channel
         self._settings = settings
+        self._fitter = Fitter(desk=desk)
         self._has_circled = False
 
     async def run(self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx, talk: Conversation) -> Ending:
@@ -145,21 +147,21 @@ class AgentRunner:
     async def _ask(self, work: _Work) -> ModelReply:
         """Ask; when the provider finds the conversation too long, shorten it and ask again."""
         for attempt in range(_OVERFLOW_TRIES + 1):
-            opening = len(work.opening)
-            work.talk.messages = fit([*work.opening, *work.talk.messages], work.limit_tokens)[opening:]
+            opening = self._model_request(work, work.opening)
+            await self._fitter.fit(work.talk, opening, work.limit_tokens)
+            request = replace(opening, messages=(*work.opening, *work.talk.messages))
             try:
-                return await self._desk.ask(self._model_request(work), lambda delta: self._hear(delta, work.ctx))
+                return await self._desk.ask(request, lambda delta: self._hear(delta, work.ctx))
             except ModelFault as fault:
                 if fault.kind != "overflow" or attempt == _OVERFLOW_TRIES:
                     raise
-                size = sum(len(message.content) for message in (*work.opening, *work.talk.messages))
-                work.limit_tokens = min(work.limit_tokens, size // 3) // 2
+                work.limit_tokens = min(work.limit_tokens, size_of(request.messages) // CHARS_PER_TOKEN) // 2
         raise AssertionError("unreachable")
 
-    def _model_request(self, work: _Work) -> ModelRequest:
+    def _model_request(self, work: _Work, messages: tuple[Message, ...]) -> ModelRequest:
         return ModelRequest(
             model=work.model,
-            messages=(*work.opening, *work.talk.messages),
+            messages=messages,
             tools=work.tools,
             purpose="step",
             step_id=work.ctx.step_id,

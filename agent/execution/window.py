@@ -1,4 +1,4 @@
-"""Keeps a conversation within a model's window: old tool results are shortened first, the beginning never."""
+"""What a conversation weighs, and what of it may go: old tool results are shortened first, then whole turns leave."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,45 +12,46 @@ _RECENT = 4
 _TARGET = 0.6
 
 
-def fit(messages: Sequence[Message], limit_tokens: int) -> list[Message]:
-    """Return the conversation within the limit, unchanged when it fits."""
-    limit = limit_tokens * CHARS_PER_TOKEN
+def shorten(messages: Sequence[Message], room: int) -> list[Message]:
+    """Return the messages with old tool results shortened, when they are longer than the room in characters."""
     kept = list(messages)
-    excess = _size(kept) - limit
-    if excess <= 0:
-        return kept
-    excess += int(limit * (1 - _TARGET))
+    excess = _excess(kept, room)
     for index, message in enumerate(kept[:-_RECENT]):
         if excess <= 0:
             break
         if message.role == "tool" and len(message.content) > SHORTENED_CHARS:
             kept[index] = _shortened(message)
             excess -= len(message.content) - len(kept[index].content)
-    return _without_oldest_turns(kept, excess)
+    return kept
 
 
-def _without_oldest_turns(messages: list[Message], excess: int) -> list[Message]:
-    """Drop whole turns after the opening, never the newest: an assistant message leaves together with its results."""
-    turns = [i for i, message in enumerate(messages) if message.role == "assistant"] or [len(messages)]
-    start = end = turns[0]
-    while excess > 0 and end < min(turns[-1], len(messages) - _RECENT):
-        excess -= len(messages[end].content)
-        end += 1
-        while end < len(messages) and messages[end].role == "tool":
-            excess -= len(messages[end].content)
-            end += 1
-    if end == start:
-        return messages
-    note = Message(role="user", content="(Earlier turns of this step were left out to save room.)")
-    return [*messages[:start], note, *messages[end:]]
+def overdue(messages: Sequence[Message], room: int) -> int:
+    """Return how many of the first messages must leave: whole turns, never the newest."""
+    excess = _excess(messages, room)
+    starts = [index for index, message in enumerate(messages) if message.role == "assistant"]
+    last = min(starts[-1], len(messages) - _RECENT) if starts else 0
+    end = 0
+    for start in starts[1:]:
+        if excess <= 0 or end >= last:
+            break
+        excess -= size_of(messages[end:start])
+        end = start
+    return end
+
+
+def size_of(messages: Sequence[Message]) -> int:
+    """Return how many characters messages have, calls included."""
+    return sum(
+        len(message.content) + sum(len(str(call.arguments)) for call in message.tool_calls) for message in messages
+    )
+
+
+def _excess(messages: Sequence[Message], room: int) -> int:
+    """Return how much must go: nothing while it fits, else more than needed."""
+    excess = size_of(messages) - room
+    return excess + int(max(room, 0) * (1 - _TARGET)) if excess > 0 else 0
 
 
 def _shortened(message: Message) -> Message:
     cut = len(message.content) - SHORTENED_CHARS
     return replace(message, content=f"{message.content[:SHORTENED_CHARS]}\n[… {cut} characters left out]")
-
-
-def _size(messages: Sequence[Message]) -> int:
-    return sum(
-        len(message.content) + sum(len(str(call.arguments)) for call in message.tool_calls) for message in messages
-    )

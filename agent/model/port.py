@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 from agent.vocabulary.message import Message
 from agent.vocabulary.usage import Usage
 
-Purpose: TypeAlias = Literal["planner", "step", "composer", "memory", "repair"]
+Purpose: TypeAlias = Literal["planner", "step", "composer", "memory", "repair", "summary"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,7 @@
 """The loop of one step: what the model is asked, what it hears, and how it ends."""
 
+from itertools import pairwise
+
 from agent.model.faults import ModelFault
 from agent.protocol.events import MessageSaid, ToolCompleted, ToolStarted
 from agent.vocabulary.message import Message
@@ -12,7 +14,7 @@ from tests.execution.workshop import DEEDS, Workshop, calls, done, ends, exits, 
 async def test_the_prefix_of_every_request_is_the_request_before_it() -> None:
     shop = Workshop(calls("look", path="a"), calls("look", "look", path="b"), calls("write"), says("done"))
     await shop.run()
-    for before, after in zip(shop.speaker.asked, shop.speaker.asked[1:], strict=False):
+    for before, after in pairwise(shop.speaker.asked):
         assert after.messages[: len(before.messages)] == before.messages
         assert after.tools == before.tools
     assert [message.role for message in shop.speaker.asked[0].messages] == ["system", "user"]

@@ -14,6 +14,7 @@ from agent.execution.person import Person
 from agent.execution.runner import AgentRunner, RunnerSettings
 from agent.execution.step_shelf import StepShelf
 from agent.executor import Executor
+from agent.model.faults import ModelFault
 from agent.model.port import ModelReply, ModelRequest, StreamItem, TextDelta
 from agent.protocol.channel import Channel
 from agent.protocol.events import Envelope, Event
@@ -51,12 +52,13 @@ class Speaker:
 
     def __init__(self, *lines: Line) -> None:
         self.lines = list(lines)
+        self.summaries: list[str | ModelFault] = []
         self.asked: list[ModelRequest] = []
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         self.asked.append(request)
         await asyncio.sleep(0)
-        line = self.lines.pop(0)
+        line = self._summary() if request.purpose == "summary" else self.lines.pop(0)
         if isinstance(line, BaseException):
             raise line
         if line.message.content:
@@ -65,6 +67,10 @@ class Speaker:
         yield line
 
     async def close(self) -> None: ...
+
+    def _summary(self) -> Line:
+        said = self.summaries.pop(0) if self.summaries else ModelFault("script")
+        return says(said) if isinstance(said, str) else said
 
 
 class Tools:
