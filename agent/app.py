@@ -23,7 +23,7 @@ from agent.model.discovery import find_local_server, no_model
 from agent.model.faults import ModelFault
 from agent.model.prices import PriceTable
 from agent.model.switch import ModelSwitch
-from agent.orchestrator import OrchestratorRunner, Review
+from agent.orchestrator import GraphSettings, OrchestratorRunner, Review
 from agent.planning.estimate import estimator
 from agent.planning.means import Means
 from agent.planning.planner import Planner
@@ -246,13 +246,26 @@ class App:
             channel=self._channel,
             ledger=self._ledger,
             ctx_of=self._scope.ctx_of,
-            concurrency=settings.concurrency,
-            max_steps=settings.max_steps,
-            model=model,
+            settings=self._graph_settings(model),
             review=self._options.review,
         )
+        self._person.watch(began=self._orchestrator.pause, ended=self._orchestrator.go_on)
         return AgentExecutor(
             scope=self._scope, orchestrator=self._orchestrator, desk=desk, model=model, form=self._form
+        )
+
+    def _graph_settings(self, model: str) -> GraphSettings:
+        settings = self._settings
+        return GraphSettings(
+            concurrency=settings.concurrency,
+            max_steps=settings.max_steps,
+            root=self._scope.cwd,
+            model=model,
+            replan=settings.replan if model else "never",
+            max_replans=settings.max_replans,
+            replans_given_plans=self._loaded.origins["replan"].layer == "flag",
+            require_verified=settings.require_verified,
+            resume=f"agent resume {self._scope.run_id}" if self._scope.is_kept else None,
         )
 
     async def _begin(self, model: str, tools: tuple[str, ...], warnings: tuple[str, ...]) -> None:
@@ -313,6 +326,7 @@ def _completed(outcome: Outcome, plan_id: str | None) -> RunCompleted:
         exit_code=outcome.exit_code,
         result=outcome.answer,
         structured_output=outcome.structured,
+        verified=outcome.verified,
         plan_id=plan_id,
         steps=StepCounts(ok=ok, failed=len(statuses) - ok - skipped, skipped=skipped),
         artifacts=outcome.artifacts,
@@ -323,6 +337,7 @@ def _completed(outcome: Outcome, plan_id: str | None) -> RunCompleted:
         total_cost_usd=outcome.usage.cost_usd,
         usage=outcome.usage,
         model_usage=outcome.model_usage,
+        resume=outcome.resume,
         error=outcome.error,
     )
 

@@ -28,6 +28,8 @@ def deliver(flags: RunFlags, outcome: Outcome, listener: Listener, request: str 
     serious = [problem for problem in (saved, shown) if problem and not isinstance(problem, BrokenPipeError)]
     for problem in serious:
         stderr_line(f"error: the answer could not be written: {problem.strerror}")
+    if flags.output_format == "text":
+        _tell_more(outcome, is_quiet=flags.quiet)
     if flags.save and not outcome.exit_code and not (outcome.plan and outcome.plan.steps):
         stderr_line(f"error: {flags.save} was not written: the task needs no plan")
         return exit_codes.FAILED
@@ -62,6 +64,14 @@ def _show_plan(flags: RunFlags, outcome: Outcome, listener: Listener) -> None:
             write_line(text)
     elif flags.output_format == "json" and listener.result:
         write_line(whole_result(listener.result, outcome, {"graph": graph_figures(outcome)}))
+
+
+def _tell_more(outcome: Outcome, *, is_quiet: bool) -> None:
+    """Say after the answer what else there is: the files that were made, and how to go on."""
+    if outcome.artifacts and not is_quiet:
+        stderr_line(f"files: {', '.join(outcome.artifacts)}")
+    if outcome.resume:
+        stderr_line(f"hint: to go on with what is not done: {outcome.resume}")
 
 
 def _problem_of(deed: Callable[[], None]) -> OSError | None:

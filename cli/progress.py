@@ -39,6 +39,10 @@ class Progress:
             case RunStarted() as started:
                 for warning in started.warnings:
                     self._line("yellow", f"warning: {warning}")
+            case PlanMade(diff=diff, reason=reason) if diff:
+                self._line("bold", f"plan, again: {reason}")
+                for line in diff.splitlines():
+                    self._line("dim", f"  {line}")
             case PlanMade(steps=steps):
                 self._plan(steps)
             case StepStarted(title=title):

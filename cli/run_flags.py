@@ -39,7 +39,7 @@ PlanOnly = Annotated[bool, typer.Option("--plan-only", help="Plan, execute nothi
 PlanFile = Annotated[Path | None, typer.Option("--plan", help="Execute this plan file; the task is optional then.")]
 Edit = Annotated[bool, typer.Option("--edit", help="Open the plan in your editor first.")]
 Save = Annotated[Path | None, typer.Option("--save", help="Write the plan to a file, .toml or .json.")]
-Replan = Annotated[str | None, typer.Option("--replan", help="surprise, always or never. (Not yet.)")]
+Replan = Annotated[str | None, typer.Option("--replan", help="Plan the rest again: surprise, always or never.")]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Steps at the same time.")]
 MaxSteps = Annotated[int | None, typer.Option("--max-steps", help="Most steps in a plan.")]
 MaxTurns = Annotated[int | None, typer.Option("--max-turns", help="Most model turns in a step.")]
@@ -50,7 +50,7 @@ Mode = Annotated[str | None, typer.Option("--approval-mode", help="ask, auto-edi
 Allow = Annotated[list[str] | None, typer.Option("--allow", help="Command prefix that runs unasked.")]
 Deny = Annotated[list[str] | None, typer.Option("--deny", help="Command prefix that never runs.")]
 OnApproval = Annotated[str | None, typer.Option("--on-approval", help="Without a terminal: deny, defer or fail.")]
-RequireVerified = Annotated[bool, typer.Option("--require-verified", help="Unverified is no success. (Not yet.)")]
+RequireVerified = Annotated[bool | None, typer.Option("--require-verified", help="Unverified is no success.")]
 Record = Annotated[Path | None, typer.Option("--record", help="Keep every model exchange in a cassette.")]
 Replay = Annotated[Path | None, typer.Option("--replay", help="Play a cassette instead of asking a model.")]
 Callback = Annotated[str | None, typer.Option("--callback-url", help="POST events to this address. (Not yet.)")]
@@ -65,6 +65,8 @@ _SETTINGS = {
     "concurrency": "concurrency",
     "max_steps": "max_steps",
     "max_turns": "max_turns",
+    "replan": "replan",
+    "require_verified": "require_verified",
     "max_tokens": "max_tokens",
     "max_budget_usd": "max_budget_usd",
     "timeout": "timeout_s",
@@ -77,8 +79,6 @@ _NOT_YET = {
     "go_on": "-c/--continue",
     "resume": "-r/--resume",
     "fork": "--fork",
-    "replan": "--replan",
-    "require_verified": "--require-verified",
     "callback_url": "--callback-url",
 }
 _BACKENDS_NOT_YET = ("docker",)

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from tooling.web.settings import SEARCH_ORDER, SearchProvider
 
+ReplanPolicy: TypeAlias = Literal["surprise", "always", "never"]
 ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo"]
 
 
@@ -84,6 +85,9 @@ class Settings:
     concurrency: Annotated[int, "steps at the same time", _COUNT] = 32
     max_steps: Annotated[int, "most steps in a plan", _COUNT] = 50
     max_turns: Annotated[int, "most model turns in a step", _COUNT] = 50
+    replan: Annotated[ReplanPolicy, "when the rest of a plan is made again"] = "surprise"
+    max_replans: Annotated[int, "how often a plan may be made again in a run", Limits(least=0)] = 3
+    require_verified: Annotated[bool, "a run whose checks did not pass, or that has none, is no success"] = False
     max_tokens: Annotated[int | None, "most tokens of a run", _COUNT] = None
     max_budget_usd: Annotated[float | None, "most money of a run", _POSITIVE] = None
     timeout_s: Annotated[float | None, "wall-clock limit of a run", _POSITIVE] = None

@@ -40,6 +40,33 @@ def refusals(responses: Sequence[ExecutorResponse]) -> Refusals:
     return Refusals(denied=tuple(dict.fromkeys(shown["denied"])), deferred=tuple(dict.fromkeys(shown["deferred"])))
 
 
+def verified_by(responses: Sequence[ExecutorResponse]) -> bool | None:
+    """Return whether checks passed: False when any step's failed, None when there was none."""
+    verdicts = {response.verified for response in responses}
+    return False if False in verdicts else True if True in verdicts else None
+
+
+def reason_of(responses: Sequence[ExecutorResponse], exit_code: int) -> str | None:
+    """Return why a run ended with an exit code, for the person who reads nothing else."""
+    if exit_code == exit_codes.OK:
+        return None
+    if exit_code == exit_codes.APPROVAL:
+        return _refusal(responses)
+    failed = [response for response in responses if not is_success(response.status)]
+    # A step that was skipped only tells of the one that made it so.
+    failed.sort(key=lambda response: response.status == "skipped")
+    deciding = [response for response in responses if response.exit_code == exit_code]
+    for response in (*deciding, *failed):
+        return response.summary
+    return "there is no answer"
+
+
+def _refusal(responses: Sequence[ExecutorResponse]) -> str:
+    refused = refusals(responses)
+    parts = (("not allowed", refused.denied), ("put off until somebody allows it", refused.deferred))
+    return "; ".join(f"{word}: {', '.join(subjects)}" for word, subjects in parts if subjects)
+
+
 def conclude(responses: Sequence[ExecutorResponse], answer: str) -> tuple[Subtype, int]:
     """Return subtype and exit code; a run in which something was refused, failed or left out is no success."""
     refused = refusals(responses)

@@ -167,7 +167,8 @@ class ReadyQueue:
         while queue:
             failed = queue.popleft()
             for dependent in self._dependents[failed]:
-                if dependent in self._missing:
+                # A revision may have given a step other dependencies.
+                if failed in self._missing.get(dependent, ()):
                     del self._missing[dependent]
                     self._failed.add(dependent)
                     skipped.append((self._steps[dependent], _needs([failed])))

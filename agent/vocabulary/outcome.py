@@ -11,7 +11,10 @@ from agent.vocabulary.usage import Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a run ended: status, answer, what it made, what it cost, and the exit code."""
+    """How a run ended: status, answer, what it made, what it cost, and the exit code.
+
+    `verified` says whether checks passed, None without any; `resume` is the command that goes on with the run.
+    """
 
     subtype: Subtype
     exit_code: int
@@ -27,6 +30,8 @@ class Outcome:
     duration_ms: int = 0
     structured: object | None = None
     error: str | None = None
+    verified: bool | None = None
+    resume: str | None = None
     warnings: tuple[str, ...] = ()
 
     @property

@@ -56,9 +56,7 @@ def test_1_is_a_script_that_ends_too_early(user: User) -> None:
         (("run", "x", "--plan", "p.toml"), "--plan is not there yet"),
         (("run", "x", "-c"), "not there yet"),
         (("run", "x", "--backend", "docker"), "not there yet"),
-        (("run", "x", "--require-verified"), "not there yet"),
         (("run", "x", "--callback-url", "http://x"), "not there yet"),
-        (("run", "x", "--replan", "always"), "not there yet"),
         (("run", "x", "--output-format", "xml"), "xml"),
     ],
 )

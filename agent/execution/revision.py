@@ -1,0 +1,82 @@
+"""What a plan becomes when its rest is planned again: pure, and shown as a diff."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agent.vocabulary.plan import PlanStep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """The whole new plan, the steps of it that are still to start, and how it differs from the old one.
+
+    It `brings_work` when there is something to do in it that the old plan did not have.
+    """
+
+    steps: tuple[PlanStep, ...]
+    rest: tuple[PlanStep, ...]
+    diff: str
+    brings_work: bool
+
+
+def revised(
+    plan: Sequence[PlanStep],
+    planned_again: Sequence[PlanStep],
+    *,
+    waiting: Collection[str],
+    used: Mapping[str, PlanStep],
+    leaving: Collection[str],
+) -> Revision:
+    """Return the plan with other steps in the place of those that are `waiting`.
+
+    `used` are all steps that ever started, by id: the same work under the same id is left to the step that has it,
+    other work gets an id of its own. `leaving` are steps that failed and are replaced: nothing may pass for them.
+    """
+    stays = [step for step in plan if step.id not in waiting and step.id not in leaving]
+    names: dict[str, str] = {}
+    fresh: list[PlanStep] = []
+    taken = {*used, *(step.id for step in planned_again)}
+    for step in planned_again:
+        before = used.get(step.id)
+        if before is None:
+            fresh.append(step)
+        elif step.id in leaving or not _is_same_work(before, step):
+            names[step.id] = _free_id(step.id, taken)
+            taken.add(names[step.id])
+            fresh.append(replace(step, id=names[step.id]))
+    rest = tuple(
+        replace(step, depends_on=tuple(dict.fromkeys(names.get(dep, dep) for dep in step.depends_on))) for step in fresh
+    )
+    old = {step.id: step for step in plan}
+    return Revision(
+        steps=(*stays, *rest),
+        rest=rest,
+        diff=diff_of(plan, (*stays, *rest)),
+        brings_work=any(step.id not in old or not _is_same_work(old[step.id], step) for step in rest),
+    )
+
+
+def diff_of(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> str:
+    """Return the steps that left (-), came (+) or changed (~), a line each."""
+    old, new = {step.id: step for step in before}, {step.id: step for step in after}
+    lines = [f"- {step.id} {step.title}" for step in before if step.id not in new]
+    for step in after:
+        if step.id not in old:
+            lines.append(f"+ {step.id} {step.title}")
+        elif replace(step, est_usd=None) != replace(old[step.id], est_usd=None):
+            lines.append(f"~ {step.id} {step.title}")
+    return "\n".join(lines)
+
+
+def _is_same_work(one: PlanStep, other: PlanStep) -> bool:
+    def work(step: PlanStep) -> tuple[object, ...]:
+        return step.type, step.instruction, step.tool, dict(step.args), step.ask_question
+
+    return work(one) == work(other)
+
+
+def _free_id(wanted: str, taken: Collection[str]) -> str:
+    number = 2
+    while f"{wanted}-{number}" in taken:
+        number += 1
+    return f"{wanted}-{number}"

@@ -1,0 +1,84 @@
+"""A whole run inside the test: a scripted model, real tools, somebody who answers, and every event of it."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.app import App, RunOptions
+from agent.config.load import load_settings
+from agent.protocol.codec import to_json
+from agent.protocol.commands import AnswerQuestion, Submit
+from agent.protocol.events import QuestionAsked
+from agent.run_scope import Place
+from agent.vocabulary.outcome import Outcome
+from agent.vocabulary.plan import Plan
+from tests.docs.grammar import broken_rules
+
+Line = Mapping[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """How a run went."""
+
+    outcome: Outcome
+    events: Sequence[Line]
+
+    def of(self, kind: str) -> list[Line]:
+        """Return the events of a type."""
+        return [event for event in self.events if event["type"] == kind]
+
+    @property
+    def endings(self) -> dict[object, object]:
+        """Return how each step ended."""
+        return {event["step_id"]: event["status"] for event in self.of("step.completed")}
+
+    @property
+    def plans(self) -> list[tuple[str, str | None]]:
+        """Return why each plan was announced, and how it differs from the one before."""
+        return [(str(event["reason"]), event.get("diff")) for event in self.of("plan")]  # type: ignore[misc]
+
+    @property
+    def warnings(self) -> list[str]:
+        return [str(event["message"]) for event in self.of("warning")]
+
+
+@dataclass(kw_only=True)
+class Stage:
+    """Plays runs; `answers` are what the person says, question by question, as long as they last."""
+
+    home: Path
+    answers: list[str] = field(default_factory=list)
+    is_person_present: bool = False
+    plan: Plan | None = None
+
+    def play(self, *replies: object, **flags: object) -> Played:
+        """Play a run of a scripted model to its end; whatever happens, its stream obeys the grammar."""
+        script = self.home / "script.jsonl"
+        script.write_text("\n".join(json.dumps(reply) for reply in replies))
+        played = asyncio.run(self._play({"model": f"script:{script}", **flags}))
+        assert broken_rules(played.events) == []
+        return played
+
+    async def _play(self, flags: Mapping[str, object]) -> Played:
+        environ = {"HOME": str(self.home)}
+        app = App(
+            loaded=load_settings(environ=environ, flags=flags, bare=True),
+            environ=environ,
+            options=RunOptions(
+                place=Place(data_dir=self.home, cwd=self.home), is_person_present=self.is_person_present
+            ),
+        )
+        heard: list[Line] = []
+        listening = asyncio.ensure_future(self._listen(app, heard))
+        outcome = await app.run(Submit(prompt="do it", plan=self.plan))
+        await listening
+        return Played(outcome=outcome, events=heard)
+
+    async def _listen(self, app: App, heard: list[Line]) -> None:
+        async for envelope in app.subscribe():
+            heard.append(to_json(envelope))
+            if isinstance(envelope.event, QuestionAsked) and self.is_person_present:
+                app.send(AnswerQuestion(question_id=envelope.event.question_id, answer=self.answers.pop(0)))
