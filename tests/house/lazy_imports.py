@@ -16,6 +16,8 @@ LAZY_LIBRARIES = {
     "difflib": "only to name what was probably meant",
     "tree_sitter": "the grammar loads with the first command",
     "tree_sitter_bash": "the grammar loads with the first command",
+    "charset_normalizer": "only for pages that do not say how they are written",
+    "pypdf": "in an extra; only for PDF",
     "importlib": "only to find litellm's data files without importing litellm",
 }
 
@@ -44,6 +46,9 @@ LAZY_MODULES: dict[str, str] = {
     "tooling.web.client": "brings httpx; a run that never uses the web does without it",
     "tooling.web.search.hit": "only for a search",
     "tooling.web.search.searching": "only for a search",
+    "tooling.web.feed": "only for feeds, in a worker",
+    "tooling.web.pdf": "only for PDF, in a worker",
+    "tooling.web.plain_html": "brings lxml; only in a worker",
     "tooling.web.extraction": "brings lxml and trafilatura; loads with the first page, in a worker",
     "agent.memory.decision": "only for a run that has something to remember",
     "agent.memory.private": "only for a run that has something to remember",

@@ -9,7 +9,7 @@ from importlib.metadata import packages_distributions
 from tests.house.source_tree import LAYERS, ROOT, Module, imports, module, modules
 
 # Libraries that a declared one always brings along and that are part of how it is used.
-BROUGHT_ALONG = {"openai": "litellm", "httpcore": "httpx"}
+BROUGHT_ALONG = {"openai": "litellm", "httpcore": "httpx", "charset_normalizer": "trafilatura"}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 

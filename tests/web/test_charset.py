@@ -1,0 +1,103 @@
+"""Pages in every charset, labelled rightly, wrongly and not at all."""
+
+import codecs
+
+import pytest
+
+from tooling.web.charset import decoded
+
+GERMAN = "Größe und Übermaß – schön, für Jürgen und Änne"
+RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 5
+JAPANESE = "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。" * 5
+CHINESE = "这是一个用来测试编码的句子,里面有很多汉字和标点符号。" * 5
+HTML = "text/html"
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "header"),
+    [
+        (GERMAN, "utf-8", "text/html; charset=utf-8"),
+        (GERMAN, "utf-8", 'text/html; Charset="UTF8"'),
+        (GERMAN, "cp1252", "text/html; charset=iso-8859-1"),
+        (GERMAN, "cp1252", "text/html; charset='windows-1252'"),
+        (RUSSIAN, "koi8-r", "text/html; charset=koi8-r"),
+        (RUSSIAN, "cp1251", "text/html;charset=windows-1251"),
+        (JAPANESE, "shift_jis", "text/html; charset=Shift_JIS"),
+        (JAPANESE, "euc_jp", "text/html; charset=EUC-JP"),
+        (JAPANESE, "iso2022_jp", "text/html; charset=ISO-2022-JP"),
+        (CHINESE, "gb18030", "text/html; charset=gb2312"),
+        (CHINESE, "big5hkscs", "text/html; charset=big5"),
+        (CHINESE, "utf-16-le", "text/html; charset=utf-16"),
+    ],
+)
+def test_what_the_header_says_is_believed(text: str, codec: str, header: str) -> None:
+    data = text.encode(codec, "ignore")
+    assert decoded(data, header) == data.decode(codec)
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "head"),
+    [
+        (GERMAN, "utf-8", '<meta charset="utf-8">'),
+        (RUSSIAN, "cp1251", '<META http-equiv="Content-Type" content="text/html; charset=windows-1251">'),
+        (JAPANESE, "euc_jp", "<html><head><title>x</title><meta charset=euc-jp>"),
+        (RUSSIAN, "koi8-r", '<?xml version="1.0" encoding="koi8-r"?>'),
+        (GERMAN, "utf-8", '<meta charset="utf-16">'),
+    ],
+)
+def test_what_the_page_says_is_believed_next(text: str, codec: str, head: str) -> None:
+    page = f"{head}<p>{text}</p>"
+    assert decoded(page.encode(codec), HTML) == page
+
+
+def test_a_mark_at_the_beginning_beats_everything() -> None:
+    for mark, codec in (
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
+        assert decoded(mark + GERMAN.encode(codec), "text/html; charset=koi8-r") == GERMAN
+
+
+@pytest.mark.parametrize(
+    ("codec", "header"),
+    [
+        ("utf-8", "text/html; charset=iso-8859-1"),
+        ("utf-8", "text/html; charset=us-ascii"),
+        ("utf-8", "text/html; charset=nonsense"),
+        ("utf-8", "text/html; charset="),
+        ("utf-8", "text/html"),
+        ("utf-8", ""),
+        ("cp1252", "text/html; charset=utf-8"),
+        ("cp1252", "text/html"),
+    ],
+)
+def test_a_wrong_label_does_not_garble_the_text(codec: str, header: str) -> None:
+    assert decoded(GERMAN.encode(codec), header) == GERMAN
+
+
+def test_the_header_and_the_page_may_contradict_each_other() -> None:
+    page = f'<meta charset="windows-1251">{RUSSIAN}'
+    assert decoded(page.encode("cp1251"), "text/html; charset=utf-8") == page
+
+
+def test_a_language_without_any_label_is_found_by_looking() -> None:
+    assert decoded(RUSSIAN.encode("cp1251")) == RUSSIAN
+
+
+def test_a_page_cut_in_the_middle_of_a_letter_keeps_the_rest() -> None:
+    data = GERMAN.encode()
+    end = data.index("ß".encode()) + 1
+    assert decoded(data[:end], "text/html; charset=utf-8") == GERMAN[: GERMAN.index("ß")]
+
+
+@pytest.mark.parametrize(
+    "label", ["zlib_codec", "rot13", "unicode_escape", "utf-7", "idna", "punycode", "hex", "base64"]
+)
+def test_no_label_runs_anything_but_a_charset(label: str) -> None:
+    assert decoded(b"+ADw-script", f"text/html; charset={label}") == "+ADw-script"
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff", b"\xff\xfe", b"\x80\x81\x8d\x9d", bytes(range(256)) * 10])
+def test_no_bytes_are_an_error(data: bytes) -> None:
+    assert isinstance(decoded(data, "text/html; charset=utf-8"), str)

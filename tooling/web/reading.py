@@ -1,0 +1,165 @@
+"""From the bytes of an answer to the text a model reads: one pure function, run in a worker."""
+
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from tooling.web.charset import decoded
+from tooling.web.invisible import without_invisible
+from tooling.web.kinds import Kind, kind_of, media_type
+
+Way: TypeAlias = Literal["auto", "text", "raw"]
+Method: TypeAlias = Literal["trafilatura", "html", "raw", "json", "feed", "pdf", "text", "markdown", "xml"]
+
+# Beyond this trafilatura takes seconds and hundreds of megabytes; the plain text of a page costs next to nothing.
+MOST_HTML_CHARS = 400_000
+_MINIFIED_CHARS = 400
+_COMMENT = r"<!--.*?(?:-->|\Z)"
+_FENCE = r"(^```.*?(?:^```|\Z))"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came from the web, to be read; `way` is how: as seems best, as plain text, or not at all."""
+
+    body: bytes
+    content_type: str = ""
+    url: str = ""
+    is_cut: bool = False
+    way: Way = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The text and what is known about it; `problem` says why there is none.
+
+    `hidden_count` is how many pieces were left out that a person would not see.
+    """
+
+    text: str = ""
+    title: str = ""
+    date: str = ""
+    language: str = ""
+    method: Method = "raw"
+    kind: Kind = "other"
+    hidden_count: int = 0
+    note: str = ""
+    problem: str = ""
+
+
+def read(answer: Answer) -> Reading:
+    """Return the text of an answer, whatever it is; it never raises."""
+    kind = kind_of(answer.content_type, answer.body, answer.url)
+    if kind == "other":
+        named = media_type(answer.content_type) or "no known type"
+        return Reading(kind=kind, problem=f"it is no text ({named}, {len(answer.body)} bytes)")
+    if kind == "pdf":
+        return _seen(replace(_pdf(answer), kind=kind))
+    if kind == "feed" and answer.way != "raw" and (feed := _feed(answer)):
+        return _seen(replace(feed, kind=kind))
+    text = decoded(answer.body, answer.content_type)
+    if answer.way == "raw":
+        return _seen(Reading(text=text, kind=kind))
+    return _seen(replace(_of_kind(kind, text, answer), kind=kind))
+
+
+def _of_kind(kind: Kind, text: str, answer: Answer) -> Reading:
+    match kind:
+        case "html":
+            return _html(text, answer)
+        case "json":
+            return Reading(text=_json(text), method="json")
+        case "markdown":
+            return _markdown(text)
+        case "xml":
+            return Reading(text=text, method="xml")
+        case _:
+            return Reading(text=text, method="text")
+
+
+def _html(html: str, answer: Answer) -> Reading:
+    if answer.way == "auto" and len(html) <= MOST_HTML_CHARS:
+        from tooling.web.extraction import extract
+
+        found = extract(html, url=answer.url)
+        if found.method == "trafilatura" and found.markdown.strip():
+            return Reading(
+                text=found.markdown,
+                title=found.title,
+                date=found.date,
+                language=found.language,
+                method=found.method,
+                hidden_count=found.hidden_count,
+            )
+    from tooling.web.plain_html import plain_html
+
+    plain = plain_html(html, url=answer.url)
+    known = Reading(title=plain.title, language=plain.language, hidden_count=plain.hidden_count)
+    if plain.text:
+        return replace(known, text=plain.text, method="html")
+    # A page of scripts only, or one that hides everything it has.
+    return replace(known, text=html if not plain.hidden_count else "", method="raw")
+
+
+def _feed(answer: Answer) -> Reading | None:
+    from tooling.web.feed import read_feed
+
+    feed = read_feed(answer.body, url=answer.url)
+    if feed is None:
+        return None
+    return Reading(
+        text=feed.text,
+        title=feed.title,
+        date=feed.date,
+        language=feed.language,
+        method="feed",
+        hidden_count=feed.hidden_count,
+    )
+
+
+def _pdf(answer: Answer) -> Reading:
+    if answer.is_cut:
+        return Reading(problem=f"the PDF is larger than {len(answer.body)} bytes (setting web_max_bytes)")
+    from tooling.web.pdf import PdfUnreadable, read_pdf
+
+    try:
+        found = read_pdf(answer.body)
+    except PdfUnreadable as error:
+        return Reading(problem=str(error))
+    is_whole = found.pages_read == found.page_count
+    note = "" if is_whole else f"the first {found.pages_read} of {found.page_count} pages"
+    return Reading(text=found.text, title=found.title, date=found.date, method="pdf", note=note)
+
+
+def _json(text: str) -> str:
+    """Return JSON that can be read in lines; what is none stays as it is."""
+    if text.count("\n") * _MINIFIED_CHARS > len(text):
+        return text
+    try:
+        return json.dumps(json.loads(text), indent=1, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _markdown(text: str) -> Reading:
+    parts = re.split(_FENCE, text, flags=re.MULTILINE | re.DOTALL)
+    hidden = 0
+    for index in range(0, len(parts), 2):
+        parts[index], count = re.subn(_COMMENT, "", parts[index], flags=re.DOTALL)
+        hidden += count
+    return Reading(text="".join(parts), method="markdown", hidden_count=hidden)
+
+
+def _seen(reading: Reading) -> Reading:
+    """Return the reading without characters that nobody sees."""
+    text, dropped = without_invisible(reading.text.replace("\r\n", "\n").replace("\r", "\n"))
+    title, _ = without_invisible(reading.title)
+    return replace(
+        reading,
+        text=text.strip("\n"),
+        title=" ".join(title.split())[:300],
+        date=" ".join(reading.date.split())[:60],
+        language=" ".join(reading.language.split())[:20],
+        hidden_count=reading.hidden_count + dropped,
+    )
