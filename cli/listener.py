@@ -3,16 +3,19 @@
 import asyncio
 import errno
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from agent.app import App
 from agent.protocol.channel import Subscription
 from agent.protocol.events import Envelope, ErrorRaised, Event, PlanMade, RunCompleted
 from agent.vocabulary import exit_codes
 from cli.approvals import TerminalAnswers
-from cli.live_progress import LiveProgress, has_room
-from cli.progress import Progress, stderr_line, wants_colour
+from cli.progress import Progress, has_room, stderr_line, wants_colour
 from cli.run_flags import RunFlags
 from cli.stdout import LineWriter, event_line
+
+if TYPE_CHECKING:
+    from cli.live_progress import LiveProgress
 
 _PATIENCE_S = 2.0
 
@@ -28,7 +31,7 @@ class Listener:
         self._is_plan_shown = not flags.plan_only
         # An editor needs the terminal for itself.
         is_live = not (self._is_quiet or flags.plain or flags.edit) and has_room(environ)
-        self._live = LiveProgress(environ) if is_live else None
+        self._live = _live_progress(environ) if is_live else None
         self._progress = self._live or Progress(write=stderr_line, has_colour=wants_colour(environ))
         self._answers = TerminalAnswers(send=app.send, screen=self._live) if app.is_person_present else None
         self.result: Envelope | None = None
@@ -69,3 +72,10 @@ class Listener:
         except OSError as problem:
             self.problem, self._stream = problem, None
             self._app.interrupt(exit_codes.TERMINATED, "nobody reads stdout any more")
+
+
+def _live_progress(environ: Mapping[str, str]) -> "LiveProgress":
+    # A pipe or a file, which most runs of programs write to, does without all that draws.
+    from cli.live_progress import LiveProgress
+
+    return LiveProgress(environ)

@@ -40,11 +40,6 @@ class LiveProgress:
         self._screen.close()
 
 
-def has_room(environ: Mapping[str, str]) -> bool:
-    """Say whether stderr is a terminal on which lines can be redrawn."""
-    return sys.stderr.isatty() and environ.get("TERM", "dumb") != "dumb"
-
-
 def _size() -> tuple[int, int]:
     try:
         columns, rows = os.get_terminal_size(sys.stderr.fileno())

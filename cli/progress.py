@@ -95,6 +95,11 @@ def wants_colour(environ: Mapping[str, str], stream: TextIO | None = None) -> bo
     return (stream or sys.stderr).isatty() and "NO_COLOR" not in environ and environ.get("TERM") != "dumb"
 
 
+def has_room(environ: Mapping[str, str]) -> bool:
+    """Say whether stderr is a terminal on which lines can be redrawn."""
+    return sys.stderr.isatty() and environ.get("TERM", "dumb") != "dumb"
+
+
 def _subject(arguments: Mapping[str, object]) -> str:
     for name in _SUBJECTS:
         if value := arguments.get(name):
