@@ -13,7 +13,16 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from agent.protocol.codec import to_line
-from agent.protocol.events import ApprovalRequested, Envelope, ErrorRaised, Event, RunCompleted
+from agent.protocol.events import (
+    ApprovalRequested,
+    Envelope,
+    ErrorRaised,
+    Event,
+    MessageSaid,
+    RunCompleted,
+    StepCompleted,
+)
+from agent.protocol.fragments import Fragments
 from agent.protocol.masking import masked
 from agent.vocabulary.errors import AgentError
 from tooling.safety.redact import Redactor
@@ -93,6 +102,7 @@ class Channel:
         self._flusher: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "event-log") if log else None
         self._broken: OSError | None = None
+        self._fragments: dict[tuple[str | None, int | None], Fragments] = {}
 
     def subscribe(self) -> Subscription:
         """Add a listener that hears everything from now on."""
@@ -110,6 +120,11 @@ class Channel:
 
     def whisper(self, event: Event, *, step_id: str | None = None, attempt: int | None = None) -> None:
         """Fan out an event in order with the rest, without waiting; all but fragments are kept like any other."""
+        if self._redactor and isinstance(event, MessageSaid) and event.delta:
+            stream = self._fragments.setdefault((step_id, attempt), Fragments(self._redactor))
+            event = replace(event, content=stream.add(event.content))
+            if not event.content:
+                return
         self._enqueue(event, step_id, attempt, None)
 
     async def close(self) -> None:
@@ -125,6 +140,8 @@ class Channel:
     def _enqueue(
         self, event: Event, step_id: str | None, attempt: int | None, done: asyncio.Future[None] | None
     ) -> Envelope:
+        if isinstance(event, (StepCompleted, RunCompleted)) or (isinstance(event, MessageSaid) and not event.delta):
+            self._end_fragments(step_id)
         self._seq += 1
         envelope = Envelope(
             seq=self._seq,
@@ -141,9 +158,16 @@ class Channel:
             self._flusher = asyncio.get_running_loop().create_task(self._flush())
         return envelope
 
+    def _end_fragments(self, step_id: str | None) -> None:
+        """Let the end of a text be heard that was held back, before whatever follows it."""
+        for place in [place for place in self._fragments if place[0] == step_id]:
+            if rest := self._fragments.pop(place).rest():
+                said = MessageSaid(role="assistant", content=rest, delta=True)
+                self._enqueue(said, step_id, place[1], None)
+
     def _without_secrets(self, envelope: Envelope) -> Envelope:
         """Return the event with every secret masked, however it got in."""
-        if self._redactor is None:
+        if self._redactor is None or not envelope.is_lasting:
             return envelope
         # Whoever approves a command must see all of it: only what we know to be a secret is masked there.
         is_exact = isinstance(envelope.event, ApprovalRequested)

@@ -26,6 +26,8 @@ _BEGINNINGS = frozenset(beginning.encode() for secret in RUN_SECRETS for beginni
 # A removed line of a diff has a dash before its first word.
 _DASHES = frozenset(b"-_")
 _FIRST = _DASHES | {beginning[0] for beginning in _BEGINNINGS}
+_GRAPHIC = "".join(map(chr, range(33, 127)))
+_LONGEST_RUN, _LONGEST_KEY = 4000, 20_000
 _KEY_BEGIN, _KEY_END = "-----BEGIN", "-----END"
 
 
@@ -53,6 +55,8 @@ class Redactor:
         forms = {form for value in known_values for form in _forms(value)}
         # Longest first, so that a value that contains another one disappears whole.
         self._values = [(_flat(form), form) for form in sorted(forms, key=len, reverse=True)]
+        # Passphrases: all other secrets are one run of characters without a blank.
+        self._wide = [form for form in forms if form.strip(_GRAPHIC)]
 
     def redact(self, text: str) -> str:
         """Return the text with every secret masked."""
@@ -63,6 +67,15 @@ class Redactor:
             if secret.sign in page.flat and secret.anchor in page.flat:
                 page = page.with_text(_mask_anchored(page, secret))
         return page.text
+
+    def whole_until(self, text: str) -> int:
+        """Return the place up to which a text that goes on holds no beginning of a secret without its end."""
+        tail = text[-_LONGEST_RUN:]
+        end = len(text) - len(tail) + len(tail.rstrip(_GRAPHIC))
+        key = text.rfind(_KEY_BEGIN, max(0, end - _LONGEST_KEY))
+        if key >= 0 and _KEY_END not in text[key:]:
+            end = min(end, key)
+        return min((_before(value, text, end) for value in self._wide), default=end)
 
     def mask_known(self, text: str) -> str:
         """Return the text with the values we know of masked, and nothing that only looks like a secret."""
@@ -81,6 +94,14 @@ class Redactor:
             masked.chmod(0o600)
             _in_pieces(source.read, lambda text: target.write(self.redact(text).encode("utf-8", "surrogateescape")))
         masked.replace(path)
+
+
+def _before(value: str, text: str, end: int) -> int:
+    """Return the place, at most `end`, that lies inside no occurrence of a value, not even of one that has begun."""
+    held = next((size for size in range(len(value) - 1, 0, -1) if text.endswith(value[:size])), 0)
+    end = min(end, len(text) - held)
+    inside = text.find(value, max(0, end - len(value) + 1))
+    return min(end, inside) if inside >= 0 else end
 
 
 @cache
@@ -154,7 +175,7 @@ def _in_pieces(read: Callable[[int], bytes], take: Callable[[str], object]) -> N
     while data := read(_FILE_PIECE):
         text = rest + data.decode("utf-8", "surrogateescape")
         cut = text.rfind("\n") + 1 or len(text)
-        key = text.rfind(_KEY_BEGIN, max(0, cut - 20_000), cut)
+        key = text.rfind(_KEY_BEGIN, max(0, cut - _LONGEST_KEY), cut)
         if key > 0 and _KEY_END not in text[key:cut]:
             cut = key
         take(text[:cut])
