@@ -3,7 +3,7 @@
 from tooling.safety.redact import Redactor
 
 # How much of what was said is looked at again, so that a secret is known by what stood before it.
-_REMEMBERED = 2000
+_REMEMBERED = 400
 
 
 class Fragments:
