@@ -58,8 +58,7 @@ class _Work:
     @property
     def limit_s(self) -> float:
         """Return the time all attempts have together; the step's own limit goes before that of its profile."""
-        own_s = self.step.timeout_s or self.profile.timeout_ms / 1000
-        return min(own_s, self.request.deadline_ms / 1000) if self.request.deadline_ms else own_s
+        return self.step.timeout_s or self.profile.timeout_ms / 1000
 
 
 class Executor:

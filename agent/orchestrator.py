@@ -267,7 +267,6 @@ class OrchestratorRunner:
             goal=step.instruction if is_whole_task else f"Your step: {step.instruction}",
             context="\n\n".join(part for part in parts if part),
             expected_outputs=step.expect or None,
-            profile=step.profile,
             model=step.model,
         )
 

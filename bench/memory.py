@@ -47,7 +47,9 @@ def long_run() -> list[Figure]:
         return respond
 
     with tempfile.TemporaryDirectory() as name, ThreadedProvider() as provider:
-        provider.reply(plan(1), *[next_call(command(ONE_MEGABYTE_OF_LINES))] * TURNS, next_call(DONE))
+        # The very same call again and again would be taken for a circle.
+        calls = [next_call(command(f"{ONE_MEGABYTE_OF_LINES}; true {number}")) for number in range(TURNS)]
+        provider.reply(plan(1), *calls, next_call(DONE))
         home = Home(Path(name), provider)
         flags = ("--approval-mode", "yolo", "--max-turns", str(TURNS + 1))
         peak = _peak(home, *flags, also=watched.append)

@@ -1,4 +1,4 @@
-"""What the provider says to a run under measurement: a plan, the same call some times, an answer."""
+"""What the provider says to a run under measurement: a plan, some calls, an answer."""
 
 import json
 from collections.abc import Mapping

@@ -45,7 +45,8 @@ def _loops(runs: int = RUNS) -> list[Ended]:
         home = Home(Path(name), provider)
         ended: list[Ended] = []
         for _ in range(runs):
-            provider.reply(plan(1), *[command("true")] * CALLS, DONE)
+            # The very same call again and again would be taken for a circle.
+            provider.reply(plan(1), *[command(f"true {number}") for number in range(CALLS)], DONE)
             ended.append(home.agent_run("--approval-mode", "yolo"))
             if (said := last_result(ended[-1].requests[-1])) != NOTHING_SAID:
                 raise Failed(f"`true` was not run: {said}")

@@ -19,6 +19,7 @@ class Conversation:
     messages: list[Message] = field(default_factory=list)
     facts: list[CallFact] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
+    artifacts: list[str] = field(default_factory=list)
     turns: int = 0
     calls: int = 0
     summed_up_at: int | None = None
@@ -52,9 +53,11 @@ class Conversation:
         return self.note(pairs)
 
     def note(self, results: Iterable[tuple[ToolCall, ToolResult]]) -> list[CallFact]:
-        """Keep calls as evidence."""
-        facts = [_fact(call, result) for call, result in results]
+        """Keep calls as evidence, and the files they made."""
+        pairs = list(results)
+        facts = [_fact(call, result) for call, result in pairs]
         self.facts += facts
+        self.artifacts += [path for _, result in pairs for path in result.meta.artifacts if path not in self.artifacts]
         return facts
 
 

@@ -1,6 +1,7 @@
 """How the work on a step ended, and the response that tells of it."""
 
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from agent.execution.conversation import Conversation
 from agent.vocabulary.status import StepStatus
@@ -29,7 +30,7 @@ def response_of(task_id: str, ending: Ending, talk: Conversation, *, usage: Usag
         task_id=task_id,
         status=ending.status,
         summary=ending.reason or _summary(ending.text),
-        outputs=(StepOutput(type="text", content=ending.text),) if ending.text else (),
+        outputs=_outputs(ending, talk),
         tool_calls=tuple(talk.facts),
         next_questions=ending.questions,
         usage=usage,
@@ -40,6 +41,11 @@ def response_of(task_id: str, ending: Ending, talk: Conversation, *, usage: Usag
         checks=tuple(talk.checks),
         verified=ending.verified,
     )
+
+
+def _outputs(ending: Ending, talk: Conversation) -> tuple[StepOutput, ...]:
+    text = (StepOutput(type="text", content=ending.text),) if ending.text else ()
+    return (*text, *(StepOutput(type="file", path=path, name=PurePath(path).name) for path in talk.artifacts))
 
 
 def _summary(text: str) -> str:

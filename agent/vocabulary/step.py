@@ -30,13 +30,7 @@ class ExecutorRequest:
     task_id: str
     goal: str
     context: str = ""
-    inputs: Mapping[str, object] = field(default_factory=dict)
-    constraints: str | None = None
-    allowed_tools: tuple[str, ...] | None = None
     expected_outputs: str | None = None
-    deadline_ms: int | None = None
-    corr_id: str | None = None
-    profile: str = "default"
     model: str = ""
 
 

@@ -138,10 +138,9 @@ async def test_the_deadline_covers_all_attempts_and_ends_running_calls() -> None
     assert [event.output for event in ended] == [UNKNOWN_CALL, CANCELLED_CALL]
 
 
-async def test_the_shortest_of_profile_and_deadline_counts() -> None:
+async def test_without_a_limit_of_its_own_a_step_has_that_of_its_profile() -> None:
     shop = Workshop(calls("write"), deeds={**DEEDS, "write": ("write", never)})
-    request = ExecutorRequest(task_id="s1", goal="Do it", deadline_ms=50)
-    assert (await shop.run(request=request)).status == "timeout"
+    assert (await shop.run(profile=ExecutorProfile(timeout_ms=50))).status == "timeout"
 
 
 async def test_a_cancelled_step_hands_over_what_it_did() -> None:

@@ -6,9 +6,10 @@ from agent.model.faults import ModelFault
 from agent.protocol.events import MessageSaid, ToolCompleted, ToolStarted
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import PlanStep
-from agent.vocabulary.step import ExecutorProfile
+from agent.vocabulary.step import ExecutorProfile, StepOutput
 from agent.vocabulary.unfinished import CANCELLED_CALL, UnfinishedStep
 from tests.execution.workshop import DEEDS, Workshop, calls, done, ends, exits, says
+from tooling.contract.result import ToolMeta, ToolResult
 
 
 async def test_the_prefix_of_every_request_is_the_request_before_it() -> None:
@@ -132,3 +133,11 @@ async def test_a_fault_keeps_what_the_step_did_before_it() -> None:
     response = await shop.run()
     assert (response.status, response.exit_code, response.turns) == ("error", 75, 2)
     assert ([fact.tool for fact in response.tool_calls], response.usage.requests) == (["write"], 1)
+
+
+async def test_files_that_a_tool_made_are_outputs_of_the_step() -> None:
+    made = ToolResult("drawn", meta=ToolMeta(artifacts=("out/chart.png",)))
+    shop = Workshop(calls("write"), says("done"), deeds={"write": ("write", ends(made))})
+    response = await shop.run()
+    file = StepOutput(type="file", path="out/chart.png", name="chart.png")
+    assert response.outputs == (StepOutput(type="text", content="done"), file)
