@@ -19,6 +19,7 @@ from agent.execution.prompt import system_message
 from agent.execution.runner import AgentRunner, RunnerSettings
 from agent.execution.structured import OutputForm
 from agent.executor import Executor
+from agent.memory.run_memory import RunMemory, open_memory
 from agent.model.discovery import find_local_server, no_model
 from agent.model.faults import ModelFault
 from agent.model.prices import PriceTable
@@ -81,6 +82,8 @@ class App:
         self._stopped: tuple[int, str, str] | None = None
         self._submit = Submit(prompt="")
         self._has_begun = False
+        self._memory: RunMemory | None = None
+        self._answered: Outcome | None = None
 
     @property
     def scope(self) -> RunScope:
@@ -136,6 +139,9 @@ class App:
                 await self._channel.publish(ErrorRaised(message=outcome.error, exit_code=outcome.exit_code))
             return outcome
         except asyncio.CancelledError:
+            if self._answered:
+                # The answer is out: only remembering was cut short.
+                return self._answered
             return await self._failed(*(self._stopped or (exit_codes.INTERRUPTED, "interrupted", "")))
         except BudgetExhausted as stop:
             return await self._failed(exit_codes.BUDGET, str(stop))
@@ -154,6 +160,8 @@ class App:
         return await work
 
     async def _attempt(self, submit: Submit) -> Outcome:
+        is_taped = bool(self._options.record or self._options.replay)
+        self._memory = open_memory(self._settings, self._scope, submit.prompt, is_taped=is_taped)
         toolbox = self._toolbox(submit)
         names = tuple(_name_of(schema) for schema in toolbox.executor.schemas())
         model = await self._model() if submit.needs_model else ""
@@ -198,8 +206,12 @@ class App:
                 is_person_present=self._options.is_person_present,
                 on_refused=self._stop_at_approval,
                 on_broken=lambda error: self.interrupt(error.exit_code, error.message, error.hint),
+                memory=self._memory,
             )
         )
+
+    def _keep_answer(self, outcome: Outcome) -> None:
+        self._answered = outcome
 
     def _engine(self, model: str, client: ModelSwitch, tools: ToolExecutor, names: tuple[str, ...]) -> AgentExecutor:
         settings = self._settings
@@ -251,7 +263,14 @@ class App:
         )
         self._person.watch(began=self._orchestrator.pause, ended=self._orchestrator.go_on)
         return AgentExecutor(
-            scope=self._scope, orchestrator=self._orchestrator, desk=desk, model=model, form=self._form
+            scope=self._scope,
+            orchestrator=self._orchestrator,
+            desk=desk,
+            model=model,
+            form=self._form,
+            memory=self._memory,
+            has_notes=settings.project_notes and not self._scope.is_own_workspace,
+            on_answer=self._keep_answer,
         )
 
     def _graph_settings(self, model: str) -> GraphSettings:

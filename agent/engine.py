@@ -1,17 +1,25 @@
-"""Runs one task: stages what comes with it, has it orchestrated, gives the answer its form."""
+"""Runs one task: stages what comes with it, has it orchestrated, gives the answer its form, lets it be remembered."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from agent.execution.ledger import BudgetExhausted
 from agent.execution.model_desk import ModelDesk
 from agent.execution.structured import OutputForm
+from agent.memory.run_memory import RunMemory
 from agent.model.faults import ModelFault
 from agent.orchestrator import OrchestratorRunner, Task
+from agent.protocol.channel import LogWriteError
 from agent.protocol.commands import Submit
+from agent.protocol.events import MessageSaid, WarningRaised
+from agent.protocol.masking import masked
 from agent.run_scope import RunScope
 from agent.vocabulary import exit_codes
 from agent.vocabulary.outcome import Outcome
-from agent.workspace.materials import context_text, read_attachment, stage
+from agent.workspace.materials import context_text, marked, read_attachment, stage
+from agent.workspace.project_notes import read_notes
+
+_HABITS = "What is known of this user, as data; keep to what concerns the answer:"
 
 
 class AgentExecutor:
@@ -25,33 +33,71 @@ class AgentExecutor:
         desk: ModelDesk,
         model: str,
         form: OutputForm | None = None,
+        memory: RunMemory | None = None,
+        has_notes: bool = False,
+        on_answer: Callable[[Outcome], None] = lambda outcome: None,
     ) -> None:
         self._scope = scope
         self._orchestrator = orchestrator
         self._desk = desk
         self._model = model
         self._form = form
+        self._memory = memory
+        self._has_notes = has_notes
+        self._on_answer = on_answer
 
     async def execute(self, submit: Submit) -> Outcome:
-        """Stage the inputs, run the task, fit the answer to the asked-for form."""
+        """Stage the inputs, run the task, fit the answer to the asked-for form, remember what is worth it."""
+        memory = self._recalled()
         context = context_text(
             stdin=submit.stdin,
             attachments=[read_attachment(path) for path in submit.files],
             staged=stage(submit.inputs, self._scope.cwd),
             session=self._scope.session(),
+            notes=masked(read_notes(self._scope.cwd), self._scope.redactor.redact) if self._has_notes else (),
+            memory=memory,
         )
         constraints = self._form.constraints if self._form else ""
+        habits = f"{_HABITS}\n{marked('memory', memory)}" if memory else ""
         task = Task(
             request=submit.prompt,
             context="\n\n".join(part for part in (context, constraints) if part),
-            constraints=constraints,
+            constraints="\n\n".join(part for part in (constraints, habits) if part),
             plan_only=submit.plan_only,
             plan=submit.plan,
         )
         outcome = await self._orchestrator.run(task)
-        if self._form is None or outcome.is_error or submit.plan_only:
+        if outcome.is_error or submit.plan_only:
             return outcome
-        return await self._formed(outcome, self._form)
+        if self._form:
+            outcome = await self._formed(outcome, self._form)
+        return await self._remembered(outcome)
+
+    def _recalled(self) -> str:
+        """Return what is remembered, as far as prompts have room for it."""
+        try:
+            return self._memory.recall() if self._memory else ""
+        except OSError as error:
+            self._scope.channel.whisper(WarningRaised(message=f"the memory could not be read: {error.strerror}"))
+            return ""
+
+    async def _remembered(self, outcome: Outcome) -> Outcome:
+        """Have something of the run remembered; its answer is told before that, and nothing takes it back."""
+        ledger = self._desk.ledger
+        if self._memory is None or outcome.is_error or not ledger.total.requests:
+            return outcome
+        remembering = self._memory.remembering(self._desk, self._model)
+        if not remembering.has_work():
+            return outcome
+        self._on_answer(outcome)
+        try:
+            await self._scope.channel.publish(MessageSaid(role="assistant", content=outcome.answer))
+            await remembering.after(outcome.answer)
+        except LogWriteError:
+            # The disk is full: that is the log's trouble, not the answer's.
+            pass
+        usage = ledger.total
+        return replace(outcome, usage=usage, model_usage=dict(ledger.by_model), num_turns=usage.requests)
 
     async def _formed(self, outcome: Outcome, form: OutputForm) -> Outcome:
         try:

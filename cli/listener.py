@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from agent.app import App
 from agent.protocol.channel import Subscription
-from agent.protocol.events import Envelope, ErrorRaised, Event, PlanMade, RunCompleted
+from agent.protocol.events import Envelope, ErrorRaised, Event, MessageSaid, PlanMade, RunCompleted
 from agent.vocabulary import exit_codes
 from cli.approvals import TerminalAnswers
 from cli.progress import Progress, has_room, stderr_line, wants_colour
 from cli.run_flags import RunFlags
-from cli.stdout import LineWriter, event_line
+from cli.stdout import LineWriter, event_line, shown_text
 
 if TYPE_CHECKING:
     from cli.live_progress import LiveProgress
@@ -27,6 +27,7 @@ class Listener:
         self._app = app
         is_stream = flags.output_format == "stream-json"
         self._stream = LineWriter() if is_stream else None
+        self._is_text = flags.output_format == "text"
         self._is_quiet = flags.quiet or is_stream
         self._is_plan_shown = not flags.plan_only
         # An editor needs the terminal for itself.
@@ -35,6 +36,7 @@ class Listener:
         self._progress = self._live or Progress(write=stderr_line, has_colour=wants_colour(environ))
         self._answers = TerminalAnswers(send=app.send, screen=self._live) if app.is_person_present else None
         self.result: Envelope | None = None
+        self.has_answered = False
         self.problem: OSError | None = None
 
     async def finish(self, listening: "asyncio.Task[None]") -> None:
@@ -56,6 +58,8 @@ class Listener:
             if isinstance(envelope.event, RunCompleted):
                 self.result = envelope
             await self._write(envelope)
+            if self._is_text and (answer := _answer_in(envelope)):
+                await self._answer(answer)
         if self._live:
             self._live.close()
 
@@ -63,6 +67,18 @@ class Listener:
         # A plan that is the answer stands on stdout and need not be told before.
         is_shown = self._is_plan_shown or not isinstance(event, PlanMade)
         return isinstance(event, ErrorRaised) or (is_shown and not self._is_quiet)
+
+    async def _answer(self, text: str) -> None:
+        """Show the answer of a run that still has something to do; nobody shall wait for that."""
+        if self._live:
+            self._live.hold()
+        try:
+            await LineWriter().write(shown_text(text))
+            self.has_answered = True
+        except OSError as problem:
+            self.problem = problem
+        if self._live:
+            self._live.go_on()
 
     async def _write(self, envelope: Envelope) -> None:
         if self._stream is None:
@@ -79,3 +95,12 @@ def _live_progress(environ: Mapping[str, str]) -> "LiveProgress":
     from cli.live_progress import LiveProgress
 
     return LiveProgress(environ)
+
+
+def _answer_in(envelope: Envelope) -> str:
+    """Return the whole answer when this event tells it before the end of the run."""
+    match envelope.event:
+        case MessageSaid(role="assistant", delta=False, content=answer) if envelope.step_id is None:
+            return answer
+        case _:
+            return ""

@@ -8,6 +8,7 @@ from agent.protocol.events import (
     ApprovalResolved,
     Envelope,
     ErrorRaised,
+    MemoryChanged,
     PlanMade,
     RunStarted,
     StepCompleted,
@@ -59,6 +60,8 @@ class Progress:
                 self._line(colour, f"{step}: {end.status} in {end.elapsed_ms / 1000:.1f} s{why}")
             case ApprovalResolved(decision=decision, by=by) if decision != "allow":
                 self._line("yellow", f"  {step}: not allowed ({decision} by {by})")
+            case MemoryChanged(action=action, entry=entry):
+                self._line("dim", f"memory {action}{': ' + entry if entry else ''}")
             case WarningRaised(message=message):
                 self._line("yellow", f"warning: {message}")
             case ErrorRaised(message=message, hint=hint):

@@ -12,12 +12,18 @@ from agent.protocol.codec import to_json
 from agent.protocol.events import Envelope
 from agent.vocabulary.outcome import Outcome
 from tooling.contract.shape import encode
+from tooling.output import sanitize_output
 
 
 def write_line(text: str) -> None:
     """Write and flush one line; what cannot be encoded is escaped instead of failing."""
     sys.stdout.buffer.write(_line(text))
     sys.stdout.buffer.flush()
+
+
+def shown_text(text: str) -> str:
+    """Return a text for stdout: what a model wrote must not move the cursor; a program gets it as it is."""
+    return sanitize_output(text) if sys.stdout.isatty() else text
 
 
 class LineWriter:

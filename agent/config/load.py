@@ -15,6 +15,11 @@ from agent.config.values import nested
 from agent.vocabulary.errors import ConfigError, UsageError
 from tooling.contract.shape import decode, nearest
 
+# A bare run depends on nothing that a person or a project has left lying about, unless a flag says so.
+_BARE = tuple(
+    Leaf(path=(name,), value=False, origin=Origin(layer="flag", where="--bare"), place="flag --bare")
+    for name in ("memory", "project_notes")
+)
 _PROVIDERS = frozenset(path[1] for path in PROVIDER_NAMES.values() if path[0] == "keys")
 
 
@@ -44,6 +49,8 @@ def load_settings(
     chosen = _profile_leaves(file, path, environ, profile, bare=bare)
     warnings = (*file.warnings, *unknown_names(environ, strict=strict))
     merged = _merged((*file.leaves, *chosen, *environment_leaves(environ)))
+    if bare:
+        merged |= _merged(_BARE)
     merged |= _merged(flag_leaves(flags or {}, assignments, below=merged))
     _keep_openai_address_to_openai(merged)
     settings = decode(Settings, nested({path: leaf.value for path, leaf in merged.items()}))

@@ -1,19 +1,26 @@
 """The memory as one run uses it: recalled for prompts, and open to the tool `memory`."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+from agent.config.settings import Settings
+from agent.execution.model_desk import ModelDesk
 from agent.memory.entries import entry_line
 from agent.memory.excerpt import excerpt
 from agent.memory.memory_file import MemoryFile
 from agent.protocol.channel import Channel
 from agent.protocol.events import MemoryChanged
+from agent.run_scope import RunScope
 from agent.vocabulary.errors import InputError
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import ToolError
 from tooling.output import sanitize_output
 from tooling.safety.redact import Redactor
+
+if TYPE_CHECKING:
+    from agent.memory.remembering import Remembering
 
 _KEEPS_NOTHING = "This run keeps nothing on disk (--ephemeral), so the memory stays as it is."
 
@@ -27,10 +34,25 @@ class RunMemory:
     channel: Channel
     request: str
     is_kept: bool = True
+    settings: Settings = field(default_factory=Settings)
 
     def recall(self) -> str:
         """Return what prompts are given of the memory. Raises OSError."""
         return excerpt(self._clean(self.file.read()))
+
+    def remembering(self, desk: ModelDesk, model: str) -> "Remembering":
+        """Return what decides, with this model, what of the run is remembered."""
+        from agent.memory.remembering import Remembering
+
+        return Remembering(
+            memory=self,
+            desk=desk,
+            model=model,
+            max_output_tokens=self.settings.max_output_tokens,
+            timeout_s=self.settings.memory_timeout_s,
+            max_kb=self.settings.memory_max_kb,
+            target_kb=min(self.settings.memory_compact_target_kb, self.settings.memory_max_kb),
+        )
 
     async def read(self) -> str:
         """Return everything that is remembered."""
@@ -79,3 +101,20 @@ class RunMemory:
 
     def _clean(self, text: str) -> str:
         return self.redactor.redact(sanitize_output(text))
+
+
+def open_memory(settings: Settings, scope: RunScope, request: str, *, is_taped: bool) -> RunMemory | None:
+    """Return the memory of a run, or None when it has none.
+
+    A cassette must fit everywhere, and must not bring anything into the memory of who plays it.
+    """
+    if not settings.memory or is_taped:
+        return None
+    return RunMemory(
+        file=MemoryFile(scope.data_dir),
+        redactor=scope.redactor,
+        channel=scope.channel,
+        request=request,
+        is_kept=scope.is_kept,
+        settings=settings,
+    )

@@ -1,5 +1,6 @@
-"""What comes with a request: piped text, attached files, staged inputs, earlier runs. All of it is data."""
+"""What comes with a request: notes of the project, memory, earlier runs, files, piped text. All of it is data."""
 
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from pathlib import Path
 
 from agent.sessions.fold import SessionRecord
 from agent.vocabulary.errors import InputError
+from agent.workspace.project_notes import ProjectNote
 
 HISTORY_RUNS = 25
 HISTORY_CHARS = 6000
@@ -60,15 +62,25 @@ def context_text(
     attachments: Sequence[Attachment],
     staged: Sequence[str],
     session: SessionRecord,
+    notes: Sequence[ProjectNote] = (),
+    memory: str = "",
 ) -> str:
-    """Return everything that stands beside the request, each part marked as the data it is."""
-    parts = [_history(session)]
+    """Return everything that stands beside the request, each part marked as the data it is; what changes last."""
+    parts = [marked("project_notes", note.text, path=note.path) for note in notes]
+    parts += [marked("memory", memory) if memory else "", _history(session)]
     if staged:
         parts.append("Input files: " + ", ".join(staged))
     parts += [f'<file name="{attachment.name}">\n{attachment.text}\n</file>' for attachment in attachments]
     if stdin:
         parts.append(f"<stdin>\n{stdin.rstrip()}\n</stdin>")
     return "\n\n".join(part for part in parts if part)
+
+
+def marked(name: str, text: str, **attributes: str) -> str:
+    """Return a text between marks that it cannot close itself."""
+    given = "".join(f' {key}="{value}"' for key, value in attributes.items())
+    inner = re.sub(rf"<(?=\s*/\s*{name})", "‹", text, flags=re.IGNORECASE)
+    return f"<{name}{given}>\n{inner}\n</{name}>"
 
 
 def _history(session: SessionRecord) -> str:

@@ -47,6 +47,7 @@ class Transcript:
         self._steps: tuple[PlanStep, ...] = ()
         self._answer = MarkdownStream()
         self._has_plan = False
+        self._has_answered = False
         self._way_to_more = " (Ctrl-O)" if markdown else ""
         self.folded: list[str] = []
 
@@ -99,6 +100,7 @@ class Transcript:
     def _begin(self, warnings: tuple[str, ...]) -> None:
         self._calls, self._titles, self._steps, self._has_plan = {}, {}, (), False
         self._answer = MarkdownStream()
+        self._has_answered = False
         for warning in warnings:
             self._words("warn", f"warning: {warning}")
 
@@ -128,6 +130,9 @@ class Transcript:
             self._blocks(self._answer.feed(said.content))
         elif said.tool_calls:
             self._whole(said.content)
+        elif envelope.step_id is None:
+            self._whole(said.content)
+            self._has_answered = True
 
     def _whole(self, text: str) -> None:
         """Write what is missing of a text that is now whole."""
@@ -177,7 +182,7 @@ class Transcript:
         self._words(tone, f"{mark} {step} {self._titles.get(step, '')} ({facts}){why}")
 
     def _end(self, end: RunCompleted) -> None:
-        if end.result:
+        if end.result and not self._has_answered:
             self._whole(end.result)
         for path in end.artifacts:
             self._line("quiet", f"  wrote {path}")

@@ -52,5 +52,6 @@ LAZY_MODULES: dict[str, str] = {
     "tooling.web.extraction": "brings lxml and trafilatura; loads with the first page, in a worker",
     "agent.memory.decision": "only for a run that has something to remember",
     "agent.memory.private": "only for a run that has something to remember",
+    "agent.memory.remembering": "only after an answer",
     "agent.memory.wording": "only for a run that has something to remember",
 }
