@@ -96,7 +96,10 @@ def test_an_unknown_profile_names_the_nearest(home: Home) -> None:
 
 def test_bare_leaves_out_the_file_and_refuses_a_profile(home: Home) -> None:
     home.write("this is no TOML")
-    assert home.load({"AGENT_PROFILE": "work"}, bare=True).settings == Settings()
+    bare = home.load({"AGENT_PROFILE": "work"}, bare=True)
+    assert bare.settings == Settings(memory=False, project_notes=False)
+    assert str(bare.origins["memory"]) == "flag --bare"
+    assert home.load(bare=True, assignments=("memory=true",)).settings == Settings(project_notes=False)
     with pytest.raises(UsageError):
         home.load(profile="work", bare=True)
 

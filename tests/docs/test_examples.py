@@ -71,6 +71,7 @@ def test_every_flag_in_the_documents_exists(user: User) -> None:
         "sessions": ["list", "search", "export", "rm", "gc", "diff", "undo"],
         "runs": ["list", "events", "why"],
         "rules": ["add", "test"],
+        "memory": ["add", "clear", "compact"],
     }
     groups = [[group, deed] for group, deeds in several.items() for deed in deeds]
     commands = [[], *([word] for word in one), *groups]
