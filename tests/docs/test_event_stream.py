@@ -107,7 +107,7 @@ CASES = {
         replies=(plan(step("a"), step("b", "a")), {**says("a", "a is done"), **USED}, says("b", "never said")),
         exit_code=56,
         shows=("budget",),
-        words=("--max-tokens", "700"),
+        words=("--max-tokens", "900"),
     ),
     "the wall clock": Case(
         replies=one_step(command("sleep 60")), exit_code=124, shows=("tool.started",), words=("--timeout", "2")
