@@ -99,7 +99,9 @@ def test_a_step_that_would_only_answer_is_left_out() -> None:
 def test_the_prompt_wants_neither_an_answering_step_nor_names_of_tools() -> None:
     assert "Leave out steps that report or answer: that is done for you. Do not name tools." in SYSTEM
     assert "Assume what is usual instead of asking." in SYSTEM
-    assert [name for name in MEANS.tools if name in SYSTEM and name != "ask_user"] == []
+    # <memory> is a mark around text, not the tool of that name.
+    words = SYSTEM.replace("<memory>", "")
+    assert [name for name in MEANS.tools if name in words and name != "ask_user"] == []
 
 
 def test_the_prompt_is_short() -> None:
