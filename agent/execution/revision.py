@@ -44,8 +44,11 @@ def revised(
             names[step.id] = _free_id(step.id, taken)
             taken.add(names[step.id])
             fresh.append(replace(step, id=names[step.id]))
+    # A planner that waits for the step it replaces means what came of it, which is known.
+    gone = {step_id for step_id in leaving if step_id not in names}
     rest = tuple(
-        replace(step, depends_on=tuple(dict.fromkeys(names.get(dep, dep) for dep in step.depends_on))) for step in fresh
+        replace(step, depends_on=tuple(dict.fromkeys(names.get(d, d) for d in step.depends_on if d not in gone)))
+        for step in fresh
     )
     old = {step.id: step for step in plan}
     return Revision(
