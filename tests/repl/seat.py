@@ -88,8 +88,9 @@ class Seat:
 
     def ends(self) -> int:
         """Wait until the program is gone; return its exit code."""
+        deadline = time.monotonic() + PATIENCE_S
         while self._read():
-            pass
+            assert time.monotonic() < deadline, f"waited for the end; the screen:\n{self.all()}"
         self.child.wait()
         self.child.close()
         code = self.child.exitstatus

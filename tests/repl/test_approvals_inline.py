@@ -1,0 +1,100 @@
+"""Approvals and questions in the REPL, while other steps go on and somebody types."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.cli.terminal_user import calls, composes, one_step, plan, says, step
+from tests.repl.seat import ENTER, TAB, Seat, ctrl
+from tests.repl.test_conversation import events
+
+pytestmark = pytest.mark.slow
+Open = Callable[..., Seat]
+PUSH = "git push --dry-run"
+
+
+def pushing() -> tuple[dict[str, object], ...]:
+    return one_step(calls("s1", "run_command", command=PUSH), says("s1", "that was it"))
+
+
+def decided(seat: Seat) -> list[object]:
+    return [event["decision"] for event in events(seat) if event["type"] == "approval.resolved"]
+
+
+def test_one_key_allows_a_command_once(sit: Open) -> None:
+    seat = sit(*pushing())
+    seat.says("push it")
+    seat.sees("[n] no")
+    seat.settles()
+    seat.types("y")
+    seat.sees("allowed by person")
+    assert decided(seat) == ["allow"]
+
+
+def test_keys_that_were_typed_ahead_do_not_answer(sit: Open) -> None:
+    slow = {**calls("s1", "run_command", command=PUSH), "delay_ms": 700}
+    seat = sit(*one_step(slow, says("s1", "that was it")))
+    seat.says("push it")
+    seat.sees("s1 Title of s1")
+    seat.types("yyyy")
+    seat.sees("press Tab to answer")
+    seat.settles()
+    assert decided(seat) == []
+    seat.types(TAB)
+    seat.sees("[n] no")
+    seat.settles()
+    seat.types("n")
+    seat.sees("denied by person")
+    assert "yyyy" in seat.settles()
+
+
+def test_a_refusal_with_words_reaches_the_model(sit: Open) -> None:
+    seat = sit(*pushing())
+    seat.says("push it")
+    seat.sees("[n] no")
+    seat.settles()
+    seat.types("w")
+    seat.settles()
+    seat.types("use a branch" + ENTER)
+    seat.sees("denied by person")
+    outputs = [str(event["output"]) for event in events(seat) if event["type"] == "tool.completed"]
+    assert "use a branch" in outputs[0]
+
+
+def test_a_command_can_be_edited_before_it_runs(sit: Open) -> None:
+    seat = sit(*pushing())
+    seat.says("push it")
+    seat.sees("[e] edit")
+    seat.settles()
+    seat.types("e")
+    seat.settles()
+    seat.types(ctrl("a") + ctrl("k") + "echo instead" + ENTER)
+    seat.sees("allowed by person")
+    seat.sees("that was it")
+    outputs = [str(event["output"]) for event in events(seat) if event["type"] == "tool.completed"]
+    assert "echo instead" in outputs[0]
+
+
+def test_other_steps_go_on_while_one_waits(sit: Open) -> None:
+    seat = sit(
+        plan(step("a"), step("b")),
+        calls("a", "run_command", command=PUSH),
+        says("a", "a done"),
+        says("b", "b done", delay_ms=700),
+        composes("Both are done."),
+    )
+    seat.says("go")
+    seat.sees("[n] no")
+    seat.sees("✓ b Title of b")
+    seat.types("n")
+    seat.sees("Both are done.")
+
+
+def test_a_question_of_the_plan_is_answered_by_its_number(sit: Open) -> None:
+    asking = {"id": "q", "type": "ask_user", "title": "Ask", "ask_question": "Which?", "ask_options": ["red", "blue"]}
+    seat = sit(plan(asking))
+    seat.says("paint it")
+    seat.sees("type a number")
+    seat.settles()
+    seat.types("2" + ENTER)
+    seat.sees("answered: blue")

@@ -1,0 +1,111 @@
+"""Typing: many lines, history, completion, the editor, the person's own commands."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.cli.terminal_user import answer
+from tests.repl.seat import ENTER, ESC, TAB, UP, Seat, ctrl
+from tests.repl.test_conversation import events
+
+pytestmark = pytest.mark.slow
+Open = Callable[..., Seat]
+
+
+def request(seat: Seat) -> str:
+    """Return the newest request as the log has it."""
+    return [str(event["content"]) for event in events(seat) if event["type"] == "message" and event["role"] == "user"][
+        -1
+    ]
+
+
+def test_alt_enter_begins_a_new_line_and_enter_sends_all(sit: Open) -> None:
+    seat = sit(answer("Understood."))
+    seat.sees("Ctrl-D leaves")
+    seat.types("first line" + ESC + ENTER + "second line")
+    seat.sees("second line")
+    seat.types(ENTER)
+    seat.sees("Understood.")
+    assert request(seat) == "first line\nsecond line"
+
+
+def test_a_pasted_text_is_one_request(sit: Open) -> None:
+    seat = sit(answer("Understood."))
+    seat.sees("Ctrl-D leaves")
+    seat.types("\x1b[200~one\ntwo\nthree\x1b[201~")
+    seat.sees("three")
+    seat.types(ENTER)
+    seat.sees("Understood.")
+    assert request(seat) == "one\ntwo\nthree"
+
+
+def test_history_lasts_from_one_sitting_to_the_next(sit: Open) -> None:
+    first = sit(answer("Understood."))
+    first.says("a memorable request")
+    first.sees("Understood.")
+    first.types(ctrl("d"))
+    assert first.ends() == 0
+    second = sit(answer("Again."))
+    second.sees("Ctrl-D leaves")
+    second.types(UP)
+    second.sees("a memorable request")
+    second.types(ctrl("c") + ctrl("r") + "memor")
+    second.sees("memorable")
+    second.types(ENTER)
+    second.settles()
+    second.types(ENTER)
+    second.sees("Again.")
+    assert (second.user.data / "history").stat().st_mode & 0o077 == 0
+
+
+def test_commands_complete_with_their_help(sit: Open) -> None:
+    seat = sit(answer("x"))
+    seat.sees("Ctrl-D leaves")
+    seat.types("/mod")
+    seat.sees("Show or choose the model.")
+    seat.types(TAB + ENTER)
+    seat.sees("approval mode: ask" if "/mode" in seat.window() and "/model" not in seat.window() else "model: script:")
+
+
+def test_paths_complete_and_what_git_ignores_is_left_out(sit: Open) -> None:
+    seat = sit(answer("Understood."))
+    (seat.folder / "alpha.txt").write_text("the content of alpha")
+    (seat.folder / "alphabet.md").write_text("letters")
+    seat.sees("Ctrl-D leaves")
+    seat.types("read @alpha")
+    seat.sees("alphabet.md")
+    seat.types(TAB)
+    seat.sees("read @alpha")
+    seat.types(ENTER)
+    seat.settles()
+    seat.types(" please" + ENTER)
+    seat.sees("Understood.")
+    assert request(seat) in ("read @alpha.txt please", "read @alphabet.md please")
+
+
+def test_the_editor_of_the_person_opens_with_the_text(sit: Open) -> None:
+    editor = 'sh -c \'printf "written in the editor" > "$0"\''
+    seat = sit(answer("Understood."), VISUAL=editor, EDITOR=editor)
+    seat.sees("Ctrl-D leaves")
+    seat.types("draft" + ctrl("x") + ctrl("e"))
+    seat.sees("written in the editor")
+    seat.types(ENTER)
+    seat.sees("Understood.")
+    assert request(seat) == "written in the editor"
+
+
+def test_an_own_command_runs_on_the_terminal_and_its_output_goes_along(sit: Open) -> None:
+    seat = sit(answer("Understood."))
+    seat.says("!echo from $((40 + 2)); tty >/dev/null && echo a-terminal")
+    seat.sees("a-terminal")
+    seat.sees("your next request takes this output along")
+    seat.says("what did it say?")
+    seat.sees("Understood.")
+    context = [event for event in events(seat) if event["type"] == "message" and event["role"] == "context"]
+    assert not context or "from 42" in str(context[-1]["content"])
+
+
+def test_a_wrong_command_names_the_nearest_right_one(sit: Open) -> None:
+    seat = sit(answer("x"))
+    seat.says("/modle")
+    seat.sees("there is no command /modle, did you mean mode")
