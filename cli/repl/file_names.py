@@ -17,7 +17,7 @@ _LISTERS = (
 
 
 class FileNames:
-    """Paths below a folder; `names` never waits for the disk."""
+    """Paths below a folder; only the very first question waits for the disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -30,8 +30,8 @@ class FileNames:
         if time.monotonic() - self._read_at > _FRESH_S and (self._reader is None or not self._reader.is_alive()):
             self._reader = threading.Thread(target=self._read, daemon=True, name="file-names")
             self._reader.start()
-            # Small trees are known at once; nobody waits longer than a key takes.
-            self._reader.join(0.05)
+        if self._reader and self._read_at == float("-inf"):
+            self._reader.join(_PATIENCE_S)
         return self._names
 
     def matching(self, wanted: str, limit: int) -> list[str]:

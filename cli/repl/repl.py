@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.document import Document
 
 from agent.config.edit import set_value
@@ -54,8 +55,8 @@ class Repl:
         self._deeds: set[asyncio.Future[None]] = set()
         self.buffer = Buffer(
             history=place.history(),
-            completer=ReplCompleter(
-                commands=lambda: self.commands, arguments=self._arguments, files=FileNames(place.cwd)
+            completer=ThreadedCompleter(
+                ReplCompleter(commands=lambda: self.commands, arguments=self._arguments, files=FileNames(place.cwd))
             ),
             complete_while_typing=True,
             auto_suggest=AutoSuggestFromHistory(),
@@ -214,6 +215,8 @@ class Repl:
     def answer_key(self, key: str) -> None:
         """Answer the approval on screen with one key."""
         self.cards.key(key)
+        if not self.cards.has_focus:
+            self._restore_draft()
         self.terminal.refresh()
 
     def edit_command(self) -> None:

@@ -65,13 +65,10 @@ class Seat:
         return self.all()
 
     def settles(self) -> str:
-        """Wait until nothing is drawn for a moment; return the window."""
-        quiet_since = time.monotonic()
-        while time.monotonic() - quiet_since < 0.3:
-            before = len(self.bytes_seen)
+        """Look on for a moment, longer than a card must be seen before a key is meant for it; return the window."""
+        deadline = time.monotonic() + 0.7
+        while time.monotonic() < deadline:
             self._read()
-            if len(self.bytes_seen) != before:
-                quiet_since = time.monotonic()
         return self.window()
 
     def resizes(self, columns: int, rows: int) -> None:
