@@ -77,7 +77,15 @@ class AgentRunner:
             return _answered(answer, talk)
         guard, nudged, cut = _Guard(self._calls), False, ""
         while talk.turns < profile.max_turns:
-            reply = await self._turn(work)
+            try:
+                reply = await self._turn(work)
+            except ModelFault as fault:
+                # A small model may fall silent once the work is done: asked for the result, it gives it.
+                if fault.kind != "empty" or nudged or not talk.facts:
+                    raise
+                nudged = True
+                await self._remark(work, _NUDGE)
+                continue
             said = reply.message.content
             if reply.message.tool_calls:
                 facts = await self._calls.answer_all(reply.message.tool_calls, talk, ctx)

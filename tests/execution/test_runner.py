@@ -141,3 +141,17 @@ async def test_files_that_a_tool_made_are_outputs_of_the_step() -> None:
     response = await shop.run()
     file = StepOutput(type="file", path="out/chart.png", name="chart.png")
     assert response.outputs == (StepOutput(type="text", content="done"), file)
+
+
+async def test_a_model_that_falls_silent_after_its_work_is_asked_for_the_result_once() -> None:
+    shop = Workshop(calls("write"), ModelFault("empty"), says("It is written."))
+    response = await shop.run()
+    assert (response.status, response.text) == ("ok", "It is written.")
+    assert shop.speaker.asked[-1].messages[-1].content == "Go on: reply with the result, or call a tool."
+    silent = await Workshop(calls("write"), ModelFault("empty"), ModelFault("empty")).run()
+    assert (silent.status, silent.summary, len(silent.tool_calls)) == ("error", "the model answered with nothing", 1)
+
+
+async def test_a_model_that_says_nothing_at_all_is_not_asked_again() -> None:
+    response = await Workshop(ModelFault("empty")).run()
+    assert (response.status, response.summary) == ("error", "the model answered with nothing")
