@@ -18,6 +18,7 @@ from agent.execution.person import Person
 from agent.execution.prompt import system_message
 from agent.execution.runner import AgentRunner, RunnerSettings
 from agent.execution.structured import OutputForm
+from agent.execution.wishes import Wishes
 from agent.executor import Executor
 from agent.memory.run_memory import RunMemory, open_memory
 from agent.model.discovery import find_local_server, no_model
@@ -29,7 +30,7 @@ from agent.planning.estimate import estimator
 from agent.planning.means import Means
 from agent.planning.planner import Planner
 from agent.protocol.channel import Subscription
-from agent.protocol.commands import Answer, Submit
+from agent.protocol.commands import Answer, Steer, StopStep, Submit, Wish
 from agent.protocol.events import ErrorRaised, MessageSaid, RunCompleted, RunStarted, StepCounts, WarningRaised
 from agent.protocol.masking import masked
 from agent.run_scope import Place, RunScope, open_scope
@@ -75,6 +76,7 @@ class App:
             is_present=options.is_person_present,
             patience_s=self._settings.approval_timeout_s,
         )
+        self._wishes = Wishes()
         self._prices = PriceTable()
         self._ledger = Ledger(max_tokens=self._settings.max_tokens, max_budget_usd=self._settings.max_budget_usd)
         self._orchestrator: OrchestratorRunner | None = None
@@ -94,9 +96,15 @@ class App:
         """Listen to every event of the run."""
         return self._channel.subscribe()
 
-    def send(self, answer: Answer) -> bool:
-        """Hand in an answer to a question or an approval; False when nobody waits for it."""
-        return self._person.resolve(answer)
+    def send(self, command: Answer | Wish) -> bool:
+        """Hand in an answer or a wish; False when nobody waits for it."""
+        match command:
+            case Steer():
+                return self._wishes.steer(command)
+            case StopStep():
+                return self._wishes.stop(command)
+            case _:
+                return self._person.resolve(command)
 
     def interrupt(self, exit_code: int, why: str, hint: str = "") -> None:
         """End the run soon, with what is finished as its answer."""
@@ -222,6 +230,7 @@ class App:
             desk=desk,
             calls=calls,
             channel=self._channel,
+            wishes=self._wishes,
             settings=RunnerSettings(
                 model=model,
                 system=system_message(cwd=str(self._scope.cwd), platform=sys.platform, date=self._scope.date),
@@ -249,6 +258,7 @@ class App:
                 calls=calls,
                 asker=self._person,
                 channel=self._channel,
+                wishes=self._wishes,
                 usage_of=self._ledger.of_step,
                 waited_s=self._person.waited_s,
                 on_bug=self._keep_traceback,

@@ -16,6 +16,7 @@ from agent.execution.runner import AgentRunner
 from agent.execution.step_shelf import NoShelf, StepShelf
 from agent.execution.to_the_end import to_the_end, uncut
 from agent.execution.tool_step import ToolSteps
+from agent.execution.wishes import Wishes
 from agent.model.faults import ModelFault
 from agent.protocol.channel import Channel, LogWriteError
 from agent.protocol.events import StepCompleted, StepStarted, WarningRaised
@@ -78,6 +79,7 @@ class Executor:
         waited_s: Callable[[str], float] = lambda step_id: 0.0,
         on_bug: Callable[[], str] = lambda: "this is a bug in Windlass",
         shelf: StepShelf | None = None,
+        wishes: Wishes | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._runner = runner
@@ -89,6 +91,7 @@ class Executor:
         self._waited_s = waited_s
         self._on_bug = on_bug
         self._shelf = shelf or NoShelf()
+        self._wishes = wishes or Wishes()
         self._sleep = sleep
 
     async def run(
@@ -172,17 +175,23 @@ class Executor:
         """Work until done or out of time; the clock stands still while the step waits for a person."""
         working = asyncio.ensure_future(self._until_done(work))
         try:
-            while not working.done():
-                left = work.began + work.limit_s + self._waited_s(work.step.id) - time.monotonic()
-                if left <= 0:
-                    return Ending(status="timeout", reason=f"Stopped at the time limit of {work.limit_s:g} s.")
-                await asyncio.wait({working}, timeout=left)
-            return working.result()
+            with self._wishes.at_work(work.step.id, working):
+                return await self._until_its_end(work, working)
         finally:
             working.cancel()
             await to_the_end(working)
             # Of what is over anyway nobody wants to hear a failure.
             working.cancelled() or working.exception()
+
+    async def _until_its_end(self, work: _Work, working: "asyncio.Future[Ending]") -> Ending:
+        while not working.done():
+            left = work.began + work.limit_s + self._waited_s(work.step.id) - time.monotonic()
+            if left <= 0:
+                return Ending(status="timeout", reason=f"Stopped at the time limit of {work.limit_s:g} s.")
+            await asyncio.wait({working}, timeout=left)
+        if working.cancelled() and self._wishes.is_stopped(work.step.id):
+            return Ending(status="cancelled", reason="Stopped by the person.")
+        return working.result()
 
     async def _until_done(self, work: _Work) -> Ending:
         """Make attempts; each goes on where the last one stopped, so nothing that was done is done again."""

@@ -13,6 +13,7 @@ from agent.execution.repetition import END, REMARK, Repetition
 from agent.execution.streak import Streak
 from agent.execution.surprise import without_surprise
 from agent.execution.window import CHARS_PER_TOKEN, size_of
+from agent.execution.wishes import Wishes
 from agent.model.faults import ModelFault
 from agent.model.port import Delta, ModelReply, ModelRequest, TextDelta
 from agent.protocol.channel import Channel
@@ -22,6 +23,7 @@ from agent.vocabulary.message import Message
 from agent.vocabulary.step import CallFact, ExecutorProfile, ExecutorRequest
 from tooling.contract.context import ExecCtx
 
+_STEERED = "The user adds, while you work: "
 _NUDGE = "Go on: reply with the result, or call a tool."
 _GO_ON = "Your reply was cut off at its length limit. Go on exactly where it stopped; repeat nothing."
 _REPEATED = "You already made this call with the same result. Try something else, or reply with what you have."
@@ -62,7 +64,16 @@ class _Guard:
 class AgentRunner:
     """Works one step with a model and tools; everything it hears and does is an event first."""
 
-    def __init__(self, *, desk: ModelDesk, calls: CallDesk, channel: Channel, settings: RunnerSettings) -> None:
+    def __init__(
+        self,
+        *,
+        desk: ModelDesk,
+        calls: CallDesk,
+        channel: Channel,
+        settings: RunnerSettings,
+        wishes: Wishes | None = None,
+    ) -> None:
+        self._wishes = wishes or Wishes()
         self._desk = desk
         self._calls = calls
         self._channel = channel
@@ -77,6 +88,7 @@ class AgentRunner:
             return _answered(answer, talk)
         guard, nudged, cut = _Guard(self._calls), False, ""
         while talk.turns < profile.max_turns:
+            await self._pass_on_wishes(work)
             try:
                 reply = await self._turn(work)
             except ModelFault as fault:
@@ -97,6 +109,9 @@ class AgentRunner:
                 cut = said
                 await self._remark(work, _GO_ON)
             elif answer := (cut + said).strip():
+                if self._wishes.has_words(ctx.step_id):
+                    # Too soon to end: the person has just said something.
+                    continue
                 return _answered(answer, talk)
             elif nudged:
                 return Ending(status="error", reason="The model gave no answer.", exit_code=exit_codes.FAILED)
@@ -181,6 +196,10 @@ class AgentRunner:
         if isinstance(delta, TextDelta):
             said = MessageSaid(role="assistant", content=delta.text, delta=True)
             self._channel.whisper(said, step_id=ctx.step_id, attempt=ctx.attempt)
+
+    async def _pass_on_wishes(self, work: _Work) -> None:
+        for words in self._wishes.words(work.ctx.step_id):
+            await self._remark(work, f"{_STEERED}{words}")
 
     async def _remark(self, work: _Work, text: str) -> None:
         """Say something to the model between its turns; kept like everything that was said."""

@@ -47,5 +47,21 @@ class AnswerQuestion:
     answer: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steer:
+    """Say something to a step at work, or to all of the run: it is heard before the next turn of a model."""
+
+    text: str
+    step_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopStep:
+    """End one step; those that need it are skipped, the others go on."""
+
+    step_id: str
+
+
 Answer: TypeAlias = ResolveApproval | AnswerQuestion
-Command: TypeAlias = Submit | Answer
+Wish: TypeAlias = Steer | StopStep
+Command: TypeAlias = Submit | Answer | Wish

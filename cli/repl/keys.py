@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application.current import get_app
-from prompt_toolkit.filters import Condition, has_completions, is_searching
+from prompt_toolkit.filters import Condition, emacs_mode, has_completions, is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
@@ -88,6 +88,16 @@ def _for_the_run(keys: KeyBindings, repl: "Repl") -> None:
     @keys.add("<sigint>")
     def _interrupt(event: KeyPressEvent) -> None:
         repl.interrupt()
+
+    is_busy = Condition(lambda: repl.turns.is_busy and not repl.is_on_approval)
+
+    @keys.add("c-s", filter=is_busy)
+    def _steer(event: KeyPressEvent) -> None:
+        repl.steer(event.current_buffer.text)
+
+    @keys.add("escape", filter=is_busy & emacs_mode & ~has_completions & ~is_searching)
+    def _stop_step(event: KeyPressEvent) -> None:
+        repl.start(repl.stop_step())
 
     @keys.add("c-o")
     def _unfold(event: KeyPressEvent) -> None:

@@ -12,7 +12,7 @@ from prompt_toolkit.document import Document
 
 from agent.config.edit import set_value
 from agent.config.places import config_file
-from agent.protocol.commands import Submit
+from agent.protocol.commands import Steer, StopStep, Submit
 from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked, RunCompleted
 from agent.vocabulary.errors import AgentError, UsageError
 from agent.vocabulary.usage import Usage
@@ -194,6 +194,27 @@ class Repl:
         else:
             self._asked_to_leave = True
             self.say(self.paint("quiet", "press Ctrl-C again or Ctrl-D to leave"))
+
+    def steer(self, text: str) -> None:
+        """Say something to the steps at work; they hear it before their next turn."""
+        words = text.strip()
+        if not words:
+            self.say(self.paint("quiet", "write what the run should know, then press Ctrl-S"))
+        elif self.turns.send(Steer(text=words)):
+            self.buffer.reset(append_to_history=True)
+            self.say(self.paint("strong", f"» {words}"))
+
+    async def stop_step(self) -> None:
+        """End one step of the run: the only one at work, or the one the person chooses."""
+        running = self.live.running
+        if not running:
+            return
+        step = running[0]
+        if len(running) > 1:
+            answer = await self.cards.ask("Which step shall end?", (*running, LATER))
+            step = answer if answer in running else ""
+        if step:
+            self.turns.send(StopStep(step_id=step))
 
     def unfold(self) -> None:
         """Show the newest output that was folded, whole, in a pager."""

@@ -18,6 +18,7 @@ from prompt_toolkit.widgets import SearchToolbar
 from cli.repl.output import FrameOutput
 
 _FRAME_S = 0.1
+_ESC_S = 0.2
 _MENU_ROWS = 8
 _PROMPT = "> "
 
@@ -52,6 +53,8 @@ class Terminal:
             editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
             before_render=self._before_render,
         )
+        # Esc alone means something here, so that is not waited for long.
+        self.app.ttimeoutlen = self.app.timeoutlen = _ESC_S
 
     @property
     def columns(self) -> int:

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agent.protocol.commands import Answer, Submit
+from agent.protocol.commands import Answer, Submit, Wish
 from agent.protocol.events import Envelope
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError
@@ -47,9 +47,9 @@ class Turns:
         self.waiting.append(submit)
         self._wake.set()
 
-    def send(self, answer: Answer) -> bool:
-        """Hand an answer to the run; False when nobody waits for it."""
-        return self._app.send(answer) if self._app else False
+    def send(self, command: Answer | Wish) -> bool:
+        """Hand an answer or a wish to the run; False when nobody waits for it."""
+        return self._app.send(command) if self._app else False
 
     def interrupt(self) -> None:
         """End the run that is going on; what waits behind it stays."""

@@ -63,6 +63,11 @@ class LiveArea:
         return self._began is not None
 
     @property
+    def running(self) -> tuple[str, ...]:
+        """Return the ids of the steps at work."""
+        return tuple(self._lanes)
+
+    @property
     def waiting(self) -> int:
         """Return how many approvals and questions wait for the person."""
         return len(self._waiting)
