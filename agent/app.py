@@ -231,13 +231,7 @@ class App:
             calls=calls,
             channel=self._channel,
             wishes=self._wishes,
-            settings=RunnerSettings(
-                model=model,
-                system=system_message(cwd=str(self._scope.cwd), platform=sys.platform, date=self._scope.date),
-                context_tokens=lambda name: self._prices.context_size(name) or UNKNOWN_CONTEXT_TOKENS,
-                max_output_tokens=longest,
-                temperature=settings.temperature,
-            ),
+            settings=self._runner_settings(model),
         )
         dispatcher = Dispatcher(settings, names)
         means = Means(
@@ -281,6 +275,15 @@ class App:
             memory=self._memory,
             has_notes=settings.project_notes and not self._scope.is_own_workspace,
             on_answer=self._keep_answer,
+        )
+
+    def _runner_settings(self, model: str) -> RunnerSettings:
+        return RunnerSettings(
+            model=model,
+            system=system_message(cwd=str(self._scope.cwd), platform=sys.platform, date=self._scope.date),
+            context_tokens=lambda name: self._prices.context_size(name) or UNKNOWN_CONTEXT_TOKENS,
+            max_output_tokens=self._settings.max_output_tokens,
+            temperature=self._settings.temperature,
         )
 
     def _graph_settings(self, model: str) -> GraphSettings:
