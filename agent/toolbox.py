@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from agent.backends.boxed import BoxedRunner, BoxPlan
 from agent.backends.environment import clean_environment
@@ -22,10 +22,8 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.memory import Memory
 from tooling.contract.tool import ToolExecutor
 from tooling.safety.judge import ActionJudge
+from tooling.web.attempt import Attempt
 from tooling.web.desk import WebDesk
-
-if TYPE_CHECKING:
-    from agent.backends.egress_visit import Attempt
 
 HOST_BANNER = "commands run on this machine without a box (--backend host); every one of them needs approval"
 
@@ -84,7 +82,7 @@ class Toolbox:
             command_timeout_s=settings.command_timeout_s,
             trim_chars=settings.output_trim_chars,
             plugin_paths=None,
-            web=WebDesk(web_settings(settings)),
+            web=WebDesk(web_settings(settings, _cache_dir(around)), on_attempt=lambda tried: _tell(around, tried)),
             memory=around.memory,
         )
         self.warnings = warnings if self._box else (HOST_BANNER, *warnings)
@@ -187,11 +185,18 @@ def _policy(around: Surroundings) -> PolicyApprover:
     )
 
 
-def _box_plan(around: Surroundings) -> BoxPlan:
-    def tell(attempt: "Attempt") -> None:
-        tried = NetworkTried(host=attempt.host, port=attempt.port, allowed=attempt.allowed, reason=attempt.reason)
-        around.channel.whisper(tried)
+def _tell(around: Surroundings, attempt: Attempt) -> None:
+    """Let everybody know who was to be reached."""
+    tried = NetworkTried(host=attempt.host, port=attempt.port, allowed=attempt.allowed, reason=attempt.reason)
+    around.channel.whisper(tried)
 
+
+def _cache_dir(around: Surroundings) -> Path | None:
+    """Return where pages are kept from run to run; a run that leaves nothing behind keeps none."""
+    return around.scope.data_dir / "web" if around.scope.is_kept else None
+
+
+def _box_plan(around: Surroundings) -> BoxPlan:
     return BoxPlan(
         workspace=around.scope.cwd,
         extra_dirs=around.scope.extra_dirs,
@@ -200,7 +205,7 @@ def _box_plan(around: Surroundings) -> BoxPlan:
         allow_net=around.settings.allow_net,
         deny_net=around.settings.deny_net,
         socket_dir=around.scope.folder.root / "net",
-        on_attempt=tell,
+        on_attempt=lambda attempt: _tell(around, attempt),
         warn=around.warn,
         on_broken=around.on_broken,
     )

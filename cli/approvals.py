@@ -12,7 +12,8 @@ from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked
 from tooling.contract.action import Scope
 
-_ONCE = "[y] once  [r] the same again in this run"
+_ONCE = "[y] once  [r] {what} in this run"
+_SAME = "the same again"
 _LASTING = "  [p] {rule!r} in this folder  [a] {rule!r} always"
 _EDIT = "  [e] edit it"
 _REST = "  [n] no, or write why not: "
@@ -74,7 +75,8 @@ def _answer(asked: ApprovalRequested | QuestionAsked) -> Answer:
         return AnswerQuestion(question_id=asked.question_id, answer=_question(asked))
     _say("\n" + "\n".join(approval_lines(asked)) + "\n")
     is_command = asked.tool == _COMMAND
-    offers = _ONCE + (_LASTING.format(rule=asked.rule) if asked.rule else "") + (_EDIT if is_command else "") + _REST
+    lasting = _LASTING.format(rule=asked.rule) if asked.rule else ""
+    offers = _once(asked) + lasting + (_EDIT if is_command else "") + _REST
     choice = _read(offers)
     word = choice.lower()
     if word in _SCOPES and (may_last(asked) or word not in ("p", "a")):
@@ -86,6 +88,12 @@ def _answer(asked: ApprovalRequested | QuestionAsked) -> Answer:
         choice = word = "n"
     remark = "" if word in ("n", "no") else choice
     return ResolveApproval(approval_id=asked.approval_id, decision="deny", remark=remark)
+
+
+def _once(asked: ApprovalRequested) -> str:
+    """Return what yes means; for a page it is its host that stays allowed, not the one address."""
+    is_host = asked.tool != _COMMAND and asked.rule.startswith(f"{asked.tool} ")
+    return _ONCE.format(what=repr(asked.rule) if is_host else _SAME)
 
 
 def may_last(asked: ApprovalRequested) -> bool:

@@ -29,6 +29,7 @@ Folder = Annotated[Path | None, typer.Option("-C", "--cd", help="Work in this fo
 AddDirs = Annotated[list[Path] | None, typer.Option("--add-dir", help="A further folder tools may use.")]
 Backend = Annotated[str | None, typer.Option("--backend", help="Where commands run: sandbox, host or docker.")]
 AllowNet = Annotated[list[str] | None, typer.Option("--allow-net", help="A host commands may reach.")]
+WebCache = Annotated[bool | None, typer.Option(" /--no-cache", help="Keep no pages on disk and use none kept.")]
 Model = Annotated[str | None, typer.Option("--model", help="provider/name, or script:FILE.")]
 PlannerModel = Annotated[str | None, typer.Option("--planner-model", help="Model that plans.")]
 Profile = Annotated[str | None, typer.Option("--profile", help="Settings profile of the user's file.")]
@@ -60,6 +61,7 @@ Callback = Annotated[str | None, typer.Option("--callback-url", help="POST event
 _SETTINGS = {
     "backend": "backend",
     "allow_net": "allow_net",
+    "web_cache": "web_cache",
     "model": "model",
     "planner_model": "planner_model",
     "concurrency": "concurrency",

@@ -35,6 +35,9 @@ class OutputFinisher:
                 total_bytes=(meta.total_bytes or 0) if meta.dropped_bytes else 0,
             )
             meta = dataclasses.replace(meta, output_path=path)
+        elif meta.output_path is not None:
+            # The tool shows a part and kept the whole by itself.
+            await self._keep(text, meta, ctx)
         display = None if result.display is None else trim_output(self._clean(result.display), lengths, where="")
         return ToolResult(text, result.exit_code, display, meta)
 

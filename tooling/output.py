@@ -77,6 +77,14 @@ def trim_output(text: str, lengths: TrimLengths | None = None, *, where: str = "
     return f"{text[:head]}\n[... {lost}{hint} ...]\n{text[len(text) - tail :]}"
 
 
+def trim_fetch_output(text: str, *, reason: str = "limit exceeded", limit: int = FETCH_MAX_CHARS) -> str:
+    """Return fetched text of at most `limit` characters, with a last line that gives limit, reason and true length."""
+    if len(text) <= limit:
+        return text
+    suffix = f"\n[... cut at {limit} characters ({reason}); the whole text has {len(text)}]"
+    return text[:limit] if len(suffix) >= limit else text[: limit - len(suffix)] + suffix
+
+
 def _encodable(text: str) -> str:
     """Replace lone surrogates (from file names that are no UTF-8): nothing after this may fail to encode."""
     if text.isascii():

@@ -8,6 +8,7 @@ from tooling.entry_points import EntryPoint, entry_points
 from tooling.tools.ask_user import AskUser
 from tooling.tools.delete_file import DeleteFile
 from tooling.tools.edit_file import EditFile
+from tooling.tools.fetch_page import FetchPage
 from tooling.tools.find_files import FindFiles
 from tooling.tools.list_directory import ListDirectory
 from tooling.tools.manage_jobs import ManageJobs
@@ -29,6 +30,7 @@ TOOLS: tuple[type[AnyTool], ...] = (
     FindFiles,
     SearchText,
     SearchWeb,
+    FetchPage,
     ManageTasks,
     ManageJobs,
     MemoryTool,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from agent.vocabulary.errors import SandboxError
 from tooling.contract.command import CommandOutput, CommandRequest
+from tooling.web.attempt import Attempt
 
 if TYPE_CHECKING:
     from agent.backends.egress import EgressProxy
-    from agent.backends.egress_visit import Attempt
     from agent.backends.sandbox import SandboxCommandRunner
 
 # The first request to the model goes out before the box is looked at.
@@ -31,7 +31,7 @@ class BoxPlan:
     allow_net: tuple[str, ...]
     deny_net: tuple[str, ...]
     socket_dir: Path
-    on_attempt: "Callable[[Attempt], None]"
+    on_attempt: Callable[[Attempt], None]
     warn: Callable[[str], None]
     on_broken: Callable[[SandboxError], None]
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from agent.backends.egress_rules import EgressRules
 from agent.backends.egress_stream import EgressLimits, Peer
-from agent.backends.egress_visit import Attempt, Connect, Visit, WayOut
+from agent.backends.egress_visit import Connect, Visit, WayOut
 from agent.backends.egress_wire import WireFault
 from tooling.web.address import Resolver
+from tooling.web.attempt import Attempt
 
 SOCKET_NAME = "proxy.sock"
 # The kernel has room for 108 bytes of a socket's name; other systems have a little less.

@@ -22,21 +22,12 @@ from agent.backends.egress_stream import (
 )
 from agent.backends.egress_wire import Request, WireFault, forwarded_head, read_request, refusal, returned_head
 from tooling.web.address import AddressRefused, HostUnknown, Resolver, parse_url, resolve_public
+from tooling.web.attempt import Attempt
 from tooling.web.host_name import HostInvalid, normal_host
 
 MOST_ADDRESSES_TRIED = 4
 
 Connect: TypeAlias = Callable[[str, int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """One try to reach the world; an empty host means that no destination could be read."""
-
-    host: str
-    port: int
-    allowed: bool
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from tooling.web.settings import SEARCH_ORDER, SearchProvider
 
 ReplanPolicy: TypeAlias = Literal["surprise", "always", "never"]
+WebReader: TypeAlias = Literal["off", "fallback", "always"]
 ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo"]
 
 
@@ -74,8 +75,8 @@ class Settings:
     first_byte_timeout_s: Annotated[float, "time limit until the first byte of a reply", _POSITIVE] = 120.0
     chunk_timeout_s: Annotated[float, "time limit between two fragments of a reply", _POSITIVE] = 60.0
     backend: Annotated[Literal["sandbox", "host"], "where commands run"] = "sandbox"
-    allow_net: Annotated[tuple[str, ...], "hosts that boxed commands may reach; .example.org is a whole domain"] = ()
-    deny_net: Annotated[tuple[str, ...], "hosts that boxed commands may never reach"] = ()
+    allow_net: Annotated[tuple[str, ...], "hosts that commands and web tools may reach; .example.org is a domain"] = ()
+    deny_net: Annotated[tuple[str, ...], "hosts that commands and web tools may never reach"] = ()
     approval_mode: Annotated[ApprovalMode, "when a person is asked"] = "ask"
     on_approval: Annotated[Literal["deny", "defer", "fail"], "what happens to an approval without a terminal"] = "deny"
     allow: Annotated[tuple[str, ...], "command prefixes that run unasked"] = ()
@@ -99,6 +100,14 @@ class Settings:
     web_timeout_s: Annotated[float, "time limit of one web request of a tool, redirects included", _POSITIVE] = 30.0
     web_max_bytes: Annotated[int, "a page beyond this size, unpacked, is cut", Limits(least=1000)] = 5_000_000
     web_allow_loopback: Annotated[bool, "web tools may reach this machine itself"] = False
+    web_cache: Annotated[bool, "keep pages on disk as long as their servers allow it"] = True
+    web_cache_mb: Annotated[int, "most megabytes of kept pages", _COUNT] = 100
+    web_robots: Annotated[bool, "heed what sites ask of robots (robots.txt)"] = False
+    web_host_connections: Annotated[int, "requests to one host at the same time", _COUNT] = 8
+    web_host_pause_s: Annotated[float, "pause between two requests to one host", Limits(least=0)] = 0.0
+    web_reader: Annotated[WebReader, "when a reader service is asked for a page"] = "fallback"
+    web_reader_url: Annotated[str, "a reader service: the page's address is added to its own; Jina's by its key"] = ""
+    fetch_max_chars: Annotated[int, "most characters of a page that the model sees", Limits(least=2000)] = 80_000
     memory: Annotated[bool, "what is remembered is read, and a run may add to it"] = True
     memory_max_kb: Annotated[int, "a larger memory is made shorter at the end of a run", _COUNT] = 32
     memory_compact_target_kb: Annotated[int, "how short it is made then", _COUNT] = 24

@@ -12,6 +12,8 @@ from agent.config.settings import Limits, Settings
 from agent.vocabulary.errors import ConfigError
 from tooling.contract.shape import ShapeError, decode, nearest
 
+_ADDRESSES: tuple[KeyPath, ...] = (("api_base",), ("web_reader_url",))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
@@ -161,5 +163,5 @@ def _refuse_impossible(leaf: Leaf, value: object) -> None:
     slot = slot_at(leaf.path)
     if slot and slot.limits and value is not None and not slot.limits.admit(float(str(value))):
         raise ConfigError(f"{leaf.place}: {leaf.name}: expected {slot.limits}, got {value}")
-    if leaf.path == ("api_base",) and value and not str(value).startswith(("http://", "https://")):
-        raise ConfigError(f"{leaf.place}: api_base: expected an address beginning with http:// or https://")
+    if leaf.path in _ADDRESSES and value and not str(value).startswith(("http://", "https://")):
+        raise ConfigError(f"{leaf.place}: {leaf.name}: expected an address beginning with http:// or https://")

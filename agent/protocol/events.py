@@ -178,7 +178,7 @@ class FilesChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkTried:
-    """A command in the box tried to reach a host."""
+    """A command in the box, or a web tool, tried to reach a host."""
 
     type: ClassVar[str] = "network"
     host: str

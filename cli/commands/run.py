@@ -25,6 +25,7 @@ def command(
     add_dirs: flag.AddDirs = None,
     backend: flag.Backend = None,
     allow_net: flag.AllowNet = None,
+    web_cache: flag.WebCache = None,
     model: flag.Model = None,
     planner_model: flag.PlannerModel = None,
     profile: flag.Profile = None,

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -20,6 +21,7 @@ app = typer.Typer(help="What the model may use.", no_args_is_help=True)
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a tool.")]
 Words = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE…", help="Arguments; key:=JSON for JSON.")]
+_FETCH = "fetch_page"
 _REFUSED = ("denied", "deferred", "blocked")
 
 
@@ -66,11 +68,30 @@ def call(
     conditions = Conditions(
         cwd=cwd,
         add_dirs=tuple(add_dirs or ()),
-        flags={"backend": backend, "allow_net": allow_net, "approval_mode": mode, "allow": allow, "deny": deny},
+        flags={
+            "backend": backend,
+            "allow_net": allow_net,
+            "approval_mode": mode,
+            "allow": [*(allow or ()), *_typed(name, arguments)] or None,
+            "deny": deny,
+        },
         assignments=tuple(assignments or ()),
     )
     result = alone(conditions, lambda around: call_one(name, arguments, around))
     raise typer.Exit(_told(name, result, as_json=as_json))
+
+
+def _typed(name: str, arguments: Mapping[str, object]) -> list[str]:
+    """Return the rule that goes with an address: who types it himself need not be asked for its host."""
+    from tooling.web.address import AddressRefused, parse_url, with_scheme
+
+    url = arguments.get("url")
+    if name != _FETCH or not isinstance(url, str):
+        return []
+    try:
+        return [f"{name} {parse_url(with_scheme(url), allow_loopback=True).host}"]
+    except AddressRefused:
+        return []
 
 
 def _told(name: str, result: ToolResult, *, as_json: bool) -> int:

@@ -14,8 +14,9 @@ from typing import TypeAlias
 from agent.backends.egress import EgressProxy
 from agent.backends.egress_rules import EgressRules
 from agent.backends.egress_stream import EgressLimits
-from agent.backends.egress_visit import Attempt, Connect
+from agent.backends.egress_visit import Connect
 from tooling.web.address import Resolver
+from tooling.web.attempt import Attempt
 
 PUBLIC = "93.184.216.34"
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"

@@ -76,6 +76,7 @@ def test_only_reading_tools_may_overlap() -> None:
         "find_files",
         "search_text",
         "search_web",
+        "fetch_page",
     ]
 
 

@@ -132,10 +132,15 @@ async def web(
     connect_timeout_s: float = 5.0,
     timeout_s: float = 10.0,
     max_bytes: int = 5_000_000,
+    **others: object,
 ) -> AsyncIterator[WebClient]:
     """Open a client for loopback sites."""
     settings = WebSettings(
-        allow_loopback=allow_loopback, connect_timeout_s=connect_timeout_s, timeout_s=timeout_s, max_bytes=max_bytes
+        allow_loopback=allow_loopback,
+        connect_timeout_s=connect_timeout_s,
+        timeout_s=timeout_s,
+        max_bytes=max_bytes,
+        **others,  # type: ignore[arg-type]
     )
     client = WebClient(settings, resolver=resolver, **({"tls": tls} if tls else {}))
     try:

@@ -88,7 +88,7 @@ def test_a_language_without_any_label_is_found_by_looking() -> None:
 def test_a_page_cut_in_the_middle_of_a_letter_keeps_the_rest() -> None:
     data = GERMAN.encode()
     end = data.index("ß".encode()) + 1
-    assert decoded(data[:end], "text/html; charset=utf-8") == GERMAN[: GERMAN.index("ß")]
+    assert decoded(data[:end], "text/html; charset=utf-8", is_cut=True) == GERMAN[: GERMAN.index("ß")]
 
 
 @pytest.mark.parametrize(

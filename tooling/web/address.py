@@ -73,6 +73,11 @@ class Target:
         return authority(self.host, self.port, default=_DEFAULT_PORTS[self.scheme])
 
     @property
+    def origin(self) -> tuple[str, str, int]:
+        """Return what a browser would call the same place."""
+        return self.scheme, self.host, self.port
+
+    @property
     def url(self) -> str:
         """Return the URL in its one spelling, without a fragment."""
         return f"{self.scheme}://{self.authority}{self.path}"

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 _LOOKED_AT = 4096
 _GUESSED_FROM = 20_000
+# Fewer letters beyond ASCII than this could be anything; what is likeliest is as good as a guess.
+_ENOUGH_TO_GUESS = 20
+_BEYOND_ASCII = bytes(range(128, 256))
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -36,13 +39,13 @@ _IN_XML = rb"^\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9_:.-]+)"
 _GUESSES = frozenset(("cp1252", "utf-16-le"))
 
 
-def decoded(data: bytes, content_type: str = "") -> str:
+def decoded(data: bytes, content_type: str = "", *, is_cut: bool = False) -> str:
     """Return the text; a wrong label does not garble it, and what fits nothing is replaced, never an error."""
     for mark, name in _MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(name, "replace")
     for name in _candidates(data, content_type):
-        text = _strictly(data, name)
+        text = _strictly(data, name, is_cut=is_cut)
         if text is not None:
             return text
     return data.decode("utf-8", "replace")
@@ -61,7 +64,8 @@ def _candidates(data: bytes, content_type: str) -> Iterator[str]:
         yield "utf-8"
     yield from filter(None, labels)
     yield "utf-8"
-    yield _guess(data)
+    if len(data) - len(data.translate(None, _BEYOND_ASCII)) >= _ENOUGH_TO_GUESS:
+        yield _guess(data)
     yield "cp1252"
 
 
@@ -75,10 +79,10 @@ def _known(label: str) -> str:
     return name if re.fullmatch(_SETS, name) else ""
 
 
-def _strictly(data: bytes, name: str) -> str | None:
+def _strictly(data: bytes, name: str, *, is_cut: bool) -> str | None:
     try:
-        # Not final: a page that was cut may end in the middle of a character.
-        return codecs.getincrementaldecoder(name)("strict").decode(data)
+        # A page that was cut may end in the middle of a character.
+        return codecs.getincrementaldecoder(name)("strict").decode(data, final=not is_cut)
     except (UnicodeDecodeError, LookupError):
         return None
 

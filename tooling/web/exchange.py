@@ -9,6 +9,7 @@ from tooling.web.address import Target
 
 # refused       the address is not public, or not an address at all
 # denied        somebody said no to the host that a redirect leads to
+# robots        the site asks robots to stay away, and the user wants that heeded
 # unknown_host  the name has no address
 # unreachable   nobody listens there
 # tls           the connection cannot be trusted
@@ -20,6 +21,7 @@ from tooling.web.address import Target
 FaultKind: TypeAlias = Literal[
     "refused",
     "denied",
+    "robots",
     "unknown_host",
     "unreachable",
     "tls",
@@ -49,6 +51,7 @@ class WebRequest:
 
     `is_trusted` marks an endpoint that the user configured: it may be on loopback when its address says so, its
     redirects stay on its origin, and its answers are not cached. Limits left out are those of the settings.
+    `use_cache` allows an answer that was kept; without it a new one is asked for, and kept again.
     """
 
     url: str
@@ -59,6 +62,7 @@ class WebRequest:
     timeout_s: float | None = None
     max_bytes: int | None = None
     gate: Gate | None = None
+    use_cache: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +70,7 @@ class WebResponse:
     """What came back, unpacked; header names are in small letters.
 
     `is_cut` says that the body was longer than allowed and this is its beginning; `is_bomb` that it was packed to
-    burst: so small and so large that nobody writes pages like that.
+    burst: so small and so large that nobody writes pages like that; `is_from_cache` that nobody was asked.
     """
 
     url: str
@@ -75,6 +79,7 @@ class WebResponse:
     body: bytes = b""
     is_cut: bool = False
     is_bomb: bool = False
+    is_from_cache: bool = False
 
     @property
     def is_ok(self) -> bool:

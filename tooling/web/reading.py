@@ -10,7 +10,7 @@ from tooling.web.invisible import without_invisible
 from tooling.web.kinds import Kind, kind_of, media_type
 
 Way: TypeAlias = Literal["auto", "text", "raw"]
-Method: TypeAlias = Literal["trafilatura", "html", "raw", "json", "feed", "pdf", "text", "markdown", "xml"]
+Method: TypeAlias = Literal["trafilatura", "html", "raw", "json", "feed", "pdf", "text", "markdown", "xml", "reader"]
 
 # Beyond this trafilatura takes seconds and hundreds of megabytes; the plain text of a page costs next to nothing.
 MOST_HTML_CHARS = 400_000
@@ -55,13 +55,13 @@ def read(answer: Answer) -> Reading:
         named = media_type(answer.content_type) or "no known type"
         return Reading(kind=kind, problem=f"it is no text ({named}, {len(answer.body)} bytes)")
     if kind == "pdf":
-        return _seen(replace(_pdf(answer), kind=kind))
+        return seen(replace(_pdf(answer), kind=kind))
     if kind == "feed" and answer.way != "raw" and (feed := _feed(answer)):
-        return _seen(replace(feed, kind=kind))
-    text = decoded(answer.body, answer.content_type)
+        return seen(replace(feed, kind=kind))
+    text = decoded(answer.body, answer.content_type, is_cut=answer.is_cut)
     if answer.way == "raw":
-        return _seen(Reading(text=text, kind=kind))
-    return _seen(replace(_of_kind(kind, text, answer), kind=kind))
+        return seen(Reading(text=text, kind=kind))
+    return seen(replace(_of_kind(kind, text, answer), kind=kind))
 
 
 def _of_kind(kind: Kind, text: str, answer: Answer) -> Reading:
@@ -134,7 +134,7 @@ def _pdf(answer: Answer) -> Reading:
 
 def _json(text: str) -> str:
     """Return JSON that can be read in lines; what is none stays as it is."""
-    if text.count("\n") * _MINIFIED_CHARS > len(text):
+    if (text.count("\n") + 1) * _MINIFIED_CHARS > len(text):
         return text
     try:
         return json.dumps(json.loads(text), indent=1, ensure_ascii=False)
@@ -151,7 +151,7 @@ def _markdown(text: str) -> Reading:
     return Reading(text="".join(parts), method="markdown", hidden_count=hidden)
 
 
-def _seen(reading: Reading) -> Reading:
+def seen(reading: Reading) -> Reading:
     """Return the reading without characters that nobody sees."""
     text, dropped = without_invisible(reading.text.replace("\r\n", "\n").replace("\r", "\n"))
     title, _ = without_invisible(reading.title)

@@ -2,14 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, TypeAlias, get_args
+
+from tooling.output import FETCH_MAX_CHARS
 
 SearchProvider: TypeAlias = Literal["proxy", "tavily", "jina", "zai", "searxng", "brave"]
 SEARCH_ORDER: tuple[SearchProvider, ...] = get_args(SearchProvider)
 
+Reader: TypeAlias = Literal["off", "fallback", "always"]
+
 CONNECT_TIMEOUT_S = 5.0
 TIMEOUT_S = 30.0
 MAX_BYTES = 5_000_000
+CACHE_BYTES = 100_000_000
+HOST_CONNECTIONS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +33,14 @@ class WebSettings:
     max_bytes: int = MAX_BYTES
     user_agent: str = "Mozilla/5.0 (compatible; windlass)"
     keys: Mapping[str, str] = field(default_factory=dict)
+    cache_dir: Path | None = None
+    cache_bytes: int = CACHE_BYTES
+    heeds_robots: bool = False
+    host_connections: int = HOST_CONNECTIONS
+    host_pause_s: float = 0.0
+    max_chars: int = FETCH_MAX_CHARS
+    reader: Reader = "fallback"
+    reader_url: str = ""
     search_order: tuple[SearchProvider, ...] = SEARCH_ORDER
     search_fanout: int = 1
     search_urls: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,123 @@
+"""A page as fetch_page hands it out: text with its origin, marked as data, in parts if it is long."""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from tooling.output import trim_fetch_output
+from tooling.web.passages import Passage, passages_about
+from tooling.web.reading import Reading
+from tooling.web.untrusted import as_data
+
+# What stands around the text: marks, title, notices.
+_FRAME_CHARS = 1500
+_LONGEST_LINE = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What was asked for, where it was found, and what it says."""
+
+    asked: str
+    url: str
+    reading: Reading
+    is_cut: bool = False
+    is_from_cache: bool = False
+
+    @property
+    def text(self) -> str:
+        """Return the whole text."""
+        return self.reading.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of a page as a model reads it; `is_whole` says that nothing of the page is missing."""
+
+    content: str
+    is_whole: bool
+
+
+def part_from(page: Page, offset: int, *, most_chars: int, kept_at: str | None) -> Part:
+    """Return a page from a place on, with how to go on where it does not fit."""
+    rest = page.text[offset:]
+    room = max(most_chars - _FRAME_CHARS - len(page.url) * 2, 0)
+    shown, count = _fitting(rest, page.reading.method, room)
+    body = as_data(f"{_about(page)}\n\n{shown or '(no text)'}", origin=page.url)
+    is_whole = not offset and count == len(page.text)
+    if is_whole:
+        return Part(content=f"{body}{_notices(page)}", is_whole=True)
+    where = f"characters {offset}-{offset + count} of {len(page.text)}"
+    more = f"; go on with offset={offset + count}" if offset + count < len(page.text) else ""
+    whole = f"; full text: {kept_at}" if kept_at else ""
+    return Part(content=f"{body}\n[{where}{more}{whole}]{_notices(page)}", is_whole=False)
+
+
+def part_about(page: Page, query: str, *, most_chars: int, kept_at: str | None) -> Part:
+    """Return the passages of a page that fit a query."""
+    found = passages_about(query, page.text, most_chars=min(most_chars, 12_000))
+    whole = f"; full text: {kept_at}" if kept_at else ""
+    if not found:
+        lead = f"{_about(page)}\n\n{page.text[:1000]}"
+        body = as_data(lead, origin=page.url)
+        note = f"[no passage is about {query!r}; this is the beginning of {len(page.text)} characters{whole}]"
+        return Part(content=f"{body}\n{note}{_notices(page)}", is_whole=False)
+    text = "\n\n".join(map(_passage, found))
+    body = as_data(f"{_about(page)}\n\n{text}", origin=page.url)
+    count = f"{len(found)} passage{'' if len(found) == 1 else 's'}"
+    note = f"[{count} about {query!r} of {len(page.text)} characters; offset=N shows all from there on{whole}]"
+    return Part(content=f"{body}\n{note}{_notices(page)}", is_whole=False)
+
+
+def excerpt(page: Page, most_chars: int = 500) -> str:
+    """Return the beginning of a page as data; for what a server says about an error."""
+    text = page.text.strip()
+    return as_data(text[:most_chars] + (" …" if len(text) > most_chars else ""), origin=page.url) if text else ""
+
+
+def status_words(status: int) -> str:
+    """Return a status as people know it."""
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def _fitting(text: str, method: str, room: int) -> tuple[str, int]:
+    """Return as much of a text as there is room for, up to the end of a line if one is near, and how much that is."""
+    shown = trim_fetch_output(text, reason=method, limit=room)
+    if shown is text:
+        return text, len(text)
+    kept, mark, words = shown.rpartition("\n[... cut at ")
+    line = kept.rfind("\n") + 1
+    if line > len(kept) - _LONGEST_LINE:
+        kept = kept[:line]
+    return f"{kept.rstrip()}{mark}{words}", len(kept)
+
+
+def _about(page: Page) -> str:
+    reading = page.reading
+    lines = [
+        f"Title: {reading.title}" if reading.title else "",
+        f"URL: {page.url}" + (f" (asked for {page.asked})" if page.asked != page.url else ""),
+        f"Date: {reading.date}" if reading.date else "",
+        f"Language: {reading.language}" if reading.language else "",
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+def _passage(passage: Passage) -> str:
+    heading = f" under {passage.heading!r}" if passage.heading and passage.heading not in passage.text else ""
+    return f"[offset {passage.offset}{heading}]\n{passage.text}"
+
+
+def _notices(page: Page) -> str:
+    reading = page.reading
+    hidden = reading.hidden_count
+    notices = [
+        "the page is larger than may be loaded; this is the text of its beginning" if page.is_cut else "",
+        reading.note,
+        f"{hidden} hidden piece{'' if hidden == 1 else 's'} left out" if hidden else "",
+        f"read by {reading.method}" if reading.method == "reader" else "",
+        "from the cache; no_cache=true asks again" if page.is_from_cache else "",
+    ]
+    return "".join(f"\n[{notice}]" for notice in notices if notice)

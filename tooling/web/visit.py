@@ -1,0 +1,122 @@
+"""One call of fetch_page: from a wish to the result that model and person read."""
+
+import asyncio
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tooling.contract.action import Action
+from tooling.contract.context import ExecCtx
+from tooling.contract.result import REFUSED, TIMED_OUT, CallStatus, ToolError, ToolMeta, ToolResult
+from tooling.contract.tool import ToolServices
+from tooling.finish import output_file
+from tooling.web.address import Target, with_scheme
+from tooling.web.exchange import Gate, WebFault
+from tooling.web.fetching import FetchWay, PageFailed, PageRequest
+from tooling.web.page import Page, Part, excerpt, part_about, part_from, status_words
+
+_HINTS = {
+    "refused": "Only public addresses can be fetched.",
+    "unknown_host": "Check the spelling of the host.",
+    "redirects": "Fetch the address it leads to, if that is what you want.",
+}
+_STATUS_HINTS = {
+    401: "It needs a login, which this tool has not.",
+    403: "The server does not let us in.",
+    404: "Look for the right address, for example with search_web.",
+    429: "Too many requests; try later.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a call asks for."""
+
+    tool: str
+    url: str
+    query: str = ""
+    offset: int = 0
+    way: FetchWay = "auto"
+    use_cache: bool = True
+
+
+async def visit(wish: Wish, services: ToolServices, ctx: ExecCtx) -> ToolResult:
+    """Fetch a page and return the part of it that was asked for; a failure is one sentence and what to try."""
+    fetcher = await services.web.fetcher()
+    request = PageRequest(
+        url=with_scheme(wish.url), way=wish.way, use_cache=wish.use_cache, is_continued=wish.offset > 0
+    )
+    try:
+        page = await fetcher.page(request, _gate(wish, services, ctx))
+    except WebFault as fault:
+        raise _failure(wish, fault) from fault
+    except PageFailed as failed:
+        raise _refusal(failed) from failed
+    if page.reading.problem:
+        raise ToolError(f"{page.url} could not be read: {page.reading.problem}.")
+    return await _result(page, wish, services.web.settings.max_chars, ctx)
+
+
+def _gate(wish: Wish, services: ToolServices, ctx: ExecCtx) -> Gate:
+    """Return who is asked when a page leads to another host: whoever allowed the first one."""
+
+    async def ask(target: Target) -> str | None:
+        action = Action(tool=wish.tool, effect="web", subject=target.url, cwd=ctx.working_dir, url=target.url)
+        # Each question of a call has a name of its own.
+        return await services.permits.refusal(action, replace(ctx, call_id=f"{ctx.call_id}-{target.host}"))
+
+    return ask
+
+
+async def _result(page: Page, wish: Wish, most_chars: int, ctx: ExecCtx) -> ToolResult:
+    offset = max(wish.offset, 0)
+    if offset and offset >= len(page.text):
+        raise ToolError(f"{page.url} has {len(page.text)} characters; offset {offset} is beyond its end.")
+
+    def part(kept_at: str | None) -> Part:
+        if wish.query.strip() and not offset:
+            return part_about(page, wish.query, most_chars=most_chars, kept_at=kept_at)
+        return part_from(page, offset, most_chars=most_chars, kept_at=kept_at)
+
+    found = await asyncio.to_thread(part, None)
+    kept_at: Path | None = None
+    if not found.is_whole:
+        kept_at = await asyncio.to_thread(_kept, page.text, output_file(ctx))
+        found = await asyncio.to_thread(part, str(kept_at) if kept_at else None)
+    size = f"{len(page.text)} characters"
+    return ToolResult(
+        found.content,
+        display=f"Fetched {page.url} ({size}{', from the cache' if page.is_from_cache else ''})",
+        meta=ToolMeta(output_path=str(kept_at) if kept_at else None),
+    )
+
+
+def _kept(text: str, path: Path | None) -> Path | None:
+    """Keep the whole text for the person; what cannot be kept is not worth a failure."""
+    if path is None:
+        return None
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "w", encoding="utf-8", errors="replace", newline="") as file:
+            file.write(text)
+    except OSError:
+        return None
+    return path
+
+
+def _failure(wish: Wish, fault: WebFault) -> ToolError:
+    if fault.kind == "denied":
+        return ToolError(f"{wish.url} leads to another host. {fault}", status="denied", exit_code=REFUSED)
+    status: CallStatus = "timeout" if fault.kind == "timeout" else "error"
+    hint = _HINTS.get(fault.kind, "")
+    words = f"{wish.url} could not be fetched: {fault}. {hint}".strip()
+    return ToolError(words, status=status, exit_code=TIMED_OUT if fault.kind == "timeout" else 1)
+
+
+def _refusal(failed: PageFailed) -> ToolError:
+    hint = _STATUS_HINTS.get(failed.status, "")
+    later = f" It asks to wait: {failed.retry_after}." if failed.retry_after else ""
+    said = excerpt(failed.page)
+    words = f"{failed.page.url} answered {status_words(failed.status)}. {hint}{later}".strip()
+    return ToolError(f"{words}\n{said}" if said else words)
