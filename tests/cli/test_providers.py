@@ -99,15 +99,16 @@ def test_arguments_that_cannot_be_read_are_told_to_the_model_and_nothing_is_run(
     assert not (user.home / "notes.txt").exists()
 
 
-def test_a_conversation_that_grew_too_long_is_shortened_and_goes_on(user: User) -> None:
+def test_a_conversation_that_grew_too_long_is_summed_up_and_goes_on(user: User) -> None:
     chatter = [Calls(("run_command", {"command": f"seq {n} 900"})) for n in range(4)]
     with ThreadedProvider(Text(PLAN), *chatter) as provider:
         provider.fault("overflow")
-        provider.reply(Text("done"))
+        provider.reply(Text("Numbers were counted."), Text("done"))
         ended = run(user, provider)
     assert (ended.exit_code, ended.stdout) == (0, "done\n")
-    sizes = [request.size for request in provider.requests]
-    assert sizes[-1] < sizes[-2]
+    too_long, _, after = provider.requests[-3:]
+    assert after.size < too_long.size
+    assert "Numbers were counted." in str(after.body["messages"])
 
 
 def test_a_redirect_never_carries_the_key_elsewhere(user: User) -> None:
