@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from tests.cli.terminal import Terminal
 from tests.cli.terminal_user import User
-from tests.cli.test_approvals import Terminal
 
 pytestmark = pytest.mark.slow
 TOKEN = "ghp_" + "a1B2" * 9

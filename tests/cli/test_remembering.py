@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
+from tests.cli.terminal import Terminal
 from tests.cli.terminal_user import Ended, User, answer, calls, composes, one_step, plan, says, step, types_of
-from tests.cli.test_approvals import Terminal
 from tests.docs.grammar import broken_rules
 from tests.provider.replies import Text
 from tests.provider.threaded import ThreadedProvider
@@ -296,3 +296,10 @@ def test_forgetting_by_a_step_needs_a_person_even_in_yolo(user: User) -> None:
 def test_without_a_memory_there_is_no_such_tool(user: User) -> None:
     ended = user.agent("run", "x", "--model", user.script(answer("y")), "--set", "memory=false", *STREAM)
     assert "memory" not in ended.events[0]["tools"]  # type: ignore[operator]
+
+
+def test_on_a_screen_that_moves_the_answer_stands_once_above_what_was_remembered(user: User) -> None:
+    model = user.script(*one_step(says("s1", "All right, tabs.")), decides(TABS))
+    code, shown = Terminal(user, "run", WISH, "--model", model).ends()
+    assert (code, shown.count("All right, tabs.")) == (0, 1)
+    assert shown.index("All right, tabs.") < shown.index("memory added")
