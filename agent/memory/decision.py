@@ -20,13 +20,15 @@ OUTPUT_TOKENS = 1000
 _REQUEST_CHARS, _ANSWER_CHARS = 4000, 2000
 # Shorter words are in every text.
 _WORD_CHARS = 4
+_QUESTION = ("?", "？", "؟")
 _MARKS = ".,;:!?()[]{}\"'`«»“”„"
 
 _SYSTEM = """\
 You decide whether one thing from a finished request should be remembered for all later work with this user. Reply \
 with one JSON object and nothing else:
 {"save": true, "category": "preference" | "decision" | "config" | "agreement", "content": "one short sentence"}
-or {"save": false}.
+or {"save": false}. For example "Use tabs from now on. Now fix a.txt." becomes {"save": true, \
+"category": "preference", "content": "Use tabs."}, and "Fix a.txt. Why does it never end?" becomes {"save": false}.
 
 - Save only what the user said in <request> and what will still matter weeks from now: how they like things done, what \
 they decided, how their things are set up, what was agreed. Not the task itself, not its result, not what is only \
@@ -70,7 +72,8 @@ def read_decision(reply: str) -> Decision | None:
     category, content = data["category"], data["content"]
     if not (isinstance(category, str) and category in CATEGORIES and isinstance(content, str) and content.strip()):
         return None
-    return None if len(content) > ENTRY_CHARS else Decision(tag=CATEGORIES[category], content=content)
+    is_fact = len(content) <= ENTRY_CHARS and not any(mark in content for mark in _QUESTION)
+    return Decision(tag=CATEGORIES[category], content=content) if is_fact else None
 
 
 def is_grounded(content: str, request: str, answer: str) -> bool:

@@ -49,7 +49,9 @@ class Remembering:
             async with asyncio.timeout(self.timeout_s):
                 reply = await self.desk.ask(asked)
         except TimeoutError:
-            await self._warn(f"nothing was remembered: the model took longer than {self.timeout_s:g} s to decide")
+            await self._warn(
+                f"nothing was remembered: deciding took longer than {self.timeout_s:g} s (memory_timeout_s)"
+            )
             return None
         except (ModelFault, BudgetExhausted) as problem:
             await self._warn(f"nothing was remembered: {problem}")

@@ -17,7 +17,8 @@ _ASKED = (
 # It sounds like a habit, a choice or an agreement for later.
 _LASTING = (
     r"\b(?:from now on|in (?:the )?future|going forward|henceforth|next time|as a rule"
-    r"|i (?:prefer|like|hate|dislike)|my (?:prefer|favou?rite|default|name)|prefer(?:s|red|ence)?\b|call me"
+    r"|i (?:prefer|hate|dislike|like (?:to|my|it when))|my (?:prefer|favou?rite|default|name)|call me"
+    r"|prefer(?:s|red|ence)?\b"
     r"|we (?:use|never|always)|let'?s (?:use|agree|settle|go with|stick)|agree(?:d|ment)|(?:we|i)(?:'ve| have)? decided"
     r"|convention|our (?:standard|style|policy)|stop (?:using|doing)"
     r"|ab (?:jetzt|sofort)|von nun an|künftig|in zukunft|nächstes mal|bevorzug|lieber|nenn mich"
@@ -37,6 +38,7 @@ _WEAK = (
     r"|her zaman|asla|всегда|никогда|завжди|ніколи)\b"
     r"|总是|總是|永远|永遠|不要再|常に|いつも|必ず|항상|절대|دائم|हमेशा"
 )
+_SENTENCE_END = r"(?<=[.!?;。！？؟])\s*"
 _QUESTION = ("?", "？", "؟")
 
 
@@ -49,5 +51,5 @@ def is_worth_asking(request: str) -> bool:
     """Say whether a request may hold a preference, a decision, a configuration or an agreement."""
     if asks_to_remember(request) or re.search(_LASTING, request, re.IGNORECASE):
         return True
-    is_question = request.rstrip().endswith(_QUESTION)
-    return not is_question and re.search(_WEAK, request, re.IGNORECASE) is not None
+    orders = (part for part in re.split(_SENTENCE_END, request) if not part.rstrip().endswith(_QUESTION))
+    return any(re.search(_WEAK, order, re.IGNORECASE) for order in orders)

@@ -34,6 +34,7 @@ LASTING = (
     "Всегда пиши тесты",
     "以后都用中文回答",
     "今後は日本語で答えて",
+    "Never touch main. Is that clear?",
     "we have decided to go with Postgres, write the schema",
 )
 TRIVIAL = (
@@ -47,6 +48,7 @@ TRIVIAL = (
     "Wie spät ist es?",
     "build the project and run it",
     "I want a script that renames files",
+    "I like this function, but why does it never end? Explain",
 )
 
 
@@ -97,6 +99,7 @@ def test_each_category_has_its_tag(category: str, tag: str) -> None:
         saved(content="  "),
         saved(content=3),
         saved(content="x" * 501),
+        saved(content="why does it never end?"),
         saved(reason="because"),
         f"I think: {saved()}",
         f"{saved()}{saved()}",
