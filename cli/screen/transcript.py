@@ -14,12 +14,14 @@ from agent.protocol.events import (
     RunCompleted,
     RunStarted,
     StepCompleted,
+    StepStarted,
     ToolCompleted,
     ToolStarted,
     WarningRaised,
 )
-from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.plan import STREAMING, PlanStep
 from agent.vocabulary.status import is_success
+from cli.plan_graph import graph_lines
 from cli.screen.diff import diff_lines
 from cli.screen.markdown_stream import MarkdownStream
 from cli.screen.paint import Paint, Tone, clipped, wrapped
@@ -45,6 +47,7 @@ class Transcript:
         self._calls: dict[tuple[str | None, str], str] = {}
         self._titles: dict[str, str] = {}
         self._steps: tuple[PlanStep, ...] = ()
+        self._statuses: dict[str, str] = {}
         self._answer = MarkdownStream()
         self._has_plan = False
         self._has_answered = False
@@ -71,6 +74,8 @@ class Transcript:
                 self._call(envelope.step_id or "", call)
             case FilesChanged() as files:
                 self._files(files)
+            case StepStarted():
+                self._statuses[envelope.step_id or ""] = "running"
             case StepCompleted() as end:
                 self._step(envelope.step_id or "", end)
             case RunCompleted() as end:
@@ -91,6 +96,7 @@ class Transcript:
             case WarningRaised(message=message):
                 self._words("warn", f"warning: {message}")
             case ErrorRaised(message=message, hint=hint):
+                self._blocks(self._answer.let_go())
                 self._words("bad", f"error: {message}")
                 for line in (hint or "").splitlines():
                     self._words("quiet", f"  {line}")
@@ -98,28 +104,24 @@ class Transcript:
                 pass
 
     def _begin(self, warnings: tuple[str, ...]) -> None:
-        self._calls, self._titles, self._steps, self._has_plan = {}, {}, (), False
+        self._calls, self._titles, self._steps, self._statuses = {}, {}, (), {}
         self._answer = MarkdownStream()
         self._has_answered = False
         for warning in warnings:
             self._words("warn", f"warning: {warning}")
 
     def _plan(self, plan: PlanMade) -> None:
-        known = {step.id for step in self._steps}
-        fresh = [step for step in plan.steps if step.id not in known]
+        """Draw the plan once it is whole; while it still arrives, the live area shows what runs already."""
         self._steps = plan.steps
         self._titles |= {step.id: step.title for step in plan.steps}
+        if plan.reason == STREAMING:
+            return
         if plan.diff:
-            self._line("strong", f"plan, revision {plan.revision}: {plan.reason}")
+            self._words("strong", f"plan, revision {plan.revision}: {plan.reason}")
             for line in plan.diff.splitlines():
                 self._line(_diff_tone(line), f"  {line}")
-            return
-        if fresh and not self._has_plan:
-            self._line("strong", "plan")
-        self._has_plan = True
-        for step in fresh:
-            after = f"  after {', '.join(step.depends_on)}" if step.depends_on else ""
-            self._line("quiet", f"  {step.id}  {step.title}{after}")
+        for line in graph_lines(plan.steps, width=self._width(), paint=self._paint, statuses=self._statuses):
+            self._write(line + "\n")
 
     def _say(self, envelope: Envelope, said: MessageSaid) -> None:
         """Stream the answer: the composer's words, or those of the only step there is."""
@@ -171,6 +173,7 @@ class Transcript:
                 self._line("quiet", f"      … {len(lines) - _DIFF_LINES} more lines{self._way_to_more}")
 
     def _step(self, step: str, end: StepCompleted) -> None:
+        self._statuses[step] = end.status
         is_good = is_success(end.status)
         mark = "✓" if end.status == "ok" else "~" if is_good else "✗"
         cost = f", {money(end.cost_usd)}" if end.cost_usd else ""

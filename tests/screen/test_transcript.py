@@ -1,5 +1,7 @@
 """The transcript: what stays of a run, line by line."""
 
+from dataclasses import replace
+
 from agent.protocol.events import (
     ErrorRaised,
     Event,
@@ -49,13 +51,17 @@ def ended(result: str, **more: object) -> RunCompleted:
     return RunCompleted(subtype="success", is_error=False, exit_code=0, result=result, **more)  # type: ignore[arg-type]
 
 
-def test_a_plan_is_written_once_and_then_only_what_is_new() -> None:
-    assert written((plan("a"), None), (plan("a", "b", revision=2), None)) == "plan\n  a Title a\n  b Title b\n"
+def test_a_plan_is_drawn_once_it_is_whole() -> None:
+    streaming = replace(plan("a"), reason="streaming")
+    text = written((streaming, None), (replace(plan("a", "b", revision=2), reason="complete"), None))
+    assert text.splitlines() == ["1 ┌ ● a  Title a", "  └ ○ b  Title b"]
 
 
-def test_a_revision_is_written_as_what_changed() -> None:
-    text = written((plan("a"), None), (plan("a", "c", diff="- b Old\n+ c New", revision=2), None))
-    assert text.endswith("plan, revision 2: surprise: b failed\n  - b Old\n  + c New\n")
+def test_a_revision_is_drawn_as_what_changed_and_what_is_now() -> None:
+    end = StepCompleted(status="ok", summary="", elapsed_ms=10)
+    text = written((plan("a"), None), (end, "a"), (plan("a", "c", diff="- b Old\n+ c New", revision=2), None))
+    assert "plan, revision 2: surprise: b failed\n  - b Old\n  + c New\n" in text
+    assert "✓ a" in text.partition("+ c New")[2]
 
 
 def test_a_command_stands_with_the_beginning_of_its_output() -> None:
@@ -84,7 +90,7 @@ def test_a_step_ends_with_its_facts_and_a_failed_one_with_the_reason() -> None:
         status="ok", summary="", usage=Usage(input_tokens=1200), cost_usd=0.03, elapsed_ms=1500, verified=True
     )
     bad = StepCompleted(status="error", summary="no such host", elapsed_ms=10)
-    assert written((plan("a", "b"), None), (good, "a"), (bad, "b")).splitlines()[3:] == [
+    assert written((plan("a", "b"), None), (good, "a"), (bad, "b")).splitlines()[2:] == [
         "✓ a Title a (1.5s, 1.2k tokens, $0.03, verified)",
         "✗ b Title b (error, 0.0s): no such host",
     ]
@@ -109,6 +115,12 @@ def test_an_answer_that_never_streamed_is_written_whole() -> None:
 def test_fragments_that_were_lost_do_not_spoil_the_answer() -> None:
     text = written((said("Wrong.\n\nbegin", delta=True), None), (ended("Right.\n\nAll of it."), None))
     assert "Right.\n\nAll of it.\n" in text
+
+
+def test_an_error_does_not_come_between_two_parts_of_the_answer() -> None:
+    error = ErrorRaised(message="not allowed: x")
+    text = written((said("First.\n\nSecond.", delta=True), None), (error, None), (ended("First.\n\nSecond."), None))
+    assert text.splitlines()[:3] == ["First.", "Second.", "error: not allowed: x"]
 
 
 def test_without_a_place_for_the_answer_only_the_facts_are_written() -> None:
