@@ -41,7 +41,7 @@ def list_runs(
 
 @app.command("show")
 def show_run(run: RunArgument, *, as_json: JsonOption = False) -> None:
-    """Show a run: what was asked, the plan and how its steps ended, what it cost, the answer."""
+    """Show a run: its plan, its steps, its answer."""
     from agent.sessions.run_events import events_of
     from agent.sessions.run_fold import view_of
     from agent.sessions.run_list import run_status
@@ -64,7 +64,7 @@ def show_events(
     steps: Annotated[list[str] | None, typer.Option("--step", help="Only events of this step.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
 ) -> None:
-    """Print the events of a run as they stand in the log, one JSON object a line."""
+    """Print the events of a run. They stand as in the log, one JSON object a line."""
     from cli.run_stream import print_events
 
     raise typer.Exit(print_events(_found(run), types=types or (), steps=steps or (), is_followed=follow))
@@ -77,7 +77,7 @@ def show_evidence(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what stands behind a step: every call with its exit code and whole output, changes, checks, its answer."""
+    """Show what stands behind a step. Every call with its exit code and whole output, changes, checks, its answer."""
     from agent.sessions.evidence import evidence
     from cli.run_pages import why
 

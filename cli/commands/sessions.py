@@ -47,7 +47,7 @@ def list_sessions(*, limit: LimitOption = _SHOWN, every: AllOption = False, as_j
 
 @app.command("show")
 def show_session(session: SessionArgument, *, as_json: JsonOption = False) -> None:
-    """Show a session: its folder, its runs, what was asked and answered."""
+    """Show a session: what was asked and answered in it."""
     from agent.sessions.catalogue import status_of
     from agent.sessions.fold import read_session
     from agent.sessions.titles import title_of
@@ -74,7 +74,7 @@ def rename_session(
 
 @app.command("rm")
 def remove_sessions(sessions: SessionsArgument, *, yes: YesOption = False) -> None:
-    """Remove sessions with all they hold; a run that is going on in one is ended first."""
+    """Remove sessions with all they hold. A run that is going on in one is ended first."""
     from cli.session_removal import remove_all
 
     store = _store()
@@ -86,7 +86,7 @@ def fork_session(
     session: SessionArgument,
     new_id: Annotated[str | None, typer.Argument(metavar="NEW_ID", help="Id of the copy.")] = None,
 ) -> None:
-    """Copy a session under another id, which is printed: what happens in one does not concern the other."""
+    """Copy a session under another id. It is printed; what happens in one does not concern the other."""
     from agent.sessions.copying import fork
 
     store = _store()
@@ -117,7 +117,7 @@ def search_sessions(
     every: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Find text in what was asked and answered; exit code 1 when it is nowhere."""
+    """Find text in what was asked and answered. The exit code is 1 when it is nowhere."""
     from agent.sessions.searching import search
     from cli.session_pages import hits
 
@@ -140,7 +140,7 @@ def collect_garbage(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove them, instead of listing them.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List, or with --yes remove, sessions that were not used for 30 days, and what crashes left behind."""
+    """Clear away old sessions and leftovers. Without --yes they are only listed; by default after 30 days."""
     from cli.durations import days
     from cli.session_removal import collect_old
 
@@ -172,7 +172,7 @@ def undo(
     yes: YesOption = False,
     force: Annotated[bool, typer.Option("--force", help="Also files that were changed since.")] = False,
 ) -> None:
-    """Put files back as they were before the session, a run or a step; an undo can be undone itself."""
+    """Put files back as they were. Before the session, a run or a step; an undo can be undone itself."""
     from cli.session_changes import take_back
 
     raise typer.Exit(take_back(_store().existing(session), run=run, step=step, is_agreed=yes, is_forced=force))
