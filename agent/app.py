@@ -8,48 +8,41 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent.config.load import Loaded
-from agent.dispatcher import Dispatcher
 from agent.engine import AgentExecutor
-from agent.execution.call_desk import CallDesk
-from agent.execution.composer import Composer
 from agent.execution.ledger import BudgetExhausted, Ledger
-from agent.execution.model_desk import ModelDesk
 from agent.execution.person import Person
-from agent.execution.prompt import system_message
-from agent.execution.runner import AgentRunner, RunnerSettings
 from agent.execution.structured import OutputForm
 from agent.execution.wishes import Wishes
-from agent.executor import Executor
 from agent.memory.run_memory import RunMemory, open_memory
 from agent.model.discovery import find_local_server, no_model
 from agent.model.faults import ModelFault
 from agent.model.prices import PriceTable
 from agent.model.switch import ModelSwitch
-from agent.orchestrator import GraphSettings, OrchestratorRunner, Review
-from agent.planning.estimate import estimator
-from agent.planning.means import Means
-from agent.planning.planner import Planner
+from agent.orchestrator import OrchestratorRunner, Review
 from agent.protocol.channel import Subscription
 from agent.protocol.commands import Answer, Steer, StopStep, Submit, Wish
 from agent.protocol.events import ErrorRaised, MessageSaid, RunCompleted, RunStarted, StepCounts, WarningRaised
 from agent.protocol.masking import masked
 from agent.run_scope import Place, RunScope, open_scope
+from agent.sessions.unfinished import unfinished_run
 from agent.sessions.waiting import Patience
 from agent.toolbox import Surroundings, Toolbox
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError
 from agent.vocabulary.outcome import Outcome
+from agent.vocabulary.plan import RESUMED, Plan
 from agent.vocabulary.status import is_success
+from agent.vocabulary.unfinished import UnfinishedRun
+from agent.wiring import Parts
+from tooling.contract.action import Effect
 from tooling.contract.tool import ToolExecutor
 
-# What an unknown model is trusted with; its own "too long" makes the window smaller.
-UNKNOWN_CONTEXT_TOKENS = 32_000
 WHOLE_OUTPUT_CHARS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What a person chose for this run beyond the settings."""
+    """What a person chose for this run beyond the settings; `resumes` is the run to be gone on with."""
 
     place: Place
     is_person_present: bool = False
@@ -58,6 +51,7 @@ class RunOptions:
     output_schema: Path | None = None
     patience: Patience = field(default_factory=Patience)
     review: Review | None = None
+    resumes: str | None = None
 
 
 class App:
@@ -68,7 +62,7 @@ class App:
         self._settings = loaded.settings
         self._environ = environ
         self._options = options
-        self._form = OutputForm(options.output_schema) if options.output_schema else None
+        self._form = OutputForm.of_file(options.output_schema) if options.output_schema else None
         self._scope = open_scope(options.place, loaded.secrets, options.patience)
         self._channel = self._scope.channel
         self._person = Person(
@@ -86,6 +80,8 @@ class App:
         self._has_begun = False
         self._memory: RunMemory | None = None
         self._answered: Outcome | None = None
+        self._has_asked = False
+        self._resumes: str | None = None
 
     @property
     def scope(self) -> RunScope:
@@ -168,12 +164,15 @@ class App:
         return await work
 
     async def _attempt(self, submit: Submit) -> Outcome:
-        is_taped = bool(self._options.record or self._options.replay)
-        self._memory = open_memory(self._settings, self._scope, submit.prompt, is_taped=is_taped)
         toolbox = self._toolbox(submit)
+        before = await self._unfinished(toolbox.executor)
+        if before:
+            submit = self._submit = _again(before)
+            toolbox = self._toolbox(submit)
+            self._scope.tell(submit.prompt)
         names = tuple(_name_of(schema) for schema in toolbox.executor.schemas())
         model = await self._model() if submit.needs_model else ""
-        await self._begin(model, names, toolbox.warnings)
+        self._begin(model, names, toolbox.warnings)
         client = ModelSwitch(
             replace(self._settings, model=model, planner_model=self._settings.planner_model if model else ""),
             prices=self._prices,
@@ -187,10 +186,24 @@ class App:
         try:
             if not submit.plan_only:
                 toolbox.begin()
-            return await self._engine(model, client, toolbox.executor, names).execute(submit)
+            engine = self._engine(model, client, toolbox.executor, names, before)
+            return await engine.execute(submit, before)
         finally:
             await toolbox.close()
             await client.close()
+
+    async def _unfinished(self, tools: ToolExecutor) -> UnfinishedRun | None:
+        """Read how far the run to be gone on with had come."""
+        if self._options.resumes is None:
+            return None
+
+        def effect_of(name: str) -> Effect | None:
+            spec = tools.spec_of(name)
+            return spec.effect if spec else None
+
+        found = await asyncio.to_thread(unfinished_run, self._scope.folder.events, self._options.resumes, effect_of)
+        self._resumes = found.run_id
+        return found
 
     async def _model(self) -> str:
         """Return the model to work with: the one that is set, or one that runs on this machine."""
@@ -201,6 +214,8 @@ class App:
 
     def _toolbox(self, submit: Submit) -> Toolbox:
         settings = self._settings
+        is_taped = bool(self._options.record or self._options.replay)
+        self._memory = open_memory(settings, self._scope, submit.prompt, is_taped=is_taped)
         if not submit.needs_model:
             # Outputs are trimmed for models; here they are the answer.
             settings = replace(settings, output_trim_chars=max(settings.output_trim_chars, WHOLE_OUTPUT_CHARS))
@@ -221,87 +236,45 @@ class App:
     def _keep_answer(self, outcome: Outcome) -> None:
         self._answered = outcome
 
-    def _engine(self, model: str, client: ModelSwitch, tools: ToolExecutor, names: tuple[str, ...]) -> AgentExecutor:
-        settings = self._settings
-        desk = ModelDesk(client=client, ledger=self._ledger, channel=self._channel, price=client.cost)
-        longest = settings.max_output_tokens
-        calls = CallDesk(tools=tools, channel=self._channel, book=desk.book)
-        runner = AgentRunner(
-            desk=desk,
-            calls=calls,
-            channel=self._channel,
+    def _engine(
+        self,
+        model: str,
+        client: ModelSwitch,
+        tools: ToolExecutor,
+        names: tuple[str, ...],
+        before: UnfinishedRun | None,
+    ) -> AgentExecutor:
+        parts = Parts(
+            loaded=self._loaded,
+            scope=self._scope,
+            person=self._person,
             wishes=self._wishes,
-            settings=self._runner_settings(model),
-        )
-        dispatcher = Dispatcher(settings, names)
-        means = Means(
-            tools={name: spec for name in names if (spec := tools.spec_of(name))},
-            profiles=dispatcher.profiles,
-            models=(model, settings.planner_model),
-        )
-        self._orchestrator = OrchestratorRunner(
-            planner=Planner(
-                desk=desk,
-                model=settings.planner_model or model,
-                max_output_tokens=longest,
-                means=means,
-                estimate=estimator(model or settings.model, client.cost),
-            ),
-            executor=Executor(
-                runner=runner,
-                calls=calls,
-                asker=self._person,
-                channel=self._channel,
-                wishes=self._wishes,
-                usage_of=self._ledger.of_step,
-                waited_s=self._person.waited_s,
-                on_bug=self._keep_traceback,
-            ),
-            composer=Composer(desk=desk, model=model, max_output_tokens=longest),
-            dispatcher=dispatcher,
-            channel=self._channel,
             ledger=self._ledger,
-            ctx_of=self._scope.ctx_of,
-            settings=self._graph_settings(model),
+            prices=self._prices,
+            client=client,
+            tools=tools,
+            names=names,
+            model=model,
+            before=before,
             review=self._options.review,
+            on_bug=self._keep_traceback,
         )
-        self._person.watch(began=self._orchestrator.pause, ended=self._orchestrator.go_on)
+        desk = parts.desk()
+        self._orchestrator = parts.orchestrator(desk)
         return AgentExecutor(
             scope=self._scope,
             orchestrator=self._orchestrator,
             desk=desk,
             model=model,
+            ask=self._ask,
             form=self._form,
             memory=self._memory,
-            has_notes=settings.project_notes and not self._scope.is_own_workspace,
+            has_notes=self._settings.project_notes and not self._scope.is_own_workspace,
             on_answer=self._keep_answer,
         )
 
-    def _runner_settings(self, model: str) -> RunnerSettings:
-        return RunnerSettings(
-            model=model,
-            system=system_message(cwd=str(self._scope.cwd), platform=sys.platform, date=self._scope.date),
-            context_tokens=lambda name: self._prices.context_size(name) or UNKNOWN_CONTEXT_TOKENS,
-            max_output_tokens=self._settings.max_output_tokens,
-            temperature=self._settings.temperature,
-        )
-
-    def _graph_settings(self, model: str) -> GraphSettings:
-        settings = self._settings
-        return GraphSettings(
-            concurrency=settings.concurrency,
-            max_steps=settings.max_steps,
-            root=self._scope.cwd,
-            model=model,
-            replan=settings.replan if model else "never",
-            max_replans=settings.max_replans,
-            replans_given_plans=self._loaded.origins["replan"].layer == "flag",
-            require_verified=settings.require_verified,
-            resume=f"agent resume {self._scope.run_id}" if self._scope.is_kept else None,
-        )
-
-    async def _begin(self, model: str, tools: tuple[str, ...], warnings: tuple[str, ...]) -> None:
-        """Publish `init` and the request; a run that ends before it got so far does it at its end."""
+    def _begin(self, model: str, tools: tuple[str, ...], warnings: tuple[str, ...]) -> None:
+        """Tell of `init`; a run that ends before it got so far does it at its end."""
         self._has_begun = True
         started = RunStarted(
             model=model,
@@ -312,8 +285,16 @@ class App:
             approval_mode=self._settings.approval_mode,
             tools=tools,
             warnings=(*self._loaded.warnings, *warnings),
+            resumes=self._resumes,
         )
-        await self._channel.publish(started)
+        # Not waited for: it reaches the disk together with the request.
+        self._channel.whisper(started)
+
+    async def _ask(self, beside: tuple[MessageSaid, ...] = ()) -> None:
+        """Publish the request behind all that comes with it: a log that holds it holds the rest as well."""
+        self._has_asked = True
+        for said in beside:
+            self._channel.whisper(said)
         await self._channel.publish(MessageSaid(role="user", content=self._submit.prompt))
 
     def _tell_of_retry(self, fault: ModelFault, wait_s: float) -> None:
@@ -329,7 +310,9 @@ class App:
 
     async def _failed(self, exit_code: int, message: str, hint: str = "") -> Outcome:
         if not self._has_begun:
-            await self._begin("", (), ())
+            self._begin("", (), ())
+        if not self._has_asked:
+            await self._ask()
         await self._channel.publish(ErrorRaised(message=message, hint=hint or None, exit_code=exit_code))
         return self._ended(exit_code, message)
 
@@ -372,6 +355,12 @@ def _completed(outcome: Outcome, plan_id: str | None) -> RunCompleted:
         resume=outcome.resume,
         error=outcome.error,
     )
+
+
+def _again(before: UnfinishedRun) -> Submit:
+    """Return the request of a run that is gone on with; a plan that was given stays as it was given."""
+    is_given = before.is_as_written and before.is_plan_complete
+    return Submit(prompt=before.request, plan=Plan(steps=before.plan, reason=RESUMED) if is_given else None)
 
 
 def _name_of(schema: Mapping[str, object]) -> str:

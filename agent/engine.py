@@ -1,6 +1,7 @@
 """Runs one task: stages what comes with it, has it orchestrated, gives the answer its form, lets it be remembered."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from agent.execution.ledger import BudgetExhausted
@@ -16,10 +17,14 @@ from agent.protocol.masking import masked
 from agent.run_scope import RunScope
 from agent.vocabulary import exit_codes
 from agent.vocabulary.outcome import Outcome
+from agent.vocabulary.unfinished import UnfinishedRun
 from agent.workspace.materials import context_text, marked, read_attachment, stage
 from agent.workspace.project_notes import read_notes
 
 _HABITS = "What is known of this user, as data; keep to what concerns the answer:"
+
+# Makes the request known, behind what comes with it.
+Ask = Callable[[tuple[MessageSaid, ...]], Awaitable[None]]
 
 
 class AgentExecutor:
@@ -32,6 +37,7 @@ class AgentExecutor:
         orchestrator: OrchestratorRunner,
         desk: ModelDesk,
         model: str,
+        ask: Ask,
         form: OutputForm | None = None,
         memory: RunMemory | None = None,
         has_notes: bool = False,
@@ -41,15 +47,54 @@ class AgentExecutor:
         self._orchestrator = orchestrator
         self._desk = desk
         self._model = model
+        self._ask = ask
         self._form = form
         self._memory = memory
         self._has_notes = has_notes
         self._on_answer = on_answer
 
-    async def execute(self, submit: Submit) -> Outcome:
-        """Stage the inputs, run the task, fit the answer to the asked-for form, remember what is worth it."""
-        memory = self._recalled()
-        context = context_text(
+    async def execute(self, submit: Submit, before: UnfinishedRun | None = None) -> Outcome:
+        """Run the task with what comes with it, or go on with one that did not end; form and remember the answer."""
+        task = await (self._task_again(submit, before) if before else self._task(submit))
+        outcome = await self._orchestrator.run(task, before)
+        if outcome.is_error or submit.plan_only:
+            return outcome
+        if self._form:
+            outcome = await self._formed(outcome, self._form)
+        return await self._remembered(outcome)
+
+    async def _task(self, submit: Submit) -> Task:
+        """Gather what comes with a request; it is used exactly as it is logged, so that it can be found again."""
+        memory = await self._recalled()
+        gathered = await asyncio.to_thread(self._gathered, submit, memory)
+        form = self._form.constraints if self._form else ""
+        context = "\n\n".join(part for part in (self._scope.redactor.redact(gathered), form) if part)
+        beside = {"context": context, "schema": self._form.text if self._form else ""}
+        await self._ask(tuple(MessageSaid(role=role, content=text) for role, text in beside.items() if text))
+        return Task(
+            request=submit.prompt,
+            lineage=self._scope.run_id if self._scope.is_kept else "",
+            context=context,
+            constraints=_constraints(form, memory),
+            plan_only=submit.plan_only,
+            plan=submit.plan,
+        )
+
+    async def _task_again(self, submit: Submit, before: UnfinishedRun) -> Task:
+        await self._ask(())
+        if self._form is None and before.schema:
+            self._form = OutputForm(before.schema)
+        memory = await self._recalled()
+        return Task(
+            request=before.request,
+            lineage=before.lineage,
+            context=before.context,
+            constraints=_constraints(self._form.constraints if self._form else "", memory),
+            plan=submit.plan,
+        )
+
+    def _gathered(self, submit: Submit, memory: str) -> str:
+        return context_text(
             stdin=submit.stdin,
             attachments=[read_attachment(path) for path in submit.files],
             staged=stage(submit.inputs, self._scope.cwd),
@@ -57,26 +102,11 @@ class AgentExecutor:
             notes=masked(read_notes(self._scope.cwd), self._scope.redactor.redact) if self._has_notes else (),
             memory=memory,
         )
-        constraints = self._form.constraints if self._form else ""
-        habits = f"{_HABITS}\n{marked('memory', memory)}" if memory else ""
-        task = Task(
-            request=submit.prompt,
-            context="\n\n".join(part for part in (context, constraints) if part),
-            constraints="\n\n".join(part for part in (constraints, habits) if part),
-            plan_only=submit.plan_only,
-            plan=submit.plan,
-        )
-        outcome = await self._orchestrator.run(task)
-        if outcome.is_error or submit.plan_only:
-            return outcome
-        if self._form:
-            outcome = await self._formed(outcome, self._form)
-        return await self._remembered(outcome)
 
-    def _recalled(self) -> str:
+    async def _recalled(self) -> str:
         """Return what is remembered, as far as prompts have room for it."""
         try:
-            return self._memory.recall() if self._memory else ""
+            return await asyncio.to_thread(self._memory.recall) if self._memory else ""
         except OSError as error:
             self._scope.channel.whisper(WarningRaised(message=f"the memory could not be read: {error.strerror}"))
             return ""
@@ -109,3 +139,8 @@ class AgentExecutor:
         if problem:
             return replace(outcome, subtype="error_task", exit_code=exit_codes.FAILED, error=problem)
         return replace(outcome, answer=answer, structured=data)
+
+
+def _constraints(form: str, memory: str) -> str:
+    habits = f"{_HABITS}\n{marked('memory', memory)}" if memory else ""
+    return "\n\n".join(part for part in (form, habits) if part)

@@ -26,6 +26,7 @@ from agent.planning.graph import in_order, outline
 from agent.planning.planner import Planner
 from agent.protocol.channel import Channel
 from agent.protocol.events import MessageSaid, WarningRaised
+from agent.protocol.masking import masked
 from agent.vocabulary import exit_codes
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.plan import RESUMED, Plan, PlanStep
@@ -58,7 +59,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphSettings:
-    """Limits and policies of a run; `resume` is the command that goes on with it.
+    """Limits and policies of a run; `resume` is the command that goes on with it, `mask` hides secrets.
 
     A given plan is run as it stands unless `replans_given_plans`.
     """
@@ -72,6 +73,7 @@ class GraphSettings:
     replans_given_plans: bool = False
     require_verified: bool = False
     resume: str | None = None
+    mask: Callable[[str], str] = lambda text: text
 
 
 class OrchestratorRunner:
@@ -247,9 +249,11 @@ class OrchestratorRunner:
         task = self._task
         if not task.lineage:
             return None
-        source = KeySource(lineage=task.lineage, model=self._settings.model, request=task.request, context=task.context)
+        # A resumed run knows requests and steps only as they are logged, so secrets are no part of an address.
+        mask, model = self._settings.mask, self._settings.model
+        source = KeySource(lineage=task.lineage, model=model, request=mask(task.request), context=task.context)
         given = [self._keys[dep] for dep in step.depends_on if dep in self._keys]
-        self._keys[step.id] = key_of(source, step, self._dispatcher.profile_of(step), given)
+        self._keys[step.id] = key_of(source, masked(step, mask), self._dispatcher.profile_of(step), given)
         return self._shelf.find(self._keys[step.id])
 
     async def _skip_step(self, step: PlanStep, reason: str) -> None:

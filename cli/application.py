@@ -25,6 +25,7 @@ class Entry:
 
 COMMANDS = (
     Entry(name="run", help="Do one task, start to end."),
+    Entry(name="resume", help="Go on with a run that did not finish."),
     Entry(name="plan", help="Plan a task; execute nothing."),
     Entry(name="exec", help="Run one command as the agent would: same checks, same box."),
     Entry(name="check", help="Judge a command; run nothing."),

@@ -13,11 +13,13 @@ from agent.config.load import Loaded, load_settings
 from agent.config.places import data_dir, os_environ
 from agent.protocol.commands import Submit
 from agent.run_scope import Place
+from agent.sessions.store import SessionStore
 from agent.sessions.waiting import Patience
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, SessionBusy, UsageError
 from agent.vocabulary.outcome import Outcome
 from cli.delivery import check_writable, deliver, tell_failure
+from cli.going_on import GoingOn, going_on
 from cli.listener import Listener
 from cli.progress import stderr_line
 from cli.prompt_source import StoppedEarly
@@ -39,15 +41,16 @@ def perform(given: Mapping[str, object]) -> int:
     try:
         flags = understood(given)
         environ = os_environ()
-        loaded = _settings(flags, environ)
+        going = going_on(flags, SessionStore(data_dir(environ)))
+        loaded = _settings(flags, environ, going)
         check_writable(flags.last_message)
         check_writable(flags.save)
         if flags.edit and not is_terminal():
             raise UsageError("--edit needs a terminal")
         with _signals_as_errors():
-            submit = submission(flags, loaded.settings, environ)
+            submit = Submit(prompt="") if going and going.run_id else submission(flags, loaded.settings, environ)
             review = _review(flags, loaded, environ, submit)
-            app = _app(flags, loaded, environ, review)
+            app = _app(flags, going, loaded, environ, review)
         outcome, listener = asyncio.run(_run(app, flags, environ, submit, review))
     except AgentError as error:
         output_format = given.get("output_format", "text")
@@ -72,10 +75,10 @@ def _signals_as_errors() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _settings(flags: RunFlags, environ: Mapping[str, str]) -> Loaded:
+def _settings(flags: RunFlags, environ: Mapping[str, str], going: GoingOn | None) -> Loaded:
     return load_settings(
         environ=environ,
-        flags=flags.settings,
+        flags={**(going.settings if going else {}), **flags.settings},
         assignments=flags.assignments,
         profile=flags.profile,
         strict=flags.strict,
@@ -92,14 +95,20 @@ def _review(flags: RunFlags, loaded: Loaded, environ: Mapping[str, str], submit:
     return PlanReview(settings=loaded.settings, environ=environ, request=submit.prompt)
 
 
-def _app(flags: RunFlags, loaded: Loaded, environ: Mapping[str, str], review: "PlanReview | None") -> App:
+def _app(
+    flags: RunFlags,
+    going: GoingOn | None,
+    loaded: Loaded,
+    environ: Mapping[str, str],
+    review: "PlanReview | None",
+) -> App:
     """Open the run's session, waiting for one that is busy, but not past the time limit."""
     wait_s = None if is_terminal() else loaded.settings.session_wait_s
     limit_s = loaded.settings.timeout_s
     is_limit_first = limit_s is not None and (wait_s is None or limit_s < wait_s)
     patience = Patience(limit_s=limit_s if is_limit_first else wait_s, tell=stderr_line)
     try:
-        options = replace(_options(flags, environ, patience), review=review)
+        options = replace(_options(flags, going, environ, patience), review=review)
         return App(loaded=loaded, environ=environ, options=options)
     except SessionBusy as busy:
         if is_limit_first:
@@ -127,12 +136,12 @@ async def _run(
     return outcome, listener
 
 
-def _options(flags: RunFlags, environ: Mapping[str, str], patience: Patience) -> RunOptions:
+def _options(flags: RunFlags, going: GoingOn | None, environ: Mapping[str, str], patience: Patience) -> RunOptions:
     place = Place(
         data_dir=data_dir(environ),
-        session_id=flags.session,
+        session_id=going.session_id if going else flags.session,
         is_ephemeral=flags.ephemeral,
-        cwd=flags.cwd,
+        cwd=flags.cwd or (going.cwd if going else None),
         extra_dirs=flags.add_dirs,
     )
     return RunOptions(
@@ -142,6 +151,7 @@ def _options(flags: RunFlags, environ: Mapping[str, str], patience: Patience) ->
         replay=flags.replay,
         output_schema=flags.schema,
         patience=patience,
+        resumes=going.run_id if going else None,
     )
 
 

@@ -21,6 +21,7 @@ from agent.vocabulary.plan import PlanStep
 
 _SUBJECT_CHARS = 100
 _SUBJECTS = ("command", "path", "pattern", "question", "action")
+_BEFORE = {"miss": "", "hit": " (done before)", "resumed": " (goes on)"}
 _CODES = {"dim": "2", "red": "31", "green": "32", "yellow": "33", "bold": "1"}
 
 
@@ -38,6 +39,8 @@ class Progress:
         step = envelope.step_id
         match envelope.event:
             case RunStarted() as started:
+                if started.resumes:
+                    self._line("bold", f"goes on with {started.resumes}")
                 for warning in started.warnings:
                     self._line("yellow", f"warning: {warning}")
             case PlanMade(diff=diff, reason=reason) if diff:
@@ -46,8 +49,8 @@ class Progress:
                     self._line("dim", f"  {line}")
             case PlanMade(steps=steps):
                 self._plan(steps)
-            case StepStarted(title=title):
-                self._line("bold", f"{step}: {title}")
+            case StepStarted(title=title, cache=cache):
+                self._line("bold", f"{step}: {title}{_BEFORE[cache]}")
             case ToolStarted() as call:
                 self._subjects[(step, call.tool_id)] = _subject(call.input)
             case ToolCompleted() as call:

@@ -20,9 +20,10 @@ LastMessage = Annotated[Path | None, typer.Option("-o", "--output-last-message",
 Schema = Annotated[Path | None, typer.Option("--output-schema", help="JSON schema the answer must fit.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress on stderr.")]
 Plain = Annotated[bool, typer.Option("--plain", help="Progress line by line, nothing redrawn.")]
-Continue = Annotated[bool, typer.Option("-c", "--continue", help="Go on with the last session. (Not yet.)")]
-Resume = Annotated[str | None, typer.Option("-r", "--resume", help="Go on with this session. (Not yet.)")]
-Fork = Annotated[bool, typer.Option("--fork", help="Go on in a copy. (Not yet.)")]
+Run = Annotated[str | None, typer.Argument(metavar="[RUN]", help="Id of a run, or the beginning of it.")]
+Continue = Annotated[bool, typer.Option("-c", "--continue", help="Go on with the last session.")]
+Resume = Annotated[str | None, typer.Option("-r", "--resume", metavar="ID", help="Go on with this session or run.")]
+Fork = Annotated[bool, typer.Option("--fork", help="Go on in a copy of the session.")]
 Session = Annotated[str | None, typer.Option("--session", help="Use or make the session with this id.")]
 Ephemeral = Annotated[bool, typer.Option("--ephemeral", help="Keep nothing on disk.")]
 Folder = Annotated[Path | None, typer.Option("-C", "--cd", help="Work in this folder.")]
@@ -78,9 +79,6 @@ _SETTINGS = {
     "on_approval": "on_approval",
 }
 _NOT_YET = {
-    "go_on": "-c/--continue",
-    "resume": "-r/--resume",
-    "fork": "--fork",
     "callback_url": "--callback-url",
 }
 _BACKENDS_NOT_YET = ("docker",)
@@ -89,7 +87,10 @@ PLAN_SUFFIXES = (".toml", ".json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFlags:
-    """One command line of `agent run`, understood; `settings` are the flags that are settings."""
+    """One command line of `agent run`, understood; `settings` are the flags that are settings.
+
+    `finish` is the run that `agent resume` goes on with, empty for the last one.
+    """
 
     prompt: str | None
     files: tuple[Path, ...] = ()
@@ -99,6 +100,10 @@ class RunFlags:
     schema: Path | None = None
     quiet: bool = False
     plain: bool = False
+    finish: str | None = None
+    go_on: bool = False
+    resume: str | None = None
+    fork: bool = False
     session: str | None = None
     ephemeral: bool = False
     cwd: Path | None = None
@@ -115,6 +120,11 @@ class RunFlags:
     replay: Path | None = None
     settings: Mapping[str, object]
 
+    @property
+    def asks_nothing_new(self) -> bool:
+        """Say whether there is neither a request nor a plan, so that only what is unfinished can be meant."""
+        return self.prompt is None and self.plan is None
+
 
 def refuse_backend(backend: object) -> None:
     """Say of a backend that is not built yet that it is not, instead of calling it unknown."""
@@ -130,6 +140,18 @@ def _refuse_senseless_plans(given: Mapping[str, object]) -> None:
         raise UsageError("--plan leaves nothing to plan, so --planner-model has nothing to do")
 
 
+def _refuse_contradictions(given: Mapping[str, object]) -> None:
+    """Refuse to guess which session is meant."""
+    names = {"session": "--session", "go_on": "--continue", "resume": "--resume"}
+    chosen = [flag for name, flag in names.items() if given.get(name)]
+    if given.get("ephemeral") and chosen:
+        raise UsageError(f"--ephemeral keeps nothing, so it cannot use {chosen[0]}")
+    if len(chosen) > 1:
+        raise UsageError(f"{chosen[0]} and {chosen[1]} exclude each other")
+    if given.get("fork") and not (chosen in (["--continue"], ["--resume"]) or given.get("finish") is not None):
+        raise UsageError("--fork copies the session to go on with", "give --continue or --resume ID as well")
+
+
 def understood(given: Mapping[str, object]) -> RunFlags:
     """Return the flags as one value; a flag whose part does not exist yet is refused, never ignored."""
     for name, flag in _NOT_YET.items():
@@ -138,8 +160,7 @@ def understood(given: Mapping[str, object]) -> RunFlags:
     refuse_backend(given.get("backend"))
     if given.get("record") and given.get("replay"):
         raise UsageError("--record and --replay exclude each other")
-    if given.get("ephemeral") and given.get("session"):
-        raise UsageError("--ephemeral keeps nothing, so it cannot use --session")
+    _refuse_contradictions(given)
     _refuse_senseless_plans(given)
     settings = {setting: given[name] for name, setting in _SETTINGS.items() if given.get(name) is not None}
     known = {field.name for field in fields(RunFlags)}

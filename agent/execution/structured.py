@@ -13,17 +13,29 @@ _SYSTEM = "You put an answer into JSON. Reply with one JSON document that is val
 
 
 class OutputForm:
-    """The schema an answer must fit."""
+    """The schema an answer must fit, given as the text of it."""
 
-    def __init__(self, path: Path) -> None:
-        self._text, self._schema = _read(path)
+    def __init__(self, schema: str, place: str = "of the run") -> None:
+        self._schema = _checked(schema, place)
+        self.text = json.dumps(self._schema, ensure_ascii=False)
+
+    @classmethod
+    def of_file(cls, path: Path) -> "OutputForm":
+        """Read the schema from a file."""
+        try:
+            text = path.read_text("utf-8")
+        except OSError as error:
+            raise InputError(f"cannot read the output schema {path}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise InputError(f"the output schema {path} is not JSON: {error}") from error
+        return cls(text, str(path))
 
     @property
     def constraints(self) -> str:
         """Return what a model is told about the form from the beginning."""
         return (
             "The final answer to the request must be one JSON document, without a fence, valid against this "
-            f"JSON schema: {self._text}"
+            f"JSON schema: {self.text}"
         )
 
     async def fit(self, answer: str, desk: ModelDesk, model: str) -> tuple[object | None, str, str | None]:
@@ -38,7 +50,7 @@ class OutputForm:
             purpose="repair",
             messages=(
                 Message(role="system", content=_SYSTEM),
-                Message(role="user", content=f"Schema: {self._text}\n\nAnswer:\n{answer}\n\nProblem: {problem}"),
+                Message(role="user", content=f"Schema: {self.text}\n\nAnswer:\n{answer}\n\nProblem: {problem}"),
             ),
         )
         reply = await desk.ask(asked)
@@ -68,19 +80,17 @@ class OutputForm:
         return None, f"{place}: {problems[0].message}"
 
 
-def _read(path: Path) -> tuple[str, Mapping[str, object]]:
+def _checked(text: str, place: str) -> Mapping[str, object]:
     import jsonschema
 
     try:
-        schema = json.loads(path.read_text("utf-8"))
+        schema: Mapping[str, object] = json.loads(text)
         jsonschema.Draft202012Validator.check_schema(schema)
-    except OSError as error:
-        raise InputError(f"cannot read the output schema {path}: {error.strerror}") from error
     except ValueError as error:
-        raise InputError(f"the output schema {path} is not JSON: {error}") from error
+        raise InputError(f"the output schema {place} is not JSON: {error}") from error
     except jsonschema.SchemaError as error:
-        raise InputError(f"the output schema {path} is not a JSON schema: {error.message}") from error
-    return json.dumps(schema, ensure_ascii=False), schema
+        raise InputError(f"the output schema {place} is not a JSON schema: {error.message}") from error
+    return schema
 
 
 def _unfenced(answer: str) -> str:

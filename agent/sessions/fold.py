@@ -49,6 +49,8 @@ class RunRecord:
     resumes: str | None = None
     cwd: str = ""
     backend: str = ""
+    model: str = ""
+    planner_model: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +108,7 @@ class _Folding:
         match envelope.event:
             case RunStarted() as start:
                 self._cwd = start.cwd
-                run = replace(run, resumes=start.resumes, cwd=start.cwd, backend=start.backend)
+                run = _begun(run, start)
             case MessageSaid(role="user", content=content, delta=False) if envelope.step_id is None:
                 run = replace(run, user=content)
             case StepCompleted(status=status, summary=summary):
@@ -145,6 +147,17 @@ class _Folding:
             steps=run.steps if steps is None else tuple(f"{step.id}: {step.title}" for step in steps),
             step_results=tuple(self._steps[run.run_id].values()),
         )
+
+
+def _begun(run: RunRecord, start: RunStarted) -> RunRecord:
+    return replace(
+        run,
+        resumes=start.resumes,
+        cwd=start.cwd,
+        backend=start.backend,
+        model=start.model,
+        planner_model=start.planner_model,
+    )
 
 
 def _ended(run: RunRecord, end: RunCompleted) -> RunRecord:

@@ -30,9 +30,10 @@ def unfinished_run(log: Path, run_id: str, effect_of: EffectOf) -> UnfinishedRun
     for line in read_lines(log):
         if line.run_id in chain:
             told.take(line)
-    if told.endings.get(chain[-1]) == "success":
-        hint = 'ask for something further with `agent run --resume SESSION "…"`'
-        raise RunIsFinished(f"run {chain[-1]} finished successfully; there is nothing to resume", hint)
+    for run, ending in told.endings.items():
+        if ending == "success":
+            hint = 'say what to do next: agent run --continue "your task"'
+            raise RunIsFinished(f"run {run} finished successfully; there is nothing to resume", hint)
     plan = told.plan_steps()
     return UnfinishedRun(
         run_id=chain[-1],

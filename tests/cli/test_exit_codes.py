@@ -53,7 +53,7 @@ def test_1_is_a_script_that_ends_too_early(user: User) -> None:
         (("run", "x", "--nonsense"), "--nonsense"),
         (("nonsense",), "nonsense"),
         ((), "agent run"),
-        (("run", "x", "-c"), "not there yet"),
+        (("run", "x", "-c"), "there is no session yet"),
         (("run", "x", "--backend", "docker"), "not there yet"),
         (("run", "x", "--callback-url", "http://x"), "not there yet"),
         (("run", "x", "--output-format", "xml"), "xml"),

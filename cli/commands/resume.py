@@ -1,0 +1,41 @@
+"""`agent resume`: go on with a run that did not finish."""
+
+import typer
+
+from cli import run_flags as flag
+from cli.one_shot import perform
+
+
+def command(
+    finish: flag.Run = None,
+    *,
+    fork: flag.Fork = False,
+    output_format: flag.Format = "text",
+    last_message: flag.LastMessage = None,
+    schema: flag.Schema = None,
+    quiet: flag.Quiet = False,
+    cwd: flag.Folder = None,
+    add_dirs: flag.AddDirs = None,
+    backend: flag.Backend = None,
+    allow_net: flag.AllowNet = None,
+    model: flag.Model = None,
+    planner_model: flag.PlannerModel = None,
+    profile: flag.Profile = None,
+    assignments: flag.Assignments = None,
+    strict: flag.Strict = False,
+    bare: flag.Bare = False,
+    concurrency: flag.Concurrency = None,
+    max_steps: flag.MaxSteps = None,
+    max_turns: flag.MaxTurns = None,
+    max_tokens: flag.MaxTokens = None,
+    max_budget_usd: flag.MaxBudget = None,
+    timeout: flag.Timeout = None,
+    approval_mode: flag.Mode = None,
+    allow: flag.Allow = None,
+    deny: flag.Deny = None,
+    on_approval: flag.OnApproval = None,
+    record: flag.Record = None,
+    replay: flag.Replay = None,
+) -> None:
+    """Go on with an interrupted or partial run, the last one by default; what it finished is not done again."""
+    raise typer.Exit(perform({**locals(), "finish": finish or ""}))

@@ -1,0 +1,114 @@
+"""Where a command line goes on: `agent resume`, `-c`, `-r` and `--fork`, read from what was left behind."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agent.sessions.copying import fork
+from agent.sessions.finding import Found, is_unfinished, last_session, last_unfinished, run_named, unfinished_in
+from agent.sessions.fold import RunRecord, read_session
+from agent.sessions.store import SessionFolder, SessionStore
+from agent.vocabulary.errors import InputError, UsageError
+from cli.progress import stderr_line
+from cli.run_flags import RunFlags
+
+# Models that only stand for something else.
+_NO_NAMES = ("", "replay")
+_HINT = 'say what to do next: agent run --continue "your task"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoingOn:
+    """A session to go on in, and the run to be finished in it, if it is not a new request.
+
+    `cwd` is None for the session's own workspace; `settings` are those of the run before, where they still hold.
+    """
+
+    session_id: str
+    run_id: str | None
+    cwd: Path | None
+    settings: Mapping[str, object]
+
+
+def going_on(flags: RunFlags, store: SessionStore) -> GoingOn | None:
+    """Return where to go on, None for a new run."""
+    if flags.finish is None and not flags.go_on and flags.resume is None:
+        return None
+    if flags.asks_nothing_new:
+        found = _unfinished(flags, store)
+        folder, before = found.folder, found.run
+    else:
+        folder = _session(flags, store)
+        before = _last_run(folder)
+    going = GoingOn(
+        session_id=folder.id,
+        run_id=before.run_id if flags.asks_nothing_new else None,
+        cwd=_place(before, folder),
+        settings=_inherited(before, flags),
+    )
+    return _forked(going, folder, store) if flags.fork else going
+
+
+def _unfinished(flags: RunFlags, store: SessionStore) -> Found:
+    """Return the run to be finished, or say why there is none."""
+    if flags.finish == "":
+        return last_unfinished(store)
+    name = flags.finish or flags.resume
+    if name is not None and (found := _named_run(name, store)):
+        if not is_unfinished(found.run):
+            raise UsageError(f"run {found.run.run_id} finished successfully; there is nothing to resume", _HINT)
+        return found
+    folder = last_session(store) if name is None else store.existing(name)
+    in_session = unfinished_in(folder)
+    if in_session is None:
+        raise UsageError(f"the runs of session {folder.id} have finished; there is nothing to resume", _HINT)
+    return in_session
+
+
+def _session(flags: RunFlags, store: SessionStore) -> SessionFolder:
+    """Return the session that a new request goes to."""
+    if flags.resume is None:
+        return last_session(store)
+    named = _named_run(flags.resume, store)
+    return named.folder if named else store.existing(flags.resume)
+
+
+def _named_run(name: str, store: SessionStore) -> Found | None:
+    """Return the run of this name, None for the name of a session."""
+    try:
+        store.existing(name)
+    except InputError:
+        if name.startswith("run-"):
+            return run_named(store, name)
+    return None
+
+
+def _last_run(folder: SessionFolder) -> RunRecord:
+    runs = read_session(folder).runs
+    return runs[-1] if runs else RunRecord(run_id="", date="")
+
+
+def _place(before: RunRecord, folder: SessionFolder) -> Path | None:
+    if not before.cwd or Path(before.cwd).resolve() == folder.workspace.resolve():
+        return None
+    return Path(before.cwd)
+
+
+def _inherited(before: RunRecord, flags: RunFlags) -> dict[str, object]:
+    """Return the settings that stay as they were unless somebody says otherwise now.
+
+    What is allowed is said anew for every run, and a new request is for the model of today.
+    """
+    settings: dict[str, object] = {"backend": before.backend} if before.backend else {}
+    if flags.asks_nothing_new and before.model not in _NO_NAMES:
+        settings["model"] = before.model
+        if before.planner_model not in (*_NO_NAMES, before.model):
+            settings["planner_model"] = before.planner_model
+    assigned = {text.partition("=")[0].strip() for text in flags.assignments}
+    return {name: value for name, value in settings.items() if name not in assigned}
+
+
+def _forked(going: GoingOn, folder: SessionFolder, store: SessionStore) -> GoingOn:
+    copy = fork(store, folder)
+    stderr_line(f"session {folder.id} goes on as {copy.id}")
+    return replace(going, session_id=copy.id)
