@@ -32,10 +32,10 @@ class MemoryFile:
         return sorted((self._folder / _BACKUPS).glob("*.md"))
 
     def size(self) -> int:
-        """Return how many bytes are remembered."""
+        """Return how many bytes are remembered; of what cannot be looked at, none."""
         try:
             return self.path.stat().st_size
-        except FileNotFoundError:
+        except OSError:
             return 0
 
     def read(self) -> str:
