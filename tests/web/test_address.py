@@ -4,6 +4,7 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -77,7 +78,7 @@ REFUSED_URLS = """
     http://localhost/ http://LOCALHOST:80/ http://localhost./ http://a.localhost/ http://ⓛocalhost/ http://printer.local/
     http://metadata.google.internal/ http://METADATA.google.internal./ http://metadata/ http://metadata.goog/
     http://instance-data.ec2.internal/ http://host.docker.internal/ http://kubernetes.default.svc/ http://router.home.arpa/
-    http://nas.lan/ http://intranet/ http://x.corp/ http://abc.onion/ http://localhost.localdomain/
+    http://redis.default.svc/ http://smtp.mail/ http://nas.lan/ http://intranet/ http://x.corp/ http://abc.onion/ http://localhost.localdomain/
     http://example.com:0/ http://example.com:65536/ http://example.com:99999/ http://example.com:-1/ http://example.com:+80/
     http://example.com:8_0/ http://example.com:８０/ http://example.com:080/ http://example.com:80:80/ http://example.com:22/
     http://example.com:25/ http://example.com:6667/ http://example..com/ http://.example.com/ http://./ http://../
@@ -87,6 +88,9 @@ REFUSED_URLS = """
     http://xn--.example.com/ http://xn--a.example.com/ http://xn--99999999.example.com/ http://xn--abc-.example.com/
     http://\u0301a.example.com/ http://a\u2024b.example.com:x/ http://$(id).example.com/ http://`id`.example.com/
 """
+
+# More of them, one a line.
+LISTED_URLS = (Path(__file__).parents[1] / "data" / "web" / "refused.txt").read_text().split("\n")[:-1]
 
 CONTROL_URLS = (
     "http://example.com/a b",
@@ -125,6 +129,7 @@ OTHER_ADDRESSES = """
     ::ffff:0:192.168.0.1 64:ff9b::10.0.0.1 64:ff9b::169.254.169.254 64:ff9b:1::1 64:ff9b:2::1 100::1 100:0:0:1::1
     200::1 2001::1 2001:0:7f00:1:0:0:f7f7:f7f7 2001:0:808:808:0:0:f5ff:fffe 2001:10::1 2001:20::1 2001:db8:ffff::1
     2002:a00:1::1 2002:c0a8:101::1 2606:4700::200:5efe:127.0.0.1 3ffe::1 3fff:fff::1 4000::1 5f00::1 8000::1 fc00::1
+    2002:808:808::5efe:10.0.0.1 2002:808:808::200:5efe:169.254.169.254 64:ff9b::100.100.100.200 ::ffff:168.63.129.16
     fdff::1 fe80::1 febf::1 fec0::1 feff::1 ff00::1 ff02::fb ff0e::1
 """
 
@@ -153,14 +158,14 @@ def test_public_urls_come_back_in_their_one_spelling(text: str, url: str) -> Non
     assert parse_url(url).url == url
 
 
-@pytest.mark.parametrize("text", [*REFUSED_URLS.split(), *CONTROL_URLS], ids=ascii)
+@pytest.mark.parametrize("text", [*REFUSED_URLS.split(), *LISTED_URLS, *CONTROL_URLS], ids=ascii)
 def test_other_urls_are_refused_with_a_reason(text: str) -> None:
     assert refusal(text)
 
 
 def test_there_are_enough_examples_both_ways() -> None:
     assert len(PUBLIC_URLS) + len(PUBLIC_ADDRESSES.split()) >= 70
-    assert len(REFUSED_URLS.split()) + len(CONTROL_URLS) + len(OTHER_ADDRESSES.split()) >= 220
+    assert len(REFUSED_URLS.split()) + len(LISTED_URLS) + len(CONTROL_URLS) + len(OTHER_ADDRESSES.split()) >= 300
 
 
 def test_a_target_holds_all_parts() -> None:

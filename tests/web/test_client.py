@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.backends.egress_place import certificate, free_port
+from tests.web.http2_site import Http2Site
 from tests.web.site import Answer, Send, Site, Visit, head, names, page, redirect, web
 from tooling.web.client import WebClient
 from tooling.web.exchange import FaultKind, WebFault, WebRequest, WebResponse
@@ -105,6 +106,8 @@ async def test_a_redirect_is_judged_like_the_first_address() -> None:
         "/port": "http://example.com:22/",
         "/slashes": "http:\\\\169.254.169.254/",
         "/v6": "http://[::ffff:169.254.169.254]/",
+        "/half": "http://[::1",
+        "/script": "javascript:alert(1)",
     }
     pages: dict[str, Answer] = {path: redirect(place) for path, place in places.items()}
     async with Site(pages) as site, web(resolver=names(inside_test="192.168.0.1")) as client:
@@ -293,3 +296,17 @@ async def test_a_cancelled_request_leaves_nothing_behind() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert (await get(client, site.url("/ok"))).text == "x"
+
+
+async def test_http2_is_spoken_where_the_server_does_and_shares_one_connection(tmp_path: Path) -> None:
+    file, context = certificate(tmp_path, "fast.test")
+
+    def tls() -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(file))
+
+    async with Http2Site(context, b"both ways") as site, web(resolver=names(fast_test="127.0.0.1"), tls=tls) as client:
+        urls = [f"https://fast.test:{site.port}/{n}" for n in range(6)]
+        answers = await asyncio.gather(*(get(client, url) for url in urls))
+    assert [answer.text for answer in answers] == ["both ways"] * 6
+    assert site.connections == 1
+    assert set(site.authorities) == {f"fast.test:{site.port}"}

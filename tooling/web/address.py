@@ -25,7 +25,19 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*:(?![0-9])"
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 _LOCAL_NAMES = ("localhost", "localdomain")
-_PRIVATE_SUFFIXES = ("local", "internal", "home.arpa", "lan", "home", "corp", "intranet", "private", "onion")
+_PRIVATE_SUFFIXES = (
+    "local",
+    "internal",
+    "home.arpa",
+    "lan",
+    "home",
+    "corp",
+    "intranet",
+    "private",
+    "mail",
+    "svc",
+    "onion",
+)
 _METADATA_NAMES = frozenset(
     (
         "metadata.goog",

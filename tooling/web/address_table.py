@@ -69,7 +69,8 @@ def why_not_public(address: IPAddress) -> str | None:
     if address.scope_id is not None:
         return "bound to one interface"
     if int(address) > 1 and (carried := _carried(address)):
-        return next((f"{what} inside ({inner})" for inner in carried if (what := why_not_public(inner))), None)
+        inside = next((f"{what} inside ({inner})" for inner in carried if (what := why_not_public(inner))), None)
+        return inside or _why_not_isatap(address)
     named = next((what for network, what in _V6 if address in network), None)
     if named is None and address not in _PUBLIC_V6:
         return "outside the public space"

@@ -89,7 +89,10 @@ class WebClient:
 
     async def _next(self, target: Target, location: str, request: WebRequest, clock: RequestClock) -> Target:
         # Servers forget to encode blanks; a browser does it for them.
-        place = urljoin(target.url, location.strip().replace(" ", "%20"))
+        try:
+            place = urljoin(target.url, location.strip().replace(" ", "%20"))
+        except ValueError as error:
+            raise WebFault("refused", f"{target.host} redirects to what is no address") from error
         following = self._checked(place, request, f"{target.host} redirects: ")
         if target.scheme == "https" and following.scheme == "http":
             raise WebFault("redirects", f"{target.host} redirects from https to http, {following.url}")

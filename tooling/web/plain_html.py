@@ -45,10 +45,9 @@ def plain_html(html: str, *, url: str = "") -> PlainPage:
     writer = _Writer(url=url)
     # The stubs want methods of a target that lxml does without.
     parser = etree.HTMLParser(target=writer, encoding="utf-8", huge_tree=True)  # type: ignore[call-overload]
-    data = html.encode("utf-8", "replace")
     try:
-        for at in range(0, len(data), _CHUNK):
-            parser.feed(data[at : at + _CHUNK])
+        for at in range(0, len(html), _CHUNK):
+            parser.feed(html[at : at + _CHUNK].encode("utf-8", "replace"))
         parser.close()
     except etree.XMLSyntaxError:
         # A page without any element has no end either; what was found so far stays.
@@ -121,8 +120,9 @@ class _Writer:
         self._gap = 0
 
     def text(self) -> str:
-        lines = (line.rstrip() for line in "".join(self._parts).split("\n"))
-        return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+        text = "".join(self._parts)
+        self._parts.clear()
+        return re.sub(r"\n{3,}", "\n\n", re.sub(r"(?<![ \t])[ \t]++(?=\n)", "", text)).strip()
 
     def _opened(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag in _BLOCKS:
