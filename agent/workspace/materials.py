@@ -13,6 +13,11 @@ from agent.workspace.project_notes import ProjectNote
 HISTORY_RUNS = 25
 HISTORY_CHARS = 6000
 _ANSWER_CHARS = 600
+# What a person asks for to make room; the answer stands for all that was said before it.
+COMPACT_REQUEST = (
+    "Sum up this conversation for yourself: what was asked, decided, found and changed, and what is still open. "
+    "Leave out nothing that later requests may rely on. Do no work; answer with the summary alone."
+)
 ATTACHMENT_BYTES = 1_000_000
 
 
@@ -67,7 +72,7 @@ def context_text(
 ) -> str:
     """Return everything that stands beside the request, each part marked as the data it is; what changes last."""
     parts = [marked("project_notes", note.text, path=note.path) for note in notes]
-    parts += [marked("memory", memory) if memory else "", _history(session)]
+    parts += [marked("memory", memory) if memory else "", history(session)]
     if staged:
         parts.append("Input files: " + ", ".join(staged))
     parts += [f'<file name="{attachment.name}">\n{attachment.text}\n</file>' for attachment in attachments]
@@ -83,16 +88,21 @@ def marked(name: str, text: str, **attributes: str) -> str:
     return f"<{name}{given}>\n{inner}\n</{name}>"
 
 
-def _history(session: SessionRecord) -> str:
-    """Return the newest finished runs that fit, oldest first."""
+def history(session: SessionRecord) -> str:
+    """Return the newest finished runs that fit, oldest first; nothing from before the session was last summed up."""
     kept: list[str] = []
     room = HISTORY_CHARS
     for run in reversed(session.runs[-HISTORY_RUNS:]):
         if not run.final:
             continue
+        is_summary = run.user == COMPACT_REQUEST
         text = f"- asked: {run.user}\n  answered: {run.final[:_ANSWER_CHARS]}"
+        if is_summary:
+            text = f"- what was said and done before: {run.final[:room]}"
         room -= len(text)
-        if room < 0:
+        if room < 0 and not is_summary:
             break
         kept.append(text)
+        if is_summary:
+            break
     return "<history>\n" + "\n".join(reversed(kept)) + "\n</history>" if kept else ""

@@ -3,7 +3,14 @@
 import shlex
 from collections.abc import Awaitable, Callable, Iterable
 
+from agent.config.places import data_dir
+from agent.sessions.copying import fork
+from agent.sessions.fold import read_session
+from agent.sessions.store import SessionStore
 from agent.vocabulary.errors import UsageError
+from agent.workspace.materials import COMPACT_REQUEST
+from cli.repl.context_page import context_lines
+from cli.repl.own_files import OwnCommand
 from cli.repl.repl import Repl
 from cli.repl.slash import SlashCommand
 from cli.screen.paint import THEMES
@@ -57,7 +64,7 @@ def _cost(repl: Repl, argument: str) -> None:
 def _queue(repl: Repl, argument: str) -> None:
     if argument == "clear":
         repl.turns.waiting.clear()
-    lines = [f"  {number}. {submit.prompt}" for number, submit in enumerate(repl.turns.waiting, 1)]
+    lines = [f"  {number}. {turn.submit.prompt}" for number, turn in enumerate(repl.turns.waiting, 1)]
     repl.say("\n".join(lines) or "nothing is queued")
 
 
@@ -78,6 +85,51 @@ def _exit(repl: Repl, argument: str) -> None:
     repl.leave()
 
 
+def _plan(repl: Repl, argument: str) -> None:
+    if argument:
+        repl.ask(argument, is_reviewed=True)
+    else:
+        repl.say("\n".join(repl.transcript.plan_lines()) or "there is no plan yet")
+
+
+def _compact(repl: Repl, argument: str) -> None:
+    repl.session()
+    repl.ask(COMPACT_REQUEST)
+
+
+def _context(repl: Repl, argument: str) -> None:
+    repl.say("\n".join(context_lines(repl.place, repl.turns.session_id)))
+
+
+def _fork(repl: Repl, argument: str) -> None:
+    if repl.turns.is_busy:
+        raise UsageError("a run is going on in this session", "fork it when it has ended")
+    store = SessionStore(data_dir(repl.place.environ))
+    original = repl.session()
+    copy = fork(store, store.existing(original), argument or None)
+    repl.turns.session_id = copy.id
+    repl.say(f"you are in {copy.id} now, a copy of {original}")
+
+
+async def _redo(repl: Repl, argument: str) -> None:
+    store = SessionStore(data_dir(repl.place.environ))
+    record = read_session(store.existing(repl.session()))
+    undone = next((run.run_id for run in reversed(record.runs) if run.user.startswith("undo")), None)
+    if undone is None:
+        raise UsageError("nothing was taken back in this session", "/undo takes back what it changed")
+    await repl.lend_to("sessions", "undo", record.id, "--run", undone)
+
+
+def own_command(own: OwnCommand) -> SlashCommand:
+    """Return a command that a file of the person's stands for."""
+    return SlashCommand(
+        name=own.name,
+        help=own.help,
+        usage=own.usage,
+        run=lambda repl, argument: repl.ask(own.request(argument)),
+    )
+
+
 def _handed_on(*words: str) -> Callable[[Repl, str], Awaitable[None]]:
     """Return a deed of the command line; the arguments go along, and no arguments mean what is usual."""
     return lambda repl, argument: repl.lend_to(*words, *_words(argument))
@@ -89,6 +141,10 @@ def _group(name: str, usual: str) -> Callable[[Repl, str], Awaitable[None]]:
 
 def _of_session(*words: str) -> Callable[[Repl, str], Awaitable[None]]:
     return lambda repl, argument: repl.lend_to(*words, repl.session(), *_words(argument))
+
+
+def _of_run(*words: str) -> Callable[[Repl, str], Awaitable[None]]:
+    return lambda repl, argument: repl.lend_to(*words, repl.run(), *_words(argument))
 
 
 def _words(argument: str) -> tuple[str, ...]:
@@ -114,6 +170,10 @@ def _modes(repl: Repl) -> Iterable[str]:
     return _MODES
 
 
+def _steps(repl: Repl) -> Iterable[str]:
+    return repl.transcript.step_ids
+
+
 def _themes(repl: Repl) -> Iterable[str]:
     return THEMES
 
@@ -125,12 +185,25 @@ COMMANDS = (
     SlashCommand(name="budget", usage="[TOKENS|$USD]", help="Show or set what a run may cost.", run=_budget),
     SlashCommand(name="cost", help="What this session has cost.", run=_cost),
     SlashCommand(name="queue", usage="[clear]", help="Requests that wait.", run=_queue),
+    SlashCommand(name="plan", usage="[REQUEST]", help="Show the plan; or plan, edit, then run.", run=_plan),
+    SlashCommand(name="steps", help="The steps of the last run.", run=_of_run("runs", "show")),
+    SlashCommand(
+        name="why", usage="STEP", help="What stands behind a step.", run=_of_run("runs", "why"), complete=_steps
+    ),
+    SlashCommand(name="context", help="What the next request takes along.", run=_context),
+    SlashCommand(name="compact", help="Sum up the session, to make room.", run=_compact),
     SlashCommand(name="tools", usage="[show NAME]", help="What the model may use.", run=_group("tools", "list")),
     SlashCommand(name="rules", usage="[add|rm …]", help="What runs unasked.", run=_group("rules", "list")),
     SlashCommand(name="memory", usage="[add|clear …]", help="What is remembered.", run=_group("memory", "show")),
     SlashCommand(name="sessions", usage="[show|rm …]", help="Your sessions.", run=_group("sessions", "list")),
     SlashCommand(name="diff", help="What this session changed.", run=_of_session("sessions", "diff")),
     SlashCommand(name="undo", help="Take back what this session changed.", run=_of_session("sessions", "undo")),
+    SlashCommand(name="redo", help="Take back the last /undo.", run=_redo),
+    SlashCommand(name="fork", usage="[ID]", help="Go on in a copy of this session.", run=_fork),
+    SlashCommand(
+        name="export", usage="[-o FILE]", help="Write this session down.", run=_of_session("sessions", "export")
+    ),
+    SlashCommand(name="search", usage="TEXT", help="Find text in your sessions.", run=_handed_on("sessions", "search")),
     SlashCommand(name="doctor", help="Check that everything is there.", run=_handed_on("doctor")),
     SlashCommand(name="demo", help="See a whole run without a key.", run=_handed_on("demo")),
     SlashCommand(name="clear", help="Begin a new session.", run=_clear),

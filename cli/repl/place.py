@@ -14,6 +14,7 @@ from agent.config.places import data_dir
 
 if TYPE_CHECKING:
     from agent.app import App
+    from agent.orchestrator import Review
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,7 +58,7 @@ class ReplPlace:
         """Load what the first request needs."""
         import agent.app  # noqa: F401 (loaded for later)
 
-    def open_app(self, session_id: str | None) -> "App":
+    def open_app(self, session_id: str | None, review: "Review | None" = None) -> "App":
         """Return a run in the session, or in a new one."""
         from agent.app import App, RunOptions
         from agent.run_scope import Place
@@ -66,7 +67,7 @@ class ReplPlace:
         return App(
             loaded=self.loaded(),
             environ=self.environ,
-            options=RunOptions(place=place, is_person_present=True),
+            options=RunOptions(place=place, is_person_present=True, review=review),
         )
 
     def run_agent(self, *words: str) -> None:

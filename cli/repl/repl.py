@@ -23,9 +23,10 @@ from cli.repl.keys import key_bindings
 from cli.repl.notice import is_worth_it, notice
 from cli.repl.own_command import run_on_terminal
 from cli.repl.place import ReplPlace
+from cli.repl.plan_review import PlanReview
 from cli.repl.slash import SlashCommand, parsed, unknown
 from cli.repl.terminal import Terminal
-from cli.repl.turns import Turns
+from cli.repl.turns import Turn, Turns
 from cli.repl.welcome import LATER, NOTHING_FOUND, offers
 from cli.screen.live_area import LiveArea
 from cli.screen.paint import Paint, clipped
@@ -78,7 +79,7 @@ class Repl:
             write=self.terminal.print, width=lambda: self.terminal.columns, paint=paint, markdown=self._markdown
         )
 
-    async def run(self, greeting: str) -> int:
+    async def talk(self, greeting: str) -> int:
         """Work until the person leaves; return the exit code."""
         if greeting:
             self.terminal.print(greeting)
@@ -134,10 +135,11 @@ class Repl:
             case _:
                 self.ask(line)
 
-    def ask(self, request: str) -> None:
+    def ask(self, request: str, *, is_reviewed: bool = False) -> None:
         """Put a request behind those that wait; files it names with @ come along, and what `!` left behind."""
         files = tuple(path for name in _MENTION.findall(request) if (path := self.place.cwd / name).is_file())
-        self.turns.add(Submit(prompt=request, files=files, stdin=self._overheard or None))
+        submit = Submit(prompt=request, files=files, stdin=self._overheard or None)
+        self.turns.add(Turn(submit=submit, is_reviewed=is_reviewed))
         self._overheard = ""
         if self.turns.is_busy:
             self.say(self.paint("quiet", f"queued: {clipped(request, self.terminal.columns - 10)}"))
@@ -161,6 +163,12 @@ class Repl:
         if self.turns.session_id is None:
             raise UsageError("nothing has been done in this session yet", "ask for something first")
         return self.turns.session_id
+
+    def run(self) -> str:
+        """Return the id of the newest run, once there is one."""
+        self.session()
+        assert self.turns.run_id is not None
+        return self.turns.run_id
 
     def new_session(self) -> None:
         """Begin anew: nothing said so far is told to the next run."""
@@ -283,8 +291,9 @@ class Repl:
         self.buffer.set_document(self._draft)
         self._draft = Document()
 
-    def _open_app(self) -> "App":
-        return self.place.open_app(self.turns.session_id)
+    def _open_app(self, turn: Turn) -> "App":
+        review = PlanReview(self.place, self.terminal.lend, turn.submit.prompt) if turn.is_reviewed else None
+        return self.place.open_app(self.turns.session_id, review)
 
     def _begin(self, prompt: str) -> None:
         self.say(self.paint("strong", f"> {prompt}"))

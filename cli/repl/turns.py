@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.protocol.commands import Answer, Submit, Wish
@@ -14,13 +15,21 @@ if TYPE_CHECKING:
     from agent.app import App
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One request; with `is_reviewed` its plan goes through the person's editor before it runs."""
+
+    submit: Submit
+    is_reviewed: bool = False
+
+
 class Turns:
     """Works off requests; each is a run of its own, and all of them are one conversation."""
 
     def __init__(
         self,
         *,
-        open_app: Callable[[], "App"],
+        open_app: Callable[["Turn"], "App"],
         hear: Callable[[Envelope], None],
         fail: Callable[[AgentError], None],
         begin: Callable[[str], None],
@@ -34,17 +43,18 @@ class Turns:
         self._app: App | None = None
         self._wake = asyncio.Event()
         self._is_leaving = False
-        self.waiting: deque[Submit] = deque()
+        self.waiting: deque[Turn] = deque()
         self.session_id: str | None = None
+        self.run_id: str | None = None
 
     @property
     def is_busy(self) -> bool:
         """Say whether a run is going on."""
         return self._app is not None
 
-    def add(self, submit: Submit) -> None:
+    def add(self, turn: Turn) -> None:
         """Take in a request; it starts when those before it have ended."""
-        self.waiting.append(submit)
+        self.waiting.append(turn)
         self._wake.set()
 
     def send(self, command: Answer | Wish) -> bool:
@@ -71,11 +81,12 @@ class Turns:
                 continue
             await self._one(self.waiting.popleft())
 
-    async def _one(self, submit: Submit) -> None:
+    async def _one(self, turn: Turn) -> None:
+        submit = turn.submit
         self._begin(submit.prompt)
         try:
-            app = self._app = self._open_app()
-            self.session_id = app.scope.folder.id
+            app = self._app = self._open_app(turn)
+            self.session_id, self.run_id = app.scope.folder.id, app.scope.run_id
             listening = asyncio.ensure_future(self._listen(app))
             try:
                 await app.run(submit)

@@ -36,7 +36,8 @@ class MarkdownStream:
 
     def finish(self, whole: str) -> str | None:
         """Return what is missing of the whole text, or None when other words were shown: then it must be shown anew."""
-        given = self._text[: self._given]
+        # An answer is told without the blank lines it may have ended with.
+        given = self._text[: self._given].rstrip()
         return whole[len(given) :] if whole.startswith(given) else None
 
 

@@ -59,6 +59,15 @@ class Transcript:
         """Return the part of the answer that is not whole yet."""
         return self._answer.rest
 
+    @property
+    def step_ids(self) -> tuple[str, ...]:
+        """Return the ids of the newest plan."""
+        return tuple(step.id for step in self._steps)
+
+    def plan_lines(self) -> list[str]:
+        """Draw the newest plan as it stands now."""
+        return graph_lines(self._steps, width=self._width(), paint=self._paint, statuses=self._statuses)
+
     def hear(self, envelope: Envelope) -> None:
         """Write what stays of an event."""
         match envelope.event:
@@ -120,7 +129,7 @@ class Transcript:
             self._words("strong", f"plan, revision {plan.revision}: {plan.reason}")
             for line in plan.diff.splitlines():
                 self._line(_diff_tone(line), f"  {line}")
-        for line in graph_lines(plan.steps, width=self._width(), paint=self._paint, statuses=self._statuses):
+        for line in self.plan_lines():
             self._write(line + "\n")
 
     def _say(self, envelope: Envelope, said: MessageSaid) -> None:

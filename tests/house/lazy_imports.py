@@ -25,6 +25,8 @@ LAZY_MODULES: dict[str, str] = {
     "agent.app": "the REPL loads it behind its prompt",
     "agent.run_scope": "comes with agent.app",
     "cli.repl.start": "only for the REPL",
+    "cli.given_plan": "only for plans that are given or edited",
+    "cli.plan_editor": "only for plans that are edited",
     "cli.first_prompt": "only for the REPL",
     "cli.screen.markdown": "brings the Markdown reader; loads with the first answer",
     "agent.model.http_client": "brings httpx; a run with a scripted or recorded model does without it",

@@ -16,7 +16,7 @@ def test_all_that_arrives_is_given_once_and_in_order(fragments: list[str]) -> No
     stream = MarkdownStream()
     given_out = "".join(stream.feed(fragment) for fragment in fragments)
     assert given_out + stream.rest == "".join(fragments)
-    assert given_out + (stream.finish("".join(fragments)) or "") == "".join(fragments)
+    assert given_out.rstrip() + (stream.finish("".join(fragments)) or "") == "".join(fragments)
 
 
 @given(st.integers(1, 7))
@@ -27,6 +27,12 @@ def test_blocks_are_let_go_whole_however_the_text_is_cut(size: int) -> None:
     for block in blocks:
         assert block.count("```") in (0, 2)
         assert block.endswith("\n")
+
+
+def test_blank_lines_at_the_end_make_no_difference() -> None:
+    stream = MarkdownStream()
+    stream.feed("all of it\n\n")
+    assert (stream.finish("all of it") or "").strip() == ""
 
 
 def test_a_text_that_turned_out_otherwise_is_shown_anew() -> None:
