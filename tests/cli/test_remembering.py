@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.terminal import Terminal
 from tests.cli.terminal_user import Ended, User, answer, calls, composes, one_step, plan, says, step, types_of
+from tests.cli.test_resume import begins, stopped
 from tests.docs.grammar import broken_rules
 from tests.provider.replies import Text
 from tests.provider.threaded import ThreadedProvider
@@ -303,3 +304,18 @@ def test_on_a_screen_that_moves_the_answer_stands_once_above_what_was_remembered
     code, shown = Terminal(user, "run", WISH, "--model", model).ends()
     assert (code, shown.count("All right, tabs.")) == (0, 1)
     assert shown.index("All right, tabs.") < shown.index("memory added")
+
+
+def test_a_run_that_is_gone_on_with_is_told_the_same_and_remembered_at_its_end(user: User) -> None:
+    user.agent("memory", "add", "--tag", "pref", "answer in verse")
+    model = user.script(*one_step(calls("s1", "run_command", command="sleep 60")))
+    stopped(user, "run", WISH, "--model", model, at=begins("tool.started", "s1"))
+    user.agent("memory", "clear", "--yes")
+    told = r"(?s)Unknown: the run was stopped"
+    model = user.script({"match": {"step": "s1", "contains": told}, "text": "ok"}, decides(TABS))
+    ended = user.agent("resume", "--model", model, *STREAM)
+    assert (ended.exit_code, ended.events[-1]["result"]) == (0, "ok")
+    assert memory_of(user).endswith("[PREF] Use tabs, never spaces\n")
+    logs = [json.loads(line) for line in next(user.data.glob("sessions/*/events.jsonl")).read_text().splitlines()]
+    (context,) = [event["content"] for event in logs if event.get("role") == "context"]
+    assert "answer in verse" in context
