@@ -68,14 +68,18 @@ class Closing:
             duration_ms=int((time.monotonic() - self._began) * 1000),
             error=error,
             verified=verified,
-            resume=self._resume if exit_code in _RESUMABLE else None,
+            resume=self._resume_after(exit_code),
         )
 
     def stopped(self, answer: str, plan: Plan | None, exit_code: int, why: str) -> Outcome:
         """Return the outcome of a run that something ended before its end."""
-        resume = self._resume if exit_code in _RESUMABLE else None
         ended = self.outcome(answer, plan)
-        return replace(ended, exit_code=exit_code, subtype=exit_codes.SUBTYPES[exit_code], error=why, resume=resume)
+        subtype, resume = exit_codes.SUBTYPES[exit_code], self._resume_after(exit_code)
+        return replace(ended, exit_code=exit_code, subtype=subtype, error=why, resume=resume)
+
+    def _resume_after(self, exit_code: int) -> str | None:
+        """Return how to go on; without a plan there is nothing that asking again would not do."""
+        return self._resume if exit_code in _RESUMABLE and self._board.book.known else None
 
 
 def artifacts_of(results: Sequence[tuple[PlanStep, ExecutorResponse]], root: Path) -> tuple[str, ...]:
@@ -85,5 +89,10 @@ def artifacts_of(results: Sequence[tuple[PlanStep, ExecutorResponse]], root: Pat
         paths += [path for fact in response.tool_calls for path in fact.changed]
         paths += [output.path for output in response.outputs if output.path]
         if is_success(response.status):
-            paths += [path for path in step.writes if (root / path).is_file()]
+            paths += [path for path in step.writes if _is_file_in(root, path)]
     return tuple(path for path in dict.fromkeys(map(str, map(Path, paths))) if (root / path).exists())
+
+
+def _is_file_in(root: Path, path: str) -> bool:
+    file = root / path
+    return file.is_file() and file.resolve().is_relative_to(root.resolve())

@@ -9,7 +9,7 @@ ASK = (
 )
 # Code is not prose: brackets in it mean something else.
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
-_BRACKETS = re.compile(r"[ \t]?\[(?P<ids>[\w.-]+(?:\s*[,;]\s*[\w.-]+)*)\](?![(\[:])")
+_BRACKETS = re.compile(r"[ \t]?\[(?P<ids>[\w.-]+(?:\s*[,;]\s*[\w.-]+)*)\](?![(:])")
 
 
 def with_real_receipts(answer: str, ids: Collection[str]) -> str:
