@@ -12,11 +12,12 @@ from agent.execution.board import Board
 from agent.execution.closing import Closing
 from agent.execution.composer import Composer, joined, listed, results_text
 from agent.execution.conclude import reason_of
+from agent.execution.known_endings import broken, unasked
 from agent.execution.ledger import BudgetExhausted, Ledger
 from agent.execution.partial import partial_answer
 from agent.execution.plan_book import PlanBook
 from agent.execution.progress import progress_text
-from agent.execution.replanning import Replanning, unasked
+from agent.execution.replanning import Replanning
 from agent.execution.scheduler import Scheduler
 from agent.execution.step_key import KeySource, key_of
 from agent.execution.step_shelf import NoShelf, StepShelf
@@ -28,6 +29,7 @@ from agent.protocol.channel import Channel
 from agent.protocol.events import MessageSaid, WarningRaised
 from agent.protocol.masking import masked
 from agent.vocabulary import exit_codes
+from agent.vocabulary.errors import AgentError
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.plan import RESUMED, Plan, PlanStep
 from agent.vocabulary.status import is_success
@@ -209,13 +211,19 @@ class OrchestratorRunner:
             self._scheduler.add(step)
 
     async def _run_step(self, step: PlanStep) -> ExecutorResponse:
-        await self._book.announced(step.id)
-        response = await self._worked(step)
-        if self._may_replan:
-            # Another plan is being made: that is waiting, not work.
-            self._scheduler.pause(step.id)
-            await self._replanning.after(step, response)
-        return response
+        try:
+            await self._book.announced(step.id)
+            response = await self._worked(step)
+            if self._may_replan:
+                # Another plan is being made: that is waiting, not work.
+                self._scheduler.pause(step.id)
+                await self._replanning.after(step, response)
+            return response
+        except AgentError:
+            raise
+        except Exception as error:  # noqa: BLE001 (the edge of a step: a bug around one must not end the others)
+            await self._warn(f"internal error around step {step.id}: {error!r}")
+            return self._board.response_of(step.id) or await self._settled(step, broken(step, error))
 
     @property
     def _may_replan(self) -> bool:

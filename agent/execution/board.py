@@ -42,6 +42,10 @@ class Board:
         ended = {step.id for step, response in self.results if not _is_cut_off(response)}
         return [step for step in self.book.steps if step.id not in ended]
 
+    def response_of(self, step_id: str) -> ExecutorResponse | None:
+        """Return how a step ended, if it has."""
+        return self._responses.get(step_id)
+
     def note(self, response: ExecutorResponse) -> None:
         """Keep how a step ended."""
         self._responses[response.task_id] = response

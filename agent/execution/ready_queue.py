@@ -50,13 +50,13 @@ class ReadyQueue:
         begun_or_ended = (self._running, self._succeeded, self._failed)
         return step_id in self._steps and not any(step_id in ids for ids in begun_or_ended)
 
-    def add(self, step: PlanStep) -> str | None:
-        """Take a step in; return why it can never run when a dependency has already failed."""
+    def add(self, step: PlanStep) -> list[Doomed]:
+        """Take a step in; when a dependency has already failed, return it and what waits for it, with the reason."""
         self._steps[step.id] = step
         self._places[step.id] = places_of(step.writes, self._root)
         if failed := [dep for dep in step.depends_on if dep in self._failed]:
             self._failed.add(step.id)
-            return _needs(failed)
+            return [(step, _needs(failed)), *self._skip_dependents(step.id)]
         missing = {dep for dep in step.depends_on if dep not in self._succeeded}
         if self._sealed:
             missing &= self._steps.keys()
@@ -64,7 +64,7 @@ class ReadyQueue:
             self._dependents[dep].append(step.id)
         self._missing[step.id] = missing
         self._release(step.id)
-        return None
+        return []
 
     def seal(self) -> None:
         """Say that no further step comes; dependencies on steps that do not exist are dropped."""
@@ -83,7 +83,7 @@ class ReadyQueue:
         self._parked.clear()
         # Steps may depend on later ones: all must be known before the first is looked at.
         self._steps.update((step.id, step) for step in steps)
-        return [(step, reason) for step in steps if (reason := self.add(step))]
+        return [doomed for step in steps for doomed in self.add(step)]
 
     def take(self, slots: int) -> list[PlanStep]:
         """Return up to `slots` steps that start now; steps that may write the same paths do not overlap."""

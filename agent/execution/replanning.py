@@ -40,18 +40,6 @@ def surprise_of(step: PlanStep, response: ExecutorResponse, *, policy: ReplanPol
     return f"{step.id} is done" if policy == "always" else None
 
 
-def unasked(step: PlanStep) -> ExecutorResponse:
-    """Return how a question ends that is not put any more."""
-    question = step.ask_question or step.instruction
-    return ExecutorResponse(
-        task_id=step.id,
-        status="needs_input",
-        summary=question,
-        next_questions=(question,),
-        exit_code=exit_codes.FAILED,
-    )
-
-
 class Replanning:
     """Plans the rest again, one time after the other; whatever goes wrong with that, the old plan goes on."""
 

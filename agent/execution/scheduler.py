@@ -33,8 +33,7 @@ class Scheduler:
 
     def add(self, step: PlanStep) -> None:
         """Take in a step of a plan that is still being written."""
-        if reason := self._queue.add(step):
-            self._doomed.append((step, reason))
+        self._doomed += self._queue.add(step)
         self._changed.set()
 
     def seal(self) -> None:

@@ -73,12 +73,16 @@ def test_a_step_may_name_one_that_comes_later_in_the_plan() -> None:
     assert names(graph.take(9)) == ["b"]
 
 
-def test_a_step_that_arrives_after_its_dependency_failed_is_refused_at_once() -> None:
+def test_a_step_that_arrives_after_its_dependency_failed_is_refused_at_once_with_what_waits_for_it() -> None:
     growing = ReadyQueue()
     growing.add(step("a"))
     growing.take(1)
     growing.finish("a", succeeded=False)
-    assert growing.add(step("b", "a")) == "needs a, which did not succeed"
+    assert growing.add(step("c", "b")) == []
+    assert [(one.id, reason) for one, reason in growing.add(step("b", "a"))] == [
+        ("b", "needs a, which did not succeed"),
+        ("c", "needs b, which did not succeed"),
+    ]
 
 
 def test_a_cycle_is_reported_and_never_hangs() -> None:
