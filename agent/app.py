@@ -286,6 +286,7 @@ class App:
             tools=tools,
             warnings=(*self._loaded.warnings, *warnings),
             resumes=self._resumes,
+            cassette=str(self._options.record.absolute()) if self._options.record else None,
         )
         # Not waited for: it reaches the disk together with the request.
         self._channel.whisper(started)

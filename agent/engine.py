@@ -65,10 +65,11 @@ class AgentExecutor:
 
     async def _task(self, submit: Submit) -> Task:
         """Gather what comes with a request; it is used exactly as it is logged, so that it can be found again."""
+        if self._form is None and submit.schema:
+            self._form = OutputForm(submit.schema)
         memory = await self._recalled()
-        gathered = await asyncio.to_thread(self._gathered, submit, memory)
         form = self._form.constraints if self._form else ""
-        context = "\n\n".join(part for part in (self._scope.redactor.redact(gathered), form) if part)
+        context = await self._context(submit, memory, form)
         beside = {"context": context, "schema": self._form.text if self._form else ""}
         await self._ask(tuple(MessageSaid(role=role, content=text) for role, text in beside.items() if text))
         return Task(
@@ -92,6 +93,13 @@ class AgentExecutor:
             constraints=_constraints(self._form.constraints if self._form else "", memory),
             plan=submit.plan,
         )
+
+    async def _context(self, submit: Submit, memory: str, form: str) -> str:
+        if submit.context is not None:
+            await asyncio.to_thread(stage, submit.inputs, self._scope.cwd)
+            return submit.context
+        gathered = await asyncio.to_thread(self._gathered, submit, memory)
+        return "\n\n".join(part for part in (self._scope.redactor.redact(gathered), form) if part)
 
     def _gathered(self, submit: Submit, memory: str) -> str:
         return context_text(

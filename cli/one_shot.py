@@ -36,8 +36,11 @@ _SIGNALS = {
 }
 
 
-def perform(given: Mapping[str, object]) -> int:
-    """Do the task of a command line and return the exit code; programs get their document on every ending."""
+def perform(given: Mapping[str, object], known: Submit | None = None) -> int:
+    """Do the task of a command line, or one that is known already, and return the exit code.
+
+    Programs get their document on every ending.
+    """
     try:
         flags = understood(given)
         environ = os_environ()
@@ -48,16 +51,24 @@ def perform(given: Mapping[str, object]) -> int:
         if flags.edit and not is_terminal():
             raise UsageError("--edit needs a terminal")
         with _signals_as_errors():
-            submit = Submit(prompt="") if going and going.run_id else submission(flags, loaded.settings, environ)
+            submit = known or _asked(flags, going, loaded, environ)
             review = _review(flags, loaded, environ, submit)
             app = _app(flags, going, loaded, environ, review)
         outcome, listener = asyncio.run(_run(app, flags, environ, submit, review))
     except AgentError as error:
-        output_format = given.get("output_format", "text")
-        if output_format == "text":
-            raise
-        return tell_failure(error, is_stream=output_format == "stream-json")
+        return refused(error, given.get("output_format", "text"))
     return deliver(flags, outcome, listener, submit.prompt)
+
+
+def refused(error: AgentError, output_format: object) -> int:
+    """Give a program the document of a run that could not begin; a person is told by who called."""
+    if output_format == "text":
+        raise error
+    return tell_failure(error, is_stream=output_format == "stream-json")
+
+
+def _asked(flags: RunFlags, going: GoingOn | None, loaded: Loaded, environ: Mapping[str, str]) -> Submit:
+    return Submit(prompt="") if going and going.run_id else submission(flags, loaded.settings, environ)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ _OPTIONAL = frozenset(
         "structured_output",
         "resume",
         "resumes",
+        "cassette",
         "key",
         "delta",
         "tool_calls",

@@ -12,7 +12,8 @@ from tooling.contract.action import Scope
 class Submit:
     """Do one task; `files` stand in the request as text, `inputs` are copied into the workspace.
 
-    A `plan` that is given is run as it stands, without a planner.
+    A `plan` that is given is run as it stands, without a planner. A `context` that is given, with its `schema`, is what
+    came with an earlier run: it is used as it stands, and nothing is gathered.
     """
 
     prompt: str
@@ -21,6 +22,8 @@ class Submit:
     inputs: tuple[Path, ...] = ()
     plan_only: bool = False
     plan: Plan | None = None
+    context: str | None = None
+    schema: str = ""
 
     @property
     def needs_model(self) -> bool:

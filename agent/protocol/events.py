@@ -12,7 +12,7 @@ from tooling.contract.result import CallStatus, FileChange, TaskItem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
-    """First event of every run; `resumes` names the run it goes on with."""
+    """First event of every run; `resumes` names the run it goes on with, `cassette` the file it is recorded in."""
 
     type: ClassVar[str] = "init"
     model: str
@@ -24,6 +24,7 @@ class RunStarted:
     tools: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     resumes: str | None = None
+    cassette: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """`agent runs`: what happened in them, the evidence behind their answers, and playing one again."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -7,6 +8,8 @@ import typer
 from agent.config.places import data_dir, os_environ
 from agent.sessions.run_list import FoundRun, find_run
 from agent.sessions.store import SessionStore
+from agent.vocabulary.errors import AgentError
+from cli import run_flags as flag
 from cli.pages import show, show_json, width
 from tooling.contract.shape import encode
 
@@ -87,6 +90,36 @@ def show_evidence(
         show_json(encode(known))
     else:
         show(why(known))
+
+
+@app.command("replay")
+def replay_run(
+    run: RunArgument,
+    *,
+    inputs: flag.Inputs = None,
+    output_format: flag.Format = "text",
+    last_message: flag.LastMessage = None,
+    quiet: flag.Quiet = False,
+    cwd: flag.Folder = None,
+    backend: flag.Backend = None,
+    allow_net: flag.AllowNet = None,
+    approval_mode: flag.Mode = None,
+    allow: flag.Allow = None,
+    deny: flag.Deny = None,
+    on_approval: flag.OnApproval = None,
+) -> None:
+    """Play a recorded run again, without a network. Its tools are real and work in a session of their own."""
+    given = {name: value for name, value in locals().items() if name != "run"}
+    from agent.sessions.replay import replay_of
+    from cli.one_shot import perform, refused
+
+    try:
+        known = replay_of(_found(run))
+    except AgentError as error:
+        raise typer.Exit(refused(error, output_format)) from error
+    submit = replace(known.submit, inputs=tuple(inputs or ()))
+    tape = {"prompt": submit.prompt, "plan_only": submit.plan_only, "replay": known.cassette}
+    raise typer.Exit(perform({**given, **tape}, submit))
 
 
 def _store() -> SessionStore:

@@ -70,7 +70,7 @@ def test_every_flag_in_the_documents_exists(user: User) -> None:
         "tools": ["list"],
         "config": ["show"],
         "sessions": ["list", "search", "export", "rm", "gc", "diff", "undo"],
-        "runs": ["list", "events", "why"],
+        "runs": ["list", "events", "why", "replay"],
         "rules": ["add", "test"],
         "memory": ["add", "clear", "compact"],
     }

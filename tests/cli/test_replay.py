@@ -1,0 +1,101 @@
+"""A recorded run is played again: the same answer, real tools, no network, and nothing of the first one touched."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal_user import User, answer, calls, composes, one_step, plan, says, step
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+def record(user: User, *replies: dict[str, object], flags: tuple[str, ...] = (), stdin: str | None = None) -> str:
+    """Let a scripted model do a recorded task; return the run's id."""
+    words = ("run", "--model", user.script(*replies), "--record", "tape.jsonl", "--output-format", "stream-json")
+    ended = user.agent(*words, *flags, "do it", stdin=stdin)
+    assert ended.exit_code == 0, ended.stderr
+    (user.home / "script.jsonl").unlink()
+    return str(ended.events[0]["run_id"])
+
+
+def events(user: User, run: str) -> list[dict[str, object]]:
+    return user.agent("runs", "events", run).events
+
+
+def test_a_run_is_played_again_in_a_session_of_its_own(user: User, project: Path) -> None:
+    run = record(
+        user,
+        plan(step("s1"), step("s2", "s1")),
+        calls("s1", "write_file", path="a.txt", content="one\n"),
+        says("s1", "written"),
+        calls("s2", "run_command", command="cat a.txt"),
+        says("s2", "it says one"),
+        composes("a.txt says one [s2]."),
+        flags=("-C", str(project), "--approval-mode", "auto-edit"),
+        stdin="what was piped",
+    )
+    (project / "a.txt").write_text("by hand\n")
+    played = user.agent("runs", "replay", run)
+    assert (played.exit_code, played.stdout) == (0, "a.txt says one [s2].\n"), played.stderr
+    assert (project / "a.txt").read_text() == "by hand\n"
+    first, second = events(user, run), events(user, "last")
+    assert first[0]["session_id"] != second[0]["session_id"]
+    assert first[0]["run_id"] != second[0]["run_id"]
+    outputs = [[event["output"] for event in log if event["type"] == "tool.completed"] for log in (first, second)]
+    assert outputs[0] == outputs[1]
+
+
+def test_a_folder_to_play_in_can_be_chosen(user: User, project: Path) -> None:
+    run = record(user, *one_step(calls("s1", "write_file", path="a.txt", content="one\n"), says("s1", "done")))
+    played = user.agent("runs", "replay", run, "-C", str(project), "--approval-mode", "auto-edit")
+    assert (played.exit_code, (project / "a.txt").read_text()) == (0, "one\n")
+
+
+def test_what_came_with_the_first_run_comes_with_the_second(user: User) -> None:
+    (user.home / "notes.txt").write_text("remember the milk")
+    (user.home / "data.csv").write_text("1,2\n")
+    (user.home / "schema.json").write_text('{"type": "object", "required": ["milk"]}')
+    assert user.agent("run", "--model", user.script(answer("before")), "--session", "s", "earlier").exit_code == 0
+    run = record(
+        user,
+        *one_step(calls("s1", "run_command", command="cat input/data.csv"), says("s1", '{"milk": true}')),
+        flags=("--session", "s", "-f", "notes.txt", "-i", "data.csv", "--output-schema", "schema.json"),
+        stdin="piped",
+    )
+    (user.home / "notes.txt").unlink()
+    (user.home / "schema.json").unlink()
+    played = user.agent("runs", "replay", run, "-i", "data.csv", "--output-format", "json")
+    assert played.exit_code == 0, played.stderr
+    assert played.document["structured_output"] == {"milk": True}
+
+
+def test_a_plan_that_was_given_is_given_again(user: User) -> None:
+    (user.home / "plan.toml").write_text('[[steps]]\nid = "s1"\ninstruction = "Say hello"\n')
+    run = record(user, says("s1", "hello"), flags=("--plan", "plan.toml"))
+    (user.home / "plan.toml").unlink()
+    assert user.agent("runs", "replay", run).stdout == "hello\n"
+
+
+def test_what_cannot_be_played_again_is_refused_with_the_reason(user: User) -> None:
+    assert user.agent("run", "--model", user.script(answer("x")), "x").exit_code == 0
+    ended = user.agent("runs", "replay", "last")
+    assert (ended.exit_code, "was not recorded" in ended.stderr) == (42, True)
+    run = record(user, answer("x"))
+    (user.home / "tape.jsonl").unlink()
+    ended = user.agent("runs", "replay", run)
+    assert (ended.exit_code, "is not there any more" in ended.stderr) == (42, True)
+    assert user.agent("runs", "replay", run, "--output-format", "json").document["exit_code"] == 42
+
+
+def test_a_cassette_of_another_run_does_not_pass_for_its_own(user: User) -> None:
+    first = record(user, answer("one"), flags=("--set", "max_turns=5"))
+    record(user, *one_step(says("s1", "two")), flags=("-f", "tape.jsonl"))
+    ended = user.agent("runs", "replay", first)
+    assert (ended.exit_code, "no reply for this request" in ended.stderr) == (1, True)
