@@ -1,17 +1,15 @@
 """SESSION.json: the session as data, folded from its event log and rebuilt from it at any time."""
 
-import itertools
 import json
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent.protocol.events import Envelope, MessageSaid, PlanMade, RunCompleted, RunStarted, StepCompleted
 from agent.sessions.log_lines import LogLine, read_lines
 from agent.sessions.store import SessionFolder
-from agent.sessions.whole_file import write_whole
+from agent.sessions.whole_file import place_aside, write_whole
 from agent.vocabulary.usage import Usage
 from tooling.contract.shape import decode, encode
 
@@ -206,17 +204,35 @@ def read_every_run(folder: SessionFolder) -> SessionRecord:
     record = read_session(folder)
     if record.run_count == len(record.runs):
         return record
-    folding = _Folding(SessionRecord(id=folder.id))
+    return read_log(folder, runs_kept=None)
+
+
+def read_log(folder: SessionFolder, *, size: int | None = None, runs_kept: int | None = RUNS_KEPT) -> SessionRecord:
+    """Return a session as the first `size` bytes of its log tell it, or all of them."""
+    folding, end = _Folding(SessionRecord(id=folder.id)), 0
     for line in read_lines(folder.events):
+        if size is not None and line.end > size:
+            break
         folding.take(line)
-    return folding.folded(record.log_bytes, runs_kept=None)
+        end = line.end
+    return folding.folded(end, runs_kept=runs_kept)
+
+
+def read_summary(folder: SessionFolder) -> SessionRecord | None:
+    """Return what SESSION.json says, None when it is missing; raises ValueError when it is no such file."""
+    try:
+        return decode(SessionRecord, json.loads(folder.summary.read_bytes()), extra="ignore")
+    except OSError:
+        return None
+    except RecursionError as error:
+        raise ValueError("too deep") from error
 
 
 def refresh_session(folder: SessionFolder) -> Path | None:
     """Bring SESSION.json up to date; what stood there and was no such file is kept aside, and its path returned."""
     aside = None
     if not _kept(folder, 0)[1]:
-        aside = next(path for path in _places_aside(folder.summary) if not path.exists())
+        aside = place_aside(folder.summary, "corrupt")
         folder.summary.rename(aside)
     write_session(folder.summary, read_session(folder))
     return aside
@@ -232,10 +248,8 @@ def _kept(folder: SessionFolder, size: int) -> tuple[SessionRecord, bool]:
     """Return what SESSION.json says, nothing when it does not fit the log; and False when a strange file is there."""
     empty = SessionRecord(id=folder.id)
     try:
-        record = decode(SessionRecord, json.loads(folder.summary.read_bytes()), extra="ignore")
-    except OSError:
-        return empty, True
-    except (ValueError, RecursionError):
+        record = read_summary(folder) or empty
+    except ValueError:
         return empty, False
     fits = record.id == folder.id and 0 < record.log_bytes <= size
     return (record if fits else empty), True
@@ -260,9 +274,3 @@ def _ends_a_line(log: Path, place: int) -> bool:
     with log.open("rb") as file:
         file.seek(place - 1)
         return file.read(1) == b"\n"
-
-
-def _places_aside(path: Path) -> Iterator[Path]:
-    yield path.with_name(f"{path.name}.corrupt")
-    for number in itertools.count(2):
-        yield path.with_name(f"{path.name}.corrupt-{number}")

@@ -1,5 +1,6 @@
 """Files that are replaced in one step: a reader sees the old one or the new one, never half of one."""
 
+import itertools
 import os
 import secrets
 from pathlib import Path
@@ -31,3 +32,9 @@ def sync_folder(folder: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def place_aside(path: Path, mark: str) -> Path:
+    """Return a free name beside a file for what must not be lost with it."""
+    names = itertools.chain([f"{path.name}.{mark}"], (f"{path.name}.{mark}-{number}" for number in itertools.count(2)))
+    return next(place for name in names if not (place := path.with_name(name)).exists())

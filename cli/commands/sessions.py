@@ -149,6 +149,20 @@ def collect_garbage(
     collect_old(_store(), older_than_s=age_s, keep=keep or 0, is_agreed=yes, as_json=as_json)
 
 
+@app.command("fsck")
+def check_sessions(
+    session: Annotated[str | None, typer.Argument(metavar="[SESSION]", help="Only this one.")] = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what is wrong and change nothing.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Find and mend what crashes, full disks and hands did to sessions. The exit code is 1 when something was wrong."""
+    from cli.session_check import check_all
+
+    folders = [_store().existing(session)] if session else _store().all()
+    raise typer.Exit(check_all(folders, mends=not dry_run, as_json=as_json, is_named=session is not None))
+
+
 @app.command("diff")
 def diff(
     session: SessionArgument,

@@ -7,8 +7,10 @@ import pytest
 
 from tests.cli.terminal_user import User, calls, one_step, plan, says, step
 from tests.docs.grammar import broken_rules
+from tests.house.source_tree import ROOT
 
 pytestmark = pytest.mark.slow
+HELLO = f"script:{ROOT}/examples/hello.jsonl"
 
 NOTE = "changes made by commands are not recorded"
 
@@ -152,3 +154,20 @@ def test_a_session_that_is_not_there_is_an_error_and_is_not_made(user: User, wor
     ended = user.agent("sessions", *words)
     assert (ended.exit_code, "there is no session" in ended.stderr) == (42, True)
     assert not (user.data / "sessions").exists()
+
+
+def test_fsck_tells_mends_and_says_so_with_its_exit_code(user: User) -> None:
+    user.agent("run", "hi", "--model", HELLO, "--session", "good")
+    user.agent("run", "hi", "--model", HELLO, "--session", "bad")
+    assert user.agent("sessions", "fsck").exit_code == 0
+    log = user.data / "sessions/bad/events.jsonl"
+    log.write_bytes(log.read_bytes() + b'{"torn')
+    told = user.agent("sessions", "fsck", "--dry-run", "--json")
+    assert told.exit_code == 1
+    problems = {one["session"]: one["problems"] for one in json.loads(told.stdout)}
+    assert problems["good"] == []
+    assert problems["bad"] == [{"path": "events.jsonl:4", "what": "a torn line", "is_mended": False}]
+    mended = user.agent("sessions", "fsck", "bad")
+    assert (mended.exit_code, mended.stdout) == (1, "bad  events.jsonl:4  a torn line  (mended)\n")
+    assert "1 checked, 1 problems, 1 mended" in mended.stderr
+    assert user.agent("sessions", "fsck", "bad").exit_code == 0
