@@ -43,7 +43,8 @@ class Dispatcher:
 def _built_in(settings: Settings) -> dict[str, ExecutorProfile]:
     turns = settings.max_turns
     reviewer = ExecutorProfile(name="reviewer", allowed_tools=READ_ONLY_TOOLS, max_retries=1, max_turns=turns)
-    return {"default": ExecutorProfile(max_turns=turns), "reviewer": reviewer}
+    developer = ExecutorProfile(name="developer", allowed_tools=(), max_retries=0, max_turns=turns)
+    return {"default": ExecutorProfile(max_turns=turns), "reviewer": reviewer, "developer": developer}
 
 
 def _configured(settings: Settings) -> dict[str, ExecutorProfile]:
