@@ -14,10 +14,10 @@ from agent.execution.person import Person
 from agent.execution.structured import OutputForm
 from agent.execution.wishes import Wishes
 from agent.memory.run_memory import RunMemory, open_memory
-from agent.model.discovery import find_local_server, no_model
 from agent.model.faults import ModelFault
 from agent.model.prices import PriceTable
 from agent.model.switch import ModelSwitch
+from agent.model_choice import chosen_model, needs_model
 from agent.orchestrator import OrchestratorRunner, Review
 from agent.protocol.channel import Subscription
 from agent.protocol.commands import Answer, Steer, StopStep, Submit, Wish
@@ -171,7 +171,9 @@ class App:
             toolbox = self._toolbox(submit)
             self._scope.tell(submit.prompt)
         names = tuple(_name_of(schema) for schema in toolbox.executor.schemas())
-        model = await self._model() if submit.needs_model else ""
+        model = ""
+        if needs_model(submit, self._loaded):
+            model = await chosen_model(submit, self._settings, is_replay=bool(self._options.replay))
         self._begin(model, names, toolbox.warnings)
         client = ModelSwitch(
             replace(self._settings, model=model, planner_model=self._settings.planner_model if model else ""),
@@ -205,18 +207,11 @@ class App:
         self._resumes = found.run_id
         return found
 
-    async def _model(self) -> str:
-        """Return the model to work with: the one that is set, or one that runs on this machine."""
-        if self._settings.model or self._options.replay:
-            return self._settings.model or "replay"
-        found = await find_local_server()
-        return found.model if found else no_model()
-
     def _toolbox(self, submit: Submit) -> Toolbox:
         settings = self._settings
         is_taped = bool(self._options.record or self._options.replay)
         self._memory = open_memory(settings, self._scope, submit.prompt, is_taped=is_taped)
-        if not submit.needs_model:
+        if not needs_model(submit, self._loaded):
             # Outputs are trimmed for models; here they are the answer.
             settings = replace(settings, output_trim_chars=max(settings.output_trim_chars, WHOLE_OUTPUT_CHARS))
         return Toolbox(

@@ -284,7 +284,7 @@ class OrchestratorRunner:
 
     async def _answer(self, plan: Plan) -> Outcome:
         results, whole = self._board.results, self._whole(plan)
-        if self._task.plan and not self._task.plan.needs_model:
+        if self._task.plan and not (self._task.plan.needs_model or self._settings.replans_given_plans):
             return self._closing.outcome(listed(results), whole)
         if exit_codes.BUDGET in {response.exit_code for response in self._board.counted}:
             return self.ended_early(exit_codes.BUDGET, reason_of(self._board.counted, exit_codes.BUDGET) or "")

@@ -17,6 +17,7 @@ from agent.execution.wishes import Wishes
 from agent.executor import Executor
 from agent.model.prices import PriceTable
 from agent.model.switch import ModelSwitch
+from agent.model_choice import replans_given_plans
 from agent.orchestrator import GraphSettings, OrchestratorRunner, Review
 from agent.planning.estimate import estimator
 from agent.planning.means import Means
@@ -118,7 +119,7 @@ class Parts:
             model=self.before.model if self.before else self.model,
             replan=settings.replan if self.model else "never",
             max_replans=settings.max_replans,
-            replans_given_plans=self.loaded.origins["replan"].layer == "flag",
+            replans_given_plans=replans_given_plans(self.loaded),
             require_verified=settings.require_verified,
             resume=f"agent resume {scope.run_id}" if scope.is_kept else None,
             mask=scope.redactor.redact,

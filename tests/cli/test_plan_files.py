@@ -99,6 +99,32 @@ def test_a_task_in_a_plan_file_needs_a_model(user: User) -> None:
     assert (ended.exit_code, "no model is set" in ended.stderr) == (41, True)
 
 
+def test_a_model_that_every_task_names_is_enough(user: User) -> None:
+    model = user.script(says("a", "by its own model"))
+    file = write(user, f'[[steps]]\nid = "a"\ninstruction = "x"\nmodel = "{model}"\n')
+    assert user.agent("run", "--plan", file).stdout == "by its own model\n"
+
+
+def test_a_plan_of_calls_is_made_again_only_when_somebody_asks_for_that(user: User) -> None:
+    file = write(user, call("a", "exit 3"))
+    model = user.script(plan(step("b", title="Another way")), says("b", "done in another way"), composes("done"))
+    ended = user.agent("run", "--plan", file, "--model", model, "--replan", "surprise")
+    assert (ended.exit_code, ended.stdout.splitlines()[0]) == (0, "done")
+    for flags in ((), ("--replan", "never")):
+        assert user.agent("run", "--plan", file, "--model", model, *flags).exit_code == 54
+    ended = user.agent("run", "--plan", file, "--replan", "surprise")
+    assert (ended.exit_code, "no model is set" in ended.stderr) == (41, True)
+
+
+def test_a_run_without_a_model_goes_on_without_one(user: User) -> None:
+    file = write(user, call("a", "echo a >> log; cat log") + call("b", "test -e go && echo b >> log", "a"))
+    assert user.agent("run", "--plan", file, "-C", ".").exit_code == 54
+    (user.home / "go").touch()
+    ended = user.agent("resume")
+    assert (ended.exit_code, (user.home / "log").read_text()) == (0, "a\nb\n"), ended.stderr
+    assert ended.stdout.startswith("## echo a >> log; cat log\n\na\n\n##")
+
+
 def test_the_prompt_is_the_request_and_the_file_has_a_default(user: User) -> None:
     file = write(user, 'request = "of the file"\n' + call("a", "true"), "nightly.toml")
     bare = write(user, call("a", "true"), "bare.toml")
