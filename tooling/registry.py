@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tooling.contract.tool import AnyTool, Tool, ToolServices, ToolSpec
+from tooling.contract.tool import AnyTool, Tool, ToolCommand, ToolServices, ToolSpec
 from tooling.entry_points import EntryPoint, entry_points
 from tooling.tools.ask_user import AskUser
 from tooling.tools.delete_file import DeleteFile
@@ -59,7 +59,17 @@ class ToolRegistry:
             raise RegistrationError(f"{spec.name}: its parameters are not an object schema")
         if spec.name in self._tools:
             raise RegistrationError(f"{spec.name}: there is already a tool of this name")
+        self._check_commands(tool)
         self._tools[spec.name] = tool
+
+    def _check_commands(self, tool: AnyTool) -> None:
+        taken = {command.name for known in self for command in known.commands}
+        for command in tool.commands:
+            if not isinstance(command, ToolCommand) or not _is_name(command.name) or not command.help:
+                raise RegistrationError(f"{tool.spec.name}: its command {command!r} has no usable name or no help")
+            if command.name in taken:
+                raise RegistrationError(f"{tool.spec.name}: there is already a command /{command.name}")
+            taken.add(command.name)
 
     def get(self, name: str) -> AnyTool | None:
         """Return a tool by its name."""

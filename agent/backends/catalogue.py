@@ -5,9 +5,17 @@ from dataclasses import dataclass
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
-from tooling.contract.tool import ToolServices, ToolSpec
+from tooling.contract.tool import ToolCommand, ToolServices, ToolSpec
 from tooling.jobs import JobDesk
 from tooling.registry import load_tools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedCommand:
+    """A slash command and the tool that it calls."""
+
+    tool: str
+    command: ToolCommand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +24,7 @@ class ToolCatalogue:
 
     specs: tuple[ToolSpec, ...]
     warnings: tuple[str, ...]
+    commands: tuple[OfferedCommand, ...] = ()
 
 
 class _Nobody:
@@ -32,4 +41,10 @@ def read_catalogue() -> ToolCatalogue:
     """Return the specs of all tools and plugins."""
     nobody = _Nobody()
     registry, warnings = load_tools(ToolServices(runner=nobody, asker=nobody, jobs=JobDesk(nobody)), only_useful=False)
-    return ToolCatalogue(specs=tuple(tool.spec for tool in registry), warnings=warnings)
+    return ToolCatalogue(
+        specs=tuple(tool.spec for tool in registry),
+        warnings=warnings,
+        commands=tuple(
+            OfferedCommand(tool=tool.spec.name, command=command) for tool in registry for command in tool.commands
+        ),
+    )

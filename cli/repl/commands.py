@@ -1,8 +1,10 @@
 """The slash commands: what the REPL does itself, and what it hands to the command line's own commands."""
 
+import json
 import shlex
 from collections.abc import Awaitable, Callable, Iterable
 
+from agent.backends.catalogue import OfferedCommand
 from agent.config.places import data_dir
 from agent.sessions.copying import fork
 from agent.sessions.fold import read_session
@@ -128,6 +130,19 @@ def own_command(own: OwnCommand) -> SlashCommand:
         usage=own.usage,
         run=lambda repl, argument: repl.ask(own.request(argument)),
     )
+
+
+def plugin_command(offered: OfferedCommand) -> SlashCommand:
+    """Return a command that calls a plugin's tool, on the one road of every call."""
+    command = offered.command
+    fixed = [f"{key}:={json.dumps(value)}" for key, value in command.args.items()]
+
+    def run(repl: Repl, argument: str) -> Awaitable[None]:
+        typed = [f"{command.argument}={argument}"] if command.argument and argument else []
+        return repl.lend_to("tools", "call", "-C", str(repl.place.cwd), offered.tool, *fixed, *typed)
+
+    usage = f"[{command.argument.upper()}]" if command.argument else ""
+    return SlashCommand(name=command.name, help=command.help, usage=usage, run=run)
 
 
 def _handed_on(*words: str) -> Callable[[Repl, str], Awaitable[None]]:

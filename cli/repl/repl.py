@@ -45,7 +45,7 @@ class Repl:
     def __init__(self, *, place: ReplPlace, paint: Paint, commands: Sequence[SlashCommand]) -> None:
         self.place = place
         self.paint = paint
-        self.commands = commands
+        self.commands = tuple(commands)
         self.live = LiveArea(paint=paint)
         self.turns = Turns(open_app=self._open_app, hear=self._hear, fail=self.fail, begin=self._begin, end=self._ended)
         self._draft = Document()
@@ -104,6 +104,16 @@ class Repl:
         if chosen:
             set_value(config_file(self.place.environ), "model", chosen)
             self.say(self.paint("quiet", f"{chosen} is kept in {config_file(self.place.environ)}"))
+
+    def add_commands(self, commands: Iterable[SlashCommand]) -> None:
+        """Offer further commands; a name that is taken stays what it is, and is told of."""
+        for command in commands:
+            if any(command.name == known.name for known in self.commands):
+                self.say(
+                    self.paint("warn", f"warning: there is already a command /{command.name}; another is left out")
+                )
+            else:
+                self.commands = (*self.commands, command)
 
     def say(self, text: str) -> None:
         """Add lines of our own to the scrollback."""

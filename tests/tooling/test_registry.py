@@ -11,7 +11,7 @@ from tests.tooling.workplace import Nobody
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import ToolResult
-from tooling.contract.tool import Tool, ToolServices, ToolSpec
+from tooling.contract.tool import Tool, ToolCommand, ToolServices, ToolSpec
 from tooling.entry_points import entry_points
 from tooling.jobs import JobDesk
 from tooling.registry import TOOLS, RegistrationError, ToolRegistry, load_tools
@@ -142,3 +142,32 @@ def test_the_first_of_two_installations_wins(tmp_path: Path) -> None:
         (folder / "entry_points.txt").write_text(f"[windlass.tools]\nt = m{number}:T\n")
     found = list(entry_points([str(tmp_path / "1"), str(tmp_path / "2"), str(tmp_path / "none")]))
     assert [point.target for point in found] == ["m1:T"]
+
+
+def shouting(*commands: ToolCommand) -> Tool[object]:
+    class Shout(RunCommand):
+        spec = ToolSpec(name="shout", description="Shout.", parameters={"type": "object"})
+
+    Shout.commands = commands
+    return Shout(SERVICES)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        (ToolCommand(name="two words", help="x"), "no usable name"),
+        (ToolCommand(name="/slash", help="x"), "no usable name"),
+        (ToolCommand(name="", help="x"), "no usable name"),
+        (ToolCommand(name="mute", help=""), "no help"),
+        ("shout", "no usable name"),
+    ],
+)
+def test_a_command_without_a_name_or_help_is_refused(command: ToolCommand, problem: str) -> None:
+    with pytest.raises(RegistrationError, match=problem):
+        ToolRegistry([shouting(command)])
+
+
+def test_a_command_that_another_tool_has_is_refused() -> None:
+    command = ToolCommand(name="shout", help="Shout.")
+    with pytest.raises(RegistrationError, match="already a command /shout"):
+        ToolRegistry([shouting(command, command)])

@@ -46,6 +46,16 @@ class ToolSpec:
         return {"type": "function", "function": function}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCommand:
+    """A slash command that a tool offers to the person: a call with `args`; what is typed behind goes to `argument`."""
+
+    name: str
+    help: str
+    args: JsonObject = field(default_factory=dict)
+    argument: str = ""
+
+
 class NothingFurther:
     """Permits no call anything beyond what it was called for."""
 
@@ -72,6 +82,7 @@ class Tool(ABC, Generic[P]):
 
     spec: ClassVar[ToolSpec]
     params: type[P]
+    commands: ClassVar[tuple[ToolCommand, ...]] = ()
 
     def __init__(self, services: ToolServices) -> None:
         self._services = services
@@ -90,8 +101,8 @@ class Tool(ABC, Generic[P]):
         raise ToolError(f"{self.spec.name} cannot be changed, only allowed or denied.")
 
     def action(self, params: P, ctx: ExecCtx) -> Action:
-        """Return what this call is about to do, for the judge and the person."""
-        return Action(tool=self.spec.name, effect=self.spec.effect, subject="", cwd=ctx.working_dir)
+        """Return what this call is about to do, for the judge and the person: by default, something in the workspace."""
+        return Action(tool=self.spec.name, effect=self.spec.effect, subject=".", cwd=ctx.working_dir)
 
 
 # Tools differ in their parameter class only; a list of them is the one place where that is forgotten.
