@@ -101,7 +101,7 @@ class Tool(ABC, Generic[P]):
         raise ToolError(f"{self.spec.name} cannot be changed, only allowed or denied.")
 
     def action(self, params: P, ctx: ExecCtx) -> Action:
-        """Return what this call is about to do, for the judge and the person: by default, something in the workspace."""
+        """Return what this call is about to do, for the judge and the person; by default, something in the folder."""
         return Action(tool=self.spec.name, effect=self.spec.effect, subject=".", cwd=ctx.working_dir)
 
 
