@@ -5,7 +5,7 @@ import compileall
 import sys
 from pathlib import Path
 
-from bench import box, graph, judge, memory, sessions, start_up, table, turns
+from bench import box, graph, judge, memory, pages, sessions, start_up, table, turns
 from bench.measure import Bench, Figure
 from bench.program import Failed
 
@@ -22,6 +22,7 @@ BENCHES = (
     Bench(name="request-size", run=turns.first_bodies),
     Bench(name="sessions", run=sessions.sessions),
     Bench(name="box", run=box.box),
+    Bench(name="pages", run=pages.pages),
 )
 
 

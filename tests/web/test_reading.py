@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from tests.web.documents import ATOM, RSS, pdf
-from tooling.web.reading import MOST_HTML_CHARS, Answer, Reading, read
+from tooling.web.extraction import MOST_CHARS
+from tooling.web.reading import Answer, Reading, read
 
 ARTICLE = """<html lang="en"><head><title>Tides</title><meta property="article:published_time" content="2026-02-01">
 </head><body><nav><a href="/">Home</a></nav><article><h1>How tides work</h1>
@@ -41,7 +42,7 @@ def test_other_ways_are_there_for_the_choosing() -> None:
 
 
 def test_a_huge_page_is_read_as_plain_text() -> None:
-    reading = page("<title>Long</title>" + "<p>words and more words</p>" * (MOST_HTML_CHARS // 20))
+    reading = page("<title>Long</title>" + "<p>words and more words</p>" * (MOST_CHARS // 20))
     assert (reading.method, reading.title) == ("html", "Long")
     assert reading.text.startswith("words and more words\n\nwords")
 

@@ -12,8 +12,6 @@ from tooling.web.kinds import Kind, kind_of, media_type
 Way: TypeAlias = Literal["auto", "text", "raw"]
 Method: TypeAlias = Literal["trafilatura", "html", "raw", "json", "feed", "pdf", "text", "markdown", "xml", "reader"]
 
-# Beyond this trafilatura takes seconds and hundreds of megabytes; the plain text of a page costs next to nothing.
-MOST_HTML_CHARS = 400_000
 _MINIFIED_CHARS = 400
 _COMMENT = r"<!--.*?(?:-->|\Z)"
 _FENCE = r"(^```.*?(?:^```|\Z))"
@@ -79,11 +77,11 @@ def _of_kind(kind: Kind, text: str, answer: Answer) -> Reading:
 
 
 def _html(html: str, answer: Answer) -> Reading:
-    if answer.way == "auto" and len(html) <= MOST_HTML_CHARS:
+    if answer.way == "auto":
         from tooling.web.extraction import extract
 
         found = extract(html, url=answer.url)
-        if found.method == "trafilatura" and found.markdown.strip():
+        if found.markdown.strip():
             return Reading(
                 text=found.markdown,
                 title=found.title,
