@@ -10,8 +10,9 @@ from agent.config.settings import ReplanPolicy
 from agent.dispatcher import Dispatcher
 from agent.execution.board import Board
 from agent.execution.closing import Closing
-from agent.execution.composer import Composer, joined, listed, results_text
+from agent.execution.composer import Composer, joined, listed
 from agent.execution.conclude import reason_of
+from agent.execution.excerpts import excerpts
 from agent.execution.known_endings import broken, unasked
 from agent.execution.ledger import BudgetExhausted, Ledger
 from agent.execution.partial import partial_answer
@@ -38,7 +39,6 @@ from agent.vocabulary.unfinished import UnfinishedRun
 from agent.vocabulary.usage import Usage
 from tooling.contract.context import ExecCtx
 
-DEPENDENCY_CHARS = 6000
 # Somebody looks at a plan before its first step starts, and may change it.
 Review: TypeAlias = Callable[[Plan], Awaitable[Plan]]
 _CUT_OFF = "the planner was cut off, so that only the beginning of its plan is known"
@@ -240,7 +240,7 @@ class OrchestratorRunner:
         profile = self._dispatcher.profile_of(step)
         return await self._executor.run(
             step,
-            self._request_of(step),
+            await self._request_of(step),
             profile,
             replace(self._ctx_of(step.id), allowed_tools=profile.allowed_tools),
             key=self._keys.get(step.id),
@@ -268,12 +268,12 @@ class OrchestratorRunner:
         await self._book.announced(step.id)
         self._board.note(await self._executor.skip(step, reason))
 
-    def _request_of(self, step: PlanStep) -> ExecutorRequest:
+    async def _request_of(self, step: PlanStep) -> ExecutorRequest:
         found = [pair for pair in self._board.results if pair[0].id in step.depends_on]
         is_whole_task = step.instruction == self._task.request
         asked = self._board.asked(self._task.request)
         task = "" if is_whole_task else f"The whole request, for orientation only: {asked}"
-        parts = (self._task.context, task, results_text(found, DEPENDENCY_CHARS) if found else "")
+        parts = (self._task.context, task, await excerpts(found, self._ctx_of(step.id).outputs_dir) if found else "")
         return ExecutorRequest(
             task_id=step.id,
             goal=step.instruction if is_whole_task else f"Your step: {step.instruction}",

@@ -1,6 +1,6 @@
 """The final answer: composed from what the steps found, never from a memory of it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from agent.execution.ledger import BudgetExhausted
 from agent.execution.model_desk import Hear, ModelDesk
@@ -92,19 +92,29 @@ def listed(results: Sequence[tuple[PlanStep, ExecutorResponse]]) -> str:
 
 
 def results_text(
-    results: Sequence[tuple[PlanStep, ExecutorResponse]], limit: int, *, replaced: Collection[str] = ()
+    results: Sequence[tuple[PlanStep, ExecutorResponse]],
+    limit: int,
+    *,
+    replaced: Collection[str] = (),
+    places: Mapping[str, str] | None = None,
 ) -> str:
-    """Return results as marked data, each with its fair share of the room."""
-    share = max(500, limit // max(1, len(results)))
+    """Return results as marked data, each with its fair share of the room; `places` say where the whole ones stand."""
+    share, known = share_of(limit, len(results)), places or {}
     return "\n".join(
         f'<result step="{step.id}" title="{step.title}" '
         f'status="{_mark(response, is_replaced=step.id in replaced)}">\n'
-        f"{_cut(response.text or response.summary, share)}\n</result>"
+        f"{_cut(response.text or response.summary, share, known.get(step.id, ''))}\n</result>"
         for step, response in results
     )
 
 
-def _cut(text: str, limit: int) -> str:
+def share_of(limit: int, count: int) -> int:
+    """Return how many characters of each result there is room for."""
+    return max(500, limit // max(1, count))
+
+
+def _cut(text: str, limit: int, place: str = "") -> str:
     if len(text) <= limit:
         return text
-    return f"{text[: limit * 2 // 3]}\n[… {len(text) - limit} characters left out]\n{text[-(limit // 3) :]}"
+    whole = f"; the whole is in {place}" if place else ""
+    return f"{text[: limit * 2 // 3]}\n[… {len(text) - limit} characters left out{whole}]\n{text[-(limit // 3) :]}"
