@@ -1,5 +1,6 @@
 """What a step is told of those it depends on."""
 
+import asyncio
 from pathlib import Path
 
 from agent.execution.excerpts import EXCERPTS_CHARS, excerpts
@@ -15,26 +16,30 @@ def result(name: str, text: str) -> tuple[PlanStep, ExecutorResponse]:
     return PlanStep(id=name, title=name, instruction="x"), response
 
 
-async def test_a_long_result_is_an_excerpt_with_the_path_of_the_whole(tmp_path: Path) -> None:
-    text = await excerpts([result("a", LONG), result("b", "short")], tmp_path)
+def told(found: list[tuple[PlanStep, ExecutorResponse]], outputs: Path) -> str:
+    return asyncio.run(excerpts(found, outputs))
+
+
+def test_a_long_result_is_an_excerpt_with_the_path_of_the_whole(tmp_path: Path) -> None:
+    text = told([result("a", LONG), result("b", "short")], tmp_path)
     assert len(text) < EXCERPTS_CHARS
     assert f"the whole is in {tmp_path}/a-1-answer.txt" in text
     assert (tmp_path / "a-1-answer.txt").read_text() == LONG
     assert [path.name for path in tmp_path.iterdir()] == ["a-1-answer.txt"]
 
 
-async def test_short_results_leave_no_file(tmp_path: Path) -> None:
-    text = await excerpts([result("a", "one"), result("b", "two")], tmp_path)
+def test_short_results_leave_no_file(tmp_path: Path) -> None:
+    text = told([result("a", "one"), result("b", "two")], tmp_path)
     assert ("one" in text, "two" in text, list(tmp_path.iterdir())) == (True, True, [])
 
 
-async def test_without_room_on_the_disk_the_excerpt_must_do(tmp_path: Path) -> None:
-    text = await excerpts([result("a", LONG)], tmp_path / "missing")
+def test_without_room_on_the_disk_the_excerpt_must_do(tmp_path: Path) -> None:
+    text = told([result("a", LONG)], tmp_path / "missing")
     assert ("characters left out]" in text, "the whole is in" in text) == (True, False)
 
 
-async def test_a_step_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
+def test_a_step_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
     inside = tmp_path / "outputs"
     inside.mkdir()
-    await excerpts([result("../../evil", LONG)], inside)
+    told([result("../../evil", LONG)], inside)
     assert [path for path in tmp_path.rglob("*") if path.is_file() and not path.is_relative_to(inside)] == []
