@@ -30,10 +30,8 @@ class GoingOn:
     settings: Mapping[str, object]
 
 
-def going_on(flags: RunFlags, store: SessionStore) -> GoingOn | None:
-    """Return where to go on, None for a new run."""
-    if flags.finish is None and not flags.go_on and flags.resume is None:
-        return None
+def going_on(flags: RunFlags, store: SessionStore) -> GoingOn:
+    """Return where to go on."""
     if flags.asks_nothing_new:
         found = _unfinished(flags, store)
         folder, before = found.folder, found.run

@@ -19,7 +19,6 @@ from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, SessionBusy, UsageError
 from agent.vocabulary.outcome import Outcome
 from cli.delivery import check_writable, deliver, tell_failure
-from cli.going_on import GoingOn, going_on
 from cli.listener import Listener
 from cli.progress import stderr_line
 from cli.prompt_source import StoppedEarly
@@ -27,6 +26,7 @@ from cli.run_flags import RunFlags, understood
 from cli.submission import submission
 
 if TYPE_CHECKING:
+    from cli.going_on import GoingOn
     from cli.plan_review import PlanReview
 
 _SIGNALS = {
@@ -44,7 +44,7 @@ def perform(given: Mapping[str, object], known: Submit | None = None) -> int:
     try:
         flags = understood(given)
         environ = os_environ()
-        going = going_on(flags, SessionStore(data_dir(environ)))
+        going = _going_on(flags, environ)
         loaded = _settings(flags, environ, going)
         check_writable(flags.last_message)
         check_writable(flags.save)
@@ -60,6 +60,14 @@ def perform(given: Mapping[str, object], known: Submit | None = None) -> int:
     return deliver(flags, outcome, listener, submit.prompt)
 
 
+def _going_on(flags: RunFlags, environ: Mapping[str, str]) -> "GoingOn | None":
+    if not flags.goes_on:
+        return None
+    from cli.going_on import going_on
+
+    return going_on(flags, SessionStore(data_dir(environ)))
+
+
 def refused(error: AgentError, output_format: object) -> int:
     """Give a program the document of a run that could not begin; a person is told by who called."""
     if output_format == "text":
@@ -67,7 +75,7 @@ def refused(error: AgentError, output_format: object) -> int:
     return tell_failure(error, is_stream=output_format == "stream-json")
 
 
-def _asked(flags: RunFlags, going: GoingOn | None, loaded: Loaded, environ: Mapping[str, str]) -> Submit:
+def _asked(flags: RunFlags, going: "GoingOn | None", loaded: Loaded, environ: Mapping[str, str]) -> Submit:
     return Submit(prompt="") if going and going.run_id else submission(flags, loaded.settings, environ)
 
 
@@ -86,7 +94,7 @@ def _signals_as_errors() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _settings(flags: RunFlags, environ: Mapping[str, str], going: GoingOn | None) -> Loaded:
+def _settings(flags: RunFlags, environ: Mapping[str, str], going: "GoingOn | None") -> Loaded:
     return load_settings(
         environ=environ,
         flags={**(going.settings if going else {}), **flags.settings},
@@ -108,7 +116,7 @@ def _review(flags: RunFlags, loaded: Loaded, environ: Mapping[str, str], submit:
 
 def _app(
     flags: RunFlags,
-    going: GoingOn | None,
+    going: "GoingOn | None",
     loaded: Loaded,
     environ: Mapping[str, str],
     review: "PlanReview | None",
@@ -147,7 +155,7 @@ async def _run(
     return outcome, listener
 
 
-def _options(flags: RunFlags, going: GoingOn | None, environ: Mapping[str, str], patience: Patience) -> RunOptions:
+def _options(flags: RunFlags, going: "GoingOn | None", environ: Mapping[str, str], patience: Patience) -> RunOptions:
     place = Place(
         data_dir=data_dir(environ),
         session_id=going.session_id if going else flags.session,

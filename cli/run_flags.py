@@ -121,6 +121,11 @@ class RunFlags:
     settings: Mapping[str, object]
 
     @property
+    def goes_on(self) -> bool:
+        """Say whether an earlier session or run is gone on with."""
+        return self.finish is not None or self.go_on or self.resume is not None
+
+    @property
     def asks_nothing_new(self) -> bool:
         """Say whether there is neither a request nor a plan, so that only what is unfinished can be meant."""
         return self.prompt is None and self.plan is None

@@ -1,17 +1,18 @@
 """Finds what to go on with: the last session, the last run that did not finish, or one by its id."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from agent.sessions.fold import RunRecord, SessionRecord, read_session
+from agent.sessions.catalogue import newest_first
+from agent.sessions.fold import RunRecord, SessionRecord, read_every_run, read_session
 from agent.sessions.holder import holder_of
 from agent.sessions.lineage import in_chain, newest
+from agent.sessions.run_list import runs_named
 from agent.sessions.store import SessionFolder, SessionStore
 from agent.vocabulary.errors import InputError, UsageError
 
 _RUN = "run-"
-_HINT = "`agent sessions list` shows the sessions, `agent sessions show SESSION` their runs"
+_HINT = "`agent runs list` shows them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,19 +25,19 @@ class Found:
 
 def last_session(store: SessionStore) -> SessionFolder:
     """Return the session in which something happened last."""
-    newest_first = by_age(store)
-    if not newest_first:
-        raise UsageError("there is no session yet", 'begin one: agent run "your task"')
-    return newest_first[0][1]
+    for one in newest_first(store):
+        return store.named(one.id)
+    raise UsageError("there is no session yet", 'begin one: agent run "your task"')
 
 
 def last_unfinished(store: SessionStore) -> Found:
     """Return the run that began last among those that did not finish; what runs at this moment is none of them."""
     best: Found | None = None
-    for changed, folder in by_age(store):
+    for one in newest_first(store):
         # A session that changed before that run began cannot hold a later one.
-        if best and changed < _begun_at(best.run):
+        if best and one.at < _begun_at(best.run):
             break
+        folder = store.named(one.id)
         found = unfinished_in(folder) if holder_of(folder) is None else None
         if found and (best is None or found.run.date > best.run.date):
             best = found
@@ -55,15 +56,11 @@ def unfinished_in(folder: SessionFolder) -> Found | None:
 def run_named(store: SessionStore, name: str) -> Found:
     """Return a run by its id or the beginning of it; of a chain of runs the newest."""
     found: dict[str, Found] = {}
-    for _, folder in by_age(store):
-        record = read_session(folder)
-        for run in record.runs:
-            if run.run_id.startswith(name):
-                last = in_chain(_parents(record), run.run_id)[-1]
-                found[last] = _found(folder, record, last)
-                if run.run_id == name:
-                    return found[last]
-    if not found or not name.startswith(_RUN):
+    for run_id, folder in runs_named(store, name).items() if name.startswith(_RUN) else ():
+        record = read_every_run(folder)
+        last = in_chain(_parents(record), run_id)[-1]
+        found[last] = _found(folder, record, last)
+    if not found:
         raise InputError(f"there is no run {name!r}", _HINT)
     if len(found) > 1:
         raise InputError(f"{name!r} is the beginning of {len(found)} runs", "give more of the id")
@@ -73,19 +70,6 @@ def run_named(store: SessionStore, name: str) -> Found:
 def is_unfinished(run: RunRecord) -> bool:
     """Say whether there is something to go on with: a run that was asked for something and did not succeed."""
     return run.subtype != "success" and bool(run.user) and run.run_id.startswith(_RUN)
-
-
-def by_age(store: SessionStore) -> list[tuple[float, SessionFolder]]:
-    """Return all sessions with the time of their last event, the newest first."""
-    return sorted(_with_times(store.all()), key=lambda pair: pair[0], reverse=True)
-
-
-def _with_times(folders: Iterable[SessionFolder]) -> Iterable[tuple[float, SessionFolder]]:
-    for folder in folders:
-        try:
-            yield folder.events.stat().st_mtime, folder
-        except OSError:
-            continue
 
 
 def _begun_at(run: RunRecord) -> float:

@@ -61,14 +61,19 @@ def find_run(store: SessionStore, name: str) -> FoundRun:
     if name == LAST:
         found = {row.run_id: store.named(row.session_id) for row in newest_runs(store, 1)}
     else:
-        # Summaries hold the newest runs of each session; the whole logs are read only for older ones.
-        found = _found(store, name, _in_summary) or _found(store, name, _in_log)
+        found = runs_named(store, name)
     if not found:
         raise InputError(f"there is no run {name!r}", "`agent runs list` shows them")
     if len(found) > 1:
         raise InputError(f"{name!r} is the beginning of {len(found)} runs", "give more of the id")
     ((run_id, folder),) = found.items()
     return FoundRun(folder=folder, run_id=run_id)
+
+
+def runs_named(store: SessionStore, name: str) -> dict[str, SessionFolder]:
+    """Return the runs whose ids begin so, each with its session; an id that is whole leads to one run."""
+    # Summaries hold the newest runs of each session; the whole logs are read only for older ones.
+    return _found(store, name, _in_summary) or _found(store, name, _in_log)
 
 
 def _found(
