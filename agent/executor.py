@@ -120,8 +120,9 @@ class Executor:
             before=begun,
         )
         try:
+            # Not waited for: whatever the step does that matters is on disk after this.
             started = StepStarted(title=step.title, cache="resumed" if begun else "miss")
-            await self._channel.publish(started, step_id=step.id, attempt=1)
+            self._channel.whisper(started, step_id=step.id, attempt=1)
             response = self._response(await self._guarded(work), work)
         except asyncio.CancelledError:
             response = self._response(Ending(status="cancelled", reason="Interrupted."), work)

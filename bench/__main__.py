@@ -5,7 +5,7 @@ import compileall
 import sys
 from pathlib import Path
 
-from bench import box, graph, judge, memory, pages, sessions, start_up, table, turns
+from bench import box, graph, judge, memory, pages, random_graphs, scheduler, sessions, start_up, table, turns
 from bench.measure import Bench, Figure
 from bench.program import Failed
 
@@ -16,6 +16,9 @@ BENCHES = (
     Bench(name="first-request", run=start_up.first_request),
     Bench(name="turns", run=turns.turns),
     Bench(name="graph", run=graph.graph),
+    Bench(name="random-graphs", run=random_graphs.random_graphs),
+    Bench(name="streamed-plan", run=random_graphs.streamed_plan),
+    Bench(name="scheduler", run=scheduler.scheduler),
     Bench(name="judge", run=judge.judge),
     Bench(name="memory", run=memory.one_shot),
     Bench(name="long-run", run=memory.long_run),

@@ -15,6 +15,7 @@ from tests.provider.threaded import ThreadedProvider
 PYTHON = sys.executable
 AGENT = str(Path(sys.executable).with_name("agent"))
 BARE_CLIENT = str(Path(__file__).with_name("bare_client.py"))
+BARE_GRAPH = str(Path(__file__).with_name("bare_graph.py"))
 _LONGEST_S = 120.0
 
 
@@ -92,6 +93,11 @@ class Home:
         """Run the bare script that sends a recorded body."""
         assert self._provider
         return self.run([PYTHON, BARE_CLIENT, f"{self._provider.base_url}/chat/completions", str(body)])
+
+    def bare_graph(self, body: Path, graph: Path) -> Ended:
+        """Run the bare script that sends a recorded body for every step of a graph."""
+        assert self._provider
+        return self.run([PYTHON, BARE_GRAPH, f"{self._provider.base_url}/chat/completions", str(body), str(graph)])
 
 
 def answered(request: Recorded) -> float:

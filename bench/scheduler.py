@@ -1,0 +1,59 @@
+"""What a large graph costs beside its steps: taking it in, finding what is ready, telling what was skipped."""
+
+import asyncio
+import time
+from random import Random
+
+from agent.execution.scheduler import Scheduler
+from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.step import ExecutorResponse
+from bench.measure import Figure, milliseconds
+from bench.program import Failed
+
+STEPS = 5000
+ROUNDS = 5
+LIMIT_MS = 1000.0
+
+
+def scheduler() -> list[Figure]:
+    """Measure graphs whose steps take no time at all."""
+    graph = _graph()
+    samples = [asyncio.run(_cost(graph)) for _ in range(ROUNDS + 1)]
+    return [milliseconds(f"scheduling a graph of {STEPS} steps", LIMIT_MS, samples[1:])]
+
+
+async def _cost(graph: list[PlanStep]) -> float:
+    ended: list[str] = []
+
+    async def run(step: PlanStep) -> ExecutorResponse:
+        await asyncio.sleep(0)
+        ended.append(step.id)
+        return ExecutorResponse(task_id=step.id, status="error" if len(ended) == STEPS // 2 else "ok", summary="")
+
+    async def skip(step: PlanStep, reason: str) -> None:
+        ended.append(step.id)
+
+    began = time.perf_counter()
+    work = Scheduler(run_step=run, skip_step=skip, concurrency=32, root="/work")
+    for step in graph:
+        work.add(step)
+    work.seal()
+    await work.drain()
+    if sorted(ended) != sorted(step.id for step in graph):
+        raise Failed("not every step came to exactly one end")
+    return time.perf_counter() - began
+
+
+def _graph() -> list[PlanStep]:
+    """Return a graph with chains, crossings and writers of the same files."""
+    chance = Random(1)
+    return [
+        PlanStep(
+            id=f"s{number}",
+            title="",
+            instruction="",
+            depends_on=tuple({f"s{chance.randrange(number)}" for _ in range(chance.randrange(4))}) if number else (),
+            writes=(f"out/{chance.randrange(200)}",) if chance.random() < 0.3 else (),
+        )
+        for number in range(STEPS)
+    ]
