@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from agent.sessions.evidence import Evidence
 from agent.sessions.run_list import RunRow
 from agent.sessions.run_view import CallView, RunView, StepView
 from cli.columns import Column, table
@@ -11,6 +11,9 @@ from cli.pages import age, indented, moment, one_line
 from cli.screen.wording import amount, span
 from cli.session_pages import cost
 from tooling.contract.result import FileChange
+
+if TYPE_CHECKING:
+    from agent.sessions.evidence import Evidence
 
 
 def listing(rows: Sequence[RunRow], width: int | None) -> list[str]:
@@ -60,7 +63,7 @@ def page(run: RunView, *, status: str, width: int | None) -> Iterator[str]:
         yield from indented(run.answer)
 
 
-def why(evidence: Evidence) -> Iterator[str]:
+def why(evidence: "Evidence") -> Iterator[str]:
     """Yield everything behind a step: its task, every call with what came of it, changes, checks, its answer."""
     step = evidence.step
     took = f" in {_took(step.elapsed_ms)}" if step.elapsed_ms else ""

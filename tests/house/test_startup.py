@@ -52,6 +52,13 @@ def test_config_loads_no_heavy_library_and_not_the_engine(tmp_path: Path) -> Non
     assert loaded_of((*HEAVY, "rich", "asyncio", "agent.app", "agent.engine"), finished) == []
 
 
+@pytest.mark.parametrize("words", [("sessions", "list"), ("sessions", "search", "x"), ("runs", "list")])
+def test_listings_load_no_heavy_library_and_not_the_engine(tmp_path: Path, words: tuple[str, ...]) -> None:
+    run_agent(tmp_path, "run", "--model", f"script:{HELLO}", "x")
+    finished = run_agent(tmp_path, *words)
+    assert loaded_of((*HEAVY, "rich.console", "asyncio", "agent.app", "agent.engine"), finished) == []
+
+
 def test_a_run_with_a_scripted_model_loads_no_provider_and_no_screen(tmp_path: Path) -> None:
     finished = run_agent(tmp_path, "run", "--model", f"script:{HELLO}", "say hello")
     assert loaded_of((*HEAVY, "rich"), finished) == []
