@@ -17,6 +17,8 @@ from agent.model.discovery import find_local_server
 from agent.model.faults import ModelFault
 from agent.model.providers import resolve
 from agent.vocabulary.errors import AgentError, SandboxError
+from agent.web_settings import web_settings
+from tooling.web.search.providers import setup_words, usable
 
 State: TypeAlias = Literal["ok", "note", "problem"]
 _PROGRAMS: dict[str, tuple[State, str]] = {
@@ -60,6 +62,7 @@ async def _model(environ: Mapping[str, str]) -> list[Finding]:
     keys = ", ".join(sorted(loaded.settings.keys)) or "none"
     found = [settings, Finding(name="keys", state="ok", detail=keys)]
     found += [Finding(name="settings", state="note", detail=warning) for warning in loaded.warnings]
+    found.append(_search(loaded.settings))
     model = loaded.settings.model
     if not model:
         local = await find_local_server()
@@ -68,6 +71,13 @@ async def _model(environ: Mapping[str, str]) -> list[Finding]:
             return [*found, Finding(name="model", state="problem", detail=detail)]
         return [*found, Finding(name="model", state="ok", detail=f"{local.model} at {local.api_base} (found)")]
     return [*found, _named_model(model, loaded.settings)]
+
+
+def _search(settings: Settings) -> Finding:
+    wanted = web_settings(settings)
+    if providers := usable(wanted):
+        return Finding(name="search", state="ok", detail=", ".join(providers))
+    return Finding(name="search", state="note", detail=f"search_web needs one of {setup_words(wanted.search_order)}")
 
 
 def _named_model(model: str, settings: Settings) -> Finding:

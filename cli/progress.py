@@ -20,7 +20,7 @@ from agent.protocol.events import (
 from agent.vocabulary.plan import PlanStep
 
 _SUBJECT_CHARS = 100
-_SUBJECTS = ("command", "path", "pattern", "question", "action")
+_SUBJECTS = ("command", "path", "url", "query", "pattern", "question", "action")
 _BEFORE = {"miss": "", "hit": " (done before)", "resumed": " (goes on)"}
 _CODES = {"dim": "2", "red": "31", "green": "32", "yellow": "33", "bold": "1"}
 

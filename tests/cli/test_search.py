@@ -90,3 +90,10 @@ def test_the_order_is_a_setting(user: User, order: str) -> None:
         assert "No search provider is set up" in ended.stderr
     else:
         assert (ended.exit_code, "search_order" in ended.stderr) == (52, True)
+
+
+def test_the_doctor_says_who_can_be_asked(user: User) -> None:
+    assert "TAVILY_API_KEY (keys.tavily)" in user.agent("doctor").stdout
+    told = user.agent("doctor", BRAVE_API_KEY=KEY, SEARXNG_URL="http://localhost:8888").stdout
+    assert "searxng, brave" in told
+    assert KEY not in told

@@ -57,8 +57,9 @@ def rows_as_markdown(table: HtmlElement, written: Callable[[HtmlElement], str]) 
         return ""
     above = []
     while len(grid) > 1 and len(grid[0].cells) > 1 and len(set(grid[0].cells) - {""}) == 1:
-        # One cell over the whole width is a caption.
-        above.append(f"**{max(grid.pop(0).cells)}**\n")
+        # One cell over the whole width is a caption, or a picture.
+        caption = max(grid.pop(0).cells)
+        above.append(f"{caption}\n" if caption.startswith("[") else f"**{caption}**\n")
     head, body = _head(grid)
     width = max(len(row) for row in (head, *body))
     return "\n".join((*above, _line(head, width), "|" + "---|" * width, *(_line(row, width) for row in body)))
