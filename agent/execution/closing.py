@@ -41,6 +41,8 @@ class Closing:
         self._resume = resume
         self._require_verified = require_verified
         self._began = time.monotonic()
+        # Some file systems know the time of a change only to the second.
+        self._began_at = time.time() - 1
 
     def outcome(self, answer: str, plan: Plan | None) -> Outcome:
         """Return the outcome of a run that came to its end."""
@@ -59,7 +61,7 @@ class Closing:
             answer=answer,
             plan=plan,
             responses=responses,
-            artifacts=artifacts_of(self._board.results, self._root),
+            artifacts=artifacts_of(self._board.results, self._root, self._began_at),
             denials=refused.denied,
             deferred=refused.deferred,
             usage=self._ledger.total,
@@ -82,17 +84,20 @@ class Closing:
         return self._resume if exit_code in _RESUMABLE and self._board.book.known else None
 
 
-def artifacts_of(results: Sequence[tuple[PlanStep, ExecutorResponse]], root: Path) -> tuple[str, ...]:
-    """Return the files that steps made and that are there: those they changed, and those they were to write."""
+def artifacts_of(
+    results: Sequence[tuple[PlanStep, ExecutorResponse]], root: Path, since: float = 0.0
+) -> tuple[str, ...]:
+    """Return the files that steps made and that are there: those they changed, and those they were to write and did."""
     paths: list[str] = []
     for step, response in results:
         paths += [path for fact in response.tool_calls for path in fact.changed]
         paths += [output.path for output in response.outputs if output.path]
         if is_success(response.status):
-            paths += [path for path in step.writes if _is_file_in(root, path)]
+            paths += [path for path in step.writes if _is_written_in(root, path, since)]
     return tuple(path for path in dict.fromkeys(map(str, map(Path, paths))) if (root / path).exists())
 
 
-def _is_file_in(root: Path, path: str) -> bool:
+def _is_written_in(root: Path, path: str, since: float) -> bool:
     file = root / path
-    return file.is_file() and file.resolve().is_relative_to(root.resolve())
+    is_inside = file.is_file() and file.resolve().is_relative_to(root.resolve())
+    return is_inside and file.stat().st_mtime >= since

@@ -29,6 +29,8 @@ _HEAD = re.compile(
     r"""\s*\{\s*["'](?:name|tool|tool_name)["']\s*:\s*["']([\w.-]+)["']\s*,\s*["'](?:arguments|parameters)["']"""
 )
 _LEFTOVER = re.compile(r"^[ \t]*```+[\w-]*\s*```+[ \t]*$|</?tool_call>", re.MULTILINE)
+# A small model may open the place for calls and have none to make: that says nothing.
+_EMPTY = re.compile(r"\s*<(tools|tool_call|function_call)>\s*</\1>\s*")
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -43,6 +45,8 @@ class _Region:
 
 def calls_in_text(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCall, ...]]:
     """Return the text without the calls of known tools written into it, and those calls."""
+    if _EMPTY.fullmatch(text):
+        return "", ()
     if not any(name in text for name in known):
         return text, ()
     kept: list[str] = []

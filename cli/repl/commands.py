@@ -113,6 +113,10 @@ def _fork(repl: Repl, argument: str) -> None:
     repl.say(f"you are in {copy.id} now, a copy of {original}")
 
 
+def _resume(repl: Repl, argument: str) -> Awaitable[None]:
+    return repl.lend_to("resume", *(_words(argument) or filter(None, [repl.turns.run_id])))
+
+
 async def _redo(repl: Repl, argument: str) -> None:
     store = SessionStore(data_dir(repl.place.environ))
     record = read_session(store.existing(repl.session()))
@@ -214,6 +218,7 @@ COMMANDS = (
     SlashCommand(name="diff", help="What this session changed.", run=_of_session("sessions", "diff")),
     SlashCommand(name="undo", help="Take back what this session changed.", run=_of_session("sessions", "undo")),
     SlashCommand(name="redo", help="Take back the last /undo.", run=_redo),
+    SlashCommand(name="resume", usage="[RUN]", help="Go on with a run that was cut off.", run=_resume),
     SlashCommand(name="fork", usage="[ID]", help="Go on in a copy of this session.", run=_fork),
     SlashCommand(
         name="export", usage="[-o FILE]", help="Write this session down.", run=_of_session("sessions", "export")

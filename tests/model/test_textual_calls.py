@@ -132,3 +132,8 @@ def test_no_mixture_raises_or_loses_words(parts: list[str]) -> None:
     rest, calls = calls_in_text(text, KNOWN)
     assert rest.count("WORD") == text.count("WORD")
     assert rest.count("read_file") + len(calls) == text.count("read_file")
+
+
+@pytest.mark.parametrize("text", ["<tools></tools>", " <tool_call>\n</tool_call>\n"])
+def test_a_place_for_calls_without_any_says_nothing(text: str) -> None:
+    assert calls_in_text(text, {"run_command"}) == ("", ())

@@ -1,8 +1,13 @@
 """How runs end: with a reason, with what is finished, with the files that are there, verified or not, and a way on."""
 
+import os
+from pathlib import Path
+
 import pytest
 
+from agent.execution.closing import artifacts_of
 from agent.vocabulary.plan import Plan, PlanStep
+from agent.vocabulary.step import ExecutorResponse
 from tests.cli.terminal_user import answer, calls, composes, one_step, plan, says, step
 from tests.orchestrator.stage import Played, Stage
 
@@ -150,3 +155,12 @@ def test_usage_is_told_whole_by_step_and_by_model(stage: Stage) -> None:
     assert result["usage"]["input_tokens"] == 1600  # type: ignore[index]
     assert [usage["output_tokens"] for usage in result["model_usage"].values()] == [400]  # type: ignore[attr-defined]
     assert [event["usage"]["input_tokens"] for event in played.of("step.completed")] == [400, 400]  # type: ignore[index]
+
+
+def test_a_file_that_a_step_declared_but_left_alone_is_no_artifact(tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_text("x")
+    os.utime(tmp_path / "old.txt", (1, 1))
+    (tmp_path / "new.txt").write_text("x")
+    step = PlanStep(id="a", title="a", instruction="x", writes=("old.txt", "new.txt", "missing.txt"))
+    done = ExecutorResponse(task_id="a", status="ok", summary="")
+    assert artifacts_of([(step, done)], tmp_path, since=1000.0) == ("new.txt",)
