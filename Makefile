@@ -10,7 +10,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP := True
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-cassette screenshot test check lint bench fmt clean
+.PHONY: help demo demo-cassette screenshot test check lint soak bench fmt clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ lint: .venv/.ready  ## style, formatting, types
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
+
+soak: .venv/.ready  ## the crash tests in full: runs killed 200 times with a model and 200 times without, on full disks too
+	$(BIN)/python -m pytest tests/crash --kills 400
 
 bench: .venv/.ready  ## speed and size against their limits
 	$(BIN)/python -m bench

@@ -1,6 +1,7 @@
 """Runs one task: stages what comes with it, has it orchestrated, gives the answer its form, lets it be remembered."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -17,9 +18,11 @@ from agent.protocol.masking import masked
 from agent.run_scope import RunScope
 from agent.vocabulary import exit_codes
 from agent.vocabulary.outcome import Outcome
+from agent.vocabulary.plan import Plan
 from agent.vocabulary.unfinished import UnfinishedRun
 from agent.workspace.materials import context_text, marked, read_attachment, stage
 from agent.workspace.project_notes import read_notes
+from tooling.contract.shape import encode
 
 _HABITS = "What is known of this user, as data; keep to what concerns the answer:"
 
@@ -70,7 +73,11 @@ class AgentExecutor:
         memory = await self._recalled()
         form = self._form.constraints if self._form else ""
         context = await self._context(submit, memory, form)
-        beside = {"context": context, "schema": self._form.text if self._form else ""}
+        beside = {
+            "context": context,
+            "schema": self._form.text if self._form else "",
+            "plan": self._plan_text(submit.plan) if submit.plan else "",
+        }
         await self._ask(tuple(MessageSaid(role=role, content=text) for role, text in beside.items() if text))
         return Task(
             request=submit.prompt,
@@ -80,6 +87,10 @@ class AgentExecutor:
             plan_only=submit.plan_only,
             plan=submit.plan,
         )
+
+    def _plan_text(self, plan: Plan) -> str:
+        # Masked step by step: the text as a whole could lose a quotation mark with a secret.
+        return json.dumps(encode(masked(plan.steps, self._scope.redactor.redact)))
 
     async def _task_again(self, submit: Submit, before: UnfinishedRun) -> Task:
         await self._ask(())

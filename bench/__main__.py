@@ -5,7 +5,7 @@ import compileall
 import sys
 from pathlib import Path
 
-from bench import box, graph, judge, memory, pages, random_graphs, scheduler, sessions, start_up, table, turns
+from bench import box, going_on, graph, judge, memory, pages, random_graphs, scheduler, sessions, start_up, table, turns
 from bench.measure import Bench, Figure
 from bench.program import Failed
 
@@ -23,6 +23,7 @@ BENCHES = (
     Bench(name="memory", run=memory.one_shot),
     Bench(name="long-run", run=memory.long_run),
     Bench(name="request-size", run=turns.first_bodies),
+    Bench(name="resume", run=going_on.going_on),
     Bench(name="sessions", run=sessions.sessions),
     Bench(name="box", run=box.box),
     Bench(name="pages", run=pages.pages),

@@ -98,8 +98,13 @@ class _Folding:
             self._count += 1
         if line.type == PlanMade.type:
             self._plans[line.run_id] = line
-        elif line.type in _TOLD_BY and (envelope := line.envelope()):
+        elif self._is_telling(line) and (envelope := line.envelope()):
             self._advance(envelope)
+
+    @staticmethod
+    def _is_telling(line: LogLine) -> bool:
+        # What is said inside of steps is most of a log.
+        return line.type in _TOLD_BY and not (line.type == MessageSaid.type and line.step_id is not None)
 
     def _advance(self, envelope: Envelope) -> None:
         run = self._runs[envelope.run_id]

@@ -121,7 +121,7 @@ def _results(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
 
 def _expected(folder: SessionFolder) -> set[str]:
     """Return the addresses of all results that the log speaks of."""
-    ends = (line.envelope() for line in read_lines(folder.events) if line.type == StepCompleted.type)
+    ends = (line.envelope() for line in read_lines(folder.events, only=StepCompleted.type))
     events = (envelope.event for envelope in ends if envelope)
     return {
         event.key for event in events if isinstance(event, StepCompleted) and event.key and is_success(event.status)

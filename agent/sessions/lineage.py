@@ -11,8 +11,8 @@ from agent.vocabulary.errors import InputError
 def chain_of(log: Path, run_id: str) -> tuple[str, ...]:
     """Return all runs of the chain that a run belongs to, the oldest first."""
     parents: dict[str, str | None] = {}
-    for line in read_lines(log):
-        if line.type == RunStarted.type and (envelope := line.envelope()) and isinstance(envelope.event, RunStarted):
+    for line in read_lines(log, only=RunStarted.type):
+        if (envelope := line.envelope()) and isinstance(envelope.event, RunStarted):
             parents[line.run_id] = envelope.event.resumes
     if run_id not in parents:
         raise InputError(f"there is no run {run_id!r} in this session", "`agent sessions show` lists its runs")

@@ -14,6 +14,7 @@ _HEAD = re.compile(
     rb'(?:, "step_id": "([^"\\]*)", "attempt")?'
 )
 _STEP = b', "step_id": '
+_BEGINNING = b'{"v": 1, "type": "'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +37,17 @@ class LogLine:
             return None
 
 
-def read_lines(path: Path, start: int = 0) -> Iterator[LogLine]:
-    """Yield the lines of a log from a byte on; what is no event at its head, torn by a crash, is passed over."""
+def read_lines(path: Path, start: int = 0, *, only: str = "") -> Iterator[LogLine]:
+    """Yield the lines of a log from a byte on, all or those of one type; what a crash tore off is passed over."""
+    wanted = _BEGINNING + (f'{only}"'.encode() if only else b"")
     try:
         with path.open("rb") as log:
             end = log.seek(start)
             for raw in log:
                 end += len(raw)
-                if line := head_of(raw, end):
+                if only and raw.startswith(_BEGINNING) and not raw.startswith(wanted):
+                    continue
+                if (line := head_of(raw, end)) and only in ("", line.type):
                     yield line
     except FileNotFoundError:
         return

@@ -46,14 +46,19 @@ class StepResults:
         return self._folder / f"{key}.json"
 
     def _write(self, key: str, response: ExecutorResponse) -> None:
-        data = encode(response)
-        whole = {"v": FORMAT, "key": key, "digest": _digest(data), "response": data}
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
-            write_whole(self.path_of(key), json.dumps(whole, indent=1).encode())
+            write_whole(self.path_of(key), result_file(key, response))
         except OSError as error:
             problem = f"the result of a step cannot be kept: {error.strerror}"
             raise ResultNotKept(problem, "free some space or set AGENT_SANDBOX to another folder") from error
+
+
+def result_file(key: str, response: ExecutorResponse) -> bytes:
+    """Return the content of the file in which a result is kept."""
+    data = encode(response)
+    whole = {"v": FORMAT, "key": key, "digest": _digest(data), "response": data}
+    return json.dumps(whole, indent=1).encode()
 
 
 def read_result(path: Path, key: str) -> ExecutorResponse:

@@ -10,9 +10,10 @@ from agent.sessions.lineage import chain_of
 from agent.sessions.log_lines import LogLine, read_lines
 from agent.sessions.step_talk import EffectOf, unfinished_call, unfinished_task
 from agent.vocabulary.errors import UsageError
-from agent.vocabulary.plan import ANSWER, FILE, STREAMING, SURPRISE, PlanStep
+from agent.vocabulary.plan import ANSWER, STREAMING, SURPRISE, PlanStep
 from agent.vocabulary.status import is_success
 from agent.vocabulary.unfinished import UnfinishedRun, UnfinishedStep
+from tooling.contract.shape import decode
 
 # How a step can have ended without having come to an end of its own.
 _CUT_OFF = frozenset({"", "cancelled", "timeout"})
@@ -43,8 +44,8 @@ def unfinished_run(log: Path, run_id: str, effect_of: EffectOf) -> UnfinishedRun
         schema=told.said.get("schema", ""),
         model=told.model or "",
         plan=plan,
-        is_plan_complete=bool(plan) and told.reasons[-1] != STREAMING,
-        is_as_written=told.reasons[:1] == [FILE],
+        is_plan_complete=bool(plan) and told.reasons[-1:] != [STREAMING],
+        is_as_written="plan" in told.said,
         steps={step.id: begun for step in plan if (begun := told.begun(step, effect_of))},
         replans=sum(reason.startswith(SURPRISE) for reason in told.reasons),
         clarifications=sum(reason.startswith(ANSWER) for reason in told.reasons),
@@ -89,8 +90,14 @@ class _Told:
                     pass
 
     def plan_steps(self) -> tuple[PlanStep, ...]:
+        """Return the newest plan; before one was announced it is the one that was given, if there was one."""
         made = self._plan.envelope() if self._plan else None
-        return made.event.steps if made and isinstance(made.event, PlanMade) else ()
+        if made and isinstance(made.event, PlanMade):
+            return made.event.steps
+        try:
+            return tuple(decode(PlanStep, step, extra="ignore") for step in json.loads(self.said.get("plan", "[]")))
+        except ValueError:
+            return ()
 
     def begun(self, step: PlanStep, effect_of: EffectOf) -> UnfinishedStep | None:
         """Return what a step had begun, None when it starts afresh."""

@@ -39,3 +39,11 @@ def test_lines_are_read_from_any_byte_on_and_say_where_they_end(tmp_path: Path) 
     first, second = read_lines(path)
     assert (first.end, second.end) == (len(to_line(PLAIN)), path.stat().st_size)
     assert [line.seq for line in read_lines(path, first.end)] == [5]
+
+
+def test_lines_of_one_type_are_found_however_they_are_written(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    strange = json.dumps(to_json(ODD), separators=(",", ":")).encode() + b"\n"
+    path.write_bytes(to_line(PLAIN) + to_line(STEP) + strange + to_line(PLAIN))
+    assert [line.seq for line in read_lines(path, only="message")] == [5, 6]
+    assert [line.seq for line in read_lines(path, only="warning")] == [4, 4]

@@ -1,5 +1,6 @@
 """What a run that was cut off at any moment leaves for the next one."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -32,6 +33,7 @@ from agent.vocabulary.unfinished import CANCELLED_CALL, UNKNOWN_CALL, Unfinished
 from agent.vocabulary.usage import Usage
 from tooling.contract.action import Effect
 from tooling.contract.result import FileChange
+from tooling.contract.shape import encode
 
 Told: TypeAlias = tuple[str | None, Event]
 EFFECTS: dict[str, Effect] = {"run_command": "execute", "write_file": "write", "read_file": "read"}
@@ -139,8 +141,7 @@ def test_a_run_is_known_by_its_request_its_context_and_its_newest_plan(log: Log)
     [
         (["streaming"], False, False, 0, 0),
         (["streaming", "complete"], True, False, 0, 0),
-        (["file"], True, True, 0, 0),
-        (["file", "resumed"], True, True, 0, 0),
+        (["file"], True, False, 0, 0),
         (["request", "surprise: gone", 'answer: "blue"', "surprise: again"], True, False, 2, 1),
     ],
 )
@@ -385,3 +386,11 @@ def test_a_torn_end_costs_only_itself(log: Log) -> None:
     log.run("r1", *BEGUN, step_starts(), says("assistant", "kept"), says("assistant", "torn off"))
     log.path.write_bytes(log.path.read_bytes()[:-9])
     assert [message.content for message in log.unfinished().steps["a"].messages] == ["kept"]
+
+
+@pytest.mark.parametrize("reasons", [[], ["file"], ["file", "resumed"]])
+def test_a_plan_that_was_given_is_known_from_the_first_moment_on(log: Log, reasons: list[str]) -> None:
+    given = says("plan", json.dumps(encode(PLAN)), step=None)
+    log.run("r1", began(), given, says("user", "the request", step=None), *map(planned, reasons))
+    run = log.unfinished()
+    assert (run.plan, run.is_plan_complete, run.is_as_written) == (PLAN, True, True)

@@ -1,0 +1,131 @@
+"""How soon an interrupted run works again: `agent resume` of a session of 10,000 events against a new run."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+from agent.execution.step_key import KeySource, key_of
+from agent.protocol.codec import to_line
+from agent.protocol.events import (
+    CallMade,
+    Envelope,
+    Event,
+    MessageSaid,
+    PlanMade,
+    RunStarted,
+    StepCompleted,
+    StepStarted,
+    ToolCompleted,
+    ToolStarted,
+)
+from agent.sessions.step_results import StepResults, result_file
+from agent.sessions.store import SessionFolder, SessionStore
+from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.step import ExecutorProfile, ExecutorResponse, StepOutput
+from bench.measure import Figure, in_ms, in_turns
+from bench.program import AGENT, Ended, Failed, Home
+from bench.replies import DIRECT_ANSWER, DONE
+from tests.provider.threaded import ThreadedProvider
+
+EVENTS = 10_000
+STEPS = 49
+TURNS = (EVENTS // STEPS - 3) // 3
+OUTPUT = "a line of output that a command wrote\n" * 20
+ROUNDS = 9
+RUN, MODEL, REQUEST = "run-20250101120000-abcdef", "openai/bench-model", "do what the benchmark asks"
+
+
+def going_on() -> list[Figure]:
+    """Measure start to first request of `agent resume` against that of `agent run`."""
+    with tempfile.TemporaryDirectory() as name, ThreadedProvider(otherwise=DONE) as provider:
+        home = Home(Path(name), provider)
+        kept = Path(name, "kept")
+        folder = SessionStore(_data(Path(name))).open("long")
+        count = _interrupted(folder)
+        folder.root.rename(kept)
+
+        def resumed() -> float:
+            shutil.rmtree(folder.root, ignore_errors=True)
+            shutil.copytree(kept, folder.root)
+            return _checked(home.run([AGENT, "resume", "long"])).until_first_request
+
+        def begun() -> float:
+            provider.reply(DIRECT_ANSWER)
+            return home.agent_run().until_first_request
+
+        samples, floors = in_turns(ROUNDS, resumed, begun)
+    over = median(samples) - median(floors)
+    detail = f"{in_ms(median(samples))} against {in_ms(median(floors))}, {count} events, {ROUNDS} runs of each in turns"
+    what = "start → first request, `agent resume` of 10,000 events, over `agent run`"
+    return [Figure(what=what, measured=over * 1000, limit=300, unit="ms", detail=detail)]
+
+
+def _checked(ended: Ended) -> Ended:
+    # The step that was cut off, and the composer; the others are found.
+    if len(ended.requests) != 2:
+        raise Failed(f"a resumed run made {len(ended.requests)} requests instead of 2")
+    return ended
+
+
+def _data(home: Path) -> Path:
+    data = home / "data"
+    data.mkdir(mode=0o700)
+    return data
+
+
+def _interrupted(folder: SessionFolder) -> int:
+    """Write a session whose only run was killed in its last step, and return how many events that are."""
+    steps = tuple(PlanStep(id=f"s{n}", title=f"Step {n}", instruction=f"Do part {n}") for n in range(STEPS + 1))
+    shelf = StepResults(folder.steps)
+    folder.steps.mkdir(mode=0o700)
+    events: list[tuple[str | None, Event]] = [*_beginning(folder, steps)]
+    for step in steps[:-1]:
+        key = key_of(KeySource(lineage=RUN, model=MODEL, request=REQUEST), step, ExecutorProfile(), ())
+        response = ExecutorResponse(
+            task_id=step.id, status="ok", summary="Done.", outputs=(StepOutput(type="text", content="Done."),)
+        )
+        shelf.path_of(key).write_bytes(result_file(key, response))
+        events += [(step.id, event) for event in _worked(step, TURNS)]
+        events.append((step.id, StepCompleted(status="ok", summary="Done.", key=key)))
+    events += [(steps[-1].id, event) for event in _worked(steps[-1], 10)]
+    lines = [to_line(_placed(folder, number, *event)) for number, event in enumerate(events, 1)]
+    folder.events.write_bytes(b"".join(lines))
+    return len(lines)
+
+
+def _beginning(folder: SessionFolder, steps: tuple[PlanStep, ...]) -> Iterator[tuple[None, Event]]:
+    started = RunStarted(
+        model=MODEL,
+        planner_model=MODEL,
+        cwd=str(folder.workspace),
+        workspace=str(folder.workspace),
+        backend="sandbox",
+        approval_mode="ask",
+        tools=(),
+    )
+    yield None, started
+    yield None, MessageSaid(role="user", content=REQUEST)
+    yield None, PlanMade(plan_id="p", revision=1, hash="h", reason="request", steps=steps)
+
+
+def _worked(step: PlanStep, turns: int) -> Iterator[Event]:
+    yield StepStarted(title=step.title)
+    for turn in range(turns):
+        call = CallMade(id=f"c{turn}", name="run_command", input={"command": f"make part-{turn}"})
+        yield MessageSaid(role="assistant", content="", tool_calls=(call,))
+        yield ToolStarted(tool_id=call.id, name=call.name, input=call.input)
+        yield ToolCompleted(tool_id=call.id, name=call.name, status="ok", exit_code=0, output=OUTPUT)
+
+
+def _placed(folder: SessionFolder, seq: int, step: str | None, event: Event) -> Envelope:
+    return Envelope(
+        seq=seq,
+        ts="2025-01-01T12:00:00.000Z",
+        session_id=folder.id,
+        run_id=RUN,
+        event=event,
+        step_id=step,
+        attempt=1 if step else None,
+    )

@@ -1,0 +1,84 @@
+"""`python -m tests.crash.full_disk HOME ROUNDS`: runs on a real file system that fills up, in a namespace of its own.
+
+The data folder is a small tmpfs; before each round a ballast leaves it a random amount of room.
+"""
+
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from tests.cli.terminal_user import Ended, User
+from tests.crash.test_kills import log_of, repeated
+from tests.crash.twenty_steps import NAMES, Work, task_plan, tool_plan
+
+SIZE = 2 << 20
+# From nothing at all to enough for a part of a run.
+ROOM = (0, 60_000)
+STREAM = ("--output-format", "stream-json")
+SESSION = "s"
+
+
+def main(home: Path, rounds: int) -> None:
+    chance = random.Random(seed := random.randrange(1 << 30))
+    for number, make in enumerate((tool_plan, task_plan)):
+        folder = home / str(number)
+        folder.mkdir()
+        user = User(home=folder)
+        user.data.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=0700", "tmpfs", user.data], check=True)
+        goes_on(make(user), rounds, chance, f"seed {seed}, {make.__name__}")
+
+
+def goes_on(work: Work, rounds: int, chance: random.Random, place: str) -> None:
+    """Run and resume on a full disk, then once with room enough, and see that nothing was lost or done twice."""
+    user = work.user
+    words = first = (*work.words, "--session", SESSION)
+    for _ in range(rounds):
+        ballast = fill(user.data, chance.randint(*ROOM))
+        ended = user.agent(*words, *STREAM)
+        ballast.unlink()
+        told = check(ended, user, place)
+        if told == 0:
+            break
+        words = ("resume", SESSION) if has_begun(user) else first
+    else:
+        ended = user.agent(*words, *STREAM)
+        assert check(ended, user, place) == 0, f"{place}: {ended.stderr}\n{ended.stdout[-2000:]}"
+    assert Counter(work.lines) == Counter(NAMES), f"{place}: {work.lines}"
+    assert repeated(log_of(user, SESSION)) == [], place
+
+
+def check(ended: Ended, user: User, place: str) -> int:
+    """See that what was told is kept and what could not be kept was not told; return the exit code."""
+    assert "Traceback" not in ended.stderr and "internal error" not in ended.stdout, f"{place}: {ended.stderr}"
+    log = log_of(user, SESSION)
+    kept = {event["seq"] for event in log}
+    # How a run ended is told even when nothing can be written any more.
+    told = {
+        event["seq"] for event in ended.events if event["type"] not in ("error", "result") and not event.get("delta")
+    }
+    assert told <= kept, f"{place}: told and not kept: {sorted(told - kept)}"
+    if ended.events:
+        assert ended.events[-1]["type"] == "result", place
+        assert ended.events[-1]["exit_code"] == ended.exit_code, place
+    return ended.exit_code
+
+
+def has_begun(user: User) -> bool:
+    return any(event.get("role") == "user" for event in log_of(user, SESSION))
+
+
+def fill(folder: Path, room: int) -> Path:
+    """Leave only so much room in a file system."""
+    ballast = folder / "ballast"
+    free = os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize
+    ballast.write_bytes(b"x" * max(0, free - room))
+    return ballast
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))
+    print("done")

@@ -1,0 +1,140 @@
+"""Runs that are killed outright at any moment, again and again: each ends, and nothing is done twice or lost."""
+
+import json
+import random
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from agent.sessions.unfinished import unfinished_run
+from tests.cli.terminal_user import User
+from tests.crash.twenty_steps import NAMES, Work, task_plan, tool_plan
+from tests.docs.grammar import broken_rules
+from tests.execution.test_races import problems_of
+
+pytestmark = pytest.mark.slow
+STREAM = ("--output-format", "stream-json")
+LIMIT_S = 60
+# So often at most one run is killed before it may end: each kill finds less left to do.
+MOST_OF_ONE = 8
+
+
+class Killer:
+    """Lets a run live for a random number of events, or for a random time, and a moment longer."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(seed)
+
+    def run(self, user: User, words: tuple[str, ...], *, is_killed: bool) -> list[dict[str, object]]:
+        """Return what a run told before it ended or was killed."""
+        if not is_killed:
+            return self.run_until(user, words)
+        if self._chance.random() < 0.25:
+            # Also before the first event, while the program starts.
+            return self.run_until(user, words, limit_s=self._chance.uniform(0, 1.5))
+        return self.run_until(user, words, events=self._chance.randrange(1, 170))
+
+    def run_until(
+        self, user: User, words: tuple[str, ...], *, events: int | None = None, limit_s: float = LIMIT_S
+    ) -> list[dict[str, object]]:
+        """Kill a run after so many events, or after so much time."""
+        told: list[dict[str, object]] = []
+        with subprocess.Popen(
+            user.command(*words, *STREAM),
+            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            env=user.environment(),
+            cwd=user.home,
+        ) as process:
+            assert process.stdout
+            timer = threading.Timer(limit_s, process.kill)
+            timer.start()
+            for line in process.stdout:
+                if line.endswith(b"\n"):
+                    told.append(json.loads(line))
+                if len(told) == events:
+                    time.sleep(self._chance.uniform(0, 0.02))
+                    process.kill()
+                    break
+            process.wait(LIMIT_S)
+            timer.cancel()
+        return told
+
+
+def log_of(user: User, session: str) -> list[dict[str, object]]:
+    """Return the log of a session; only its very end may be torn."""
+    path = user.data / "sessions" / session / "events.jsonl"
+    *whole, end = path.read_bytes().split(b"\n") if path.exists() else [b""]
+    # What stands behind the last line feed was never finished, and nobody heard of it.
+    assert len(end) < 1_000_000
+    return [json.loads(line) for line in whole]
+
+
+def repeated(log: list[dict[str, object]]) -> list[object]:
+    """Return the steps of which a call was begun after they had succeeded."""
+    done: set[object] = set()
+    again: list[object] = []
+    for event in log:
+        if event["type"] == "step.completed" and event["status"] in ("ok", "partial"):
+            done.add(event["step_id"])
+        elif event["type"] == "tool.started" and event["step_id"] in done:
+            again.append(event["step_id"])
+    return again
+
+
+@pytest.mark.parametrize("make", [tool_plan, task_plan])
+def test_a_run_that_is_killed_at_random_moments_ends_and_repeats_nothing(
+    user: User, make: Callable[[User], Work], kills: int
+) -> None:
+    seed = random.randrange(1 << 30)
+    killer, left, sessions = Killer(seed), kills // 2, 0
+    while left > 0:
+        work = make(user)
+        work.out.unlink(missing_ok=True)
+        session = f"session-{sessions}"
+        sessions += 1
+        first, words = (*work.words, "--session", session), (*work.words, "--session", session)
+        heard: set[object] = set()
+        for number in range(MOST_OF_ONE + 1):
+            told = killer.run(user, words, is_killed=number < MOST_OF_ONE and left > 0)
+            log = log_of(user, session)
+            heard |= {event["seq"] for event in told if not event.get("delta")}
+            assert heard <= {event["seq"] for event in log}, f"seed {seed}: something was heard that is not kept"
+            if told and told[-1]["type"] == "result":
+                break
+            left -= 1
+            # A run that died before it was asked anything has nothing to go on with.
+            has_begun = any(event.get("role") == "user" for event in log)
+            words = ("resume", session) if has_begun else first
+        check_end(work, told, log, f"seed {seed}, session {session}")
+
+
+def check_end(work: Work, told: list[dict[str, object]], log: list[dict[str, object]], place: str) -> None:
+    result = told[-1]
+    assert (result["type"], result["exit_code"]) == ("result", 0), f"{place}: {result}"
+    assert Counter(work.lines) == Counter(NAMES), place
+    assert repeated(log) == [], place
+    assert broken_rules(told) == [], place
+    assert [event["seq"] for event in log] == sorted({int(str(event["seq"])) for event in log}), place
+
+
+def test_every_beginning_of_a_log_can_be_gone_on_with_by_every_provider(user: User) -> None:
+    work = task_plan(user)
+    Killer(seed=3).run_until(user, (*work.words, "--session", "s"), events=90)
+    assert user.agent("resume", "s").exit_code == 0
+    log = user.data / "sessions/s/events.jsonl"
+    # Up to the last result, behind which there is nothing to go on with.
+    lines = log.read_bytes().splitlines(keepends=True)[:-1]
+    first = json.loads(lines[0])["run_id"]
+    begun: set[str] = set()
+    for count in range(2, len(lines) + 1):
+        log.write_bytes(b"".join(lines[:count]) + lines[count - 1][:50])
+        run = unfinished_run(log, first, lambda tool: "execute")
+        for name, step in run.steps.items():
+            begun.add(name)
+            assert problems_of(step.messages) == [], f"{name} after {count} lines"
+    assert begun == set(NAMES)
