@@ -148,15 +148,19 @@ class OrchestratorRunner:
             answers_heard=unfinished.clarifications if unfinished else 0,
         )
         running = asyncio.ensure_future(self._scheduler.drain())
+        planning = asyncio.ensure_future(self._wholly_planned())
         try:
-            plan = await self._planned()
-            self._book.complete(plan.reason)
-            self._scheduler.seal()
+            await asyncio.wait([planning, running], return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                # Before the plan is whole the graph can only end by a problem: there is nothing left to plan for.
+                running.result()
+            plan = await planning
             if not task.plan_only:
                 await running
         finally:
+            planning.cancel()
             running.cancel()
-            await asyncio.wait([running])
+            await asyncio.gather(planning, running, return_exceptions=True)
         if plan.answer is not None or task.plan_only:
             return self._closing.outcome(outline(plan.steps) if plan.answer is None else plan.answer, self._whole(plan))
         return await self._answer(plan)
@@ -175,6 +179,12 @@ class OrchestratorRunner:
     def go_on(self, step_id: str) -> None:
         """Count a step as working again: the person has answered."""
         self._scheduler.go_on(step_id)
+
+    async def _wholly_planned(self) -> Plan:
+        plan = await self._planned()
+        self._book.complete(plan.reason)
+        self._scheduler.seal()
+        return plan
 
     async def _planned(self) -> Plan:
         """Return the plan, its steps under way; one that is given, or to be reviewed, starts when it is whole."""

@@ -11,6 +11,7 @@ from agent.vocabulary.message import Message
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import is_success
 from agent.vocabulary.step import ExecutorResponse
+from agent.workspace.materials import marked
 
 RESULTS_CHARS = 40_000
 EMPTY = "(empty response)"
@@ -101,9 +102,13 @@ def results_text(
     """Return results as marked data, each with its fair share of the room; `places` say where the whole ones stand."""
     share, known = share_of(limit, len(results)), places or {}
     return "\n".join(
-        f'<result step="{step.id}" title="{step.title}" '
-        f'status="{_mark(response, is_replaced=step.id in replaced)}">\n'
-        f"{_cut(response.text or response.summary, share, known.get(step.id, ''))}\n</result>"
+        marked(
+            "result",
+            _cut(response.text or response.summary, share, known.get(step.id, "")),
+            step=step.id,
+            title=step.title.replace('"', "'"),
+            status=_mark(response, is_replaced=step.id in replaced),
+        )
         for step, response in results
     )
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from agent.execution.plan_book import PlanBook
-from agent.protocol.channel import Channel
+from agent.protocol.channel import Channel, LogWriteError
 from agent.vocabulary.plan import PlanStep
 from tests.docs.grammar import broken_rules
 from tests.orchestrator.hand_wound import Deadlock, run_by_hand
@@ -118,6 +118,21 @@ def test_no_step_waits_long_for_being_announced() -> None:
         return asyncio.get_running_loop().time() - began
 
     assert 0 < run_by_hand(waits()) <= 0.25
+
+
+def test_a_log_that_breaks_ends_a_run_whose_plan_is_still_being_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def breaks(*told: object, **more: object) -> None:
+        raise LogWriteError("the event log cannot be written: disk full")
+
+    monkeypatch.setattr("agent.executor.Executor.run", breaks)
+    show = Show(plan=[step("a"), step("b")], plan_gap_s=1000.0)
+
+    async def until_it_ends() -> float:
+        with pytest.raises(LogWriteError):
+            await show.perform()
+        return asyncio.get_running_loop().time()
+
+    assert run_by_hand(until_it_ends()) < 1000
 
 
 def test_the_hand_wound_clock_finds_a_deadlock() -> None:
