@@ -5,7 +5,21 @@ import compileall
 import sys
 from pathlib import Path
 
-from bench import box, going_on, graph, judge, memory, pages, random_graphs, scheduler, sessions, start_up, table, turns
+from bench import (
+    box,
+    going_on,
+    graph,
+    judge,
+    memory,
+    pages,
+    random_graphs,
+    scheduler,
+    sessions,
+    start_up,
+    table,
+    turns,
+    web,
+)
 from bench.measure import Bench, Figure
 from bench.program import Failed
 
@@ -27,6 +41,7 @@ BENCHES = (
     Bench(name="sessions", run=sessions.sessions),
     Bench(name="box", run=box.box),
     Bench(name="pages", run=pages.pages),
+    Bench(name="web", run=web.web),
 )
 
 

@@ -35,11 +35,27 @@ class OutputFinisher:
                 total_bytes=(meta.total_bytes or 0) if meta.dropped_bytes else 0,
             )
             meta = dataclasses.replace(meta, output_path=path)
-        elif meta.output_path is not None:
-            # The tool shows a part and kept the whole by itself.
-            await self._keep(text, meta, ctx)
+        if meta.whole_text is not None:
+            meta = await self._keep_whole(meta)
         display = None if result.display is None else trim_output(self._clean(result.display), lengths, where="")
         return ToolResult(text, result.exit_code, display, meta)
+
+    async def _keep_whole(self, meta: ToolMeta) -> ToolMeta:
+        """Write what a tool shows only a part of to the place it named; unmasked it touches no disk."""
+        whole, path = meta.whole_text or "", meta.output_path
+        try:
+            if path is not None:
+                await asyncio.to_thread(self._write_masked, Path(path), whole)
+        except OSError:
+            # A full disk; the part is still worth having.
+            pass
+        return dataclasses.replace(meta, whole_text=None)
+
+    def _write_masked(self, path: Path, text: str) -> None:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "w", encoding="utf-8", errors="replace", newline="") as file:
+            for piece in self._redactor.redact_in_pieces(text):
+                file.write(sanitize_output(piece))
 
     def _clean(self, text: str) -> str:
         return self._redactor.redact(sanitize_output(text))
@@ -85,6 +101,18 @@ def output_stem(step_id: str, attempt: int, call_id: str = "") -> str:
     """Return how the names of a step's output files begin, or with a call that of its own."""
     name = "-".join(part for part in (step_id, str(attempt), call_id) if part)
     return re.sub(_UNSAFE_IN_NAME, "_", name).lstrip(".")[:100] or "output"
+
+
+def reserve_output(ctx: ExecCtx) -> Path | None:
+    """Return a place for the whole output of this call that nobody else can take, or None."""
+    path = output_file(ctx)
+    try:
+        if path is not None:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    except OSError:
+        return None
+    return path
 
 
 def _write(path: Path, text: str) -> None:

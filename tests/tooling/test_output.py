@@ -17,6 +17,7 @@ from tooling.output import (
     TrimLengths,
     decode_output,
     sanitize_output,
+    trim_fetch_output,
     trim_output,
 )
 
@@ -84,3 +85,13 @@ def test_a_megabyte_of_anything_takes_no_time(unit: str) -> None:
     sanitize_output(text)
     # Far above what it takes, far below what anything but linear would.
     assert time.perf_counter() - started < 1.0
+
+
+def test_fetched_text_is_cut_with_limit_reason_and_true_length() -> None:
+    cut = trim_fetch_output("x" * 90_000, reason="trafilatura")
+    assert len(cut) == FETCH_MAX_CHARS == 80_000
+    assert cut.endswith("[... cut at 80000 characters (trafilatura); the whole text has 90000]")
+    assert "(limit exceeded)" in trim_fetch_output("x" * 90_000)
+    assert trim_fetch_output("short") == "short"
+    assert trim_fetch_output("x" * 80_000) == "x" * 80_000
+    assert trim_fetch_output("x" * 100, limit=10) == "x" * 10

@@ -144,3 +144,19 @@ def test_a_file_is_masked_in_place_whatever_its_size(tmp_path: Path) -> None:
         + line.replace(KEY.encode(), b"[REDACTED]") * 10
     )
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_a_long_text_is_masked_in_pieces_as_it_is_whole() -> None:
+    redactor = Redactor(("correct-horse-battery",))
+    key = (
+        "-----BEGIN PRIVATE KEY-----\n"
+        + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n" * 20
+        + "-----END PRIVATE KEY-----\n"
+    )
+    lines = [f"line {n} of many\n" for n in range(60_000)]
+    for at in range(5_000, 60_000, 5_000):
+        lines[at] = f"the word is correct-horse-battery\n{key}"
+    text = "".join(lines)
+    assert "".join(redactor.redact_in_pieces(text)) == redactor.redact(text)
+    assert "".join(redactor.redact_in_pieces("x" * 500_000)) == "x" * 500_000
+    assert list(redactor.redact_in_pieces("")) == []

@@ -39,13 +39,15 @@ class ToolMeta:
     """Facts about a call that are neither for the model nor for the screen.
 
     `total_bytes` is the true size of a command's output, `dropped_bytes` what never became text;
-    `output_path` names the file that holds the whole. `tasks` is the list after a change of it. `cost_usd` is what
+    `output_path` names the file that holds the whole, `whole_text` is what has yet to be written there, masked.
+    `tasks` is the list after a change of it. `cost_usd` is what
     somebody outside charges for the call.
     """
 
     status: CallStatus = "ok"
     rule: str = ""
     output_path: str | None = None
+    whole_text: str | None = None
     total_bytes: int | None = None
     dropped_bytes: int = 0
     tasks: tuple[TaskItem, ...] | None = None

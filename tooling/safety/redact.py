@@ -4,7 +4,7 @@ import base64
 import json
 import re
 import urllib.parse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +15,7 @@ MASK = "[REDACTED]"
 MIN_VALUE_LENGTH = 6
 _MIN_ENCODED_LENGTH = 8
 _FILE_PIECE = 1_000_000
+_TEXT_PIECE = 200_000
 _TOKEN_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 # Token characters become "a", all others a blank: long runs are then found at the speed of a plain search.
 _RUNS = bytes(97 if byte in _TOKEN_BYTES else 32 for byte in range(256))
@@ -86,6 +87,14 @@ class Redactor:
             if seen in page.flat:
                 page = page.with_text(page.text.replace(value, MASK))
         return page
+
+    def redact_in_pieces(self, text: str) -> Iterator[str]:
+        """Yield a long text masked, a piece at a time: none takes so long that other threads have to wait for it."""
+        start = 0
+        while start < len(text):
+            end = _end_of_piece(text, start)
+            yield self.redact(text[start:end])
+            start = end
 
     def redact_file(self, path: Path) -> None:
         """Mask a file in place, piece by piece, so that its size does not matter."""
@@ -181,6 +190,16 @@ def _in_pieces(read: Callable[[int], bytes], take: Callable[[str], object]) -> N
         take(text[:cut])
         rest = text[cut:]
     take(rest)
+
+
+def _end_of_piece(text: str, start: int) -> int:
+    """Return where to cut: after a whole line if one is near, and never between the ends of a private key."""
+    end = start + _TEXT_PIECE
+    if end >= len(text):
+        return len(text)
+    end = text.rfind("\n", start, end) + 1 or end
+    key = text.rfind(_KEY_BEGIN, max(start, end - 20_000), end)
+    return key if key > start and _KEY_END not in text[key:end] else end
 
 
 def _forms(value: str) -> set[str]:

@@ -1,6 +1,8 @@
 """fetch_page: the text of a page on the web, marked as data."""
 
+import asyncio
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Annotated, Literal
 
 from tooling.contract.action import Action
@@ -47,7 +49,8 @@ class FetchPage(Tool[FetchPageParams]):
         """Fetch and read it; every failure is one sentence."""
         if not params.url.strip():
             raise ToolError("The URL is empty.")
-        # The client and the readers of pages load with the first one.
+        # The client and the readers of pages load with the first one, and not in the loop's own time.
+        await asyncio.to_thread(import_module, "tooling.web.visit")
         from tooling.web.visit import Wish, visit
 
         wish = Wish(

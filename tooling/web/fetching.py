@@ -8,8 +8,9 @@ from tooling.web.address import AddressRefused, Resolver, Target, parse_url, res
 from tooling.web.client import WebClient
 from tooling.web.exchange import FaultKind, Gate, WebFault, WebRequest, WebResponse
 from tooling.web.page import Page
+from tooling.web.passages import MOST_CHARS, Passage
 from tooling.web.reader_service import reader_url, reading_of, request_for, why_not_told
-from tooling.web.reading import Answer, Reading, seen
+from tooling.web.reading import Answer, Reading, read_at_once, seen
 from tooling.web.reading_room import ReadingRoom
 from tooling.web.settings import WebSettings
 
@@ -66,6 +67,10 @@ class Fetcher:
         self._remember(key, page)
         return page
 
+    async def passages(self, page: Page, query: str) -> list[Passage]:
+        """Return the passages of a page that fit a query."""
+        return await self._room.passages(query, page.text, min(MOST_CHARS, self._settings.max_chars))
+
     def _target(self, url: str) -> Target:
         try:
             return parse_url(url, allow_loopback=self._settings.allow_loopback)
@@ -121,7 +126,8 @@ class Fetcher:
             raise WebFault(
                 "encoding", f"{target.host} sent a page that unpacks to more than {len(response.body)} bytes"
             )
-        reading = await self._room.read(_answer(response, request.way))
+        answer = _answer(response, request.way)
+        reading = read_at_once(answer) or await self._room.read(answer)
         if not reading.language and (language := response.headers.get("content-language", "")):
             reading = replace(reading, language=language[:20])
         page = Page(

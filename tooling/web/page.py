@@ -1,10 +1,11 @@
 """A page as fetch_page hands it out: text with its origin, marked as data, in parts if it is long."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from tooling.output import trim_fetch_output
-from tooling.web.passages import Passage, passages_about
+from tooling.web.passages import Passage
 from tooling.web.reading import Reading
 from tooling.web.untrusted import as_data
 
@@ -52,9 +53,8 @@ def part_from(page: Page, offset: int, *, most_chars: int, kept_at: str | None) 
     return Part(content=f"{body}\n[{where}{more}{whole}]{_notices(page)}", is_whole=False)
 
 
-def part_about(page: Page, query: str, *, most_chars: int, kept_at: str | None) -> Part:
-    """Return the passages of a page that fit a query."""
-    found = passages_about(query, page.text, most_chars=min(most_chars, 12_000))
+def part_about(page: Page, query: str, found: Sequence[Passage], *, kept_at: str | None) -> Part:
+    """Return the passages of a page that were found to fit a query."""
     whole = f"; full text: {kept_at}" if kept_at else ""
     if not found:
         lead = f"{_about(page)}\n\n{page.text[:1000]}"

@@ -7,11 +7,18 @@ round it. Host header and TLS name stay those of the URL.
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
+from importlib import import_module
 
 import httpcore
 
 from tooling.web.address import AddressRefused, Resolver, resolve_public
 from tooling.web.lean_httpx import httpx
+
+# The first connection would load these, in the loop's own time.
+for _name in ("sniffio", "anyio.abc", "anyio.lowlevel", "anyio.streams.memory", "anyio.streams.tls"):
+    with suppress(ImportError):
+        import_module(_name)
 
 MOST_ADDRESSES_TRIED = 4
 # Longer than a model thinks between two pages of one site.

@@ -13,6 +13,7 @@ Way: TypeAlias = Literal["auto", "text", "raw"]
 Method: TypeAlias = Literal["trafilatura", "html", "raw", "json", "feed", "pdf", "text", "markdown", "xml", "reader"]
 
 _MINIFIED_CHARS = 400
+_PLAIN_BYTES = bytes([9, 10, *range(32, 127)])
 _COMMENT = r"<!--.*?(?:-->|\Z)"
 _FENCE = r"(^```.*?(?:^```|\Z))"
 
@@ -44,6 +45,15 @@ class Reading:
     hidden_count: int = 0
     note: str = ""
     problem: str = ""
+
+
+def read_at_once(answer: Answer) -> Reading | None:
+    """Return the text of an answer that needs no reading: plain words in ASCII, the most common of all."""
+    if not answer.body.isascii() or answer.body.translate(None, _PLAIN_BYTES):
+        return None
+    if kind_of(answer.content_type, answer.body, answer.url) != "text":
+        return None
+    return Reading(text=answer.body.decode("ascii").strip("\n"), method="text", kind="text")
 
 
 def read(answer: Answer) -> Reading:

@@ -11,7 +11,8 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 
-from tooling.contract.shape import ShapeError, decode
+from tooling.contract.shape import decode
+from tooling.web.passages import Passage
 from tooling.web.reading import Answer, Reading, Way
 
 PATIENCE_S = 15.0
@@ -39,12 +40,22 @@ class ReadingRoom:
     async def read(self, answer: Answer) -> Reading:
         """Return the text of an answer; a page that no reader can finish is read as plain text."""
         ways: tuple[Way, ...] = ("auto", "text", "raw") if answer.way == "auto" else (answer.way,)
+        about = {"content_type": answer.content_type, "url": answer.url, "is_cut": answer.is_cut}
         for way in ways:
-            async with self._seats:
-                reading = await self._attempt(replace(answer, way=way))
-            if reading is not None:
-                return reading
+            found = await self._done({"job": "read", **about, "way": way}, answer.body)
+            if found is not None:
+                head, text = found
+                return replace(decode(Reading, head, extra="ignore"), text=text.decode("utf-8", "replace"))
         return Reading(problem="nothing could read it in time")
+
+    async def passages(self, query: str, text: str, most_chars: int) -> list[Passage]:
+        """Return the passages of a text that fit a query; of one that takes too long, none."""
+        head = {"job": "passages", "query": query, "most_chars": most_chars}
+        found = await self._done(head, text.encode("utf-8", "replace"))
+        places = found[0].get("passages") if found else None
+        if not isinstance(places, list):
+            return []
+        return [decode(Passage, place, extra="ignore") for place in places]
 
     async def close(self) -> None:
         """End all readers."""
@@ -53,19 +64,21 @@ class ReadingRoom:
         for reader in tuple(self._all):
             await self._dismiss(reader)
 
-    async def _attempt(self, answer: Answer) -> Reading | None:
-        reader = await self._free_reader()
-        try:
-            async with asyncio.timeout(self._patience_s):
-                reading = await _exchange(reader, answer)
-        except (TimeoutError, OSError, EOFError, ValueError, ShapeError):
-            await self._dismiss(reader)
-            return None
-        except asyncio.CancelledError:
-            await self._dismiss(reader)
-            raise
-        self._idle.append(reader)
-        return reading
+    async def _done(self, head: dict[str, object], body: bytes) -> tuple[dict[str, object], bytes] | None:
+        """Give a job to a reader that is free and return what comes of it; None when the reader failed at it."""
+        async with self._seats:
+            reader = await self._free_reader()
+            try:
+                async with asyncio.timeout(self._patience_s):
+                    found = await _exchange(reader, head, body)
+            except (TimeoutError, OSError, EOFError, ValueError):
+                await self._dismiss(reader)
+                return None
+            except asyncio.CancelledError:
+                await self._dismiss(reader)
+                raise
+            self._idle.append(reader)
+            return found
 
     async def _free_reader(self) -> asyncio.subprocess.Process:
         if self._coming is not None:
@@ -101,17 +114,17 @@ class ReadingRoom:
         await reader.wait()
 
 
-async def _exchange(reader: asyncio.subprocess.Process, answer: Answer) -> Reading:
+async def _exchange(
+    reader: asyncio.subprocess.Process, head: dict[str, object], body: bytes
+) -> tuple[dict[str, object], bytes]:
     assert reader.stdin is not None
     assert reader.stdout is not None
-    head = {"content_type": answer.content_type, "url": answer.url, "is_cut": answer.is_cut, "way": answer.way}
-    packed = json.dumps({**head, "size": len(answer.body)}).encode()
+    packed = json.dumps({**head, "size": len(body)}).encode()
     reader.stdin.write(len(packed).to_bytes(4, "big") + packed)
-    body = memoryview(answer.body)
-    for at in range(0, len(body), _PIECE):
-        reader.stdin.write(body[at : at + _PIECE])
+    rest = memoryview(body)
+    for at in range(0, len(rest), _PIECE):
+        reader.stdin.write(rest[at : at + _PIECE])
         await reader.stdin.drain()
     length = int.from_bytes(await reader.stdout.readexactly(4), "big")
     known = json.loads(await reader.stdout.readexactly(length))
-    text = await reader.stdout.readexactly(known["size"])
-    return replace(decode(Reading, known, extra="ignore"), text=text.decode("utf-8", "replace"))
+    return known, await reader.stdout.readexactly(known["size"])

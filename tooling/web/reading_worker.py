@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import BinaryIO, get_args
 
 from tooling.contract.shape import encode
+from tooling.web.passages import passages_about
 from tooling.web.reading import Answer, Reading, Way, read
 
 MOST_MEMORY_BYTES = 1_500_000_000
@@ -26,10 +27,7 @@ def main() -> None:
     os.dup2(2, 1)
     while (frame := take_frame(source)) is not None:
         head, body = frame
-        reading = _read(_answer(head, body))
-        text = reading.text.encode("utf-8", "replace")
-        shown = encode(dataclasses.replace(reading, text=""))
-        target.write(frame_of(shown, text))
+        target.write(_looked_up(head, body) if head["job"] == "passages" else _read(_answer(head, body)))
         target.flush()
 
 
@@ -60,11 +58,18 @@ def _answer(head: Mapping[str, object], body: bytes) -> Answer:
     )
 
 
-def _read(answer: Answer) -> Reading:
+def _read(answer: Answer) -> bytes:
     try:
-        return read(answer)
+        reading = read(answer)
     except (MemoryError, RecursionError) as error:
-        return Reading(problem=f"it is too large to be read ({type(error).__name__})")
+        reading = Reading(problem=f"it is too large to be read ({type(error).__name__})")
+    return frame_of(encode(dataclasses.replace(reading, text="")), reading.text.encode("utf-8", "replace"))
+
+
+def _looked_up(head: Mapping[str, object], body: bytes) -> bytes:
+    most_chars = int(str(head["most_chars"]))
+    found = passages_about(str(head["query"]), body.decode("utf-8", "replace"), most_chars=most_chars)
+    return frame_of({"passages": encode(found)}, b"")
 
 
 def _confine() -> None:

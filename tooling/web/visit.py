@@ -1,18 +1,15 @@
 """One call of fetch_page: from a wish to the result that model and person read."""
 
-import asyncio
-import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import REFUSED, TIMED_OUT, CallStatus, ToolError, ToolMeta, ToolResult
 from tooling.contract.tool import ToolServices
-from tooling.finish import output_file
+from tooling.finish import reserve_output
 from tooling.web.address import Target, with_scheme
 from tooling.web.exchange import Gate, WebFault
-from tooling.web.fetching import FetchWay, PageFailed, PageRequest
+from tooling.web.fetching import Fetcher, FetchWay, PageFailed, PageRequest
 from tooling.web.page import Page, Part, excerpt, part_about, part_from, status_words
 
 _HINTS = {
@@ -54,7 +51,7 @@ async def visit(wish: Wish, services: ToolServices, ctx: ExecCtx) -> ToolResult:
         raise _refusal(failed) from failed
     if page.reading.problem:
         raise ToolError(f"{page.url} could not be read: {page.reading.problem}.")
-    return await _result(page, wish, services.web.settings.max_chars, ctx)
+    return await _result(page, wish, fetcher, services.web.settings.max_chars, ctx)
 
 
 def _gate(wish: Wish, services: ToolServices, ctx: ExecCtx) -> Gate:
@@ -68,41 +65,25 @@ def _gate(wish: Wish, services: ToolServices, ctx: ExecCtx) -> Gate:
     return ask
 
 
-async def _result(page: Page, wish: Wish, most_chars: int, ctx: ExecCtx) -> ToolResult:
+async def _result(page: Page, wish: Wish, fetcher: Fetcher, most_chars: int, ctx: ExecCtx) -> ToolResult:
     offset = max(wish.offset, 0)
     if offset and offset >= len(page.text):
         raise ToolError(f"{page.url} has {len(page.text)} characters; offset {offset} is beyond its end.")
+    query = "" if offset else wish.query.strip()
+    passages = await fetcher.passages(page, query) if query else []
 
     def part(kept_at: str | None) -> Part:
-        if wish.query.strip() and not offset:
-            return part_about(page, wish.query, most_chars=most_chars, kept_at=kept_at)
+        if query:
+            return part_about(page, query, passages, kept_at=kept_at)
         return part_from(page, offset, most_chars=most_chars, kept_at=kept_at)
 
-    found = await asyncio.to_thread(part, None)
-    kept_at: Path | None = None
-    if not found.is_whole:
-        kept_at = await asyncio.to_thread(_kept, page.text, output_file(ctx))
-        found = await asyncio.to_thread(part, str(kept_at) if kept_at else None)
+    found, meta = part(None), ToolMeta()
+    if not found.is_whole and (place := reserve_output(ctx)):
+        found = part(str(place))
+        meta = ToolMeta(output_path=str(place), whole_text=page.text)
     size = f"{len(page.text)} characters"
-    return ToolResult(
-        found.content,
-        display=f"Fetched {page.url} ({size}{', from the cache' if page.is_from_cache else ''})",
-        meta=ToolMeta(output_path=str(kept_at) if kept_at else None),
-    )
-
-
-def _kept(text: str, path: Path | None) -> Path | None:
-    """Keep the whole text for the person; what cannot be kept is not worth a failure."""
-    if path is None:
-        return None
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "w", encoding="utf-8", errors="replace", newline="") as file:
-            file.write(text)
-    except OSError:
-        return None
-    return path
+    shown = f"Fetched {page.url} ({size}{', from the cache' if page.is_from_cache else ''})"
+    return ToolResult(found.content, display=shown, meta=meta)
 
 
 def _failure(wish: Wish, fault: WebFault) -> ToolError:

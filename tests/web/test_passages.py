@@ -1,0 +1,58 @@
+"""The parts of a text that are about something."""
+
+import pytest
+
+from tooling.web.passages import PASSAGE_CHARS, passages_about
+
+FILLER = "Nothing of interest stands here, only words that fill the page from margin to margin.\n\n" * 40
+HOURS = "## Opening hours\n\nThe museum opens at nine on Tuesdays.\n\n"
+TEXT = f"# Start\n\n{FILLER}{HOURS}{FILLER}## Prices\n\nTickets cost 12 crowns.\n"
+
+
+def found(query: str, text: str = TEXT, most_chars: int = 3000) -> str:
+    return "\n".join(passage.text for passage in passages_about(query, text, most_chars=most_chars))
+
+
+@pytest.mark.parametrize(
+    ("query", "fact"),
+    [
+        ("when does the museum open?", "opens at nine"),
+        ("TICKET price", "12 crowns"),
+        ("opening hours", "opens at nine"),
+        ("crowns", "12 crowns"),
+    ],
+)
+def test_the_right_passage_is_among_them(query: str, fact: str) -> None:
+    assert fact in found(query)
+
+
+def test_passages_know_their_place_and_heading() -> None:
+    for passage in passages_about("museum Tuesdays", TEXT):
+        assert TEXT[passage.offset :].startswith(passage.text)
+    best = max(passages_about("museum Tuesdays", TEXT), key=lambda one: one.score)
+    assert best.heading == "Opening hours"
+
+
+def test_they_come_in_the_order_of_the_text_and_fit_the_room() -> None:
+    text = "\n\n".join(f"The ship number {n} sails." for n in range(3000))
+    passages = passages_about("ship 17 and ship 2900", text, most_chars=2500)
+    assert [one.offset for one in passages] == sorted(one.offset for one in passages)
+    assert sum(len(one.text) for one in passages) <= 2500
+    assert "number 2900 " in "".join(one.text for one in passages)
+
+
+def test_what_does_not_occur_is_not_found() -> None:
+    assert passages_about("xylophone", TEXT) == []
+    assert passages_about("", TEXT) == []
+    assert passages_about("museum", "") == []
+
+
+def test_scripts_without_blanks_are_searched_too() -> None:
+    text = "これは長い文章です。" * 200 + "博物館は火曜日の九時に開きます。" + "これは長い文章です。" * 200
+    assert "九時に開きます" in found("博物館 開く時間", text)
+
+
+@pytest.mark.parametrize("text", ["x" * 100_000, "\n" * 100_000, "# " * 50_000, "a b " * 30_000])
+def test_no_text_is_too_odd(text: str) -> None:
+    for passage in passages_about("a x", text):
+        assert len(passage.text) <= PASSAGE_CHARS
