@@ -98,7 +98,8 @@ def stderr_line(text: str) -> None:
 
 def wants_colour(environ: Mapping[str, str], stream: TextIO | None = None) -> bool:
     """Say whether a stream, stderr unless told, is a terminal that wants colours."""
-    return (stream or sys.stderr).isatty() and "NO_COLOR" not in environ and environ.get("TERM") != "dumb"
+    # An empty NO_COLOR counts as none, as no-color.org says.
+    return (stream or sys.stderr).isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
 def has_room(environ: Mapping[str, str]) -> bool:

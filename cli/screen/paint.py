@@ -38,11 +38,13 @@ class Paint:
 
 
 def clipped(text: str, width: int) -> str:
-    """Return one line of at most `width` cells; what is cut is marked."""
-    line = shown(text)
-    if width <= 0:
-        return ""
-    return line if cell_len(line) <= width else set_cell_size(line, width - 1).rstrip() + "…"
+    """Return words on one line of at most `width` cells; what is cut is marked."""
+    return _cut(shown(text), width)
+
+
+def clipped_line(text: str, width: int) -> str:
+    """Return a line as it is, its blanks kept, in at most `width` cells; what is cut is marked."""
+    return _cut(_harmless(text), width)
 
 
 def ending(text: str, width: int) -> str:
@@ -71,7 +73,16 @@ def wrapped(text: str, width: int) -> list[str]:
 
 def shown(text: str) -> str:
     """Return text on one line, with nothing in it that could move the cursor or hide something."""
-    line = " ".join(text.split())
+    return _harmless(" ".join(text.split()))
+
+
+def _cut(line: str, width: int) -> str:
+    if width <= 0:
+        return ""
+    return line if cell_len(line) <= width else set_cell_size(line, width - 1).rstrip() + "…"
+
+
+def _harmless(line: str) -> str:
     return line if line.isprintable() else "".join(mark if _is_harmless(mark) else "�" for mark in line)
 
 

@@ -24,7 +24,7 @@ from agent.vocabulary.status import is_success
 from cli.plan_graph import graph_lines
 from cli.screen.diff import diff_lines
 from cli.screen.markdown_stream import MarkdownStream
-from cli.screen.paint import Paint, Tone, clipped, wrapped
+from cli.screen.paint import Paint, Tone, clipped_line, shown, wrapped
 from cli.screen.wording import amount, money, span, subject
 from tooling.output import sanitize_output
 
@@ -99,7 +99,7 @@ class Transcript:
                 tone: Tone = "quiet" if decision == "allow" else "warn"
                 self._line(tone, f"  {envelope.step_id} {_DECISIONS[decision]} by {by}")
             case QuestionAnswered(answer=answer):
-                self._line("quiet", f"  {envelope.step_id} answered: {answer or 'nobody could answer'}")
+                self._line("quiet", f"  {envelope.step_id} answered: {shown(answer or '') or 'nobody could answer'}")
             case MemoryChanged(action=action, entry=entry):
                 self._line("quiet", f"memory {action}{': ' + entry if entry else ''}")
             case WarningRaised(message=message):
@@ -164,17 +164,19 @@ class Transcript:
             self._folded(sanitize_output(call.display or call.output))
 
     def _folded(self, output: str) -> None:
-        lines = [line for line in output.rstrip().splitlines() if line.strip()]
-        for line in lines[:_OUTPUT_LINES]:
+        lines = [line for line in output.rstrip().expandtabs().splitlines() if line.strip()]
+        # To say that one line is missing would take as much room as the line.
+        visible = lines if len(lines) == _OUTPUT_LINES + 1 else lines[:_OUTPUT_LINES]
+        for line in visible:
             self._line("quiet", f"      {line}")
-        if len(lines) > _OUTPUT_LINES:
+        if hidden := len(lines) - len(visible):
             self.folded = [*self.folded, output][-50:]
-            self._line("quiet", f"      … {len(lines) - _OUTPUT_LINES} more lines{self._way_to_more}")
+            self._line("quiet", f"      … {hidden} more lines{self._way_to_more}")
 
     def _files(self, files: FilesChanged) -> None:
         for change in files.changes:
             self._line("plain", f"    {change.path}  +{change.added_lines} -{change.deleted_lines}")
-            lines = diff_lines(change.diff)
+            lines = diff_lines(change.diff.expandtabs())
             for tone, line in lines[:_DIFF_LINES]:
                 self._line(tone, f"      {line}")
             if len(lines) > _DIFF_LINES:
@@ -214,7 +216,7 @@ class Transcript:
             self._write(self._paint(tone, line) + "\n")
 
     def _line(self, tone: Tone, text: str) -> None:
-        self._write(self._paint(tone, clipped_left(text, self._width())) + "\n")
+        self._write(self._paint(tone, clipped_line(text, self._width())) + "\n")
 
 
 _DECISIONS = {"allow": "allowed", "deny": "denied", "defer": "put off", "fail": "refused"}
@@ -222,9 +224,3 @@ _DECISIONS = {"allow": "allowed", "deny": "denied", "defer": "put off", "fail": 
 
 def _diff_tone(line: str) -> Tone:
     return "added" if line.startswith("+") else "removed" if line.startswith("-") else "quiet"
-
-
-def clipped_left(text: str, width: int) -> str:
-    """Return one line that fits, its indentation kept."""
-    indent = len(text) - len(text.lstrip(" "))
-    return " " * indent + clipped(text[indent:], width - indent)

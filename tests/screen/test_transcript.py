@@ -75,14 +75,26 @@ def test_a_command_stands_with_the_beginning_of_its_output() -> None:
 def test_a_call_that_did_not_work_says_how_it_ended() -> None:
     call = ToolStarted(tool_id="1", name="read_file", input={"path": "x"})
     end = ToolCompleted(tool_id="1", name="read_file", status="error", exit_code=1, output="no such file")
-    assert written((call, "a"), (end, "a")) == "  a read_file x [error, exit 1]\n      no such file\n"
+    assert written((call, "a"), (end, "a")) == "  a read_file x  [error, exit 1]\n      no such file\n"
 
 
 def test_a_changed_file_stands_with_its_diff() -> None:
     change = FileChange(
         path="a.py", status="modified", added_lines=1, deleted_lines=1, diff="--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n"
     )
-    assert written((FilesChanged(changes=(change,)), "a")) == "    a.py +1 -1\n      @@ -1 +1 @@\n      -x\n      +y\n"
+    assert written((FilesChanged(changes=(change,)), "a")) == "    a.py  +1 -1\n      @@ -1 +1 @@\n      -x\n      +y\n"
+
+
+def test_output_and_diffs_keep_their_columns() -> None:
+    end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output="id  name\n1   Ada\n\tend")
+    change = FileChange(path="a.py", status="modified", added_lines=1, deleted_lines=0, diff="@@ -1 +1 @@\n+    x = 1")
+    text = written((end, "a"), (FilesChanged(changes=(change,)), "a"))
+    assert "      id  name\n      1   Ada\n              end\n" in text and "      +    x = 1\n" in text
+
+
+def test_a_single_line_is_not_folded_away() -> None:
+    end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output="1\n2\n3\n4")
+    assert written((end, "a")).splitlines()[1:] == ["      1", "      2", "      3", "      4"]
 
 
 def test_a_step_ends_with_its_facts_and_a_failed_one_with_the_reason() -> None:
