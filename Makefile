@@ -10,7 +10,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP := True
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-cassette screenshot test check lint soak bench fmt clean
+.PHONY: help demo demo-cassette screenshots test check lint soak bench fmt clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -38,8 +38,8 @@ bench: .venv/.ready  ## speed and size against their limits
 demo-cassette: .venv/.ready  ## record the demonstration anew from its script
 	$(BIN)/agent demo --record
 
-screenshot: .venv/.ready  ## draw the README's picture from a real run
-	$(BIN)/python docs/make_screenshot.py
+screenshots: .venv/.ready  ## draw the pictures of the documents from real runs
+	$(BIN)/python -m tests.docs.screenshots
 
 fmt: .venv/.ready  ## format, and fix what can be fixed
 	$(BIN)/ruff format $(SOURCES)

@@ -47,12 +47,12 @@ def start(arguments: list[str]) -> int:
     """Run one command line and return its exit code."""
     arguments = _with_command(arguments)
     wanted = next((word for word in arguments if not word.startswith("-")), None)
-    application = _application(wanted)
+    program = application(wanted)
     # What is loaded stays; from here on garbage is looked for, but not among that.
     gc.freeze()
     gc.enable()
     try:
-        application(arguments, prog_name="agent")
+        program(arguments, prog_name="agent")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     except AgentError as error:
@@ -88,32 +88,33 @@ def _with_command(arguments: list[str]) -> list[str]:
     return arguments
 
 
-def _application(wanted: str | None) -> typer.Typer:
-    application = typer.Typer(
+def application(wanted: str | None) -> typer.Typer:
+    """Return the command line with one command that can be called; the others are only listed."""
+    program = typer.Typer(
         help=_HELP,
         epilog=_EPILOG,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
-    application.callback(invoke_without_command=True)(_open_repl)
+    program.callback(invoke_without_command=True)(_open_repl)
     loads_all = "_AGENT_COMPLETE" in os_environ()
     for entry in COMMANDS:
-        _register(application, entry, is_loaded=loads_all or entry.name == wanted)
-    return application
+        _register(program, entry, is_loaded=loads_all or entry.name == wanted)
+    return program
 
 
-def _register(application: typer.Typer, entry: Entry, *, is_loaded: bool) -> None:
+def _register(program: typer.Typer, entry: Entry, *, is_loaded: bool) -> None:
     if not is_loaded:
-        application.command(entry.name, help=entry.help)(_listed_only)
+        program.command(entry.name, help=entry.help)(_listed_only)
         return
     module = importlib.import_module(f"cli.commands.{entry.name}")
     if entry.is_group:
-        application.add_typer(module.app, name=entry.name, help=entry.help)
+        program.add_typer(module.app, name=entry.name, help=entry.help)
     else:
         command: Callable[..., None] = module.command
         context: dict[str, object] = getattr(module, "CONTEXT", {})
-        application.command(entry.name, help=entry.help, context_settings=context)(command)
+        program.command(entry.name, help=entry.help, context_settings=context)(command)
 
 
 def _listed_only() -> None:

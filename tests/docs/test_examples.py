@@ -7,8 +7,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from typer.core import TyperCommand
+from typer.main import get_command
 
 from agent.model.providers import PROVIDERS
+from cli.application import COMMANDS, application
 from tests.cli.terminal_user import LIMIT_S, User, calls, one_step, says
 from tests.docs import providers_table
 from tests.docs.console_blocks import PAGES, Block, blocks
@@ -64,22 +67,18 @@ def test_every_example_runs_as_its_first_lines_say(user: User) -> None:
         assert answer.endswith((".", "Hello from Windlass.")) and "error" not in output, output
 
 
-def test_every_flag_in_the_documents_exists(user: User) -> None:
-    one = ["run", "plan", "exec", "check", "demo", "doctor"]
-    several = {
-        "tools": ["list"],
-        "config": ["show"],
-        "sessions": ["list", "search", "export", "rm", "gc", "diff", "undo"],
-        "runs": ["list", "events", "why", "replay"],
-        "rules": ["add", "test"],
-        "memory": ["add", "clear", "compact"],
-    }
-    groups = [[group, deed] for group, deeds in several.items() for deed in deeds]
-    commands = [[], *([word] for word in one), *groups]
-    known = {flag for words in commands for flag in _FLAG.findall(user.agent(*words, "--help").stdout)}
+def test_every_flag_in_the_documents_exists() -> None:
+    known = {flag for entry in COMMANDS for flag in flags_of(get_command(application(entry.name)))}
     for page in PAGES:
         unknown = set(_FLAG.findall(page.read_text())) - known - _FOREIGN
         assert not unknown, f"{page.name}: {sorted(unknown)}"
+
+
+def flags_of(command: TyperCommand) -> set[str]:
+    """Return the flags of a command and of all below it."""
+    own = {flag for option in command.params for flag in (*option.opts, *option.secondary_opts)}
+    below = getattr(command, "commands", {}).values()
+    return own.union(*map(flags_of, below))
 
 
 def test_the_table_of_providers_is_up_to_date() -> None:

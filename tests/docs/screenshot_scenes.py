@@ -1,0 +1,198 @@
+"""The runs behind the pictures: a small project, a scripted model, real tools in the real box, a real terminal."""
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cli.terminal_user import User, calls, composes, plan, says, step
+from tests.docs.terminal_svg import picture, screen_of
+from tests.repl.seat import ENTER, Seat
+
+REQUEST = "round invoice totals half up, with a test, and note it in the changelog"
+PUBLISH = "push it, and write the mail to the customers"
+# Longer than any picture takes to make: the model of a scene is silent from here on.
+_FOR_EVER_MS = 600_000
+_FILES = {
+    "invoice.py": '''"""Invoices."""
+
+from decimal import ROUND_HALF_EVEN, Decimal
+
+
+def total(lines: list[tuple[Decimal, int]]) -> Decimal:
+    """Return what is to be paid."""
+    exact = sum((price * count for price, count in lines), Decimal())
+    return exact.quantize(Decimal("0.01"), ROUND_HALF_EVEN)
+''',
+    "test_invoice.py": '''"""Totals of invoices."""
+
+from decimal import Decimal
+from unittest import TestCase
+
+from invoice import total
+
+
+class Totals(TestCase):
+    def test_a_line_counts_as_often_as_it_is_ordered(self) -> None:
+        self.assertEqual(total([(Decimal("2.50"), 4)]), Decimal("10.00"))
+''',
+    "MANUAL.md": "# Invoices\n\nTotals are rounded half up, to the cent.\n",
+    "CHANGES.md": "# Changes\n",
+    "Makefile": "test:\n\t@python3 -m unittest -q 2>&1 | tail -3\n",
+}
+_GIT = (
+    "init -q -b main",
+    "config user.name Ada",
+    "config user.email ada@example.org",
+    "add -A",
+    "commit -qm Shop",
+)
+_TEST = """
+    def test_half_a_cent_is_rounded_up(self) -> None:
+        self.assertEqual(total([(Decimal("0.125"), 1)]), Decimal("0.13"))
+"""
+_ANSWER = """\
+Totals are now **rounded half up**, as the manual promises [promise].
+
+- `invoice.py` rounds with `ROUND_HALF_UP`; nothing else in the project rounds [fix, callers]
+- a new test covers half a cent; the tests pass, before and after [tests, prove]
+- the change is noted in `CHANGES.md` [note]
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """One picture: what it shows, how large the window is, and what is typed until it can be taken."""
+
+    name: str
+    title: str
+    columns: int
+    rows: int
+    play: Callable[["Scene", User], Seat]
+
+    def svg(self, home: Path) -> str:
+        """Play the scene in a home of its own and return its picture."""
+        seat = self.play(self, _person(home))
+        try:
+            # The home is a temporary folder; its name says nothing to anybody.
+            sent = seat.bytes_seen.replace(str(home).encode(), b"/home/ada")
+            screen = screen_of(sent, columns=self.columns, rows=self.rows)
+        finally:
+            seat.close()
+        return picture(screen, title=self.title)
+
+    def seat(self, user: User, *words: str, **environ: str) -> Seat:
+        """Sit down at a terminal of the scene's size."""
+        return Seat(user, *words, columns=self.columns, rows=self.rows, NO_COLOR="", **environ)
+
+
+def _person(home: Path) -> User:
+    """Return somebody with a project under version control."""
+    user = User(home=home)
+    project = home / "project"
+    project.mkdir()
+    for name, text in _FILES.items():
+        (project / name).write_text(text)
+    for line in _GIT:
+        subprocess.run(["git", *line.split()], cwd=project, env=user.environment(), check=True)
+    return user
+
+
+def _used(reply: dict[str, object], tokens: int, after_ms: int = 0) -> dict[str, object]:
+    """Return a reply with what it took: a fifth of a cent for a thousand tokens."""
+    usage = {"input_tokens": tokens, "output_tokens": tokens // 10, "cost_usd": tokens * 2e-6}
+    return {**reply, "usage": usage, "delay_ms": after_ms}
+
+
+def _looking() -> list[dict[str, object]]:
+    """Three steps side by side, the first of a longer plan."""
+    planned = plan(
+        step("tests", title="Run the tests as they are"),
+        step("callers", title="Find out who rounds, and how"),
+        step("promise", title="Read what the manual promises"),
+        step("fix", "tests", "callers", "promise", title="Round half up", writes=["invoice.py"]),
+        step("prove", "fix", title="Add a test and run all", writes=["test_invoice.py"]),
+        step("note", "fix", title="Write the changelog", writes=["CHANGES.md"]),
+    )
+    return [
+        {**_used(planned, 640), "chunks": 1},
+        _used(calls("tests", "run_command", command="make test"), 1210),
+        _used(calls("callers", "search_text", pattern="quantize|round"), 1180, after_ms=900),
+        _used(calls("promise", "read_file", path="MANUAL.md"), 1160, after_ms=1400),
+    ]
+
+
+def _running(scene: Scene, user: User) -> Seat:
+    told = "Only `total` in invoice.py rounds, half to even. "
+    replies = [
+        *_looking(),
+        {**_used(says("callers", told * 2), 1280), "chunks": 2, "chunk_delay_ms": _FOR_EVER_MS},
+        _used(says("tests", "…"), 1300, after_ms=_FOR_EVER_MS),
+        _used(says("promise", "…"), 1240, after_ms=_FOR_EVER_MS),
+    ]
+    seat = _asked(scene, user, REQUEST, replies)
+    for shown in ("│ OK", "to the cent.", "half to even"):
+        seat.sees(shown)
+    seat.types("then bump the version")
+    seat.sees("then bump the version")
+    return seat
+
+
+def _approving(scene: Scene, user: User) -> Seat:
+    replies = [
+        {**_used(plan(step("push", title="Push it"), step("mail", title="Write the mail")), 410), "chunks": 1},
+        _used(calls("mail", "run_command", command="git log --oneline -1"), 1190),
+        _used(says("mail", "…"), 1240, after_ms=_FOR_EVER_MS),
+        _used(calls("push", "run_command", command="make test && git push origin main"), 1500, after_ms=1200),
+    ]
+    seat = _asked(scene, user, PUBLISH, replies)
+    seat.sees("[y] once")
+    return seat
+
+
+def _finished(scene: Scene, user: User) -> Seat:
+    even, up = "ROUND_HALF_EVEN", "ROUND_HALF_UP"
+    last = 'Decimal("10.00"))\n'
+    changed = "# Changes\n\n- Totals are rounded half up.\n"
+    replies = [
+        *_looking(),
+        _used(says("tests", "The test passes."), 1300, after_ms=300),
+        _used(says("callers", "Only `total` in invoice.py rounds, half to even."), 1280, after_ms=900),
+        _used(says("promise", "MANUAL.md promises rounding half up, to the cent."), 1240, after_ms=900),
+        _used(calls("fix", "edit_file", path="invoice.py", old_text=even, new_text=up, replace_all=True), 1390),
+        _used(says("fix", "total rounds half up."), 1560),
+        _used(calls("prove", "edit_file", path="test_invoice.py", old_text=last, new_text=last + _TEST), 1420),
+        _used(calls("prove", "run_command", command="make test"), 1460),
+        _used(says("prove", "Both tests pass."), 1490),
+        _used(calls("note", "write_file", path="CHANGES.md", content=changed), 1330, after_ms=1500),
+        _used(says("note", "Noted."), 1370),
+        _used(composes(_ANSWER), 900, after_ms=600),
+    ]
+    seat = _asked(scene, user, REQUEST, replies)
+    seat.sees("6 ok")
+    seat.settles()
+    return seat
+
+
+def _planned(scene: Scene, user: User) -> Seat:
+    user.script(*_looking(), name="shop.jsonl")
+    seat = scene.seat(user, "plan", "--model", "script:../shop.jsonl", REQUEST)
+    seat.ends()
+    return seat
+
+
+def _asked(scene: Scene, user: User, request: str, replies: list[dict[str, object]]) -> Seat:
+    """Open the REPL and ask."""
+    user.script(*replies, name="shop.jsonl")
+    seat = scene.seat(user, AGENT_MODEL="script:../shop.jsonl", AGENT_APPROVAL_MODE="auto-edit")
+    seat.sees("auto-edit")
+    seat.types(request + ENTER)
+    return seat
+
+
+SCENES = (
+    Scene(name="running", title="agent", columns=100, rows=30, play=_running),
+    Scene(name="approval", title="agent", columns=100, rows=30, play=_approving),
+    Scene(name="finished", title="agent", columns=100, rows=64, play=_finished),
+    Scene(name="plan", title=f'agent plan "{REQUEST}"', columns=100, rows=14, play=_planned),
+)

@@ -1,0 +1,111 @@
+"""What stands on a terminal, as a picture: cells with their colours in, an SVG out."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+
+import pyte
+from pyte.screens import Char
+
+_CELL, _LINE, _SIZE, _EDGE, _BAR = 8.4, 18.0, 14, 14, 34
+_GROUND, _INK, _FRAME = "#16181d", "#d3d7de", "#3a3f4b"
+_COLOURS = {
+    "black": "#3a3f4b",
+    "red": "#f07178",
+    "green": "#a5d97b",
+    "brown": "#ffcb6b",
+    "blue": "#82aaff",
+    "magenta": "#c792ea",
+    "cyan": "#7fdbca",
+    "white": "#d3d7de",
+    "brightblack": "#7d8694",
+    "default": _INK,
+}
+_FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace"
+_SGR = re.compile(rb"\x1b\[([0-9;]*)m")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Cells of one line that look the same."""
+
+    column: int
+    cells: int
+    text: str
+    style: tuple[str, str, bool, bool]
+
+
+def screen_of(sent: bytes, *, columns: int, rows: int) -> pyte.Screen:
+    """Return the screen of a terminal that was sent these bytes."""
+    screen = pyte.Screen(columns, rows)
+    pyte.ByteStream(screen).feed(_SGR.sub(_without_faint, sent))
+    return screen
+
+
+def picture(screen: pyte.Screen, *, title: str) -> str:
+    """Return a window with the screen in it, down to its last line that is not empty."""
+    rows = max((row for row, text in enumerate(screen.display) if text.strip()), default=0) + 1
+    width, height = screen.columns * _CELL + 2 * _EDGE, rows * _LINE + _BAR + 2 * _EDGE
+    body = [element for row in range(rows) for run in _runs(screen, row) for element in _drawn(row, run)]
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
+        f'aria-label="{escape(title)}" font-family="{_FONTS}" font-size="{_SIZE}">'
+    )
+    frame = f'<rect width="100%" height="100%" rx="8" fill="{_GROUND}" stroke="{_FRAME}"/>'
+    dots = [f'<circle cx="{22 + 18 * place}" cy="20" r="5" fill="{_FRAME}"/>' for place in range(3)]
+    name = f'<text x="50%" y="25" text-anchor="middle" fill="{_COLOURS["brightblack"]}">{escape(title)}</text>'
+    return "\n".join((head, frame, *dots, name, *body, "</svg>")) + "\n"
+
+
+def _without_faint(found: re.Match[bytes]) -> bytes:
+    """Turn faint text into grey text: the emulator knows no faint."""
+    codes = found[1].split(b";")
+    is_palette = b"38" in codes or b"48" in codes
+    return found[0] if is_palette else b"\x1b[%sm" % b";".join(b"90" if code == b"2" else code for code in codes)
+
+
+def _runs(screen: pyte.Screen, row: int) -> Iterator[Run]:
+    """Return the visible parts of a line; blanks between words of one style stay in them."""
+    cells = [(column, screen.buffer[row][column]) for column in range(screen.columns)]
+    for (style, _), together in groupby(cells, key=lambda cell: (_style(cell[1]), _is_braille(cell[1]))):
+        part = list(together)
+        text = "".join(char.data for _, char in part)
+        if style[1] == _GROUND and not text.strip():
+            continue
+        yield Run(column=part[0][0], cells=len(part), text=text, style=style)
+
+
+def _is_braille(char: Char) -> bool:
+    """Say whether a cell is part of a spinner; few monospaced fonts have these, and others would shift what follows."""
+    return "\u2800" <= char.data <= "\u28ff"
+
+
+def _style(char: Char) -> tuple[str, str, bool, bool]:
+    ink, ground = _colour(char.fg, _INK), _colour(char.bg, _GROUND)
+    return (ground, ink, char.bold, char.underscore) if char.reverse else (ink, ground, char.bold, char.underscore)
+
+
+def _colour(name: str, otherwise: str) -> str:
+    if name == "default":
+        return otherwise
+    return _COLOURS.get(name) or _COLOURS.get(name.removeprefix("bright")) or f"#{name}"
+
+
+def _drawn(row: int, run: Run) -> Iterator[str]:
+    ink, ground, is_bold, is_underlined = run.style
+    x, y = _EDGE + run.column * _CELL, _EDGE + _BAR + row * _LINE
+    if ground != _GROUND:
+        yield f'<rect x="{x:.1f}" y="{y:.0f}" width="{run.cells * _CELL:.1f}" height="{_LINE:.0f}" fill="{ground}"/>'
+    text = run.text.rstrip()
+    if not text:
+        return
+    # Every run has the length of its cells, whatever font its reader has.
+    length = (run.cells - (len(run.text) - len(text))) * _CELL
+    weight = ' font-weight="bold"' if is_bold else ""
+    line = ' text-decoration="underline"' if is_underlined else ""
+    yield (
+        f'<text x="{x:.1f}" y="{y + 13.5:.1f}" fill="{ink}"{weight}{line} xml:space="preserve" '
+        f'textLength="{length:.1f}" lengthAdjust="spacingAndGlyphs">{escape(text, quote=False)}</text>'
+    )
