@@ -24,7 +24,6 @@ from agent.protocol.commands import Answer, Steer, StopStep, Submit, Wish
 from agent.protocol.events import ErrorRaised, MessageSaid, RunCompleted, RunStarted, StepCounts, WarningRaised
 from agent.protocol.masking import masked
 from agent.run_scope import Place, RunScope, open_scope
-from agent.sessions.unfinished import unfinished_run
 from agent.sessions.waiting import Patience
 from agent.toolbox import Surroundings, Toolbox
 from agent.vocabulary import exit_codes
@@ -202,6 +201,8 @@ class App:
         def effect_of(name: str) -> Effect | None:
             spec = tools.spec_of(name)
             return spec.effect if spec else None
+
+        from agent.sessions.unfinished import unfinished_run
 
         found = await asyncio.to_thread(unfinished_run, self._scope.folder.events, self._options.resumes, effect_of)
         self._resumes = found.run_id

@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 from agent.config.settings import Settings
-from agent.execution.checks import TOOL as CHECK_TOOL
 from agent.vocabulary.errors import ConfigError
 from agent.vocabulary.plan import PlanStep
-from agent.vocabulary.step import ExecutorProfile
+from agent.vocabulary.step import CHECK_TOOL, ExecutorProfile
 from tooling.contract.shape import nearest
 
 READ_ONLY_TOOLS = ("read_file", "list_directory", "find_files", "search_text", "run_command")

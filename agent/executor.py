@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from agent.execution.call_desk import CallDesk
 from agent.execution.checks import ROUNDS, CheckDesk
-from agent.execution.checks import TOOL as CHECK_TOOL
 from agent.execution.conversation import Conversation
 from agent.execution.ending import Ending, response_of
 from agent.execution.ledger import BudgetExhausted
@@ -24,7 +23,7 @@ from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import StepStatus, is_success
-from agent.vocabulary.step import ExecutorProfile, ExecutorRequest, ExecutorResponse
+from agent.vocabulary.step import CHECK_TOOL, ExecutorProfile, ExecutorRequest, ExecutorResponse
 from agent.vocabulary.unfinished import UnfinishedStep
 from agent.vocabulary.usage import Usage
 from tooling.contract.context import ExecCtx

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from agent.config.settings import ReplanPolicy
 from agent.dispatcher import Dispatcher
@@ -22,7 +23,6 @@ from agent.execution.replanning import Replanning
 from agent.execution.scheduler import Scheduler
 from agent.execution.step_key import KeySource, key_of
 from agent.execution.step_shelf import NoShelf, StepShelf
-from agent.executor import Executor
 from agent.model.port import Delta, TextDelta
 from agent.planning.graph import in_order, outline
 from agent.planning.planner import Planner
@@ -39,6 +39,11 @@ from agent.vocabulary.unfinished import UnfinishedRun
 from agent.vocabulary.usage import Usage
 from tooling.contract.context import ExecCtx
 
+if TYPE_CHECKING:
+    from agent.executor import Executor
+
+# While a planner thinks, what its steps will need is loaded; not before its request is on its way.
+_SOON_S = 0.1
 # Somebody looks at a plan before its first step starts, and may change it.
 Review: TypeAlias = Callable[[Plan], Awaitable[Plan]]
 _CUT_OFF = "the planner was cut off, so that only the beginning of its plan is known"
@@ -85,7 +90,7 @@ class OrchestratorRunner:
         self,
         *,
         planner: Planner,
-        executor: Executor,
+        executor: "Callable[[], Executor]",
         composer: Composer,
         dispatcher: Dispatcher,
         channel: Channel,
@@ -96,7 +101,7 @@ class OrchestratorRunner:
         review: Review | None = None,
     ) -> None:
         self._planner = planner
-        self._executor = executor
+        self._make_executor = executor
         self._composer = composer
         self._dispatcher = dispatcher
         self._channel = channel
@@ -130,6 +135,10 @@ class OrchestratorRunner:
         self._unfinished: UnfinishedRun | None = None
         self._keys: dict[str, str] = {}
 
+    @cached_property
+    def _executor(self) -> "Executor":
+        return self._make_executor()
+
     @property
     def plan_id(self) -> str | None:
         """Return the id of the announced plan, if there is one."""
@@ -149,6 +158,7 @@ class OrchestratorRunner:
         )
         running = asyncio.ensure_future(self._scheduler.drain())
         planning = asyncio.ensure_future(self._wholly_planned())
+        preparing = asyncio.get_running_loop().call_later(_SOON_S, lambda: self._executor)
         try:
             await asyncio.wait([planning, running], return_when=asyncio.FIRST_COMPLETED)
             if running.done():
@@ -159,6 +169,7 @@ class OrchestratorRunner:
                 await running
         finally:
             planning.cancel()
+            preparing.cancel()
             running.cancel()
             await asyncio.gather(planning, running, return_exceptions=True)
         if plan.answer is not None or task.plan_only:

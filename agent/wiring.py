@@ -3,18 +3,16 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agent.config.load import Loaded
 from agent.dispatcher import Dispatcher
-from agent.execution.call_desk import CallDesk
 from agent.execution.composer import Composer
 from agent.execution.ledger import Ledger
 from agent.execution.model_desk import ModelDesk
 from agent.execution.person import Person
 from agent.execution.prompt import system_message
-from agent.execution.runner import AgentRunner, RunnerSettings
 from agent.execution.wishes import Wishes
-from agent.executor import Executor
 from agent.model.prices import PriceTable
 from agent.model.switch import ModelSwitch
 from agent.model_choice import replans_given_plans
@@ -26,6 +24,9 @@ from agent.run_scope import RunScope
 from agent.sessions.step_results import StepResults
 from agent.vocabulary.unfinished import UnfinishedRun
 from tooling.contract.tool import ToolExecutor
+
+if TYPE_CHECKING:
+    from agent.executor import Executor
 
 # What an unknown model is trusted with; its own "too long" makes the window smaller.
 UNKNOWN_CONTEXT_TOKENS = 32_000
@@ -60,7 +61,7 @@ class Parts:
         shelf = StepResults(scope.folder.steps, scope.redactor.redact) if scope.is_kept else None
         orchestrator = OrchestratorRunner(
             planner=self._planner(desk, dispatcher),
-            executor=self._executor(desk, shelf),
+            executor=lambda: self._executor(desk, shelf),
             composer=Composer(desk=desk, model=self.model, max_output_tokens=settings.max_output_tokens),
             dispatcher=dispatcher,
             channel=scope.channel,
@@ -87,7 +88,12 @@ class Parts:
             estimate=estimator(self.model or settings.model, self.client.cost),
         )
 
-    def _executor(self, desk: ModelDesk, shelf: StepResults | None) -> Executor:
+    def _executor(self, desk: ModelDesk, shelf: StepResults | None) -> "Executor":
+        """Return who works on steps; it is loaded while the planner thinks."""
+        from agent.execution.call_desk import CallDesk
+        from agent.execution.runner import AgentRunner, RunnerSettings
+        from agent.executor import Executor
+
         settings, scope = self.loaded.settings, self.scope
         calls = CallDesk(tools=self.tools, channel=scope.channel, book=desk.book)
         of_steps = RunnerSettings(

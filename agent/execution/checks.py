@@ -9,10 +9,9 @@ from agent.protocol.channel import Channel
 from agent.protocol.events import MessageSaid
 from agent.vocabulary import exit_codes
 from agent.vocabulary.message import Message, ToolCall
-from agent.vocabulary.step import Check
+from agent.vocabulary.step import CHECK_TOOL, Check
 from tooling.contract.context import ExecCtx
 
-TOOL = "run_command"
 # How often a model hears of a failed check and may try to mend its work.
 ROUNDS = 2
 _REFUSED = frozenset({"denied", "deferred", "blocked"})
@@ -27,9 +26,11 @@ class CheckDesk:
 
     async def check(self, command: str, ending: Ending, talk: Conversation, ctx: ExecCtx) -> Ending:
         """Return how the step ends after its check."""
-        call = ToolCall(id=f"{ctx.step_id}.check.{len(talk.checks) + 1}", name=TOOL, arguments={"command": command})
+        call = ToolCall(
+            id=f"{ctx.step_id}.check.{len(talk.checks) + 1}", name=CHECK_TOOL, arguments={"command": command}
+        )
         result = await self._calls.call(call, talk, ctx)
-        if result.meta.status in _REFUSED or not ctx.may_use(TOOL):
+        if result.meta.status in _REFUSED or not ctx.may_use(CHECK_TOOL):
             return replace(ending, status="blocked", reason=f"The check could not be run. {result.content}")
         talk.checks.append(Check(command=command, exit_code=result.exit_code, output=result.content))
         if result.is_ok:

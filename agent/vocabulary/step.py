@@ -7,6 +7,9 @@ from agent.vocabulary.status import StepStatus
 from agent.vocabulary.usage import Usage
 from tooling.contract.result import CallStatus
 
+# The tool that runs a step's check.
+CHECK_TOOL = "run_command"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorProfile:

@@ -29,11 +29,6 @@ class MarkdownStream:
         blocks, self._given = self._text[self._given : end], end
         return blocks
 
-    def let_go(self) -> str:
-        """Return what is there of the last block, whole or not."""
-        rest, self._given = self.rest, len(self._text)
-        return rest
-
     def finish(self, whole: str) -> str | None:
         """Return what is missing of the whole text, or None when other words were shown: then it must be shown anew."""
         # An answer is told without the blank lines it may have ended with.

@@ -48,6 +48,7 @@ class Transcript:
         self._titles: dict[str, str] = {}
         self._steps: tuple[PlanStep, ...] = ()
         self._statuses: dict[str, str] = {}
+        self._errors: list[ErrorRaised] = []
         self._answer = MarkdownStream()
         self._has_plan = False
         self._has_answered = False
@@ -104,17 +105,15 @@ class Transcript:
                 self._line("quiet", f"memory {action}{': ' + entry if entry else ''}")
             case WarningRaised(message=message):
                 self._words("warn", f"warning: {message}")
-            case ErrorRaised(message=message, hint=hint):
-                self._blocks(self._answer.let_go())
-                self._words("bad", f"error: {message}")
-                for line in (hint or "").splitlines():
-                    self._words("quiet", f"  {line}")
+            case ErrorRaised() as error:
+                # Told at the end of the run, which is near: the answer may still be arriving.
+                self._errors.append(error)
             case _:
                 pass
 
     def _begin(self, warnings: tuple[str, ...]) -> None:
         self._calls, self._titles, self._steps, self._statuses = {}, {}, (), {}
-        self._answer = MarkdownStream()
+        self._answer, self._errors = MarkdownStream(), []
         self._has_answered = False
         for warning in warnings:
             self._words("warn", f"warning: {warning}")
@@ -198,6 +197,7 @@ class Transcript:
     def _end(self, end: RunCompleted) -> None:
         if end.result and not self._has_answered:
             self._whole(end.result)
+        self._tell_errors()
         for path in end.artifacts:
             self._line("quiet", f"  wrote {path}")
         counts = f"{end.steps.ok} ok" + (f", {end.steps.failed} failed" if end.steps.failed else "")
@@ -209,6 +209,12 @@ class Transcript:
         self._line("quiet", "· " + " · ".join(parts))
         if end.resume:
             self._words("quiet", f"  go on with: {end.resume}")
+
+    def _tell_errors(self) -> None:
+        for error in self._errors:
+            self._words("bad", f"error: {error.message}")
+            for line in (error.hint or "").splitlines():
+                self._words("quiet", f"  {line}")
 
     def _words(self, tone: Tone, text: str) -> None:
         """Write a text that must be read to its end."""

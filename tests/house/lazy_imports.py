@@ -22,6 +22,10 @@ LAZY_LIBRARIES = {
 }
 
 LAZY_MODULES: dict[str, str] = {
+    "agent.executor": "loads while the planner thinks",
+    "agent.execution.call_desk": "comes with the executor",
+    "agent.execution.runner": "comes with the executor",
+    "agent.sessions.unfinished": "only for a run that goes on with another",
     "agent.app": "the REPL loads it behind its prompt",
     "agent.run_scope": "comes with agent.app",
     "cli.repl.start": "only for the REPL",

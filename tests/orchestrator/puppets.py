@@ -93,7 +93,7 @@ class Show:
         )
         orchestrator = OrchestratorRunner(
             planner=_Planner(self),  # type: ignore[arg-type]
-            executor=executor,
+            executor=lambda: executor,
             composer=_Composer(),  # type: ignore[arg-type]
             dispatcher=Dispatcher(Settings(), READ_ONLY_TOOLS),
             channel=channel,
