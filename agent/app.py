@@ -282,6 +282,7 @@ class App:
             tools=tools,
             warnings=(*self._loaded.warnings, *warnings),
             resumes=self._resumes,
+            plan_only=self._submit.plan_only,
             cassette=str(self._options.record.absolute()) if self._options.record else None,
         )
         # Not waited for: it reaches the disk together with the request.

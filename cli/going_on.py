@@ -54,7 +54,8 @@ def _unfinished(flags: RunFlags, store: SessionStore) -> Found:
     name = flags.finish or flags.resume
     if name is not None and (found := _named_run(name, store)):
         if not is_unfinished(found.run):
-            raise UsageError(f"run {found.run.run_id} finished successfully; there is nothing to resume", _HINT)
+            why = "finished successfully" if found.run.subtype == "success" else "was not asked to do anything"
+            raise UsageError(f"run {found.run.run_id} {why}; there is nothing to resume", _HINT)
         return found
     folder = last_session(store) if name is None else store.existing(name)
     in_session = unfinished_in(folder)

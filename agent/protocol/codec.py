@@ -21,6 +21,7 @@ _OPTIONAL = frozenset(
         "cassette",
         "key",
         "delta",
+        "plan_only",
         "tool_calls",
         "reasoning",
         "reasoning_signature",
@@ -30,6 +31,7 @@ _OPTIONAL = frozenset(
         "tool",
     }
 )
+_UNLESS_TRUE = frozenset({"delta", "plan_only"})
 
 
 class CodecError(ValueError):
@@ -77,7 +79,7 @@ def to_json(envelope: Envelope) -> dict[str, object]:
 
 
 def _is_left_out(key: str, value: object) -> bool:
-    return (value is None and key in _OPTIONAL) or (value is False and key == "delta")
+    return (value is None and key in _OPTIONAL) or (value is False and key in _UNLESS_TRUE)
 
 
 def to_line(envelope: Envelope) -> bytes:

@@ -12,7 +12,10 @@ from tooling.contract.result import CallStatus, FileChange, TaskItem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
-    """First event of every run; `resumes` names the run it goes on with, `cassette` the file it is recorded in."""
+    """First event of every run; `resumes` names the run it goes on with, `cassette` the file it is recorded in.
+
+    With `plan_only` nothing is executed.
+    """
 
     type: ClassVar[str] = "init"
     model: str
@@ -25,6 +28,7 @@ class RunStarted:
     warnings: tuple[str, ...] = ()
     resumes: str | None = None
     cassette: str | None = None
+    plan_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,8 +68,8 @@ def run_named(store: SessionStore, name: str) -> Found:
 
 
 def is_unfinished(run: RunRecord) -> bool:
-    """Say whether there is something to go on with: a run that was asked for something and did not succeed."""
-    return run.subtype != "success" and bool(run.user) and run.run_id.startswith(_RUN)
+    """Say whether there is something to go on with: a run that was asked to do something and did not succeed."""
+    return run.subtype != "success" and bool(run.user) and not run.plan_only and run.run_id.startswith(_RUN)
 
 
 def _begun_at(run: RunRecord) -> float:

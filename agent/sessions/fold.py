@@ -49,6 +49,7 @@ class RunRecord:
     backend: str = ""
     model: str = ""
     planner_model: str = ""
+    plan_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +161,7 @@ def _begun(run: RunRecord, start: RunStarted) -> RunRecord:
         backend=start.backend,
         model=start.model,
         planner_model=start.planner_model,
+        plan_only=start.plan_only,
     )
 
 

@@ -199,7 +199,9 @@ def test_a_fork_goes_on_in_a_copy_and_the_original_stays(user: User, words: tupl
     assert (ended.exit_code, fork != "s", starts(ended.events)["a"]) == (0, True, "hit")
     assert out(user, fork).endswith("fork\n")
     after = {path: path.read_bytes() for path in (user.data / "sessions/s").rglob("*") if path.is_file()}
-    assert {path for path in after if after[path] != before.get(path)} <= {user.data / "sessions/s/lock"}
+    # To be read leaves traces in these two, and changes nothing.
+    traces = {user.data / "sessions/s" / name for name in ("lock", "SESSION.json")}
+    assert {path for path in after if after[path] != before.get(path)} <= traces
     assert f"session s goes on as {fork}" in ended.stderr
 
 
@@ -263,3 +265,11 @@ def test_a_secret_in_the_request_costs_nobody_the_finished_steps(user: User) -> 
     assert (ended.exit_code, starts(ended.events)) == (0, {"a": "hit", "b": "resumed"}), ended.stderr
     kept = [path.read_bytes() for path in user.data.rglob("*") if path.is_file()]
     assert not [data for data in kept if secret.encode() in data]
+
+
+def test_a_plan_that_was_only_to_be_shown_is_not_executed_by_a_resume(user: User) -> None:
+    model = user.script({**answer("late"), "delay_ms": 60_000})
+    told = stopped(user, "plan", "do it", "--model", model, "--session", "s", at=begins("message"))
+    assert told[0]["plan_only"] is True
+    for words in (("resume",), ("resume", "s"), ("resume", str(told[0]["run_id"]))):
+        assert user.agent(*words).exit_code == 2
