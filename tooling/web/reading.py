@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
+from urllib.parse import urljoin
 
 from tooling.web.charset import decoded
 from tooling.web.invisible import without_invisible
@@ -13,6 +14,8 @@ Way: TypeAlias = Literal["auto", "text", "raw"]
 Method: TypeAlias = Literal["trafilatura", "html", "raw", "json", "feed", "pdf", "text", "markdown", "xml", "reader"]
 
 _MINIFIED_CHARS = 400
+_HEAD_CHARS = 8000
+_REFRESH = r"<meta[^>]{0,200}http-equiv\s*=\s*[\"']?refresh[^>]{0,200}?url\s*=\s*[\"']?([^\"'>\s;]{1,500})"
 _PLAIN_BYTES = bytes([9, 10, *range(32, 127)])
 _COMMENT = r"<!--.*?(?:-->|\Z)"
 _FENCE = r"(^```.*?(?:^```|\Z))"
@@ -75,7 +78,7 @@ def read(answer: Answer) -> Reading:
 def _of_kind(kind: Kind, text: str, answer: Answer) -> Reading:
     match kind:
         case "html":
-            return _html(text, answer)
+            return replace(_html(text, answer), note=_sent_on(text, answer.url))
         case "json":
             return Reading(text=_json(text), method="json")
         case "markdown":
@@ -108,6 +111,17 @@ def _html(html: str, answer: Answer) -> Reading:
         return replace(known, text=plain.text, method="html")
     # A page of scripts only, or one that hides everything it has.
     return replace(known, text=html if not plain.hidden_count else "", method="raw")
+
+
+def _sent_on(html: str, url: str) -> str:
+    """Say where a page sends its readers by itself; such pages have hardly a text of their own."""
+    found = re.search(_REFRESH, html[:_HEAD_CHARS], re.IGNORECASE)
+    if not found:
+        return ""
+    try:
+        return f"the page sends its readers on to {urljoin(url, found[1].strip())}"
+    except ValueError:
+        return ""
 
 
 def _feed(answer: Answer) -> Reading | None:
