@@ -294,7 +294,8 @@ class OrchestratorRunner:
         is_whole_task = step.instruction == self._task.request
         asked = self._board.asked(self._task.request)
         task = "" if is_whole_task else f"The whole request, for orientation only: {asked}"
-        parts = (self._task.context, task, await excerpts(found, self._ctx_of(step.id).outputs_dir) if found else "")
+        known = await excerpts(found, self._ctx_of(step.id).outputs_dir, self._settings.mask) if found else ""
+        parts = (self._task.context, task, known)
         return ExecutorRequest(
             task_id=step.id,
             goal=step.instruction if is_whole_task else f"Your step: {step.instruction}",

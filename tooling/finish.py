@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import hashlib
 import os
 import re
 from pathlib import Path
@@ -12,6 +13,7 @@ from tooling.output import TrimLengths, sanitize_output, trim_output
 from tooling.safety.redact import Redactor
 
 _UNSAFE_IN_NAME = r"[^A-Za-z0-9_.-]+"
+_PART_CHARS = 48
 
 
 class OutputFinisher:
@@ -99,8 +101,13 @@ def output_file(ctx: ExecCtx) -> Path | None:
 
 def output_stem(step_id: str, attempt: int, call_id: str = "") -> str:
     """Return how the names of a step's output files begin, or with a call that of its own."""
-    name = "-".join(part for part in (step_id, str(attempt), call_id) if part)
-    return re.sub(_UNSAFE_IN_NAME, "_", name).lstrip(".")[:100] or "output"
+    return "-".join(_in_file_name(part) for part in (step_id, str(attempt), call_id) if part)
+
+
+def _in_file_name(part: str) -> str:
+    """Return a part of a file's name; what had to be changed stays different from everything else."""
+    safe = re.sub(_UNSAFE_IN_NAME, "_", part).lstrip(".")[:_PART_CHARS]
+    return safe if safe == part else f"{safe}{hashlib.sha256(part.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 def reserve_output(ctx: ExecCtx) -> Path | None:

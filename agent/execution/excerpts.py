@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent.execution.composer import results_text, share_of
@@ -13,14 +13,21 @@ from tooling.finish import output_stem
 EXCERPTS_CHARS = 6000
 
 
-async def excerpts(found: Sequence[tuple[PlanStep, ExecutorResponse]], outputs: Path | None) -> str:
-    """Return the results as marked data; one that is cut is kept whole in `outputs`, and its path is told."""
+async def excerpts(
+    found: Sequence[tuple[PlanStep, ExecutorResponse]],
+    outputs: Path | None,
+    mask: Callable[[str], str] = lambda text: text,
+) -> str:
+    """Return the results as marked data; one that is cut is kept whole in `outputs`, and its path is told.
+
+    What stays on disk is masked.
+    """
     share = share_of(EXCERPTS_CHARS, len(found))
     places: dict[str, str] = {}
     for step, response in found:
         if len(response.text) > share and outputs is not None:
             path = outputs / f"{output_stem(step.id, response.attempts)}-answer.txt"
-            if await asyncio.to_thread(_is_written, path, response.text):
+            if await asyncio.to_thread(_is_written, path, mask(response.text)):
                 places[step.id] = str(path)
     return results_text(found, EXCERPTS_CHARS, places=places)
 

@@ -43,3 +43,15 @@ def test_a_step_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
     inside.mkdir()
     told([result("../../evil", LONG)], inside)
     assert [path for path in tmp_path.rglob("*") if path.is_file() and not path.is_relative_to(inside)] == []
+
+
+def test_steps_whose_names_look_the_same_in_ascii_keep_files_of_their_own(tmp_path: Path) -> None:
+    found = [result("шаг", LONG), result("дом", LONG.upper()), result("д" * 64, LONG.title())]
+    text = told(found, tmp_path)
+    assert sorted(path.read_text() for path in tmp_path.iterdir()) == sorted((LONG, LONG.upper(), LONG.title()))
+    assert all(str(path) in text for path in tmp_path.iterdir())
+
+
+def test_what_is_kept_whole_is_masked(tmp_path: Path) -> None:
+    asyncio.run(excerpts([result("a", LONG)], tmp_path, lambda text: text.replace("line 7\n", "[REDACTED]\n")))
+    assert "line 6\n[REDACTED]\nline 8" in (tmp_path / "a-1-answer.txt").read_text()
