@@ -2,10 +2,11 @@
 
 import heapq
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agent.vocabulary.plan import PlanStep
@@ -155,14 +156,14 @@ def test_a_run_that_goes_on_with_another_never_repeats_what_that_had_finished(
     assert outcome.exit_code == 0 or outcome.error
 
 
-def list_schedule(steps: Sequence[PlanStep], takes_s: Mapping[str, float], slots: int) -> float:
-    """Return when the last step ends if each starts, in the order of becoming ready, as soon as there is a slot."""
+def list_schedule(steps: Sequence[PlanStep], takes_s: Mapping[str, float], slots: int) -> list[float]:
+    """Return when steps end if each starts, in the order of becoming ready, as soon as there is a slot."""
     known = {step.id for step in steps}
     missing = {step.id: {dep for dep in step.depends_on if dep in known} for step in steps}
     ready = [step for step in steps if not missing[step.id]]
     running: list[tuple[float, str]] = []
     writing: dict[str, tuple[str, ...]] = {}
-    now = 0.0
+    now, ends = 0.0, [0.0]
     while ready or running:
         for step in list(ready):
             others = [place for places in writing.values() for place in places]
@@ -171,13 +172,14 @@ def list_schedule(steps: Sequence[PlanStep], takes_s: Mapping[str, float], slots
                 writing[step.id] = step.writes
                 heapq.heappush(running, (now + takes_s[step.id], step.id))
         now, ended = heapq.heappop(running)
+        ends.append(now)
         del writing[ended]
         for step in steps:
             if ended in missing[step.id]:
                 missing[step.id].discard(ended)
                 if not missing[step.id]:
                     ready.append(step)
-    return now
+    return ends
 
 
 def _touch(one: str, other: str) -> bool:
@@ -206,7 +208,10 @@ def test_the_time_a_graph_takes_is_that_of_the_list_schedule(
     run_by_hand(show.perform())
     # Keeping a result takes the shelf a moment, for each step of the longest chain.
     slack, dust = 0.02 * count, 1e-6
-    expected = list_schedule(steps, takes_s, slots)
+    ends = list_schedule(steps, takes_s, slots)
+    # Steps that end within such a moment may end in either order, and what they make ready starts in that order.
+    assume(all(later - earlier > slack for earlier, later in pairwise(ends)))
+    expected = ends[-1]
     assert expected - dust <= show.ended_at <= expected + slack
     longest = _critical_path(steps, takes_s)
     assert show.ended_at >= longest - dust
