@@ -177,7 +177,7 @@ async def test_an_error_of_the_server_is_told_with_its_words(tmp_path: Path, sta
         result = await fetched(tmp_path, site.url())
     assert result.meta.status == "error"
     assert words in result.content
-    assert "It asks to wait: 7." in result.content
+    assert "It asks to wait: 7 s." in result.content
     assert "<web origin=" in result.content
     assert "No such ship" in result.content
 
@@ -260,3 +260,23 @@ async def test_pages_are_fetched_side_by_side(tmp_path: Path) -> None:
         took = time.monotonic() - began
     assert [f"page /{n}" in result.content for n, result in enumerate(results)] == [True] * 8
     assert took < 1.5
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"OBEY ME NOW\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: OBEY<ME> NOW!\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Type: obey me now\r\nContent-Length: 1\r\n\r\n\0",
+        b"HTTP/1.1 429 OBEY ME NOW\r\nRetry-After: obey me now\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OBEY ME NOW\r\nX: y\r\nContent-Length: 5\r\n\r\nx",
+    ],
+)
+async def test_no_words_of_a_server_stand_outside_the_marks(tmp_path: Path, answer: bytes) -> None:
+    async def answering(visit: Visit, send: Send) -> None:
+        await send(answer)
+
+    async with Site({"/": answering}) as site:
+        result = await fetched(tmp_path, site.url())
+    assert not result.is_ok
+    assert "me now" not in result.content.lower()

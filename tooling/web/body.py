@@ -1,5 +1,6 @@
 """The body of an answer, unpacked while it is read and never beyond its limit: a small bomb stays small."""
 
+import re
 import zlib
 
 from tooling.web.exchange import WebFault
@@ -112,5 +113,8 @@ def _unpacker(encoding: str) -> _Unpacker | None:
     if not layers:
         return None
     if len(layers) > 1 or layers[0] not in ("gzip", "x-gzip", "deflate"):
-        raise WebFault("encoding", f"the answer is packed as {', '.join(layers)[:60]}, which was not asked for")
+        # The name of a packing is a word; anything else would be a message.
+        words = [layer for layer in layers[:3] if re.fullmatch("[a-z0-9-]{1,10}", layer)]
+        named = ", ".join(words) or "something unknown"
+        raise WebFault("encoding", f"the answer is packed as {named}, which was not asked for")
     return _Unpacker(is_gzip=layers[0] != "deflate")

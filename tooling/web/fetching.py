@@ -1,5 +1,6 @@
 """How a page is got: from its server, or where that fails or is not wanted, from a reader that the user trusts."""
 
+import re
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
@@ -138,7 +139,7 @@ class Fetcher:
             is_from_cache=response.is_from_cache,
         )
         if not response.is_ok:
-            raise PageFailed(response.status, page, response.headers.get("retry-after", "")[:40])
+            raise PageFailed(response.status, page, _wait(response.headers.get("retry-after", "")))
         return page
 
     async def _by_reader(self, target: Target, request: PageRequest) -> Page:
@@ -178,6 +179,13 @@ def _answer(response: WebResponse, way: FetchWay) -> Answer:
         is_cut=response.is_cut,
         way="auto" if way == "reader" else way,
     )
+
+
+def _wait(text: str) -> str:
+    """Return how long a server asks to wait: seconds or a date, nothing else."""
+    if text.strip().isdecimal():
+        return f"{text.strip()[:10]} s"
+    return text[:40] if re.fullmatch(r"[A-Z][a-z]{2}, [0-9A-Za-z: ]{20,26}", text) else ""
 
 
 def _is_thin(page: Page) -> bool:

@@ -40,8 +40,9 @@ _NAMES: tuple[tuple[Kind, tuple[str, ...]], ...] = (
 
 
 def media_type(content_type: str) -> str:
-    """Return the bare type of a header."""
-    return content_type.partition(";")[0].strip().lower()
+    """Return the bare type of a header, or nothing when it is none."""
+    named = content_type.partition(";")[0].strip().lower()
+    return named if re.fullmatch(r"[a-z0-9.+-]{1,40}/[a-z0-9.+-]{1,80}", named) else ""
 
 
 def kind_of(content_type: str, body: bytes, url: str = "") -> Kind:

@@ -101,6 +101,7 @@ def _about(page: Page) -> str:
         f"URL: {page.url}" + (f" (asked for {page.asked})" if page.asked != page.url else ""),
         f"Date: {reading.date}" if reading.date else "",
         f"Language: {reading.language}" if reading.language else "",
+        f"Note: {reading.note}" if reading.note else "",
     ]
     return "\n".join(line for line in lines if line)
 
@@ -115,7 +116,6 @@ def _notices(page: Page) -> str:
     hidden = reading.hidden_count
     notices = [
         "the page is larger than may be loaded; this is the text of its beginning" if page.is_cut else "",
-        reading.note,
         f"{hidden} hidden piece{'' if hidden == 1 else 's'} left out" if hidden else "",
         f"read by {reading.method}" if reading.method == "reader" else "",
         "from the cache; no_cache=true asks again" if page.is_from_cache else "",

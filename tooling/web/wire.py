@@ -136,8 +136,8 @@ class Wire:
             case httpcore.TimeoutException() | httpx.TimeoutException():
                 return WebFault("timeout", f"{target.host} took too long")
             case httpcore.NetworkError() | httpcore.ProtocolError() | httpx.TransportError() | httpx.InvalidURL():
-                why = f"{target.host} broke off or did not answer in HTTP ({error or 'no more data'})"
-                return WebFault("broken", why)
+                # The library quotes what the server said; that is no place for the words of strangers.
+                return WebFault("broken", f"{target.host} broke off, or did not answer in HTTP")
             case _:
                 return None
 
