@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from agent.execution.call_desk import CallDesk
 from agent.execution.checks import ROUNDS, CheckDesk
+from agent.execution.conclude import stands
 from agent.execution.conversation import Conversation
 from agent.execution.ending import Ending, response_of
 from agent.execution.ledger import BudgetExhausted
@@ -106,7 +107,7 @@ class Executor:
     ) -> ExecutorResponse:
         """Run the step to its response, telling when it starts and how it ends.
 
-        A success is kept under `key` before anybody hears of it. `begun` is the conversation to go on with.
+        What stands is kept under `key` before anybody hears of it. `begun` is the conversation to go on with.
         `note` hears the response before anybody else: of a step that is cancelled it cannot be returned.
         """
         work = _Work(
@@ -129,7 +130,7 @@ class Executor:
             await self._close(response, work.began)
             raise
         note(response)
-        await self._close(response, work.began, key if is_success(response.status) else None)
+        await self._close(response, work.began, key if stands(response) else None)
         return response
 
     async def settle(self, step: PlanStep, response: ExecutorResponse, *, key: str | None = None) -> ExecutorResponse:

@@ -12,7 +12,7 @@ from agent.dispatcher import Dispatcher
 from agent.execution.board import Board
 from agent.execution.closing import Closing
 from agent.execution.composer import Composer, joined, listed
-from agent.execution.conclude import reason_of
+from agent.execution.conclude import reason_of, stands
 from agent.execution.excerpts import excerpts
 from agent.execution.known_endings import broken, unasked
 from agent.execution.ledger import BudgetExhausted, Ledger
@@ -21,7 +21,7 @@ from agent.execution.plan_book import PlanBook
 from agent.execution.progress import progress_text
 from agent.execution.replanning import Replanning
 from agent.execution.scheduler import Scheduler
-from agent.execution.step_key import KeySource, key_of
+from agent.execution.step_key import KeySource, key_of, passing_key
 from agent.execution.step_shelf import NoShelf, StepShelf
 from agent.model.port import Delta, TextDelta
 from agent.planning.graph import in_order, outline
@@ -259,7 +259,7 @@ class OrchestratorRunner:
         if step.type == "ask_user" and self._may_replan and not self._replanning.may_ask():
             return await self._settled(step, unasked(step))
         profile = self._dispatcher.profile_of(step)
-        return await self._executor.run(
+        response = await self._executor.run(
             step,
             await self._request_of(step),
             profile,
@@ -268,6 +268,9 @@ class OrchestratorRunner:
             begun=self._unfinished.steps.get(step.id) if self._unfinished else None,
             note=self._board.note,
         )
+        if step.id in self._keys and not stands(response):
+            self._keys[step.id] = passing_key(self._keys[step.id], response)
+        return response
 
     async def _settled(self, step: PlanStep, response: ExecutorResponse, key: str | None = None) -> ExecutorResponse:
         self._board.note(response)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from agent.vocabulary import exit_codes
 from agent.vocabulary.status import Subtype, is_success
-from agent.vocabulary.step import ExecutorResponse
+from agent.vocabulary.step import CallFact, ExecutorResponse
+from tooling.contract.result import CallStatus
 
 _REFUSED = frozenset({"denied", "blocked"})
 # When several steps failed for different reasons, the first of these decides.
@@ -28,16 +29,30 @@ class Refusals:
 
 
 def refusals(responses: Sequence[ExecutorResponse]) -> Refusals:
-    """Collect what was denied, blocked or put off."""
-    facts = [fact for response in responses for fact in response.tool_calls]
-    shown: dict[str, list[str]] = {"denied": [], "deferred": []}
+    """Collect what was denied, blocked or put off, and not done later after all."""
+    refused = [pair for response in responses for pair in _refused_in(response.tool_calls)]
+    return Refusals(
+        denied=tuple(dict.fromkeys(subject for subject, status in refused if status in _REFUSED)),
+        deferred=tuple(dict.fromkeys(subject for subject, status in refused if status == "deferred")),
+    )
+
+
+def stands(response: ExecutorResponse) -> bool:
+    """Say whether a result is the step's for good; a run that goes on takes up what a limit or a no cut short."""
+    refused = refusals([response])
+    return is_success(response.status) and not (response.exit_code or refused.denied or refused.deferred)
+
+
+def _refused_in(facts: Sequence[CallFact]) -> list[tuple[str, CallStatus]]:
+    """Return what was refused in a step, and how; a call that was allowed later is none of that."""
+    refused: dict[tuple[str, str], CallStatus] = {}
     for fact in facts:
         subject = str(fact.args.get("command") or fact.args.get("path") or fact.tool)
-        if fact.status in _REFUSED:
-            shown["denied"].append(subject)
-        elif fact.status == "deferred":
-            shown["deferred"].append(subject)
-    return Refusals(denied=tuple(dict.fromkeys(shown["denied"])), deferred=tuple(dict.fromkeys(shown["deferred"])))
+        if fact.status in _REFUSED or fact.status == "deferred":
+            refused[fact.tool, subject] = fact.status
+        elif fact.status != "cancelled":
+            refused.pop((fact.tool, subject), None)
+    return [(subject, status) for (_, subject), status in refused.items()]
 
 
 def verified_by(responses: Sequence[ExecutorResponse]) -> bool | None:

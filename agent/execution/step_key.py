@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.vocabulary.plan import PlanStep
-from agent.vocabulary.step import ExecutorProfile
+from agent.vocabulary.step import ExecutorProfile, ExecutorResponse
 from tooling.contract.shape import encode
 
 
@@ -22,6 +22,12 @@ class KeySource:
     model: str
     request: str
     context: str = ""
+
+
+def passing_key(key: str, response: ExecutorResponse) -> str:
+    """Return the key of a result that does not stand: what was made of it is found again only after the same one."""
+    parts = (key, response.status, response.text, response.summary)
+    return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def key_of(source: KeySource, step: PlanStep, profile: ExecutorProfile, dependencies: Sequence[str]) -> str:

@@ -16,12 +16,13 @@ from agent.protocol.events import (
 )
 from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.step import CallFact
-from agent.vocabulary.unfinished import UNKNOWN_CALL, UnfinishedStep, missing_result
+from agent.vocabulary.unfinished import TRY_AGAIN, UNKNOWN_CALL, UnfinishedStep, missing_result
 from agent.vocabulary.usage import Usage
 from tooling.contract.action import Effect
 from tooling.contract.result import CANCELLED
 
 PREVIEW_CHARS = 2000
+_REFUSED = frozenset({"denied", "deferred", "blocked"})
 EffectOf = Callable[[str], Effect | None]
 
 
@@ -49,11 +50,12 @@ class _Talk:
         self._asked: list[_Call] = []
         self._approvals: set[str] = set()
         self._changed: list[str] = []
+        self._has_ended = False
 
     def take(self, envelope: Envelope) -> None:
         match envelope.event:
             case StepStarted():
-                self.close()
+                self.go_on()
             case MessageSaid(delta=False) as said:
                 self._say(said)
             case ToolStarted() as started:
@@ -68,8 +70,17 @@ class _Talk:
                 self._approvals.discard(approval_id)
             case StepCompleted(usage=usage):
                 self.usage += usage
+                self._has_ended = True
             case _:
                 pass
+
+    def go_on(self) -> None:
+        """Make it ready for the next run, which has turns of its own and may try again what was refused."""
+        self.close()
+        if self._has_ended:
+            self.turns, self._has_ended = 0, False
+            if any(fact.status in _REFUSED for fact in self.facts):
+                self.messages.append(Message(role="user", content=TRY_AGAIN))
 
     def close(self) -> None:
         """Give every call of the last turn its result, in the order in which they were asked for."""
@@ -148,7 +159,7 @@ class _Talk:
 def unfinished_task(events: Iterable[Envelope], effect_of: EffectOf) -> UnfinishedStep | None:
     """Return the conversation of a step that a model worked on, None when nothing was said in it."""
     talk = _told(events, effect_of)
-    talk.close()
+    talk.go_on()
     if not talk.messages:
         return None
     return UnfinishedStep(messages=tuple(talk.messages), facts=tuple(talk.facts), usage=talk.usage, turns=talk.turns)

@@ -11,7 +11,6 @@ from agent.sessions.log_lines import LogLine, read_lines
 from agent.sessions.step_talk import EffectOf, unfinished_call, unfinished_task
 from agent.vocabulary.errors import UsageError
 from agent.vocabulary.plan import ANSWER, STREAMING, SURPRISE, PlanStep
-from agent.vocabulary.status import is_success
 from agent.vocabulary.unfinished import UnfinishedRun, UnfinishedStep
 from tooling.contract.shape import decode
 
@@ -118,9 +117,9 @@ class _Told:
                 step.status = ""
                 if cache != "resumed":
                     step.lines = [line]
-            case StepCompleted(status=status):
+            case StepCompleted(status=status, key=key):
                 step.status = status
-                if is_success(status):
+                if key is not None:
                     # Its result is on the shelf.
                     step.lines = []
             case _:

@@ -17,6 +17,11 @@ UNKNOWN_CALL = (
     "Unknown: the run was stopped while this call ran; it may or may not have had its effect. "
     "Check before doing it again."
 )
+# What a model hears first that was refused something in a run that came to its end.
+TRY_AGAIN = (
+    "The work goes on. What was refused before may be allowed now: do what is still missing, "
+    "then reply with the result."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

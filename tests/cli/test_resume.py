@@ -273,3 +273,26 @@ def test_a_plan_that_was_only_to_be_shown_is_not_executed_by_a_resume(user: User
     assert told[0]["plan_only"] is True
     for words in (("resume",), ("resume", "s"), ("resume", str(told[0]["run_id"]))):
         assert user.agent(*words).exit_code == 2
+
+
+def test_what_was_refused_is_tried_again_when_it_is_allowed(user: User) -> None:
+    curl = calls("a", "run_command", command="curl -V")
+    model = user.script(plan(step("a"), step("b", "a")), curl, says("a", "not allowed"), says("b", "b1"), composes("x"))
+    refused = user.agent("run", "go", "--model", model, "--deny", "curl", *STREAM)
+    assert (refused.exit_code, refused.events[-1]["permission_denials"]) == (57, ["curl -V"])
+    user.script(curl, says("a", "it is curl 8"), says("b", "b2"), composes("It is curl 8."))
+    ended = user.agent("resume", "--allow", "curl", *STREAM)
+    assert (ended.exit_code, ended.events[-1]["permission_denials"]) == (0, []), ended.stderr
+    # What was made of the refused step is made again, of what it came to now.
+    assert starts(ended.events) == {"a": "resumed", "b": "miss"}
+    assert broken_rules(ended.events) == []
+
+
+def test_a_step_out_of_turns_goes_on_where_it_stopped(user: User) -> None:
+    model = user.script(plan(step("a")), *[calls("a", "run_command", command=f"echo {n} >> out.txt") for n in range(2)])
+    ran_out = user.agent("run", "go", "--model", model, "--session", "s", "--max-turns", "2", *STREAM)
+    assert (ran_out.exit_code, ran_out.events[-1]["subtype"]) == (53, "error_limit")
+    user.script(says("a", "done"))
+    ended = user.agent("resume", "--max-turns", "2", *STREAM)
+    assert (ended.exit_code, ended.events[-1]["result"], starts(ended.events)) == (0, "done", {"a": "resumed"})
+    assert out(user) == "0\n1\n"

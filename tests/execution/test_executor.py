@@ -22,8 +22,9 @@ from agent.vocabulary.errors import InputError
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorProfile, ExecutorRequest, ExecutorResponse
 from agent.vocabulary.unfinished import CANCELLED_CALL, UNKNOWN_CALL
-from tests.execution.workshop import DEEDS, STEP, Workshop, calls, says
-from tooling.contract.result import ToolResult
+from tests.execution.workshop import DEEDS, STEP, Deed, Workshop, calls, done, ends, exits, says
+from tooling.contract.action import Effect
+from tooling.contract.result import ToolResult, failed
 from tooling.contract.shape import JsonObject
 
 ASK = PlanStep(
@@ -183,6 +184,20 @@ async def test_a_success_is_kept_before_it_is_told_and_a_failure_never() -> None
     assert shelf.kept == {"k1": response}
     completed = [event for event in await shop.events(StepCompleted) if isinstance(event, StepCompleted)]
     assert [event.key for event in completed] == ["k1", None]
+
+
+async def test_what_a_limit_or_a_refusal_cut_short_is_not_kept() -> None:
+    shelf = Shelf()
+    no = failed("no", exit_code=126, status="denied")
+    refuses = ends(no, no, exits(0))
+    deeds: dict[str, tuple[Effect, Deed]] = {"run_command": ("execute", refuses), "look": ("read", done)}
+    call = calls("run_command", command="x")
+    shop = Workshop(call, says("not allowed"), call, call, says("allowed"), calls("look"), shelf=shelf, deeds=deeds)
+    await shop.run(key="k1")
+    allowed = await shop.run(PlanStep(id="s2", title="Two", instruction="Do it"), key="k2")
+    one_turn = ExecutorProfile(max_turns=1)
+    cut = await shop.run(PlanStep(id="s3", title="Three", instruction="Do it"), profile=one_turn, key="k3")
+    assert (shelf.kept, allowed.status, cut.exit_code) == ({"k2": allowed}, "partial", 53)
 
 
 async def test_a_settled_step_costs_nothing() -> None:

@@ -3,124 +3,41 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
-from agent.protocol.codec import to_line
 from agent.protocol.events import (
     ApprovalRequested,
     ApprovalResolved,
-    CallMade,
-    Envelope,
-    Event,
     FilesChanged,
-    MessageSaid,
-    PlanMade,
-    RunCompleted,
-    RunStarted,
-    StepCompleted,
-    StepStarted,
-    ToolCompleted,
-    ToolStarted,
 )
-from agent.sessions.unfinished import RunIsFinished, unfinished_run
 from agent.vocabulary.errors import InputError
-from agent.vocabulary.message import Message, ToolCall
-from agent.vocabulary.plan import PlanStep
-from agent.vocabulary.status import Subtype
-from agent.vocabulary.unfinished import CANCELLED_CALL, UNKNOWN_CALL, UnfinishedRun, UnfinishedStep
+from agent.vocabulary.message import Message
+from agent.vocabulary.unfinished import CANCELLED_CALL, UNKNOWN_CALL, UnfinishedRun
 from agent.vocabulary.usage import Usage
-from tooling.contract.action import Effect
+from tests.sessions.told import (
+    BEGUN,
+    PLAN,
+    Log,
+    Told,
+    began,
+    calls,
+    ends,
+    hears,
+    planned,
+    says,
+    starts,
+    step_ends,
+    step_starts,
+    talk_of,
+)
 from tooling.contract.result import FileChange
 from tooling.contract.shape import encode
-
-Told: TypeAlias = tuple[str | None, Event]
-EFFECTS: dict[str, Effect] = {"run_command": "execute", "write_file": "write", "read_file": "read"}
-PLAN = (
-    PlanStep(id="a", title="A", instruction="Do a"),
-    PlanStep(id="b", title="B", instruction="Do b", depends_on=("a",)),
-    PlanStep(id="t", title="T", instruction="", type="tool", tool="run_command", args={"command": "make"}),
-)
-
-
-def began(resumes: str | None = None, model: str = "script:x") -> Told:
-    return None, RunStarted(
-        model=model, planner_model="", cwd="/w", workspace="/w", backend="", approval_mode="", tools=(), resumes=resumes
-    )
-
-
-def planned(reason: str = "request", steps: tuple[PlanStep, ...] = PLAN) -> Told:
-    return None, PlanMade(plan_id="p", revision=1, hash="h", reason=reason, steps=steps)
-
-
-def says(role: str, content: str, *calls: tuple[str, str], step: str | None = "a", **more: str) -> Told:
-    made = tuple(CallMade(id=name, name=tool, input={"x": name}) for name, tool in calls)
-    return step, MessageSaid(role=role, content=content, tool_calls=made or None, **more)
-
-
-def starts(name: str, tool: str, step: str = "a") -> Told:
-    return step, ToolStarted(tool_id=name, name=tool, input={"x": name})
-
-
-def ends(name: str, tool: str, output: str = "out", step: str = "a", **more: object) -> Told:
-    given: dict[str, object] = {"status": "ok", "exit_code": 0, **more}
-    return step, ToolCompleted(tool_id=name, name=tool, output=output, **given)  # type: ignore[arg-type]
-
-
-def step_starts(step: str = "a", cache: str = "miss") -> Told:
-    return step, StepStarted(title="A", cache=cache)  # type: ignore[arg-type]
-
-
-def step_ends(status: str, step: str = "a", usage: Usage | None = None) -> Told:
-    return step, StepCompleted(status=status, summary="", usage=usage or Usage())  # type: ignore[arg-type]
-
-
-def run_ends(subtype: Subtype) -> Told:
-    return None, RunCompleted(subtype=subtype, is_error=subtype != "success", exit_code=0, result="")
-
-
-BEGUN = (began(), says("user", "the request", step=None), says("context", "<stdin>x</stdin>", step=None), planned())
-
-
-class Log:
-    """A log to write runs into."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._seq = 0
-
-    def run(self, run_id: str, *told: Told) -> None:
-        with self.path.open("ab") as file:
-            for step, event in told:
-                self._seq += 1
-                attempt = None if step is None else 1
-                place = Envelope(
-                    seq=self._seq, ts="t", session_id="s", run_id=run_id, event=event, step_id=step, attempt=attempt
-                )
-                file.write(to_line(place))
-
-    def unfinished(self, run_id: str = "r1") -> UnfinishedRun:
-        return unfinished_run(self.path, run_id, EFFECTS.get)
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Log:
     return Log(tmp_path / "events.jsonl")
-
-
-def talk_of(log: Log, *told: Told) -> UnfinishedStep:
-    log.run("r1", *BEGUN, step_starts(), *told)
-    return log.unfinished().steps["a"]
-
-
-def calls(*names: tuple[str, str], content: str = "") -> Message:
-    made = tuple(ToolCall(id=name, name=tool, arguments={"x": name}) for name, tool in names)
-    return Message(role="assistant", content=content, tool_calls=made)
-
-
-def hears(name: str, content: str) -> Message:
-    return Message(role="tool", content=content, tool_call_id=name)
 
 
 def test_a_run_is_known_by_its_request_its_context_and_its_newest_plan(log: Log) -> None:
@@ -170,7 +87,7 @@ def test_a_step_with_nothing_said_starts_afresh(log: Log) -> None:
 
 
 def test_a_finished_step_is_not_among_those_that_had_begun(log: Log) -> None:
-    log.run("r1", *BEGUN, step_starts(), says("assistant", "done"), step_ends("ok"))
+    log.run("r1", *BEGUN, step_starts(), says("assistant", "done"), step_ends("ok", key="k"))
     assert log.unfinished().steps == {}
 
 
@@ -281,38 +198,6 @@ def test_a_step_that_did_not_succeed_goes_on_with_its_conversation(log: Log, sta
     assert (len(told.messages), told.usage) == (2, used)
 
 
-def test_a_chain_of_runs_is_one_conversation(log: Log) -> None:
-    log.run("r1", *BEGUN, step_starts(), says("assistant", "", ("c1", "run_command")), starts("c1", "run_command"))
-    log.run("other", began(model="y"), says("user", "something else", step=None), planned(), run_ends("success"))
-    log.run(
-        "r2",
-        began("r1", model="z"),
-        says("user", "the request", step=None),
-        planned("resumed"),
-        step_starts(cache="resumed"),
-        says("assistant", "", ("c1", "read_file")),
-        starts("c1", "read_file"),
-        step_ends("cancelled"),
-        run_ends("error_interrupted"),
-    )
-    log.run("r3", began("r2"))
-    for name in ("r1", "r2", "r3"):
-        run = log.unfinished(name)
-        assert (run.run_id, run.lineage, run.request, run.model) == ("r3", "r1", "the request", "script:x")
-        assert run.steps["a"].messages == (
-            calls(("c1", "run_command")),
-            hears("c1", UNKNOWN_CALL),
-            calls(("c1", "read_file")),
-            hears("c1", CANCELLED_CALL),
-        )
-
-
-def test_a_step_that_was_begun_anew_forgets_its_first_beginning(log: Log) -> None:
-    log.run("r1", *BEGUN, step_starts(), says("assistant", "first"))
-    log.run("r2", began("r1"), planned("resumed"), step_starts(), says("assistant", "second"))
-    assert [message.content for message in log.unfinished().steps["a"].messages] == ["second"]
-
-
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
@@ -366,14 +251,6 @@ def test_the_call_of_a_tool_step_is_done_unknown_or_yet_to_be_made(
 def test_steps_that_left_the_plan_are_forgotten(log: Log) -> None:
     log.run("r1", *BEGUN, step_starts(), says("assistant", "x"), planned("surprise: no", PLAN[1:]))
     assert log.unfinished().steps == {}
-
-
-def test_a_finished_run_is_told_apart_from_one_that_failed(log: Log) -> None:
-    log.run("r1", *BEGUN, run_ends("partial"))
-    assert log.unfinished().run_id == "r1"
-    log.run("r2", began("r1"), planned("resumed"), run_ends("success"))
-    with pytest.raises(RunIsFinished, match="run r2 finished successfully"):
-        log.unfinished("r1")
 
 
 def test_a_run_that_is_not_there_is_refused(log: Log) -> None:
