@@ -6,11 +6,13 @@ import sys
 import termios
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked
 from tooling.contract.action import Scope
+
+Asked: TypeAlias = ApprovalRequested | QuestionAsked
 
 _ONCE = "[y] once  [r] {what} in this run"
 _SAME = "the same again"
@@ -43,7 +45,7 @@ class TerminalAnswers:
         self._screen = screen
         self._open = 0
         self._loop = asyncio.get_running_loop()
-        self._asked: queue.SimpleQueue[ApprovalRequested | QuestionAsked] = queue.SimpleQueue()
+        self._asked: queue.SimpleQueue[Asked] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def show(self, envelope: Envelope) -> None:
@@ -70,24 +72,53 @@ class TerminalAnswers:
             self._screen.go_on()
 
 
-def _answer(asked: ApprovalRequested | QuestionAsked) -> Answer:
+def _answer(asked: Asked) -> Answer:
+    lines = question_lines(asked) if isinstance(asked, QuestionAsked) else approval_lines(asked)
+    _say("\n" + "\n".join(lines) + "\n")
+    answer = answer_of(asked, _read(offer(asked)))
+    while answer is None:
+        answer = answer_of(asked, _read(edit_question(asked)), is_edited=True)
+    return answer
+
+
+def answer_of(asked: Asked, line: str, *, is_edited: bool = False) -> Answer | None:
+    """Return what a line means as an answer; None when another command is to be asked for, `is_edited` when it was."""
     if isinstance(asked, QuestionAsked):
-        return AnswerQuestion(question_id=asked.question_id, answer=_question(asked))
-    _say("\n" + "\n".join(approval_lines(asked)) + "\n")
-    is_command = asked.tool == _COMMAND
-    lasting = _LASTING.format(rule=asked.rule) if asked.rule else ""
-    offers = _once(asked) + lasting + (_EDIT if is_command else "") + _REST
-    choice = _read(offers)
-    word = choice.lower()
+        return chosen(asked, line)
+    word = line.lower()
+    if is_edited:
+        decision: Literal["allow", "deny"] = "allow" if line else "deny"
+        return ResolveApproval(approval_id=asked.approval_id, decision=decision, command=line or None)
     if word in _SCOPES and (may_last(asked) or word not in ("p", "a")):
         return ResolveApproval(approval_id=asked.approval_id, decision="allow", scope=_SCOPES[word])
-    if word in ("e", "edit") and is_command:
-        command = _read(f"run instead of {_visible(asked.command)}\n> ")
-        if command:
-            return ResolveApproval(approval_id=asked.approval_id, decision="allow", command=command)
-        choice = word = "n"
-    remark = "" if word in ("n", "no") else choice
-    return ResolveApproval(approval_id=asked.approval_id, decision="deny", remark=remark)
+    if word in ("e", "edit") and asked.tool == _COMMAND:
+        return None
+    return ResolveApproval(approval_id=asked.approval_id, decision="deny", remark="" if word in ("n", "no") else line)
+
+
+def chosen(asked: QuestionAsked, line: str) -> AnswerQuestion:
+    """Return the answer to a question: the option of that number, or the words themselves."""
+    place = int(line) - 1 if line.isdecimal() else -1
+    answer = asked.options[place] if 0 <= place < len(asked.options) else line
+    return AnswerQuestion(question_id=asked.question_id, answer=answer)
+
+
+def offer(asked: Asked) -> str:
+    """Return how something can be answered, on the line that is answered."""
+    if isinstance(asked, QuestionAsked):
+        return "your answer: "
+    lasting = _LASTING.format(rule=asked.rule) if may_last(asked) else ""
+    return _once(asked) + lasting + (_EDIT if asked.tool == _COMMAND else "") + _REST
+
+
+def edit_question(asked: Asked) -> str:
+    """Return what asks for another command."""
+    return f"run instead of {_visible(asked.command if isinstance(asked, ApprovalRequested) else '')}\n> "
+
+
+def asked_id(asked: Asked) -> str:
+    """Return the id that an answer must carry."""
+    return asked.approval_id if isinstance(asked, ApprovalRequested) else asked.question_id
 
 
 def _once(asked: ApprovalRequested) -> str:
@@ -123,13 +154,6 @@ def question_lines(asked: QuestionAsked) -> list[str]:
     """Return a question and its numbered options, in lines."""
     options = [f"  {n}. {_visible(option)}" for n, option in enumerate(asked.options, 1)]
     return [*map(_visible, asked.question.split("\n")), *options]
-
-
-def _question(asked: QuestionAsked) -> str:
-    _say("\n" + "\n".join(question_lines(asked)) + "\n")
-    line = _read("your answer: ")
-    chosen = int(line) - 1 if line.isdecimal() else -1
-    return asked.options[chosen] if 0 <= chosen < len(asked.options) else line
 
 
 def _visible(text: str) -> str:

@@ -1,6 +1,7 @@
 """The entry point: answers `--version` at once, hands everything else on, and leaves without lingering."""
 
 import gc
+import io
 import os
 import sys
 
@@ -16,6 +17,7 @@ def main() -> None:
     # Nearly all that loading makes stays: to look for garbage meanwhile costs a twentieth of a start.
     gc.disable()
     _open_closed_streams()
+    _never_fail_to_encode()
     if not arguments and sys.stdin.isatty() and sys.stdout.isatty():
         from cli.first_prompt import first_prompt
 
@@ -32,6 +34,13 @@ def _start(arguments: list[str]) -> int:
     from cli.application import start
 
     return start(arguments)
+
+
+def _never_fail_to_encode() -> None:
+    """Let a terminal that does not know a character get a sign for it instead of an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _open_closed_streams() -> None:

@@ -4,15 +4,12 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TypeAlias
 
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, Envelope, QuestionAnswered, QuestionAsked
-from cli.approvals import approval_lines, may_last, question_lines
+from cli.approvals import Asked, approval_lines, asked_id, chosen, may_last, question_lines
 from cli.screen.paint import Paint, wrapped
 from tooling.contract.action import Scope
-
-Asked: TypeAlias = ApprovalRequested | QuestionAsked
 
 # Longer than the pause between two keys of somebody who is typing.
 _SEEN_S = 0.4
@@ -50,9 +47,19 @@ class Cards:
         return len(self._queue)
 
     @property
-    def is_ready(self) -> bool:
+    def first_id(self) -> str:
+        """Return the id of that card."""
+        return asked_id(self._queue[0][1]) if self._queue else ""
+
+    @property
+    def is_seen(self) -> bool:
         """Say whether the first card has been on the screen long enough to be meant by a key."""
-        return self.has_focus and self._drawn_at is not None and self._now() - self._drawn_at >= _SEEN_S
+        return self._drawn_at is not None and self._now() - self._drawn_at >= _SEEN_S
+
+    @property
+    def is_ready(self) -> bool:
+        """Say whether a key answers the first card."""
+        return self.has_focus and self.is_seen
 
     def hear(self, envelope: Envelope, *, is_typing: bool) -> None:
         """Take in what is asked, and take away what was answered or has lapsed."""
@@ -77,7 +84,7 @@ class Cards:
 
     def clear(self) -> None:
         """Forget what the run asked: it has ended."""
-        self._queue = deque(item for item in self._queue if _id_of(item[1]) in self._own)
+        self._queue = deque(item for item in self._queue if asked_id(item[1]) in self._own)
         if self._queue:
             return
         self.has_focus, self._drawn_at = False, None
@@ -110,7 +117,7 @@ class Cards:
         """Answer with words: a question's answer, another command, or why not."""
         asked = self.first
         if isinstance(asked, QuestionAsked):
-            return self._resolve(AnswerQuestion(question_id=asked.question_id, answer=_choice(asked, line)))
+            return self._resolve(chosen(asked, line))
         if isinstance(asked, ApprovalRequested) and line:
             if is_command:
                 return self._resolve(ResolveApproval(approval_id=asked.approval_id, decision="allow", command=line))
@@ -142,8 +149,8 @@ class Cards:
         return is_sent
 
     def _drop(self, answered: str) -> None:
-        was_first = bool(self._queue) and _id_of(self._queue[0][1]) == answered
-        self._queue = deque(item for item in self._queue if _id_of(item[1]) != answered)
+        was_first = bool(self._queue) and asked_id(self._queue[0][1]) == answered
+        self._queue = deque(item for item in self._queue if asked_id(item[1]) != answered)
         if was_first:
             self._show_next(takes_focus=self.has_focus)
 
@@ -162,12 +169,3 @@ class Cards:
 
 def _rule_lines(asked: ApprovalRequested) -> list[str]:
     return [f"  [p] and [a] store the rule {asked.rule!r}"] if may_last(asked) else []
-
-
-def _id_of(asked: Asked) -> str:
-    return asked.approval_id if isinstance(asked, ApprovalRequested) else asked.question_id
-
-
-def _choice(asked: QuestionAsked, line: str) -> str:
-    chosen = int(line) - 1 if line.isdecimal() else -1
-    return asked.options[chosen] if 0 <= chosen < len(asked.options) else line

@@ -91,7 +91,7 @@ def _plan(repl: Repl, argument: str) -> None:
     if argument:
         repl.ask(argument, is_reviewed=True)
     else:
-        repl.say("\n".join(repl.transcript.plan_lines()) or "there is no plan yet")
+        repl.say("\n".join(repl.face.plan.lines(repl.face.columns)) or "there is no plan yet")
 
 
 def _compact(repl: Repl, argument: str) -> None:
@@ -190,7 +190,7 @@ def _modes(repl: Repl) -> Iterable[str]:
 
 
 def _steps(repl: Repl) -> Iterable[str]:
-    return repl.transcript.step_ids
+    return [step.id for step in repl.face.plan.steps]
 
 
 def _themes(repl: Repl) -> Iterable[str]:

@@ -8,22 +8,23 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 if TYPE_CHECKING:
+    from cli.repl.drawn_face import DrawnFace
     from cli.repl.repl import Repl
 
 _ANSWERS = ("y", "r", "p", "a", "n")
 
 
-def key_bindings(repl: "Repl") -> KeyBindings:
+def key_bindings(repl: "Repl", face: "DrawnFace") -> KeyBindings:
     """Return the bindings that are ours; prompt-toolkit's own (emacs or vi) lie beneath."""
     keys = KeyBindings()
-    _for_cards(keys, repl)
-    _for_the_prompt(keys, repl)
-    _for_the_run(keys, repl)
+    _for_cards(keys, face)
+    _for_the_prompt(keys, repl, face)
+    _for_the_run(keys, repl, face)
     return keys
 
 
-def _for_cards(keys: KeyBindings, repl: "Repl") -> None:
-    on_card = Condition(lambda: repl.is_on_approval)
+def _for_cards(keys: KeyBindings, face: "DrawnFace") -> None:
+    on_card = Condition(lambda: face.answering.is_on_approval)
 
     @keys.add(Keys.Any, filter=on_card, eager=True)
     def _other(event: KeyPressEvent) -> None:
@@ -33,27 +34,46 @@ def _for_cards(keys: KeyBindings, repl: "Repl") -> None:
 
         @keys.add(key, filter=on_card, eager=True)
         def _answer(event: KeyPressEvent) -> None:
-            repl.answer_key(event.data.lower())
+            face.answering.key(event.data)
 
     @keys.add("e", filter=on_card, eager=True)
     def _edit(event: KeyPressEvent) -> None:
-        repl.edit_command()
+        face.answering.edit()
 
     @keys.add("w", filter=on_card, eager=True)
     def _why(event: KeyPressEvent) -> None:
-        repl.write_why()
+        face.answering.explain()
 
     @keys.add("escape", filter=on_card, eager=True)
     def _later(event: KeyPressEvent) -> None:
-        repl.leave_card()
+        face.answering.turn_to_prompt()
 
-    @keys.add("tab", filter=Condition(lambda: repl.has_unfocused_card) & ~has_completions)
+    @keys.add("tab", filter=Condition(lambda: face.answering.is_awaited) & ~has_completions)
     def _focus(event: KeyPressEvent) -> None:
-        repl.focus_card()
+        face.answering.turn_to_card()
+
+    # Last, so that they come before the keys of the card.
+    too_early = Condition(lambda: face.answering.is_too_early)
+
+    @keys.add(Keys.Any, filter=too_early, eager=True)
+    def _typing(event: KeyPressEvent) -> None:
+        """Let who was typing when the card came go on typing."""
+        face.answering.turn_to_prompt()
+        if event.data.isprintable():
+            face.buffer.insert_text(event.data)
+
+    for key in (*_ANSWERS, "e", "w"):
+        keys.add(key, filter=too_early, eager=True)(_typing)
+
+    @keys.add(Keys.BracketedPaste, eager=True)
+    def _paste(event: KeyPressEvent) -> None:
+        if face.answering.is_on_approval or face.answering.is_too_early:
+            face.answering.turn_to_prompt()
+        face.paste(event.data)
 
 
-def _for_the_prompt(keys: KeyBindings, repl: "Repl") -> None:
-    typing = Condition(lambda: not repl.is_on_approval)
+def _for_the_prompt(keys: KeyBindings, repl: "Repl", face: "DrawnFace") -> None:
+    typing = Condition(lambda: not face.answering.is_on_approval)
 
     @keys.add("enter", filter=typing & ~is_searching)
     @keys.add("c-j", filter=typing & ~is_searching)
@@ -64,7 +84,7 @@ def _for_the_prompt(keys: KeyBindings, repl: "Repl") -> None:
             # The path that was chosen stands in the text; the request goes on.
             buffer.complete_state = None
             return
-        repl.accept(buffer.text)
+        face.accept()
 
     @keys.add("escape", "enter", filter=typing)
     def _newline(event: KeyPressEvent) -> None:
@@ -72,33 +92,41 @@ def _for_the_prompt(keys: KeyBindings, repl: "Repl") -> None:
 
     @keys.add("c-x", "c-e", filter=typing)
     def _editor(event: KeyPressEvent) -> None:
-        event.current_buffer.open_in_editor()
+        face.open_editor()
 
     @keys.add("c-d", filter=typing & Condition(lambda: not get_app().current_buffer.text))
     def _leave(event: KeyPressEvent) -> None:
         repl.leave()
 
-    @keys.add("c-l")
+    @keys.add("c-l", eager=True)
     def _clear(event: KeyPressEvent) -> None:
-        event.app.renderer.clear()
+        face.terminal.clear()
 
 
-def _for_the_run(keys: KeyBindings, repl: "Repl") -> None:
-    @keys.add("c-c")
-    @keys.add("<sigint>")
+def _for_the_run(keys: KeyBindings, repl: "Repl", face: "DrawnFace") -> None:
+    # A program that has the terminal hears Ctrl-C itself.
+    is_ours = Condition(lambda: not face.terminal.is_lent)
+
+    @keys.add("c-c", eager=True)
+    @keys.add("<sigint>", filter=is_ours, eager=True)
     def _interrupt(event: KeyPressEvent) -> None:
         repl.interrupt()
 
-    is_busy = Condition(lambda: repl.turns.is_busy and not repl.is_on_approval)
+    @keys.add("<sigint>", filter=~is_ours, eager=True)
+    def _not_for_us(event: KeyPressEvent) -> None:
+        """Go on."""
+
+    is_busy = Condition(lambda: repl.turns.is_busy and not face.answering.is_on_approval)
 
     @keys.add("c-s", filter=is_busy)
     def _steer(event: KeyPressEvent) -> None:
-        repl.steer(event.current_buffer.text)
+        if repl.steer(face.whole_text()):
+            face.sent()
 
     @keys.add("escape", filter=is_busy & emacs_mode & ~has_completions & ~is_searching)
     def _stop_step(event: KeyPressEvent) -> None:
         repl.start(repl.stop_step())
 
-    @keys.add("c-o")
+    @keys.add("c-o", eager=True)
     def _unfold(event: KeyPressEvent) -> None:
-        repl.unfold()
+        face.unfold()

@@ -1,23 +1,113 @@
 """`!command`: the person's own command in the person's own shell, its output kept in case the agent should see it."""
 
+import fcntl
 import os
 import pty
-from collections.abc import Mapping
+import select
+import signal
+import sys
+import termios
+import time
+import tty
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from tooling.output import decode_output, sanitize_output
 
 _KEPT_BYTES = 100_000
+_POLL_S = 0.2
+_PATIENCE_S = 1.0
 
 
-def run_on_terminal(command: str, environ: Mapping[str, str]) -> tuple[int, str]:
-    """Run a command with the terminal as its own; return its exit code and what it wrote."""
-    kept = bytearray()
+class OwnShell:
+    """Runs commands on a terminal of their own, which is joined to the person's; in the thread that calls."""
 
-    def read(fd: int) -> bytes:
-        data = os.read(fd, 65536)
-        kept.extend(data)
-        del kept[:-_KEPT_BYTES]
-        return data
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._pid = 0
 
-    status = pty.spawn([environ.get("SHELL") or "/bin/sh", "-c", command], read)
-    return os.waitstatus_to_exitcode(status), sanitize_output(decode_output(bytes(kept)).replace("\r\n", "\n"))
+    def run(self, command: str) -> tuple[int, str]:
+        """Run a command to its end; return its exit code and what it wrote."""
+        shell = self._environ.get("SHELL") or "/bin/sh"
+        pid, terminal = pty.fork()
+        if pid == 0:
+            with suppress(OSError):
+                os.execle(shell, shell, "-c", command, dict(self._environ))
+            os._exit(127)
+        self._pid = pid
+        kept = bytearray()
+        try:
+            with _raw(sys.stdin.fileno()):
+                _join(pid, terminal, kept)
+        finally:
+            os.close(terminal)
+            status = _ended(pid)
+            self._pid = 0
+        return os.waitstatus_to_exitcode(status), sanitize_output(decode_output(bytes(kept)).replace("\r\n", "\n"))
+
+    def send_away(self) -> None:
+        """End a command that still runs, as a terminal that is closed does."""
+        if self._pid:
+            with suppress(OSError):
+                os.killpg(self._pid, signal.SIGHUP)
+
+
+def _join(pid: int, terminal: int, kept: bytearray) -> None:
+    """Hand keys in and output out until the command ends or either terminal is closed."""
+    keyboard, size = sys.stdin.fileno(), b""
+    while True:
+        # A signal that says so would reach the main thread only.
+        if (now := _size(keyboard)) != size:
+            size = now
+            fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
+        ready, _, _ = select.select([terminal, keyboard], [], [], _POLL_S)
+        if not ready and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            # What it left running in the background has the terminal still; it is not waited for.
+            return
+        try:
+            if terminal in ready:
+                if not (data := os.read(terminal, 65536)):
+                    return
+                kept.extend(data)
+                del kept[:-_KEPT_BYTES]
+                _write(sys.stdout.fileno(), data)
+            if keyboard in ready:
+                if not (typed := os.read(keyboard, 4096)):
+                    return
+                _write(terminal, typed)
+        except OSError:
+            # On Linux a closed terminal is an error, not an end.
+            return
+
+
+def _ended(pid: int) -> int:
+    """Return how a process ended whose terminal is closed; one that takes no notice of that is killed."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(_POLL_S / 10)
+    with suppress(OSError):
+        os.killpg(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0)[1]
+
+
+def _write(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def _size(fd: int) -> bytes:
+    return fcntl.ioctl(fd, termios.TIOCGWINSZ, bytes(8))
+
+
+@contextmanager
+def _raw(fd: int) -> Iterator[None]:
+    before = termios.tcgetattr(fd)
+    tty.setraw(fd)
+    try:
+        yield
+    finally:
+        with suppress(termios.error):
+            termios.tcsetattr(fd, termios.TCSADRAIN, before)

@@ -1,16 +1,13 @@
 """Where a REPL lives: its settings as they are now, its files, and how a run is opened in it."""
 
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
-
 from agent.config.load import Loaded, load_settings
 from agent.config.places import data_dir
+from agent.vocabulary.errors import ConfigError
 
 if TYPE_CHECKING:
     from agent.app import App
@@ -25,34 +22,34 @@ class ReplPlace:
     cwd: Path
     flags: dict[str, object] = field(default_factory=dict)
     profile: str | None = None
-    is_vi: bool = False
+    _status: str = ""
 
     @property
     def term(self) -> str:
         """Return the kind of terminal."""
         return self.environ.get("TERM", "")
 
+    @property
+    def status(self) -> str:
+        """Return the line below the prompt; it is asked for with every frame, so it is kept until `look_again`."""
+        if not self._status:
+            self.look_again()
+        return self._status
+
+    def look_again(self) -> None:
+        """Say in the status what the settings are now."""
+        home = Path(self.environ.get("HOME", "/nonexistent"))
+        folder = f"~/{self.cwd.relative_to(home)}" if self.cwd.is_relative_to(home) else str(self.cwd)
+        try:
+            settings = self.loaded().settings
+            self._status = f"{settings.model or 'no model'} · {settings.approval_mode} · {folder}"
+        except ConfigError:
+            # What is wrong with them is told by the next request; the prompt itself needs none.
+            self._status = f"the settings cannot be read · {folder}"
+
     def loaded(self) -> Loaded:
         """Return the settings as they are now."""
         return load_settings(environ=self.environ, flags=self.flags, assignments=(), profile=self.profile)
-
-    @property
-    def status(self) -> str:
-        """Return the line below the prompt."""
-        settings = self.loaded().settings
-        home = Path(self.environ.get("HOME", "/nonexistent"))
-        folder = f"~/{self.cwd.relative_to(home)}" if self.cwd.is_relative_to(home) else str(self.cwd)
-        return f"{settings.model or 'no model'} · {settings.approval_mode} · {folder}"
-
-    def history(self) -> History:
-        """Return what was typed before, kept for this user alone."""
-        path = data_dir(self.environ) / "history"
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            path.touch(mode=0o600)
-        except OSError:
-            return InMemoryHistory()
-        return FileHistory(str(path))
 
     def warm_up(self) -> None:
         """Load what the first request needs."""
@@ -69,12 +66,3 @@ class ReplPlace:
             environ=self.environ,
             options=RunOptions(place=place, is_person_present=True, review=review),
         )
-
-    def run_agent(self, *words: str) -> None:
-        """Run `agent …` as a program of its own, on this terminal."""
-        subprocess.run([sys.executable, "-m", "cli", *words], cwd=self.cwd, check=False)
-
-    def page(self, text: str) -> None:
-        """Show a long text in the person's pager."""
-        pager = self.environ.get("PAGER") or "less -R"
-        subprocess.run(pager, shell=True, input=text.encode(), check=False)  # noqa: S602 (the person's own setting)

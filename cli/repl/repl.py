@@ -1,109 +1,83 @@
-"""The REPL: what is typed becomes requests, commands and answers; what happens becomes lines."""
+"""The REPL: what is typed becomes requests and commands, one after another; what is shown is its face's business."""
 
 import asyncio
 import re
-from collections.abc import Awaitable, Iterable, Sequence
-from typing import TYPE_CHECKING
+import signal
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
-from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
-from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import ThreadedCompleter
-from prompt_toolkit.document import Document
-
-from agent.config.edit import set_value
-from agent.config.places import config_file
 from agent.protocol.commands import Steer, StopStep, Submit
-from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked, RunCompleted
+from agent.protocol.events import Envelope, RunCompleted
+from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, UsageError
 from agent.vocabulary.usage import Usage
-from cli.repl.cards import Cards
-from cli.repl.completion import ReplCompleter
-from cli.repl.file_names import FileNames
-from cli.repl.keys import key_bindings
-from cli.repl.notice import is_worth_it, notice
-from cli.repl.own_command import run_on_terminal
+from cli.repl.guests import Guests
+from cli.repl.own_command import OwnShell
 from cli.repl.place import ReplPlace
 from cli.repl.plan_review import PlanReview
 from cli.repl.slash import SlashCommand, parsed, unknown
-from cli.repl.terminal import Terminal
 from cli.repl.turns import Turn, Turns
-from cli.repl.welcome import LATER, NOTHING_FOUND, offers
-from cli.screen.live_area import LiveArea
+from cli.repl.welcome import LATER, welcome
 from cli.screen.paint import Paint, clipped
-from cli.screen.transcript import Transcript
 from cli.screen.wording import amount, money
+from tooling.output import sanitize_output
 
 if TYPE_CHECKING:
     from agent.app import App
+    from cli.repl.drawn_face import DrawnFace
+    from cli.repl.line_face import LineFace
+
+    Face: TypeAlias = DrawnFace | LineFace
 
 _MENTION = re.compile(r"(?:^|(?<=\s))@(\S+)")
+_REQUEST_LINES = 20
+_SIGNALS = {signal.SIGTERM: "terminated", signal.SIGHUP: "the terminal was closed"}
 
 
 class Repl:
     """One person, one terminal, one session after another."""
 
-    def __init__(self, *, place: ReplPlace, paint: Paint, commands: Sequence[SlashCommand]) -> None:
+    def __init__(
+        self,
+        *,
+        place: ReplPlace,
+        paint: Paint,
+        commands: Sequence[SlashCommand],
+        face: Callable[["Repl"], "Face"],
+    ) -> None:
         self.place = place
         self.paint = paint
         self.commands = tuple(commands)
-        self.live = LiveArea(paint=paint)
+        self.guests = Guests(place.environ, place.cwd)
         self.turns = Turns(open_app=self._open_app, hear=self._hear, fail=self.fail, begin=self._begin, end=self._ended)
-        self._draft = Document()
-        self._writing: str = ""
+        self._shell = OwnShell(place.environ)
         self._asked_to_leave = False
         self._overheard = ""
         self._spent = Usage()
         self._deeds: set[asyncio.Future[None]] = set()
-        self.buffer = Buffer(
-            history=place.history(),
-            completer=ThreadedCompleter(
-                ReplCompleter(commands=lambda: self.commands, arguments=self._arguments, files=FileNames(place.cwd))
-            ),
-            complete_while_typing=True,
-            auto_suggest=AutoSuggestFromHistory(),
-            multiline=True,
-            enable_history_search=True,
-            tempfile_suffix=".md",
-        )
-        self.terminal = Terminal(
-            buffer=self.buffer,
-            live=self._live_lines,
-            status=self._status,
-            keys=key_bindings(self),
-            term=place.term,
-            is_vi=place.is_vi,
-        )
-        self.cards = Cards(send=self.turns.send, write=self.terminal.print, paint=paint)
-        self.terminal.app.after_render += lambda _: self.cards.drawn()
-        self.transcript = Transcript(
-            write=self.terminal.print, width=lambda: self.terminal.columns, paint=paint, markdown=self._markdown
-        )
+        self.face = face(self)
+
+    @property
+    def is_idle(self) -> bool:
+        """Say whether nothing is going on, and nothing will by itself."""
+        is_waiting = bool(self.turns.waiting) and not self.turns.is_held
+        return not (self.turns.is_busy or is_waiting or self._deeds)
 
     async def talk(self, greeting: str) -> int:
         """Work until the person leaves; return the exit code."""
-        if greeting:
-            self.terminal.print(greeting)
+        self.say(greeting)
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._on_bug)
+        for number, why in _SIGNALS.items():
+            loop.add_signal_handler(number, self._terminated, why)
         working = asyncio.ensure_future(self.turns.work())
         if not self.place.loaded().settings.model:
-            self.start(self._welcome())
+            self.start(welcome(self.place.environ, ask=self.face.ask, say=self._say_quietly))
         try:
-            return await self.terminal.run()
+            return await self.face.run()
         finally:
             self.turns.leave()
             await working
-
-    async def _welcome(self) -> None:
-        """Offer the models that could be used from here, and keep the one that is chosen."""
-        found = await offers(self.place.environ)
-        if not found:
-            self.say(self.paint("quiet", NOTHING_FOUND))
-            return
-        options = (*map(str, found), LATER)
-        answer = await self.cards.ask("No model is set. Which one shall be kept in your settings?", options)
-        chosen = next((offer.model for offer in found if str(offer) == answer), "" if answer == LATER else answer)
-        if chosen:
-            set_value(config_file(self.place.environ), "model", chosen)
-            self.say(self.paint("quiet", f"{chosen} is kept in {config_file(self.place.environ)}"))
 
     def add_commands(self, commands: Iterable[SlashCommand]) -> None:
         """Offer further commands; a name that is taken stays what it is, and is told of."""
@@ -117,31 +91,28 @@ class Repl:
 
     def say(self, text: str) -> None:
         """Add lines of our own to the scrollback."""
-        self.terminal.print(text)
+        self.face.say(text)
 
     def start(self, deed: Awaitable[None]) -> None:
         """Do something in the background; what goes wrong with it is told."""
         task = asyncio.ensure_future(self._guarded(deed))
         self._deeds.add(task)
-        task.add_done_callback(self._deeds.discard)
+        task.add_done_callback(self._done)
 
     def accept(self, text: str) -> None:
-        """Take what was typed: an answer, a command, or a request."""
-        if self._writing or (isinstance(self.cards.first, QuestionAsked) and self.cards.has_focus):
-            self._accept_answer(text.strip())
-            return
-        self.buffer.reset(append_to_history=bool(text.strip()))
-        line = text.strip()
+        """Take what was typed: a command, or a request."""
+        # Bytes that were no text in any language we know cannot be kept or sent.
+        line = text.encode("utf-8", "replace").decode().strip()
         self._asked_to_leave = False
         match line[:1]:
             case "":
-                pass
+                self.turns.go_on()
             case "/":
                 self._command(line)
             case "!":
                 self.start(self._own_command(line[1:].strip()))
             case "#":
-                self.start(self.lend_to("memory", "add", line[1:].strip()))
+                self.start(self.lend_to("memory", "add", "--", line[1:].strip()))
             case _:
                 self.ask(line)
 
@@ -152,21 +123,23 @@ class Repl:
         self.turns.add(Turn(submit=submit, is_reviewed=is_reviewed))
         self._overheard = ""
         if self.turns.is_busy:
-            self.say(self.paint("quiet", f"queued: {clipped(request, self.terminal.columns - 10)}"))
+            self._say_quietly(f"queued: {clipped(request, self.face.columns - 10)}")
 
     async def lend_to(self, *words: str) -> None:
         """Run one of our own commands with the terminal as its own."""
-        await self.terminal.lend(lambda: self.place.run_agent(*words))
+        await self.face.lend(lambda: self.guests.agent(*words))
+        self.place.look_again()
 
     async def _own_command(self, command: str) -> None:
         if not command:
             return
         ended: list[tuple[int, str]] = []
         self.say(self.paint("strong", f"! {command}"))
-        await self.terminal.lend(lambda: ended.append(run_on_terminal(command, self.place.environ)))
-        exit_code, output = ended[0]
-        self._overheard += f"$ {command}\n{output}\n[exit code {exit_code}]\n"
-        self.say(self.paint("quiet", f"exit {exit_code}; your next request takes this output along (/clear drops it)"))
+        await self.face.lend(lambda: ended.append(self._shell.run(command)))
+        if ended:
+            exit_code, output = ended[0]
+            self._overheard += f"$ {command}\n{output}\n[exit code {exit_code}]\n"
+            self._say_quietly(f"exit {exit_code}; your next request takes this output along (/clear drops it)")
 
     def session(self) -> str:
         """Return the id of the session, once there is one."""
@@ -185,164 +158,91 @@ class Repl:
         self.turns.session_id = None
         self._overheard = ""
         self._spent = Usage()
-        self.say(self.paint("quiet", "a new session"))
+        self._say_quietly("a new session")
 
     def cost_text(self) -> str:
         """Return what this session has cost."""
         cost = "an unknown sum" if self._spent.cost_usd is None else money(self._spent.cost_usd)
         return f"{amount(self._spent.total_tokens)} tokens in {self._spent.requests} requests, {cost}"
 
-    def leave(self) -> None:
+    def leave(self, exit_code: int = exit_codes.OK) -> None:
         """Close the prompt; a run that is going on is ended first."""
-        self.terminal.app.exit(result=0)
+        self.face.leave(exit_code)
 
     def interrupt(self) -> None:
-        """Clear the line, else end the run, else say how to leave."""
-        if self.cards.has_focus and self._writing:
-            self._end_writing()
-        elif self.turns.is_busy:
+        """Give up what is written for a card, else end the run, else clear the line, else say how to leave."""
+        if self.face.stop_writing():
+            return
+        if self.turns.is_busy:
             if self._asked_to_leave:
                 self.leave()
             self._asked_to_leave = True
             self.turns.interrupt()
-        elif self.buffer.text:
-            self.buffer.reset()
+        elif self.face.drop_text():
+            self._asked_to_leave = False
         elif self._asked_to_leave:
             self.leave()
         else:
             self._asked_to_leave = True
-            self.say(self.paint("quiet", "press Ctrl-C again or Ctrl-D to leave"))
+            self._say_quietly("press Ctrl-C again or Ctrl-D to leave")
 
-    def steer(self, text: str) -> None:
-        """Say something to the steps at work; they hear it before their next turn."""
+    def steer(self, text: str) -> bool:
+        """Say something to the steps at work, which hear it before their next turn; False when nobody does."""
         words = text.strip()
         if not words:
-            self.say(self.paint("quiet", "write what the run should know, then press Ctrl-S"))
-        elif self.turns.send(Steer(text=words)):
-            self.buffer.reset(append_to_history=True)
-            self.say(self.paint("strong", f"» {words}"))
+            self._say_quietly("write what the run should know, then press Ctrl-S")
+            return False
+        is_heard = self.turns.send(Steer(text=words))
+        if is_heard:
+            self.say(self.paint("strong", sanitize_output(f"» {words}")))
+        return is_heard
 
     async def stop_step(self) -> None:
         """End one step of the run: the only one at work, or the one the person chooses."""
-        running = self.live.running
+        running = self.face.running
         if not running:
             return
         step = running[0]
         if len(running) > 1:
-            answer = await self.cards.ask("Which step shall end?", (*running, LATER))
+            answer = await self.face.ask("Which step shall end?", (*running, LATER))
             step = answer if answer in running else ""
         if step:
             self.turns.send(StopStep(step_id=step))
-
-    def unfold(self) -> None:
-        """Show the newest output that was folded, whole, in a pager."""
-        if not self.transcript.folded:
-            return
-        text = self.transcript.folded[-1]
-        self.start(self.terminal.lend(lambda: self.place.page(text)))
-
-    @property
-    def is_on_approval(self) -> bool:
-        """Say whether keys answer an approval."""
-        return self.cards.has_focus and isinstance(self.cards.first, ApprovalRequested) and not self._writing
-
-    @property
-    def has_unfocused_card(self) -> bool:
-        """Say whether something waits while the person types something else."""
-        return self.cards.first is not None and not self.cards.has_focus
-
-    def answer_key(self, key: str) -> None:
-        """Answer the approval on screen with one key."""
-        self.cards.key(key)
-        if not self.cards.has_focus:
-            self._restore_draft()
-        self.terminal.refresh()
-
-    def edit_command(self) -> None:
-        """Let the person write another command in place of the one asked for."""
-        asked = self.cards.first
-        if self.cards.is_ready and isinstance(asked, ApprovalRequested) and asked.tool == "run_command":
-            self._begin_writing("command", asked.command)
-
-    def write_why(self) -> None:
-        """Let the person say no in words."""
-        if self.cards.is_ready:
-            self._begin_writing("why", "")
-
-    def focus_card(self) -> None:
-        """Turn from the prompt to what waits."""
-        self._draft = self.buffer.document
-        self.buffer.set_document(Document())
-        self.cards.focus()
-        self.terminal.refresh()
-
-    def leave_card(self) -> None:
-        """Turn back to the prompt; the card waits."""
-        self.cards.leave()
-        self._restore_draft()
-
-    def _begin_writing(self, what: str, text: str) -> None:
-        self._writing = what
-        self.buffer.set_document(Document(text))
-
-    def _end_writing(self) -> None:
-        self._writing = ""
-        self._restore_draft()
-
-    def _accept_answer(self, line: str) -> None:
-        is_command, self._writing = self._writing == "command", ""
-        if self.cards.text(line, is_command=is_command) or line:
-            self.buffer.set_document(Document())
-        if not self.cards.has_focus:
-            self._restore_draft()
-        self.terminal.refresh()
-
-    def _restore_draft(self) -> None:
-        self.buffer.set_document(self._draft)
-        self._draft = Document()
-
-    def _open_app(self, turn: Turn) -> "App":
-        review = PlanReview(self.place, self.terminal.lend, turn.submit.prompt) if turn.is_reviewed else None
-        return self.place.open_app(self.turns.session_id, review)
-
-    def _begin(self, prompt: str) -> None:
-        self.say(self.paint("strong", f"> {prompt}"))
-        self.terminal.animate(lambda: self.live.is_running)
-
-    def _hear(self, envelope: Envelope) -> None:
-        self.cards.hear(envelope, is_typing=bool(self.buffer.text))
-        self.live.hear(envelope)
-        self.transcript.hear(envelope)
-        self._notify(envelope)
-        if isinstance(envelope.event, RunCompleted):
-            self._spent += envelope.event.usage
-            self.cards.clear()
-        self.terminal.refresh()
-
-    def _notify(self, envelope: Envelope) -> None:
-        match envelope.event:
-            case RunCompleted(duration_ms=duration, is_error=is_error) if is_worth_it(duration / 1000):
-                self.terminal.signal(notice("Windlass: failed" if is_error else "Windlass: done"))
-            case ApprovalRequested() | QuestionAsked():
-                self.terminal.signal(notice("Windlass needs an answer"))
-            case _:
-                pass
 
     def fail(self, error: AgentError) -> None:
         """Tell what went wrong and what to do."""
         self.say(self.paint("bad", f"error: {error.message}"))
         if error.hint:
-            self.say(self.paint("quiet", f"  {error.hint}"))
+            self._say_quietly(f"  {error.hint}")
+
+    def _say_quietly(self, text: str) -> None:
+        self.say(self.paint("quiet", text))
+
+    def _open_app(self, turn: Turn) -> "App":
+        review = PlanReview(self.place, self.face.lend, turn.submit.prompt) if turn.is_reviewed else None
+        return self.place.open_app(self.turns.session_id, review)
+
+    def _begin(self, prompt: str) -> None:
+        first, *rest = sanitize_output(prompt).splitlines() or [""]
+        lines = [f"> {first}", *(f"  {line}" for line in rest[: _REQUEST_LINES - 1])]
+        if len(rest) >= _REQUEST_LINES:
+            lines.append(f"  … {len(rest) - _REQUEST_LINES + 1} more lines")
+        self.say("\n".join(self.paint("strong", line) for line in lines))
+
+    def _hear(self, envelope: Envelope) -> None:
+        self.face.hear(envelope)
+        if isinstance(envelope.event, RunCompleted):
+            self._spent += envelope.event.usage
 
     def _ended(self) -> None:
         self._asked_to_leave = False
-        self.cards.clear()
-        if self._writing:
-            self._end_writing()
-        self.terminal.refresh()
-
-    def _arguments(self, command: SlashCommand) -> Iterable[str]:
-        return command.complete(self) if command.complete else ()
+        self.face.ended()
+        self.place.look_again()
+        if self.turns.is_held:
+            count = len(self.turns.waiting)
+            waits = "1 request waits" if count == 1 else f"{count} requests wait"
+            self._say_quietly(f"{waits}: Enter goes on, /queue shows, /queue clear drops")
+        self.face.ready()
 
     def _command(self, line: str) -> None:
         name, argument = parsed(line)
@@ -350,12 +250,14 @@ class Repl:
         if found is None:
             self.say(self.paint("bad", unknown(name, self.commands)))
             return
-        self.say(self.paint("strong", f"> {line}"))
+        self.say(self.paint("strong", sanitize_output(f"> {line}")))
         try:
             deed = found.run(self, argument)
         except AgentError as error:
             self.fail(error)
             return
+        finally:
+            self.place.look_again()
         if deed is not None:
             self.start(deed)
 
@@ -365,21 +267,19 @@ class Repl:
         except AgentError as error:
             self.fail(error)
 
-    def _live_lines(self, width: int, height: int) -> list[str]:
-        card = self.cards.lines(width)
-        answer = self._answer_lines(width, max(0, height // 2))
-        lanes = self.live.lines(width, max(0, height - len(card) - len(answer)))
-        return [*answer, *lanes, *card]
+    def _done(self, task: "asyncio.Future[None]") -> None:
+        self._deeds.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            self.fail(AgentError(f"internal error: {error!r}", "this is a bug in Windlass"))
+        self.face.ready()
 
-    def _answer_lines(self, width: int, height: int) -> list[str]:
-        lines = self.transcript.unfinished.splitlines()
-        return [clipped(line, width) for line in lines[-height:]] if height else []
+    def _on_bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        """Tell of what went wrong where nobody waited for it; the prompt goes on."""
+        self.fail(AgentError(f"internal error: {context.get('exception') or context.get('message')!r}"))
 
-    def _status(self, width: int) -> str:
-        waiting = f" · {len(self.turns.waiting)} queued" if self.turns.waiting else ""
-        return self.paint("quiet", clipped(f"{self.place.status}{waiting}", width))
-
-    def _markdown(self, text: str) -> str:
-        from cli.screen.markdown import rendered
-
-        return rendered(text, width=self.terminal.columns, paint=self.paint)
+    def _terminated(self, why: str) -> None:
+        """Leave as fast as it can be done cleanly."""
+        self.guests.send_away()
+        self._shell.send_away()
+        self.turns.leave(exit_codes.TERMINATED, why)
+        self.leave(exit_codes.TERMINATED)

@@ -1,8 +1,10 @@
 """Opening the REPL: the prompt is on the screen before anything heavy is loaded."""
 
 import asyncio
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent.backends.catalogue import read_catalogue
 from agent.config.places import config_dir, os_environ
@@ -12,21 +14,36 @@ from cli.repl.commands import COMMANDS, own_command, plugin_command
 from cli.repl.own_files import own_commands
 from cli.repl.place import ReplPlace
 from cli.repl.repl import Repl
-from cli.screen.paint import Paint
+from cli.screen.paint import Paint, ground
+
+if TYPE_CHECKING:
+    from cli.repl.repl import Face
 
 
 def open_repl(flags: Mapping[str, object], cwd: Path | None = None) -> int:
     """Talk with the person until they leave; return the exit code."""
     environ = os_environ()
     place = ReplPlace(environ=environ, cwd=(cwd or Path.cwd()).resolve(), flags=dict(flags))
-    paint = Paint(has_colour=wants_colour(environ))
+    theme = ground(place.loaded().settings.theme, environ)
+    paint = Paint(has_colour=wants_colour(environ, sys.stdout), theme=theme)
     return asyncio.run(_talk(place, paint))
 
 
 async def _talk(place: ReplPlace, paint: Paint) -> int:
-    repl = Repl(place=place, paint=paint, commands=COMMANDS)
+    repl = Repl(place=place, paint=paint, commands=COMMANDS, face=_face(place))
     repl.start(_load_the_rest(repl))
     return await repl.talk(f"Windlass {VERSION} · /help lists commands, Ctrl-D leaves\n")
+
+
+def _face(place: ReplPlace) -> "Callable[[Repl], Face]":
+    """Return what fits the terminal."""
+    if place.term in ("", "dumb"):
+        from cli.repl.line_face import LineFace
+
+        return LineFace
+    from cli.repl.drawn_face import DrawnFace
+
+    return DrawnFace
 
 
 async def _load_the_rest(repl: Repl) -> None:

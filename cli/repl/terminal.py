@@ -2,25 +2,26 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from prompt_toolkit.application import Application, run_in_terminal
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.filters import Condition, has_completions
-from prompt_toolkit.formatted_text import ANSI, AnyFormattedText
 from prompt_toolkit.key_binding import KeyBindingsBase
-from prompt_toolkit.layout import ConditionalContainer, Float, FloatContainer, HSplit, Layout, VerticalAlign, Window
-from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
-from prompt_toolkit.layout.menus import CompletionsMenu
-from prompt_toolkit.layout.processors import AppendAutoSuggestion, BeforeInput
-from prompt_toolkit.widgets import SearchToolbar
 
 from cli.repl.output import FrameOutput
+from cli.repl.prompt_area import PromptArea
+from cli.screen.live_lines import ERASE_DOWN, LiveLines, rows_of, up
 
 _FRAME_S = 0.1
-_ESC_S = 0.2
-_MENU_ROWS = 8
-_PROMPT = "> "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ability:
+    """What a terminal can do: its kind, whether it shows Unicode, and whether it breaks lines of a narrower window."""
+
+    term: str
+    has_unicode: bool = True
+    breaks_lines: bool = False
 
 
 class Terminal:
@@ -33,47 +34,62 @@ class Terminal:
         live: Callable[[int, int], list[str]],
         status: Callable[[int], str],
         keys: KeyBindingsBase,
-        term: str,
+        ability: Ability,
         is_vi: bool = False,
+        is_moving: Callable[[], bool],
+        drawn: Callable[[], None],
     ) -> None:
         self._live = live
         self._status = status
-        self._output = FrameOutput(term=term)
+        self._is_moving = is_moving
+        self._drawn = drawn
+        self._breaks_lines = ability.breaks_lines
+        self._output = FrameOutput(term=ability.term, has_unicode=ability.has_unicode)
+        self._size = self._output.window()
+        self._lines = LiveLines()
         self._finished: list[str] = []
+        self._shown_status = ""
         self._last_frame = 0.0
         self._next_frame: asyncio.TimerHandle | None = None
+        self._lending = asyncio.Lock()
         self._is_lent = False
-        self._is_animated: Callable[[], bool] = lambda: False
-        self.buffer = buffer
-        self.app: Application[int] = Application(
-            layout=self._layout(),
-            key_bindings=keys,
+        self._is_left = False
+        self._area = PromptArea(
+            buffer=buffer,
             output=self._output,
-            erase_when_done=True,
-            editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
-            before_render=self._before_render,
+            status=status,
+            keys=keys,
+            is_vi=is_vi,
+            fit=self._fit,
+            resized=self._show,
         )
-        # Esc alone means something here, so that is not waited for long.
-        self.app.ttimeoutlen = self.app.timeoutlen = _ESC_S
 
     @property
     def columns(self) -> int:
         """Return how wide the window is."""
-        return self._output.get_size().columns
+        return self._output.window().columns
 
     @property
-    def rows(self) -> int:
-        """Return how high the window is."""
-        return self._output.get_size().rows
+    def is_lent(self) -> bool:
+        """Say whether something else has the terminal now."""
+        return self._is_lent
 
     async def run(self) -> int:
         """Show the prompt until somebody leaves; return the exit code."""
         # In place of the first prompt, and of what the terminal itself echoed of keys that came early.
         self._output.write_raw("\r")
         self._output.erase_down()
-        exit_code = await self.app.run_async()
-        self._show()
-        return exit_code
+        try:
+            return await self._area.run_async(set_exception_handler=False)
+        finally:
+            self._write(self._lines.take_away() if self._lines.drawn else "")
+            self._is_left = True
+            self._show()
+
+    def leave(self, exit_code: int) -> None:
+        """Close the prompt."""
+        if self._area.is_running and not self._area.is_done:
+            self._area.exit(result=exit_code)
 
     def print(self, lines: str) -> None:
         """Add finished lines to the scrollback."""
@@ -82,24 +98,30 @@ class Terminal:
 
     async def lend(self, deed: Callable[[], None]) -> None:
         """Give the whole terminal to something else, in a thread; lines that come meanwhile wait."""
-        self._show()
-        self._is_lent = True
-        try:
-            await run_in_terminal(deed, in_executor=True)
-        finally:
-            self._is_lent = False
-            self.refresh()
+        async with self._lending:
+            if self._is_left:
+                return
+            self._show()
+            with self._output.frame():
+                self._take_away()
+            self._is_lent = True
+            try:
+                await run_in_terminal(deed, in_executor=True)
+            finally:
+                self._is_lent = False
+                self.refresh()
 
     def signal(self, sequence: str) -> None:
         """Send what is heard or shown elsewhere and leaves no mark on the screen."""
-        if self.app.is_running and not self._is_lent:
-            self._output.write_raw(sequence)
-            self._output.flush()
+        if not self._is_lent:
+            self._write(sequence)
 
-    def animate(self, is_animated: Callable[[], bool]) -> None:
-        """Draw ten frames a second for as long as something moves."""
-        self._is_animated = is_animated
-        self.refresh()
+    def clear(self) -> None:
+        """Begin with an empty window; what it held stays in the scrollback."""
+        with self._output.frame():
+            self._take_away()
+            self._write("\n" * self._output.window().rows + "\x1b[H")
+        self._show()
 
     def refresh(self) -> None:
         """Draw soon: not more often than ten times a second, however often it is called."""
@@ -112,70 +134,83 @@ class Terminal:
         self._next_frame = None
         self._last_frame = asyncio.get_running_loop().time()
         self._show()
-        if self._is_animated():
+        if self._is_moving() and not self._is_left:
             self.refresh()
 
     def _show(self) -> None:
-        """Put finished lines above the live area and draw that anew, all in one frame."""
+        """Put finished lines above the live ones and draw what has changed, all in one frame."""
         if self._is_lent:
             return
-        if not self.app.is_running:
-            finished, self._finished = self._finished, []
-            self._output.write_raw("".join(finished))
-            self._output.flush()
+        if not self._area.is_running:
+            self._write(self._taken())
             return
         with self._output.frame():
-            if self._finished:
-                finished, self._finished = self._finished, []
-                self.app.renderer.erase()
-                self._output.write_raw("".join(finished))
-            self.app._redraw()
+            self._mind_size()
+            window = self._size
+            lines = self._live(window.columns, max(0, window.rows - max(self._area.drawn_rows, 2)))
+            if self._finished or len(lines) != len(self._lines.drawn) or not self._area.drawn_rows:
+                self._take_away()
+                self._write(self._taken())
+                self._put(lines)
+                self._draw_area()
+            elif lines != self._lines.drawn:
+                self._change(lines)
+            if self._status(window.columns) != self._shown_status:
+                self._draw_area()
+        self._drawn()
 
-    def _before_render(self, app: Application[int]) -> None:
-        """Begin afresh when less is to be shown than before: the renderer alone would leave empty lines."""
-        size = self._output.get_size()
-        screen = app.renderer.last_rendered_screen
-        wanted = app.layout.container.preferred_height(size.columns, size.rows).preferred
-        if screen is not None and screen.height > wanted:
-            app.renderer.erase()
+    def _mind_size(self) -> None:
+        """Take away what stands on a window that has changed its size, wherever that has put it."""
+        window = self._output.window()
+        if window == self._size:
+            return
+        self._size = window
+        column, row = self._area.cursor_place
+        rows = len(self._lines.drawn) + row
+        if self._breaks_lines:
+            above = sum(rows_of(width, window.columns) for width in self._area.widths_above_cursor())
+            rows = self._lines.rows(window.columns) + above + column // window.columns
+        self._write(f"\r{up(rows)}{ERASE_DOWN}")
+        self._lines.drawn, self._output.rows_taken = [], 0
+        self._area.renderer.reset()
 
-    def _layout(self) -> Layout:
-        search = SearchToolbar()
-        prompt = BufferControl(
-            buffer=self.buffer,
-            search_buffer_control=search.control,
-            input_processors=[BeforeInput(_PROMPT, style="bold"), AppendAutoSuggestion()],
-            preview_search=True,
-        )
-        body = HSplit(
-            [
-                Window(
-                    FormattedTextControl(self._live_text, show_cursor=False),
-                    dont_extend_height=True,
-                    height=self._live_height,
-                ),
-                Window(prompt, wrap_lines=True, dont_extend_height=True),
-                search,
-                ConditionalContainer(Window(height=_MENU_ROWS), has_completions),
-                ConditionalContainer(
-                    Window(FormattedTextControl(self._status_text), height=1, dont_extend_height=True),
-                    ~has_completions & Condition(lambda: bool(self._status(self.columns))),
-                ),
-            ],
-            align=VerticalAlign.TOP,
-        )
-        menu = Float(CompletionsMenu(max_height=_MENU_ROWS, scroll_offset=1), xcursor=True, ycursor=True)
-        return Layout(FloatContainer(body, [menu]), focused_element=prompt)
+    def _fit(self) -> None:
+        """Make room for a prompt that has grown; begin afresh when it has shrunk, else empty lines would be left."""
+        self._mind_size()
+        wanted = self._area.wanted_rows()
+        room = self._size.rows - wanted
+        if len(self._lines.drawn) > room:
+            lines = self._live(self._size.columns, room)[:room]
+            self._take_away()
+            self._put(lines)
+        elif self._area.drawn_rows > wanted:
+            self._area.renderer.erase()
 
-    def _lines(self) -> list[str]:
-        # The prompt and the status need their room; the live area gets what is left of the window.
-        return self._live(self.columns, max(0, self.rows - 4))
+    def _take_away(self) -> None:
+        self._area.renderer.erase()
+        self._write(self._lines.take_away())
+        self._output.rows_taken = 0
 
-    def _live_text(self) -> AnyFormattedText:
-        return ANSI("\n".join(self._lines()))
+    def _put(self, lines: list[str]) -> None:
+        self._write(self._lines.put(lines))
+        self._output.rows_taken = len(lines)
 
-    def _live_height(self) -> int:
-        return len(self._lines())
+    def _change(self, lines: list[str]) -> None:
+        column, row = self._area.cursor_place
+        self._output.hide_cursor()
+        self._write(self._lines.change(lines, below=row))
+        self._output.cursor_forward(column)
+        self._output.show_cursor()
 
-    def _status_text(self) -> AnyFormattedText:
-        return ANSI(self._status(self.columns))
+    def _draw_area(self) -> None:
+        self._shown_status = self._status(self._size.columns)
+        self._area.draw()
+
+    def _taken(self) -> str:
+        finished, self._finished = self._finished, []
+        return "".join(finished)
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._output.write_raw(text)
+            self._output.flush()

@@ -41,63 +41,84 @@ class Turns:
         self._begin = begin
         self._end = end
         self._app: App | None = None
+        self._stop: tuple[int, str] | None = None
         self._wake = asyncio.Event()
         self._is_leaving = False
+        self.is_busy = False
+        self.is_held = False
         self.waiting: deque[Turn] = deque()
         self.session_id: str | None = None
         self.run_id: str | None = None
 
-    @property
-    def is_busy(self) -> bool:
-        """Say whether a run is going on."""
-        return self._app is not None
-
     def add(self, turn: Turn) -> None:
-        """Take in a request; it starts when those before it have ended."""
-        self.waiting.append(turn)
+        """Take in a request; it starts when those before it have ended, and before those that are held."""
+        if self.is_held:
+            self.waiting.appendleft(turn)
+        else:
+            self.waiting.append(turn)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Hold nothing back any longer."""
+        self.is_held = False
         self._wake.set()
 
     def send(self, command: Answer | Wish) -> bool:
         """Hand an answer or a wish to the run; False when nobody waits for it."""
         return self._app.send(command) if self._app else False
 
-    def interrupt(self) -> None:
+    def interrupt(self, exit_code: int = exit_codes.INTERRUPTED, why: str = "interrupted") -> None:
         """End the run that is going on; what waits behind it stays."""
+        if not self.is_busy:
+            return
+        self._stop = self._stop or (exit_code, why)
         if self._app:
-            self._app.interrupt(exit_codes.INTERRUPTED, "interrupted")
+            self._app.interrupt(*self._stop)
 
-    def leave(self) -> None:
+    def leave(self, exit_code: int = exit_codes.INTERRUPTED, why: str = "interrupted") -> None:
         """Let `work` end after the run that is going on, which is interrupted."""
         self._is_leaving = True
-        self.interrupt()
+        self.interrupt(exit_code, why)
         self._wake.set()
 
     async def work(self) -> None:
-        """Run the requests in order until somebody leaves."""
+        """Run the requests in order until somebody leaves; one that did not succeed holds back those behind it."""
         while not self._is_leaving:
-            if not self.waiting:
+            if not self.waiting or self.is_held:
                 self._wake.clear()
                 await self._wake.wait()
                 continue
-            await self._one(self.waiting.popleft())
+            self.is_busy, self._stop = True, None
+            is_good = await self._one(self.waiting.popleft())
+            self._app, self.is_busy = None, False
+            self.is_held = not is_good and bool(self.waiting)
+            self._end()
 
-    async def _one(self, turn: Turn) -> None:
-        submit = turn.submit
-        self._begin(submit.prompt)
+    async def _one(self, turn: Turn) -> bool:
+        """Run one request; say whether it succeeded."""
+        self._begin(turn.submit.prompt)
         try:
-            app = self._app = self._open_app(turn)
+            # In a thread: what is still being loaded, or a slow disk, must not hold up the prompt.
+            app = self._app = await asyncio.to_thread(self._open_app, turn)
             self.session_id, self.run_id = app.scope.folder.id, app.scope.run_id
+            if self._stop:
+                app.interrupt(*self._stop)
             listening = asyncio.ensure_future(self._listen(app))
             try:
-                await app.run(submit)
+                return not (await app.run(turn.submit)).is_error
             finally:
                 await listening
         except AgentError as error:
             self._fail(error)
-        finally:
-            self._app = None
-            self._end()
+        except Exception as error:  # noqa: BLE001 (the edge of a run: the prompt outlives it)
+            self._fail(AgentError(f"internal error: {error!r}", "this is a bug in Windlass"))
+        return False
 
     async def _listen(self, app: "App") -> None:
-        async for envelope in app.subscribe():
-            self._hear(envelope)
+        try:
+            async for envelope in app.subscribe():
+                self._hear(envelope)
+        except Exception:
+            # Nobody would see what it asks.
+            app.interrupt(exit_codes.FAILED, "what happens can no longer be shown")
+            raise

@@ -1,8 +1,10 @@
 """The first minute: which models could be used from here, and one question to keep the choice."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
+from agent.config.edit import set_value
+from agent.config.places import config_file
 from agent.model.discovery import find_local_server
 from agent.model.providers import PROVIDERS
 
@@ -43,3 +45,22 @@ async def offers(environ: Mapping[str, str]) -> list[Offer]:
     if server := await find_local_server():
         found.append(Offer(model=server.model, why=f"{server.provider} runs on this machine"))
     return found
+
+
+async def welcome(
+    environ: Mapping[str, str],
+    *,
+    ask: Callable[[str, tuple[str, ...]], Awaitable[str]],
+    say: Callable[[str], None],
+) -> None:
+    """Offer the models that could be used from here, and keep the one that is chosen."""
+    found = await offers(environ)
+    if not found:
+        say(NOTHING_FOUND)
+        return
+    options = (*map(str, found), LATER)
+    answer = await ask("No model is set. Which one shall be kept in your settings?", options)
+    chosen = next((offer.model for offer in found if str(offer) == answer), "" if answer == LATER else answer)
+    if chosen:
+        set_value(config_file(environ), "model", chosen)
+        say(f"{chosen} is kept in {config_file(environ)}")

@@ -27,7 +27,6 @@ from cli.screen.paint import Paint, Tone, clipped, ending
 from cli.screen.wording import amount, money, span, subject
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-_PLAIN_SPINNER = "|/-\\"
 _BAR_CELLS = 10
 _SAID_CHARS = 400
 
@@ -45,9 +44,8 @@ class _Lane:
 class LiveArea:
     """A fold over the events of a run, drawn as lines; never taller or wider than it is told."""
 
-    def __init__(self, *, paint: Paint, is_plain: bool = False, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, paint: Paint, now: Callable[[], float] = time.monotonic) -> None:
         self._paint = paint
-        self._spinner = _PLAIN_SPINNER if is_plain else _SPINNER
         self._now = now
         self._lanes: dict[str, _Lane] = {}
         self._waiting: dict[str, str] = {}
@@ -76,7 +74,7 @@ class LiveArea:
         """Take in one event."""
         match envelope.event:
             case RunStarted():
-                self._forget()
+                self.forget()
                 self._began = self._now()
             case PlanMade(steps=steps):
                 self._planned = len(steps)
@@ -87,11 +85,17 @@ class LiveArea:
             case ApprovalResolved(approval_id=asked) | QuestionAnswered(question_id=asked):
                 self._waiting.pop(asked, None)
             case RunCompleted():
-                self._forget()
+                self.forget()
             case _ if envelope.step_id:
                 self._hear_step(envelope.step_id, envelope)
             case _:
                 pass
+
+    def forget(self) -> None:
+        """Have nothing to show."""
+        self._lanes, self._waiting = {}, {}
+        self._planned = self._ended = 0
+        self._usage, self._budget, self._began = Usage(), None, None
 
     def lines(self, width: int, height: int) -> list[str]:
         """Return at most `height` lines of at most `width` cells."""
@@ -104,11 +108,6 @@ class LiveArea:
         if hidden := len(lanes) - len(shown):
             lines.append(self._paint("quiet", clipped(f"… and {hidden} more steps", width)))
         return [*lines[:room], self._footer(width, self._now() - self._began)]
-
-    def _forget(self) -> None:
-        self._lanes, self._waiting = {}, {}
-        self._planned = self._ended = 0
-        self._usage, self._budget, self._began = Usage(), None, None
 
     def _hear_step(self, step: str, envelope: Envelope) -> None:
         lane = self._lanes.get(step)
@@ -133,7 +132,7 @@ class LiveArea:
 
     def _lane_line(self, step: str, lane: _Lane, width: int) -> str:
         is_waiting = step in self._waiting.values()
-        mark = "?" if is_waiting else self._spinner[int(self._now() * 10) % len(self._spinner)]
+        mark = "?" if is_waiting else _SPINNER[int(self._now() * 10) % len(_SPINNER)]
         took = f" {span(self._now() - lane.began)}"[:width]
         head = clipped(f"{mark} {step} {lane.title}", min(width * 2 // 3, width - len(took)))
         left = width - cell_len(head) - len(took) - 3

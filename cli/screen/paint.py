@@ -37,6 +37,14 @@ class Paint:
         return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
 
 
+def ground(theme: str, environ: Mapping[str, str]) -> str:
+    """Return the theme to paint with: the one that is set, else the one that fits what the terminal says of itself."""
+    if theme in THEMES:
+        return theme
+    background = environ.get("COLORFGBG", "").rpartition(";")[2]
+    return "light" if background in ("7", "15") else "dark"
+
+
 def clipped(text: str, width: int) -> str:
     """Return words on one line of at most `width` cells; what is cut is marked."""
     return _cut(shown(text), width)

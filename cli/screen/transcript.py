@@ -1,6 +1,8 @@
 """What stays of a run on the screen: every event as finished lines, in order, never drawn twice."""
 
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from agent.protocol.events import (
     ApprovalResolved,
@@ -14,24 +16,32 @@ from agent.protocol.events import (
     RunCompleted,
     RunStarted,
     StepCompleted,
-    StepStarted,
     ToolCompleted,
     ToolStarted,
     WarningRaised,
 )
-from agent.vocabulary.plan import STREAMING, PlanStep
+from agent.vocabulary.plan import STREAMING
 from agent.vocabulary.status import is_success
-from cli.plan_graph import graph_lines
 from cli.screen.diff import diff_lines
 from cli.screen.markdown_stream import MarkdownStream
 from cli.screen.paint import Paint, Tone, clipped_line, shown, wrapped
+from cli.screen.plan_board import PlanBoard
 from cli.screen.wording import amount, money, span, subject
 from tooling.output import sanitize_output
 
 _OUTPUT_LINES = 3
 _DIFF_LINES = 12
+_MOST_FOLDED = 50
 
 Markdown = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """A text of which only the beginning stands in the transcript, and what it is."""
+
+    title: str
+    text: str
 
 
 class Transcript:
@@ -45,32 +55,21 @@ class Transcript:
         self._paint = paint
         self._markdown = markdown
         self._calls: dict[tuple[str | None, str], str] = {}
-        self._titles: dict[str, str] = {}
-        self._steps: tuple[PlanStep, ...] = ()
-        self._statuses: dict[str, str] = {}
         self._errors: list[ErrorRaised] = []
         self._answer = MarkdownStream()
-        self._has_plan = False
         self._has_answered = False
         self._way_to_more = " (Ctrl-O)" if markdown else ""
-        self.folded: list[str] = []
+        self.plan = PlanBoard(paint)
+        self.folded: deque[Folded] = deque(maxlen=_MOST_FOLDED)
 
     @property
     def unfinished(self) -> str:
         """Return the part of the answer that is not whole yet."""
         return self._answer.rest
 
-    @property
-    def step_ids(self) -> tuple[str, ...]:
-        """Return the ids of the newest plan."""
-        return tuple(step.id for step in self._steps)
-
-    def plan_lines(self) -> list[str]:
-        """Draw the newest plan as it stands now."""
-        return graph_lines(self._steps, width=self._width(), paint=self._paint, statuses=self._statuses)
-
     def hear(self, envelope: Envelope) -> None:
         """Write what stays of an event."""
+        self.plan.hear(envelope)
         match envelope.event:
             case RunStarted(warnings=warnings):
                 self._begin(warnings)
@@ -84,8 +83,6 @@ class Transcript:
                 self._call(envelope.step_id or "", call)
             case FilesChanged() as files:
                 self._files(files)
-            case StepStarted():
-                self._statuses[envelope.step_id or ""] = "running"
             case StepCompleted() as end:
                 self._step(envelope.step_id or "", end)
             case RunCompleted() as end:
@@ -112,7 +109,7 @@ class Transcript:
                 pass
 
     def _begin(self, warnings: tuple[str, ...]) -> None:
-        self._calls, self._titles, self._steps, self._statuses = {}, {}, (), {}
+        self._calls = {}
         self._answer, self._errors = MarkdownStream(), []
         self._has_answered = False
         for warning in warnings:
@@ -120,20 +117,18 @@ class Transcript:
 
     def _plan(self, plan: PlanMade) -> None:
         """Draw the plan once it is whole; while it still arrives, the live area shows what runs already."""
-        self._steps = plan.steps
-        self._titles |= {step.id: step.title for step in plan.steps}
         if plan.reason == STREAMING:
             return
         if plan.diff:
             self._words("strong", f"plan, revision {plan.revision}: {plan.reason}")
             for line in plan.diff.splitlines():
                 self._line(_diff_tone(line), f"  {line}")
-        for line in self.plan_lines():
+        for line in self.plan.lines(self._width()):
             self._write(line + "\n")
 
     def _say(self, envelope: Envelope, said: MessageSaid) -> None:
         """Stream the answer: the composer's words, or those of the only step there is."""
-        is_answer = envelope.step_id is None or len(self._steps) == 1
+        is_answer = envelope.step_id is None or len(self.plan.steps) == 1
         if said.role != "assistant" or not is_answer or self._markdown is None:
             return
         if said.delta:
@@ -158,19 +153,19 @@ class Transcript:
         about = self._calls.pop((step, call.tool_id), "")
         ending = "" if call.status == "ok" else f"  [{call.status}, exit {call.exit_code}]"
         mark = "$" if call.name == "run_command" else call.name
-        self._line("plain" if call.status == "ok" else "warn", f"  {step} {mark} {about}{ending}")
+        title = f"{step} {mark} {about}{ending}"
+        self._line("plain" if call.status == "ok" else "warn", f"  {title}")
         if call.name == "run_command" or call.status != "ok":
-            self._folded(sanitize_output(call.display or call.output))
+            self._output(title, sanitize_output(call.display or call.output))
 
-    def _folded(self, output: str) -> None:
+    def _output(self, title: str, output: str) -> None:
         lines = [line for line in output.rstrip().expandtabs().splitlines() if line.strip()]
         # To say that one line is missing would take as much room as the line.
         visible = lines if len(lines) == _OUTPUT_LINES + 1 else lines[:_OUTPUT_LINES]
         for line in visible:
             self._line("quiet", f"      {line}")
         if hidden := len(lines) - len(visible):
-            self.folded = [*self.folded, output][-50:]
-            self._line("quiet", f"      … {hidden} more lines{self._way_to_more}")
+            self._fold(hidden, Folded(title=title, text=output))
 
     def _files(self, files: FilesChanged) -> None:
         for change in files.changes:
@@ -179,11 +174,13 @@ class Transcript:
             for tone, line in lines[:_DIFF_LINES]:
                 self._line(tone, f"      {line}")
             if len(lines) > _DIFF_LINES:
-                self.folded = [*self.folded, change.diff][-50:]
-                self._line("quiet", f"      … {len(lines) - _DIFF_LINES} more lines{self._way_to_more}")
+                self._fold(len(lines) - _DIFF_LINES, Folded(title=change.path, text=sanitize_output(change.diff)))
+
+    def _fold(self, more: int, folded: Folded) -> None:
+        self.folded.append(folded)
+        self._line("quiet", f"      … {more} more lines{self._way_to_more}")
 
     def _step(self, step: str, end: StepCompleted) -> None:
-        self._statuses[step] = end.status
         is_good = is_success(end.status)
         mark = "✓" if end.status == "ok" else "~" if is_good else "✗"
         cost = f", {money(end.cost_usd)}" if end.cost_usd else ""
@@ -192,11 +189,12 @@ class Transcript:
         facts = f"{'' if end.status == 'ok' else end.status + ', '}{span(end.elapsed_ms / 1000)}{tokens}{cost}{checked}"
         why = "" if is_good else f": {end.summary}"
         tone: Tone = "good" if end.status == "ok" else "warn" if is_good else "bad"
-        self._words(tone, f"{mark} {step} {self._titles.get(step, '')} ({facts}){why}")
+        self._words(tone, f"{mark} {step} {self.plan.title(step)} ({facts}){why}")
 
     def _end(self, end: RunCompleted) -> None:
         if end.result and not self._has_answered:
             self._whole(end.result)
+        self._answer = MarkdownStream()
         self._tell_errors()
         for path in end.artifacts:
             self._line("quiet", f"  wrote {path}")

@@ -29,6 +29,8 @@ LAZY_MODULES: dict[str, str] = {
     "agent.app": "the REPL loads it behind its prompt",
     "agent.run_scope": "comes with agent.app",
     "cli.repl.start": "only for the REPL",
+    "cli.repl.drawn_face": "brings prompt-toolkit, which a terminal that only knows lines does without",
+    "cli.repl.line_face": "only for a terminal that only knows lines",
     "cli.given_plan": "only for plans that are given or edited",
     "cli.plan_editor": "only for plans that are edited",
     "cli.first_prompt": "only for the REPL",

@@ -1,0 +1,217 @@
+"""The REPL on a terminal that can be drawn on: transcript above, live lines, cards and the prompt below."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import ThreadedCompleter
+
+from agent.config.places import data_dir
+from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked, RunCompleted
+from cli.repl.answering import Answering
+from cli.repl.cards import Cards
+from cli.repl.completion import ReplCompleter
+from cli.repl.file_names import FileNames
+from cli.repl.history import open_history
+from cli.repl.keys import key_bindings
+from cli.repl.notice import is_worth_it, notice
+from cli.repl.pastes import Pastes
+from cli.repl.slash import SlashCommand
+from cli.repl.terminal import Ability, Terminal
+from cli.screen.live_area import LiveArea
+from cli.screen.marks import knows_unicode
+from cli.screen.paint import clipped
+from cli.screen.plan_board import PlanBoard
+from cli.screen.reflow import breaks_lines
+from cli.screen.transcript import Transcript
+from tooling.safety.redact import Redactor
+
+if TYPE_CHECKING:
+    from cli.repl.repl import Repl
+
+_FOLD_RULE = "─" * 8
+
+
+class DrawnFace:
+    """Shows what happens and takes what is typed, both at any time."""
+
+    def __init__(self, repl: "Repl") -> None:
+        place, paint = repl.place, repl.paint
+        settings = place.loaded()
+        self._repl = repl
+        self._paint = paint
+        self._live = LiveArea(paint=paint)
+        self._pastes = Pastes()
+        self.buffer = Buffer(
+            history=open_history(data_dir(place.environ), Redactor(settings.secrets).redact),
+            completer=ThreadedCompleter(
+                ReplCompleter(commands=lambda: repl.commands, arguments=self._arguments, files=FileNames(place.cwd))
+            ),
+            complete_while_typing=True,
+            auto_suggest=AutoSuggestFromHistory(),
+            multiline=True,
+            enable_history_search=True,
+        )
+        self.terminal = Terminal(
+            buffer=self.buffer,
+            live=self._live_lines,
+            status=self._status,
+            keys=key_bindings(repl, self),
+            ability=Ability(
+                term=place.term,
+                has_unicode=knows_unicode(place.environ),
+                breaks_lines=breaks_lines(place.environ),
+            ),
+            is_vi=settings.settings.editing_mode == "vi",
+            is_moving=lambda: self._live.is_running,
+            drawn=self._on_drawn,
+        )
+        self.cards = Cards(send=repl.turns.send, write=self.terminal.print, paint=paint)
+        self.answering = Answering(buffer=self.buffer, cards=self.cards, refresh=self.terminal.refresh)
+        self._transcript = Transcript(
+            write=self.terminal.print, width=lambda: self.terminal.columns, paint=paint, markdown=self._markdown
+        )
+
+    @property
+    def plan(self) -> PlanBoard:
+        """Return the plan of the newest run."""
+        return self._transcript.plan
+
+    @property
+    def columns(self) -> int:
+        """Return how wide the window is."""
+        return self.terminal.columns
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """Return the ids of the steps at work."""
+        return self._live.running
+
+    async def run(self) -> int:
+        """Show the prompt until somebody leaves; return the exit code."""
+        return await self.terminal.run()
+
+    def leave(self, exit_code: int) -> None:
+        """Close the prompt."""
+        self.terminal.leave(exit_code)
+
+    def say(self, text: str) -> None:
+        """Add lines to the scrollback."""
+        self.terminal.print(text)
+
+    def hear(self, envelope: Envelope) -> None:
+        """Show an event of the run."""
+        self.answering.hear(envelope)
+        self._live.hear(envelope)
+        self._transcript.hear(envelope)
+        self._notify(envelope)
+        if isinstance(envelope.event, RunCompleted):
+            self.answering.forget()
+        self.terminal.refresh()
+
+    def ended(self) -> None:
+        """Be ready for the next request."""
+        self.answering.forget()
+        self._live.forget()
+
+    def ready(self) -> None:
+        """Show that the next request can be typed."""
+        self.terminal.refresh()
+
+    async def ask(self, question: str, options: tuple[str, ...]) -> str:
+        """Put a question to the person."""
+        return await self.answering.ask(question, options)
+
+    async def lend(self, deed: Callable[[], None]) -> None:
+        """Give the terminal to something else."""
+        await self.terminal.lend(deed)
+
+    def accept(self) -> None:
+        """Take what was typed: an answer to what is asked, or something for the REPL."""
+        if self.answering.accept(self.whole_text().strip()):
+            return
+        whole = self.whole_text()
+        self.sent()
+        self._repl.accept(whole)
+
+    def whole_text(self) -> str:
+        """Return what stands in the prompt, with all that was pasted."""
+        return self._pastes.whole(self.buffer.text)
+
+    def sent(self) -> None:
+        """Empty the prompt; what stood there can be found again."""
+        if (whole := self.whole_text()).strip():
+            self.buffer.history.append_string(whole)
+        self.clear()
+
+    def paste(self, pasted: str) -> None:
+        """Put a pasted text into the prompt."""
+        self.buffer.insert_text(self._pastes.taken(pasted))
+
+    def drop_text(self) -> bool:
+        """Clear the prompt; False when it is empty."""
+        has_text = bool(self.buffer.text)
+        self.clear()
+        return has_text
+
+    def stop_writing(self) -> bool:
+        """Give up words for a card; False when there are none."""
+        return self.answering.stop_writing()
+
+    def clear(self) -> None:
+        """Empty the prompt."""
+        self.buffer.reset()
+        self._pastes.forget()
+
+    def unfold(self) -> None:
+        """Show what was folded, whole and newest first, in a pager."""
+        parts = [f"{_FOLD_RULE} {part.title}\n{part.text}\n" for part in reversed(self._transcript.folded)]
+        if parts:
+            self._repl.start(self.terminal.lend(lambda: self._repl.guests.page("\n".join(parts))))
+
+    def open_editor(self) -> None:
+        """Let the person write in their own editor."""
+        self._repl.start(self._edit())
+
+    async def _edit(self) -> None:
+        ended: list[str] = []
+        text = self.buffer.text
+        await self.terminal.lend(lambda: ended.append(self._repl.guests.edited(text)))
+        if ended and self.buffer.text == text:
+            self.buffer.text = ended[0]
+            self.buffer.cursor_position = len(ended[0])
+
+    def _notify(self, envelope: Envelope) -> None:
+        match envelope.event:
+            case RunCompleted(duration_ms=duration, is_error=is_error) if is_worth_it(duration / 1000):
+                self.terminal.signal(notice("Windlass: failed" if is_error else "Windlass: done"))
+            case ApprovalRequested() | QuestionAsked():
+                self.terminal.signal(notice("Windlass needs an answer"))
+            case _:
+                pass
+
+    def _on_drawn(self) -> None:
+        self.cards.drawn()
+
+    def _arguments(self, command: SlashCommand) -> Iterable[str]:
+        return command.complete(self._repl) if command.complete else ()
+
+    def _live_lines(self, width: int, height: int) -> list[str]:
+        card = self.cards.lines(width)[:height]
+        answer = self._answer_lines(width, max(0, (height - len(card)) // 2))
+        lanes = self._live.lines(width, max(0, height - len(card) - len(answer)))
+        return [*answer, *lanes, *card]
+
+    def _answer_lines(self, width: int, height: int) -> list[str]:
+        lines = self._transcript.unfinished.splitlines()
+        return [clipped(line, width) for line in lines[-height:]] if height else []
+
+    def _status(self, width: int) -> str:
+        waiting = f" · {len(self._repl.turns.waiting)} queued" if self._repl.turns.waiting else ""
+        return self._paint("quiet", clipped(f"{self._repl.place.status}{waiting}", width))
+
+    def _markdown(self, text: str) -> str:
+        from cli.screen.markdown import rendered
+
+        return rendered(text, width=self.terminal.columns, paint=self._paint)

@@ -1,0 +1,205 @@
+"""The REPL on a terminal that only knows lines: nothing is redrawn, and every answer is a line."""
+
+import asyncio
+import os
+import signal
+import sys
+import termios
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from agent.protocol.commands import AnswerQuestion
+from agent.protocol.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    Envelope,
+    MessageSaid,
+    QuestionAnswered,
+    QuestionAsked,
+    RunCompleted,
+    RunStarted,
+    StepCompleted,
+    StepStarted,
+)
+from cli.approvals import Asked, answer_of, approval_lines, asked_id, edit_question, offer, question_lines
+from cli.progress import Progress
+from cli.screen.marks import knows_unicode, without_unicode
+from cli.screen.plan_board import PlanBoard
+from tooling.output import sanitize_output
+
+if TYPE_CHECKING:
+    from cli.repl.repl import Repl
+
+_PROMPT = "> "
+_COLUMNS = 80
+_LONGEST_LINE = 65_536
+
+
+class LineFace:
+    """Reads lines as the terminal hands them over; a line answers what was asked before it was typed."""
+
+    def __init__(self, repl: "Repl") -> None:
+        self._repl = repl
+        self._has_unicode = knows_unicode(repl.place.environ)
+        self._progress = Progress(write=self.say, has_colour=False)
+        self._asked: deque[Asked] = deque()
+        self._own: dict[str, asyncio.Future[str]] = {}
+        self._is_editing = False
+        self._running: list[str] = []
+        self._has_answered = False
+        self._left: asyncio.Future[int] | None = None
+        self._lending = asyncio.Lock()
+        self.plan = PlanBoard(repl.paint)
+
+    @property
+    def columns(self) -> int:
+        """Return how wide lines may be."""
+        return _COLUMNS
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """Return the ids of the steps at work."""
+        return tuple(self._running)
+
+    async def run(self) -> int:
+        """Read lines until somebody leaves; return the exit code."""
+        loop = asyncio.get_running_loop()
+        self._left = loop.create_future()
+        loop.add_signal_handler(signal.SIGINT, self._repl.interrupt)
+        loop.add_reader(sys.stdin.fileno(), self._read)
+        self.ready()
+        try:
+            return await self._left
+        finally:
+            loop.remove_reader(sys.stdin.fileno())
+
+    def leave(self, exit_code: int) -> None:
+        """Read no further line."""
+        if self._left and not self._left.done():
+            self._left.set_result(exit_code)
+
+    def say(self, text: str) -> None:
+        """Write lines."""
+        self._write(text if text.endswith("\n") else text + "\n")
+
+    def hear(self, envelope: Envelope) -> None:
+        """Show an event of the run."""
+        self.plan.hear(envelope)
+        if isinstance(envelope.event, RunStarted):
+            self._progress = Progress(write=self.say, has_colour=False)
+        self._progress.show(envelope)
+        match envelope.event:
+            case ApprovalRequested() | QuestionAsked() as asked:
+                self._put(asked)
+            case ApprovalResolved(approval_id=answered) | QuestionAnswered(question_id=answered):
+                self._drop(answered)
+            case StepStarted():
+                self._running.append(envelope.step_id or "")
+            case StepCompleted():
+                self._running = [step for step in self._running if step != envelope.step_id]
+            case MessageSaid(role="assistant", delta=False, content=answer) if envelope.step_id is None and answer:
+                self._has_answered = True
+                self.say(sanitize_output(answer))
+            case RunCompleted(result=answer):
+                if answer and not self._has_answered:
+                    self.say(sanitize_output(answer))
+            case _:
+                pass
+
+    def ended(self) -> None:
+        """Be ready for the next request."""
+        self._asked = deque(asked for asked in self._asked if asked_id(asked) in self._own)
+        self._running, self._has_answered, self._is_editing = [], False, False
+
+    def ready(self) -> None:
+        """Ask for the next line, if nothing is going on."""
+        if not self._asked and self._repl.is_idle:
+            self._write(_PROMPT)
+
+    async def ask(self, question: str, options: tuple[str, ...]) -> str:
+        """Put a question to the person."""
+        asked = QuestionAsked(question_id=f"own-{len(self._own)}", question=question, options=options)
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._own[asked.question_id] = answer
+        self._put(asked)
+        return await answer
+
+    async def lend(self, deed: Callable[[], None]) -> None:
+        """Leave the terminal to something else."""
+        loop = asyncio.get_running_loop()
+        async with self._lending:
+            loop.remove_reader(sys.stdin.fileno())
+            try:
+                await asyncio.to_thread(deed)
+            finally:
+                loop.add_reader(sys.stdin.fileno(), self._read)
+
+    def drop_text(self) -> bool:
+        """Return False: what is being typed is the terminal's own, and it has cleared it."""
+        return False
+
+    def stop_writing(self) -> bool:
+        """Ask anew about a command that was to be replaced; False when there is none."""
+        if not self._is_editing:
+            return False
+        self._is_editing = False
+        self._show_first()
+        return True
+
+    def _read(self) -> None:
+        data = os.read(sys.stdin.fileno(), _LONGEST_LINE)
+        if not data:
+            self._repl.leave()
+            return
+        for line in data.decode("utf-8", "replace").splitlines():
+            self._accept(line.strip())
+
+    def _accept(self, line: str) -> None:
+        if not self._asked:
+            self._repl.accept(line)
+            self.ready()
+            return
+        asked = self._asked[0]
+        if isinstance(asked, QuestionAsked) and not line:
+            return
+        answer = answer_of(asked, line, is_edited=self._is_editing)
+        self._is_editing = answer is None
+        if answer is None:
+            self._write(edit_question(asked))
+            return
+        if own := self._own.get(asked_id(asked)):
+            own.set_result(answer.answer if isinstance(answer, AnswerQuestion) else "")
+        else:
+            self._repl.turns.send(answer)
+        self._drop(asked_id(asked))
+
+    def _put(self, asked: Asked) -> None:
+        self._asked.append(asked)
+        if len(self._asked) == 1:
+            self._show_first()
+
+    def _drop(self, answered: str) -> None:
+        was_first = bool(self._asked) and asked_id(self._asked[0]) == answered
+        self._asked = deque(asked for asked in self._asked if asked_id(asked) != answered)
+        if was_first:
+            self._is_editing = False
+            self._show_first()
+
+    def _show_first(self) -> None:
+        if not self._asked:
+            self.ready()
+            return
+        asked = self._asked[0]
+        lines = question_lines(asked) if isinstance(asked, QuestionAsked) else approval_lines(asked)
+        # What was typed before the question stood on the screen cannot be meant as its answer.
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        self._write("\n" + "\n".join(lines) + "\n" + offer(asked))
+
+    def _write(self, text: str) -> None:
+        try:
+            sys.stdout.write(text if self._has_unicode else without_unicode(text))
+            sys.stdout.flush()
+        except OSError:
+            # Nobody sees it any more; the signal that says so is on its way.
+            return
