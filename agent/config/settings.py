@@ -124,9 +124,7 @@ class Settings:
         float | None, "time limit of one search request; each provider has its own when not set", _POSITIVE
     ] = None
     editing_mode: Annotated[Literal["emacs", "vi"], "how the interactive prompt is edited"] = "emacs"
-    theme: Annotated[
-        Literal["auto", "dark", "light"], "colours for a dark or a light ground; auto asks COLORFGBG"
-    ] = "auto"
+    theme: Annotated[Literal["auto", "dark", "light"], "colours of the prompt; auto asks COLORFGBG"] = "auto"
     step_profiles: Annotated[Mapping[str, ProfileSettings], "rights and limits of steps by name"] = field(
         default_factory=dict
     )
