@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from agent.vocabulary import exit_codes
 from agent.vocabulary.status import Subtype, is_success
 from agent.vocabulary.step import CallFact, ExecutorResponse
-from tooling.contract.result import CallStatus
 
 _REFUSED = frozenset({"denied", "blocked"})
+_REASON_CHARS = 400
 # When several steps failed for different reasons, the first of these decides.
 _PRECEDENCE = (
     exit_codes.BUDGET,
@@ -30,10 +30,10 @@ class Refusals:
 
 def refusals(responses: Sequence[ExecutorResponse]) -> Refusals:
     """Collect what was denied, blocked or put off, and not done later after all."""
-    refused = [pair for response in responses for pair in _refused_in(response.tool_calls)]
+    refused = [fact for response in responses for fact in _refused_in(response.tool_calls)]
     return Refusals(
-        denied=tuple(dict.fromkeys(subject for subject, status in refused if status in _REFUSED)),
-        deferred=tuple(dict.fromkeys(subject for subject, status in refused if status == "deferred")),
+        denied=tuple(dict.fromkeys(_subject(fact) for fact in refused if fact.status in _REFUSED)),
+        deferred=tuple(dict.fromkeys(_subject(fact) for fact in refused if fact.status == "deferred")),
     )
 
 
@@ -43,16 +43,15 @@ def stands(response: ExecutorResponse) -> bool:
     return is_success(response.status) and not (response.exit_code or refused.denied or refused.deferred)
 
 
-def _refused_in(facts: Sequence[CallFact]) -> list[tuple[str, CallStatus]]:
-    """Return what was refused in a step, and how; a call that was allowed later is none of that."""
-    refused: dict[tuple[str, str], CallStatus] = {}
+def _refused_in(facts: Sequence[CallFact]) -> list[CallFact]:
+    """Return the calls that were refused in a step; one that was allowed later is none of them."""
+    refused: dict[tuple[str, str], CallFact] = {}
     for fact in facts:
-        subject = str(fact.args.get("command") or fact.args.get("path") or fact.tool)
         if fact.status in _REFUSED or fact.status == "deferred":
-            refused[fact.tool, subject] = fact.status
+            refused[fact.tool, _subject(fact)] = fact
         elif fact.status != "cancelled":
-            refused.pop((fact.tool, subject), None)
-    return [(subject, status) for (_, subject), status in refused.items()]
+            refused.pop((fact.tool, _subject(fact)), None)
+    return list(refused.values())
 
 
 def verified_by(responses: Sequence[ExecutorResponse]) -> bool | None:
@@ -77,9 +76,15 @@ def reason_of(responses: Sequence[ExecutorResponse], exit_code: int) -> str | No
 
 
 def _refusal(responses: Sequence[ExecutorResponse]) -> str:
-    refused = refusals(responses)
-    parts = (("not allowed", refused.denied), ("put off until somebody allows it", refused.deferred))
-    return "; ".join(f"{word}: {', '.join(subjects)}" for word, subjects in parts if subjects)
+    """Return what was refused first, in the words that also say what would allow it, and what else was."""
+    refused = {_subject(fact): fact for response in responses for fact in _refused_in(response.tool_calls)}
+    first, *others = refused
+    words, _, _ = refused[first].output_preview.partition("\n")
+    return f"{first}: {words[:_REASON_CHARS]}" + (f" Also: {', '.join(others)}." if others else "")
+
+
+def _subject(fact: CallFact) -> str:
+    return str(fact.args.get("command") or fact.args.get("path") or fact.tool)
 
 
 def conclude(responses: Sequence[ExecutorResponse], answer: str) -> tuple[Subtype, int]:

@@ -4,6 +4,7 @@ import asyncio
 
 from agent.config.settings import ReplanPolicy
 from agent.execution.board import Board
+from agent.execution.conclude import refusals
 from agent.execution.ledger import BudgetExhausted
 from agent.model.faults import ModelFault
 from agent.planning.planner import Planner
@@ -18,7 +19,6 @@ MAX_QUESTIONS = 2
 _REASON_CHARS = 300
 # No other plan helps against these.
 _FINAL = frozenset({exit_codes.NO_KEY, exit_codes.BAD_CONFIG, exit_codes.BUDGET, exit_codes.RETRY_LATER})
-_REFUSED = frozenset({"denied", "deferred", "blocked"})
 _UNANSWERED = "nobody can be asked {question!r}: go on with an assumption, and say in the step that it is to be marked"
 
 
@@ -26,7 +26,8 @@ def surprise_of(step: PlanStep, response: ExecutorResponse, *, policy: ReplanPol
     """Return why the rest of the plan should be made again after a step ended so; None when it stands."""
     if policy == "never" or response.exit_code in _FINAL:
         return None
-    if any(fact.status in _REFUSED for fact in response.tool_calls):
+    refused = refusals([response])
+    if refused.denied or refused.deferred:
         # A person decided that; a plan must not find a way round it.
         return None
     if response.status in ("error", "timeout"):

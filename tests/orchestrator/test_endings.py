@@ -20,15 +20,26 @@ def resume_of(played: Played) -> str:
 
 def test_a_refusal_is_told_as_the_reason(stage: Stage) -> None:
     played = stage.play(*one_step(calls("s1", "run_command", command="git push"), says("s1", "could not")))
-    assert (played.outcome.exit_code, played.outcome.error) == (57, "not allowed: git push")
+    assert played.outcome.exit_code == 57
+    assert played.outcome.error == (
+        "git push: Denied by policy: it publishes commits. Nobody can be asked in this run; "
+        "--allow 'git push' would allow it."
+    )
     assert played.outcome.resume == resume_of(played)
+
+
+def test_all_that_was_refused_is_told_of(stage: Stage) -> None:
+    pushes = [calls("s1", "run_command", command=command) for command in ("git push", "sudo ls", "git push")]
+    played = stage.play(*one_step(*pushes, says("s1", "could not")))
+    assert (played.outcome.error or "").endswith(" Also: sudo ls.")
 
 
 def test_what_is_put_off_is_told_as_the_reason(stage: Stage) -> None:
     played = stage.play(
         *one_step(calls("s1", "run_command", command="git push"), says("s1", "later")), on_approval="defer"
     )
-    assert (played.outcome.exit_code, played.outcome.error) == (57, "put off until somebody allows it: git push")
+    assert played.outcome.exit_code == 57
+    assert (played.outcome.error or "").startswith("git push: Deferred by policy: it publishes commits.")
 
 
 def test_a_step_out_of_turns_is_told_as_the_reason(stage: Stage) -> None:
