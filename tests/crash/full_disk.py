@@ -19,6 +19,7 @@ SIZE = 2 << 20
 ROOM = (0, 60_000)
 STREAM = ("--output-format", "stream-json")
 SESSION = "s"
+ENDS = ("error", "result")
 
 
 def main(home: Path, rounds: int) -> None:
@@ -56,10 +57,9 @@ def check(ended: Ended, user: User, place: str) -> int:
     assert "Traceback" not in ended.stderr and "internal error" not in ended.stdout, f"{place}: {ended.stderr}"
     log = log_of(user, SESSION)
     kept = {event["seq"] for event in log}
-    # How a run ended is told even when nothing can be written any more.
-    told = {
-        event["seq"] for event in ended.events if event["type"] not in ("error", "result") and not event.get("delta")
-    }
+    # How a run ended is told even when nothing can be written any more, and so is that it could not begin.
+    told = {event["seq"] for event in ended.events if event["type"] not in ENDS and event["session_id"]}
+    told -= {event["seq"] for event in ended.events if event.get("delta")}
     assert told <= kept, f"{place}: told and not kept: {sorted(told - kept)}"
     if ended.events:
         assert ended.events[-1]["type"] == "result", place
