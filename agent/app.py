@@ -4,7 +4,7 @@ import asyncio
 import sys
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from agent.config.load import Loaded
@@ -34,6 +34,7 @@ from agent.vocabulary.status import is_success
 from agent.vocabulary.unfinished import UnfinishedRun
 from agent.wiring import Parts
 from tooling.contract.action import Effect
+from tooling.contract.fact import dataclass
 from tooling.contract.tool import ToolExecutor
 
 WHOLE_OUTPUT_CHARS = 100_000

@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent.execution.call_desk import CallDesk
 from agent.execution.checks import ROUNDS, CheckDesk
@@ -28,6 +28,7 @@ from agent.vocabulary.step import CHECK_TOOL, ExecutorProfile, ExecutorRequest, 
 from agent.vocabulary.unfinished import UnfinishedStep
 from agent.vocabulary.usage import Usage
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.question import Asker, Question
 
 _BACKOFF_S, _JITTER_S = 0.6, 0.2

@@ -5,7 +5,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -18,6 +17,7 @@ from agent.model.faults import ModelFault
 from agent.model.providers import resolve
 from agent.vocabulary.errors import AgentError, SandboxError
 from agent.web_settings import web_settings
+from tooling.contract.fact import dataclass
 from tooling.web.search.providers import setup_words, usable
 
 State: TypeAlias = Literal["ok", "note", "problem"]

@@ -1,9 +1,9 @@
 """One call of a tool exactly as the model's would be made: for people and scripts, without a model or a session."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from agent.toolbox import Surroundings, Toolbox
+from tooling.contract.fact import dataclass
 from tooling.contract.result import CallStatus, ToolResult
 
 # A person reads it all; the cap of the runner still holds.

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -38,6 +38,7 @@ from agent.vocabulary.step import ExecutorRequest, ExecutorResponse
 from agent.vocabulary.unfinished import UnfinishedRun
 from agent.vocabulary.usage import Usage
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 
 if TYPE_CHECKING:
     from agent.executor import Executor

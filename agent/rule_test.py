@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -14,6 +13,7 @@ from agent.sessions.event_log import read_events
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Action, Decision
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.safety.judge import ActionJudge
 
 Treatment: TypeAlias = Literal["allow", "ask", "deny", "block"]

@@ -5,7 +5,6 @@ import os
 import shutil
 import tempfile
 import uuid
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from agent.sessions.store import SessionFolder, SessionStore, new_session_id
 from agent.sessions.waiting import Patience, lock_within
 from agent.vocabulary.errors import AgentError, InputError
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.safety.redact import Redactor
 
 # One local user: the id only has to be the same for every run of one account.

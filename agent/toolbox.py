@@ -1,7 +1,7 @@
 """The tools of a run with everything around them: the backend, the judge, the policy, the person."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from agent.backends.boxed import BoxedRunner, BoxPlan
@@ -19,6 +19,7 @@ from agent.web_settings import web_settings
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Action, ApprovalAnswer, Approver, Decision, Judge, Scope, Verdict
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.memory import Memory
 from tooling.contract.tool import ToolExecutor
 from tooling.safety.judge import ActionJudge

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.config.load import Loaded
@@ -23,6 +22,7 @@ from agent.planning.planner import Planner
 from agent.run_scope import RunScope
 from agent.sessions.step_results import StepResults
 from agent.vocabulary.unfinished import UnfinishedRun
+from tooling.contract.fact import dataclass
 from tooling.contract.tool import ToolExecutor
 
 if TYPE_CHECKING:

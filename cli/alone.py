@@ -3,7 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from agent.vocabulary.errors import SandboxError
 from cli.approvals import TerminalAnswers
 from cli.one_shot import is_terminal
 from cli.progress import stderr_line
+from tooling.contract.fact import dataclass
 
 T = TypeVar("T")
 

@@ -4,7 +4,6 @@ import gc
 import importlib
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -12,6 +11,7 @@ import typer
 from agent.config.places import os_environ
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError, UsageError
+from tooling.contract.fact import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,11 @@
 """Tables that fit: the widest texts give way first, then whole columns, the least important one first."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
 
 from cli.screen.paint import clipped, shown
+from tooling.contract.fact import dataclass
 
 _GAP = "  "
 

@@ -1,7 +1,7 @@
 """Where a command line goes on: `agent resume`, `-c`, `-r` and `--fork`, read from what was left behind."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from agent.sessions.copying import fork
@@ -11,6 +11,7 @@ from agent.sessions.store import SessionFolder, SessionStore
 from agent.vocabulary.errors import InputError, UsageError
 from cli.progress import stderr_line
 from cli.run_flags import RunFlags
+from tooling.contract.fact import dataclass
 
 # Models that only stand for something else.
 _NO_NAMES = ("", "replay")

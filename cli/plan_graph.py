@@ -1,7 +1,6 @@
 """A plan drawn in text: what runs side by side, what waits for what, and which chain decides how long it takes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 
@@ -10,6 +9,7 @@ from agent.planning.graph import critical_path, levels
 from agent.vocabulary.plan import PlanStep
 from cli.screen.paint import Paint, Tone, clipped, shown, wrapped
 from cli.screen.wording import money
+from tooling.contract.fact import dataclass
 
 LEAST_WIDTH, MOST_WIDTH = 40, 200
 _ID_CELLS = 20

@@ -1,13 +1,14 @@
 """The flags of `agent run`: how they are spelled, and the value they become."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import typer
 
 from agent.vocabulary.errors import UsageError
+from tooling.contract.fact import dataclass
 from tooling.contract.shape import decode
 
 OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]

@@ -4,8 +4,9 @@ import contextlib
 import importlib
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from tooling.contract.fact import dataclass
 
 GROUP = "windlass.tools"
 _METADATA = (".dist-info", ".egg-info")

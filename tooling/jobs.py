@@ -4,10 +4,11 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from tooling.contract.command import CommandOutput, CommandRequest, CommandRunner
+from tooling.contract.fact import dataclass
 
 LONGEST_S = 24 * 3600.0
 MOST_JOBS = 16

@@ -1,7 +1,8 @@
 """What a tool's text goes through before anyone reads it: decoded, stripped of escapes, redacted, trimmed."""
 
 import re
-from dataclasses import dataclass
+
+from tooling.contract.fact import dataclass
 
 TOOL_TIMEOUT_MS = 120_000
 GREP_TIMEOUT_MS = 30_000

@@ -4,7 +4,6 @@ import errno
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +11,7 @@ from agent.backends.collector import OutputCollector
 from agent.backends.confinement import Confinement
 from agent.backends.running import Running
 from tooling.contract.command import CommandRequest
+from tooling.contract.fact import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.vocabulary.errors import SandboxError
 from tooling.contract.command import CommandOutput, CommandRequest
+from tooling.contract.fact import dataclass
 from tooling.web.attempt import Attempt
 
 if TYPE_CHECKING:

@@ -1,10 +1,10 @@
 """From a confinement to the words of a bubblewrap command line; nothing here touches the machine."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.backends.confinement import MIB, PROXY_SOCKET, Confinement
+from tooling.contract.fact import dataclass
 
 HOST_NAME = "windlass"
 TEMPORARY = Path("/tmp")

@@ -1,9 +1,8 @@
 """The tools as a list to look at, without anything to run them with."""
 
-from dataclasses import dataclass
-
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.question import Question
 from tooling.contract.tool import ToolCommand, ToolServices, ToolSpec
 from tooling.jobs import JobDesk

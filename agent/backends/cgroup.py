@@ -6,10 +6,10 @@ import os
 import signal
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.backends.confinement import Limits
+from tooling.contract.fact import dataclass
 
 MOUNT = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")

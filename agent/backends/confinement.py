@@ -1,8 +1,10 @@
 """What a box shows and allows, as one value that every kind of box is built from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
+
+from tooling.contract.fact import dataclass
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB

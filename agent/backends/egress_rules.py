@@ -1,9 +1,10 @@
 """Which hosts the box may reach: exact names or dot-suffixes on two lists, of which the deny list wins."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, NamedTuple, TypeAlias
 
+from tooling.contract.fact import dataclass
 from tooling.web.address_table import literal
 from tooling.web.host_name import HostInvalid, normal_host
 

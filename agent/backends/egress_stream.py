@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from http import HTTPStatus
 
 from agent.backends.egress_wire import Framing, WireFault
+from tooling.contract.fact import dataclass
 
 CHUNK_BYTES = 65_536
 # How long a refused client may take to read its answer, and how much more of its talk is listened to meanwhile.

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 from typing import TypeAlias
 
@@ -21,6 +21,7 @@ from agent.backends.egress_stream import (
     together,
 )
 from agent.backends.egress_wire import Request, WireFault, forwarded_head, read_request, refusal, returned_head
+from tooling.contract.fact import dataclass
 from tooling.web.address import AddressRefused, HostUnknown, Resolver, parse_url, resolve_public
 from tooling.web.attempt import Attempt
 from tooling.web.host_name import HostInvalid, normal_host

@@ -1,10 +1,10 @@
 """The little HTTP that the egress proxy speaks: strict heads in, rewritten heads out, one request a connection."""
 
 import re
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Literal, TypeAlias
 
+from tooling.contract.fact import dataclass
 from tooling.web.address import Target
 
 MOST_HEADERS = 100

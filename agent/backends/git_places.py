@@ -3,8 +3,9 @@
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from tooling.contract.fact import dataclass
 
 _MOST_MODULES = 50
 _MOST_FOLDERS = 400

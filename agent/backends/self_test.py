@@ -8,12 +8,12 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.backends.sandbox import INSTALL_HINT, SandboxCommandRunner
 from agent.vocabulary.errors import SandboxError
 from tooling.contract.command import CommandOutput, CommandRequest
+from tooling.contract.fact import dataclass
 
 TIMEOUT_S = 10.0
 

@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.backends.box_process import BoxProcess
 from agent.backends.collector import OutputCollector
 from agent.backends.confinement import Confinement
 from tooling.contract.command import CommandRequest
+from tooling.contract.fact import dataclass
 
 # A pipe takes this much without anybody reading; longer commands get a box of their own.
 _MOST_BYTES = 60_000

@@ -1,7 +1,8 @@
 """The system calls that no command in a box needs, by number, for the two machines we know."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from tooling.contract.fact import dataclass
 
 # The same numbers on every machine: calls added since 2018 share one table.
 _COMMON = """

@@ -1,7 +1,7 @@
 """Settings in layers: defaults < user file < profile < environment < flags, each value with its origin."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 
 from agent.config.environment import PROVIDER_NAMES, environment_leaves, unknown_names
@@ -13,6 +13,7 @@ from agent.config.settings import Settings
 from agent.config.user_file import PROFILES, UserFile, read_user_file
 from agent.config.values import nested
 from agent.vocabulary.errors import ConfigError, UsageError
+from tooling.contract.fact import dataclass
 from tooling.contract.shape import decode, nearest
 
 # A bare run depends on nothing that a person or a project has left lying about, unless a flag says so.

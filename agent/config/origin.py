@@ -1,7 +1,8 @@
 """Where a value came from, and one value as a layer gave it."""
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from tooling.contract.fact import dataclass
 
 LayerName: TypeAlias = Literal["default", "file", "profile", "environment", "flag"]
 KeyPath: TypeAlias = tuple[str, ...]

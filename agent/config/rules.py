@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -14,6 +13,7 @@ from agent.config.settings import ProjectRules, Settings
 from agent.config.user_file import read_user_file
 from agent.config.values import nested
 from agent.vocabulary.errors import InputError
+from tooling.contract.fact import dataclass
 from tooling.contract.shape import decode
 
 Effect: TypeAlias = Literal["allow", "deny"]

@@ -1,9 +1,10 @@
 """Every setting with its type, default, limits and meaning; the table that loading, checking and showing share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal, TypeAlias
 
+from tooling.contract.fact import dataclass
 from tooling.web.settings import SEARCH_ORDER, SearchProvider
 
 ReplanPolicy: TypeAlias = Literal["surprise", "always", "never"]

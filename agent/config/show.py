@@ -1,7 +1,6 @@
 """Settings as rows a person or a script may see: name, value with keys masked, origin."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from agent.config.load import Loaded
 from agent.config.origin import DEFAULT, Origin
@@ -9,6 +8,7 @@ from agent.config.secrets import is_secret, masked
 from agent.config.user_file import split_key
 from agent.config.values import flat, slots
 from agent.vocabulary.errors import ConfigError
+from tooling.contract.fact import dataclass
 from tooling.contract.shape import encode, nearest
 
 

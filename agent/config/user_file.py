@@ -2,13 +2,13 @@
 
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.config.origin import KeyPath, LayerName, Leaf, Origin
 from agent.config.secrets import is_secret
 from agent.config.values import checked, flat, slots
 from agent.vocabulary.errors import ConfigError
+from tooling.contract.fact import dataclass
 from tooling.contract.shape import nearest
 
 PROFILES = "profile"

@@ -2,7 +2,7 @@
 
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from functools import cache
 from typing import Annotated, Union, get_args, get_origin, get_type_hints
 
@@ -10,6 +10,7 @@ from agent.config.origin import KeyPath, Leaf
 from agent.config.secrets import is_secret
 from agent.config.settings import Limits, Settings
 from agent.vocabulary.errors import ConfigError
+from tooling.contract.fact import dataclass
 from tooling.contract.shape import ShapeError, decode, nearest
 
 _ADDRESSES: tuple[KeyPath, ...] = (("api_base",), ("web_reader_url",))

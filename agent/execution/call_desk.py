@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent.execution.conversation import Conversation
 from agent.protocol.channel import Channel
@@ -11,6 +11,7 @@ from agent.vocabulary.message import ToolCall
 from agent.vocabulary.step import CallFact
 from agent.vocabulary.unfinished import missing_result
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.result import BAD_ARGUMENTS, CANCELLED, ToolResult, failed
 from tooling.contract.tool import ToolExecutor, ToolSpec
 

@@ -1,11 +1,11 @@
 """How a run ends, decided from its facts alone: the subtype and the exit code a script relies on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agent.vocabulary import exit_codes
 from agent.vocabulary.status import Subtype, is_success
 from agent.vocabulary.step import CallFact, ExecutorResponse
+from tooling.contract.fact import dataclass
 
 _REFUSED = frozenset({"denied", "blocked"})
 _REASON_CHARS = 400

@@ -1,12 +1,13 @@
 """What one step has said and done so far: it outlives attempts and faults, and every provider accepts it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.step import CallFact, Check
 from agent.vocabulary.unfinished import UnfinishedStep
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.result import ToolResult
 
 PREVIEW_CHARS = 2000

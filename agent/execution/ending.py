@@ -1,12 +1,12 @@
 """How the work on a step ended, and the response that tells of it."""
 
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from agent.execution.conversation import Conversation
 from agent.vocabulary.status import StepStatus
 from agent.vocabulary.step import ExecutorResponse, StepOutput
 from agent.vocabulary.usage import Usage
+from tooling.contract.fact import dataclass
 
 SUMMARY_CHARS = 400
 

@@ -3,11 +3,12 @@
 import asyncio
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from agent.model.port import ModelRequest
 from agent.vocabulary.usage import Usage
+from tooling.contract.fact import dataclass
 
 Price: TypeAlias = Callable[[str, Usage], float | None]
 

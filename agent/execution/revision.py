@@ -1,9 +1,10 @@
 """What a plan becomes when its rest is planned again: pure, and shown as a diff."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent.vocabulary.plan import PlanStep
+from tooling.contract.fact import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The loop of one step: ask the model, run the tools it calls, ask again, until it answers."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agent.execution.call_desk import CallDesk
 from agent.execution.conversation import Conversation
@@ -22,6 +22,7 @@ from agent.vocabulary import exit_codes
 from agent.vocabulary.message import Message
 from agent.vocabulary.step import CallFact, ExecutorProfile, ExecutorRequest
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 
 _STEERED = "The user adds, while you work: "
 _NUDGE = "Go on: reply with the result, or call a tool."

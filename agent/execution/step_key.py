@@ -3,10 +3,10 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorProfile, ExecutorResponse
+from tooling.contract.fact import dataclass
 from tooling.contract.shape import encode
 
 

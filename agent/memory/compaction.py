@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from agent.execution.ledger import BudgetExhausted
@@ -13,6 +12,7 @@ from agent.memory.shorten import by_priority, bytes_of, entries_of, room_of, wit
 from agent.model.faults import ModelFault
 from agent.model.port import ModelReply, ModelRequest
 from agent.vocabulary.message import Message
+from tooling.contract.fact import dataclass
 from tooling.safety.redact import Redactor
 
 KB = 1024

@@ -2,12 +2,12 @@
 
 import json
 import re
-from dataclasses import dataclass
 
 from agent.memory.entries import ENTRY_CHARS, Tag
 from agent.memory.wording import asks_to_remember
 from agent.model.port import ModelRequest
 from agent.vocabulary.message import Message
+from tooling.contract.fact import dataclass
 
 CATEGORIES: dict[str, Tag] = {
     "preference": "PREF",

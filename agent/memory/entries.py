@@ -5,11 +5,11 @@ An entry is `- YYYY-MM-DD HH:MM: [TAG] text`; a note is the same without a tag.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias, get_args
 
 from agent.vocabulary.errors import InputError
+from tooling.contract.fact import dataclass
 from tooling.output import sanitize_output
 
 Tag: TypeAlias = Literal["PREF", "DECISION", "CONFIG", "AGREEMENT"]

@@ -1,7 +1,6 @@
 """After a run: asks a model what of it to remember, stores that, and keeps the memory small. Failures are warnings."""
 
 import asyncio
-from dataclasses import dataclass
 
 from agent.execution.ledger import BudgetExhausted
 from agent.execution.model_desk import ModelDesk
@@ -13,6 +12,7 @@ from agent.memory.wording import is_worth_asking
 from agent.model.faults import ModelFault
 from agent.protocol.events import MemoryChanged, WarningRaised
 from agent.vocabulary.errors import InputError
+from tooling.contract.fact import dataclass
 
 _COMPACTION_S = 30.0
 

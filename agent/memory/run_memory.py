@@ -1,7 +1,7 @@
 """The memory as one run uses it: recalled for prompts, and open to the tool `memory`."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from agent.protocol.events import MemoryChanged
 from agent.run_scope import RunScope
 from agent.vocabulary.errors import InputError
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.result import ToolError
 from tooling.output import sanitize_output
 from tooling.safety.redact import Redactor

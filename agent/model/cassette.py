@@ -3,7 +3,6 @@
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.model.faults import FaultKind, ModelFault
@@ -11,6 +10,7 @@ from agent.model.port import ModelReply, ModelRequest, Purpose
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.message import Message
 from agent.vocabulary.usage import Usage
+from tooling.contract.fact import dataclass
 from tooling.contract.shape import ShapeError, decode, encode
 
 HEADER = "windlass_cassette"

@@ -3,11 +3,11 @@
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 from agent.model.json_values import objects_at, text_at
 from agent.vocabulary.errors import ModelSetupError
+from tooling.contract.fact import dataclass
 
 HOST = "127.0.0.1"
 LIMIT_S = 0.4

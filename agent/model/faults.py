@@ -1,9 +1,9 @@
 """What can go wrong with a model, as a table: retry it? how long? which exit code? what to tell the person?"""
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from agent.vocabulary import exit_codes
+from tooling.contract.fact import dataclass
 
 FaultKind: TypeAlias = Literal[
     "connect",

@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Protocol
 
 from agent.config.settings import Settings
@@ -18,6 +17,7 @@ from agent.model.port import ModelRequest, StreamItem
 from agent.model.providers import Endpoint, resolve
 from agent.model.reply_builder import Fragment, Price, ReplyBuilder
 from agent.model.sse import SseEvent, SseParser, json_object
+from tooling.contract.fact import dataclass
 
 _OK = 200
 

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from agent.model.faults import FaultKind, ModelFault
+from tooling.contract.fact import dataclass
 from tooling.web.lean_httpx import httpx
 
 MAX_ERROR_BYTES = 64 * 1024

@@ -7,7 +7,6 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Protocol
 
 from agent.config.settings import Settings
@@ -19,6 +18,7 @@ from agent.model.port import ModelRequest, StreamItem
 from agent.model.providers import Endpoint, resolve
 from agent.model.reply_builder import Price, ReplyBuilder
 from agent.model.sse import SseEvent
+from tooling.contract.fact import dataclass
 
 # What the library's own bugs look like: its adapters read strangers' replies without much care.
 _LIBRARY_BUGS = (ValueError, TypeError, LookupError, AttributeError, ImportError, OSError, EOFError, RuntimeError)

@@ -1,11 +1,11 @@
 """The one door to a model: ask, hear fragments, get the whole reply."""
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from agent.vocabulary.message import Message
 from agent.vocabulary.usage import Usage
+from tooling.contract.fact import dataclass
 
 Purpose: TypeAlias = Literal["planner", "step", "composer", "memory", "repair", "summary"]
 

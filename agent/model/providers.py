@@ -1,11 +1,12 @@
 """Who serves which model: the table of providers, and the road from a model's name to an address and a key."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from agent.config.settings import Settings
 from agent.model.faults import ModelFault
+from tooling.contract.fact import dataclass
 
 Wire: TypeAlias = Literal["openai", "anthropic", "litellm"]
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 from uuid import uuid4
 
@@ -13,6 +13,7 @@ from agent.model.textual_calls import calls_in_text
 from agent.model.thinking import ThinkingFilter, split_thinking
 from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.usage import Usage
+from tooling.contract.fact import dataclass
 
 Price: TypeAlias = Callable[[str, Usage], float | None]
 Fragment: TypeAlias = TextDelta | ReasoningDelta

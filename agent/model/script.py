@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agent.model.faults import FaultKind, ModelFault
@@ -12,6 +12,7 @@ from agent.model.port import ModelRequest, Purpose, StreamItem
 from agent.model.reply_builder import ReplyBuilder
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.usage import Usage
+from tooling.contract.fact import dataclass
 from tooling.contract.shape import ShapeError, decode
 
 _EXCERPT = 80

@@ -1,9 +1,9 @@
 """Server-sent events, taken from bytes as they come."""
 
 import json
-from dataclasses import dataclass
 
 from agent.model.faults import ModelFault
+from tooling.contract.fact import dataclass
 
 # One event carries a whole tool call at most; beyond this a server is broken or hostile.
 MAX_EVENT_BYTES = 8 * 1024 * 1024

@@ -4,10 +4,10 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 from agent.model.arguments import read_arguments
 from agent.vocabulary.message import ToolCall
+from tooling.contract.fact import dataclass
 
 _OPENING = re.compile(
     r"""(?P<tag><(?:tool_call|function_call|tools)>)

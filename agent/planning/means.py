@@ -1,8 +1,9 @@
 """What the steps of a plan can use: tools, profiles, models."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tooling.contract.fact import dataclass
 from tooling.contract.fitting import problem_with
 from tooling.contract.tool import ToolSpec
 

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.planning.file_steps import StepReader
@@ -11,6 +10,7 @@ from agent.planning.graph import circle, in_order
 from agent.planning.means import Means
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.plan import FILE, Plan, PlanStep
+from tooling.contract.fact import dataclass
 from tooling.contract.shape import nearest
 
 _FILE_BYTES = 1_000_000

@@ -3,9 +3,9 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from agent.model.arguments import read_arguments
+from tooling.contract.fact import dataclass
 
 _STEPS = re.compile(r'"(?:steps|plan)"\s*:\s*\[')
 _DECODER = json.JSONDecoder(strict=False)

@@ -1,10 +1,10 @@
 """The one place where events become lines and lines become events; old shapes are understood only here."""
 
 import json
-from dataclasses import dataclass
 from typing import get_args
 
 from agent.protocol.events import Envelope, Event
+from tooling.contract.fact import dataclass
 from tooling.contract.shape import JsonObject, ShapeError, decode, encode
 
 FORMAT = 1

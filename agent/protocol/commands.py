@@ -1,11 +1,11 @@
 """Wishes, in the imperative: what a front end asks of the work."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from agent.vocabulary.plan import Plan
 from tooling.contract.action import Scope
+from tooling.contract.fact import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,13 @@
 """Facts, in the past tense. Their names and fields are the contract of the event stream."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Literal, TypeAlias
 
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import StepStatus, Subtype
 from agent.vocabulary.usage import Usage
+from tooling.contract.fact import dataclass
 from tooling.contract.result import CallStatus, FileChange, TaskItem
 
 

@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 
 from agent.sessions.fold import read_head
 from agent.sessions.holder import holder_of
 from agent.sessions.store import SessionFolder, SessionStore
 from agent.sessions.titles import title_of
+from tooling.contract.fact import dataclass
 
 UNFINISHED, RUNNING, INTERRUPTED = "unfinished", "running", "interrupted"
 

@@ -1,11 +1,11 @@
 """What the file tools of a session changed, read from its log: change by change, and file by file."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from agent.protocol.events import Envelope, FilesChanged, RunStarted
+from tooling.contract.fact import dataclass
 from tooling.contract.result import FileChange
 
 

@@ -4,7 +4,6 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.sessions.catalogue import newest_first
@@ -14,6 +13,7 @@ from agent.sessions.removing import REMOVED, clear_away, remove
 from agent.sessions.store import SessionFolder, SessionStore
 from agent.sessions.whole_file import TEMPORARY
 from agent.vocabulary.errors import SessionBusy
+from tooling.contract.fact import dataclass
 
 # Nobody works this long on a file that is put in place whole.
 _ORPHANED_AFTER_S = 3600

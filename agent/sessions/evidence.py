@@ -2,7 +2,7 @@
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from agent.protocol.events import Envelope, PlanMade
@@ -13,6 +13,7 @@ from agent.sessions.step_results import StepResults
 from agent.sessions.store import SessionFolder
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.plan import PlanStep
+from tooling.contract.fact import dataclass
 from tooling.finish import output_stem
 from tooling.output import decode_output
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from agent.protocol.events import Envelope
 from agent.sessions.event_log import read_events
@@ -11,6 +10,7 @@ from agent.sessions.run_fold import view_of
 from agent.sessions.run_view import CallView, RunView, StepView
 from agent.sessions.store import SessionFolder
 from agent.sessions.titles import title_of
+from tooling.contract.fact import dataclass
 from tooling.output import sanitize_output
 
 FORMAT = 1

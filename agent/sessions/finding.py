@@ -1,6 +1,5 @@
 """Finds what to go on with: the last session, the last run that did not finish, or one by its id."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agent.sessions.catalogue import newest_first
@@ -10,6 +9,7 @@ from agent.sessions.lineage import in_chain, newest
 from agent.sessions.run_list import runs_named
 from agent.sessions.store import SessionFolder, SessionStore
 from agent.vocabulary.errors import InputError, UsageError
+from tooling.contract.fact import dataclass
 
 _RUN = "run-"
 _HINT = "`agent runs list` shows them"

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from agent.protocol.events import Envelope, MessageSaid, PlanMade, RunCompleted, RunStarted, StepCompleted
@@ -11,6 +11,7 @@ from agent.sessions.log_lines import LogLine, read_lines
 from agent.sessions.store import SessionFolder
 from agent.sessions.whole_file import place_aside, write_whole
 from agent.vocabulary.usage import Usage
+from tooling.contract.fact import dataclass
 from tooling.contract.shape import decode, encode
 
 RUNS_KEPT = 50

@@ -3,7 +3,6 @@
 import json
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.protocol.events import StepCompleted
@@ -14,6 +13,7 @@ from agent.sessions.step_results import read_result
 from agent.sessions.store import SessionFolder, SessionLock
 from agent.sessions.whole_file import TEMPORARY, place_aside, write_whole
 from agent.vocabulary.status import is_success
+from tooling.contract.fact import dataclass
 from tooling.files.blobs import hash_of
 
 _FOLDER_MODE, _FILE_MODE = 0o700, 0o600

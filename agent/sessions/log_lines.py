@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.protocol.codec import CodecError, from_line
 from agent.protocol.events import Envelope
+from tooling.contract.fact import dataclass
 
 # As the codec writes it; any other spelling of the same object is read the slow way.
 _HEAD = re.compile(

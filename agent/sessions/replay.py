@@ -1,7 +1,6 @@
 """A recorded run as it can be played again: its request with all that came with it, its plan, its cassette."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.protocol.commands import Submit
@@ -10,6 +9,7 @@ from agent.sessions.run_events import events_of
 from agent.sessions.run_list import FoundRun
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.plan import FILE, Plan
+from tooling.contract.fact import dataclass
 
 _HINT = "record a run with `agent run --record FILE`; `agent run --replay FILE` plays any cassette"
 

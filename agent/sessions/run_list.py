@@ -1,7 +1,6 @@
 """Runs at a glance, the newest first, and finding one by the beginning of its id."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agent.sessions.catalogue import INTERRUPTED, UNFINISHED, newest_first, status_of
@@ -10,6 +9,7 @@ from agent.sessions.log_lines import read_lines
 from agent.sessions.store import SessionFolder, SessionStore
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.status import is_success
+from tooling.contract.fact import dataclass
 
 LAST = "last"
 

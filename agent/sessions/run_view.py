@@ -1,9 +1,9 @@
 """One run as a page shows it: its plan with how each step stands, its calls and changes, its ending."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from agent.vocabulary.usage import Usage
+from tooling.contract.fact import dataclass
 from tooling.contract.result import FileChange
 
 

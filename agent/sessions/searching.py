@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.sessions.catalogue import newest_first
 from agent.sessions.fold import RUNS_KEPT, read_every_run
 from agent.sessions.store import SessionFolder, SessionStore
 from agent.sessions.titles import given_title
+from tooling.contract.fact import dataclass
 
 _AROUND_CHARS = 200
 # What stands around an event, or only joins events, is not what anybody looks for.

@@ -1,7 +1,6 @@
 """One step's conversation, told again from its events: every call has a result, as every provider demands."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from agent.protocol.events import (
     ApprovalRequested,
@@ -19,6 +18,7 @@ from agent.vocabulary.step import CallFact
 from agent.vocabulary.unfinished import TRY_AGAIN, UNKNOWN_CALL, UnfinishedStep, missing_result
 from agent.vocabulary.usage import Usage
 from tooling.contract.action import Effect
+from tooling.contract.fact import dataclass
 from tooling.contract.result import CANCELLED
 
 PREVIEW_CHARS = 2000

@@ -1,10 +1,11 @@
 """Putting files back as they were before a session's tools changed them, unless somebody changed them since."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from agent.sessions.changes import Span
+from tooling.contract.fact import dataclass
 from tooling.contract.result import FileChange, ToolError
 from tooling.files.blobs import BlobStore, hash_of
 from tooling.files.changing import recorded

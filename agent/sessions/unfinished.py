@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from agent.protocol.events import MessageSaid, PlanMade, RunCompleted, RunStarted, StepCompleted, StepStarted
@@ -12,6 +12,7 @@ from agent.sessions.step_talk import EffectOf, unfinished_call, unfinished_task
 from agent.vocabulary.errors import UsageError
 from agent.vocabulary.plan import ANSWER, STREAMING, SURPRISE, PlanStep
 from agent.vocabulary.unfinished import UnfinishedRun, UnfinishedStep
+from tooling.contract.fact import dataclass
 from tooling.contract.shape import decode
 
 # How a step can have ended without having come to an end of its own.

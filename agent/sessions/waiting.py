@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agent.sessions.store import SessionFolder, SessionLock
 from agent.vocabulary.errors import SessionBusy
+from tooling.contract.fact import dataclass
 
 _POLL_S = 0.05
 # A listing that looks whether somebody runs here holds the lock for a moment; that is nobody to give up for.

@@ -1,8 +1,10 @@
 """What is said between the agent and a model, independent of any provider's wire form."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
+
+from tooling.contract.fact import dataclass
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 

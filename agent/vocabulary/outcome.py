@@ -1,12 +1,13 @@
 """The only value a run returns."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent.vocabulary.plan import Plan
 from agent.vocabulary.status import Subtype
 from agent.vocabulary.step import ExecutorResponse
 from agent.vocabulary.usage import Usage
+from tooling.contract.fact import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

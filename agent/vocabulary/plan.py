@@ -1,8 +1,10 @@
 """A plan: a graph of steps."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
+
+from tooling.contract.fact import dataclass
 
 StepType: TypeAlias = Literal["task", "tool", "ask_user"]
 

@@ -1,10 +1,11 @@
 """One step asked for, one step answered, and the rights it runs with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent.vocabulary.status import StepStatus
 from agent.vocabulary.usage import Usage
+from tooling.contract.fact import dataclass
 from tooling.contract.result import CallStatus
 
 # The tool that runs a step's check.

@@ -1,13 +1,14 @@
 """A run that was cut off, as far as its log tells: what another run needs to go on with it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import CallFact
 from agent.vocabulary.usage import Usage
 from tooling.contract.action import Effect
+from tooling.contract.fact import dataclass
 
 _SIDE_EFFECTS: frozenset[Effect] = frozenset({"write", "execute"})
 

@@ -3,12 +3,12 @@
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.sessions.fold import SessionRecord
 from agent.vocabulary.errors import InputError
 from agent.workspace.project_notes import ProjectNote
+from tooling.contract.fact import dataclass
 
 HISTORY_RUNS = 25
 HISTORY_CHARS = 6000

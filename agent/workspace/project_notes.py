@@ -2,9 +2,9 @@
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
+from tooling.contract.fact import dataclass
 from tooling.files.beneath import FOLDER, open_beneath
 from tooling.output import sanitize_output
 

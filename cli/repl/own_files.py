@@ -1,10 +1,10 @@
 """Commands of the person's own: Markdown files in the settings folder, each a request with a name."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from agent.vocabulary.errors import InputError
+from tooling.contract.fact import dataclass
 
 FOLDER = "commands"
 _FRONT = re.compile(r"---\s*\n(.*?)\n---\s*\n?(.*)", re.DOTALL)

@@ -1,13 +1,14 @@
 """Where a REPL lives: its settings as they are now, its files, and how a run is opened in it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.config.load import Loaded, load_settings
 from agent.config.places import data_dir
 from agent.vocabulary.errors import ConfigError
+from tooling.contract.fact import dataclass
 
 if TYPE_CHECKING:
     from agent.app import App

@@ -1,9 +1,9 @@
 """Commands that begin with a slash: a table somebody can read, with help and completion in one place."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tooling.contract.fact import dataclass
 from tooling.contract.shape import nearest
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.buffer import Buffer
@@ -11,6 +10,7 @@ from prompt_toolkit.key_binding import KeyBindingsBase
 from cli.repl.output import FrameOutput
 from cli.repl.prompt_area import PromptArea
 from cli.screen.live_lines import ERASE_DOWN, LiveLines, rows_of, up
+from tooling.contract.fact import dataclass
 
 _FRAME_S = 0.1
 

@@ -3,13 +3,13 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.protocol.commands import Answer, Submit, Wish
 from agent.protocol.events import Envelope
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError
+from tooling.contract.fact import dataclass
 
 if TYPE_CHECKING:
     from agent.app import App

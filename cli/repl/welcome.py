@@ -1,12 +1,12 @@
 """The first minute: which models could be used from here, and one question to keep the choice."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 
 from agent.config.edit import set_value
 from agent.config.places import config_file
 from agent.model.discovery import find_local_server
 from agent.model.providers import PROVIDERS
+from tooling.contract.fact import dataclass
 
 # A good first model of each provider whose key may already be there.
 _FIRST_MODELS = {

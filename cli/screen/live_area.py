@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 
@@ -25,6 +24,7 @@ from agent.protocol.events import (
 from agent.vocabulary.usage import Usage
 from cli.screen.paint import Paint, Tone, clipped, ending
 from cli.screen.wording import amount, money, span, subject
+from tooling.contract.fact import dataclass
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _BAR_CELLS = 10

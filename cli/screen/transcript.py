@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agent.protocol.events import (
     ApprovalResolved,
@@ -27,6 +26,7 @@ from cli.screen.markdown_stream import MarkdownStream
 from cli.screen.paint import Paint, Tone, clipped_line, shown, wrapped
 from cli.screen.plan_board import PlanBoard
 from cli.screen.wording import amount, money, span, subject
+from tooling.contract.fact import dataclass
 from tooling.output import sanitize_output
 
 _OUTPUT_LINES = 3

@@ -1,12 +1,13 @@
 """What a call is about to do, the verdict on it, and the port to the person who may allow it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 
 Effect: TypeAlias = Literal["read", "write", "execute", "web", "ask", "note", "remember", "forget"]
 Scope: TypeAlias = Literal["once", "run", "project", "always"]

@@ -1,9 +1,10 @@
 """Who calls a tool, on whose behalf, where, and how the call can be stopped."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
+
+from tooling.contract.fact import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

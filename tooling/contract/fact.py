@@ -27,13 +27,14 @@ _FACTORY = object()
 
 def _fact(cls: type[T]) -> type[T]:
     own = set(vars(cls))
-    made = dataclasses.dataclass(cls, init=False, repr=False, eq=False, slots=True, kw_only=True)
+    made: Any = dataclasses.dataclass(cls, init=False, repr=False, eq=False, slots=True, kw_only=True)
     compared = [field.name for field in dataclasses.fields(made) if field.compare]
     shared: dict[str, Any] = {**_SHARED, "__init__": _constructor(made), "_compared": staticmethod(_reader(compared))}
     for name, function in shared.items():
         if name not in own:
             setattr(made, name, function)
-    return made
+    fact: type[T] = made
+    return fact
 
 
 def _constructor(made: type) -> Callable[..., None]:

@@ -1,9 +1,9 @@
 """A question from the work to the person."""
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

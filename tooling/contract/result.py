@@ -1,7 +1,9 @@
 """What a tool gives back: one face for the model, one for the person."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
+
+from tooling.contract.fact import dataclass
 
 CallStatus: TypeAlias = Literal["ok", "error", "denied", "deferred", "blocked", "timeout", "cancelled"]
 

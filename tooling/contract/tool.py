@@ -2,12 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from tooling.contract.action import Action, Effect, Permits
 from tooling.contract.command import CommandRunner
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.memory import Memory
 from tooling.contract.question import Asker
 from tooling.contract.result import ToolError, ToolResult

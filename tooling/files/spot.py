@@ -3,10 +3,10 @@
 import errno
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.result import ToolError
 from tooling.files.beneath import FOLDER, open_beneath
 from tooling.safety.paths import PathRefused, contains, readable_path, shown_path, writable_path

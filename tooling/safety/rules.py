@@ -2,11 +2,12 @@
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 
 from tooling.contract.action import Decision
+from tooling.contract.fact import dataclass
 from tooling.contract.shape import ShapeError, decode
 
 # In a checkout and in an installed wheel alike, `patterns` lies beside `tooling`.

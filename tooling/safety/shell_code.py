@@ -1,8 +1,9 @@
 """Program texts handed to interpreters: what they run, delete, open and reach, as far as their words give it away."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tooling.contract.fact import dataclass
 from tooling.safety.shell_code_signs import DANGERS, DELETES, LOCAL, REVERSE_SHELL, RUNNING_NAMES, SHELL_OUTS, SOCKET
 from tooling.safety.shell_command import HOLE, Code
 

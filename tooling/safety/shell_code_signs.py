@@ -1,7 +1,8 @@
 """Signs in program texts, by language: calls that run commands, delete, reach out, or hide what they do."""
 
 import re
-from dataclasses import dataclass
+
+from tooling.contract.fact import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

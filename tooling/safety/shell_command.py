@@ -1,7 +1,9 @@
 """One simple command as it will run: its words, redirections and place, with what is not known marked as such."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tooling.contract.fact import dataclass
 
 # Noncharacters of Unicode stand for text that is only known when the command runs; nobody can type them unnoticed.
 HOLE = "\ufdd0"

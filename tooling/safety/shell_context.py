@@ -1,7 +1,6 @@
 """Where a statement of a shell text stands."""
 
-from dataclasses import dataclass
-
+from tooling.contract.fact import dataclass
 from tooling.safety.shell_fold import Output
 from tooling.safety.shell_scope import Scope
 

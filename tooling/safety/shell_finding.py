@@ -1,8 +1,7 @@
 """One thing found out about a shell text that speaks against just running it."""
 
-from dataclasses import dataclass
-
 from tooling.contract.action import Decision
+from tooling.contract.fact import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """What one command runs besides itself, as values."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tooling.contract.fact import dataclass
 from tooling.safety.shell_command import Code
 
 

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from tooling.contract.fact import dataclass
 from tooling.safety.shell_command import Redirect
 from tooling.safety.shell_grammar import ends_where_the_shell_ends
 from tooling.safety.shell_scope import Scope

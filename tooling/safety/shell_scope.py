@@ -2,11 +2,12 @@
 
 import os.path
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from tooling.contract.fact import dataclass
 from tooling.safety.shell_command import HOLE, is_unknown
 
 if TYPE_CHECKING:

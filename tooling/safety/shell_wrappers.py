@@ -1,6 +1,6 @@
 """Programs that run other programs: which of their options take a word, and where the inner command begins."""
 
-from dataclasses import dataclass
+from tooling.contract.fact import dataclass
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "fish", "rbash", "csh", "tcsh", "pwsh"})
 LANGUAGES = {

@@ -1,9 +1,9 @@
 """ask_user: a question to the person."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.question import Question
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.shape import schema_of

@@ -1,11 +1,11 @@
 """edit_file: one exact replacement, or a hint where it nearly matched."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import Annotated
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.result import ToolError, ToolMeta, ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec

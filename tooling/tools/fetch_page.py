@@ -1,12 +1,12 @@
 """fetch_page: the text of a page on the web, marked as data."""
 
 import asyncio
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Literal
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec

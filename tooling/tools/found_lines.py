@@ -4,10 +4,10 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.result import ToolError
 from tooling.files.beneath import open_beneath
 from tooling.files.regular import READING, text_reader

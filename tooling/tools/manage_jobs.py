@@ -1,9 +1,9 @@
 """manage_jobs: look at and end commands that run in the background."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec

@@ -1,10 +1,10 @@
 """manage_tasks: the agent's own list of what is to do."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.result import TaskItem, ToolError, ToolMeta, ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolServices, ToolSpec

@@ -1,10 +1,10 @@
 """memory: what is remembered from run to run."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from tooling.contract.action import Action, Effect
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.memory import Memory
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.shape import schema_of

@@ -2,11 +2,11 @@
 
 import asyncio
 import io
-from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec

@@ -1,11 +1,12 @@
 """run_command: one shell line, judged, bounded in time and output."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 from tooling.contract.action import Action
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.result import CANCELLED, TIMED_OUT, CallStatus, ToolError, ToolMeta, ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec

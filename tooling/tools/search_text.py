@@ -4,12 +4,12 @@ import asyncio
 import os
 import stat
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolServices, ToolSpec

@@ -1,10 +1,10 @@
 """search_web: results of the search providers that the user has set up."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec

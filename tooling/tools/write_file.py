@@ -1,10 +1,10 @@
 """write_file: a whole file, made or replaced in one step."""
 
 import asyncio
-from dataclasses import dataclass
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.result import ToolError, ToolMeta, ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec

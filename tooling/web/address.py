@@ -9,10 +9,10 @@ import re
 import socket
 import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import quote
 
+from tooling.contract.fact import dataclass
 from tooling.web.address_table import is_loopback, literal, why_not_public, without_mapping
 from tooling.web.host_name import HostInvalid, normal_host
 

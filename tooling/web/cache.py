@@ -7,9 +7,9 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from tooling.contract.fact import dataclass
 from tooling.contract.shape import ShapeError, decode, encode
 from tooling.web.cache_rules import Label, label_of, renewed
 from tooling.web.exchange import WebResponse

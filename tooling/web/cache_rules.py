@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from email.utils import parsedate_to_datetime
 
+from tooling.contract.fact import dataclass
 from tooling.web.exchange import WebResponse
 
 # A page that only says when it was last changed is taken to stay for a tenth of its age, and never long.

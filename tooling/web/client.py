@@ -3,9 +3,10 @@
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import urljoin
 
+from tooling.contract.fact import dataclass
 from tooling.web.address import AddressRefused, Resolver, Target, is_loopback_url, parse_url
 from tooling.web.attempt import Attempt
 from tooling.web.cache import DiskCache, Entry

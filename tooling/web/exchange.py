@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from tooling.contract.fact import dataclass
 from tooling.web.address import Target
 
 # refused       the address is not public, or not an address at all

@@ -2,7 +2,6 @@
 
 import codecs
 import re
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from urllib.parse import urljoin
 
@@ -10,6 +9,7 @@ import lxml.html
 from lxml import etree
 from lxml.html import HtmlElement
 
+from tooling.contract.fact import dataclass
 from tooling.web.extraction_facts import PageFacts, facts_beside
 from tooling.web.extraction_markdown import Writer
 from tooling.web.extraction_prune import Pruner

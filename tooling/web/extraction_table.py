@@ -1,9 +1,11 @@
 """Tables as rows of Markdown: spans filled in, heads of several lines joined; and which only lay out a page."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lxml.html import HtmlElement
+
+from tooling.contract.fact import dataclass
 
 _WIDEST = 60
 _MOST_CELLS = 40_000

@@ -1,10 +1,10 @@
 """Feeds (RSS, Atom, RDF) as a list to read: title, date, link and summary of every entry."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lxml import etree
 
+from tooling.contract.fact import dataclass
 from tooling.web.plain_html import plain_html
 
 MOST_ENTRIES = 200

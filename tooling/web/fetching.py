@@ -2,9 +2,10 @@
 
 import re
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
+from tooling.contract.fact import dataclass
 from tooling.web.address import AddressRefused, Resolver, Target, parse_url, resolve_public
 from tooling.web.client import WebClient
 from tooling.web.exchange import FaultKind, Gate, WebFault, WebRequest, WebResponse

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tooling.contract.fact import dataclass
 
 MOST_CSS_CHARS = 200_000
 _OFF_SCREEN_PX = -400.0

@@ -1,9 +1,9 @@
 """A page as fetch_page hands it out: text with its origin, marked as data, in parts if it is long."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 
+from tooling.contract.fact import dataclass
 from tooling.output import trim_fetch_output
 from tooling.web.passages import Passage
 from tooling.web.reading import Reading

@@ -4,7 +4,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from tooling.contract.fact import dataclass
 
 PASSAGE_CHARS = 900
 MOST_CHARS = 12_000

@@ -1,8 +1,9 @@
 """The text of a PDF, page by page, where pypdf is installed."""
 
 import io
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from tooling.contract.fact import dataclass
 
 if TYPE_CHECKING:
     import pypdf

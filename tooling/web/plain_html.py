@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import urljoin
 
 from lxml import etree
 
+from tooling.contract.fact import dataclass
 from tooling.web.hiding import StyleSheet, is_hidden
 
 _CHUNK = 65_536

@@ -2,10 +2,11 @@
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 from urllib.parse import urljoin
 
+from tooling.contract.fact import dataclass
 from tooling.web.charset import decoded
 from tooling.web.invisible import without_invisible
 from tooling.web.kinds import Kind, kind_of, media_type

@@ -1,10 +1,11 @@
 """What a person may say about how tools use the web."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
+from tooling.contract.fact import dataclass
 from tooling.output import FETCH_MAX_CHARS
 
 SearchProvider: TypeAlias = Literal["proxy", "tavily", "jina", "zai", "searxng", "brave"]

@@ -1,9 +1,10 @@
 """One call of fetch_page: from a wish to the result that model and person read."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
+from tooling.contract.fact import dataclass
 from tooling.contract.result import REFUSED, TIMED_OUT, CallStatus, ToolError, ToolMeta, ToolResult
 from tooling.contract.tool import ToolServices
 from tooling.finish import reserve_output

@@ -3,8 +3,9 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from tooling.contract.fact import dataclass
 from tooling.web.exchange import WebFault, WebRequest, WebResponse
 from tooling.web.search.faults import SearchFault, of_web
 from tooling.web.search.hit import Access, Hit, Query, Reply

@@ -4,9 +4,9 @@ After every fault the next provider is asked; when all have failed, the words of
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from tooling.contract.fact import dataclass
 from tooling.web import exchange
 from tooling.web.exchange import WebFault, WebResponse
 from tooling.web.invisible import without_invisible

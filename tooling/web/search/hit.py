@@ -1,7 +1,6 @@
 """What is asked of a search provider and what it answers, the same for all of them."""
 
-from dataclasses import dataclass
-
+from tooling.contract.fact import dataclass
 from tooling.web.invisible import without_invisible
 
 _TITLE_CHARS = 300

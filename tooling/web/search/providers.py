@@ -1,8 +1,8 @@
 """The search providers there are, as a table somebody can read."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from tooling.contract.fact import dataclass
 from tooling.web.exchange import WebRequest, WebResponse
 from tooling.web.search import brave, jina, searxng, tavily, zai
 from tooling.web.search.hit import Access, Query, Reply
