@@ -50,7 +50,7 @@ class Replanning:
         self._planner = planner
         self._board = board
         self._channel = channel
-        self._policy: ReplanPolicy = policy
+        self._policy: ReplanPolicy = policy if max_replans else "never"
         self._max_replans = max_replans
         self._surprises: list[tuple[PlanStep, ExecutorResponse, str]] = []
         self._turn = asyncio.Lock()
@@ -104,7 +104,7 @@ class Replanning:
             if not surprises:
                 return
             if self._replans >= self._max_replans:
-                await self._warn(f"the plan was made again {self._max_replans} times; it stays as it is")
+                await self._warn(f"the rest is not planned again: max_replans ({self._max_replans}) is reached")
                 return
             why = "; ".join(reason for _, _, reason in surprises)
             failed = {one.id: one for one, response, _ in surprises if not is_success(response.status)}

@@ -117,7 +117,7 @@ def test_plans_are_made_again_only_so_often(stage: Stage) -> None:
         max_replans=1,
     )
     assert played.endings == {"s1": "ok", "s2": "ok", "s3": "ok"}
-    assert played.warnings == ["the plan was made again 1 times; it stays as it is"]
+    assert played.warnings == ["the rest is not planned again: max_replans (1) is reached"]
 
 
 def test_always_asks_after_every_step_and_a_plan_that_stays_is_not_announced(stage: Stage) -> None:
