@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agent.config.settings import ReplanPolicy
 from agent.dispatcher import Dispatcher
-from agent.execution.board import Board
+from agent.execution.board import BEYOND, Board
 from agent.execution.closing import Closing
 from agent.execution.composer import Composer, joined, listed
 from agent.execution.conclude import reason_of, stands
@@ -229,8 +229,13 @@ class OrchestratorRunner:
             await self._warn("the rest of the plan could not be made: the reply holds no plan")
 
     def _on_step(self, step: PlanStep) -> None:
-        if self._book.add(step) and not self._task.plan_only:
+        has_room = self._book.add(step)
+        if self._task.plan_only:
+            return
+        if has_room:
             self._scheduler.add(step)
+        else:
+            self._scheduler.give_up(step, BEYOND)
 
     async def _run_step(self, step: PlanStep) -> ExecutorResponse:
         try:
@@ -321,8 +326,8 @@ class OrchestratorRunner:
             outcome = self._closing.outcome(joined(results), whole)
         else:
             outcome = await self._composed(plan)
-        if self._book.over_limit:
-            why = f"the plan has {self._book.over_limit} steps more than the limit of {self._settings.max_steps}"
+        if beyond := len(self._book.beyond):
+            why = f"the plan has {beyond} steps more than the limit of {self._settings.max_steps}"
             return self._closing.stopped(outcome.answer, whole, exit_codes.LIMIT, why)
         return outcome
 

@@ -4,11 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from agent.execution.plan_book import PlanBook
 from agent.execution.progress import progress_text
-from agent.execution.revision import diff_of, revised
+from agent.execution.revision import revised
 from agent.execution.scheduler import Scheduler
 from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorResponse
+
+# Why a step is not run that is one too many.
+BEYOND = "the plan has more steps than its limit"
 
 
 class Board:
@@ -82,11 +85,11 @@ class Board:
         if not revision.diff:
             return False
         room = self.book.room_beside(waiting)
-        self.book.over_limit += len(revision.rest[room:])
-        steps = revision.steps[: len(revision.steps) - len(revision.rest[room:])]
+        within, beyond = revision.rest[:room], revision.rest[room:]
+        self.book.beyond |= {step.id for step in beyond}
         self.replaced |= leaving.keys()
-        self.book.revise(steps, waiting, reason, diff_of(plan, steps))
-        self.scheduler.revise(revision.rest[:room])
+        self.book.revise(revision.steps, waiting, reason, revision.diff)
+        self.scheduler.revise(within, [(step, BEYOND) for step in beyond])
         return True
 
 

@@ -29,7 +29,7 @@ class PlanBook:
         self._revision = 0
         self.whole = asyncio.Event()
         self.plan_id: str | None = None
-        self.over_limit = 0
+        self.beyond: set[str] = set()
 
     @property
     def steps(self) -> tuple[PlanStep, ...]:
@@ -42,13 +42,13 @@ class PlanBook:
         return tuple(self._known.values())
 
     def add(self, step: PlanStep) -> bool:
-        """Take a step in; False when the plan is as long as it may be."""
-        if len(self._known) >= self._max_steps:
-            self.over_limit += 1
-            return False
+        """Take a step in; False when it is beyond the limit: it belongs to the plan, and is not run."""
+        has_room = self.room_beside(()) > 0
+        if not has_room:
+            self.beyond.add(step.id)
         self._known[step.id] = step
         self._steps.append(step)
-        return True
+        return has_room
 
     async def announced(self, step_id: str) -> None:
         """Return when everybody could hear of a step before hearing that it starts."""
@@ -68,7 +68,8 @@ class PlanBook:
 
     def room_beside(self, dropped: Collection[str]) -> int:
         """Return how many steps may still come in the place of those that are `dropped`."""
-        return max(0, self._max_steps - sum(step_id not in dropped for step_id in self._known))
+        leaving = sum(step_id in self._known for step_id in dropped)
+        return max(0, self._max_steps - (len(self._known) - len(self.beyond) - leaving))
 
     def revise(self, steps: Sequence[PlanStep], dropped: Collection[str], reason: str, diff: str) -> None:
         """Put another plan in the place of this one; what was `dropped` never ran and is forgotten."""

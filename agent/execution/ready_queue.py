@@ -52,11 +52,10 @@ class ReadyQueue:
 
     def add(self, step: PlanStep) -> list[Doomed]:
         """Take a step in; when a dependency has already failed, return it and what waits for it, with the reason."""
+        if failed := [dep for dep in step.depends_on if dep in self._failed]:
+            return self.give_up(step, _needs(failed))
         self._steps[step.id] = step
         self._places[step.id] = places_of(step.writes, self._root)
-        if failed := [dep for dep in step.depends_on if dep in self._failed]:
-            self._failed.add(step.id)
-            return [(step, _needs(failed)), *self._skip_dependents(step.id)]
         missing = {dep for dep in step.depends_on if dep not in self._succeeded}
         if self._sealed:
             missing &= self._steps.keys()
@@ -66,6 +65,12 @@ class ReadyQueue:
         self._release(step.id)
         return []
 
+    def give_up(self, step: PlanStep, reason: str) -> list[Doomed]:
+        """Take a step in that is not to be run; return it and what waits for it, with the reason."""
+        self._steps[step.id] = step
+        self._failed.add(step.id)
+        return [(step, reason), *self._skip_dependents(step.id)]
+
     def seal(self) -> None:
         """Say that no further step comes; dependencies on steps that do not exist are dropped."""
         self._sealed = True
@@ -73,8 +78,11 @@ class ReadyQueue:
             self._missing[step_id] &= self._steps.keys()
             self._release(step_id)
 
-    def revise(self, steps: Sequence[PlanStep]) -> list[Doomed]:
-        """Put other steps in the place of all that have not started; return those that can never run."""
+    def revise(self, steps: Sequence[PlanStep], given_up: Sequence[Doomed] = ()) -> list[Doomed]:
+        """Put other steps in the place of all that have not started; return those that can never run.
+
+        Steps that are `given_up` are not to be run, for the reason beside them.
+        """
         for step_id in [step_id for step_id in self._steps if self.is_unstarted(step_id)]:
             del self._steps[step_id]
         self._missing.clear()
@@ -83,7 +91,8 @@ class ReadyQueue:
         self._parked.clear()
         # Steps may depend on later ones: all must be known before the first is looked at.
         self._steps.update((step.id, step) for step in steps)
-        return [doomed for step in steps for doomed in self.add(step)]
+        doomed = [one for step, reason in given_up for one in self.give_up(step, reason)]
+        return doomed + [one for step in steps for one in self.add(step)]
 
     def take(self, slots: int) -> list[PlanStep]:
         """Return up to `slots` steps that start now; steps that may write the same paths do not overlap."""

@@ -45,9 +45,14 @@ class Scheduler:
         """Say whether a step still waits for its turn."""
         return self._queue.is_unstarted(step_id)
 
-    def revise(self, steps: Sequence[PlanStep]) -> None:
-        """Put other steps in the place of all that have not started."""
-        self._doomed += self._queue.revise(steps)
+    def give_up(self, step: PlanStep, reason: str) -> None:
+        """Take in a step of the plan that is not to be run."""
+        self._doomed += self._queue.give_up(step, reason)
+        self._changed.set()
+
+    def revise(self, steps: Sequence[PlanStep], given_up: Sequence[Doomed] = ()) -> None:
+        """Put other steps in the place of all that have not started; those `given_up` are not to be run."""
+        self._doomed += self._queue.revise(steps, given_up)
         self._changed.set()
 
     def pause(self, step_id: str) -> None:

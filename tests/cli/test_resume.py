@@ -296,3 +296,15 @@ def test_a_step_out_of_turns_goes_on_where_it_stopped(user: User) -> None:
     ended = user.agent("resume", "--max-turns", "2", *STREAM)
     assert (ended.exit_code, ended.events[-1]["result"], starts(ended.events)) == (0, "done", {"a": "resumed"})
     assert out(user) == "0\n1\n"
+
+
+def test_steps_beyond_the_limit_are_run_when_it_is_raised(user: User) -> None:
+    steps = [step("a"), step("b"), step("c", "b")]
+    model = user.script(plan(*steps), says("a", "A"), says("b", "B"), composes("Not all."))
+    assert user.agent("run", "go", "--model", model, "--max-steps", "2").exit_code == 53
+    user.script(composes("Still not all."))
+    assert user.agent("resume", "--max-steps", "2").exit_code == 53
+    user.script(says("c", "C"), composes("All."))
+    ended = user.agent("resume", *STREAM)
+    assert (ended.exit_code, ended.events[-1]["result"]) == (0, "All."), ended.stderr
+    assert starts(ended.events) == {"a": "hit", "b": "hit", "c": "miss"}

@@ -188,3 +188,10 @@ def test_a_file_that_a_step_declared_but_left_alone_is_no_artifact(tmp_path: Pat
     step = PlanStep(id="a", title="a", instruction="x", writes=("old.txt", "new.txt", "missing.txt"))
     done = ExecutorResponse(task_id="a", status="ok", summary="")
     assert artifacts_of([(step, done)], tmp_path, since=1000.0) == ("new.txt",)
+
+
+def test_steps_beyond_the_limit_are_told_of_and_what_needs_them_is_not_run(stage: Stage) -> None:
+    steps = (step("a"), step("b", "d"), step("c"), step("d"))
+    played = stage.play(plan(*steps), says("a", "A"), says("c", "C"), composes("A and C."), max_steps=3)
+    assert played.endings == {"a": "ok", "b": "skipped", "c": "ok", "d": "skipped"}
+    assert (played.outcome.exit_code, played.outcome.answer) == (53, "A and C.")
