@@ -16,7 +16,7 @@ from tooling.web.extraction_prune import Pruner
 from tooling.web.extraction_root import Vote, content_of, trim_edges
 from tooling.web.invisible import without_invisible
 from tooling.web.page_guard import has_endless_tag, without_bulk
-from tooling.web.plain_html import plain_html
+from tooling.web.plain_html import IN_HEAD, plain_html
 
 Method: TypeAlias = Literal["trafilatura", "html"]
 
@@ -95,6 +95,7 @@ def _tree(text: str) -> HtmlElement | None:
     if not _is_sane(root):
         return None
     _open_noframes(root)
+    _close_head(root)
     return root
 
 
@@ -105,6 +106,23 @@ def _open_noframes(root: HtmlElement) -> None:
             inner = lxml.html.fragment_fromstring(element.text or "", create_parent="div")
             element.text = None
             element.append(inner)
+
+
+def _close_head(root: HtmlElement) -> None:
+    """Move what cannot stand in a head into the body: the parser ends a head at elements of old alone."""
+    head = root.find("head")
+    first = next((at for at, child in enumerate(head) if _is_content(child)), None) if head is not None else None
+    if head is None or first is None:
+        return
+    body = root.find("body")
+    if body is None:
+        body = etree.SubElement(root, "body")
+    for at, child in enumerate(list(head)[first:]):
+        body.insert(at, child)
+
+
+def _is_content(element: HtmlElement) -> bool:
+    return isinstance(element.tag, str) and element.tag not in IN_HEAD
 
 
 def _is_sane(root: HtmlElement) -> bool:

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 from lxml.html import HtmlElement
 
 from tooling.web.extraction_math import formula
+from tooling.web.link_room import LinkRoom
 
 Marks: TypeAlias = tuple[str, str]
 
@@ -34,6 +35,7 @@ class Links:
     def __init__(self, base: str) -> None:
         self._base = base
         self._seen: set[str] = set()
+        self._room = LinkRoom()
 
     def whole(self, href: str) -> str:
         """Return where a link leads, without what only counts visitors; nothing if it leads nowhere else."""
@@ -58,7 +60,7 @@ class Links:
         if not place or place in self._seen:
             return ""
         self._seen.add(place)
-        return place
+        return place if self._room.takes(place) else ""
 
 
 def line_of(element: HtmlElement, links: Links) -> str:

@@ -14,6 +14,7 @@ _SMALLEST_SIZE_PX = 1.0
 _COMMENT = r"/\*.*?(?:\*/|\Z)"
 # The name of a tag, a class, an id, or a tag with one of these; longer selectors need a whole page to be understood.
 _SELECTOR = r"([a-z][a-z0-9]*)?(?:([.#])(-?[_a-z][\w-]*))?"
+_EDGES = re.compile("[{};]")
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
 _OFFSETS = ("left", "right", "top", "bottom", "text-indent", "margin-left", "margin-top")
 
@@ -136,8 +137,8 @@ def _without_nested(css: str) -> str:
 
 def _end_of_block(css: str, at: int) -> int:
     depth = 0
-    for mark in re.finditer("[{};]", css[at:]):
-        end = at + mark.end()
+    for mark in _EDGES.finditer(css, at):
+        end = mark.end()
         depth += {"{": 1, "}": -1, ";": 0}[mark[0]]
         if depth <= 0:
             return end

@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 Kind: TypeAlias = Literal["html", "markdown", "text", "json", "feed", "xml", "pdf", "other"]
 
 _LOOKED_AT = 2048
-_HTML_START = rb"(?:\xef\xbb\xbf)?\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body|title|script|meta)\b"
+# Whatever a comment has taken stays taken: a row of comments could be divided in more ways than there is time for.
+_HTML_START = rb"(?:\xef\xbb\xbf)?\s*+(?>(?><!--.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body|title|script|meta)\b"
 _XML_START = rb"(?:\xef\xbb\xbf)?\s*<\?xml\b"
 _FEED_START = rb"<(?:rss|feed|rdf:RDF)[\s>]"
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")

@@ -37,8 +37,9 @@ def read_pdf(data: bytes) -> PdfText:
         raise PdfUnreadable(f"it is a PDF, and reading one needs pypdf: {INSTALL}") from error
     try:
         return _read(pypdf.PdfReader(io.BytesIO(data), strict=False))
+    # The library quotes what is in the file, so that only the kind of its error is told.
     except (PyPdfError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        raise PdfUnreadable(f"the PDF cannot be read ({error or type(error).__name__})") from error
+        raise PdfUnreadable(f"the PDF cannot be read ({type(error).__name__})") from error
 
 
 def _read(reader: "pypdf.PdfReader") -> PdfText:

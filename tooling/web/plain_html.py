@@ -9,6 +9,7 @@ from lxml import etree
 
 from tooling.contract.fact import dataclass
 from tooling.web.hiding import StyleSheet, is_hidden
+from tooling.web.link_room import LinkRoom
 
 _CHUNK = 65_536
 _UNSEEN = frozenset(
@@ -29,6 +30,9 @@ _APART = frozenset(
     """.split()  # noqa: SIM905 (quoted words would hide the list)
 )
 _LISTS = frozenset(("ul", "ol", "menu", "dir"))
+_DEEPEST_LIST = 10
+# The parser ends a head only at elements that are older than it; a page may begin with a newer one.
+IN_HEAD = frozenset(("base", "link", "meta", "noscript", "object", "script", "style", "template", "title"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +80,7 @@ class _Writer:
     _in: dict[str, int] = field(default_factory=dict)
     _links: list[tuple[str, int]] = field(default_factory=list)
     _base: str = ""
+    _room: LinkRoom = field(default_factory=LinkRoom)
     _gap: int = 0
     _has_space: bool = True
     _is_marked: bool = False
@@ -86,7 +91,9 @@ class _Writer:
         if tag == "html":
             self.language = attributes.get("lang", "") or attributes.get("xml:lang", "")
         elif tag == "base" and not self._base:
-            self._base = attributes.get("href", "")
+            self._base = self._joined(self.url, attributes.get("href", ""))
+        if self._skipping == ["head"] and tag not in IN_HEAD:
+            self._skipping.clear()
         if self._skipping or tag in _UNSEEN:
             self._skipping.append(tag)
         elif tag != "body" and is_hidden(tag, attributes, self._sheet):
@@ -134,7 +141,7 @@ class _Writer:
             self._mark("`", glued=True)
         elif tag == "li":
             depth = sum(self._in.get(name, 0) for name in _LISTS)
-            self._mark("  " * (depth - 1) + "- ")
+            self._mark("  " * (min(depth, _DEEPEST_LIST) - 1) + "- ")
         elif len(tag) == 2 and tag[0] == "h" and tag[1] in "123456":
             self._mark("#" * int(tag[1]) + " ")
         elif tag in ("td", "th"):
@@ -167,12 +174,17 @@ class _Writer:
         words = "".join(self._parts[at:])
         if not href or href.startswith(("#", "javascript:", "data:")) or not words.strip() or "\n" in words.strip():
             return
-        try:
-            place = urljoin(urljoin(self.url, self._base), href)
-        except ValueError:
-            place = href
+        place = self._joined(self._base or self.url, href)
+        if not self._room.takes(place):
+            return
         lead = words[: len(words) - len(words.lstrip())]
         self._parts[at:] = [f"{lead}[{words.strip()}]({place.replace(' ', '%20').replace(')', '%29')})"]
+
+    def _joined(self, base: str, href: str) -> str:
+        try:
+            return urljoin(base, href)
+        except ValueError:
+            return href
 
     def _write(self, text: str) -> None:
         if self._in.get("pre"):

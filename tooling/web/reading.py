@@ -15,6 +15,7 @@ Way: TypeAlias = Literal["auto", "text", "raw"]
 Method: TypeAlias = Literal["trafilatura", "html", "raw", "json", "feed", "pdf", "text", "markdown", "xml", "reader"]
 
 _MINIFIED_CHARS = 400
+_MOST_INDENTED = 4
 _HEAD_CHARS = 8000
 _REFRESH = r"<meta[^>]{0,200}http-equiv\s*=\s*[\"']?refresh[^>]{0,200}?url\s*=\s*[\"']?([^\"'>\s;]{1,500})"
 _PLAIN_BYTES = bytes([9, 10, *range(32, 127)])
@@ -111,7 +112,13 @@ def _html(html: str, answer: Answer) -> Reading:
     if plain.text:
         return replace(known, text=plain.text, method="html")
     # A page of scripts only, or one that hides everything it has.
-    return replace(known, text=html if not plain.hidden_count else "", method="raw")
+    source, comments = re.subn(_COMMENT, "", html, flags=re.DOTALL)
+    return replace(
+        known,
+        text=source if not plain.hidden_count else "",
+        method="raw",
+        hidden_count=max(comments, plain.hidden_count),
+    )
 
 
 def _sent_on(html: str, url: str) -> str:
@@ -159,10 +166,18 @@ def _json(text: str) -> str:
     """Return JSON that can be read in lines; what is none stays as it is."""
     if (text.count("\n") + 1) * _MINIFIED_CHARS > len(text):
         return text
+    parts: list[str] = []
+    room = len(text) * _MOST_INDENTED
     try:
-        return json.dumps(json.loads(text), indent=1, ensure_ascii=False)
+        for part in json.JSONEncoder(indent=1, ensure_ascii=False).iterencode(json.loads(text)):
+            parts.append(part)
+            room -= len(part)
+            if room < 0:
+                # Brackets in brackets: every line would begin with a page of blanks.
+                return text
     except (ValueError, RecursionError):
         return text
+    return "".join(parts)
 
 
 def _markdown(text: str) -> Reading:

@@ -3,7 +3,8 @@
 import re
 
 _TAG = "web"
-_OWN_TAG = rf"<(?=\s*/?\s*{_TAG}\b)"
+# The wide and the small form of the bracket and of the slash look the same to some readers.
+_OWN_TAG = rf"[<\uff1c\ufe64](?=[\s/\uff0f]*{_TAG}\b)"
 
 
 def as_data(text: str, *, origin: str) -> str:
