@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BENCHES = (
     Bench(name="version", run=start_up.version),
     Bench(name="help", run=start_up.help_page),
+    Bench(name="completion", run=start_up.completion),
     Bench(name="first-request", run=start_up.first_request),
     Bench(name="turns", run=turns.turns),
     Bench(name="graph", run=graph.graph),

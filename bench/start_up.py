@@ -1,4 +1,4 @@
-"""How soon the program is there and how soon it is gone: `--version`, `--help`, the first request, the exit."""
+"""How soon the program is there and how soon it is gone: `--version`, `--help`, Tab, the first request, the exit."""
 
 import json
 import tempfile
@@ -28,6 +28,21 @@ def help_page() -> list[Figure]:
     return [
         _against_pass("`agent --help` against `python -c pass`", 8.0, "--help"),
         Figure(what="heavy libraries loaded by `agent --help`", measured=len(loaded), limit=0, unit="", detail=detail),
+    ]
+
+
+def completion() -> list[Figure]:
+    """Measure one Tab in a shell: behind the command with the most flags, and behind one that looks into sessions."""
+    lines = (("run", "--model", ""), ("sessions", "show", ""))
+    with tempfile.TemporaryDirectory() as name:
+        home = Home(Path(name))
+        taken = [
+            in_turns(ROUNDS // 2, lambda words=words: home.run([AGENT, "__complete", "zsh", *words]).seconds)[0]
+            for words in lines
+        ]
+    return [
+        milliseconds(f"Tab behind `agent {' '.join(words).strip()}`", 300, samples)
+        for words, samples in zip(lines, taken, strict=True)
     ]
 
 

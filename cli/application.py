@@ -16,17 +16,21 @@ from tooling.contract.fact import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One command: its module in `cli.commands` holds `command` (one deed) or `app` (several)."""
+    """One command: its module in `cli.commands` holds `command` (one deed) or `app` (several).
+
+    `works_with` is what does the work; whoever only wants to know the flags does without it.
+    """
 
     name: str
     help: str
     is_group: bool = False
+    works_with: str = ""
 
 
 COMMANDS = (
-    Entry(name="run", help="Do one task, start to end."),
-    Entry(name="resume", help="Go on with a run that did not finish."),
-    Entry(name="plan", help="Plan a task; execute nothing."),
+    Entry(name="run", help="Do one task, start to end.", works_with="cli.one_shot"),
+    Entry(name="resume", help="Go on with a run that did not finish.", works_with="cli.one_shot"),
+    Entry(name="plan", help="Plan a task; execute nothing.", works_with="cli.one_shot"),
     Entry(name="exec", help="Run one command as the agent would: same checks, same box."),
     Entry(name="check", help="Judge a command; run nothing."),
     Entry(name="demo", help="See a whole run, without a key or a network."),
@@ -38,16 +42,28 @@ COMMANDS = (
     Entry(name="config", help="Settings and where they come from.", is_group=True),
     Entry(name="doctor", help="Check that everything a run needs is there."),
 )
+# What the shells' scripts call: `agent __complete bash …`.
+COMPLETE = "__complete"
 _HELP = "Windlass plans a task as a graph of steps, runs them side by side, and says what it did."
 _VERSION = typer.Option("--version", help="Show the version.")
+_SHELL = "[SHELL]"
+_INSTALL = typer.Option("--install-completion", metavar=_SHELL, help="Let bash, zsh or fish complete with Tab.")
+_SHOW = typer.Option("--show-completion", metavar=_SHELL, help="Show the script that would be installed.")
 _EPILOG = "`agent -p PROMPT` is `agent run PROMPT`."
 
 
 def start(arguments: list[str]) -> int:
     """Run one command line and return its exit code."""
+    if arguments[:1] == [COMPLETE]:
+        from cli.completion.answer import answer
+
+        return answer(arguments[1:])
     arguments = _with_command(arguments)
     wanted = next((word for word in arguments if not word.startswith("-")), None)
     program = application(wanted)
+    for entry in COMMANDS:
+        if entry.name == wanted and entry.works_with:
+            importlib.import_module(entry.works_with)
     # What is loaded stays; from here on garbage is looked for, but not among that.
     gc.freeze()
     gc.enable()
@@ -85,7 +101,8 @@ def _with_command(arguments: list[str]) -> list[str]:
         place = arguments.index(short)
         prompt, rest = arguments[place + 1 : place + 2], [*arguments[:place], *arguments[place + 2 :]]
         return ["run", *rest, *(["--", *prompt] if prompt else [])]
-    return arguments
+    # The shell need not be named; click knows no flag whose value may be left out.
+    return [*arguments, ""] if arguments[-1:] in (["--install-completion"], ["--show-completion"]) else arguments
 
 
 def application(wanted: str | None) -> typer.Typer:
@@ -95,12 +112,12 @@ def application(wanted: str | None) -> typer.Typer:
         epilog=_EPILOG,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
+        add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
     program.callback(invoke_without_command=True)(_open_repl)
-    loads_all = "_AGENT_COMPLETE" in os_environ()
     for entry in COMMANDS:
-        _register(program, entry, is_loaded=loads_all or entry.name == wanted)
+        _register(program, entry, is_loaded=entry.name == wanted)
     return program
 
 
@@ -117,13 +134,33 @@ def _register(program: typer.Typer, entry: Entry, *, is_loaded: bool) -> None:
         program.command(entry.name, help=entry.help, context_settings=context)(command)
 
 
+def _tell_completion(install: str | None, show: str | None) -> None:
+    from cli.completion.install import install as put_in_place
+    from cli.completion.install import script_of, shell_named
+
+    environ = os_environ()
+    if show is not None:
+        print(script_of(shell_named(show, environ)), end="")
+    if install is not None:
+        print("\n".join(put_in_place(shell_named(install, environ), environ)), file=sys.stderr)
+
+
 def _listed_only() -> None:
     raise AssertionError("a command that was not loaded cannot be called")
 
 
-def _open_repl(context: typer.Context, *, version: Annotated[bool, _VERSION] = False) -> None:
+def _open_repl(
+    context: typer.Context,
+    *,
+    version: Annotated[bool, _VERSION] = False,
+    install: Annotated[str | None, _INSTALL] = None,
+    show: Annotated[str | None, _SHOW] = None,
+) -> None:
     if version:
         print(f"windlass {VERSION}")
+        raise typer.Exit
+    if install is not None or show is not None:
+        _tell_completion(install, show)
         raise typer.Exit
     if context.invoked_subcommand is None:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):

@@ -36,7 +36,7 @@ def config_file(environ: Mapping[str, str]) -> Path:
 
 def data_dir(environ: Mapping[str, str]) -> Path:
     """Return the folder of sessions and memory, created for this user alone."""
-    folder = _data_path(environ)
+    folder = data_path(environ)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -47,7 +47,8 @@ def data_dir(environ: Mapping[str, str]) -> Path:
     return folder
 
 
-def _data_path(environ: Mapping[str, str]) -> Path:
+def data_path(environ: Mapping[str, str]) -> Path:
+    """Return where sessions and memory are or would be."""
     if chosen := environ.get("AGENT_SANDBOX"):
         return _absolute(chosen, environ)
     if _PLATFORM == "linux":

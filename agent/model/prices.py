@@ -2,7 +2,7 @@
 
 import json
 import mmap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from agent.vocabulary.usage import Usage
@@ -16,6 +16,7 @@ _TABLE_NAMES = {"together": "together_ai", "google": "gemini", "fireworks": "fir
 # These rows stand in the table without their provider's name.
 _BARE_IN_TABLE = frozenset({"openai", "anthropic", "openrouter"})
 _LONG_PROMPT = 200_000
+_TALKING = ("chat", "responses")
 
 
 class PriceTable:
@@ -54,6 +55,24 @@ class PriceTable:
     def max_output(self, model: str) -> int | None:
         """Return how many tokens a model can write in one reply."""
         return self._count(model, "max_output_tokens")
+
+    def models_of(self, provider: str, aliases: Iterable[str] = ()) -> list[str]:
+        """Return the models of a provider that can hold a conversation, named without it, in the table's order."""
+        names = {provider, *aliases, _TABLE_NAMES.get(provider, provider)}
+        found = (
+            name.removeprefix(f"{row['litellm_provider']}/")
+            for name, row in self._all().items()
+            if isinstance(row, dict) and row.get("litellm_provider") in names and row.get("mode") in _TALKING
+        )
+        return list(dict.fromkeys(found))
+
+    def _all(self) -> Mapping[str, object]:
+        path = self._path or _shipped_table()
+        try:
+            table: object = json.loads(path.read_bytes()) if path else {}
+        except (OSError, ValueError):
+            return {}
+        return table if isinstance(table, dict) else {}
 
     def _count(self, model: str, *keys: str) -> int | None:
         row = self._row(model) or {}

@@ -3,7 +3,6 @@
 import typer
 
 from cli import run_flags as flag
-from cli.one_shot import perform
 
 
 def command(
@@ -27,4 +26,7 @@ def command(
     save: flag.Save = None,
 ) -> None:
     """Plan a task; execute nothing."""
-    raise typer.Exit(perform({**locals(), "plan_only": True}))
+    given = {**locals(), "plan_only": True}
+    from cli.one_shot import perform
+
+    raise typer.Exit(perform(given))

@@ -3,7 +3,6 @@
 import typer
 
 from cli import run_flags as flag
-from cli.one_shot import perform
 
 
 def command(
@@ -38,4 +37,7 @@ def command(
     replay: flag.Replay = None,
 ) -> None:
     """Go on with an interrupted or partial run, the last one by default; what it finished is not done again."""
-    raise typer.Exit(perform({**locals(), "finish": finish or ""}))
+    given = {**locals(), "finish": finish or ""}
+    from cli.one_shot import perform
+
+    raise typer.Exit(perform(given))

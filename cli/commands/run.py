@@ -3,7 +3,6 @@
 import typer
 
 from cli import run_flags as flag
-from cli.one_shot import perform
 
 
 def command(
@@ -52,4 +51,7 @@ def command(
     callback_url: flag.Callback = None,
 ) -> None:
     """Do one task. The argument is the instruction; piped stdin is context."""
-    raise typer.Exit(perform(dict(locals())))
+    given = dict(locals())
+    from cli.one_shot import perform
+
+    raise typer.Exit(perform(given))

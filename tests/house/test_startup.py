@@ -52,6 +52,12 @@ def test_config_loads_no_heavy_library_and_not_the_engine(tmp_path: Path) -> Non
     assert loaded_of((*HEAVY, "rich", "asyncio", "agent.app", "agent.engine"), finished) == []
 
 
+@pytest.mark.parametrize("words", [("ru",), ("sessions", "show", ""), ("config", "set", "model", "openai/")])
+def test_completion_loads_no_heavy_library_and_not_the_engine(tmp_path: Path, words: tuple[str, ...]) -> None:
+    finished = run_agent(tmp_path, "__complete", "zsh", *words)
+    assert loaded_of((*HEAVY, "rich.console", "asyncio", "agent.app", "agent.engine"), finished) == []
+
+
 @pytest.mark.parametrize("words", [("sessions", "list"), ("sessions", "search", "x"), ("runs", "list")])
 def test_listings_load_no_heavy_library_and_not_the_engine(tmp_path: Path, words: tuple[str, ...]) -> None:
     run_agent(tmp_path, "run", "--model", f"script:{HELLO}", "x")

@@ -1,0 +1,36 @@
+# Completion of agent and windlass for bash. `agent --install-completion bash` puts it in place.
+_windlass() {
+    local kind word
+    COMPREPLY=()
+    {
+        IFS= read -r kind || return 0
+        while IFS= read -r word; do COMPREPLY+=("$word"); done
+    } < <("${1/#\~\//$HOME/}" __complete bash "${COMP_LINE:0:COMP_POINT}" "$2" "$COMP_TYPE" "${COLUMNS:-80}" 2>/dev/null </dev/null)
+    case $kind in
+        words)
+            # bash 3 has no compopt; it sorts, and adds a blank behind a lone word.
+            compopt -o nosort 2>/dev/null
+            [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[=:/] ]] && compopt -o nospace 2>/dev/null
+            ;;
+        folders) _windlass_paths -d "$2" ;;
+        files) _windlass_paths -f "$2" ;;
+        plans) _windlass_paths -f "$2" toml json ;;
+    esac
+    return 0
+}
+
+# Offers the paths that begin so; with endings only folders and files that end so.
+_windlass_paths() {
+    local path what=$1 begun=$2 ending
+    shift 2
+    compopt -o filenames 2>/dev/null
+    while IFS= read -r path; do
+        if (($# == 0)) || [[ -d ${path/#\~\//$HOME/} ]]; then
+            COMPREPLY+=("$path")
+        else
+            for ending; do [[ $path == *."$ending" ]] && COMPREPLY+=("$path"); done
+        fi
+    done < <(compgen "$what" -- "$begun")
+}
+
+complete -F _windlass agent windlass

@@ -1,0 +1,123 @@
+"""What can stand at the cursor."""
+
+import pytest
+
+from cli.application import COMMANDS, application
+from cli.completion.answer import Reply, reply_to
+from cli.completion.command_tree import Command, tree_of
+from cli.completion.values import FILES, SOURCES
+from tests.cli.terminal_user import User
+
+pytestmark = pytest.mark.usefixtures("user")
+MODES = ["ask", "auto-edit", "never", "yolo"]
+
+
+def words(line: str) -> list[str]:
+    """Return what is offered for a line whose last word is being typed."""
+    reply = reply_to(line.split(" "))
+    assert reply.kind == "words"
+    return [value.word for value in reply.values]
+
+
+def kind(line: str) -> str:
+    reply = reply_to(line.split(" "))
+    assert reply.values == ()
+    return reply.kind
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("ru", ["run", "runs", "rules"]),
+        ("sessions f", ["fork", "fsck"]),
+        ("nonsense ", []),
+        ("--ver", ["--version"]),
+        ("run --mod", ["--model"]),
+        ("run -q --qui", []),
+        ("run --allow a --al", ["--allow-net", "--allow"]),
+        ("run -C", ["-C"]),
+        ("run -- --mod", []),
+        ("run hello --approval-mode ", MODES),
+        ("run --approval-mode=au", ["--approval-mode=auto-edit"]),
+        ("--approval-mode yolo -p hello --output-format s", ["stream-json"]),
+        ("-p hello --mod", ["--model"]),
+        ("tools call --approval-mode y", ["yolo"]),
+        ("run --backend s", ["sandbox"]),
+        ("run --replan s", ["surprise"]),
+        ("run --on-approval f", ["fail"]),
+        ("memory add --tag D", ["DECISION"]),
+        ("run --profile ", ["work"]),
+        ("config get max_t", ["max_turns", "max_tokens"]),
+        ("config get keys.open", ["keys.openai", "keys.openrouter"]),
+        ("config set replan a", ["always"]),
+        ("config set web_cache ", ["true", "false"]),
+        ("config set max_tokens 1", []),
+        ("run --set web_cache=f", ["web_cache=false"]),
+        ("run --set web_rob", ["web_robots="]),
+        ("rules rm ", ["git push"]),
+        ("tools show man", ["manage_tasks", "manage_jobs"]),
+        ("tools call read_file ", ["path=", "offset=", "limit="]),
+        ("tools call read_file path=x of", ["offset="]),
+        ("run --deny write_", ["write_file"]),
+        ("runs events last --type approval", ["approval.requested", "approval.resolved"]),
+    ],
+)
+def test_what_fits_is_offered(line: str, offered: list[str]) -> None:
+    assert words(line) == offered
+
+
+@pytest.mark.parametrize(
+    ("line", "files"),
+    [
+        ("run -C ", "folders"),
+        ("run --plan x", "plans"),
+        ("run --plan=x", "plans"),
+        ("plan --save ", "plans"),
+        ("run -f ", "files"),
+        ("run --model script:x", "files"),
+        ("exec -- ", "files"),
+        ("tools call read_file path=x", "files"),
+    ],
+)
+def test_files_are_left_to_the_shell(line: str, files: str) -> None:
+    assert kind(line) == files
+
+
+def test_models_are_offered_as_they_are_set_then_by_provider() -> None:
+    offered = words("run --model ")
+    assert offered[:2] == ["openai/gpt-5-mini", "anthropic/claude-sonnet-4-5"]
+    assert "anthropic/" in offered and "ollama/" in offered and offered[-1] == "script:"
+    assert "anthropic/claude-sonnet-4-5" in words("run --planner-model anthropic/cl")
+    assert "model=openai/gpt-5-mini" in words("run --set model=openai/gpt-5")
+    assert words("run --model together/")[0].startswith("together/")
+    states = {value.word: value.about for value in reply_to(["run", "--model", ""]).values}
+    assert (states["openai/"], states["groq/"], states["ollama/"]) == (
+        "its key is set",
+        "needs a key",
+        "on this machine",
+    )
+
+
+def test_broken_settings_leave_nothing_to_offer(user: User) -> None:
+    (user.home / "config" / "config.toml").write_text("model = ")
+    assert reply_to(["run", "--model", ""]) == Reply()
+
+
+def test_nothing_is_made_on_the_way(user: User) -> None:
+    for line in ("sessions show ", "runs show ", "resume ", "runs why last "):
+        assert words(line) == []
+    assert not user.data.exists()
+
+
+def test_every_source_is_of_a_parameter_that_exists() -> None:
+    known: set[str] = set()
+    for entry in COMMANDS:
+        _collect(tree_of(application(entry.name)).commands[entry.name], (entry.name,), known)
+    assert [name for name in (*SOURCES, *FILES) if name not in known] == []
+
+
+def _collect(command: Command, path: tuple[str, ...], known: set[str]) -> None:
+    for parameter in command.parameters:
+        known |= {parameter.name, " ".join((*path, parameter.name))}
+    for name, below in command.commands.items():
+        _collect(below, (*path, name), known)
