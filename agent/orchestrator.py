@@ -14,7 +14,7 @@ from agent.execution.closing import Closing
 from agent.execution.composer import Composer, joined, listed
 from agent.execution.conclude import reason_of, stands
 from agent.execution.excerpts import excerpts
-from agent.execution.known_endings import broken, unasked
+from agent.execution.known_endings import broken, censored, is_censored, unasked
 from agent.execution.ledger import BudgetExhausted, Ledger
 from agent.execution.partial import partial_answer
 from agent.execution.plan_book import PlanBook
@@ -264,6 +264,8 @@ class OrchestratorRunner:
             return await self._settled(step, replace(found, usage=Usage()), self._keys[step.id])
         if step.type == "ask_user" and self._may_replan and not self._replanning.may_ask():
             return await self._settled(step, unasked(step))
+        if self._unfinished and is_censored(step):
+            return await self._settled(step, censored(step))
         profile = self._dispatcher.profile_of(step)
         response = await self._executor.run(
             step,

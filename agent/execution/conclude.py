@@ -71,7 +71,8 @@ def reason_of(responses: Sequence[ExecutorResponse], exit_code: int) -> str | No
     failed.sort(key=lambda response: response.status == "skipped")
     deciding = [response for response in responses if response.exit_code == exit_code]
     for response in (*deciding, *failed):
-        return response.summary
+        is_question = response.status == "needs_input"
+        return f"the question stayed open: {response.summary}" if is_question else response.summary
     return "there is no answer"
 
 

@@ -11,6 +11,7 @@ from tooling.contract.fact import dataclass
 from tooling.contract.result import ToolResult
 
 PREVIEW_CHARS = 2000
+GO_ON = "Your reply was cut off at its length limit. Go on exactly where it stopped; repeat nothing."
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,6 +42,12 @@ class Conversation:
         last = self.messages[-1] if self.messages else None
         is_answer = last is not None and last.role == "assistant" and not last.tool_calls
         return last.content.strip() if last and is_answer else ""
+
+    @property
+    def beginning_of_answer(self) -> str:
+        """Return the part of an answer that is known while the model is asked for the rest of it."""
+        asked = [message.content for message in self.messages[-1:] if message.role == "user"] == [GO_ON]
+        return self.messages[-2].content if asked and len(self.messages) > 1 else ""
 
     def next_call(self, ctx: ExecCtx) -> ExecCtx:
         """Return the context of the next call; providers reuse their own ids, ours are unique."""

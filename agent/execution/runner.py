@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from agent.execution.call_desk import CallDesk
-from agent.execution.conversation import Conversation
+from agent.execution.conversation import GO_ON, Conversation
 from agent.execution.ending import Ending
 from agent.execution.fitter import Fitter
 from agent.execution.model_desk import ModelDesk
@@ -26,7 +26,6 @@ from tooling.contract.fact import dataclass
 
 _STEERED = "The user adds, while you work: "
 _NUDGE = "Go on: reply with the result, or call a tool."
-_GO_ON = "Your reply was cut off at its length limit. Go on exactly where it stopped; repeat nothing."
 _REPEATED = "You already made this call with the same result. Try something else, or reply with what you have."
 _OVERFLOW_TRIES = 3
 
@@ -87,7 +86,7 @@ class AgentRunner:
         work = self._begin(request, ctx, talk)
         if answer := talk.last_answer:
             return _answered(answer, talk)
-        guard, nudged, cut = _Guard(self._calls), False, ""
+        guard, nudged, cut = _Guard(self._calls), False, talk.beginning_of_answer
         while talk.turns < profile.max_turns:
             await self._pass_on_wishes(work)
             try:
@@ -108,7 +107,7 @@ class AgentRunner:
                 if cut:
                     return Ending(status="partial", text=cut + said)
                 cut = said
-                await self._remark(work, _GO_ON)
+                await self._remark(work, GO_ON)
             elif answer := (cut + said).strip():
                 if self._wishes.has_words(ctx.step_id):
                     # Too soon to end: the person has just said something.

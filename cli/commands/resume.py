@@ -23,6 +23,7 @@ def command(
     assignments: flag.Assignments = None,
     strict: flag.Strict = False,
     bare: flag.Bare = False,
+    replan: flag.Replan = None,
     concurrency: flag.Concurrency = None,
     max_steps: flag.MaxSteps = None,
     max_turns: flag.MaxTurns = None,
@@ -33,6 +34,7 @@ def command(
     allow: flag.Allow = None,
     deny: flag.Deny = None,
     on_approval: flag.OnApproval = None,
+    require_verified: flag.RequireVerified = None,
     record: flag.Record = None,
     replay: flag.Replay = None,
 ) -> None:

@@ -308,3 +308,32 @@ def test_steps_beyond_the_limit_are_run_when_it_is_raised(user: User) -> None:
     ended = user.agent("resume", *STREAM)
     assert (ended.exit_code, ended.events[-1]["result"]) == (0, "All."), ended.stderr
     assert starts(ended.events) == {"a": "hit", "b": "hit", "c": "miss"}
+
+
+def test_a_call_whose_secret_is_gone_is_not_made_with_the_mask(user: User) -> None:
+    steps = """
+        [[steps]]
+        id = "a"
+        tool = "run_command"
+        args = { command = "test -f go" }
+        [[steps]]
+        id = "b"
+        depends_on = ["a"]
+        tool = "run_command"
+        args = { command = "echo ghp_abcdefghijklmnopqrstuvwxyz0123456789 >> out.txt" }
+    """
+    (user.home / "plan.toml").write_text(steps)
+    assert user.agent("run", "--plan", "plan.toml", "--session", "s").exit_code == 54
+    workspace = user.data / "sessions/s/workspace"
+    (workspace / "go").touch()
+    ended = user.agent("resume", *STREAM)
+    assert (ended.exit_code, ended.events[-1]["steps"]) == (1, {"ok": 1, "failed": 1, "skipped": 0})
+    assert "holds a secret" in str(ended.events[-1]["error"])
+    assert (list(workspace.iterdir()), broken_rules(ended.events)) == ([workspace / "go"], [])
+
+
+def test_a_resumed_run_can_be_held_to_its_checks(user: User) -> None:
+    model = two_steps(user)
+    stopped(user, "run", "do it", "--model", model, "--session", "s", at=begins("tool.started", "b"))
+    user.script(says("b", "b"), composes("Done."))
+    assert user.agent("resume", "--require-verified", "--replan", "never").exit_code == 58

@@ -61,6 +61,14 @@ async def test_a_reply_that_is_cut_off_again_is_no_plain_success() -> None:
     assert (response.status, response.text) == ("partial", "one two ")
 
 
+async def test_the_rest_of_an_answer_joins_its_beginning_after_a_fault_or_a_kill() -> None:
+    shop = Workshop(says("One, ", finish_reason="length"), ConnectionError("reset by peer"), says("two."))
+    assert (await shop.run()).text == "One, two."
+    asked = shop.speaker.asked[-1].messages
+    begun = UnfinishedStep(messages=asked[2:], turns=1)
+    assert (await Workshop(says("two.")).run(begun=begun)).text == "One, two."
+
+
 async def test_a_surprise_is_taken_out_of_the_answer() -> None:
     response = await Workshop(says("No tests here.\nSURPRISE: there are no tests")).run()
     assert (response.status, response.text, response.surprise) == ("ok", "No tests here.", "there are no tests")

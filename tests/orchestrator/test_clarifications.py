@@ -49,7 +49,7 @@ def test_without_anybody_to_ask_the_work_goes_on_with_an_assumption(stage: Stage
 
 def test_a_question_that_stays_open_is_the_error_of_the_run(stage: Stage) -> None:
     played = stage.play(plan(question(), step("a", "q")), {"match": {"purpose": "planner"}, "text": "hm"})
-    assert (played.outcome.exit_code, played.outcome.error) == (1, "Which?")
+    assert (played.outcome.exit_code, played.outcome.error) == (1, "the question stayed open: Which?")
     assert played.endings == {"q": "needs_input", "a": "skipped"}
 
 
@@ -59,7 +59,7 @@ def test_assumptions_are_planned_with_once(stage: Stage) -> None:
         plan(question("q2", "And which?"), step("a", "q2")),
     )
     assert played.endings == {"q": "needs_input", "q2": "needs_input", "a": "skipped"}
-    assert (played.outcome.exit_code, played.outcome.error) == (1, "And which?")
+    assert (played.outcome.exit_code, played.outcome.error) == (1, "the question stayed open: And which?")
 
 
 def test_a_third_question_is_not_asked(stage: Stage) -> None:
