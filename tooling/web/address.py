@@ -24,7 +24,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 # A colon and a digit is a port, not a scheme.
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*:(?![0-9])"
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
-_LOCAL_NAMES = ("localhost", "localdomain")
+_LOCAL_NAMES = ("localhost", "localdomain", "localdomain4", "localdomain6")
 _PRIVATE_SUFFIXES = (
     "local",
     "internal",
@@ -36,6 +36,9 @@ _PRIVATE_SUFFIXES = (
     "private",
     "mail",
     "svc",
+    "default",
+    "consul",
+    "invalid",
     "onion",
 )
 _METADATA_NAMES = frozenset(

@@ -10,6 +10,8 @@ MOST_HOST_CHARS = 253
 MOST_LABEL_CHARS = 63
 
 _ASCII_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?", re.ASCII)
+# Letters and marks by their category, and yet nobody sees them.
+_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 
 
@@ -25,12 +27,21 @@ def normal_host(text: str) -> str:
     host = ".".join(_normal_label(label) for label in folded.removesuffix(".").split("."))
     if len(host) > MOST_HOST_CHARS:
         raise HostInvalid("the host name is too long")
-    if not _NUMBER.fullmatch(host.rpartition(".")[2]):
+    last = host.rpartition(".")[2]
+    if not _NUMBER.fullmatch(last):
+        _check_top(last)
         return host
     # A name that ends in a number is an address to some programs, so it has to be one to all of them.
     if literal(host) is None or host != text:
         raise HostInvalid("a numeric address must be written as four plain decimal numbers")
     return host
+
+
+def _check_top(label: str) -> None:
+    """Refuse a top of digits, in any script: programs could make a number of it, and no such top exists."""
+    top = _decoded(label) if label.startswith("xn--") else label[0]
+    if not any(unicodedata.category(char).startswith("L") or char == "_" for char in top):
+        raise HostInvalid("the host name ends in something that is neither a number nor a name")
 
 
 def _normal_v6(text: str) -> str:
@@ -56,6 +67,8 @@ def _normal_label(label: str) -> str:
 def _encoded(label: str) -> str:
     if len(label) > MOST_LABEL_CHARS or _folded(label) != label or not all(map(_is_letter, label)):
         raise HostInvalid("the host name holds characters that no host name has")
+    if label[2:4] == "--" or _UNSEEN.search(label):
+        raise HostInvalid("the host name is not well encoded")
     if label.startswith("-") or label.endswith("-") or unicodedata.category(label[0]).startswith("M"):
         raise HostInvalid("the host name begins or ends with a character that cannot stand there")
     encoded = "xn--" + label.encode("punycode").decode("ascii")
