@@ -100,6 +100,10 @@ class DrawnFace:
         """Add lines to the scrollback."""
         self.terminal.print(text)
 
+    def echo(self, text: str) -> None:
+        """Add to the scrollback what the person wrote: the prompt is empty again."""
+        self.say(text)
+
     def hear(self, envelope: Envelope) -> None:
         """Show an event of the run."""
         self.answering.hear(envelope)

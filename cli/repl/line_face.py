@@ -46,6 +46,8 @@ class LineFace:
         self._asked: deque[Asked] = deque()
         self._own: dict[str, asyncio.Future[str]] = {}
         self._is_editing = False
+        self._is_prompted = False
+        self._is_line_above = False
         self._running: list[str] = []
         self._has_answered = False
         self._left: asyncio.Future[int] | None = None
@@ -66,9 +68,9 @@ class LineFace:
         """Read lines until somebody leaves; return the exit code."""
         loop = asyncio.get_running_loop()
         self._left = loop.create_future()
-        loop.add_signal_handler(signal.SIGINT, self._repl.interrupt)
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
         loop.add_reader(sys.stdin.fileno(), self._read)
-        self.ready()
+        self._prompt()
         try:
             return await self._left
         finally:
@@ -82,6 +84,11 @@ class LineFace:
     def say(self, text: str) -> None:
         """Write lines."""
         self._write(text if text.endswith("\n") else text + "\n")
+
+    def echo(self, text: str) -> None:
+        """Repeat what the person wrote, unless it is the line above."""
+        if not self._is_line_above:
+            self.say(text)
 
     def hear(self, envelope: Envelope) -> None:
         """Show an event of the run."""
@@ -115,7 +122,7 @@ class LineFace:
     def ready(self) -> None:
         """Ask for the next line, if nothing is going on."""
         if not self._asked and self._repl.is_idle:
-            self._write(_PROMPT)
+            self._prompt()
 
     async def ask(self, question: str, options: tuple[str, ...]) -> str:
         """Put a question to the person."""
@@ -147,11 +154,18 @@ class LineFace:
         self._show_first()
         return True
 
+    def _interrupt(self) -> None:
+        if not self._lending.locked():
+            self._repl.interrupt()
+            self.ready()
+
     def _read(self) -> None:
         data = os.read(sys.stdin.fileno(), _LONGEST_LINE)
         if not data:
             self._repl.leave()
             return
+        self._is_prompted = False
+        self._is_line_above = True
         for line in data.decode("utf-8", "replace").splitlines():
             self._accept(line.strip())
 
@@ -196,7 +210,15 @@ class LineFace:
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         self._write("\n" + "\n".join(lines) + "\n" + offer(asked))
 
+    def _prompt(self) -> None:
+        if not self._is_prompted:
+            self._write(_PROMPT)
+            self._is_prompted = True
+
     def _write(self, text: str) -> None:
+        # What comes by itself does not go on in the line that waits for the person.
+        text = f"\n{text}" if self._is_prompted else text
+        self._is_prompted = self._is_line_above = False
         try:
             sys.stdout.write(text if self._has_unicode else without_unicode(text))
             sys.stdout.flush()

@@ -227,7 +227,7 @@ class Repl:
         lines = [f"> {first}", *(f"  {line}" for line in rest[: _REQUEST_LINES - 1])]
         if len(rest) >= _REQUEST_LINES:
             lines.append(f"  … {len(rest) - _REQUEST_LINES + 1} more lines")
-        self.say("\n".join(self.paint("strong", line) for line in lines))
+        self.face.echo("\n".join(self.paint("strong", line) for line in lines))
 
     def _hear(self, envelope: Envelope) -> None:
         self.face.hear(envelope)
@@ -250,7 +250,7 @@ class Repl:
         if found is None:
             self.say(self.paint("bad", unknown(name, self.commands)))
             return
-        self.say(self.paint("strong", sanitize_output(f"> {line}")))
+        self.face.echo(self.paint("strong", sanitize_output(f"> {line}")))
         try:
             deed = found.run(self, argument)
         except AgentError as error:
