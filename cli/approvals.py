@@ -139,7 +139,7 @@ def approval_lines(asked: ApprovalRequested) -> list[str]:
         f"  in {_visible(asked.cwd)}",
         f"  because {_visible(asked.reason) or _WHY_ASKED}",
         *(f"  it {_visible(part)}" for part in asked.involves or ()),
-        *_diff_lines(asked.diff or ""),
+        *(_diff_lines(asked.diff) if asked.diff else ()),
     ]
 
 

@@ -129,15 +129,15 @@ class Cards:
         if not self._queue:
             return []
         step, asked = self._queue[0]
-        more = f"  ({self.waiting - 1} more waiting)" if self.waiting > 1 else ""
+        more = f" ({self.waiting - 1} more waiting)" if self.waiting > 1 else ""
         if not self.has_focus:
             text = f"{step} waits for you: press Tab to answer{more}"
         elif isinstance(asked, QuestionAsked):
             text = f"type a number or your own answer{more}"
         else:
-            lasting = "  [p] in this folder  [a] always" if may_last(asked) else ""
-            edit = "  [e] edit" if asked.tool == "run_command" else ""
-            text = f"[y] once  [r] this run{lasting}{edit}  [n] no  [w] no, and why{more}"
+            lasting = " [p] this folder [a] always" if may_last(asked) else ""
+            edit = " [e] edit" if asked.tool == "run_command" else ""
+            text = f"[y] once [r] this run{lasting}{edit} [n] no [w] say why{more}"
         return [self._paint("strong", line) for line in wrapped(text, width)]
 
     def _resolve(self, answer: Answer) -> bool:

@@ -15,16 +15,22 @@ from cli.repl.context_page import context_lines
 from cli.repl.own_files import OwnCommand
 from cli.repl.repl import Repl
 from cli.repl.slash import SlashCommand
-from cli.screen.paint import THEMES
+from cli.screen.paint import THEMES, wrapped
 from cli.screen.wording import amount, money
 
+_LEAST_HELP = 12
 _MODES = ("ask", "auto-edit", "never", "yolo")
 
 
 def _help(repl: Repl, argument: str) -> None:
+    columns = repl.face.columns
     width = max(len(_usage(command)) for command in repl.commands)
-    lines = [f"  {_usage(command):<{width}}  {command.help}" for command in repl.commands]
-    repl.say("\n".join([*lines, *_KEYS]))
+    room = columns - width - 4
+    lines: list[str] = []
+    for command in repl.commands:
+        first, *rest = wrapped(command.help, room) if room >= _LEAST_HELP else [command.help]
+        lines += [f"  {_usage(command):<{width}}  {first}", *(f"{'':{width + 4}}{line}" for line in rest)]
+    repl.say("\n".join([*lines, "", *(line for keys in _KEYS for line in wrapped(f"  {keys}", columns))]))
 
 
 def _model(repl: Repl, argument: str) -> None:
@@ -178,10 +184,11 @@ def _usage(command: SlashCommand) -> str:
 
 
 _KEYS = (
-    "",
-    "  Enter send · Alt-Enter new line · Ctrl-R history · Ctrl-X Ctrl-E editor · Tab complete",
-    "  Ctrl-C end the run · Ctrl-O show folded output · Ctrl-D leave",
-    "  @path takes a file along · !command runs your own command · #note remembers something",
+    "Enter sends, Alt-Enter begins a new line, Tab completes, Ctrl-R searches what you typed before,"
+    " Ctrl-X Ctrl-E opens your editor.",
+    "While a run goes on: Enter queues, Ctrl-S tells it something, Esc ends a step, Ctrl-C ends the run.",
+    "Ctrl-O shows what was folded, Ctrl-L clears the window, Ctrl-D leaves.",
+    "@path takes a file along, !command runs your own command, #note remembers something.",
 )
 
 

@@ -14,7 +14,7 @@ from cli.repl.commands import COMMANDS, own_command, plugin_command
 from cli.repl.own_files import own_commands
 from cli.repl.place import ReplPlace
 from cli.repl.repl import Repl
-from cli.screen.paint import Paint, ground
+from cli.screen.paint import Paint, ground, wrapped
 
 if TYPE_CHECKING:
     from cli.repl.repl import Face
@@ -32,7 +32,8 @@ def open_repl(flags: Mapping[str, object], cwd: Path | None = None) -> int:
 async def _talk(place: ReplPlace, paint: Paint) -> int:
     repl = Repl(place=place, paint=paint, commands=COMMANDS, face=_face(place))
     repl.start(_load_the_rest(repl))
-    return await repl.talk(f"Windlass {VERSION} · /help lists commands, Ctrl-D leaves\n")
+    greeting = f"Windlass {VERSION} · /help lists commands, Ctrl-D leaves"
+    return await repl.talk("\n".join(wrapped(greeting, repl.face.columns)))
 
 
 def _face(place: ReplPlace) -> "Callable[[Repl], Face]":

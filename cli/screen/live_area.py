@@ -136,8 +136,8 @@ class LiveArea:
         took = f" {span(self._now() - lane.began)}"[:width]
         head = clipped(f"{mark} {step} {lane.title}", min(width * 2 // 3, width - len(took)))
         left = width - cell_len(head) - len(took) - 3
-        doing = "waits for you" if is_waiting else lane.doing
-        tail = f" │ {ending(doing, left)}" if doing and left > 8 else ""
+        doing = clipped("waits for you", left) if is_waiting else ending(lane.doing, left)
+        tail = f" │ {doing}" if doing and left > 8 else ""
         tone: Tone = "warn" if is_waiting else "accent"
         return self._paint(tone, head) + self._paint("quiet", took + tail)
 

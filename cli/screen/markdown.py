@@ -40,4 +40,6 @@ def rendered(text: str, *, width: int, paint: Paint) -> str:
     )
     theme = "ansi_light" if paint.theme == "light" else "ansi_dark"
     console.print(_Calm(sanitize_output(text), code_theme=theme, hyperlinks=False))
-    return "\n".join(line.rstrip() for line in screen.getvalue().splitlines()) + "\n"
+    lines = [line.rstrip() for line in screen.getvalue().splitlines()]
+    # Blocks bring blank lines of their own; one between two is enough.
+    return "".join(f"{line}\n" for line, before in zip(lines, ["x", *lines], strict=False) if line or before)

@@ -66,10 +66,22 @@ class Seat:
 
     def settles(self) -> str:
         """Look on for a moment, longer than a card must be seen before a key is meant for it; return the window."""
-        deadline = time.monotonic() + 0.7
+        self.watches(0.7)
+        return self.window()
+
+    def settled(self) -> str:
+        """Look on until nothing has changed for a moment; return scrollback and window."""
+        before = ""
+        while before != (now := self.all()):
+            before = now
+            self.watches(0.25)
+        return now
+
+    def watches(self, seconds: float) -> None:
+        """Look on for a while."""
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self._read()
-        return self.window()
 
     def resizes(self, columns: int, rows: int) -> None:
         self.child.setwinsize(rows, columns)

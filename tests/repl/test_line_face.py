@@ -19,9 +19,7 @@ def asks(seat: Seat, line: str) -> None:
 
 
 def test_a_request_is_answered_in_lines_and_the_prompt_comes_back(sit: Open) -> None:
-    seat = sit(
-        plan(step("a"), step("b", "a")), says("a", "x"), says("b", "y"), composes("Both are done."), TERM="dumb"
-    )
+    seat = sit(plan(step("a"), step("b", "a")), says("a", "x"), says("b", "y"), composes("Both are done."), TERM="dumb")
     seat.sees("\n>")
     asks(seat, "go")
     shown = seat.sees("Both are done.\n>")
