@@ -62,7 +62,7 @@ class BubblewrapBox:
         self._documents = [KeptFile(document.content) for document in confinement.documents]
         self._seats = Seats(self._lock_thread, group_place, confinement.limits)
         self._spare: Spare | None = None
-        self._unused: asyncio.Future[None] | None = None
+        self._leaving: set[asyncio.Future[None]] = set()
 
     def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> BoxProcess:
         """Start a command. Raises OSError when it cannot be started in this box."""
@@ -80,7 +80,10 @@ class BubblewrapBox:
         if self._spare is not None:
             if self._spare.is_for(confinement):
                 return
-            self._unused = asyncio.ensure_future(self.discard_spare())
+            leaving = asyncio.ensure_future(_discarded(self._spare))
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
+            self._spare = None
 
         def start(argv: Sequence[str], sinks: Sequence[OutputCollector], inherited: tuple[int, ...]) -> BoxProcess:
             env = confinement.environment_with({})
@@ -90,11 +93,12 @@ class BubblewrapBox:
             self._spare = build_spare(start, confinement, cwd)
 
     async def discard_spare(self) -> None:
-        """End the box that was built ahead."""
+        """End the box that was built ahead, and wait for the end of those before it."""
         spare, self._spare = self._spare, None
         if spare is not None:
-            with contextlib.suppress(OSError):
-                await spare.discard()
+            await _discarded(spare)
+        if self._leaving:
+            await asyncio.wait(self._leaving)
 
     def _start(
         self,
@@ -158,3 +162,8 @@ def _stands(path: Path) -> bool:
     if stat.S_ISLNK(mode):
         raise PermissionError(errno.EPERM, "has become a link, so no box can be made safely", str(path))
     return True
+
+
+async def _discarded(spare: Spare) -> None:
+    with contextlib.suppress(OSError):
+        await spare.discard()

@@ -104,3 +104,11 @@ async def test_closing_leaves_no_spare_box_behind(runner: BoxedRunner) -> None:
     await asyncio.sleep(0.1)
     await runner.close()
     assert not is_running(str(workspace_of(runner)))
+
+
+async def test_a_spare_box_that_no_longer_fits_is_ended_and_another_takes_its_place(runner: BoxedRunner) -> None:
+    await runner.allow_host("example.com")
+    await run(runner, "true")
+    await asyncio.sleep(0.1)
+    await runner.close()
+    assert not is_running(str(workspace_of(runner)))
