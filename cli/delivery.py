@@ -28,7 +28,7 @@ def deliver(flags: RunFlags, outcome: Outcome, listener: Listener, request: str 
     for problem in serious:
         stderr_line(f"error: the answer could not be written: {problem.strerror}")
     if flags.output_format == "text":
-        _tell_more(outcome, is_quiet=flags.quiet)
+        _tell_more(outcome, is_quiet=flags.quiet, is_told=listener.is_live)
     if flags.save and not outcome.exit_code and not (outcome.plan and outcome.plan.steps):
         stderr_line(f"error: {flags.save} was not written: the task needs no plan")
         return exit_codes.FAILED
@@ -64,8 +64,10 @@ def _show_plan(flags: RunFlags, outcome: Outcome, listener: Listener) -> None:
         write_line(whole_result(listener.result, outcome, {"graph": graph_figures(outcome)}))
 
 
-def _tell_more(outcome: Outcome, *, is_quiet: bool) -> None:
-    """Say after the answer what else there is: the files that were made, and how to go on."""
+def _tell_more(outcome: Outcome, *, is_quiet: bool, is_told: bool) -> None:
+    """Say after the answer what else there is, where no screen has told it: the files made, and how to go on."""
+    if is_told:
+        return
     if outcome.artifacts and not is_quiet:
         stderr_line(f"files: {', '.join(outcome.artifacts)}")
     if outcome.resume:

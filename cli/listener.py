@@ -39,6 +39,11 @@ class Listener:
         self.has_answered = False
         self.problem: OSError | None = None
 
+    @property
+    def is_live(self) -> bool:
+        """Say whether a screen shows the run, down to what it made and how to go on."""
+        return self._live is not None
+
     async def finish(self, listening: "asyncio.Task[None]") -> None:
         """Wait until everything is shown; a reader that does not read is waited for until somebody interrupts."""
         is_last = False

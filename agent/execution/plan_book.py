@@ -79,6 +79,10 @@ class PlanBook:
         self._steps = list(steps)
         self._tell(reason, diff)
 
+    def confirm(self, reason: str) -> None:
+        """Announce that the plan stays as it is."""
+        self._tell(reason)
+
     def _is_worth_telling(self) -> bool:
         fresh = len(self._steps) - len(self._announced)
         return self._revision < _EAGER_REVISIONS or fresh * 4 >= len(self._announced)

@@ -127,7 +127,10 @@ class Replanning:
         async with self._turn:
             if is_success(response.status):
                 if plan := await self._rest("the person has answered a question"):
-                    self._board.revise(plan.steps, f"{ANSWER}{_line(f'{question} — {response.text}')}")
+                    reason = f"{ANSWER}{_line(f'{question} — {response.text}')}"
+                    if not self._board.revise(plan.steps, reason):
+                        # A run that goes on must know that this answer has been planned with.
+                        self._board.book.confirm(reason)
             elif not self._has_assumed:
                 self._has_assumed = True
                 plan = await self._rest(_UNANSWERED.format(question=question))

@@ -33,7 +33,7 @@ class LogLine:
         """Return the whole event, or None when the line is not one."""
         try:
             return from_line(self.raw)
-        except CodecError:
+        except (CodecError, RecursionError):
             return None
 
 

@@ -19,7 +19,7 @@ from agent.protocol.events import (
     ToolStarted,
     WarningRaised,
 )
-from agent.vocabulary.plan import STREAMING
+from agent.vocabulary.plan import ANSWER, STREAMING
 from agent.vocabulary.status import is_success
 from cli.screen.diff import diff_lines
 from cli.screen.markdown_stream import MarkdownStream
@@ -117,7 +117,7 @@ class Transcript:
 
     def _plan(self, plan: PlanMade) -> None:
         """Draw the plan once it is whole; while it still arrives, the live area shows what runs already."""
-        if plan.reason == STREAMING:
+        if plan.reason == STREAMING or (plan.reason.startswith(ANSWER) and not plan.diff):
             return
         if plan.diff:
             self._words("strong", f"plan, revision {plan.revision}: {plan.reason}")

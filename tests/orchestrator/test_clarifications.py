@@ -23,6 +23,13 @@ def test_an_answer_joins_the_request_and_the_rest_is_planned_again(stage: Stage)
     assert played.plans[-1] == ("answer: Which? — B", "- a Title of a\n+ b Title of b")
 
 
+def test_an_answer_that_changes_nothing_is_told_so_that_nobody_plans_with_it_again(stage: Stage) -> None:
+    stage.is_person_present, stage.answers = True, ["B"]
+    steps = (question(), step("a", "q"))
+    played = stage.play(plan(*steps), plan(steps[1]), says("a", "A"), composes("Done."))
+    assert (played.plans[-1], played.endings) == (("answer: Which? — B", None), {"q": "ok", "a": "ok"})
+
+
 def test_an_answer_serves_the_old_plan_when_no_new_one_can_be_made(stage: Stage) -> None:
     stage.is_person_present, stage.answers = True, ["B"]
     played = stage.play(

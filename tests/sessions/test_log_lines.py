@@ -47,3 +47,10 @@ def test_lines_of_one_type_are_found_however_they_are_written(tmp_path: Path) ->
     path.write_bytes(to_line(PLAIN) + to_line(STEP) + strange + to_line(PLAIN))
     assert [line.seq for line in read_lines(path, only="message")] == [5, 6]
     assert [line.seq for line in read_lines(path, only="warning")] == [4, 4]
+
+
+def test_a_line_too_deep_to_be_read_is_no_event(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    deep = to_line(PLAIN)[:-2] + b', "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
+    path.write_bytes(deep + to_line(STEP))
+    assert [line.envelope() for line in read_lines(path)] == [None, STEP]
