@@ -12,11 +12,13 @@ from typer.main import get_command
 
 from agent.model.providers import PROVIDERS
 from cli.application import COMMANDS, application
+from cli.repl.own_files import own_commands
 from tests.cli.terminal_user import LIMIT_S, User, calls, one_step, says
-from tests.docs import providers_table
+from tests.docs import prompt_commands, providers_table
 from tests.docs.console_blocks import PAGES, Block, blocks
 from tests.house.program import AGENT
 from tests.house.source_tree import ROOT
+from tests.repl.seat import Seat
 
 pytestmark = pytest.mark.slow
 GUIDE = (ROOT / "docs" / "guide.md").read_text()
@@ -85,6 +87,20 @@ def test_the_table_of_providers_is_up_to_date() -> None:
     assert providers_table.with_table(GUIDE) == GUIDE, "run: python -m tests.docs.providers_table"
 
 
+def test_the_table_of_slash_commands_is_up_to_date() -> None:
+    assert prompt_commands.with_table(GUIDE) == GUIDE, "run: python -m tests.docs.prompt_commands"
+
+
+def test_the_command_of_ones_own_is_one(tmp_path: Path) -> None:
+    (text,) = re.findall(r"```markdown\n(.*?)```", GUIDE, re.DOTALL)
+    (tmp_path / "commands").mkdir()
+    (tmp_path / "commands" / "review.md").write_text(text)
+    (command,) = own_commands(tmp_path)
+    assert (command.name, command.usage) == ("review", "BRANCH")
+    assert command.help == "Review the changes of a branch."
+    assert command.request("topic").startswith("Compare topic with main.")
+
+
 def test_every_name_that_needs_no_provider_is_listed() -> None:
     prefixes = [prefix for row in PROVIDERS for prefix in row.bare_prefixes]
     assert [prefix for prefix in prefixes if f"`{prefix}`" not in GUIDE] == []
@@ -93,7 +109,8 @@ def test_every_name_that_needs_no_provider_is_listed() -> None:
 def test_the_plugin_of_the_guide_is_a_tool(user: User) -> None:
     plugin = user.home / "plugin"
     _install(plugin)
-    (user.home / "work").mkdir()
+    for name in ("work", "project"):
+        (user.home / name).mkdir()
     (user.home / "work" / "poem.txt").write_text("three little words")
     environ = {"PYTHONPATH": f"{ROOT}:{plugin}"}
     listed = user.agent("tools", "list", **environ)
@@ -102,6 +119,14 @@ def test_the_plugin_of_the_guide_is_a_tool(user: User) -> None:
     ended = user.agent("run", "count", "--model", model, "-C", "work", "--output-format", "json", **environ)
     (call,) = ended.document["step_results"][0]["tool_calls"]  # type: ignore[index]
     assert (call["status"], call["output_preview"]) == ("ok", "3 words")
+    seat = Seat(user, rows=60, AGENT_MODEL=model, **environ)
+    seat.folder.joinpath("poem.txt").write_text("just two")
+    # Plugins are loaded behind the prompt.
+    while "/words" not in seat.settles():
+        seat.says("/help")
+    seat.says("/words poem.txt")
+    seat.sees("2 words")
+    seat.close()
 
 
 def _install(folder: Path) -> None:

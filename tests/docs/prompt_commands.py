@@ -1,0 +1,29 @@
+"""The table of slash commands in docs/guide.md; `python -m tests.docs.prompt_commands` writes it anew."""
+
+from cli.repl.commands import COMMANDS
+from cli.repl.slash import SlashCommand
+from tests.house.source_tree import ROOT
+
+PAGE = ROOT / "docs" / "guide.md"
+BEGIN, END = "<!-- commands: begin -->", "<!-- commands: end -->"
+
+
+def table() -> str:
+    """Return the commands of the prompt, as Markdown."""
+    return "\n".join(("| command | does |", "|---|---|", *map(_row, COMMANDS)))
+
+
+def with_table(page: str) -> str:
+    """Return the page with its table written anew."""
+    head, _, rest = page.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    return f"{head}{BEGIN}\n{table()}\n{END}{tail}"
+
+
+def _row(command: SlashCommand) -> str:
+    usage = f"/{command.name} {command.usage}".strip().replace("|", "\\|")
+    return f"| `{usage}` | {command.help} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_table(PAGE.read_text()))
