@@ -11,7 +11,7 @@ from agent.planning.planner import Planner
 from agent.protocol.channel import Channel
 from agent.protocol.events import WarningRaised
 from agent.vocabulary import exit_codes
-from agent.vocabulary.plan import ANSWER, SURPRISE, Plan, PlanStep
+from agent.vocabulary.plan import ANSWER, ASSUMPTION, SURPRISE, Plan, PlanStep
 from agent.vocabulary.status import is_success
 from agent.vocabulary.step import ExecutorResponse
 
@@ -135,7 +135,8 @@ class Replanning:
                 self._has_assumed = True
                 plan = await self._rest(_UNANSWERED.format(question=question))
                 if plan and plan.steps:
-                    self._board.revise(plan.steps, f"{ANSWER}{_line(f'nobody for {question!r}')}", {step.id: step})
+                    reason = f"{ASSUMPTION}{_line(f'nobody could be asked {question!r}')}"
+                    self._board.revise(plan.steps, reason, {step.id: step})
 
     async def _warn(self, message: str) -> None:
         await self._channel.publish(WarningRaised(message=message))

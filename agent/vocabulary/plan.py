@@ -10,7 +10,7 @@ StepType: TypeAlias = Literal["task", "tool", "ask_user"]
 
 # Why a plan was announced. Only one that is still streaming is incomplete. Those that end in a colon go on with words.
 REQUEST, STREAMING, COMPLETE, FILE, RESUMED = "request", "streaming", "complete", "file", "resumed"
-SURPRISE, ANSWER = "surprise: ", "answer: "
+SURPRISE, ANSWER, ASSUMPTION = "surprise: ", "answer: ", "assumption: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

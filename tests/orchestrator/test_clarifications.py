@@ -50,7 +50,7 @@ def test_without_anybody_to_ask_the_work_goes_on_with_an_assumption(stage: Stage
     )
     assert (played.outcome.exit_code, played.outcome.answer) == (0, "A, assumed.")
     assert played.endings == {"q": "needs_input", "a": "ok"}
-    assert played.plans[-1] == ("answer: nobody for 'Which?'", "- q Which?\n~ a Title of a")
+    assert played.plans[-1] == ("assumption: nobody could be asked 'Which?'", "- q Which?\n~ a Title of a")
     assert played.of("question.answered")[0]["answer"] is None
 
 

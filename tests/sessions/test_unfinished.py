@@ -60,6 +60,7 @@ def test_a_run_is_known_by_its_request_its_context_and_its_newest_plan(log: Log)
         (["streaming", "complete"], True, False, 0, 0),
         (["file"], True, False, 0, 0),
         (["request", "surprise: gone", 'answer: "blue"', "surprise: again"], True, False, 2, 1),
+        (["request", "assumption: nobody could be asked"], True, False, 0, 0),
     ],
 )
 def test_the_reasons_of_its_plans_tell_what_is_still_to_be_planned(
