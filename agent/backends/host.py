@@ -23,6 +23,7 @@ from tooling.output import OUTPUT_TRIM_LEN, TrimLengths
 from tooling.permission import Permission
 from tooling.registry import ToolRegistry, load_tools
 from tooling.safety.judge import ActionJudge
+from tooling.safety.known_keys import KeysStayHere
 from tooling.safety.redact import Redactor
 from tooling.web.desk import WebDesk
 
@@ -149,6 +150,7 @@ def wire_executor(
 ) -> tuple[E, tuple[str, ...]]:
     """Put the tools on a runner; every backend whose tools run in this process is made here."""
     redactor = Redactor(secrets)
+    judge = KeysStayHere(judge, redactor)
     web = web or WebDesk()
     jobs = JobDesk(runner, redactor.redact_file)
     services = ToolServices(

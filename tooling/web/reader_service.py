@@ -1,7 +1,7 @@
 """A service that reads pages for us: which addresses may be told to it, how it is asked, what it answers."""
 
 import re
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import unquote
 
 from tooling.safety.redact import Redactor
 from tooling.web.address import AddressRefused, Target, parse_url
@@ -12,11 +12,19 @@ from tooling.web.settings import WebSettings
 JINA = "https://r.jina.ai/"
 TIMEOUT_S = 60.0
 _SECRET_NAMES = r"""(?ix)
-    token|secret|passw|pwd|api[-_]?key|apikey|access[-_]?key|auth(?!or)|signature|^sig$|session|credential|^code$|^key$
-    |^k$|ticket|jwt|^sid$|invite|reset|otp|x-amz-|x-goog-|^se$|^sp$|^sv$|^st$|^hmac
+    token|secret|passw|^pass$|pwd|api[-_]?key|apikey|access[-_]?key|auth(?!or)|bearer|signature|^sig$|session|sessid
+    |credential|^code$|^key$|^k$|ticket|jwt|^sid$|invite|reset|otp|x-amz-|x-goog-|^se$|^sp$|^sv$|^st$|^hmac
 """
+# What stands behind a word like these in a path opens a door, if there is a digit in it.
+_SECRET_PATH = r"""(?ix)
+    /[^/]*(?:tokens?|reset|password|invite|invitation|share|shared|verify|confirm|activate|unsubscribe|magic|webhooks?)
+    /(?=[^/]*\d)[^/.]{5,}(?:/|$)
+"""
+_PAIR = r"[?&;/#]([^=&;/?#]{1,100})=[^&;?#]"
+# Names that are given at random: of documents that only those find who were told. Forty are a commit, which is not.
+_GIVEN_NAMES = r"(?i)\b(?:[0-9a-f]{32,39}|[0-9a-f]{41,})\b"
 # As long as an address that only its owner should know: small and capital letters and digits without any order.
-_RANDOM_CHARS = 22
+_RANDOM_CHARS = 20
 
 
 def reader_url(settings: WebSettings) -> str:
@@ -32,13 +40,18 @@ def why_not_told(target: Target) -> str | None:
         parse_url(target.url)
     except AddressRefused as error:
         return error.reason
-    parts = urlsplit(target.url)
-    if any(value and re.search(_SECRET_NAMES, name) for name, value in parse_qsl(parts.query)):
+    # An address inside an address is encoded, and one inside that twice.
+    once = unquote(target.path)
+    return next(filter(None, map(_why_secret, dict.fromkeys((target.path, once, unquote(once))))), None)
+
+
+def _why_secret(path: str) -> str | None:
+    if any(re.search(_SECRET_NAMES, name) for name in re.findall(_PAIR, path)):
         return "its query names a key, a token or the like"
-    if Redactor().redact(target.url) != target.url:
+    if Redactor().redact(path) != path:
         return "it holds what looks like a key"
-    pieces = [*parts.path.split("/"), *(value for _, value in parse_qsl(parts.query))]
-    if any(map(_looks_random, pieces)):
+    is_secret = re.search(_SECRET_PATH, path.partition("?")[0]) or re.search(_GIVEN_NAMES, path)
+    if is_secret or _looks_random(path):
         return "it may be an address that only those who know it can find"
     return None
 

@@ -15,6 +15,7 @@ from tooling.web.pinned import CheckedNetwork, PinnedTransport
 from tooling.web.settings import WebSettings
 
 MOST_PASSED_OVER = 32_768
+_BREATH = 64
 _PASSED_OVER = frozenset((204, 301, 302, 303, 304, 307, 308))
 
 
@@ -91,9 +92,14 @@ class Wire:
             is_passed_over = response.status_code in _PASSED_OVER
             encoding = "" if is_passed_over else response.headers.get("content-encoding", "")
             reader = BodyReader(encoding, MOST_PASSED_OVER if is_passed_over else most_bytes)
+            count = 0
             async for chunk in response.aiter_raw():
                 if not reader.feed(chunk):
                     break
+                count += 1
+                if not count % _BREATH:
+                    # A body in crumbs is handed out without a pause as long as any are left of what the network gave.
+                    await asyncio.sleep(0)
         finally:
             await response.aclose()
         return WebResponse(
