@@ -5,6 +5,8 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -54,7 +56,7 @@ class DiskCache:
         """Keep an answer if it may be kept; of one that may not, nothing older stays either."""
         label = label_of(response, asked_with, self._clock())
         if label is None:
-            await asyncio.to_thread(self._path(response.url).unlink, missing_ok=True)
+            await asyncio.to_thread(self._forget, response.url)
         else:
             await asyncio.to_thread(self._write, label, response.body)
 
@@ -65,9 +67,13 @@ class DiskCache:
     def _path(self, url: str) -> Path:
         return self._folder / (hashlib.sha256(url.encode()).hexdigest()[:40] + _ENDING)
 
+    def _forget(self, url: str) -> None:
+        with contextlib.suppress(OSError):
+            self._path(url).unlink(missing_ok=True)
+
     def _write(self, label: Label, body: bytes) -> None:
         path = self._path(label.url)
-        temporary = path.with_suffix(f".{os.getpid()}.{id(body):x}")
+        temporary = path.with_suffix(f".{os.getpid()}.{threading.get_ident():x}")
         head = json.dumps({**_fields(label), "size": len(body)}).encode()
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -97,8 +103,11 @@ class DiskCache:
 
 def _read(path: Path) -> Entry | None:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        # A pipe in place of the file would be waited for.
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(fd, "rb") as file:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                return None
             head, body = file.readline(), file.read()
         found = json.loads(head)
         if found.pop("size") != len(body):
@@ -106,7 +115,7 @@ def _read(path: Path) -> Entry | None:
         label = decode(Label, found)
         # What is used stays longest.
         os.utime(path)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ShapeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ShapeError):
         return None
     return Entry(label=label, body=body)
 

@@ -12,6 +12,7 @@ from tooling.web.exchange import WebResponse
 GUESSED_SHARE = 0.1
 MOST_GUESSED_S = 3600.0
 MOST_FRESH_S = 30 * 86_400.0
+_MOST_TAG_CHARS = 1000
 _KEPT_HEADERS = (
     "age",
     "cache-control",
@@ -42,7 +43,7 @@ class Label:
     @property
     def conditions(self) -> dict[str, str]:
         """Return the headers that ask a server whether this still holds."""
-        tag, changed = self.headers.get("etag", ""), self.headers.get("last-modified", "")
+        tag, changed = (_sendable(self.headers.get(name, "")) for name in ("etag", "last-modified"))
         return {**({"If-None-Match": tag} if tag else {}), **({"If-Modified-Since": changed} if changed else {})}
 
 
@@ -86,6 +87,11 @@ def fresh_until(headers: Mapping[str, str], now: float) -> float:
     if changed is None:
         return 0.0
     return now + min(max(made - changed, 0.0) * GUESSED_SHARE, MOST_GUESSED_S) - age
+
+
+def _sendable(text: str) -> str:
+    """Return what can be sent back to its server: careless servers, and files that were meddled with, hold anything."""
+    return text if len(text) <= _MOST_TAG_CHARS and text.isascii() and text.isprintable() else ""
 
 
 def _directives(text: str) -> dict[str, str]:

@@ -59,7 +59,9 @@ class Robots:
 
     async def _read(self, site: str) -> RobotFileParser:
         rules = RobotFileParser()
-        request = WebRequest(url=f"{site}/robots.txt", timeout_s=ROBOTS_TIMEOUT_S, max_bytes=MOST_ROBOTS_BYTES)
+        request = WebRequest(
+            url=f"{site}/robots.txt", timeout_s=ROBOTS_TIMEOUT_S, max_bytes=MOST_ROBOTS_BYTES, gate=_stay
+        )
         try:
             response = await self._send(request)
         except WebFault:
@@ -67,3 +69,8 @@ class Robots:
             return rules
         rules.parse(response.text.splitlines() if response.is_ok else [])
         return rules
+
+
+async def _stay(target: Target) -> str | None:
+    """Follow no site to another host for its rules: nobody was asked for that one."""
+    return f"the rules of a site are not at {target.host}"

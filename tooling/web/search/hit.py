@@ -5,6 +5,7 @@ from tooling.web.invisible import without_invisible
 
 _TITLE_CHARS = 300
 _SNIPPET_CHARS = 1200
+_URL_CHARS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,8 @@ def hit(*, title: object, url: object, snippet: object, date: object = None) -> 
     """Return a result made of strangers' values, cleaned and cut to size; None without an address of the web."""
     place = _text(url).strip()
     if not place.lower().startswith(("http://", "https://")) or not place.isprintable() or " " in place:
+        return None
+    if len(place) > _URL_CHARS:
         return None
     return Hit(
         title=_line(title)[:_TITLE_CHARS] or place,
