@@ -20,6 +20,7 @@ from agent.protocol.events import (
     Event,
     MessageSaid,
     RunCompleted,
+    RunStarted,
     StepCompleted,
 )
 from agent.protocol.fragments import Fragments
@@ -195,13 +196,14 @@ class Channel:
             self._broken = error
 
     def _hand_out(self, envelope: Envelope, done: asyncio.Future[None] | None) -> None:
-        closing = isinstance(envelope.event, (RunCompleted, ErrorRaised))
-        if self._broken is None or closing or not envelope.is_lasting:
+        # That a run began, and that and why it ended, is told even when nothing can be kept any more.
+        is_frame = isinstance(envelope.event, (RunStarted, RunCompleted, ErrorRaised))
+        if self._broken is None or is_frame or not envelope.is_lasting:
             for subscription in self._subscriptions:
                 subscription.push(envelope)
         if done is None or done.done():
             return
-        if self._broken is None or closing:
+        if self._broken is None or is_frame:
             done.set_result(None)
         else:
             problem = f"the event log cannot be written: {self._broken.strerror or self._broken}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.protocol.channel import DELTA_BACKLOG, Channel, LogWriteError
-from agent.protocol.events import ApprovalRequested, CallMade, ErrorRaised, MessageSaid, WarningRaised
+from agent.protocol.events import ApprovalRequested, CallMade, ErrorRaised, MessageSaid, RunStarted, WarningRaised
 from agent.sessions.event_log import FileLog, last_seq, read_events
 from tooling.safety.redact import Redactor
 
@@ -96,14 +96,16 @@ async def test_fragments_are_not_kept_on_disk(tmp_path: Path) -> None:
     assert [envelope.event for envelope in read_events(path)] == [WarningRaised(message="kept")]
 
 
-async def test_a_full_disk_stops_the_publisher_but_the_ending_is_still_heard() -> None:
+async def test_a_full_disk_stops_the_publisher_but_beginning_and_ending_are_still_heard() -> None:
     out = channel(FullDisk())
     ear = out.subscribe()
+    began = RunStarted(model="", planner_model="", cwd="", workspace="", backend="", approval_mode="", tools=())
+    out.whisper(began)
     with pytest.raises(LogWriteError, match="No space left"):
         await out.publish(WarningRaised(message="lost"))
     await out.publish(ErrorRaised(message="the end"))
     await out.close()
-    assert [envelope.event for envelope in await heard(ear)] == [ErrorRaised(message="the end")]
+    assert [envelope.event for envelope in await heard(ear)] == [began, ErrorRaised(message="the end")]
 
 
 async def test_a_known_key_never_reaches_a_listener_or_the_log(tmp_path: Path) -> None:
