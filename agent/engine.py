@@ -132,8 +132,7 @@ class AgentExecutor:
 
     async def _remembered(self, outcome: Outcome) -> Outcome:
         """Have something of the run remembered; its answer is told before that, and nothing takes it back."""
-        ledger = self._desk.ledger
-        if self._memory is None or outcome.is_error or not ledger.total.requests:
+        if self._memory is None or outcome.is_error or not self._desk.ledger.total.requests:
             return outcome
         remembering = self._memory.remembering(self._desk, self._model)
         if not remembering.has_work():
@@ -145,19 +144,23 @@ class AgentExecutor:
         except LogWriteError:
             # The disk is full: that is the log's trouble, not the answer's.
             pass
-        usage = ledger.total
-        return replace(outcome, usage=usage, model_usage=dict(ledger.by_model), num_turns=usage.requests)
+        return self._paid(outcome)
 
     async def _formed(self, outcome: Outcome, form: OutputForm) -> Outcome:
         try:
             data, answer, problem = await form.fit(outcome.answer, self._desk, self._model)
         except (ModelFault, BudgetExhausted) as stop:
             data, answer, problem = None, outcome.answer, f"the answer could not be put into its form: {stop}"
-        ledger = self._desk.ledger
-        outcome = replace(outcome, usage=ledger.total, model_usage=dict(ledger.by_model))
+        outcome = self._paid(outcome)
         if problem:
             return replace(outcome, subtype="error_task", exit_code=exit_codes.FAILED, error=problem)
         return replace(outcome, answer=answer, structured=data)
+
+    def _paid(self, outcome: Outcome) -> Outcome:
+        """Return the outcome with what was asked of models after the answer."""
+        ledger = self._desk.ledger
+        spent = ledger.total
+        return replace(outcome, usage=spent, model_usage=dict(ledger.by_model), num_turns=spent.requests)
 
 
 def _constraints(form: str, memory: str) -> str:

@@ -219,7 +219,7 @@ def test_an_answer_that_cannot_be_repaired_is_a_failure(user: User) -> None:
     (user.home / "schema.json").write_text(json.dumps({"type": "object", "required": ["n"]}))
     model = user.script(answer("three"), {"match": {"purpose": "repair"}, "text": "still three"})
     ended = user.agent("run", "x", "--model", model, "--output-schema", "schema.json", "--output-format", "json")
-    assert (ended.exit_code, ended.document["is_error"]) == (1, True)
+    assert (ended.exit_code, ended.document["is_error"], ended.document["num_turns"]) == (1, True, 2)
     assert "schema" in str(ended.document["error"])
 
 
