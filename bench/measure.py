@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal, TypeAlias
 
-Unit: TypeAlias = Literal["×", "ms", "MB", "kB", ""]
+Unit: TypeAlias = Literal["×", "ms", "MB", "kB", "%", ""]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,16 +51,16 @@ class Home:
     """A user without keys or settings, in a folder that is gone afterwards."""
 
     def __init__(self, folder: Path, provider: ThreadedProvider | None = None) -> None:
-        self._folder = folder
+        self.folder = folder
         self._provider = provider
-        self._environ = {
+        self.environ = {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "HOME": str(folder),
             "AGENT_SANDBOX": str(folder / "data"),
             "LANG": "C.UTF-8",
         }
         if provider:
-            self._environ |= {"AGENT_API_BASE": provider.base_url, "AGENT_API_KEY": "sk-0123456789abcdef"}
+            self.environ |= {"AGENT_API_BASE": provider.base_url, "AGENT_API_KEY": "sk-0123456789abcdef"}
 
     def run(self, words: Sequence[str], *, watch: Callable[[int], None] | None = None) -> Ended:
         """Run one command line to its end; `watch` is told the process id at once."""
@@ -68,7 +68,7 @@ class Home:
         with tempfile.TemporaryFile() as said:
             started_at = time.monotonic()
             process = subprocess.Popen(
-                words, env=self._environ, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said
+                words, env=self.environ, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said
             )
             if watch:
                 watch(process.pid)

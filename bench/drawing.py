@@ -1,0 +1,57 @@
+"""A child of the benchmark: the real screen of the prompt, fed with events at a fixed rate; prints what that cost."""
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+
+from agent.config.places import os_environ
+from agent.protocol.events import Envelope, Event, MessageSaid, PlanMade, RunStarted, StepStarted
+from agent.vocabulary.plan import PlanStep
+from cli.repl.commands import COMMANDS
+from cli.repl.drawn_face import DrawnFace
+from cli.repl.place import ReplPlace
+from cli.repl.repl import Repl
+from cli.screen.paint import Paint
+
+STEPS = 8
+# Every fragment is one token; each line of the stream is about as long as a sentence.
+WORDS = ("word ",) * 15 + ("end.\n",)
+_STARTED = RunStarted(
+    model="m", planner_model="m", cwd="/", workspace="/", backend="sandbox", approval_mode="ask", tools=()
+)
+
+
+def main() -> None:
+    """Draw for so many seconds so many tokens a second of every step; write the share of a processor to a file."""
+    seconds, rate, result = float(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    result.write_text(str(asyncio.run(_draw(seconds, rate))))
+
+
+async def _draw(seconds: float, rate: int) -> float:
+    place = ReplPlace(environ=os_environ(), cwd=Path.cwd())
+    repl = Repl(place=place, paint=Paint(has_colour=True), commands=COMMANDS, face=DrawnFace)
+    showing = asyncio.ensure_future(repl.face.run())
+    steps = tuple(PlanStep(id=f"s{n}", title=f"Step {n}", instruction="x") for n in range(STEPS))
+    for event in (_STARTED, PlanMade(plan_id="p", revision=1, hash="h", reason="request", steps=steps)):
+        repl.face.hear(_envelope(event))
+    for step in steps:
+        repl.face.hear(_envelope(StepStarted(title=step.title), step.id))
+    began, used = time.monotonic(), time.process_time()
+    for number in range(int(seconds * rate)):
+        await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
+        said = MessageSaid(role="assistant", content=WORDS[number % len(WORDS)], delta=True)
+        for step in steps:
+            repl.face.hear(_envelope(said, step.id))
+    share = (time.process_time() - used) / (time.monotonic() - began)
+    repl.leave()
+    await showing
+    return share
+
+
+def _envelope(event: Event, step: str | None = None) -> Envelope:
+    return Envelope(seq=1, ts="", session_id="s", run_id="r", event=event, step_id=step, attempt=1)
+
+
+if __name__ == "__main__":
+    main()
