@@ -29,9 +29,9 @@ Session = Annotated[str | None, typer.Option("--session", help="Use or make the 
 Ephemeral = Annotated[bool, typer.Option("--ephemeral", help="Keep nothing on disk.")]
 Folder = Annotated[Path | None, typer.Option("-C", "--cd", help="Work in this folder.")]
 AddDirs = Annotated[list[Path] | None, typer.Option("--add-dir", help="A further folder tools may use.")]
-Backend = Annotated[str | None, typer.Option("--backend", help="Where commands run: sandbox, host or docker.")]
+Backend = Annotated[str | None, typer.Option("--backend", help="Where commands run: sandbox or host.")]
 AllowNet = Annotated[list[str] | None, typer.Option("--allow-net", help="A host commands may reach.")]
-WebCache = Annotated[bool | None, typer.Option(" /--no-cache", help="Keep no pages on disk and use none kept.")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep no pages on disk and use none kept.")]
 Model = Annotated[str | None, typer.Option("--model", help="provider/name, or script:FILE.")]
 PlannerModel = Annotated[str | None, typer.Option("--planner-model", help="Model that plans.")]
 Profile = Annotated[str | None, typer.Option("--profile", help="Settings profile of the user's file.")]
@@ -40,6 +40,7 @@ Strict = Annotated[bool, typer.Option("--strict-config", help="Doubtful settings
 Bare = Annotated[bool, typer.Option("--bare", help="Leave the user's settings file out.")]
 PlanOnly = Annotated[bool, typer.Option("--plan-only", help="Plan, execute nothing.")]
 PlanFile = Annotated[Path | None, typer.Option("--plan", help="Execute this plan file; the task is optional then.")]
+ShownPlan = Annotated[Path | None, typer.Option("--plan", help="Show this plan file; no planner is asked.")]
 Edit = Annotated[bool, typer.Option("--edit", help="Open the plan in your editor first.")]
 Save = Annotated[Path | None, typer.Option("--save", help="Write the plan to a file, .toml or .json.")]
 Replan = Annotated[str | None, typer.Option("--replan", help="Plan the rest again: surprise, always or never.")]
@@ -63,7 +64,6 @@ Callback = Annotated[str | None, typer.Option("--callback-url", help="POST event
 _SETTINGS = {
     "backend": "backend",
     "allow_net": "allow_net",
-    "web_cache": "web_cache",
     "model": "model",
     "planner_model": "planner_model",
     "concurrency": "concurrency",
@@ -169,6 +169,7 @@ def understood(given: Mapping[str, object]) -> RunFlags:
     _refuse_contradictions(given)
     _refuse_senseless_plans(given)
     settings = {setting: given[name] for name, setting in _SETTINGS.items() if given.get(name) is not None}
+    settings |= {"web_cache": False} if given.get("no_cache") else {}
     known = {field.name for field in fields(RunFlags)}
     plain = {name: value for name, value in given.items() if name in known and value is not None}
     return decode(RunFlags, {"prompt": None, **plain, "settings": settings})

@@ -19,7 +19,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @app.command("show")
 def show(profile: ProfileOption = None, as_json: JsonOption = False) -> None:  # noqa: FBT002
-    """List every setting with its value and where the value came from; keys are masked."""
+    """List every setting with its value and origin. Keys are masked."""
     loaded = _load(profile)
     if as_json:
         settings = {row.name: _fields(row) for row in rows(loaded)}
@@ -36,7 +36,7 @@ def get(
     profile: ProfileOption = None,
     as_json: JsonOption = False,  # noqa: FBT002
 ) -> None:
-    """Print one setting: its value on stdout, where it came from on stderr."""
+    """Print one setting. Its value goes to stdout, where it came from to stderr."""
     loaded = _load(profile)
     row = row_named(loaded, key)
     if as_json:
@@ -52,7 +52,7 @@ def set_(
     key: Annotated[str, typer.Argument(metavar="KEY", help="Name of a setting, such as model or keys.openai.")],
     value: Annotated[str, typer.Argument(metavar="VALUE", help="New value; - reads it from stdin, none removes it.")],
 ) -> None:
-    """Write one setting into the settings file; comments and other lines stay as they are."""
+    """Write one setting into the file. Comments and other lines stay as they are."""
     path = config_file(os_environ())
     set_value(path, key, sys.stdin.read().strip() if value == "-" else value)
     typer.echo(f"{path}: {key} changed", err=True)

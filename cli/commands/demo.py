@@ -16,18 +16,21 @@ _FILES = {
 }
 _TASK = "Add up the orders, find the open notes, and write both into report.md."
 _BEFORE = """\
-This is a recorded conversation with a model, played with real tools in {folder}:
-no network, no key. The task: "{task}"
+A recorded conversation with a model, played with real tools: no network, no key.
+folder: {folder}
+task:   {task}
 """
 _AFTER = """
-What happened: the task became a plan of three steps; two ran side by side, the third waited for both,
-wrote report.md and checked it. The answer above went to stdout, everything else to stderr.
+What happened: the task became a plan of three steps; two ran side by side, the
+third waited for both, wrote report.md and checked it. The answer went to stdout,
+everything else to stderr.
 
-How to go on with a real model:
-  agent run -C . --model openai/gpt-5-mini "what is in this folder?"    with OPENAI_API_KEY set
-  agent run -C . --model anthropic/claude-sonnet-4-5 "..."              with ANTHROPIC_API_KEY set
-  agent run -C . "..."                                                  with ollama, llama.cpp or LM Studio running
-  agent config set model provider/name                                  to keep one"""
+How to go on, in a folder of yours:
+  agent                         the prompt; it finds keys and local models
+  agent run -C . "what is in this folder?"      one task; add --model NAME, or
+  agent config set model NAME   keep a model: openai/gpt-5-mini with OPENAI_API_KEY,
+                                anthropic/claude-sonnet-4-5 with ANTHROPIC_API_KEY,
+                                or none with ollama, llama.cpp or LM Studio"""
 
 
 def command(*, record: Annotated[bool, typer.Option("--record", hidden=True)] = False) -> None:

@@ -73,7 +73,7 @@ def clear(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Forget everything for good, copies from earlier compactions as well."""
+    """Forget everything for good. Copies from earlier compactions go as well."""
     memory = _memory()
     count = sum(1 for _ in said(lines_of(memory.read())))
     if not yes and not _is_agreed(count, memory):

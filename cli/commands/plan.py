@@ -21,7 +21,7 @@ def command(
     bare: flag.Bare = False,
     record: flag.Record = None,
     replay: flag.Replay = None,
-    plan: flag.PlanFile = None,
+    plan: flag.ShownPlan = None,
     edit: flag.Edit = False,
     save: flag.Save = None,
 ) -> None:

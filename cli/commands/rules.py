@@ -37,7 +37,7 @@ def list_rules(*, as_json: JsonOption = False) -> None:
 
 @app.command("add")
 def add(words: WordsArgument, *, deny: DenyOption = False, project: FolderOption = None) -> None:
-    """Add a rule: commands that begin with these words run unasked, or never run."""
+    """Add a rule. Commands that begin with these words run unasked, or with --deny never."""
     rule = _rule(words, deny=deny, project=project)
     if not add_rule(config_file(os_environ()), rule):
         raise InputError(f"there is already a rule to {rule.effect} {words!r}")
@@ -58,7 +58,7 @@ def test(
     against: Annotated[str, typer.Option("--against", help="How far back: 12h, 30d, 4w.")] = "30d",
     as_json: JsonOption = False,
 ) -> None:
-    """Judge past commands by the rules as they are now, and show what would be different."""
+    """Judge past commands by the rules of today. What would be different is shown."""
     environ = os_environ()
     settings = load_settings(environ=environ).settings
     count, changes = changes_since(data_dir(environ), settings, days=days(against, "--against"))

@@ -27,7 +27,7 @@ _REFUSED = ("denied", "deferred", "blocked")
 
 @app.command("list")
 def list_tools(*, as_json: JsonOption = False) -> None:
-    """List the tools with one line each; --json prints exactly the schemas a model is shown."""
+    """List the tools with one line each. --json prints exactly the schemas a model is shown."""
     catalogue = _catalogue()
     if as_json:
         typer.echo(json.dumps([spec.to_openai_tool() for spec in catalogue.specs], indent=2))
@@ -58,7 +58,7 @@ def call(
     deny: flag.Deny = None,
     assignments: flag.Assignments = None,
 ) -> None:
-    """Call one tool as the model would: same judge, approvals, box and limits; the exit code is the call's."""
+    """Call one tool as the model would. Same judge, approvals, box and limits; the exit code is the call's."""
     from agent.one_call import call_one
     from cli.alone import Conditions, alone
 

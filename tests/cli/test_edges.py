@@ -5,7 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from cli.application import COMMANDS, application
 from tests.cli.terminal_user import User, answer, calls, one_step, plan, says, step
 from tests.house.source_tree import ROOT
 
@@ -213,3 +215,12 @@ def test_no_secret_stays_in_what_a_background_command_wrote(user: User) -> None:
     user.agent("run", "x", "--model", model, "--session", "s")
     outputs = [path.read_text() for path in (user.data / "sessions/s/outputs").iterdir()]
     assert outputs == ["[REDACTED]\n"]
+
+
+def test_no_line_of_help_is_cut() -> None:
+    groups = [entry.name for entry in COMMANDS if entry.is_group]
+    pages = [CliRunner().invoke(application(name), [name, "--help"] if name else ["--help"]) for name in ("", *groups)]
+    assert [line for page in pages for line in page.output.splitlines() if line.endswith("...")] == [
+        "Usage: root [OPTIONS] COMMAND [ARGS]...",
+        *(f"Usage: root {name} [OPTIONS] COMMAND [ARGS]..." for name in groups),
+    ]

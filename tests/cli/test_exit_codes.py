@@ -153,6 +153,12 @@ def test_57_is_a_blocked_command_even_when_everything_is_allowed(user: User) -> 
     check(user, 57, "run", "x", "--model", model, "--approval-mode", "yolo")
 
 
+def test_58_is_a_success_that_nothing_shows(user: User) -> None:
+    model = user.script(*one_step(says("s1", "done")))
+    check(user, 58, "run", "x", "--model", model, "--require-verified", says="nothing was verified")
+    check(user, 58, "run", "x", "--model", model, AGENT_REQUIRE_VERIFIED="true")
+
+
 def test_75_is_a_provider_worth_a_retry(user: User) -> None:
     fault = {"fault": "overloaded", "retry_after_s": 0.01, "repeat": True}
     check(user, 75, "run", "x", "--model", user.script(fault), says="overloaded")
