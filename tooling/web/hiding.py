@@ -5,18 +5,23 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from tooling.contract.fact import dataclass
+from tooling.web.css_values import alpha, declarations, font_size, lengths, numbers, opacity, rgb
 
 MOST_CSS_CHARS = 200_000
 _OFF_SCREEN_PX = -400.0
-_INVISIBLE_OPACITY = 0.05
+_FAR_OFF_PX = 5000.0
+_INVISIBLE = 0.05
 _SMALLEST_SIZE_PX = 1.0
+_SMALLEST_FONT_PX = 2.0
+_TINY = 0.05
+_SAME_COLOUR = 8.0
+_INHERITED = ("inherit", "initial", "unset", "currentcolor")
 
 _COMMENT = r"/\*.*?(?:\*/|\Z)"
 # The name of a tag, a class, an id, or a tag with one of these; longer selectors need a whole page to be understood.
 _SELECTOR = r"([a-z][a-z0-9]*)?(?:([.#])(-?[_a-z][\w-]*))?"
 _EDGES = re.compile("[{};]")
-_NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
-_OFFSETS = ("left", "right", "top", "bottom", "text-indent", "margin-left", "margin-top")
+_OFFSETS = ("left", "right", "top", "bottom", "inset", "text-indent", "margin", "margin-left", "margin-top")
 
 
 @dataclass(slots=True)
@@ -55,74 +60,78 @@ def is_hidden(tag: str, attributes: Mapping[str, str], sheet: StyleSheet | None 
 
 def hides(style: str) -> bool:
     """Say whether the declarations of a style leave nothing to see."""
-    values = _declarations(style)
+    values = declarations(style)
     if values.get("display") == "none" or values.get("visibility") in ("hidden", "collapse"):
         return True
     if values.get("content-visibility") == "hidden" or _is_transparent(values):
         return True
-    if "font-size" in values and 0 <= _pixels(values["font-size"], 16.0) <= _SMALLEST_SIZE_PX:
+    size = font_size(values)
+    if size is not None and size <= _SMALLEST_FONT_PX:
         return True
-    if any(_pixels(values.get(name, ""), 0.0) <= _OFF_SCREEN_PX for name in _OFFSETS):
-        return True
-    return _is_clipped(values) or _has_no_room(values)
-
-
-def _declarations(style: str) -> dict[str, str]:
-    values: dict[str, str] = {}
-    for part in style.lower().split(";"):
-        name, colon, value = part.partition(":")
-        if colon:
-            values[name.strip()] = value.replace("!important", "").strip()
-    return values
+    return _is_away(values) or _is_clipped(values) or _is_shrunk(values) or _has_no_room(values)
 
 
 def _is_transparent(values: Mapping[str, str]) -> bool:
-    opacity = re.match(_NUMBER, values.get("opacity", ""))
-    if opacity and float(opacity[0]) <= _INVISIBLE_OPACITY * (100 if "%" in values["opacity"] else 1):
-        return True
-    ink = values.get("color", "")
-    if ink == "transparent" or re.fullmatch(r"rgba\([^)]*,\s*0(?:\.0*)?\)|#(?:[0-9a-f]{6}00|[0-9a-f]{3}0)", ink):
+    filtered = re.search(r"opacity\(([^)]*)\)", values.get("filter", ""))
+    seen = [opacity(text) for text in (values.get("opacity", ""), filtered[1].strip() if filtered else "")]
+    ink = values.get("-webkit-text-fill-color") or values.get("color", "")
+    if alpha(ink) <= _INVISIBLE or any(share is not None and share <= _INVISIBLE for share in seen):
         return True
     paper = values.get("background-color") or values.get("background", "")
-    return bool(ink) and _colour(ink) == _colour(paper)
+    there, here = rgb(paper), rgb(ink)
+    if there is None or here is None:
+        return bool(ink) and ink == paper and ink not in _INHERITED
+    return all(abs(one - other) <= _SAME_COLOUR for one, other in zip(there, here, strict=True))
 
 
-def _colour(text: str) -> str:
-    names = {"white": "#ffffff", "black": "#000000"}
-    text = names.get(text, text.replace(" ", ""))
-    return "#" + "".join(digit * 2 for digit in text[1:]) if re.fullmatch("#[0-9a-f]{3}", text) else text
+def _is_away(values: Mapping[str, str]) -> bool:
+    """Say whether a text stands where no screen reaches."""
+    moved = re.findall(r"translate(?:[xyz]|3d)?\(([^)]*)\)", values.get("transform", ""))
+    # Half of its own size to the left is how things are centred.
+    steps = [step for text in (*moved, values.get("translate", "")) for step in lengths(text, percent=1.0)]
+    steps += [step for name in _OFFSETS if name in values for step in lengths(values[name])]
+    return any(step <= _OFF_SCREEN_PX or step >= _FAR_OFF_PX for step in steps)
 
 
 def _is_clipped(values: Mapping[str, str]) -> bool:
     box = values.get("clip", "")
-    if box.startswith("rect") and all(abs(float(edge)) <= 1 for edge in re.findall(_NUMBER, box)):
+    if box.startswith("rect") and all(abs(edge) <= 1 for edge in numbers(box)):
         return True
     path = values.get("clip-path", "")
-    if re.match(r"inset\(\s*(?:[5-9]\d|100)(?:\.\d+)?%|circle\(\s*0|polygon\(\s*0(?:px)? 0(?:px)?\s*\)", path):
-        return True
+    if path.startswith(("circle(", "ellipse(")):
+        return next(iter(numbers(path)), 1.0) == 0
+    if path.startswith("polygon("):
+        return set(numbers(path)) == {0.0}
+    if not path.startswith("inset(") or "%" not in path:
+        return False
+    edges = numbers(path.partition("round")[0])
+    # Top, right, bottom, left; what is left out is as on the other side.
+    while 0 < len(edges) < 4:
+        edges.append(edges[max(0, len(edges) - 2)])
+    return len(edges) == 4 and (edges[0] + edges[2] >= 100 or edges[1] + edges[3] >= 100)
+
+
+def _is_shrunk(values: Mapping[str, str]) -> bool:
     moved = values.get("transform", "")
-    if re.search(r"scale[xy]?\(\s*0(?:\.0*)?\s*[,)]", moved):
+    scales = [*re.findall(r"scale(?:[xy]|3d)?\(([^)]*)\)", moved), values.get("scale", ""), values.get("zoom", "")]
+    if any(found and min(map(abs, found[:2])) <= _TINY for found in map(numbers, scales)):
         return True
-    return "translate" in moved and any(float(way) <= _OFF_SCREEN_PX for way in re.findall(rf"({_NUMBER})px", moved))
+    on_edge = re.search(r"rotate[xy]\(\s*-?(?:90|270)deg", moved)
+    matrix = re.search(r"matrix\(([^)]*)\)", moved)
+    return bool(on_edge) or (matrix is not None and not any(numbers(matrix[1])[:4]))
 
 
 def _has_no_room(values: Mapping[str, str]) -> bool:
     small = [
-        0 <= _pixels(size, 16.0) <= _SMALLEST_SIZE_PX
+        0 <= next(lengths(size), 16.0) <= _SMALLEST_SIZE_PX
         for name in ("width", "height")
         if (size := values.get(name) or values.get(f"max-{name}"))
     ]
-    is_cut_off = values.get("overflow", "visible") in ("hidden", "clip")
+    overflows = " ".join(values.get(name, "") for name in ("overflow", "overflow-x", "overflow-y")).split()
+    is_cut_off = "hidden" in overflows or "clip" in overflows
+    if is_cut_off and values.get("line-height") in ("0", "0px"):
+        return True
     return (len(small) == 2 and all(small)) or (is_cut_off and any(small))
-
-
-def _pixels(value: str, otherwise: float) -> float:
-    """Return a length in pixels, roughly; relative units count as sixteen."""
-    found = re.match(rf"({_NUMBER})\s*([a-z%]*)", value)
-    if not found:
-        return otherwise
-    scale = {"": 1.0, "px": 1.0, "pt": 1.33, "em": 16.0, "rem": 16.0, "ch": 8.0, "cm": 38.0, "in": 96.0}
-    return float(found[1]) * scale.get(found[2], 10.0)
 
 
 def _without_nested(css: str) -> str:
