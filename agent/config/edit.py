@@ -3,18 +3,21 @@
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
+from typing import get_origin
 
 from agent.config.origin import KeyPath, Leaf, Origin
 from agent.config.user_file import PROFILES, header_path, parse_toml, parse_user_file, split_key
-from agent.config.values import checked, flat
+from agent.config.values import checked, flat, slot_at
 from agent.vocabulary.errors import ConfigError
 
+_NOTHING = "none"
 _BY_HAND = "change it by hand: the key is written in a form this command does not edit"
 
 
 def set_value(path: Path, key: str, text: str) -> None:
-    """Write `key = text` into the settings file at `path`; `none` takes the key of an optional setting out."""
+    """Write `key = text` into the settings file at `path`; `none` takes the key out, so that its default holds."""
     keys = split_key(key)
     value = _value_of(keys, text)
     before = _read(path)
@@ -45,11 +48,17 @@ def edited(text: str, keys: KeyPath, value: object) -> str:
 
 def _value_of(keys: KeyPath, text: str) -> object:
     inner = keys[2:] if keys[0] == PROFILES and len(keys) > 2 else keys
+    if text.strip().lower() == _NOTHING and (slot := slot_at(inner)) and not _is_table(slot.kind):
+        return None
     leaf = Leaf(path=inner, value=text, origin=Origin(layer="file"), place="config set", is_text=True)
     value = checked(leaf).value
     if isinstance(value, Mapping):
         raise ConfigError(f"config set: {leaf.name} is a table", f"set one entry at a time: {leaf.name}.NAME")
     return value
+
+
+def _is_table(kind: object) -> bool:
+    return get_origin(kind) is Mapping or is_dataclass(kind)
 
 
 def _read(path: Path) -> str:

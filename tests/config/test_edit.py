@@ -60,10 +60,27 @@ def test_a_list_over_several_lines_is_replaced_as_a_whole(path: Path) -> None:
     assert load_settings(environ={}, config_dir=path.parent).settings.allow == ("pwd",)
 
 
-def test_none_takes_an_optional_setting_out(path: Path) -> None:
-    write(path, 'model = "m"\nmax_tokens = 5\n')
-    set_value(path, "max_tokens", "none")
-    assert path.read_text() == 'model = "m"\n'
+_LINES = {
+    "model": 'model = "m"',
+    "allow": 'allow = ["make"]',
+    "web_cache": "web_cache = false",
+    "max_tokens": "max_tokens = 5",
+    "keys.openai": 'keys.openai = "k"',
+}
+
+
+@pytest.mark.parametrize("key", _LINES)
+def test_none_takes_a_setting_out(path: Path, key: str) -> None:
+    write(path, "\n".join(_LINES.values()))
+    set_value(path, key, "none")
+    assert path.read_text().splitlines() == [line for name, line in _LINES.items() if name != key]
+
+
+def test_none_is_no_table(path: Path) -> None:
+    with pytest.raises(ConfigError):
+        set_value(path, "projects", "none")
+    with pytest.raises(ConfigError):
+        set_value(path, "no_such_setting", "none")
 
 
 def test_missing_file_and_tables_are_created_private(path: Path) -> None:
