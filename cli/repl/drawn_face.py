@@ -60,6 +60,7 @@ class DrawnFace:
             keys=key_bindings(repl, self),
             ability=Ability(
                 term=place.term,
+                has_colour=paint.has_colour,
                 has_unicode=knows_unicode(place.environ),
                 breaks_lines=breaks_lines(place.environ),
             ),

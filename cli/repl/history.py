@@ -7,6 +7,8 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 # A pasted book need not be found again by pressing an arrow.
 _LONGEST_CHARS = 10_000
+_MOST_BYTES = 1_000_000
+_ENTRY = b"\n# "
 
 
 class CarefulHistory(FileHistory):
@@ -39,6 +41,17 @@ def open_history(folder: Path, redact: Callable[[str], str]) -> History:
     path = folder / "history"
     try:
         path.touch(mode=0o600)
+        if path.stat().st_size > _MOST_BYTES:
+            _shorten(path)
     except OSError:
         return InMemoryHistory()
     return CarefulHistory(path, redact)
+
+
+def _shorten(path: Path) -> None:
+    """Keep the newer half."""
+    newer = path.read_bytes()[-_MOST_BYTES // 2 :]
+    shorter = path.with_name(path.name + ".new")
+    shorter.touch(mode=0o600)
+    shorter.write_bytes(newer[max(0, newer.find(_ENTRY)) :])
+    shorter.replace(path)

@@ -13,6 +13,7 @@ from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import AppendAutoSuggestion, BeforeInput
+from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.widgets import SearchToolbar
 
 from cli.repl.output import FrameOutput
@@ -34,6 +35,7 @@ class PromptArea(Application[int]):
         status: Callable[[int], str],
         keys: KeyBindingsBase,
         is_vi: bool,
+        has_colour: bool,
         fit: Callable[[], None],
         resized: Callable[[], None],
     ) -> None:
@@ -47,6 +49,7 @@ class PromptArea(Application[int]):
             output=output,
             erase_when_done=True,
             editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
+            color_depth=None if has_colour else ColorDepth.DEPTH_1_BIT,
             before_render=lambda _: fit(),
             # There is a signal for that; looking twice a second would only cost.
             terminal_size_polling_interval=None,

@@ -226,7 +226,7 @@ class Repl:
         first, *rest = sanitize_output(prompt).splitlines() or [""]
         lines = [f"> {first}", *(f"  {line}" for line in rest[: _REQUEST_LINES - 1])]
         if len(rest) >= _REQUEST_LINES:
-            lines.append(f"  … {len(rest) - _REQUEST_LINES + 1} more lines")
+            lines.append(f"  … {len(rest) - _REQUEST_LINES + 1:,} more lines")
         self.face.echo("\n".join(self.paint("strong", line) for line in lines))
 
     def _hear(self, envelope: Envelope) -> None:

@@ -17,9 +17,10 @@ _FRAME_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ability:
-    """What a terminal can do: its kind, whether it shows Unicode, and whether it breaks lines of a narrower window."""
+    """What a terminal can do, or shall: its kind, colours, Unicode, and breaking the lines of a narrower window."""
 
     term: str
+    has_colour: bool = True
     has_unicode: bool = True
     breaks_lines: bool = False
 
@@ -60,6 +61,7 @@ class Terminal:
             status=status,
             keys=keys,
             is_vi=is_vi,
+            has_colour=ability.has_colour,
             fit=self._fit,
             resized=self._show,
         )

@@ -30,6 +30,7 @@ _TWINS = {
     **dict.fromkeys("│┃┆┇┊┋╎╏║╵╷╹╻", "|"),
 }
 _TABLE = str.maketrans(_TWINS)
+_PYTHONS_OWN = ("C.UTF-8", "C.utf8", "UTF-8")
 
 
 def without_unicode(text: str) -> str:
@@ -38,7 +39,8 @@ def without_unicode(text: str) -> str:
 
 
 def knows_unicode(environ: Mapping[str, str]) -> bool:
-    """Say whether the person's language settings promise a terminal that shows Unicode."""
-    names = ("LC_ALL", "LC_CTYPE", "LANG")
-    chosen = next((value for name in names if (value := environ.get(name))), "")
+    """Say whether the terminal shows Unicode, by the language settings; where nothing is set, it does today."""
+    # Python itself puts the second of them in place of a "C" that it does not like.
+    names = ("LC_ALL", "LANG") if environ.get("LC_CTYPE") in _PYTHONS_OWN else ("LC_ALL", "LC_CTYPE", "LANG")
+    chosen = next((value for name in names if (value := environ.get(name))), "utf8")
     return "utf8" in chosen.lower().replace("-", "")

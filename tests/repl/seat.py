@@ -27,7 +27,8 @@ class Seat:
         more = {"TERM": "xterm-256color", "NO_COLOR": "1", "LANG": "C.UTF-8", **environ}
         self.user = user
         self.folder: Path = user.home / "project"
-        self._screen = pyte.HistoryScreen(columns, rows, history=20_000, ratio=0.5)
+        # A window of no size is one that nobody has told about its size.
+        self._screen = pyte.HistoryScreen(columns or 80, rows or 24, history=20_000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)
         self.bytes_seen = b""
         self.child = pexpect.spawn(
@@ -68,6 +69,10 @@ class Seat:
         """Look on for a moment, longer than a card must be seen before a key is meant for it; return the window."""
         self.watches(0.7)
         return self.window()
+
+    def reads(self) -> None:
+        """Take in what has been written so far."""
+        self._read()
 
     def settled(self) -> str:
         """Look on until nothing has changed for a moment; return scrollback and window."""
