@@ -24,13 +24,15 @@ from agent.sessions.undo import Undone
 from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import PlanStep
 
+# How the ids of runs begin that take changes back.
+UNDO = "undo-"
 _STEP = "undo"
 
 
 def keep_undo(folder: SessionFolder, undone: Undone, *, request: str, cwd: Path) -> str:
     """Append the undo to the log and refresh SESSION.json; return its run id. The session must be held."""
     now = datetime.now(UTC)
-    run_id = f"undo-{now:%Y%m%d%H%M%S}-{uuid.uuid4().hex[:6]}"
+    run_id = f"{UNDO}{now:%Y%m%d%H%M%S}-{uuid.uuid4().hex[:6]}"
     ts = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     first = last_seq(folder.events) + 1
     envelopes = [

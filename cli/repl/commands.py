@@ -9,6 +9,7 @@ from agent.config.places import data_dir
 from agent.sessions.copying import fork
 from agent.sessions.fold import read_session
 from agent.sessions.store import SessionStore
+from agent.sessions.undo_log import UNDO
 from agent.vocabulary.errors import UsageError
 from agent.workspace.materials import COMPACT_REQUEST
 from cli.repl.context_page import context_lines
@@ -126,10 +127,10 @@ def _resume(repl: Repl, argument: str) -> Awaitable[None]:
 async def _redo(repl: Repl, argument: str) -> None:
     store = SessionStore(data_dir(repl.place.environ))
     record = read_session(store.existing(repl.session()))
-    undone = next((run.run_id for run in reversed(record.runs) if run.user.startswith("undo")), None)
+    undone = next((run.run_id for run in reversed(record.runs) if run.run_id.startswith(UNDO)), None)
     if undone is None:
         raise UsageError("nothing was taken back in this session", "/undo takes back what it changed")
-    await repl.lend_to("sessions", "undo", record.id, "--run", undone)
+    await repl.lend_to("sessions", "undo", record.id, "--run", undone, *_words(argument))
 
 
 def own_command(own: OwnCommand) -> SlashCommand:
