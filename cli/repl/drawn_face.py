@@ -97,6 +97,10 @@ class DrawnFace:
         """Close the prompt."""
         self.terminal.leave(exit_code)
 
+    def close(self) -> None:
+        """Show the rest."""
+        self.terminal.close()
+
     def say(self, text: str) -> None:
         """Add lines to the scrollback."""
         self.terminal.print(text)

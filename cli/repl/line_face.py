@@ -81,6 +81,11 @@ class LineFace:
         if self._left and not self._left.done():
             self._left.set_result(exit_code)
 
+    def close(self) -> None:
+        """End the line that waits."""
+        if self._is_prompted:
+            self._write("")
+
     def say(self, text: str) -> None:
         """Write lines."""
         self._write(text if text.endswith("\n") else text + "\n")

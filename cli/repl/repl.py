@@ -78,6 +78,7 @@ class Repl:
         finally:
             self.turns.leave()
             await working
+            self.face.close()
 
     def add_commands(self, commands: Iterable[SlashCommand]) -> None:
         """Offer further commands; a name that is taken stays what it is, and is told of."""

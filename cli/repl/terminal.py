@@ -93,6 +93,10 @@ class Terminal:
         if self._area.is_running and not self._area.is_done:
             self._area.exit(result=exit_code)
 
+    def close(self) -> None:
+        """Write what came after the prompt was closed."""
+        self._show()
+
     def print(self, lines: str) -> None:
         """Add finished lines to the scrollback."""
         self._finished.append(lines if lines.endswith("\n") else lines + "\n")

@@ -100,6 +100,15 @@ class Seat:
         above = ["".join(line[place].data for place in range(width)).rstrip() for line in self._screen.history.top]
         return "\n".join([*above, self.window()])
 
+    def until_gone(self) -> str:
+        """Wait until the program has ended, with its terminal still open; return all it showed."""
+        deadline = time.monotonic() + PATIENCE_S
+        while is_alive(self.child.pid):
+            assert time.monotonic() < deadline, f"waited for the end; the screen:\n{self.all()}"
+            self._read()
+        self._read()
+        return self.all()
+
     def ends(self) -> int:
         """Wait until the program is gone; return its exit code."""
         deadline = time.monotonic() + PATIENCE_S
@@ -144,12 +153,12 @@ def processes_below(pid: int) -> list[int]:
 def all_gone(pids: list[int], within_s: float = 1.0) -> bool:
     """Wait a moment until processes are gone, or dead and only not yet fetched by their new parent."""
     deadline = time.monotonic() + within_s
-    while (left := list(filter(_is_alive, pids))) and time.monotonic() < deadline:
+    while (left := list(filter(is_alive, pids))) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not left
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -74,12 +74,12 @@ def test_ctrl_c_ends_the_run_with_all_its_processes_and_gives_the_prompt_back(si
     seat.until(lambda: any(event["type"] == "tool.started" for event in events(seat)), "the command to start")
     seat.types(ctrl("c"))
     seat.sees("exit 130")
-    seat.until(lambda: not _sleepers(seat), "the command to end")
+    seat.until(lambda: not sleepers(seat), "the command to end")
     seat.says("and now?")
     seat.sees("Still here.")
 
 
-def _sleepers(seat: Seat) -> list[int]:
+def sleepers(seat: Seat) -> list[int]:
     found = []
     for pid in processes_below(seat.child.pid):
         try:
@@ -133,7 +133,7 @@ def test_without_a_terminal_it_says_what_to_use_instead(sit: Open) -> None:
 def test_no_process_is_left_after_leaving_during_a_run(sit: Open) -> None:
     seat = sit(*one_step(calls("s1", "run_command", command="sleep 61")))
     seat.says("sleep")
-    seat.until(lambda: bool(_sleepers(seat)), "the command to start")
+    seat.until(lambda: bool(sleepers(seat)), "the command to start")
     below = processes_below(seat.child.pid)
     seat.types(ctrl("d"))
     assert seat.ends() == 0
