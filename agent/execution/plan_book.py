@@ -14,6 +14,8 @@ from tooling.contract.shape import encode
 # has announced it for a moment: every announcement holds all of it.
 _EAGER_REVISIONS = 8
 _PATIENCE_S = 0.25
+# A planner that has written its last step has nearly ended its reply: then a step goes on with its connection.
+_LAST_WORDS_S = 0.02
 
 
 class PlanBook:
@@ -52,11 +54,10 @@ class PlanBook:
 
     async def announced(self, step_id: str) -> None:
         """Return when everybody could hear of a step before hearing that it starts."""
+        if not self.whole.is_set():
+            await _within(_LAST_WORDS_S, self.whole)
         if step_id not in self._announced and not self._is_worth_telling():
-            try:
-                await asyncio.wait_for(self._told.wait(), _PATIENCE_S)
-            except TimeoutError:
-                pass
+            await _within(_PATIENCE_S, self._told)
         if step_id not in self._announced:
             self._tell(STREAMING)
 
@@ -104,3 +105,11 @@ class PlanBook:
         )
         # Not waited for: it reaches the disk before the start of the step it is told for, which is.
         self._channel.whisper(made)
+
+
+async def _within(seconds: float, event: asyncio.Event) -> None:
+    """Wait for something, and no longer than that."""
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        pass
