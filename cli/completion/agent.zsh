@@ -28,5 +28,5 @@ _windlass() {
     esac
 }
 
-(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
+(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }
 compdef _windlass agent windlass

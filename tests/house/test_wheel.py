@@ -100,3 +100,7 @@ def test_the_patterns_are_found_from_the_root_folder(site: Path) -> None:
 
 def test_the_demo_runs_from_the_root_folder(site: Path) -> None:
     assert run_program(site, "demo").strip()
+
+
+def test_the_scripts_of_the_shells_are_in_it(site: Path) -> None:
+    assert all("__complete" in run_program(site, "--show-completion", shell) for shell in ("bash", "zsh", "fish"))
