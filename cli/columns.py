@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
-from cli.screen.paint import clipped, shown
+from cli.screen.paint import clipped, clipped_line, shown
 from tooling.contract.fact import dataclass
 
 _GAP = "  "
@@ -34,12 +34,7 @@ def table(columns: Sequence[Column], width: int | None) -> list[str]:
         last = max(columns, key=lambda column: column.yields)
         columns = [column for column in columns if column is not last]
     cells = [_padded(column, most) for column, most in zip(columns, widths or [width] * len(columns), strict=True)]
-    return [clipped_line(_GAP.join(row), width) for row in zip(*cells, strict=True)]
-
-
-def clipped_line(line: str, width: int) -> str:
-    """Return a line that is already safe to show, cut to a width, without blanks at its end."""
-    return (line if cell_len(line) <= width else set_cell_size(line, width - 1) + "…").rstrip()
+    return [clipped_line(_GAP.join(row).rstrip(), width) for row in zip(*cells, strict=True)]
 
 
 def _widths(columns: Sequence[Column], width: int) -> list[int] | None:
