@@ -146,7 +146,8 @@ def _approving(scene: Scene, user: User) -> Seat:
         _used(calls("push", "run_command", command="make test && git push origin main"), 1500, after_ms=1200),
     ]
     seat = _asked(scene, user, PUBLISH, replies)
-    seat.sees("[y] once")
+    for shown in ("[y] once", "│ waits for you", " Shop"):
+        seat.sees(shown)
     return seat
 
 
