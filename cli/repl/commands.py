@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from agent.backends.catalogue import OfferedCommand
 from agent.config.places import data_dir
@@ -15,8 +15,8 @@ from agent.workspace.materials import COMPACT_REQUEST
 from cli.repl.context_page import context_lines
 from cli.repl.own_files import OwnCommand
 from cli.repl.repl import Repl
-from cli.repl.slash import SlashCommand
-from cli.screen.paint import THEMES, wrapped
+from cli.repl.slash import Candidate, SlashCommand, unknown
+from cli.screen.paint import THEMES, clipped, wrapped
 from cli.screen.wording import amount, money
 
 _LEAST_HELP = 12
@@ -24,19 +24,24 @@ _MODES = ("ask", "auto-edit", "never", "yolo")
 
 
 def _help(repl: Repl, argument: str) -> None:
+    name = argument.removeprefix("/")
+    commands = [command for command in repl.commands if not name or command.name == name]
+    if not commands:
+        raise UsageError(unknown(name, repl.commands))
     columns = repl.face.columns
-    width = max(len(_usage(command)) for command in repl.commands)
+    width = max(len(_usage(command)) for command in commands)
     room = columns - width - 4
     lines: list[str] = []
-    for command in repl.commands:
+    for command in commands:
         first, *rest = wrapped(command.help, room) if room >= _LEAST_HELP else [command.help]
         lines += [f"  {_usage(command):<{width}}  {first}", *(f"{'':{width + 4}}{line}" for line in rest)]
-    repl.say("\n".join([*lines, "", *(line for keys in _KEYS for line in wrapped(f"  {keys}", columns))]))
+    keys = [] if name else ["", *(line for keys in _KEYS for line in wrapped(f"  {keys}", columns))]
+    repl.say("\n".join([*lines, *keys]))
 
 
 def _model(repl: Repl, argument: str) -> None:
     if argument:
-        repl.place.flags["model"] = argument
+        repl.place.choose("model", argument)
     repl.say(f"model: {repl.place.loaded().settings.model or 'none'}")
 
 
@@ -44,14 +49,13 @@ def _mode(repl: Repl, argument: str) -> None:
     if argument and argument not in _MODES:
         raise UsageError(f"there is no mode {argument!r}", f"one of {', '.join(_MODES)}")
     if argument:
-        repl.place.flags["approval_mode"] = argument
+        repl.place.choose("approval_mode", argument)
     repl.say(f"approval mode: {repl.place.loaded().settings.approval_mode}")
 
 
 def _budget(repl: Repl, argument: str) -> None:
     if argument:
-        name, value = _limit(argument)
-        repl.place.flags[name] = value
+        repl.place.choose(*_limit(argument))
     settings = repl.place.loaded().settings
     tokens = amount(settings.max_tokens) if settings.max_tokens else "no limit"
     usd = money(settings.max_budget_usd) if settings.max_budget_usd else "no limit"
@@ -71,9 +75,12 @@ def _cost(repl: Repl, argument: str) -> None:
 
 
 def _queue(repl: Repl, argument: str) -> None:
-    if argument == "clear":
-        repl.turns.waiting.clear()
-    lines = [f"  {number}. {turn.submit.prompt}" for number, turn in enumerate(repl.turns.waiting, 1)]
+    if argument not in ("", "clear"):
+        raise UsageError(f"the queue cannot {argument!r}", "/queue shows it, /queue clear drops what waits")
+    if argument:
+        repl.turns.clear()
+    room = repl.face.columns - 6
+    lines = [f"  {number}. {clipped(turn.submit.prompt, room)}" for number, turn in enumerate(repl.turns.waiting, 1)]
     repl.say("\n".join(lines) or "nothing is queued")
 
 
@@ -138,7 +145,7 @@ def own_command(own: OwnCommand) -> SlashCommand:
     return SlashCommand(
         name=own.name,
         help=own.help,
-        usage=own.usage,
+        usage=own.usage or "[TEXT]",
         run=lambda repl, argument: repl.ask(own.request(argument)),
     )
 
@@ -193,50 +200,137 @@ _KEYS = (
 )
 
 
-def _modes(repl: Repl) -> Iterable[str]:
-    return _MODES
+def _one_of(*words: str) -> Callable[[Repl, Sequence[str]], Iterable[Candidate]]:
+    return lambda repl, typed: [(word, "") for word in words] if len(typed) == 1 else ()
 
 
-def _steps(repl: Repl) -> Iterable[str]:
-    return [step.id for step in repl.face.plan.steps]
+def _names(repl: Repl, typed: Sequence[str]) -> Iterable[Candidate]:
+    return [(command.name, command.help) for command in repl.commands] if len(typed) == 1 else ()
 
 
-def _themes(repl: Repl) -> Iterable[str]:
-    return THEMES
+def _steps(repl: Repl, typed: Sequence[str]) -> Iterable[Candidate]:
+    return [(step.id, step.title) for step in repl.face.plan.steps] if len(typed) == 1 else ()
+
+
+def _as_in(*words: str) -> Callable[[Repl, Sequence[str]], Iterable[Candidate]]:
+    """Return what the command line itself would offer in this place."""
+
+    def complete(repl: Repl, typed: Sequence[str]) -> Iterable[Candidate]:
+        from cli.completion.answer import reply_to
+
+        return [(value.word, value.about) for value in reply_to([*words, *typed]).values]
+
+    return complete
 
 
 COMMANDS = (
-    SlashCommand(name="help", help="What there is to type.", run=_help),
-    SlashCommand(name="model", usage="[NAME]", help="Show or choose the model.", run=_model),
-    SlashCommand(name="mode", usage="[MODE]", help="Show or choose when you are asked.", run=_mode, complete=_modes),
+    SlashCommand(name="help", usage="[COMMAND]", help="What there is to type.", run=_help, complete=_names),
+    SlashCommand(
+        name="model", usage="[NAME]", help="Show or choose the model.", run=_model, complete=_as_in("run", "--model")
+    ),
+    SlashCommand(
+        name="mode", usage="[MODE]", help="Show or choose when you are asked.", run=_mode, complete=_one_of(*_MODES)
+    ),
     SlashCommand(name="budget", usage="[TOKENS|$USD]", help="Show or set what a run may cost.", run=_budget),
     SlashCommand(name="cost", help="What this session has cost.", run=_cost),
-    SlashCommand(name="queue", usage="[clear]", help="Requests that wait.", run=_queue),
+    SlashCommand(name="queue", usage="[clear]", help="Requests that wait.", run=_queue, complete=_one_of("clear")),
     SlashCommand(name="plan", usage="[REQUEST]", help="Show the plan; or plan, edit, then run.", run=_plan),
-    SlashCommand(name="steps", help="The steps of the last run.", run=_of_run("runs", "show")),
+    SlashCommand(
+        name="steps",
+        usage="[FLAGS]",
+        help="The steps of the last run.",
+        run=_of_run("runs", "show"),
+        complete=_as_in("runs", "show", "_"),
+    ),
     SlashCommand(
         name="why", usage="STEP", help="What stands behind a step.", run=_of_run("runs", "why"), complete=_steps
     ),
     SlashCommand(name="context", help="What the next request takes along.", run=_context),
     SlashCommand(name="compact", help="Sum up the session, to make room.", run=_compact),
-    SlashCommand(name="tools", usage="[show NAME]", help="What the model may use.", run=_group("tools", "list")),
-    SlashCommand(name="rules", usage="[add|rm …]", help="What runs unasked.", run=_group("rules", "list")),
-    SlashCommand(name="memory", usage="[add|clear …]", help="What is remembered.", run=_group("memory", "show")),
-    SlashCommand(name="sessions", usage="[show|rm …]", help="Your sessions.", run=_group("sessions", "list")),
-    SlashCommand(name="diff", help="What this session changed.", run=_of_session("sessions", "diff")),
-    SlashCommand(name="undo", help="Take back what this session changed.", run=_of_session("sessions", "undo")),
-    SlashCommand(name="redo", help="Take back the last /undo.", run=_redo),
-    SlashCommand(name="resume", usage="[RUN]", help="Go on with a run that was cut off.", run=_resume),
+    SlashCommand(
+        name="tools",
+        usage="[show NAME]",
+        help="What the model may use.",
+        run=_group("tools", "list"),
+        complete=_as_in("tools"),
+    ),
+    SlashCommand(
+        name="rules",
+        usage="[add|rm …]",
+        help="What runs unasked.",
+        run=_group("rules", "list"),
+        complete=_as_in("rules"),
+    ),
+    SlashCommand(
+        name="memory",
+        usage="[add|clear …]",
+        help="What is remembered.",
+        run=_group("memory", "show"),
+        complete=_as_in("memory"),
+    ),
+    SlashCommand(
+        name="sessions",
+        usage="[show|rm …]",
+        help="Your sessions.",
+        run=_group("sessions", "list"),
+        complete=_as_in("sessions"),
+    ),
+    SlashCommand(
+        name="diff",
+        usage="[FLAGS]",
+        help="What this session changed.",
+        run=_of_session("sessions", "diff"),
+        complete=_as_in("sessions", "diff", "_"),
+    ),
+    SlashCommand(
+        name="undo",
+        usage="[FLAGS]",
+        help="Take back what this session changed.",
+        run=_of_session("sessions", "undo"),
+        complete=_as_in("sessions", "undo", "_"),
+    ),
+    SlashCommand(
+        name="redo",
+        usage="[FLAGS]",
+        help="Take back the last /undo.",
+        run=_redo,
+        complete=_as_in("sessions", "undo", "_"),
+    ),
+    SlashCommand(
+        name="resume", usage="[RUN]", help="Go on with a run that was cut off.", run=_resume, complete=_as_in("resume")
+    ),
     SlashCommand(name="fork", usage="[ID]", help="Go on in a copy of this session.", run=_fork),
     SlashCommand(
-        name="export", usage="[-o FILE]", help="Write this session down.", run=_of_session("sessions", "export")
+        name="export",
+        usage="[-o FILE]",
+        help="Write this session down.",
+        run=_of_session("sessions", "export"),
+        complete=_as_in("sessions", "export", "_"),
     ),
-    SlashCommand(name="search", usage="TEXT", help="Find text in your sessions.", run=_handed_on("sessions", "search")),
-    SlashCommand(name="doctor", help="Check that everything is there.", run=_handed_on("doctor")),
-    SlashCommand(name="demo", help="See a whole run without a key.", run=_handed_on("demo")),
+    SlashCommand(
+        name="search",
+        usage="TEXT",
+        help="Find text in your sessions.",
+        run=_handed_on("sessions", "search"),
+        complete=_as_in("sessions", "search"),
+    ),
+    SlashCommand(
+        name="doctor",
+        usage="[FLAGS]",
+        help="Check that everything is there.",
+        run=_handed_on("doctor"),
+        complete=_as_in("doctor"),
+    ),
+    SlashCommand(
+        name="demo",
+        usage="[FLAGS]",
+        help="See a whole run without a key.",
+        run=_handed_on("demo"),
+        complete=_as_in("demo"),
+    ),
     SlashCommand(name="clear", help="Begin a new session.", run=_clear),
     SlashCommand(
-        name="theme", usage="NAME", help="Colours for a light or a dark ground.", run=_theme, complete=_themes
+        name="theme", usage="NAME", help="Colours for a light or a dark ground.", run=_theme, complete=_one_of(*THEMES)
     ),
     SlashCommand(name="exit", help="Leave.", run=_exit),
 )

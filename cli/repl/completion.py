@@ -7,7 +7,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from cli.repl.file_names import FileNames
-from cli.repl.slash import SlashCommand
+from cli.repl.slash import Candidate, SlashCommand
 
 _PATH = re.compile(r"(?:^|(?<=\s))@(\S*)$")
 _SHOWN = 50
@@ -20,7 +20,7 @@ class ReplCompleter(Completer):
         self,
         *,
         commands: Callable[[], Sequence[SlashCommand]],
-        arguments: Callable[[SlashCommand], Iterable[str]],
+        arguments: Callable[[SlashCommand, Sequence[str]], Iterable[Candidate]],
         files: FileNames,
     ) -> None:
         self._commands = commands
@@ -30,10 +30,10 @@ class ReplCompleter(Completer):
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """Return what fits the text before the cursor."""
         text = document.text_before_cursor
-        if text.startswith("/") and "\n" not in text:
-            return self._slash(text)
         if found := _PATH.search(text):
             return self._paths(found[1])
+        if text.startswith("/") and "\n" not in text:
+            return self._slash(text)
         return ()
 
     def _slash(self, text: str) -> Iterable[Completion]:
@@ -48,11 +48,13 @@ class ReplCompleter(Completer):
         command = next((command for command in commands if command.name == name), None)
         if command is None:
             return ()
-        return [
-            Completion(word, start_position=-len(argument))
-            for word in self._arguments(command)
-            if word.startswith(argument)
-        ][:_SHOWN]
+        *before, word = argument.split(" ")
+        fitting = [
+            Completion(candidate, start_position=-len(word), display_meta=about)
+            for candidate, about in self._arguments(command, [*filter(None, before), word])
+            if candidate.startswith(word)
+        ]
+        return fitting[:_SHOWN]
 
     def _paths(self, wanted: str) -> Iterable[Completion]:
         return [

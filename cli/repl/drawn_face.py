@@ -1,6 +1,6 @@
 """The REPL on a terminal that can be drawn on: transcript above, live lines, cards and the prompt below."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
@@ -17,7 +17,7 @@ from cli.repl.history import open_history
 from cli.repl.keys import key_bindings
 from cli.repl.notice import is_worth_it, notice
 from cli.repl.pastes import Pastes
-from cli.repl.slash import SlashCommand
+from cli.repl.slash import Candidate, SlashCommand
 from cli.repl.terminal import Ability, Terminal
 from cli.screen.live_area import LiveArea
 from cli.screen.marks import knows_unicode
@@ -203,8 +203,8 @@ class DrawnFace:
     def _on_drawn(self) -> None:
         self.cards.drawn()
 
-    def _arguments(self, command: SlashCommand) -> Iterable[str]:
-        return command.complete(self._repl) if command.complete else ()
+    def _arguments(self, command: SlashCommand, words: Sequence[str]) -> Iterable[Candidate]:
+        return command.complete(self._repl, words) if command.complete else ()
 
     def _live_lines(self, width: int, height: int) -> list[str]:
         card = self.cards.lines(width)[:height]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent.config.load import Loaded, load_settings
 from agent.config.places import data_dir
-from agent.vocabulary.errors import ConfigError
+from agent.vocabulary.errors import AgentError, ConfigError
 from tooling.contract.fact import dataclass
 
 if TYPE_CHECKING:
@@ -51,6 +51,16 @@ class ReplPlace:
     def loaded(self) -> Loaded:
         """Return the settings as they are now."""
         return load_settings(environ=self.environ, flags=self.flags, assignments=(), profile=self.profile)
+
+    def choose(self, name: str, value: object) -> None:
+        """Set something for the rest of the sitting; what the settings do not admit is refused."""
+        before = dict(self.flags)
+        self.flags[name] = value
+        try:
+            self.loaded()
+        except AgentError:
+            self.flags = before
+            raise
 
     def warm_up(self) -> None:
         """Load what the first request needs."""

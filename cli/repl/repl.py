@@ -164,7 +164,8 @@ class Repl:
     def cost_text(self) -> str:
         """Return what this session has cost."""
         cost = "an unknown sum" if self._spent.cost_usd is None else money(self._spent.cost_usd)
-        return f"{amount(self._spent.total_tokens)} tokens in {self._spent.requests} requests, {cost}"
+        requests = "1 request" if self._spent.requests == 1 else f"{self._spent.requests} requests"
+        return f"{amount(self._spent.total_tokens)} tokens in {requests}, {cost}"
 
     def leave(self, exit_code: int = exit_codes.OK) -> None:
         """Close the prompt; a run that is going on is ended first."""
@@ -253,6 +254,8 @@ class Repl:
             return
         self.face.echo(self.paint("strong", sanitize_output(f"> {line}")))
         try:
+            if argument and not found.usage:
+                raise UsageError(f"/{name} takes no argument", "/help lists what the commands take")
             deed = found.run(self, argument)
         except AgentError as error:
             self.fail(error)

@@ -1,7 +1,7 @@
 """Commands that begin with a slash: a table somebody can read, with help and completion in one place."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from tooling.contract.fact import dataclass
 from tooling.contract.shape import nearest
@@ -10,16 +10,21 @@ if TYPE_CHECKING:
     from cli.repl.repl import Repl
 
 
+Candidate: TypeAlias = tuple[str, str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlashCommand:
-    """One command: what it is called, what it does, and what its arguments may be."""
+    """One command: what it is called, what it does, and what its arguments may be; no `usage` means none.
+
+    `complete` gets the words typed behind the command and returns what can stand for the last, each with its meaning.
+    """
 
     name: str
     help: str
     run: Callable[["Repl", str], Awaitable[None] | None]
     usage: str = ""
-    complete: Callable[["Repl"], Iterable[str]] | None = None
-    while_running: bool = True
+    complete: Callable[["Repl", Sequence[str]], Iterable[Candidate]] | None = None
 
 
 def parsed(line: str) -> tuple[str, str]:

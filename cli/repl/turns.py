@@ -63,6 +63,11 @@ class Turns:
         self.is_held = False
         self._wake.set()
 
+    def clear(self) -> None:
+        """Drop what waits."""
+        self.waiting.clear()
+        self.is_held = False
+
     def send(self, command: Answer | Wish) -> bool:
         """Hand an answer or a wish to the run; False when nobody waits for it."""
         return self._app.send(command) if self._app else False
