@@ -12,6 +12,7 @@ from agent.vocabulary import exit_codes
 from cli.approvals import TerminalAnswers
 from cli.progress import Progress, has_room, stderr_line, wants_colour
 from cli.run_flags import RunFlags
+from cli.screen.marks import knows_unicode, without_unicode
 from cli.stdout import LineWriter, event_line, shown_text
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ class Listener:
         # An editor needs the terminal for itself.
         is_live = not (self._is_quiet or flags.plain or flags.edit) and has_room(environ)
         self._live = _live_progress(environ) if is_live else None
-        self._progress = self._live or Progress(write=stderr_line, has_colour=wants_colour(environ))
+        write = stderr_line if knows_unicode(environ) else lambda text: stderr_line(without_unicode(text))
+        self._progress = self._live or Progress(write=write, has_colour=wants_colour(environ))
         self._answers = TerminalAnswers(send=app.send, screen=self._live) if app.is_person_present else None
         self.result: Envelope | None = None
         self.has_answered = False

@@ -8,7 +8,8 @@ from agent.protocol.events import Envelope
 from cli.progress import wants_colour
 from cli.screen.live_area import LiveArea
 from cli.screen.live_screen import LiveScreen
-from cli.screen.paint import Paint
+from cli.screen.marks import knows_unicode, without_unicode
+from cli.screen.paint import Paint, ground
 from cli.screen.transcript import Transcript
 
 
@@ -16,9 +17,10 @@ class LiveProgress:
     """The same transcript and live area as the REPL's, without a prompt; the answer itself goes to stdout."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        paint = Paint(has_colour=wants_colour(environ))
+        paint = Paint(has_colour=wants_colour(environ), theme=ground("auto", environ))
         self._area = LiveArea(paint=paint)
-        self._screen = LiveScreen(write=_to_stderr, live=self._area.lines, size=_size)
+        self._has_unicode = knows_unicode(environ)
+        self._screen = LiveScreen(write=self._write, live=self._area.lines, size=_size)
         self._transcript = Transcript(write=self._screen.print, width=lambda: _size()[0], paint=paint)
 
     def show(self, envelope: Envelope) -> None:
@@ -39,6 +41,14 @@ class LiveProgress:
         """Show the rest."""
         self._screen.close()
 
+    def _write(self, text: str) -> None:
+        try:
+            sys.stderr.write(text if self._has_unicode else without_unicode(text))
+            sys.stderr.flush()
+        except (OSError, ValueError):
+            # Nobody sees it any more; the run goes on.
+            pass
+
 
 def _size() -> tuple[int, int]:
     try:
@@ -46,12 +56,3 @@ def _size() -> tuple[int, int]:
     except OSError:
         columns, rows = 80, 24
     return columns or 80, rows or 24
-
-
-def _to_stderr(text: str) -> None:
-    try:
-        sys.stderr.write(text)
-        sys.stderr.flush()
-    except (OSError, ValueError):
-        # Nobody sees it any more; the run goes on.
-        pass

@@ -3,12 +3,18 @@
 import asyncio
 from collections.abc import Callable
 
+from cli.screen.live_lines import ERASE_DOWN, LiveLines, up
+
 _FRAME_S = 0.1
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 
 
 class LiveScreen:
-    """Writes finished lines above a few live ones; draws at most ten frames a second, and none while it is held."""
+    """Writes finished lines above a few live ones; draws at most ten frames a second, and none while it is held.
+
+    The cursor rests at the beginning of the live lines: however a window of another size has broken or cut them,
+    all of them stand from there on.
+    """
 
     def __init__(
         self,
@@ -20,8 +26,9 @@ class LiveScreen:
         self._write = write
         self._live = live
         self._size = size
+        self._drawn_size = (0, 0)
+        self._lines = LiveLines()
         self._finished: list[str] = []
-        self._drawn = 0
         self._is_held = False
         self._last_frame = 0.0
         self._next_frame: asyncio.TimerHandle | None = None
@@ -40,7 +47,9 @@ class LiveScreen:
 
     def hold(self) -> None:
         """Show what is finished, take the live lines away, and leave the terminal to somebody else."""
-        self._cancel()
+        if self._next_frame:
+            self._next_frame.cancel()
+            self._next_frame = None
         self._draw([])
         self._is_held = True
 
@@ -53,11 +62,6 @@ class LiveScreen:
         """Show the rest; nothing moves any more."""
         self.hold()
 
-    def _cancel(self) -> None:
-        if self._next_frame:
-            self._next_frame.cancel()
-            self._next_frame = None
-
     def _frame(self) -> None:
         self._next_frame = None
         self._last_frame = asyncio.get_running_loop().time()
@@ -68,9 +72,17 @@ class LiveScreen:
             self.refresh()
 
     def _draw(self, lines: list[str]) -> None:
-        if self._is_held or not (lines or self._drawn or self._finished):
+        if self._is_held:
             return
-        finished, self._finished = "".join(self._finished), []
-        back = f"\r\x1b[{self._drawn}A\x1b[J" if self._drawn else ""
-        self._drawn = len(lines)
-        self._write(f"{_BEGIN}{back}{finished}{''.join(line + chr(10) for line in lines)}{_END}")
+        before, size = self._lines.drawn, self._size()
+        if self._finished or len(lines) != len(before) or size != self._drawn_size:
+            erased = ERASE_DOWN if before else ""
+            finished, self._finished = "".join(self._finished), []
+            text = f"{erased}{finished}{self._lines.put(lines)}{up(len(lines))}"
+        elif lines != before:
+            text = self._lines.change(lines, below=-len(lines))
+        else:
+            return
+        self._drawn_size = size
+        if text:
+            self._write(f"{_BEGIN}{text}{_END}")
