@@ -1,4 +1,4 @@
-"""Lines on a terminal nobody types on: finished ones stay in order, live ones leave no trace, whatever the window does."""
+"""Lines on a terminal nobody types on: finished ones stay in order, live ones leave no trace."""
 
 import asyncio
 
