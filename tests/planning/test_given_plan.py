@@ -42,7 +42,7 @@ def test_a_given_plan_needs_no_planner(tmp_path: Path) -> None:
 def test_a_plan_of_questions_ends_without_a_model_being_looked_for(tmp_path: Path) -> None:
     question = PlanStep(id="q", title="q", instruction="Which?", type="ask_user", ask_question="Which?")
     outcome = run(tmp_path, Submit(prompt="x", plan=Plan(steps=(question,))))
-    assert (outcome.exit_code, outcome.error) == (1, "Which?")
+    assert (outcome.exit_code, outcome.error) == (1, "the question stayed open: Which?")
 
 
 @pytest.mark.parametrize(("plan_only", "needs"), [(False, True), (True, False)])
