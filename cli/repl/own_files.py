@@ -1,6 +1,7 @@
 """Commands of the person's own: Markdown files in the settings folder, each a request with a name."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from agent.vocabulary.errors import InputError
@@ -28,9 +29,15 @@ class OwnCommand:
         return f"{self.body}\n\n{argument}".strip()
 
 
-def own_commands(config_dir: Path) -> list[OwnCommand]:
-    """Return the commands in the settings folder, by name; a file that cannot be read is an error that names it."""
-    return [_read(path) for path in sorted((config_dir / FOLDER).glob("*.md"))]
+def own_commands(config_dir: Path, warn: Callable[[str], None]) -> list[OwnCommand]:
+    """Return the commands in the settings folder, by name; a file that will not do is warned of, and left out."""
+    found: list[OwnCommand] = []
+    for path in sorted((config_dir / FOLDER).glob("*.md")):
+        try:
+            found.append(_read(path))
+        except InputError as problem:
+            warn(f"{problem.message}; {problem.hint}" if problem.hint else problem.message)
+    return found
 
 
 def _read(path: Path) -> OwnCommand:

@@ -84,15 +84,17 @@ class Repl:
         """Offer further commands; a name that is taken stays what it is, and is told of."""
         for command in commands:
             if any(command.name == known.name for known in self.commands):
-                self.say(
-                    self.paint("warn", f"warning: there is already a command /{command.name}; another is left out")
-                )
+                self.warn(f"there is already a command /{command.name}; another is left out")
             else:
                 self.commands = (*self.commands, command)
 
     def say(self, text: str) -> None:
         """Add lines of our own to the scrollback."""
         self.face.say(text)
+
+    def warn(self, problem: str) -> None:
+        """Tell of something that is not as it should be."""
+        self.say(self.paint("warn", f"warning: {problem}"))
 
     def start(self, deed: Awaitable[None]) -> None:
         """Do something in the background; what goes wrong with it is told."""
@@ -129,7 +131,6 @@ class Repl:
     async def lend_to(self, *words: str) -> None:
         """Run one of our own commands with the terminal as its own."""
         await self.face.lend(lambda: self.guests.agent(*words))
-        self.place.look_again()
 
     async def _own_command(self, command: str) -> None:
         if not command:
@@ -275,6 +276,8 @@ class Repl:
         self._deeds.discard(task)
         if not task.cancelled() and (error := task.exception()):
             self.fail(AgentError(f"internal error: {error!r}", "this is a bug in Windlass"))
+        # Many deeds change the settings, and none knows of the line that tells of them.
+        self.place.look_again()
         self.face.ready()
 
     def _on_bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:

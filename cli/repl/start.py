@@ -49,7 +49,7 @@ def _face(place: ReplPlace) -> "Callable[[Repl], Face]":
 
 async def _load_the_rest(repl: Repl) -> None:
     """Load what the first request needs, and commands that are not ours, behind the prompt."""
-    repl.add_commands(map(own_command, own_commands(config_dir(repl.place.environ))))
+    repl.add_commands(map(own_command, own_commands(config_dir(repl.place.environ), repl.warn)))
     await asyncio.to_thread(repl.place.warm_up)
     catalogue = await asyncio.to_thread(read_catalogue)
     repl.add_commands(map(plugin_command, catalogue.commands))

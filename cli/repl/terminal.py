@@ -127,7 +127,7 @@ class Terminal:
         with self._output.frame():
             self._take_away()
             self._write("\n" * self._output.window().rows + "\x1b[H")
-        self._show()
+            self._show()
 
     def refresh(self) -> None:
         """Draw soon: not more often than ten times a second, however often it is called."""

@@ -95,7 +95,7 @@ def test_the_command_of_ones_own_is_one(tmp_path: Path) -> None:
     (text,) = re.findall(r"```markdown\n(.*?)```", GUIDE, re.DOTALL)
     (tmp_path / "commands").mkdir()
     (tmp_path / "commands" / "review.md").write_text(text)
-    (command,) = own_commands(tmp_path)
+    (command,) = own_commands(tmp_path, pytest.fail)
     assert (command.name, command.usage) == ("review", "BRANCH")
     assert command.help == "Review the changes of a branch."
     assert command.request("topic").startswith("Compare topic with main.")

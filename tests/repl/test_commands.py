@@ -220,7 +220,11 @@ async def test_a_command_of_ones_own_is_a_request_with_its_argument(talk: Talk, 
     folder.mkdir(parents=True)
     (folder / "first.md").write_text("---\ndescription: Ask it\nargument-hint: WORD\n---\nfirst $ARGUMENTS, please")
     (folder / "Plain.md").write_text("first of all")
-    talk.repl.add_commands(map(own_command, own_commands(tmp_path / "config")))
+    (folder / "empty.md").write_text("---\ndescription: nothing\n---\n")
+    (folder / "bad name!.md").write_text("x")
+    (folder / "no-text.md").write_bytes(b"\xff\xfe")
+    talk.repl.add_commands(map(own_command, own_commands(tmp_path / "config", talk.repl.warn)))
+    assert len([said for said in talk.face.said if said.startswith("warning: ")]) == 3
     assert await talk.says("/help first") == "  /first WORD  Ask it"
     await talk.says("/first thing")
     await talk.says("/plain and then")
