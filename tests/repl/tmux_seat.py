@@ -1,5 +1,6 @@
 """Somebody who sits at tmux: a terminal that breaks lines anew when its window becomes narrower, as most do today."""
 
+import os
 import shlex
 import subprocess
 import time
@@ -12,7 +13,8 @@ class TmuxSeat:
     """The REPL in a window of a tmux server of its own."""
 
     def __init__(self, user: User, *, model: str, columns: int, rows: int) -> None:
-        self._server = ["tmux", "-L", f"windlass-{user.home.parent.name}", "-f", "/dev/null"]
+        # Servers are known by name on the whole machine, and folders of tests that run side by side share theirs.
+        self._server = ["tmux", "-L", f"windlass-{os.getpid()}-{user.home.parent.name}", "-f", "/dev/null"]
         environ = user.environment(AGENT_MODEL=model, NO_COLOR="1", LANG="C.UTF-8")
         variables = [f"{name}={value}" for name, value in environ.items()]
         program = shlex.join(["env", "-u", "TMUX", "env", *variables, "TMUX=here", *user.command()])
