@@ -135,7 +135,7 @@ def may_last(asked: ApprovalRequested) -> bool:
 def approval_lines(asked: ApprovalRequested) -> list[str]:
     """Return the exact action and why it needs a decision, in lines."""
     return [
-        f"allow this?  {'' if asked.tool == _COMMAND else f'{asked.tool} '}{_visible(asked.command)}",
+        f"allow this?  {'' if asked.tool in (None, _COMMAND) else f'{asked.tool} '}{_visible(asked.command)}",
         f"  in {_visible(asked.cwd)}",
         f"  because {_visible(asked.reason) or _WHY_ASKED}",
         *(f"  it {_visible(part)}" for part in asked.involves or ()),

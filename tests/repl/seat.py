@@ -1,7 +1,7 @@
 """Somebody who sits at a terminal: sees the screen as an emulator draws it, and types."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pexpect
@@ -21,9 +21,16 @@ class Seat:
     """The REPL in a pty of a given size; `sees` waits for what should appear and fails with the whole screen."""
 
     def __init__(
-        self, user: User, *words: str, model: str = "", columns: int = 80, rows: int = 24, **environ: str
+        self,
+        user: User,
+        *words: str,
+        program: Sequence[str] = (),
+        model: str = "",
+        columns: int = 80,
+        rows: int = 24,
+        **environ: str,
     ) -> None:
-        program, *arguments = user.command(*words)
+        command, *arguments = program or user.command(*words)
         more = {"TERM": "xterm-256color", "NO_COLOR": "1", "LANG": "C.UTF-8", **environ}
         self.user = user
         self.folder: Path = user.home / "project"
@@ -32,7 +39,7 @@ class Seat:
         self._stream = pyte.ByteStream(self._screen)
         self.bytes_seen = b""
         self.child = pexpect.spawn(
-            program,
+            command,
             arguments,
             env=user.environment(**({"AGENT_MODEL": model} if model else {}), **more),
             cwd=str(self.folder),
