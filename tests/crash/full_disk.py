@@ -57,8 +57,9 @@ def check(ended: Ended, user: User, place: str) -> int:
     assert "Traceback" not in ended.stderr and "internal error" not in ended.stdout, f"{place}: {ended.stderr}"
     log = log_of(user, SESSION)
     kept = {event["seq"] for event in log}
-    # How a run ended is told even when nothing can be written any more, and so is that it could not begin.
-    told = {event["seq"] for event in ended.events if event["type"] not in ENDS and event["session_id"]}
+    # How a run ended is told even when nothing can be written any more, and so is the `init` of one that never began.
+    untold = (*ENDS, "init") if len(ended.events) <= len(ENDS) + 1 else ENDS
+    told = {event["seq"] for event in ended.events if event["type"] not in untold and event["session_id"]}
     told -= {event["seq"] for event in ended.events if event.get("delta")}
     assert told <= kept, f"{place}: told and not kept: {sorted(told - kept)}"
     if ended.events:
