@@ -80,7 +80,7 @@ class Invoker:
 
 async def _run(tool: AnyTool, params: object, ctx: ExecCtx) -> ToolResult:
     if ctx.on_run is not None:
-        ctx.on_run()
+        await ctx.on_run()
     # 0 means that the tool keeps its own clock.
     limit_s = tool.spec.timeout_ms / 1000 or None
     clock = asyncio.timeout(limit_s)

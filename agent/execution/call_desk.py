@@ -24,11 +24,18 @@ class _Call:
     ctx: ExecCtx
     spec: ToolSpec | None
     result: ToolResult
+    started: "asyncio.Future[None] | None" = None
     is_told: bool = False
 
-    def begin(self) -> None:
-        """Take note that from now on the call may have its effect."""
+    async def begin(self) -> None:
+        """Wait until its start is on disk, and take note that from now on the call may have its effect."""
+        await self.kept()
         self.result = _stopped(self.spec, had_begun=True)
+
+    async def kept(self) -> None:
+        """Return when the start of the call is on disk; raises LogWriteError."""
+        if self.started is not None:
+            await asyncio.shield(self.started)
 
 
 class CallDesk:
@@ -83,12 +90,14 @@ class CallDesk:
 
     async def _run(self, one: _Call) -> None:
         call = one.call
-        await self._publish(ToolStarted(tool_id=call.id, name=call.name, input=call.arguments), one)
+        # It goes to the disk while the call is judged: nothing is done before it is there.
+        one.started = self._announce(ToolStarted(tool_id=call.id, name=call.name, input=call.arguments), one)
         if call.problem:
             one.result = failed(call.problem, exit_code=BAD_ARGUMENTS)
         else:
             ctx = replace(one.ctx, on_run=one.begin)
             one.result = await self._tools.call_tool(call.name, call.arguments, ctx)
+        await one.kept()
         if one.result.meta.cost_usd:
             self._book(call.name, one.result.meta.cost_usd, one.ctx.step_id)
         if one.result.meta.changes:
@@ -96,7 +105,9 @@ class CallDesk:
         if one.result.meta.tasks is not None:
             self._whisper(TodoChanged(items=one.result.meta.tasks), one)
         one.is_told = True
-        await self._publish(_completed(one), one)
+        # Not waited for: a model may read it meanwhile, but nothing follows from that before something else is on disk,
+        # which stands behind it in the log.
+        self._whisper(_completed(one), one)
 
     def _endings(self, begun: Sequence[_Call]) -> list[tuple[ToolCall, ToolResult]]:
         """Return every call with its result, and tell of those that were stopped."""
@@ -105,8 +116,8 @@ class CallDesk:
                 self._whisper(_completed(one), one)
         return [(one.call, one.result) for one in begun]
 
-    async def _publish(self, event: Event, one: _Call) -> None:
-        await self._channel.publish(event, step_id=one.ctx.step_id, attempt=one.ctx.attempt)
+    def _announce(self, event: Event, one: _Call) -> "asyncio.Future[None]":
+        return self._channel.announce(event, step_id=one.ctx.step_id, attempt=one.ctx.attempt)
 
     def _whisper(self, event: Event, one: _Call) -> None:
         self._channel.whisper(event, step_id=one.ctx.step_id, attempt=one.ctx.attempt)

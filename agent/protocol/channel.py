@@ -119,6 +119,14 @@ class Channel:
         await asyncio.shield(done)
         return envelope
 
+    def announce(
+        self, event: Event, *, step_id: str | None = None, attempt: int | None = None
+    ) -> "asyncio.Future[None]":
+        """Number and log one lasting event; what is returned is done when `publish` would have returned."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._enqueue(event, step_id, attempt, done)
+        return done
+
     def whisper(self, event: Event, *, step_id: str | None = None, attempt: int | None = None) -> None:
         """Fan out an event in order with the rest, without waiting; all but fragments are kept like any other."""
         if self._redactor and isinstance(event, MessageSaid) and event.delta:
@@ -208,3 +216,5 @@ class Channel:
         else:
             problem = f"the event log cannot be written: {self._broken.strerror or self._broken}"
             done.set_exception(LogWriteError(problem, "free some space or set AGENT_SANDBOX to another folder"))
+            # Whoever announced it may be gone; the next to publish meets the same problem.
+            done.exception()

@@ -1,6 +1,7 @@
 """Ctrl-C at every moment of a step leaves a conversation that every provider accepts, and a stream without holes."""
 
 import asyncio
+import itertools
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,11 @@ OPENING = (Message(role="system", content="You work."), Message(role="user", con
 
 def lines() -> tuple[Line, ...]:
     """A step with calls alone, side by side, in order, and with text before them."""
-    return (calls("look", "look"), calls("write", "run_command"), calls("write"), says(""), says("done"))
+    worked = [
+        (calls("look", "look", n=n), calls("write", "run_command", "write", n=n), calls("write", n=-n))
+        for n in (1, 2, 3)
+    ]
+    return (*itertools.chain(*worked), says(""), says("done"))
 
 
 def problems_of(messages: Sequence[Message]) -> list[str]:

@@ -16,7 +16,7 @@ from agent.execution.step_shelf import StepShelf
 from agent.executor import Executor
 from agent.model.faults import ModelFault
 from agent.model.port import ModelReply, ModelRequest, StreamItem, TextDelta
-from agent.protocol.channel import Channel
+from agent.protocol.channel import Channel, EventLog
 from agent.protocol.events import Envelope, Event
 from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.plan import PlanStep
@@ -88,7 +88,7 @@ class Tools:
         # As on the one road: judging and approving take their time.
         await asyncio.sleep(0)
         if ctx.on_run:
-            ctx.on_run()
+            await ctx.on_run()
         self.made.append((name, args))
         return await self._deeds[name][1](args)
 
@@ -146,10 +146,11 @@ class Workshop:
         ledger: Ledger | None = None,
         shelf: StepShelf | None = None,
         context_tokens: int = 100_000,
+        log: EventLog | None = None,
     ) -> None:
         self.speaker = Speaker(*lines)
         self.tools = Tools(deeds)
-        self.channel = Channel(session_id="s", run_id="r", log=None)
+        self.channel = Channel(session_id="s", run_id="r", log=log)
         self.ear = self.channel.subscribe()
         self.ledger = ledger or Ledger()
         self.person = Person(channel=self.channel, is_present=True, patience_s=60)

@@ -1,6 +1,6 @@
 """Who calls a tool, on whose behalf, where, and how the call can be stopped."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from uuid import UUID
 
@@ -11,14 +11,14 @@ from tooling.contract.fact import dataclass
 class ExecCtx:
     """Identity, scope and cancellation of one call; nothing here is an argument of the tool.
 
-    `on_run` is heard at the moment from which the call may have its effect: judged, allowed, about to be run.
+    `on_run` is awaited at the moment from which the call may have its effect: judged, allowed, about to be run.
     """
 
     user_id: UUID
     task_id: UUID
     working_dir: Path
     cancel_check: Callable[[], bool] | None = None
-    on_run: Callable[[], None] | None = None
+    on_run: Callable[[], Awaitable[None]] | None = None
     session_id: str = ""
     step_id: str = ""
     attempt: int = 1
