@@ -57,11 +57,9 @@ class BoxedRunner:
     async def run(self, request: CommandRequest) -> CommandOutput:
         """Run in the box, once it is known to hold."""
         runner = await self._opened()
-        try:
-            return await runner.run(request)
-        finally:
-            # Not before the result is on its way: building a box takes the loop a moment.
-            asyncio.get_running_loop().call_soon(self._prepare, runner)
+        # As soon as this command is on its way: the loop only waits for it now, and the next one may come at once.
+        asyncio.get_running_loop().call_soon(self._prepare, runner)
+        return await runner.run(request)
 
     async def allow_host(self, host: str) -> None:
         """Let the commands from now on reach one more host."""
