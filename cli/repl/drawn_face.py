@@ -46,7 +46,11 @@ class DrawnFace:
         self.buffer = Buffer(
             history=open_history(data_dir(place.environ), Redactor(settings.secrets).redact),
             completer=ThreadedCompleter(
-                ReplCompleter(commands=lambda: repl.commands, arguments=self._arguments, files=FileNames(place.cwd))
+                ReplCompleter(
+                    commands=lambda: repl.commands,
+                    arguments=self._arguments,
+                    files=FileNames(place.cwd, place.environ),
+                )
             ),
             complete_while_typing=True,
             auto_suggest=AutoSuggestFromHistory(),

@@ -4,14 +4,16 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 _FRESH_S = 5.0
 _MOST = 200_000
 _PATIENCE_S = 10.0
+# A repository may name programs in its own settings: none of them is run, and nothing is fetched.
+_NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 _LISTERS = (
-    ("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"),
+    ("git", "-c", "core.fsmonitor=false", "ls-files", "--cached", "--others", "--exclude-standard", "-z"),
     ("rg", "--files", "--hidden", "--glob", "!.git", "--null"),
 )
 
@@ -19,8 +21,9 @@ _LISTERS = (
 class FileNames:
     """Paths below a folder; only the very first question waits for the disk."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self._folder = folder
+        self._environ = {**environ, **_NO_FETCHING}
         self._names: tuple[str, ...] = ()
         self._read_at = float("-inf")
         self._reader: threading.Thread | None = None
@@ -62,6 +65,7 @@ class FileNames:
                 timeout=_PATIENCE_S,
                 check=False,
                 stdin=subprocess.DEVNULL,
+                env=self._environ,
             )
         except (OSError, subprocess.TimeoutExpired):
             return None

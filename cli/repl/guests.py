@@ -25,7 +25,8 @@ class Guests:
 
     def agent(self, *words: str) -> None:
         """Run `agent …`."""
-        self._run([sys.executable, "-m", "cli", *words])
+        # Without -P a `cli.py` in the folder would be taken for ours, and run.
+        self._run([sys.executable, "-P", "-m", "cli", *words])
 
     def page(self, text: str) -> None:
         """Show a long text in the person's pager."""
