@@ -25,6 +25,7 @@ class FrameOutput(Vt100_Output):
         self._has_unicode = has_unicode
         self._depth = 0
         self.rows_taken = 0
+        self.is_cursor_drawn = False
 
     @contextmanager
     def frame(self) -> Iterator[None]:
@@ -51,6 +52,11 @@ class FrameOutput(Vt100_Output):
     def erase_down(self) -> None:
         """Erase all from the beginning of the row the cursor is in."""
         self.write_raw(ERASE_DOWN)
+
+    def show_cursor(self) -> None:
+        """Show the terminal's own cursor, unless it rests and another is drawn for it."""
+        if not self.is_cursor_drawn:
+            super().show_cursor()
 
     def window(self) -> Size:
         """Return the size of the window; one of no size is one that nobody has told about its size."""

@@ -16,6 +16,7 @@ from prompt_toolkit.layout.processors import AppendAutoSuggestion, BeforeInput
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.widgets import SearchToolbar
 
+from cli.repl.drawn_cursor import DrawnCursor
 from cli.repl.output import FrameOutput
 
 _ESC_S = 0.2
@@ -36,7 +37,8 @@ class PromptArea(Application[int]):
         keys: KeyBindingsBase,
         is_vi: bool,
         has_colour: bool,
-        fit: Callable[[], None],
+        before: Callable[[], None],
+        after: Callable[[], None],
         resized: Callable[[], None],
     ) -> None:
         self._frames = output
@@ -50,7 +52,8 @@ class PromptArea(Application[int]):
             erase_when_done=True,
             editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
             color_depth=None if has_colour else ColorDepth.DEPTH_1_BIT,
-            before_render=lambda _: fit(),
+            before_render=lambda _: before(),
+            after_render=lambda _: after(),
             # There is a signal for that; looking twice a second would only cost.
             terminal_size_polling_interval=None,
         )
@@ -116,7 +119,8 @@ class PromptArea(Application[int]):
             align=VerticalAlign.TOP,
         )
         menu = Float(CompletionsMenu(max_height=_MENU_ROWS, scroll_offset=1), xcursor=True, ycursor=True)
-        return Layout(FloatContainer(body, [menu]), focused_element=prompt)
+        whole = DrawnCursor(FloatContainer(body, [menu]), is_needed=lambda: self._frames.is_cursor_drawn)
+        return Layout(whole, focused_element=prompt)
 
     def _prompt_height(self) -> Dimension:
         # A long text scrolls inside of its part of the window; what happens stays in sight above it.

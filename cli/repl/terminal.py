@@ -9,7 +9,7 @@ from prompt_toolkit.key_binding import KeyBindingsBase
 
 from cli.repl.output import FrameOutput
 from cli.repl.prompt_area import PromptArea
-from cli.screen.live_lines import ERASE_DOWN, LiveLines, rows_of, up
+from cli.screen.live_lines import LiveLines, down, up
 from tooling.contract.fact import dataclass
 
 _FRAME_S = 0.1
@@ -55,6 +55,7 @@ class Terminal:
         self._lending = asyncio.Lock()
         self._is_lent = False
         self._is_left = False
+        self._is_resting = False
         self._area = PromptArea(
             buffer=buffer,
             output=self._output,
@@ -62,7 +63,8 @@ class Terminal:
             keys=keys,
             is_vi=is_vi,
             has_colour=ability.has_colour,
-            fit=self._fit,
+            before=self._before_area,
+            after=self._rest,
             resized=self._show,
         )
 
@@ -85,6 +87,7 @@ class Terminal:
             return await self._area.run_async(set_exception_handler=False)
         finally:
             self._write(self._lines.take_away() if self._lines.drawn else "")
+            self._give_cursor()
             self._is_left = True
             self._show()
 
@@ -110,6 +113,7 @@ class Terminal:
             self._show()
             with self._output.frame():
                 self._take_away()
+                self._give_cursor()
             self._is_lent = True
             try:
                 await run_in_terminal(deed, in_executor=True)
@@ -160,7 +164,7 @@ class Terminal:
                 self._put(lines)
                 self._draw_area()
             elif lines != self._lines.drawn:
-                self._change(lines)
+                self._write(self._lines.change(lines))
             if self._status(window.columns) != self._shown_status:
                 self._draw_area()
         self._drawn()
@@ -171,18 +175,18 @@ class Terminal:
         if window == self._size:
             return
         self._size = window
-        column, row = self._area.cursor_place
-        rows = len(self._lines.drawn) + row
-        if self._breaks_lines:
-            above = sum(rows_of(width, window.columns) for width in self._area.widths_above_cursor())
-            rows = self._lines.rows(window.columns) + above + column // window.columns
-        self._write(f"\r{up(rows)}{ERASE_DOWN}")
-        self._lines.drawn, self._output.rows_taken = [], 0
-        self._area.renderer.reset()
+        if not self._is_resting:
+            column, rows = self._area.cursor_place
+            if self._breaks_lines:
+                above = sum(max(1, -(-width // window.columns)) for width in self._area.widths_above_cursor())
+                rows = above + column // window.columns
+            self._write(f"\r{up(len(self._lines.drawn) + rows)}")
+        self._take_all_below()
 
-    def _fit(self) -> None:
+    def _before_area(self) -> None:
         """Make room for a prompt that has grown; begin afresh when it has shrunk, else empty lines would be left."""
         self._mind_size()
+        self._come_back()
         wanted = self._area.wanted_rows()
         room = self._size.rows - wanted
         if len(self._lines.drawn) > room:
@@ -192,21 +196,50 @@ class Terminal:
         elif self._area.drawn_rows > wanted:
             self._area.renderer.erase()
 
+    def _rest(self) -> None:
+        """Leave the cursor where the live lines begin, if there are any.
+
+        A terminal keeps its cursor at the character it stands at, however a window of another size breaks or cuts
+        lines. So all that is not finished stands from there on, and nothing that is can be taken for it.
+        """
+        if not self._lines.drawn or self._area.is_done:
+            return
+        _, row = self._area.cursor_place
+        self._output.hide_cursor()
+        self._write(f"\r{up(len(self._lines.drawn) + row)}")
+        self._is_resting = True
+
+    def _come_back(self) -> None:
+        """Go from the place of rest to that of the prompt's cursor."""
+        if self._is_resting:
+            column, row = self._area.cursor_place
+            self._write(down(len(self._lines.drawn) + row))
+            self._output.cursor_forward(column)
+            self._is_resting = False
+
+    def _give_cursor(self) -> None:
+        self._output.is_cursor_drawn = False
+        self._output.show_cursor()
+        self._output.flush()
+
     def _take_away(self) -> None:
-        self._area.renderer.erase()
-        self._write(self._lines.take_away())
-        self._output.rows_taken = 0
+        if self._is_resting:
+            self._take_all_below()
+        else:
+            self._area.renderer.erase()
+            self._write(self._lines.take_away())
+            self._output.rows_taken = 0
+
+    def _take_all_below(self) -> None:
+        self._output.erase_down()
+        self._lines.drawn, self._output.rows_taken = [], 0
+        self._area.renderer.reset()
+        self._is_resting = False
 
     def _put(self, lines: list[str]) -> None:
         self._write(self._lines.put(lines))
         self._output.rows_taken = len(lines)
-
-    def _change(self, lines: list[str]) -> None:
-        column, row = self._area.cursor_place
-        self._output.hide_cursor()
-        self._write(self._lines.change(lines, below=row))
-        self._output.cursor_forward(column)
-        self._output.show_cursor()
+        self._output.is_cursor_drawn = bool(lines)
 
     def _draw_area(self) -> None:
         self._shown_status = self._status(self._size.columns)

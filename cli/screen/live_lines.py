@@ -1,10 +1,5 @@
 """Live lines as they stand on a terminal: put, changed in place and taken away with as little writing as can be."""
 
-import re
-
-from rich.cells import cell_len
-
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # What is wider than we think must be cut by the terminal, not wrapped: a wrapped line would shift all others.
 _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
 # From column 0, which it ends in. Erasing from the very first cell would be taken for clearing the screen by tmux,
@@ -23,36 +18,21 @@ class LiveLines:
         self.drawn = lines
         return f"{_NO_WRAP}{''.join(f'{line}{chr(13)}{chr(10)}' for line in lines)}{_WRAP}" if lines else ""
 
-    def change(self, lines: list[str], *, below: int) -> str:
-        """Draw as many lines as there are in their places; the cursor, `below` rows under them, ends in column 0."""
+    def change(self, lines: list[str]) -> str:
+        """Draw as many lines as there are in their places; the cursor begins and ends where the first of them does."""
         assert len(lines) == len(self.drawn)
-        parts, height = [_NO_WRAP], 0
+        parts, row = [_NO_WRAP], 0
         for number, (before, after) in enumerate(zip(self.drawn, lines, strict=True)):
-            place = len(lines) + below - number
             if before != after:
-                parts += [_moved(place - height), f"\r{after}\x1b[K"]
-                height = place
+                parts.append(f"{down(number - row)}\r{after}\x1b[K")
+                row = number
         self.drawn = lines
-        return "".join([*parts, _moved(-height), "\r", _WRAP])
+        return "".join([*parts, up(row), "\r", _WRAP])
 
     def take_away(self) -> str:
         """Remove the lines and whatever stands below; the cursor is in the row below them."""
         rows, self.drawn = len(self.drawn), []
         return f"\r{up(rows)}{ERASE_DOWN}"
-
-    def rows(self, columns: int) -> int:
-        """Return how many rows the lines fill in a window that breaks what has become too long for it."""
-        return sum(rows_of(cells(line), columns) for line in self.drawn)
-
-
-def rows_of(width: int, columns: int) -> int:
-    """Return how many rows a line of some cells fills."""
-    return max(1, -(-width // columns))
-
-
-def cells(line: str) -> int:
-    """Return how wide a painted line is."""
-    return cell_len(_COLOUR.sub("", line))
 
 
 def up(rows: int) -> str:
@@ -60,6 +40,6 @@ def up(rows: int) -> str:
     return f"\x1b[{rows}A" if rows else ""
 
 
-def _moved(rows: int) -> str:
-    """Move the cursor up, or down by a negative number of rows, which never scrolls."""
-    return f"\x1b[{-rows}B" if rows < 0 else up(rows)
+def down(rows: int) -> str:
+    """Move the cursor down to column 0, with rows added at the bottom if there are too few: `up` is its opposite."""
+    return "\r\n" * rows

@@ -80,7 +80,7 @@ class LiveScreen:
             finished, self._finished = "".join(self._finished), []
             text = f"{erased}{finished}{self._lines.put(lines)}{up(len(lines))}"
         elif lines != before:
-            text = self._lines.change(lines, below=-len(lines))
+            text = self._lines.change(lines)
         else:
             return
         self._drawn_size = size

@@ -1,5 +1,6 @@
 """Windows that change their size in the middle of a run: nothing finished is lost, nothing stale is left."""
 
+import random
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -82,13 +83,6 @@ def at_tmux(user: User) -> Iterator[Callable[..., TmuxSeat]]:
         seat.close()
 
 
-# Known: a window that changes in the very moment a frame is drawn may lose up to two finished lines of it.
-IN_THE_MOMENT = pytest.mark.xfail(
-    reason="a change of size while a frame is drawn may erase finished lines", strict=False
-)
-
-
-@IN_THE_MOMENT
 @pytest.mark.parametrize("sizes", [((44, 24), (120, 24)), ((80, 10), (80, 30)), ((50, 12), (200, 50), (60, 12))])
 def test_a_window_that_breaks_lines_is_left_without_stale_ones(
     at_tmux: Callable[..., TmuxSeat], sizes: tuple[tuple[int, int], ...]
@@ -104,6 +98,27 @@ def test_a_window_that_breaks_lines_is_left_without_stale_ones(
     shown = seat.sees("3 ok")
     stays_complete(shown)
     nothing_is_stale(shown)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_window_that_never_stands_still_loses_nothing(at_tmux: Callable[..., TmuxSeat], seed: int) -> None:
+    chance = random.Random(seed)
+    seat = at_tmux(*REPLIES)
+    seat.sees("Ctrl-D leaves")
+    # tmux pushes what stands above empty rows out of the window, the cursor too: only a full window has none below.
+    for _ in range(3):
+        seat.types("/help")
+        seat.presses("Enter")
+    seat.sees("/help", times=6)
+    seat.types("go")
+    seat.presses("Enter")
+    while "3 ok" not in seat.all():
+        seat.resizes(chance.randint(56, 130), chance.randint(14, 40))
+    seat.resizes(100, 40)
+    seat.types("still here")
+    shown = seat.sees("> still here")
+    stays_complete(shown)
+    nothing_is_stale(shown.replace("> still here", ">"))
 
 
 def test_a_draft_that_is_wrapped_survives_a_narrower_window(at_tmux: Callable[..., TmuxSeat]) -> None:

@@ -34,9 +34,9 @@ class TmuxSeat:
         """Return scrollback and window as the terminal has them, lines it broke joined again."""
         return self._tmux("capture-pane", "-p", "-J", "-t", "t", "-S", "-5000").rstrip()
 
-    def sees(self, text: str) -> str:
+    def sees(self, text: str, *, times: int = 1) -> str:
         deadline = time.monotonic() + PATIENCE_S
-        while text not in (shown := self.all()):
+        while (shown := self.all()).count(text) < times:
             assert time.monotonic() < deadline, f"waited for {text!r}; the screen:\n{shown}"
             time.sleep(0.03)
         return shown

@@ -4,7 +4,7 @@ import pyte
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.screen.live_lines import LiveLines, cells, rows_of
+from cli.screen.live_lines import LiveLines, up
 from cli.screen.marks import knows_unicode, without_unicode
 from cli.screen.reflow import breaks_lines
 
@@ -29,10 +29,10 @@ class Board:
 def test_lines_change_in_place_and_the_cursor_stays(before: list[str], data: st.DataObject, below: int) -> None:
     after = data.draw(st.lists(line, min_size=len(before), max_size=len(before)))
     board, lines = Board(), LiveLines()
-    board.writes("above\r\n" + lines.put(before) + "\r\n" * below + "prompt")
+    board.writes("above\r\n" + lines.put(before) + "\r\n" * below + "prompt\r" + up(len(before) + below))
     where = board.screen.cursor.y
-    board.writes(lines.change(after, below=below) + "prompt")
-    assert board.screen.cursor.y == where
+    board.writes(lines.change(after))
+    assert (board.screen.cursor.y, board.screen.cursor.x) == (where, 0)
     assert board.shows() == ["above", *(text.rstrip() for text in after if text.strip()), "prompt"]
 
 
@@ -47,15 +47,8 @@ def test_lines_are_taken_away_with_all_below(before: list[str]) -> None:
 def test_only_what_changed_is_written() -> None:
     lines = LiveLines()
     lines.put(["one", "two", "three"])
-    written = lines.change(["one", "2", "three"], below=0)
+    written = lines.change(["one", "2", "three"])
     assert "2" in written and "one" not in written and "three" not in written
-
-
-def test_rows_in_a_narrower_window_are_counted_by_cells_without_colours() -> None:
-    lines = LiveLines()
-    lines.put(["\x1b[32m" + "漢" * 10 + "\x1b[0m", "", "x" * 41])
-    assert (cells(lines.drawn[0]), lines.rows(10), lines.rows(40)) == (20, 2 + 1 + 5, 1 + 1 + 2)
-    assert (rows_of(0, 10), rows_of(10, 10), rows_of(11, 10)) == (1, 1, 2)
 
 
 def test_marks_have_twins_of_one_cell_for_terminals_without_unicode() -> None:
