@@ -86,12 +86,20 @@ def start(arguments: list[str]) -> int:
 def show_error(error: AgentError) -> None:
     """Tell the person what happened and what to do."""
     try:
-        print(f"error: {error.message}", file=sys.stderr)
-        if error.hint:
-            print(f"hint: {error.hint}", file=sys.stderr)
+        text = f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else "")
+        print(_readable(text), file=sys.stderr)
     except OSError:
         # Nobody can read it; the exit code still says it.
         pass
+
+
+def _readable(text: str) -> str:
+    """Return a text with its lines broken between words where a terminal would break them anywhere."""
+    if not sys.stderr.isatty():
+        return text
+    from cli.pages import broken
+
+    return broken(text)
 
 
 def _with_command(arguments: list[str]) -> list[str]:

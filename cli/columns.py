@@ -4,10 +4,12 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from cli.screen.paint import clipped, clipped_line, shown
+from cli.screen.paint import clipped, clipped_line, shown, wrapped
 from tooling.contract.fact import dataclass
 
 _GAP = "  "
+# A narrower text beside its head is hard to read: it goes below.
+_LEAST_TEXT = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,24 @@ def table(columns: Sequence[Column], width: int | None) -> list[str]:
         columns = [column for column in columns if column is not last]
     cells = [_padded(column, most) for column, most in zip(columns, widths or [width] * len(columns), strict=True)]
     return [clipped_line(_GAP.join(row).rstrip(), width) for row in zip(*cells, strict=True)]
+
+
+def rows(cells: Sequence[Sequence[str]], width: int | None) -> list[str]:
+    """Return rows whose last cell is a text to be read whole: what does not fit goes on below its beginning."""
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)][:-1]
+    indent = sum(widths) + len(_GAP) * len(widths)
+    room = None if width is None else width - indent if width - indent >= _LEAST_TEXT else 0
+    return [line for row in cells for line in _row(row, widths, room, width or 0)]
+
+
+def _row(row: Sequence[str], widths: Sequence[int], room: int | None, width: int) -> list[str]:
+    head = "".join(f"{cell}{' ' * (most - cell_len(cell))}{_GAP}" for cell, most in zip(row, widths, strict=False))
+    if room is None:
+        return [f"{head}{row[-1]}"]
+    if not room:
+        return [head.rstrip(), *wrapped(f"    {row[-1]}", width)]
+    first, *rest = wrapped(row[-1], room)
+    return [f"{head}{first}", *(" " * cell_len(head) + line for line in rest)]
 
 
 def _widths(columns: Sequence[Column], width: int) -> list[int] | None:

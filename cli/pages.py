@@ -34,6 +34,18 @@ def show_json(data: object) -> None:
     show([json.dumps(data, indent=2, ensure_ascii=False)])
 
 
+def tell(text: str) -> None:
+    """Write to stderr what a person should know, readable in a narrow window."""
+    typer.echo(broken(text) if sys.stderr.isatty() else text, err=True)
+
+
+def broken(text: str) -> str:
+    """Return a text that fits the terminal, broken between words."""
+    from cli.screen.paint import fitted
+
+    return "\n".join(fitted(text, shutil.get_terminal_size().columns))
+
+
 def width() -> int | None:
     """Return how wide a line may be; None where no terminal cuts lines."""
     return max(_NARROWEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.one_shot import perform
-from cli.progress import stderr_line
+from cli.pages import tell
 
 _FILES = {
     "orders.csv": "customer,amount\nAda,400\nGrace,250\nAlan,300\nBarbara,400\n",
@@ -21,16 +21,17 @@ folder: {folder}
 task:   {task}
 """
 _AFTER = """
-What happened: the task became a plan of three steps; two ran side by side, the
-third waited for both, wrote report.md and checked it. The answer went to stdout,
-everything else to stderr.
+What happened: the task became a plan of three steps; two ran side by side, the third waited for both, wrote \
+report.md and checked it. The answer went to stdout, everything else to stderr.
 
 How to go on, in a folder of yours:
-  agent                         the prompt; it finds keys and local models
-  agent run -C . "what is in this folder?"      one task; add --model NAME, or
-  agent config set model NAME   keep a model: openai/gpt-5-mini with OPENAI_API_KEY,
-                                anthropic/claude-sonnet-4-5 with ANTHROPIC_API_KEY,
-                                or none with ollama, llama.cpp or LM Studio"""
+  agent
+      the prompt; it finds keys and local models
+  agent run -C . "what is in this folder?"
+      one task; add --model NAME
+  agent config set model NAME
+      keep a model: openai/gpt-5-mini with OPENAI_API_KEY, anthropic/claude-sonnet-4-5 with ANTHROPIC_API_KEY, \
+or none with ollama, llama.cpp or LM Studio"""
 
 
 def command(*, record: Annotated[bool, typer.Option("--record", hidden=True)] = False) -> None:
@@ -39,10 +40,10 @@ def command(*, record: Annotated[bool, typer.Option("--record", hidden=True)] = 
         folder = Path(name).resolve()
         for file, text in _FILES.items():
             (folder / file).write_text(text)
-        stderr_line(_BEFORE.format(folder=folder, task=_TASK))
+        tell(_BEFORE.format(folder=folder, task=_TASK))
         with as_file(files("cli.demo") / "cassette.jsonl") as cassette:
             exit_code = _play(folder, cassette, is_recording=record)
-    stderr_line(_AFTER if exit_code == 0 else "\nThe demonstration failed; `agent doctor` may tell why.")
+    tell(_AFTER if exit_code == 0 else "\nThe demonstration failed; `agent doctor` may tell why.")
     raise typer.Exit(exit_code)
 
 

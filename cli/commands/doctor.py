@@ -9,6 +9,8 @@ import typer
 from agent.config.places import os_environ
 from agent.health import examine
 from agent.vocabulary import exit_codes
+from cli.columns import rows
+from cli.pages import show, width
 from tooling.contract.shape import encode
 
 _MARKS = {"ok": "ok", "note": "--", "problem": "!!"}
@@ -21,6 +23,5 @@ def command(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.
     if as_json:
         typer.echo(json.dumps({"ok": is_well, "findings": encode(findings)}, indent=2))
     else:
-        for finding in findings:
-            typer.echo(f"{_MARKS[finding.state]}  {finding.name:<8}  {finding.detail}")
+        show(rows([(_MARKS[finding.state], finding.name, finding.detail) for finding in findings], width()))
     raise typer.Exit(exit_codes.OK if is_well else exit_codes.FAILED)

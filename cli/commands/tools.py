@@ -10,7 +10,9 @@ import typer
 from agent.backends.catalogue import ToolCatalogue, read_catalogue
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import UsageError
+from cli import pages
 from cli import run_flags as flag
+from cli.columns import rows
 from cli.progress import stderr_line
 from cli.tool_arguments import arguments_of
 from tooling.contract.result import ToolResult
@@ -32,9 +34,8 @@ def list_tools(*, as_json: JsonOption = False) -> None:
     if as_json:
         typer.echo(json.dumps([spec.to_openai_tool() for spec in catalogue.specs], indent=2))
         return
-    width = max(len(spec.name) for spec in catalogue.specs)
-    for spec in catalogue.specs:
-        typer.echo(f"{spec.name:<{width}}  {spec.effect:<7}  {spec.description.partition(chr(10))[0]}")
+    specs = [(spec.name, spec.effect, spec.description.partition("\n")[0]) for spec in catalogue.specs]
+    pages.show(rows(specs, pages.width()))
 
 
 @app.command("show")

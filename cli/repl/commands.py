@@ -12,14 +12,14 @@ from agent.sessions.store import SessionStore
 from agent.sessions.undo_log import UNDO
 from agent.vocabulary.errors import UsageError
 from agent.workspace.materials import COMPACT_REQUEST
+from cli.columns import rows
 from cli.repl.context_page import context_lines
 from cli.repl.own_files import OwnCommand
 from cli.repl.repl import Repl
 from cli.repl.slash import Candidate, SlashCommand, unknown
-from cli.screen.paint import THEMES, clipped, wrapped
+from cli.screen.paint import THEMES, clipped
 from cli.screen.wording import amount, money
 
-_LEAST_HELP = 12
 _MODES = ("ask", "auto-edit", "never", "yolo")
 
 
@@ -28,15 +28,8 @@ def _help(repl: Repl, argument: str) -> None:
     commands = [command for command in repl.commands if not name or command.name == name]
     if not commands:
         raise UsageError(unknown(name, repl.commands))
-    columns = repl.face.columns
-    width = max(len(_usage(command)) for command in commands)
-    room = columns - width - 4
-    lines: list[str] = []
-    for command in commands:
-        first, *rest = wrapped(command.help, room) if room >= _LEAST_HELP else [command.help]
-        lines += [f"  {_usage(command):<{width}}  {first}", *(f"{'':{width + 4}}{line}" for line in rest)]
-    keys = [] if name else ["", *(line for keys in _KEYS for line in wrapped(f"  {keys}", columns))]
-    repl.say("\n".join([*lines, *keys]))
+    lines = rows([(f"  {_usage(command)}", command.help) for command in commands], repl.face.columns)
+    repl.say("\n".join([*lines, *([] if name else ["", *(f"  {keys}" for keys in KEYS)])]))
 
 
 def _model(repl: Repl, argument: str) -> None:
@@ -105,7 +98,8 @@ def _plan(repl: Repl, argument: str) -> None:
     if argument:
         repl.ask(argument, is_reviewed=True)
     else:
-        repl.say("\n".join(repl.face.plan.lines(repl.face.columns)) or "there is no plan yet")
+        lines = repl.face.plan.lines(repl.face.columns)
+        repl.face.say("\n".join(lines) or "there is no plan yet")
 
 
 def _compact(repl: Repl, argument: str) -> None:
@@ -191,7 +185,7 @@ def _usage(command: SlashCommand) -> str:
     return f"/{command.name} {command.usage}".rstrip()
 
 
-_KEYS = (
+KEYS = (
     "Enter sends, Alt-Enter begins a new line, Tab completes, Ctrl-R searches what you typed before,"
     " Ctrl-X Ctrl-E opens your editor.",
     "While a run goes on: Enter queues, Ctrl-S tells it something, Esc ends a step, Ctrl-C ends the run.",

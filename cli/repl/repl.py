@@ -18,7 +18,7 @@ from cli.repl.plan_review import PlanReview
 from cli.repl.slash import SlashCommand, parsed, unknown
 from cli.repl.turns import Turn, Turns
 from cli.repl.welcome import LATER, welcome
-from cli.screen.paint import Paint, clipped
+from cli.screen.paint import Paint, Tone, clipped, fitted
 from cli.screen.wording import amount, money
 from tooling.output import sanitize_output
 
@@ -88,13 +88,13 @@ class Repl:
             else:
                 self.commands = (*self.commands, command)
 
-    def say(self, text: str) -> None:
-        """Add lines of our own to the scrollback."""
-        self.face.say(text)
+    def say(self, text: str, tone: Tone = "plain") -> None:
+        """Add lines of our own to the scrollback, broken between words where the window is too narrow for them."""
+        self.face.say("\n".join(self.paint(tone, line) for line in fitted(text, self.face.columns)))
 
     def warn(self, problem: str) -> None:
         """Tell of something that is not as it should be."""
-        self.say(self.paint("warn", f"warning: {problem}"))
+        self.say(f"warning: {problem}", "warn")
 
     def start(self, deed: Awaitable[None]) -> None:
         """Do something in the background; what goes wrong with it is told."""
@@ -113,9 +113,9 @@ class Repl:
             case "/":
                 self._command(line)
             case "!":
-                self.start(self._own_command(line[1:].strip()))
+                self._own(line[1:].strip())
             case "#":
-                self.start(self.lend_to("memory", "add", "--", line[1:].strip()))
+                self._note(line)
             case _:
                 self.ask(line)
 
@@ -132,11 +132,25 @@ class Repl:
         """Run one of our own commands with the terminal as its own."""
         await self.face.lend(lambda: self.guests.agent(*words))
 
+    def _own(self, command: str) -> None:
+        if command:
+            self.start(self._own_command(command))
+        else:
+            self.fail(UsageError("which command?", "!command runs a command of yours, such as !git status"))
+
+    def _note(self, line: str) -> None:
+        self._repeat(line)
+        if note := line[1:].strip():
+            self.start(self.lend_to("memory", "add", "--", note))
+        else:
+            self.fail(UsageError("what shall be remembered?", "#note remembers something, such as #use tabs"))
+
+    def _repeat(self, line: str) -> None:
+        self.face.echo(self.paint("strong", sanitize_output(f"> {line}")))
+
     async def _own_command(self, command: str) -> None:
-        if not command:
-            return
         ended: list[tuple[int, str]] = []
-        self.say(self.paint("strong", f"! {command}"))
+        self.face.echo(self.paint("strong", sanitize_output(f"! {command}")))
         await self.face.lend(lambda: ended.append(self._shell.run(command)))
         if ended:
             exit_code, output = ended[0]
@@ -197,7 +211,7 @@ class Repl:
             return False
         is_heard = self.turns.send(Steer(text=words))
         if is_heard:
-            self.say(self.paint("strong", sanitize_output(f"» {words}")))
+            self.say(sanitize_output(f"» {words}"), "strong")
         return is_heard
 
     async def stop_step(self) -> None:
@@ -214,12 +228,12 @@ class Repl:
 
     def fail(self, error: AgentError) -> None:
         """Tell what went wrong and what to do."""
-        self.say(self.paint("bad", f"error: {error.message}"))
+        self.say(f"error: {error.message}", "bad")
         if error.hint:
-            self._say_quietly(f"  {error.hint}")
+            self._say_quietly("\n".join(f"  {line}" for line in error.hint.splitlines()))
 
     def _say_quietly(self, text: str) -> None:
-        self.say(self.paint("quiet", text))
+        self.say(text, "quiet")
 
     def _open_app(self, turn: Turn) -> "App":
         review = PlanReview(self.place, self.face.lend, turn.submit.prompt) if turn.is_reviewed else None
@@ -250,10 +264,10 @@ class Repl:
     def _command(self, line: str) -> None:
         name, argument = parsed(line)
         found = next((command for command in self.commands if command.name == name), None)
+        self._repeat(line)
         if found is None:
-            self.say(self.paint("bad", unknown(name, self.commands)))
+            self.fail(UsageError(unknown(name, self.commands)))
             return
-        self.face.echo(self.paint("strong", sanitize_output(f"> {line}")))
         try:
             if argument and not found.usage:
                 raise UsageError(f"/{name} takes no argument", "/help lists what the commands take")

@@ -72,16 +72,27 @@ def wrapped(text: str, width: int) -> list[str]:
     lines = [""]
     for word in shown(text).split(" "):
         longer = f"{lines[-1]} {word}" if lines[-1] else word
-        if lines[-1] and cell_len(longer) > width:
+        # A word that no line can hold whole need not begin one.
+        if lines[-1] and cell_len(longer) > width >= cell_len(word):
             lines.append(word)
         else:
             lines[-1] = longer
     return [indent + piece for line in lines for piece in chop_cells(line, max(2, width)) or [""]]
 
 
+def fitted(text: str, width: int) -> list[str]:
+    """Return the lines of a text; those that are too long are broken between words, the others stay as they are."""
+    return [piece for line in text.splitlines() for piece in _fitted_line(line, width)]
+
+
 def shown(text: str) -> str:
     """Return text on one line, with nothing in it that could move the cursor or hide something."""
     return _harmless(" ".join(text.split()))
+
+
+def _fitted_line(line: str, width: int) -> list[str]:
+    safe = _harmless(line)
+    return [safe] if cell_len(safe) <= width else wrapped(safe, width)
 
 
 def _cut(line: str, width: int) -> str:

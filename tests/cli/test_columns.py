@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from agent.vocabulary.errors import UsageError
-from cli.columns import Column, table
+from cli.columns import Column, rows, table
 from cli.durations import days
 from cli.pages import age, indented, one_line, size
 
@@ -81,3 +81,22 @@ def test_lengths_of_time_are_read_or_refused() -> None:
     for text in ("", "d", "30", "-1d", "1.5d", "99999d", "30m"):
         with pytest.raises(UsageError, match="--x"):
             days(text, "--x")
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["ok", "--"]), st.text("abc", max_size=8), st.text("ab ", max_size=90)), min_size=1
+    )
+)
+def test_the_last_text_of_a_row_goes_on_below_its_beginning(cells: list[tuple[str, str, str]]) -> None:
+    lines = rows(cells, 40)
+    assert all(cell_len(line) <= 40 for line in lines)
+    assert "".join("".join(row).replace(" ", "") for row in cells) == "".join(lines).replace(" ", "")
+
+
+def test_where_no_room_is_left_beside_it_a_text_stands_below_its_head() -> None:
+    assert rows([("  /budget [TOKENS|$USD]", "Show or set what a run may cost.")], 40) == [
+        "  /budget [TOKENS|$USD]",
+        "    Show or set what a run may cost.",
+    ]
+    assert rows([("ok", "a text that stands whole")], None) == ["ok  a text that stands whole"]

@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
-from cli.repl.commands import COMMANDS, own_command
+from cli.repl.commands import KEYS, COMMANDS, own_command
 from cli.repl.own_files import own_commands
 from cli.repl.slash import SlashCommand
+from cli.repl.welcome import NOTHING_FOUND
 from tests.cli.terminal_user import answer
 from tests.repl.quiet_face import Talk
 from tests.repl.test_conversation import to
@@ -89,8 +91,10 @@ WRONG = {
     "/export": "error: nothing has been done in this session yet\n  ask for something first",
     '/search "half': "error: '\"half' cannot be read: No closing quotation\n  quote words as in a shell",
     "/help nonsense": "error: there is no command /nonsense; /help lists them",
-    "/modle": "there is no command /modle, did you mean mode?; /help lists them",
-    "/": "there is no command /; /help lists them",
+    "!": "error: which command?\n  !command runs a command of yours, such as !git status",
+    "#": "error: what shall be remembered?\n  #note remembers something, such as #use tabs",
+    "/modle": "error: there is no command /modle, did you mean mode?; /help lists them",
+    "/": "error: there is no command /; /help lists them",
 }
 
 
@@ -230,6 +234,32 @@ async def test_a_command_of_ones_own_is_a_request_with_its_argument(talk: Talk, 
     await talk.says("/plain and then")
     asked = [envelope.event.content for envelope in talk.face.heard if getattr(envelope.event, "role", "") == "user"]
     assert asked == ["first thing, please", "first of all\n\nand then"]
+
+
+@pytest.mark.parametrize("columns", [40, 20])
+async def test_in_a_narrow_window_no_word_is_broken(talk: Talk, columns: int) -> None:
+    talk.face.columns = columns
+    for line in ("/help", "/diff", "/context", "/nonsense"):
+        await talk.says(line)
+    talk.repl.say(NOTHING_FOUND)
+    said = "\n".join(talk.face.said)
+    assert all(cell_len(line) <= columns for line in said.splitlines())
+    assert [word for word in said.split() if word not in _WORDS] == []
+
+
+# Nothing else may appear: half a word would.
+_WORDS = frozenset(
+    word
+    for text in (
+        *(f"/{command.name} {command.usage} {command.help}" for command in COMMANDS),
+        *KEYS,
+        NOTHING_FOUND,
+        "error: nothing has been done in this session yet ask for something first",
+        "history 0 of 6.0k characters, 0 requests so far memory 0 characters",
+        "error: there is no command /nonsense; /help lists them",
+    )
+    for word in text.split()
+)
 
 
 async def completed(talk: Talk, name: str, *typed: str) -> list[str]:
