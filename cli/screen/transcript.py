@@ -55,6 +55,7 @@ class Transcript:
         self._paint = paint
         self._markdown = markdown
         self._calls: dict[tuple[str | None, str], str] = {}
+        self._changed: dict[str | None, list[FilesChanged]] = {}
         self._errors: list[ErrorRaised] = []
         self._answer = MarkdownStream()
         self._has_answered = False
@@ -81,9 +82,12 @@ class Transcript:
                 self._calls[(envelope.step_id, call.tool_id)] = subject(call.input)
             case ToolCompleted() as call:
                 self._call(envelope.step_id or "", call)
+                self._files(envelope.step_id)
             case FilesChanged() as files:
-                self._files(files)
+                # Told just before the call that made them ends, and read best below it.
+                self._changed.setdefault(envelope.step_id, []).append(files)
             case StepCompleted() as end:
+                self._files(envelope.step_id)
                 self._step(envelope.step_id or "", end)
             case RunCompleted() as end:
                 self._end(end)
@@ -109,7 +113,7 @@ class Transcript:
                 pass
 
     def _begin(self, warnings: tuple[str, ...]) -> None:
-        self._calls = {}
+        self._calls, self._changed = {}, {}
         self._answer, self._errors = MarkdownStream(), []
         self._has_answered = False
         for warning in warnings:
@@ -167,8 +171,9 @@ class Transcript:
         if hidden := len(lines) - len(visible):
             self._fold(hidden, Folded(title=title, text=output))
 
-    def _files(self, files: FilesChanged) -> None:
-        for change in files.changes:
+    def _files(self, step: str | None) -> None:
+        """Write what the call that has just ended changed."""
+        for change in (change for files in self._changed.pop(step, ()) for change in files.changes):
             self._line("plain", f"    {change.path}  +{change.added_lines} -{change.deleted_lines}")
             lines = diff_lines(change.diff.expandtabs())
             for tone, line in lines[:_DIFF_LINES]:

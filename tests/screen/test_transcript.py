@@ -78,17 +78,20 @@ def test_a_call_that_did_not_work_says_how_it_ended() -> None:
     assert written((call, "a"), (end, "a")) == "  a read_file x  [error, exit 1]\n      no such file\n"
 
 
-def test_a_changed_file_stands_with_its_diff() -> None:
+def test_a_changed_file_stands_with_its_diff_below_the_call_that_changed_it() -> None:
     change = FileChange(
         path="a.py", status="modified", added_lines=1, deleted_lines=1, diff="--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n"
     )
-    assert written((FilesChanged(changes=(change,)), "a")) == "    a.py  +1 -1\n      @@ -1 +1 @@\n      -x\n      +y\n"
+    start = ToolStarted(tool_id="1", name="edit_file", input={"path": "a.py"})
+    end = ToolCompleted(tool_id="1", name="edit_file", status="ok", exit_code=0, output="")
+    text = written((start, "a"), (FilesChanged(changes=(change,)), "a"), (end, "a"))
+    assert text == "  a edit_file a.py\n    a.py  +1 -1\n      @@ -1 +1 @@\n      -x\n      +y\n"
 
 
 def test_output_and_diffs_keep_their_columns() -> None:
     end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output="id  name\n1   Ada\n\tend")
     change = FileChange(path="a.py", status="modified", added_lines=1, deleted_lines=0, diff="@@ -1 +1 @@\n+    x = 1")
-    text = written((end, "a"), (FilesChanged(changes=(change,)), "a"))
+    text = written((FilesChanged(changes=(change,)), "a"), (end, "a"))
     assert "      id  name\n      1   Ada\n              end\n" in text and "      +    x = 1\n" in text
 
 
