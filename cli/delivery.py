@@ -13,7 +13,7 @@ from agent.vocabulary.outcome import Outcome
 from cli.listener import Listener
 from cli.progress import stderr_line
 from cli.run_flags import RunFlags
-from cli.stdout import event_line, shown_text, whole_result, write_line
+from cli.stdout import event_line, whole_result, write_line
 
 
 def deliver(flags: RunFlags, outcome: Outcome, listener: Listener, request: str = "") -> int:
@@ -49,7 +49,7 @@ def _show(flags: RunFlags, outcome: Outcome, listener: Listener) -> None:
         _show_plan(flags, outcome, listener)
     elif flags.output_format == "text":
         if outcome.answer and not listener.has_answered:
-            write_line(shown_text(outcome.answer))
+            write_line(listener.answer_text(outcome.answer))
     elif flags.output_format == "json" and listener.result:
         write_line(whole_result(listener.result, outcome))
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ class Listener:
         self._live = _live_progress(environ) if is_live else None
         write = stderr_line if knows_unicode(environ) else lambda text: stderr_line(without_unicode(text))
         self._progress = self._live or Progress(write=write, has_colour=wants_colour(environ))
+        self._is_read_here = self._live is not None and sys.stdout.isatty()
         self._answers = TerminalAnswers(send=app.send, screen=self._live) if app.is_person_present else None
         self.result: Envelope | None = None
         self.has_answered = False
@@ -45,6 +47,10 @@ class Listener:
     def is_live(self) -> bool:
         """Say whether a screen shows the run, down to what it made and how to go on."""
         return self._live is not None
+
+    def answer_text(self, text: str) -> str:
+        """Return an answer for stdout: laid out where a person reads it below the run, else as it is."""
+        return self._live.laid_out(text) if self._live and self._is_read_here else shown_text(text)
 
     async def finish(self, listening: "asyncio.Task[None]") -> None:
         """Wait until everything is shown; a reader that does not read is waited for until somebody interrupts."""
@@ -60,6 +66,7 @@ class Listener:
         async for envelope in events:
             if self._answers:
                 self._answers.show(envelope)
+            await self._last_words(envelope.event)
             if self._is_progress(envelope.event):
                 self._progress.show(envelope)
             if isinstance(envelope.event, RunCompleted):
@@ -75,12 +82,18 @@ class Listener:
         is_shown = self._is_plan_shown or not isinstance(event, PlanMade)
         return isinstance(event, ErrorRaised) or (is_shown and not self._is_quiet)
 
+    async def _last_words(self, event: Event) -> None:
+        """Let the answer come before the line that ends the transcript, as at the prompt."""
+        is_due = self._is_text and self._is_read_here and self._is_plan_shown and not self.has_answered
+        if is_due and isinstance(event, RunCompleted) and event.result:
+            await self._answer(event.result)
+
     async def _answer(self, text: str) -> None:
         """Show the answer of a run that still has something to do; nobody shall wait for that."""
         if self._live:
             self._live.hold()
         try:
-            await LineWriter().write(shown_text(text))
+            await LineWriter().write(self.answer_text(text))
             self.has_answered = True
         except OSError as problem:
             self.problem = problem

@@ -18,6 +18,7 @@ class LiveProgress:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         paint = Paint(has_colour=wants_colour(environ), theme=ground("auto", environ))
+        self._paint = paint
         self._area = LiveArea(paint=paint)
         self._has_unicode = knows_unicode(environ)
         self._screen = LiveScreen(write=self._write, live=self._area.lines, size=_size)
@@ -28,6 +29,13 @@ class LiveProgress:
         self._area.hear(envelope)
         self._transcript.hear(envelope)
         self._screen.refresh()
+
+    def laid_out(self, answer: str) -> str:
+        """Return Markdown as the prompt shows it."""
+        from cli.screen.markdown import rendered
+
+        text = rendered(answer, width=_size()[0], paint=self._paint).strip("\n")
+        return text if self._has_unicode else without_unicode(text)
 
     def hold(self) -> None:
         """Leave the terminal to a question."""

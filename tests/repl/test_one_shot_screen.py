@@ -1,6 +1,7 @@
 """`agent run` on a terminal: the same transcript and live area as in the prompt, or lines where those cannot be."""
 
 import re
+import shlex
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -72,3 +73,19 @@ def test_without_a_terminal_nothing_is_drawn(user: User) -> None:
     ended = user.agent("run", "--model", model, "go", TERM="xterm-256color", LANG="C.UTF-8")
     assert (ended.exit_code, ended.stdout) == (0, "All three are done.\n")
     assert "\x1b" not in ended.stderr and "a: ok in" in ended.stderr
+
+
+def test_the_answer_is_laid_out_as_at_the_prompt_and_stands_above_the_last_line(user: User) -> None:
+    model = user.script({"match": {"purpose": "planner"}, "text": '{"answer": "There are **4 orders**."}'})
+    seat = Seat(user, "run", "count", model=model)
+    assert seat.ends() == 0
+    answer, end = seat.all().strip().splitlines()
+    assert answer == "There are 4 orders." and end.startswith("· ")
+
+
+def test_a_pipe_gets_the_answer_as_it_is(user: User) -> None:
+    model = user.script({"match": {"purpose": "planner"}, "text": '{"answer": "There are **4 orders**."}'})
+    program = ["sh", "-c", f"{shlex.join(user.command('run', 'count'))} | cat"]
+    seat = Seat(user, program=program, model=model)
+    assert seat.ends() == 0
+    assert "There are **4 orders**." in seat.all()
