@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from cli.repl.commands import KEYS, COMMANDS, own_command
+from cli.repl.commands import COMMANDS, KEYS, own_command
 from cli.repl.own_files import own_commands
 from cli.repl.slash import SlashCommand
 from cli.repl.welcome import NOTHING_FOUND
