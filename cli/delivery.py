@@ -11,6 +11,7 @@ from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, InputError
 from agent.vocabulary.outcome import Outcome
 from cli.listener import Listener
+from cli.own_file import write_own_file
 from cli.progress import stderr_line
 from cli.run_flags import RunFlags
 from cli.stdout import event_line, whole_result, write_line
@@ -20,7 +21,7 @@ def deliver(flags: RunFlags, outcome: Outcome, listener: Listener, request: str 
     """Write the answer and return the exit code; an answer that could not be written is no success."""
     for warning in outcome.warnings:
         stderr_line(f"warning: {warning}")
-    saved = _problem_of(lambda: _save(flags, outcome, request))
+    saved = _problem_of(lambda: _save(flags, outcome, listener.folders, request))
     shown = listener.problem or _problem_of(lambda: _show(flags, outcome, listener))
     if shown:
         _forget_stdout()
@@ -35,9 +36,9 @@ def deliver(flags: RunFlags, outcome: Outcome, listener: Listener, request: str 
     return outcome.exit_code or (exit_codes.FAILED if serious else exit_codes.OK)
 
 
-def _save(flags: RunFlags, outcome: Outcome, request: str) -> None:
+def _save(flags: RunFlags, outcome: Outcome, folders: tuple[Path, ...], request: str) -> None:
     if flags.last_message:
-        flags.last_message.write_text(outcome.answer + "\n", "utf-8", errors="backslashreplace")
+        write_own_file(flags.last_message, outcome.answer + "\n", folders)
     if flags.save:
         from cli.plan_delivery import save_plan
 

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.app import App
@@ -42,6 +43,11 @@ class Listener:
         self.result: Envelope | None = None
         self.has_answered = False
         self.problem: OSError | None = None
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Return where the commands of the run could write."""
+        return (self._app.scope.cwd, *self._app.scope.extra_dirs)
 
     @property
     def is_live(self) -> bool:

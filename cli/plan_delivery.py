@@ -9,6 +9,7 @@ from agent.planning.estimate import total_usd
 from agent.planning.graph import critical_path, levels
 from agent.planning.plan_text import json_text, toml_text
 from agent.vocabulary.outcome import Outcome
+from cli.own_file import write_own_file
 from cli.plan_graph import graph_lines, summary_lines
 from cli.progress import wants_colour
 from cli.screen.paint import Paint
@@ -47,4 +48,4 @@ def save_plan(path: Path, request: str, outcome: Outcome) -> None:
     """Write the plan to a file, in the form its name ends in."""
     if outcome.plan and outcome.plan.steps:
         form = json_text if path.suffix.lower() == ".json" else toml_text
-        path.write_text(form(request, outcome.plan.steps), "utf-8", errors="backslashreplace")
+        write_own_file(path, form(request, outcome.plan.steps))

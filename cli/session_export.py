@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from agent.sessions.exporting import document_of, markdown
 from agent.sessions.store import SessionFolder
 from agent.vocabulary.errors import InputError
+from cli.own_file import write_own_file
 from cli.pages import show_text
 from tooling.contract.shape import encode
 
@@ -22,7 +23,7 @@ def export(folder: SessionFolder, *, form: Form | None, output: Path | None) -> 
         show_text(text)
         return
     try:
-        output.write_text(text, "utf-8", errors="backslashreplace")
+        write_own_file(output, text, [Path(document.cwd)])
     except OSError as error:
         raise InputError(f"the session cannot be written to {output}: {error.strerror}") from error
 
