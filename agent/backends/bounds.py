@@ -66,6 +66,11 @@ class Bounds:
         self._seat = seats.take()
         self._group: Group | None = None
 
+    @property
+    def has_own_group(self) -> bool:
+        """Say whether a group was made for this command alone, which must be empty before it can be removed."""
+        return self._group is not None
+
     def spawn(self, start: Start) -> Popen:
         """Start the command's process."""
         return self._seat.spawn(start)

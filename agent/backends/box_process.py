@@ -5,6 +5,7 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from agent.backends.bubblewrap import BoxDescriptors
 from agent.backends.collector import OutputCollector
 from agent.backends.kept_file import KeptFile
 from agent.backends.process import DEATH_S, HostProcess
-from agent.backends.stragglers import descendants
+from agent.backends.stragglers import descendants, is_childless
 
 _FIRST_PROCESS = re.compile(rb'"child-pid"\s*:\s*(\d+)\s*[,}]')
 _COMMAND_ENDED = b'"exit-code"'
@@ -50,12 +51,9 @@ class BoxProcess:
         sinks: Sequence[OutputCollector],
         files: Iterable[KeptFile],
         bounds: Bounds,
-        inherited: tuple[int, ...] = (),
+        stdin: int = subprocess.DEVNULL,
     ) -> "BoxProcess":
-        """Start a box; of `files` the first is the filter, the others are its documents. Raises OSError.
-
-        `inherited` are descriptors that the command finds open under the same numbers.
-        """
+        """Start a box; of `files` the first is the filter, the others are its documents. Raises OSError."""
         status, status_end = os.pipe2(os.O_CLOEXEC)
         gate_end, gate = os.pipe2(os.O_CLOEXEC)
         passed = [status_end, gate_end]
@@ -69,7 +67,8 @@ class BoxProcess:
                 cwd=Path("/"),
                 env=env,
                 sinks=sinks,
-                pass_fds=(*descriptors.numbers, *inherited),
+                stdin=stdin,
+                pass_fds=descriptors.numbers,
                 spawn=bounds.spawn,
             )
         except BaseException:
@@ -101,7 +100,7 @@ class BoxProcess:
         try:
             if in_doubt:
                 self._kill()
-            await self._last_one_gone()
+            await self._last_one_gone(in_doubt=in_doubt)
         finally:
             try:
                 # Without a first process there was no namespace that could have ended everybody in it.
@@ -125,10 +124,15 @@ class BoxProcess:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
-    async def _last_one_gone(self) -> None:
+    async def _last_one_gone(self, *, in_doubt: bool) -> None:
         """Wait for the first process: the kernel lets it go only after everybody else in its namespace."""
         self._listen()
         if self._pidfd is None:
+            return
+        has_ended = _COMMAND_ENDED in self._said and not in_doubt
+        if has_ended and not self._bounds.has_own_group and self._first is not None and is_childless(self._first):
+            # Everybody else in the namespace is below it, and it starts nobody any more: nobody else is left, and it is
+            # on its way out. Taking down the mounts may keep the kernel there for longer than the command ran.
             return
         await asyncio.wait({self._gone}, timeout=DEATH_S / 2)
         if not self._gone.done():
@@ -147,6 +151,8 @@ class BoxProcess:
             self._said += data
         found = _FIRST_PROCESS.search(self._said)
         if found is not None and self._first is None:
+            # The rest can wait for the end: bubblewrap says it in ten pieces, and each would wake the loop.
+            self._loop.remove_reader(self._status)
             self._admit(int(found.group(1)))
 
     def _admit(self, first: int) -> None:

@@ -6,6 +6,7 @@ import errno
 import os
 import platform
 import stat
+import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -85,9 +86,9 @@ class BubblewrapBox:
             leaving.add_done_callback(self._leaving.discard)
             self._spare = None
 
-        def start(argv: Sequence[str], sinks: Sequence[OutputCollector], inherited: tuple[int, ...]) -> BoxProcess:
+        def start(argv: Sequence[str], sinks: Sequence[OutputCollector], stdin: int) -> BoxProcess:
             env = confinement.environment_with({})
-            return self._start(confinement, argv, cwd, env, sinks, inherited)
+            return self._start(confinement, argv, cwd, env, sinks, stdin)
 
         with contextlib.suppress(OSError):
             self._spare = build_spare(start, confinement, cwd)
@@ -107,7 +108,7 @@ class BubblewrapBox:
         cwd: Path,
         env: dict[str, str],
         sinks: Sequence[OutputCollector],
-        inherited: tuple[int, ...] = (),
+        stdin: int = subprocess.DEVNULL,
     ) -> BoxProcess:
         # Bubblewrap itself runs outside: what tells its loader where to look could name a library of the workspace.
         inner = {name: env.pop(name) for name in sorted(env) if name.startswith(_LOADER)}
@@ -119,7 +120,7 @@ class BubblewrapBox:
             sinks=sinks,
             files=(self._filter, *self._documents),
             bounds=Bounds(confinement.limits, self._group_place, self._seats),
-            inherited=inherited,
+            stdin=stdin,
         )
 
     def describe(self) -> Description:

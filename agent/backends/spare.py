@@ -1,6 +1,7 @@
 """A box that is built before its command is known: while the model thinks, not while it waits."""
 
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from tooling.contract.fact import dataclass
 # A pipe takes this much without anybody reading; longer commands get a box of their own.
 _MOST_BYTES = 60_000
 _SHELL = ("bash", "-c")
-# Waits for the command, closes the way it came, and becomes exactly what `bash -c COMMAND` would have been.
-_WAIT = 'IFS= read -r -d "" command <&{fd} || exit 1; exec {fd}<&-; exec bash -c "$command"'
+# Waits for one line of shell, which makes it exactly what `bash -c COMMAND` would have been. The plainest shell of a
+# system starts in a part of the time that bash takes, and every word of that line is older than all of them.
+_WAITING = ("sh", "-s")
+_LINE = "exec bash -c {} </dev/null\n"
 
 
 class LateSink(OutputCollector):
@@ -64,14 +67,14 @@ class Spare:
             and not request.env
             and request.merge_stderr
             and self.is_for(confinement)
-            and len(request.argv[-1]) * 4 < _MOST_BYTES
+            and len(_line(request)) < _MOST_BYTES
         )
 
     def give(self, request: CommandRequest, sink: OutputCollector) -> BoxProcess:
         """Hand the command over and return the process it becomes."""
         self.sink.become(sink)
         try:
-            os.write(self.command, os.fsencode(request.argv[-1]) + b"\0")
+            os.write(self.command, _line(request))
         finally:
             os.close(self.command)
         return self.process
@@ -82,8 +85,12 @@ class Spare:
         await self.process.finish(in_doubt=True)
 
 
+def _line(request: CommandRequest) -> bytes:
+    return os.fsencode(_LINE.format(shlex.quote(request.argv[-1])))
+
+
 def build_spare(
-    start: Callable[[Sequence[str], Sequence[OutputCollector], tuple[int, ...]], BoxProcess],
+    start: Callable[[Sequence[str], Sequence[OutputCollector], int], BoxProcess],
     confinement: Confinement,
     cwd: Path,
 ) -> Spare:
@@ -91,7 +98,7 @@ def build_spare(
     reading, writing = os.pipe2(os.O_CLOEXEC)
     sink = LateSink()
     try:
-        process = start((*_SHELL, _WAIT.format(fd=reading)), (sink,), (reading,))
+        process = start(_WAITING, (sink,), reading)
     except OSError:
         os.close(writing)
         raise

@@ -39,6 +39,14 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def is_childless(pid: int) -> bool:
+    """Say whether the kernel tells that a process of one thread has no child, not even a dead one."""
+    try:
+        return not (_PROC / str(pid) / "task" / str(pid) / "children").read_bytes()
+    except OSError:
+        return False
+
+
 def _children(pid: int) -> list[int]:
     try:
         texts = [path.read_text() for path in (_PROC / str(pid) / "task").glob("*/children")]

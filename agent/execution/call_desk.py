@@ -92,6 +92,7 @@ class CallDesk:
         call = one.call
         # It goes to the disk while the call is judged: nothing is done before it is there.
         one.started = self._announce(ToolStarted(tool_id=call.id, name=call.name, input=call.arguments), one)
+        await asyncio.sleep(0)
         if call.problem:
             one.result = failed(call.problem, exit_code=BAD_ARGUMENTS)
         else:

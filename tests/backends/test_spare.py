@@ -63,6 +63,8 @@ async def run(runner: BoxedRunner, command: str, timeout_s: float = 20) -> Comma
         ("read -r x || echo closed", "closed\n", 0),
         ("ls /proc/self/fd | tr '\\n' ' '", "0 1 2 3 ", 0),
         ("pwd -P > where; cat where", None, 0),
+        ("printf '%s|' \"it's\" '\"' '$x `y` \\' 'Ärger ← \u0081'", "it's|\"|$x `y` \\|Ärger ← \u0081|", 0),
+        ("", "", 0),
     ],
 )
 async def test_a_command_in_a_spare_box_is_the_same_as_in_any(
@@ -71,6 +73,32 @@ async def test_a_command_in_a_spare_box_is_the_same_as_in_any(
     ended = await run(runner, command)
     expected = f"{workspace_of(runner)}\n" if output is None else output
     assert (ended.output.decode(), ended.exit_code) == (expected, code)
+
+
+async def test_a_command_finds_the_same_around_it_in_a_spare_box_and_in_any(runner: BoxedRunner) -> None:
+    command = """
+        env | sort; echo "$- $# $0 $$ $PPID $SHLVL $_"; declare -p
+        set -o | sort; shopt | sort; trap -p; umask; ulimit -a
+        tr '\\0' ' ' < /proc/$$/cmdline; readlink /proc/$$/fd/0; ls /proc/$$/fd
+        grep -E '^(SigIgn|SigCgt|Cap|NoNew|Seccomp)' /proc/$$/status
+        ps ax -o pid,ppid,pgid,sid,comm; bash -c 'echo $SHLVL $PPID'
+    """
+    spare = (await run(runner, command)).output.decode()
+    request = CommandRequest(argv=("bash", "-c", command), cwd=workspace_of(runner), timeout_s=20, merge_stderr=False)
+    assert comparable(spare) == comparable((await runner.run(request)).output.decode())
+
+
+def comparable(text: str) -> list[str]:
+    """Leave out what differs between any two commands: the mark of a call, and what counts time or chance."""
+    varying = ("WINDLASS_CALL", "BASHPID", "EPOCH", "RANDOM", "SRANDOM", "SECONDS")
+    return [line for line in text.splitlines() if not any(name in line for name in varying)]
+
+
+async def test_nobody_of_a_command_is_left_when_its_result_is_there(runner: BoxedRunner) -> None:
+    mark = f"62{os.getpid()}"
+    ended = await run(runner, f"(setsid sleep {mark} >/dev/null 2>&1 </dev/null &); echo out")
+    assert (ended.exit_code, ended.output) == (0, b"out\n")
+    assert not is_running(f"^sleep {mark}")
 
 
 async def test_a_time_limit_ends_the_whole_tree_in_a_spare_box(runner: BoxedRunner) -> None:
