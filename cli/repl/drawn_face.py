@@ -75,7 +75,11 @@ class DrawnFace:
         self.cards = Cards(send=repl.turns.send, write=self.terminal.print, paint=paint)
         self.answering = Answering(buffer=self.buffer, cards=self.cards, refresh=self.terminal.refresh)
         self._transcript = Transcript(
-            write=self.terminal.print, width=lambda: self.terminal.columns, paint=paint, markdown=self._markdown
+            write=self.terminal.print,
+            width=lambda: self.terminal.columns,
+            paint=paint,
+            markdown=self._markdown,
+            way_to_more=" (Ctrl-O)",
         )
 
     @property

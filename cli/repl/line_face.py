@@ -14,18 +14,16 @@ from agent.protocol.events import (
     ApprovalRequested,
     ApprovalResolved,
     Envelope,
-    MessageSaid,
     QuestionAnswered,
     QuestionAsked,
-    RunCompleted,
-    RunStarted,
     StepCompleted,
     StepStarted,
 )
 from cli.approvals import Asked, answer_of, approval_lines, asked_id, edit_question, offer, question_lines
-from cli.progress import Progress
 from cli.screen.marks import knows_unicode, without_unicode
+from cli.screen.paint import shown
 from cli.screen.plan_board import PlanBoard
+from cli.screen.transcript import Transcript
 from tooling.output import sanitize_output
 
 if TYPE_CHECKING:
@@ -42,17 +40,22 @@ class LineFace:
     def __init__(self, repl: "Repl") -> None:
         self._repl = repl
         self._has_unicode = knows_unicode(repl.place.environ)
-        self._progress = Progress(write=self.say, has_colour=False)
+        self._transcript = Transcript(
+            write=self.say, width=lambda: _COLUMNS, paint=repl.paint, markdown=sanitize_output, way_to_more=""
+        )
         self._asked: deque[Asked] = deque()
         self._own: dict[str, asyncio.Future[str]] = {}
         self._is_editing = False
         self._is_prompted = False
         self._is_line_above = False
         self._running: list[str] = []
-        self._has_answered = False
         self._left: asyncio.Future[int] | None = None
         self._lending = asyncio.Lock()
-        self.plan = PlanBoard(repl.paint)
+
+    @property
+    def plan(self) -> PlanBoard:
+        """Return the plan of the newest run."""
+        return self._transcript.plan
 
     @property
     def columns(self) -> int:
@@ -97,32 +100,24 @@ class LineFace:
 
     def hear(self, envelope: Envelope) -> None:
         """Show an event of the run."""
-        self.plan.hear(envelope)
-        if isinstance(envelope.event, RunStarted):
-            self._progress = Progress(write=self.say, has_colour=False)
-        self._progress.show(envelope)
+        self._transcript.hear(envelope)
         match envelope.event:
             case ApprovalRequested() | QuestionAsked() as asked:
                 self._put(asked)
             case ApprovalResolved(approval_id=answered) | QuestionAnswered(question_id=answered):
                 self._drop(answered)
-            case StepStarted():
+            case StepStarted(title=title):
                 self._running.append(envelope.step_id or "")
+                self.say(shown(f"{envelope.step_id}: {title}"))
             case StepCompleted():
                 self._running = [step for step in self._running if step != envelope.step_id]
-            case MessageSaid(role="assistant", delta=False, content=answer) if envelope.step_id is None and answer:
-                self._has_answered = True
-                self.say(sanitize_output(answer))
-            case RunCompleted(result=answer):
-                if answer and not self._has_answered:
-                    self.say(sanitize_output(answer))
             case _:
                 pass
 
     def ended(self) -> None:
         """Be ready for the next request."""
         self._asked = deque(asked for asked in self._asked if asked_id(asked) in self._own)
-        self._running, self._has_answered, self._is_editing = [], False, False
+        self._running, self._is_editing = [], False
 
     def ready(self) -> None:
         """Ask for the next line, if nothing is going on."""

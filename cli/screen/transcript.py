@@ -27,6 +27,7 @@ from cli.screen.paint import Paint, Tone, clipped_line, shown, wrapped
 from cli.screen.plan_board import PlanBoard
 from cli.screen.wording import amount, money, span, subject
 from tooling.contract.fact import dataclass
+from tooling.contract.result import FileChange
 from tooling.output import sanitize_output
 
 _OUTPUT_LINES = 3
@@ -48,18 +49,25 @@ class Transcript:
     """Turns the events of a run into lines for the scrollback; without `markdown` the answer is left to others."""
 
     def __init__(
-        self, *, write: Callable[[str], None], width: Callable[[], int], paint: Paint, markdown: Markdown | None = None
+        self,
+        *,
+        write: Callable[[str], None],
+        width: Callable[[], int],
+        paint: Paint,
+        markdown: Markdown | None = None,
+        way_to_more: str = "",
     ) -> None:
         self._write = write
         self._width = width
         self._paint = paint
         self._markdown = markdown
         self._calls: dict[tuple[str | None, str], str] = {}
-        self._changed: dict[str | None, list[FilesChanged]] = {}
+        # Told before the call that made them is over, and shown below it.
+        self._changes: dict[str, tuple[FileChange, ...]] = {}
         self._errors: list[ErrorRaised] = []
         self._answer = MarkdownStream()
         self._has_answered = False
-        self._way_to_more = " (Ctrl-O)" if markdown else ""
+        self._way_to_more = way_to_more
         self.plan = PlanBoard(paint)
         self.folded: deque[Folded] = deque(maxlen=_MOST_FOLDED)
 
@@ -82,12 +90,10 @@ class Transcript:
                 self._calls[(envelope.step_id, call.tool_id)] = subject(call.input)
             case ToolCompleted() as call:
                 self._call(envelope.step_id or "", call)
-                self._files(envelope.step_id)
-            case FilesChanged() as files:
-                # Told just before the call that made them ends, and read best below it.
-                self._changed.setdefault(envelope.step_id, []).append(files)
+            case FilesChanged(changes=changes):
+                step = envelope.step_id or ""
+                self._changes[step] = (*self._changes.get(step, ()), *changes)
             case StepCompleted() as end:
-                self._files(envelope.step_id)
                 self._step(envelope.step_id or "", end)
             case RunCompleted() as end:
                 self._end(end)
@@ -113,7 +119,7 @@ class Transcript:
                 pass
 
     def _begin(self, warnings: tuple[str, ...]) -> None:
-        self._calls, self._changed = {}, {}
+        self._calls, self._changes = {}, {}
         self._answer, self._errors = MarkdownStream(), []
         self._has_answered = False
         for warning in warnings:
@@ -158,7 +164,11 @@ class Transcript:
         ending = "" if call.status == "ok" else f"  [{call.status}, exit {call.exit_code}]"
         mark = "$" if call.name == "run_command" else call.name
         title = f"{step} {mark} {about}{ending}"
-        self._line("plain" if call.status == "ok" else "warn", f"  {title}")
+        changes = self._changes.pop(step, ())
+        is_named = [change.path for change in changes] == [about]
+        extent = _extent(changes[0]) if is_named else ""
+        self._line("plain" if call.status == "ok" else "warn", f"  {title}{extent}")
+        self._files(changes, is_named=is_named)
         if call.name == "run_command" or call.status != "ok":
             self._output(title, sanitize_output(call.display or call.output))
 
@@ -171,10 +181,10 @@ class Transcript:
         if hidden := len(lines) - len(visible):
             self._fold(hidden, Folded(title=title, text=output))
 
-    def _files(self, step: str | None) -> None:
-        """Write what the call that has just ended changed."""
-        for change in (change for files in self._changed.pop(step, ()) for change in files.changes):
-            self._line("plain", f"    {change.path}  +{change.added_lines} -{change.deleted_lines}")
+    def _files(self, changes: tuple[FileChange, ...], *, is_named: bool = False) -> None:
+        for change in changes:
+            if not is_named:
+                self._line("plain", f"    {change.path}{_extent(change)}")
             lines = diff_lines(change.diff.expandtabs())
             for tone, line in lines[:_DIFF_LINES]:
                 self._line(tone, f"      {line}")
@@ -186,6 +196,7 @@ class Transcript:
         self._line("quiet", f"      … {more} more lines{self._way_to_more}")
 
     def _step(self, step: str, end: StepCompleted) -> None:
+        self._files(self._changes.pop(step, ()))
         is_good = is_success(end.status)
         mark = "✓" if end.status == "ok" else "~" if is_good else "✗"
         cost = f", {money(end.cost_usd)}" if end.cost_usd else ""
@@ -229,6 +240,10 @@ class Transcript:
 
 
 _DECISIONS = {"allow": "allowed", "deny": "denied", "defer": "put off", "fail": "refused"}
+
+
+def _extent(change: FileChange) -> str:
+    return f"  +{change.added_lines} -{change.deleted_lines}"
 
 
 def _diff_tone(line: str) -> Tone:

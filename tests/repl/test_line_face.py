@@ -22,22 +22,52 @@ def test_a_request_is_answered_in_lines_and_the_prompt_comes_back(sit: Open) -> 
     seat = sit(plan(step("a"), step("b", "a")), says("a", "x"), says("b", "y"), composes("Both are done."), TERM="dumb")
     seat.sees("\n>")
     asks(seat, "go")
-    shown = seat.sees("Both are done.\n>")
-    assert re.sub(r"\d\.\d s", "0.0 s", shown).splitlines()[1:] == [
+    shown = seat.sees("2 ok\n>")
+    assert re.sub(r"\d\.\ds", "0.0s", shown).splitlines()[1:] == [
         "> go",
-        "plan:",
-        "  a  Title of a",
-        "  b  Title of b  (after a)",
+        "1 ─ ● a  Title of a",
+        "2 ─ ● b  Title of b  ← a",
         "a: Title of a",
-        "a: ok in 0.0 s",
+        "✓ a Title of a (0.0s)",
         "b: Title of b",
-        "b: ok in 0.0 s",
+        "✓ b Title of b (0.0s)",
         "Both are done.",
+        "· 0.0s · 2 ok",
         ">",
     ]
     seat.types(ctrl("d"))
     assert seat.ends() == 0
     assert b"\x1b" not in seat.bytes_seen
+
+
+def test_what_commands_wrote_and_changed_and_how_they_ended_is_told(sit: Open) -> None:
+    seat = sit(
+        *one_step(
+            calls("s1", "run_command", command="seq 9; exit 3"),
+            calls("s1", "write_file", path="x.txt", content="new\n"),
+            says("s1", "Not **all** of it."),
+        ),
+        TERM="dumb",
+        AGENT_APPROVAL_MODE="auto-edit",
+    )
+    seat.sees("\n>")
+    asks(seat, "go")
+    shown = seat.sees("1 ok\n>")
+    assert re.sub(r"\d\.\ds", "0.0s", shown).splitlines()[4:] == [
+        "  s1 $ seq 9; exit 3  [error, exit 3]",
+        "      1",
+        "      2",
+        "      3",
+        "      … 6 more lines",
+        "  s1 write_file x.txt  +1 -0",
+        "      @@ -0,0 +1,1 @@",
+        "      +new",
+        "~ s1 Title of s1 (partial, 0.0s)",
+        "Not **all** of it.",
+        "  wrote x.txt",
+        "· 0.0s · 1 ok",
+        ">",
+    ]
 
 
 def test_an_approval_is_answered_on_a_line_and_never_by_what_was_typed_before(sit: Open) -> None:
@@ -67,7 +97,7 @@ def test_another_command_can_be_given_and_a_question_answered_by_number(sit: Ope
     asks(seat, "paint it")
     seat.sees("your answer:")
     asks(seat, "2")
-    seat.sees("q: ok")
+    seat.sees("✓ q Ask")
     assert decided(seat) == ["allow"]
 
 
@@ -95,6 +125,7 @@ def test_ctrl_c_ends_the_run_and_at_the_prompt_says_how_to_leave(sit: Open) -> N
     seat.sees("s1: Title of s1")
     seat.types(ctrl("c"))
     seat.sees("error: interrupted")
+    seat.sees("exit 130\n  go on with: agent resume")
     asks(seat, "and now?")
     seat.sees("Still here.")
     seat.types(ctrl("c"))

@@ -32,6 +32,7 @@ def written(*events: tuple[Event, str | None], width: int = 60, has_answer: bool
         width=lambda: width,
         paint=Paint(has_colour=False),
         markdown=(lambda text: text.strip() + "\n") if has_answer else None,
+        way_to_more=" (Ctrl-O)" if has_answer else "",
     )
     for event, step in ((STARTED, None), *events):
         transcript.hear(envelope(event, step))
@@ -78,20 +79,62 @@ def test_a_call_that_did_not_work_says_how_it_ended() -> None:
     assert written((call, "a"), (end, "a")) == "  a read_file x  [error, exit 1]\n      no such file\n"
 
 
-def test_a_changed_file_stands_with_its_diff_below_the_call_that_changed_it() -> None:
-    change = FileChange(
-        path="a.py", status="modified", added_lines=1, deleted_lines=1, diff="--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n"
+def changed(path: str, diff: str = "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n") -> FileChange:
+    return FileChange(path=path, status="modified", added_lines=1, deleted_lines=1, diff=diff)
+
+
+def edit(name: str, *changes: FileChange, path: str = "a.py") -> tuple[tuple[Event, str], ...]:
+    """A call that changes files, in the order of the log: what was changed is safe before the call is over."""
+    return (
+        (ToolStarted(tool_id="1", name="edit_file", input={"path": path}), name),
+        (FilesChanged(changes=changes), name),
+        (ToolCompleted(tool_id="1", name="edit_file", status="ok", exit_code=0, output="changed"), name),
     )
-    start = ToolStarted(tool_id="1", name="edit_file", input={"path": "a.py"})
-    end = ToolCompleted(tool_id="1", name="edit_file", status="ok", exit_code=0, output="")
-    text = written((start, "a"), (FilesChanged(changes=(change,)), "a"), (end, "a"))
-    assert text == "  a edit_file a.py\n    a.py  +1 -1\n      @@ -1 +1 @@\n      -x\n      +y\n"
+
+
+def test_a_diff_stands_below_the_call_that_made_it() -> None:
+    assert written(*edit("a", changed("a.py"))).splitlines() == [
+        "  a edit_file a.py  +1 -1",
+        "      @@ -1 +1 @@",
+        "      -x",
+        "      +y",
+    ]
+
+
+def test_a_call_that_changed_several_files_names_each() -> None:
+    one = "@@ -1 +1 @@\n+y\n"
+    assert written(*edit("a", changed("a.py", one), changed("b.py", one))).splitlines() == [
+        "  a edit_file a.py",
+        "    a.py  +1 -1",
+        "      @@ -1 +1 @@",
+        "      +y",
+        "    b.py  +1 -1",
+        "      @@ -1 +1 @@",
+        "      +y",
+    ]
+
+
+def test_the_diff_of_one_step_is_not_put_below_the_call_of_another() -> None:
+    (begun, files, done), (other, _, other_done) = edit("a", changed("a.py")), edit("b", path="b.py")
+    text = written(begun, other, files, other_done, done)
+    assert text.index("  b edit_file b.py\n") < text.index("  a edit_file a.py  +1 -1\n") < text.index("      +y\n")
+
+
+def test_what_a_step_changed_without_a_call_stands_above_its_end() -> None:
+    end = StepCompleted(status="ok", summary="", elapsed_ms=10)
+    text = written((plan("a", "b"), None), (FilesChanged(changes=(changed("a.py"),)), "a"), (end, "a"))
+    assert text.splitlines()[2:] == [
+        "    a.py  +1 -1",
+        "      @@ -1 +1 @@",
+        "      -x",
+        "      +y",
+        "✓ a Title a (0.0s)",
+    ]
 
 
 def test_output_and_diffs_keep_their_columns() -> None:
     end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output="id  name\n1   Ada\n\tend")
-    change = FileChange(path="a.py", status="modified", added_lines=1, deleted_lines=0, diff="@@ -1 +1 @@\n+    x = 1")
-    text = written((FilesChanged(changes=(change,)), "a"), (end, "a"))
+    text = written((end, "a"), *edit("a", changed("a.py", "@@ -1 +1 @@\n+    x = 1")))
     assert "      id  name\n      1   Ada\n              end\n" in text and "      +    x = 1\n" in text
 
 
