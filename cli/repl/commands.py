@@ -23,8 +23,10 @@ from cli.screen.wording import amount, money
 _MODES = ("ask", "auto-edit", "never", "yolo")
 
 
-def _help(repl: Repl, argument: str) -> None:
+async def _help(repl: Repl, argument: str) -> None:
     name = argument.removeprefix("/")
+    if all(command.name != name for command in repl.commands):
+        await repl.loaded()
     commands = [command for command in repl.commands if not name or command.name == name]
     if not commands:
         raise UsageError(unknown(name, repl.commands))

@@ -8,14 +8,14 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
 
 from agent.config.places import data_dir
-from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked, RunCompleted
+from agent.protocol.events import Envelope, RunCompleted
 from cli.repl.answering import Answering
 from cli.repl.cards import Cards
 from cli.repl.completion import ReplCompleter
 from cli.repl.file_names import FileNames
 from cli.repl.history import open_history
 from cli.repl.keys import key_bindings
-from cli.repl.notice import is_worth_it, notice
+from cli.repl.notice import notice_of
 from cli.repl.pastes import Pastes
 from cli.repl.slash import Candidate, SlashCommand
 from cli.repl.terminal import Ability, Terminal
@@ -122,7 +122,7 @@ class DrawnFace:
         self.answering.hear(envelope)
         self._live.hear(envelope)
         self._transcript.hear(envelope)
-        self._notify(envelope)
+        self.terminal.signal(notice_of(envelope.event, term=self._repl.place.term))
         if isinstance(envelope.event, RunCompleted):
             self.answering.forget()
         self.terminal.refresh()
@@ -135,6 +135,12 @@ class DrawnFace:
     def ready(self) -> None:
         """Show that the next request can be typed."""
         self.terminal.refresh()
+
+    def offer_anew(self) -> None:
+        """Offer commands that have come while the name of one is being typed."""
+        chosen = self.buffer.complete_state and self.buffer.complete_state.current_completion
+        if self.buffer.text.startswith("/") and not chosen:
+            self.buffer.start_completion()
 
     async def ask(self, question: str, options: tuple[str, ...]) -> str:
         """Put a question to the person."""
@@ -198,15 +204,6 @@ class DrawnFace:
         if ended and self.buffer.text == text:
             self.buffer.text = ended[0]
             self.buffer.cursor_position = len(ended[0])
-
-    def _notify(self, envelope: Envelope) -> None:
-        match envelope.event:
-            case RunCompleted(duration_ms=duration, is_error=is_error) if is_worth_it(duration / 1000):
-                self.terminal.signal(notice("Windlass: failed" if is_error else "Windlass: done"))
-            case ApprovalRequested() | QuestionAsked():
-                self.terminal.signal(notice("Windlass needs an answer"))
-            case _:
-                pass
 
     def _on_drawn(self) -> None:
         self.cards.drawn()

@@ -7,6 +7,7 @@ import sys
 import termios
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from agent.protocol.commands import AnswerQuestion
@@ -20,6 +21,7 @@ from agent.protocol.events import (
     StepStarted,
 )
 from cli.approvals import Asked, answer_of, approval_lines, asked_id, edit_question, offer, question_lines
+from cli.repl.notice import notice_of
 from cli.screen.marks import knows_unicode, without_unicode
 from cli.screen.paint import shown
 from cli.screen.plan_board import PlanBoard
@@ -101,6 +103,7 @@ class LineFace:
     def hear(self, envelope: Envelope) -> None:
         """Show an event of the run."""
         self._transcript.hear(envelope)
+        self._send(notice_of(envelope.event, term=self._repl.place.term))
         match envelope.event:
             case ApprovalRequested() | QuestionAsked() as asked:
                 self._put(asked)
@@ -123,6 +126,9 @@ class LineFace:
         """Ask for the next line, if nothing is going on."""
         if not self._asked and self._repl.is_idle:
             self._prompt()
+
+    def offer_anew(self) -> None:
+        """Offer nothing: a terminal of lines completes nothing."""
 
     async def ask(self, question: str, options: tuple[str, ...]) -> str:
         """Put a question to the person."""
@@ -219,9 +225,10 @@ class LineFace:
         # What comes by itself does not go on in the line that waits for the person.
         text = f"\n{text}" if self._is_prompted else text
         self._is_prompted = self._is_line_above = False
-        try:
-            sys.stdout.write(text if self._has_unicode else without_unicode(text))
+        self._send(text if self._has_unicode else without_unicode(text))
+
+    def _send(self, text: str) -> None:
+        # A terminal that is gone is no reason to fail: the signal that says so is on its way.
+        with suppress(OSError):
+            sys.stdout.write(text)
             sys.stdout.flush()
-        except OSError:
-            # Nobody sees it any more; the signal that says so is on its way.
-            return

@@ -55,6 +55,7 @@ class Repl:
         self._overheard = ""
         self._spent = Usage()
         self._deeds: set[asyncio.Future[None]] = set()
+        self._loading: asyncio.Future[None] | None = None
         self.face = face(self)
 
     @property
@@ -87,6 +88,16 @@ class Repl:
                 self.warn(f"there is already a command /{command.name}; another is left out")
             else:
                 self.commands = (*self.commands, command)
+        self.face.offer_anew()
+
+    def load(self, deed: Awaitable[None]) -> None:
+        """Do in the background what brings further commands."""
+        self._loading = self.start(deed)
+
+    async def loaded(self) -> None:
+        """Wait until all commands are there."""
+        if self._loading:
+            await asyncio.wait([self._loading])
 
     def say(self, text: str, tone: Tone = "plain") -> None:
         """Add lines of our own to the scrollback, broken between words where the window is too narrow for them."""
@@ -96,11 +107,12 @@ class Repl:
         """Tell of something that is not as it should be."""
         self.say(f"warning: {problem}", "warn")
 
-    def start(self, deed: Awaitable[None]) -> None:
+    def start(self, deed: Awaitable[None]) -> "asyncio.Future[None]":
         """Do something in the background; what goes wrong with it is told."""
         task = asyncio.ensure_future(self._guarded(deed))
         self._deeds.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def accept(self, text: str) -> None:
         """Take what was typed: a command, or a request."""
@@ -264,6 +276,9 @@ class Repl:
     def _command(self, line: str) -> None:
         name, argument = parsed(line)
         found = next((command for command in self.commands if command.name == name), None)
+        if found is None and self._loading and not self._loading.done():
+            self.start(self._command_later(line))
+            return
         self._repeat(line)
         if found is None:
             self.fail(UsageError(unknown(name, self.commands)))
@@ -279,6 +294,10 @@ class Repl:
             self.place.look_again()
         if deed is not None:
             self.start(deed)
+
+    async def _command_later(self, line: str) -> None:
+        await self.loaded()
+        self._command(line)
 
     async def _guarded(self, deed: Awaitable[None]) -> None:
         try:

@@ -31,7 +31,7 @@ def open_repl(flags: Mapping[str, object], cwd: Path | None = None) -> int:
 
 async def _talk(place: ReplPlace, paint: Paint) -> int:
     repl = Repl(place=place, paint=paint, commands=COMMANDS, face=_face(place))
-    repl.start(_load_the_rest(repl))
+    repl.load(_load_the_rest(repl))
     greeting = f"Windlass {VERSION} · /help lists commands, Ctrl-D leaves"
     return await repl.talk("\n".join(wrapped(greeting, repl.face.columns)))
 

@@ -50,6 +50,9 @@ class QuietFace:
     def ready(self) -> None:
         self.is_ready.set()
 
+    def offer_anew(self) -> None:
+        """Nothing is offered."""
+
     def close(self) -> None:
         """Nothing is held back."""
 

@@ -1,14 +1,12 @@
-"""Keys beyond plain typing: vi, the pager, the bell, the window, and what takes things back."""
+"""Keys beyond plain typing: vi, the pager, the window, and what takes things back."""
 
 from collections.abc import Callable
 
 import pytest
 
-from cli.repl.notice import is_worth_it, notice
 from tests.cli.terminal_user import User, answer, calls, one_step, says
 from tests.repl.seat import ENTER, ESC, Seat, ctrl
 from tests.repl.test_approvals_inline import PUSH
-from tests.repl.test_conversation import to
 from tests.repl.test_input import request
 
 Open = Callable[..., Seat]
@@ -87,19 +85,6 @@ def test_ctrl_l_clears_the_window_and_not_the_scrollback(sit: Open) -> None:
 
 
 @slow
-def test_an_approval_rings_the_bell_and_ctrl_c_on_its_card_ends_the_run(sit: Open) -> None:
-    seat = sit(to("again", answer("Still here.")), *one_step(calls("s1", "run_command", command=PUSH)))
-    seat.says("push")
-    seat.sees("[n] no")
-    assert b"\x1b]9;Windlass needs an answer\x07\x07" in seat.bytes_seen
-    seat.settles()
-    seat.types(ctrl("c"))
-    seat.sees("exit 130")
-    seat.says("again")
-    seat.sees("Still here.")
-
-
-@slow
 def test_who_types_when_a_card_comes_goes_on_typing(sit: Open) -> None:
     seat = sit(*one_step({**calls("s1", "run_command", command=PUSH), "delay_ms": 300}))
     seat.says("push")
@@ -111,8 +96,3 @@ def test_who_types_when_a_card_comes_goes_on_typing(sit: Open) -> None:
     typed = next(line for line in shown.splitlines() if line.startswith("> y"))
     assert set(typed.removeprefix("> ")) == {"y"} and len(typed) > 7
     assert "allowed" not in seat.all()
-
-
-def test_a_notice_shows_no_sign_on_the_screen() -> None:
-    assert notice("Windlass: done\x1b[2J") == "\x1b]9;Windlass: done�[2J\x07\x07"
-    assert (is_worth_it(3), is_worth_it(30)) == (False, True)
