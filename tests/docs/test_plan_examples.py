@@ -80,6 +80,7 @@ def test_the_release_notes_ask_and_write(user: User, project: Path) -> None:
     words = ("run", "--plan", file, "-C", str(project), "--model", model, "--approval-mode", "auto-edit", "--plain")
     terminal = Terminal(user, *words, "--record", "tape.jsonl")
     terminal.sees("Whom are the notes for?")
+    terminal.sees("your answer: ")
     terminal.types("users")
     code, shown = terminal.ends()
     assert (code, "The notes are in RELEASE-NOTES.md." in shown) == (0, True)
