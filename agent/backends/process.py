@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import functools
-import itertools
 import os
 import signal
 import subprocess
@@ -11,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agent.backends.collector import OutputCollector
+from agent.backends.keeper import MARKER, keeper
 from agent.backends.spawner import Spawn, at_once
 from agent.backends.stragglers import kill_stragglers
 
@@ -21,9 +21,6 @@ LINGER_S = 0.2
 DEATH_S = 2.0
 # In so short a time the numbers of processes do not go round.
 SHORT_S = 5.0
-MARKER = "WINDLASS_CALL"
-
-_numbers = itertools.count(1)
 
 
 class HostProcess:
@@ -59,7 +56,7 @@ class HostProcess:
         spawn: Spawn = at_once,
     ) -> "HostProcess":
         """Start it with a closed stdin; one sink takes both outputs, two take stdout and stderr apart."""
-        marker = f"{os.getpid()}-{next(_numbers)}"
+        marker = keeper().begin()
         start: functools.partial[subprocess.Popen[bytes]] = functools.partial(
             subprocess.Popen,
             list(argv),
@@ -72,7 +69,12 @@ class HostProcess:
             bufsize=0,
             pass_fds=pass_fds,
         )
-        return cls(spawn(start), marker, sinks)
+        try:
+            popen = spawn(start)
+        except BaseException:
+            keeper().end()
+            raise
+        return cls(popen, marker, sinks)
 
     @property
     def pid(self) -> int:
@@ -117,6 +119,7 @@ class HostProcess:
                 pipe.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(timeout=DEATH_S)
+            keeper().end()
         for future in (self.exited, self.drained):
             if not future.done():
                 future.cancel()
