@@ -72,17 +72,23 @@ def test_41_is_no_key(user: User) -> None:
     check(user, 41, "run", "hi", "--model", "openai/gpt-5", says="OPENAI_API_KEY")
 
 
-def test_42_is_a_bad_prompt_or_attachment(user: User) -> None:
-    check(user, 42, "run", "  ", "--model", HELLO, says="the task is empty")
-    check(user, 42, "run", "-", "--model", HELLO, says="the task is empty", stdin="")
-    check(user, 42, "run", "x", "--model", HELLO, "-f", "missing.txt", says="missing.txt")
-    check(user, 42, "run", "x", "--model", HELLO, "-i", "missing.txt", says="missing.txt")
-    check(user, 42, "run", "x", "--model", HELLO, "-C", "missing", says="missing")
-    check(user, 42, "run", "x", "--model", HELLO, "--session", "../evil", says="../evil")
-    check(user, 42, "run", "x", "--model", HELLO, "--output-schema", "missing.json", says="missing.json")
-    check(user, 42, "run", "x", "--model", HELLO, "-o", "missing/answer.txt", says="missing")
-    check(user, 42, "run", "x", "--model", "script:missing.jsonl", says="missing.jsonl")
-    check(user, 42, "run", "x", "--replay", "missing.jsonl", says="missing.jsonl")
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("  ", "--model", HELLO), "the task is empty"),
+        (("-", "--model", HELLO), "the task is empty"),
+        (("x", "--model", HELLO, "-f", "missing.txt"), "missing.txt"),
+        (("x", "--model", HELLO, "-i", "missing.txt"), "missing.txt"),
+        (("x", "--model", HELLO, "-C", "missing"), "missing"),
+        (("x", "--model", HELLO, "--session", "../evil"), "../evil"),
+        (("x", "--model", HELLO, "--output-schema", "missing.json"), "missing.json"),
+        (("x", "--model", HELLO, "-o", "missing/answer.txt"), "missing"),
+        (("x", "--model", "script:missing.jsonl"), "missing.jsonl"),
+        (("x", "--replay", "missing.jsonl"), "missing.jsonl"),
+    ],
+)
+def test_42_is_a_bad_prompt_or_attachment(user: User, words: tuple[str, ...], hint: str) -> None:
+    check(user, 42, "run", *words, says=hint, stdin="" if words[0] == "-" else None)
 
 
 def test_52_is_a_wrong_setting(user: User) -> None:
@@ -159,9 +165,16 @@ def test_58_is_a_success_that_nothing_shows(user: User) -> None:
     check(user, 58, "run", "x", "--model", model, AGENT_REQUIRE_VERIFIED="true")
 
 
-def test_75_is_a_provider_worth_a_retry(user: User) -> None:
-    fault = {"fault": "overloaded", "retry_after_s": 0.01, "repeat": True}
-    check(user, 75, "run", "x", "--model", user.script(fault), says="overloaded")
+@pytest.mark.parametrize(
+    ("fault", "hint"),
+    [
+        ({"fault": "reset"}, "connection broke"),
+        # Longer than anybody waits: the run ends at once.
+        ({"fault": "overloaded", "retry_after_s": 3600}, "overloaded"),
+    ],
+)
+def test_75_is_a_provider_worth_a_retry(user: User, fault: dict[str, object], hint: str) -> None:
+    check(user, 75, "run", "x", "--model", user.script({**fault, "repeat": True}), says=hint)
 
 
 def test_124_is_the_wall_clock_and_what_is_finished_is_told(user: User) -> None:

@@ -112,8 +112,8 @@ CASES = {
     "the wall clock": Case(
         replies=one_step(command("sleep 60")), exit_code=124, shows=("tool.started",), words=("--timeout", "2")
     ),
-    "an overloaded provider": Case(
-        replies=({"fault": "overloaded", "retry_after_s": 0.01, "repeat": True},), exit_code=75, shows=("error",)
+    "a provider that keeps failing": Case(
+        replies=({"fault": "reset", "repeat": True},), exit_code=75, shows=("error",)
     ),
     "an answer without a composer": Case(
         replies=(

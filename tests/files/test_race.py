@@ -5,7 +5,8 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ from tooling.tools.walk import walk_files
 
 pytestmark = pytest.mark.slow
 
-SECONDS = 3.0
+# The usual way of doing it, below, is led outside in far less; on a busy machine it takes as long as it takes.
+SECONDS, LONGEST_S = 1.0, 60.0
 INSIDE, OUTSIDE = "inside\n", "OUTSIDE SECRET\n"
 # RENAME_EXCHANGE: there is always something called `d`, now a folder, now a link.
 FLIPPER = """
@@ -65,6 +67,15 @@ def flipping(place: Workplace, outside: Path) -> Iterator[None]:
         process.kill()
 
 
+def racing(is_enough: Callable[[], bool]) -> Iterator[int]:
+    """Yield numbers for a while, and for longer until there was enough of a race."""
+    begin = time.monotonic()
+    for number in count(1):
+        if (lasted := time.monotonic() - begin) > LONGEST_S or (lasted > SECONDS and is_enough()):
+            return
+        yield number
+
+
 def state(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
@@ -72,10 +83,12 @@ def state(folder: Path) -> dict[str, str]:
 async def test_no_tool_is_led_outside(place: Workplace, outside: Path, flipping: None) -> None:
     before = state(outside)
     done = {"read": 0, "written": 0, "listed": 0, "refused": 0}
-    until = time.monotonic() + SECONDS
-    number = 0
-    while time.monotonic() < until:
-        number += 1
+
+    def was_a_race() -> bool:
+        """Both outcomes happened, many times."""
+        return min(done.values()) > 10 and sum(done.values()) > 500
+
+    for number in racing(was_a_race):
         for tool, args in (
             ("read_file", {"path": "d/a.txt"}),
             ("read_file", {"path": "d/sub/b.txt"}),
@@ -89,24 +102,20 @@ async def test_no_tool_is_led_outside(place: Workplace, outside: Path, flipping:
             kind = {"read_file": "read", "list_directory": "listed"}.get(tool, "written")
             done[kind if result.is_ok else "refused"] += 1
     assert state(outside) == before
-    # The race must be one: both outcomes happened, many times.
-    assert min(done.values()) > 10 and sum(done.values()) > 500, done
+    assert was_a_race(), done
 
 
 async def test_the_walker_is_not_led_outside(place: Workplace, outside: Path, flipping: None) -> None:
     search = Search(pattern="i", glob=None, ignore_case=True, context=0, deadline=time.monotonic() + 60)
-    rounds = found = 0
-    until = time.monotonic() + SECONDS
-    while time.monotonic() < until:
-        rounds += 1
+    found: list[int] = []
+    for _ in racing(lambda: len(found) > 20 and any(found)):
         lines = in_walk(".", place.ctx(), search)
         assert not any("OUTSIDE" in line.text for line in lines)
-        found += len(lines)
+        found.append(len(lines))
         root, _ = open_to_read(".", place.ctx(), os.O_RDONLY)
         assert sum(1 for _ in walk_files(root, deadline=search.deadline)) <= 4
         os.close(root)
-    assert rounds > 20
-    assert found > 0
+    assert len(found) > 20 and any(found)
 
 
 async def test_a_check_before_the_open_would_be_led_outside(place: Workplace, outside: Path, flipping: None) -> None:

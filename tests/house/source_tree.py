@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,6 +40,7 @@ def module(name: str, source: str) -> Module:
     return Module(name=name, tree=ast.parse(source))
 
 
+@cache
 def modules() -> tuple[Module, ...]:
     """Return every module of the four layers."""
     return tuple(_read(path) for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py")))
