@@ -3,7 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := cli agent tooling patterns tests bench
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile
+# In small portions: whoever is done takes the next few.
+PYTEST := $(BIN)/python -m pytest -n auto --maxschedchunk 4
 
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 # Without bytecode every start of the program compiles all it imports.

@@ -1,14 +1,26 @@
 """How the tests are handed out: the slow ones first, so that at the end no worker is left alone with one."""
 
 import gc
+import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("unhurried", parent=settings.default, deadline=None)
+settings.load_profile("unhurried")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    # Many tests wait for a process, a clock or a screen; with two workers a core somebody always computes.
+    return 2 * (os.cpu_count() or 1)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    # Thousands of tests are made here and none of them is garbage: looking for it takes a third of the time.
+    # Thousands of tests are made here and none of them is garbage: looking for it takes half of the time.
     gc.disable()
     try:
         return (yield)

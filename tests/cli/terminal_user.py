@@ -1,12 +1,12 @@
 """A user of the real program: runs it in a process of its own, with a home of its own and no keys."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.cli.warm_start import Order, run_warm
 from tests.house.source_tree import ROOT
 
 LIMIT_S = 60
@@ -56,16 +56,13 @@ class User:
 
     def agent(self, *words: str, stdin: str | None = None, cwd: Path | None = None, **environ: str) -> Ended:
         """Run `agent …` to its end."""
-        ended = subprocess.run(
-            self.command(*words),
-            input=stdin.encode() if stdin is not None else None,
-            stdin=subprocess.DEVNULL if stdin is None else None,
-            capture_output=True,
+        order = Order(
+            words=words,
+            environ=self.environment(**environ),
             cwd=cwd or self.home,
-            env=self.environment(**environ),
-            timeout=LIMIT_S,
-            check=False,
+            stdin=stdin.encode() if stdin is not None else None,
         )
+        ended = run_warm(order, LIMIT_S)
         return Ended(exit_code=ended.returncode, stdout=ended.stdout.decode(), stderr=ended.stderr.decode())
 
     def script(self, *replies: object, name: str = "script.jsonl") -> str:

@@ -1,0 +1,86 @@
+"""Starts the program by forking a process that has imported it already, which takes a fifth of the time."""
+
+import gc
+import json
+import os
+import runpy
+import signal
+import socket
+import sys
+from importlib import import_module
+
+# What a run needs; all else is imported by the run itself.
+IMPORTED = (
+    "agent.app",
+    "agent.backends.sandbox",
+    "agent.executor",
+    "agent.memory.remembering",
+    "agent.model.script",
+    "cli.application",
+    "cli.delivery",
+    "cli.leave",
+    "cli.submission",
+    "tooling.safety.shell_judge",
+)
+LARGEST_REQUEST = 1 << 18
+
+
+def serve(requests: socket.socket) -> None:
+    """Start one program for every request, until nobody can send one any more."""
+    while True:
+        message, fds, _, _ = socket.recv_fds(requests, LARGEST_REQUEST, 4)
+        if not message:
+            return
+        if os.fork() == 0:
+            requests.close()
+            attend(message, fds)
+            return
+        for fd in fds:
+            os.close(fd)
+        while _was_reaped():
+            pass
+
+
+def attend(message: bytes, fds: list[int]) -> None:
+    """Start the program, say which process it is and, when it has ended, how."""
+    *streams, report = fds
+    if pid := os.fork():
+        for fd in streams:
+            os.close(fd)
+        os.write(report, b"%d\n" % pid)
+        os.write(report, b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        os._exit(0)
+    for number, fd in enumerate(streams):
+        os.dup2(fd, number)
+    for fd in fds:
+        os.close(fd)
+    become(**json.loads(message))
+
+
+def become(*, words: list[str], environ: dict[str, str], cwd: str) -> None:
+    """Be `python -m cli` from here on."""
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(environ)
+    sys.argv[1:] = words
+    sys.path[0] = cwd
+    gc.unfreeze()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    runpy.run_module("cli", run_name="__main__", alter_sys=True)
+
+
+def _was_reaped() -> bool:
+    try:
+        return os.waitpid(-1, os.WNOHANG)[0] != 0
+    except ChildProcessError:
+        return False
+
+
+if __name__ == "__main__":
+    for name in IMPORTED:
+        import_module(name)
+    # Looking for garbage would copy every page that the programs share with this process.
+    gc.freeze()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with socket.socket(fileno=int(sys.argv[1])) as channel:
+        serve(channel)
