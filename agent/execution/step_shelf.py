@@ -13,7 +13,7 @@ class StepShelf(Protocol):
         ...
 
     async def keep(self, key: str, response: ExecutorResponse) -> None:
-        """Store a successful result so that it survives a crash from now on."""
+        """Store a successful result so that it survives a crash from now on. Raises OSError when it does not."""
         ...
 
 

@@ -9,16 +9,11 @@ from pathlib import Path
 
 from agent.protocol.masking import masked
 from agent.sessions.whole_file import write_whole
-from agent.vocabulary.errors import AgentError
 from agent.vocabulary.step import ExecutorResponse
 from tooling.contract.shape import ShapeError, decode, encode
 
 FORMAT = 1
 _KEY = re.compile(r"[0-9a-f]{16,128}")
-
-
-class ResultNotKept(AgentError):
-    """A step's result cannot be stored, so the step may not be called done."""
 
 
 class StepResults:
@@ -36,7 +31,7 @@ class StepResults:
             return None
 
     async def keep(self, key: str, response: ExecutorResponse) -> None:
-        """Store a result so that it survives a crash from now on."""
+        """Store a result so that it survives a crash from now on. Raises OSError."""
         await asyncio.to_thread(self._write, key, masked(response, self._redact))
 
     def path_of(self, key: str) -> Path:
@@ -46,12 +41,8 @@ class StepResults:
         return self._folder / f"{key}.json"
 
     def _write(self, key: str, response: ExecutorResponse) -> None:
-        try:
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-            write_whole(self.path_of(key), result_file(key, response))
-        except OSError as error:
-            problem = f"the result of a step cannot be kept: {error.strerror}"
-            raise ResultNotKept(problem, "free some space or set AGENT_SANDBOX to another folder") from error
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        write_whole(self.path_of(key), result_file(key, response))
 
 
 def result_file(key: str, response: ExecutorResponse) -> bytes:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.sessions import whole_file
-from agent.sessions.step_results import ResultNotKept, StepResults
+from agent.sessions.step_results import StepResults
 from agent.vocabulary.step import CallFact, Check, ExecutorResponse, StepOutput
 from agent.vocabulary.usage import Usage
 
@@ -97,7 +97,7 @@ async def test_a_result_that_cannot_be_kept_is_told_and_the_old_one_stays(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(whole_file.os, "fsync", no_space)
-    with pytest.raises(ResultNotKept, match="No space left"):
+    with pytest.raises(OSError, match="No space left"):
         await shelf.keep(KEY, RESPONSE)
     assert shelf.path_of(KEY).read_bytes() == before
     assert names(tmp_path) == [f"{KEY}.json"]
