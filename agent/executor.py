@@ -59,8 +59,9 @@ class _Work:
 
     @property
     def limit_s(self) -> float:
-        """Return the time all attempts have together; the step's own limit goes before that of its profile."""
-        return self.step.timeout_s or self.profile.timeout_ms / 1000
+        """Return the time all attempts have together: a step's own limit can only be the stricter one."""
+        of_profile = self.profile.timeout_ms / 1000
+        return min(self.step.timeout_s or of_profile, of_profile)
 
 
 class Executor:

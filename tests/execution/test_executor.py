@@ -144,6 +144,13 @@ async def test_without_a_limit_of_its_own_a_step_has_that_of_its_profile() -> No
     assert (await shop.run(profile=ExecutorProfile(timeout_ms=50))).status == "timeout"
 
 
+async def test_a_limit_of_its_own_does_not_lengthen_that_of_its_profile() -> None:
+    shop = Workshop(calls("write"), deeds={**DEEDS, "write": ("write", never)})
+    step = PlanStep(id="s1", title="One", instruction="Do it", timeout_s=600)
+    response = await shop.run(step, profile=ExecutorProfile(timeout_ms=50))
+    assert (response.status, "limit of 0.05 s" in response.summary) == ("timeout", True)
+
+
 async def test_a_cancelled_step_hands_over_what_it_did() -> None:
     has_begun = asyncio.Event()
 
