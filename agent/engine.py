@@ -64,7 +64,8 @@ class AgentExecutor:
             return outcome
         if self._form:
             outcome = await self._formed(outcome, self._form)
-        return await self._remembered(outcome)
+        has_asked = bool(self._desk.ledger.total.requests or (before and before.answer))
+        return await self._remembered(outcome) if has_asked else outcome
 
     async def _task(self, submit: Submit) -> Task:
         """Gather what comes with a request; it is used exactly as it is logged, so that it can be found again."""
@@ -132,7 +133,7 @@ class AgentExecutor:
 
     async def _remembered(self, outcome: Outcome) -> Outcome:
         """Have something of the run remembered; its answer is told before that, and nothing takes it back."""
-        if self._memory is None or outcome.is_error or not self._desk.ledger.total.requests:
+        if self._memory is None or outcome.is_error:
             return outcome
         remembering = self._memory.remembering(self._desk, self._model)
         if not remembering.has_work():

@@ -135,6 +135,7 @@ class OrchestratorRunner:
         self._task = Task(request="")
         self._unfinished: UnfinishedRun | None = None
         self._keys: dict[str, str] = {}
+        self._has_worked = False
 
     @cached_property
     def _executor(self) -> "Executor":
@@ -204,6 +205,8 @@ class OrchestratorRunner:
         plan = task.plan
         if before and before.plan:
             plan = Plan(steps=before.plan, reason=RESUMED)
+        elif before and before.answer:
+            return Plan(steps=(), answer=before.answer)
         elif plan is None and self._review is None:
             return await self._planner.plan(task.request, task.context, self._on_step)
         elif plan is None and self._review:
@@ -266,6 +269,7 @@ class OrchestratorRunner:
             return await self._settled(step, unasked(step))
         if self._unfinished and is_censored(step):
             return await self._settled(step, censored(step))
+        self._has_worked = True
         profile = self._dispatcher.profile_of(step)
         response = await self._executor.run(
             step,
@@ -335,6 +339,8 @@ class OrchestratorRunner:
 
     async def _composed(self, plan: Plan) -> Outcome:
         """Return the outcome with an answer made out of all results; without a model it is their own words."""
+        if self._unfinished and self._unfinished.answer and not self._has_worked:
+            return self._closing.outcome(self._unfinished.answer, self._whole(plan))
         answer, problem = await self._composer.compose(
             self._board.asked(self._task.request),
             self._board.results,

@@ -49,6 +49,7 @@ def unfinished_run(log: Path, run_id: str, effect_of: EffectOf) -> UnfinishedRun
         steps={step.id: begun for step in plan if (begun := told.begun(step, effect_of))},
         replans=sum(reason.startswith(SURPRISE) for reason in told.reasons),
         clarifications=sum(reason.startswith(ANSWER) for reason in told.reasons),
+        answer=told.answer,
     )
 
 
@@ -68,6 +69,7 @@ class _Told:
         self.reasons: list[str] = []
         self.endings: dict[str, str] = {}
         self.model: str | None = None
+        self.answer = ""
         self._plan: LogLine | None = None
         self._steps: dict[str, _Step] = {}
 
@@ -81,6 +83,8 @@ class _Told:
             match envelope.event:
                 case RunStarted(model=model) if self.model is None:
                     self.model = model
+                case MessageSaid(role="assistant", content=content):
+                    self.answer = content
                 case MessageSaid(role=role, content=content):
                     # Later runs of a chain only repeat the request.
                     self.said.setdefault(role, content)
@@ -116,6 +120,9 @@ class _Told:
         match envelope.event:
             case StepStarted(cache=cache):
                 step.status = ""
+                if cache != "hit":
+                    # What was answered before is no answer to what comes now.
+                    self.answer = ""
                 if cache != "resumed":
                     step.lines = [line]
             case StepCompleted(status=status, key=key):

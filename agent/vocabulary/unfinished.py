@@ -46,7 +46,8 @@ class UnfinishedRun:
 
     A plan `is_as_written` when it came from a file: nobody plans it again. `clarifications` counts the answers after
     which the rest was planned again. `schema` is the form the answer must have, `model` the first one that worked on
-    it: results are found under its name, whoever goes on.
+    it: results are found under its name, whoever goes on. `answer` is the one that was given already, when only what
+    comes after an answer was cut off.
     """
 
     run_id: str
@@ -61,6 +62,7 @@ class UnfinishedRun:
     steps: Mapping[str, UnfinishedStep] = field(default_factory=dict)
     replans: int = 0
     clarifications: int = 0
+    answer: str = ""
 
 
 def missing_result(effect: Effect | None, *, had_begun: bool) -> str:

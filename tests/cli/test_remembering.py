@@ -171,6 +171,30 @@ def test_the_answer_is_out_before_the_decision_and_ctrl_c_then_takes_nothing_bac
     assert b"Traceback" not in errors
 
 
+def is_answer(event: dict[str, object]) -> bool:
+    said = (event["type"], event.get("role"), event.get("step_id"), event.get("delta"))
+    return said == ("message", "assistant", None, None)
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [(answer("ok"),), (plan(step("a"), step("b")), says("a", "one"), says("b", "two"), composes("ok"))],
+    ids=["at once", "composed"],
+)
+def test_a_run_that_is_killed_while_it_remembers_goes_on_with_its_answer(
+    user: User, replies: tuple[dict[str, object], ...]
+) -> None:
+    slow = user.script(*replies, decides(TABS, delay_ms=50_000), name="slow.jsonl")
+    wish = ("run", WISH, "--set", "memory_timeout_s=50", "--session", "s", "--model", slow)
+    told = stopped(user, *wish, at=is_answer)
+    assert told[-1]["content"] == "ok"
+    ended = user.agent("resume", "s", "--model", user.script(decides(TABS)), *STREAM)
+    result = ended.events[-1]
+    assert (result["result"], result["exit_code"], result["num_turns"]) == ("ok", 0, 1), ended.stderr
+    assert {event["cache"] for event in ended.events if event["type"] == "step.started"} <= {"hit"}
+    assert ("Use tabs" in memory_of(user), broken_rules(ended.events)) == (True, [])
+
+
 def test_the_time_limit_of_a_run_does_not_take_the_answer_back_either(user: User) -> None:
     ended = wishing(user, TABS, "--timeout", "2", *STREAM, delay_ms=50_000)
     result = ended.events[-1]
