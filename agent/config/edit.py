@@ -1,7 +1,5 @@
 """Change one value in the user's settings file and leave every other line as it was."""
 
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -11,6 +9,7 @@ from agent.config.origin import KeyPath, Leaf, Origin
 from agent.config.user_file import PROFILES, header_path, parse_toml, parse_user_file, split_key
 from agent.config.values import checked, flat, slot_at
 from agent.vocabulary.errors import ConfigError
+from tooling.files.whole_file import write_whole
 
 _NOTHING = "none"
 _BY_HAND = "change it by hand: the key is written in a form this command does not edit"
@@ -155,15 +154,6 @@ def _replace(path: Path, text: str) -> None:
     target = path.resolve()
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".config-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(target)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_whole(target, text.encode())
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from error

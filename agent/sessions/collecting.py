@@ -11,9 +11,9 @@ from agent.sessions.copying import UNFINISHED
 from agent.sessions.holder import holder_of
 from agent.sessions.removing import REMOVED, clear_away, remove
 from agent.sessions.store import SessionFolder, SessionStore
-from agent.sessions.whole_file import TEMPORARY
 from agent.vocabulary.errors import SessionBusy
 from tooling.contract.fact import dataclass
+from tooling.files.whole_file import TEMPORARY
 
 # Nobody works this long on a file that is put in place whole.
 _ORPHANED_AFTER_S = 3600

@@ -9,7 +9,7 @@ from pathlib import Path
 from agent.protocol.codec import CodecError, from_line
 from agent.protocol.events import Envelope
 from agent.sessions.log_lines import head_of, read_lines
-from agent.sessions.whole_file import sync_folder
+from tooling.files.whole_file import sync_folder
 
 TAIL_BYTES = 1 << 16
 

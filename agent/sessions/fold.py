@@ -9,10 +9,10 @@ from pathlib import Path
 from agent.protocol.events import Envelope, MessageSaid, PlanMade, RunCompleted, RunStarted, StepCompleted
 from agent.sessions.log_lines import LogLine, read_lines
 from agent.sessions.store import SessionFolder
-from agent.sessions.whole_file import place_aside, write_whole
 from agent.vocabulary.usage import Usage
 from tooling.contract.fact import dataclass
 from tooling.contract.shape import decode, encode
+from tooling.files.whole_file import place_aside, write_whole
 
 RUNS_KEPT = 50
 _SUMMARY_CHARS = 2000

@@ -11,10 +11,10 @@ from agent.sessions.fold import read_log, read_summary, write_session
 from agent.sessions.log_lines import read_lines
 from agent.sessions.step_results import read_result
 from agent.sessions.store import SessionFolder, SessionLock
-from agent.sessions.whole_file import TEMPORARY, place_aside, write_whole
 from agent.vocabulary.status import is_success
 from tooling.contract.fact import dataclass
 from tooling.files.blobs import hash_of
+from tooling.files.whole_file import TEMPORARY, place_aside, write_whole
 
 _FOLDER_MODE, _FILE_MODE = 0o700, 0o600
 

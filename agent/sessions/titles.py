@@ -2,8 +2,8 @@
 
 from agent.sessions.fold import SessionHead
 from agent.sessions.store import SessionFolder
-from agent.sessions.whole_file import write_whole
 from agent.vocabulary.errors import InputError
+from tooling.files.whole_file import write_whole
 
 MOST_CHARS = 200
 

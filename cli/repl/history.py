@@ -5,6 +5,8 @@ from pathlib import Path
 
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
+from tooling.files.whole_file import write_whole
+
 # A pasted book need not be found again by pressing an arrow.
 _LONGEST_CHARS = 10_000
 _MOST_BYTES = 1_000_000
@@ -51,7 +53,4 @@ def open_history(folder: Path, redact: Callable[[str], str]) -> History:
 def _shorten(path: Path) -> None:
     """Keep the newer half."""
     newer = path.read_bytes()[-_MOST_BYTES // 2 :]
-    shorter = path.with_name(path.name + ".new")
-    shorter.touch(mode=0o600)
-    shorter.write_bytes(newer[max(0, newer.find(_ENTRY)) :])
-    shorter.replace(path)
+    write_whole(path, newer[max(0, newer.find(_ENTRY)) :])

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.sessions import whole_file
 from agent.sessions.step_results import StepResults
 from agent.vocabulary.step import CallFact, Check, ExecutorResponse, StepOutput
 from agent.vocabulary.usage import Usage
+from tooling.files import whole_file
 
 KEY, OTHER = "a" * 64, "b" * 64
 RESPONSE = ExecutorResponse(

@@ -1,8 +1,9 @@
 """Copies of files as they were, kept by their hash before they are changed."""
 
 import hashlib
-import os
 from pathlib import Path
+
+from tooling.files.whole_file import write_whole
 
 
 def hash_of(data: bytes) -> str:
@@ -23,18 +24,7 @@ class BlobStore:
         if path.exists() and self.read(name) is not None:
             return name
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary = self._folder / f"{name}.{os.urandom(4).hex()}.tmp"
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(fd, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(fd)
-            temporary.replace(path)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
-        _sync(self._folder)
+        write_whole(path, data)
         return name
 
     def read(self, name: str) -> bytes | None:
@@ -44,11 +34,3 @@ class BlobStore:
         except FileNotFoundError:
             return None
         return data if hash_of(data) == name else None
-
-
-def _sync(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
