@@ -21,6 +21,7 @@ def read(encoding: str, data: bytes, *, limit: int = 1_000_000, size: int = 100)
     for at in range(0, len(data), size):
         if not reader.feed(data[at : at + size]):
             break
+    reader.end()
     return reader
 
 
@@ -81,3 +82,28 @@ def test_what_cannot_be_unpacked_is_a_fault() -> None:
     ):
         with pytest.raises(WebFault):
             read(encoding, data)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "data"),
+    [
+        ("gzip", gzip.compress(TEXT)[:-1]),
+        ("gzip", gzip.compress(TEXT)[:60]),
+        ("gzip", gzip.compress(TEXT)[:1]),
+        ("gzip", gzip.compress(TEXT) + gzip.compress(TEXT)[:60]),
+        ("deflate", zlib.compress(TEXT)[:-1]),
+        ("deflate", bare(TEXT)[:60]),
+        ("deflate", zlib.compress(TEXT)[:1]),
+    ],
+    ids=range(7),
+)
+@pytest.mark.parametrize("size", [1, 100_000])
+def test_a_packed_body_that_breaks_off_is_not_taken_for_whole(encoding: str, data: bytes, size: int) -> None:
+    with pytest.raises(WebFault, match="ended too early") as caught:
+        read(encoding, data, size=size)
+    assert caught.value.kind == "broken"
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_nothing_at_all_is_whole(encoding: str) -> None:
+    assert read(encoding, b"").data == b""

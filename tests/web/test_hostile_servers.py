@@ -72,6 +72,7 @@ BROKEN: dict[str, tuple[Answer, str]] = {
     "packed twice": (PACKED_TWICE, "encoding"),
     "packed as br": (page(b"x", "Content-Encoding: br"), "encoding"),
     "packed as zstd": (page(b"x", "Content-Encoding: zstd"), "encoding"),
+    "packed and broken off": (page(gzip.compress(b"hello" * 100)[:-9], "Content-Encoding: gzip"), "broken"),
     "not packed at all": (page(b"hello", "Content-Encoding: gzip"), "encoding"),
     "to a private place": (redirect("http://10.0.0.1/"), "refused"),
     "to metadata": (redirect("//169.254.169.254/latest/"), "refused"),

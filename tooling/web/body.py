@@ -49,6 +49,11 @@ class BodyReader:
             self.is_cut = True
         return not self.is_cut
 
+    def end(self) -> None:
+        """Note that no more comes; raises WebFault when a packed body had not come to its end."""
+        if not self.is_cut and self._unpacker and not self._unpacker.is_complete:
+            raise WebFault("broken", "the answer ended too early, in the middle of what was packed")
+
     def _keep(self, part: bytes) -> None:
         room = self._limit - self._size
         if len(part) > room:
@@ -66,16 +71,23 @@ class _Unpacker:
         self._stream = zlib.decompressobj(_GZIP) if is_gzip else None
         self._held = b""
         self._is_over = False
+        self._has_begun = False
 
     @property
     def unread(self) -> int:
         """Return how many bytes were given and not looked at."""
         return len(self._held)
 
+    @property
+    def is_complete(self) -> bool:
+        """Say whether the last stream has come to its end; of nothing at all nothing is missing."""
+        return not self._held if self._stream is None else self._stream.eof or not self._has_begun
+
     def feed(self, data: bytes, room: int) -> list[bytes]:
         """Return what the data unpacks to, `room` bytes at most."""
         parts: list[bytes] = []
         self._held += data
+        self._has_begun = self._has_begun or bool(data)
         while self._held and room > 0 and self._is_ready():
             assert self._stream is not None
             part = self._stream.decompress(self._held, room)

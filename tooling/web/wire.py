@@ -55,7 +55,7 @@ class Wire:
         most_bytes: int,
         is_own: bool,
     ) -> WebResponse:
-        """Send one request and read its answer; `is_own` opens this machine for it."""
+        """Send one request and read its answer; `is_own` opens this machine and private networks for it."""
         try:
             response = await self._exchange(target, method, headers, body, most_bytes=most_bytes, is_own=is_own)
         except Exception as error:
@@ -100,6 +100,7 @@ class Wire:
                 if not count % _BREATH:
                     # A body in crumbs is handed out without a pause as long as any are left of what the network gave.
                     await asyncio.sleep(0)
+            reader.end()
         finally:
             await response.aclose()
         return WebResponse(
@@ -120,7 +121,9 @@ class Wire:
     async def _new_transport(self, *, is_https: bool, is_own: bool) -> PinnedTransport:
         # Reading the certificates takes long enough for others to notice.
         tls = await asyncio.to_thread(self._tls) if is_https else None
-        network = CheckedNetwork(allow_loopback=is_own or self._settings.allow_loopback, resolver=self._resolver)
+        network = CheckedNetwork(
+            allow_loopback=is_own or self._settings.allow_loopback, allow_private=is_own, resolver=self._resolver
+        )
         return PinnedTransport(network, tls)
 
     def _tell(self, target: Target, reason: str, *, allowed: bool) -> None:
