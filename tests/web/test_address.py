@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tooling.web.address import AddressRefused, HostUnknown, Target, checked_host, parse_url, resolve_public
+from tooling.web.address import (
+    AddressRefused,
+    HostUnknown,
+    Target,
+    checked_host,
+    is_own_url,
+    parse_url,
+    resolve_public,
+)
 from tooling.web.address_table import why_not_public
 
 PUBLIC_URLS = {
@@ -213,6 +221,39 @@ def test_loopback_is_reached_only_when_told_so(host: str) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "169.254.169.254", "[::]", "[fe80::1]", "127.1", "x.local"])
 def test_loopback_permission_opens_nothing_else(host: str) -> None:
     assert refusal(f"http://{host}/", allow_loopback=True)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["10.0.0.1", "172.31.0.1", "192.168.1.20", "[fd12::1]", "[::ffff:10.0.0.1]", "searxng", "x.lan", "a.b.internal"],
+)
+def test_private_networks_are_reached_only_when_told_so(host: str) -> None:
+    assert refusal(f"http://{host}:8080/", allow_loopback=True)
+    assert parse_url(f"http://{host}:8080/", allow_private=True).port == 8080
+    assert is_own_url(f"http://{host}:8080/search")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "localhost",
+        "169.254.169.254",
+        "100.100.100.200",
+        "168.63.129.16",
+        "0.0.0.0",
+        "[fe80::1]",
+        "[fd00:ec2::254]",
+        "metadata",
+    ],
+)
+def test_private_permission_opens_nothing_else(host: str) -> None:
+    with pytest.raises(AddressRefused):
+        parse_url(f"http://{host}/", allow_private=True)
+
+
+def test_a_name_that_looks_public_is_nobody_s_own() -> None:
+    assert not is_own_url("http://search.example.com/")
 
 
 async def test_all_public_answers_are_returned_once_each() -> None:

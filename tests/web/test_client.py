@@ -66,6 +66,17 @@ async def test_this_machine_is_reached_only_when_told_so() -> None:
         assert (await fault(client, site.url()))[0] == "refused"
 
 
+async def test_a_service_that_the_user_set_may_be_in_a_private_network_when_its_address_says_so() -> None:
+    # A name of a private network that happens to lead here, since there is no private network to test with.
+    resolver = names(searx_lan="127.0.0.1", far_lan="169.254.169.254")
+    async with Site({"/": page("found")}) as site, web(allow_loopback=False, resolver=resolver) as client:
+        url = f"http://searx.lan:{site.port}/"
+        assert (await get(client, url, is_trusted=True)).text == "found"
+        assert (await fault(client, url))[0] == "refused"
+        assert (await fault(client, "http://far.lan/", is_trusted=True))[0] == "refused"
+        assert len(site.visits) == 1
+
+
 async def test_a_trusted_name_may_still_not_turn_out_to_be_this_machine() -> None:
     async with Site({"/": page("x")}) as site, web(allow_loopback=False, resolver=names(a_test="127.0.0.1")) as client:
         kind, words = await fault(client, f"http://a.test:{site.port}/", is_trusted=True)

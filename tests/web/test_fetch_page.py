@@ -142,7 +142,7 @@ async def test_secrets_in_what_is_kept_are_masked(tmp_path: Path) -> None:
         ("http://169.254.169.254/latest/meta-data/", "not a public address (link-local)"),
         ("http://2852039166/", "four plain decimal numbers"),
         ("http://[::ffff:10.0.0.1]/", "not a public address"),
-        ("http://metadata.google.internal/", "private network"),
+        ("http://metadata.google.internal/", "metadata service"),
         ("http://127.0.0.1:1/", "not a public address (loopback)"),
         ("localhost:8000", "is this machine"),
         ("example.org:22", "port 22"),

@@ -189,7 +189,7 @@ async def test_a_provider_that_is_silent_is_left_behind(tmp_path: Path) -> None:
 
 async def test_a_provider_that_is_not_there_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tooling.web.search.faults.RETRY_WAIT_S", 0.0)
-    urls = {"proxy": f"http://127.0.0.1:{free_port()}", "searxng": "http://10.0.0.1/"}
+    urls = {"proxy": f"http://127.0.0.1:{free_port()}", "searxng": "http://169.254.169.254/"}
     async with searcher(tmp_path, {"brave": SAMPLES["brave"].good}) as searching:
         brave = searching.sites["brave"].url("")
         workplace = Workplace(

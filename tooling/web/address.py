@@ -13,7 +13,7 @@ from typing import TypeAlias
 from urllib.parse import quote
 
 from tooling.contract.fact import dataclass
-from tooling.web.address_table import is_loopback, literal, why_not_public, without_mapping
+from tooling.web.address_table import is_loopback, is_private, literal, why_not_public, without_mapping
 from tooling.web.host_name import HostInvalid, normal_host
 
 MOST_URL_CHARS = 8192
@@ -43,6 +43,8 @@ _PRIVATE_SUFFIXES = (
 )
 _METADATA_NAMES = frozenset(
     (
+        "metadata",
+        "metadata.google.internal",
         "metadata.goog",
         "metadata.tencentyun.com",
         "metadata.platformequinix.com",
@@ -104,7 +106,7 @@ def authority(host: str, port: int, *, default: int) -> str:
     return name if port == default else f"{name}:{port}"
 
 
-def parse_url(text: str, *, allow_loopback: bool = False) -> Target:
+def parse_url(text: str, *, allow_loopback: bool = False, allow_private: bool = False) -> Target:
     """Take a URL apart and refuse what cannot be public or what two programs would read differently."""
     if len(text) > MOST_URL_CHARS:
         raise AddressRefused("the URL is too long")
@@ -118,7 +120,7 @@ def parse_url(text: str, *, allow_loopback: bool = False) -> Target:
     if "@" in place:
         raise AddressRefused("the URL holds a user name or password")
     host_text, port = _split_port(place, _DEFAULT_PORTS[scheme])
-    host = checked_host(host_text, allow_loopback=allow_loopback)
+    host = checked_host(host_text, allow_loopback=allow_loopback, allow_private=allow_private)
     return Target(scheme=scheme, host=host, port=_sane_port(port), path=quote(path, safe=_PRINTABLE))
 
 
@@ -130,44 +132,53 @@ def with_scheme(text: str) -> str:
     return text if not text or re.match(_SCHEME, text) else f"https://{text}"
 
 
-def checked_host(text: str, *, allow_loopback: bool = False) -> str:
+def checked_host(text: str, *, allow_loopback: bool = False, allow_private: bool = False) -> str:
     """Return a host in its one spelling, or refuse it for what it says by itself, before any name is resolved."""
     try:
         host = normal_host(text)
     except HostInvalid as error:
         raise AddressRefused(str(error)) from error
     if literal(host) is not None:
-        _checked_address(host, host, allow_loopback=allow_loopback)
+        _checked_address(host, host, allow_loopback=allow_loopback, allow_private=allow_private)
     elif not (allow_loopback and _is_under(host, "localhost")):
-        _check_name(host)
+        _check_name(host, allow_private=allow_private)
     return host
 
 
-def is_loopback_url(text: str) -> bool:
-    """Say whether a URL names this machine itself, by its text alone: nothing is resolved."""
+def is_own_url(text: str) -> bool:
+    """Say whether a URL names this machine or a private network, by its text alone: nothing is resolved."""
     try:
-        host = parse_url(text, allow_loopback=True).host
+        host = parse_url(text, allow_loopback=True, allow_private=True).host
     except AddressRefused:
         return False
     address = literal(host)
-    return _is_under(host, "localhost") if address is None else is_loopback(address)
+    if address is None:
+        return _is_under(host, "localhost") or _is_private_name(host)
+    return is_loopback(address) or is_private(address)
 
 
 async def resolve_public(
-    host: str, port: int, *, resolver: Resolver | None = None, allow_loopback: bool = False
+    host: str,
+    port: int,
+    *,
+    resolver: Resolver | None = None,
+    allow_loopback: bool = False,
+    allow_private: bool = False,
 ) -> tuple[str, ...]:
     """Resolve a host once and return the addresses to connect to; one answer that is not public refuses them all."""
-    host = checked_host(host, allow_loopback=allow_loopback)
+    host = checked_host(host, allow_loopback=allow_loopback, allow_private=allow_private)
     _sane_port(port)
     if literal(host) is not None:
-        return (_checked_address(host, host, allow_loopback=allow_loopback),)
+        return (_checked_address(host, host, allow_loopback=allow_loopback, allow_private=allow_private),)
     try:
         answers = await (resolver or system_resolver)(host, port)
     except OSError as error:
         raise HostUnknown(f"{host} could not be resolved: {error.strerror or error}") from error
     if not answers:
         raise HostUnknown(f"{host} has no address")
-    checked = [_checked_address(answer, host, allow_loopback=allow_loopback) for answer in answers]
+    checked = [
+        _checked_address(answer, host, allow_loopback=allow_loopback, allow_private=allow_private) for answer in answers
+    ]
     return tuple(dict.fromkeys(checked))
 
 
@@ -208,25 +219,30 @@ def _sane_port(port: int) -> int:
     return port
 
 
-def _check_name(host: str) -> None:
+def _check_name(host: str, *, allow_private: bool) -> None:
     if any(_is_under(host, name) for name in _LOCAL_NAMES):
         raise AddressRefused(f"{host} is this machine")
     if host in _METADATA_NAMES:
         raise AddressRefused(f"{host} is a cloud's metadata service")
-    if "." not in host or any(_is_under(host, suffix) for suffix in _PRIVATE_SUFFIXES):
+    if _is_private_name(host) and not allow_private:
         raise AddressRefused(f"{host} is a name of a private network")
+
+
+def _is_private_name(host: str) -> bool:
+    return "." not in host or any(_is_under(host, suffix) for suffix in _PRIVATE_SUFFIXES)
 
 
 def _is_under(host: str, name: str) -> bool:
     return host == name or host.endswith(f".{name}")
 
 
-def _checked_address(text: str, host: str, *, allow_loopback: bool) -> str:
+def _checked_address(text: str, host: str, *, allow_loopback: bool, allow_private: bool) -> str:
     address = literal(text)
     if address is None:
         raise AddressRefused(f"{host} leads to {text!r}, which is no address")
     what = why_not_public(address)
-    if what is None or (allow_loopback and is_loopback(address)):
+    is_opened = (allow_loopback and is_loopback(address)) or (allow_private and is_private(address))
+    if what is None or is_opened:
         return str(without_mapping(address))
     leads = f"{host} leads to {address}, which is" if text != host else f"{host} is"
     raise AddressRefused(f"{leads} not a public address ({what})")

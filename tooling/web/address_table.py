@@ -6,20 +6,22 @@ from typing import TypeAlias
 
 IPAddress: TypeAlias = IPv4Address | IPv6Address
 
+PRIVATE = "private"
+
 _V4 = tuple(
     (IPv4Network(network), what)
     for network, what in (
         ("0.0.0.0/8", "this network"),
-        ("10.0.0.0/8", "private"),
+        ("10.0.0.0/8", PRIVATE),
         ("100.64.0.0/10", "shared by carriers"),
         ("127.0.0.0/8", "loopback"),
         ("168.63.129.16/32", "a cloud's own service"),
         ("169.254.0.0/16", "link-local"),
-        ("172.16.0.0/12", "private"),
+        ("172.16.0.0/12", PRIVATE),
         ("192.0.0.0/24", "for protocols"),
         ("192.0.2.0/24", "for documentation"),
         ("192.88.99.0/24", "a retired relay"),
-        ("192.168.0.0/16", "private"),
+        ("192.168.0.0/16", PRIVATE),
         ("198.18.0.0/15", "for benchmarks"),
         ("198.51.100.0/24", "for documentation"),
         ("203.0.113.0/24", "for documentation"),
@@ -43,7 +45,8 @@ _V6 = tuple(
         ("3ffe::/16", "a retired experiment"),
         ("3fff::/20", "for documentation"),
         ("5f00::/16", "for segment routing"),
-        ("fc00::/7", "private"),
+        ("fd00:ec2::254/128", "a cloud's own service"),
+        ("fc00::/7", PRIVATE),
         ("fe80::/10", "link-local"),
         ("fec0::/10", "site-local"),
         ("ff00::/8", "multicast"),
@@ -87,6 +90,11 @@ def without_mapping(address: IPAddress) -> IPAddress:
 def is_loopback(address: IPAddress) -> bool:
     """Say whether an address leads back to this machine."""
     return without_mapping(address).is_loopback
+
+
+def is_private(address: IPAddress) -> bool:
+    """Say whether an address belongs to networks that people number themselves."""
+    return why_not_public(without_mapping(address)) == PRIVATE
 
 
 def literal(text: str) -> IPAddress | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from urllib.parse import urljoin
 
 from tooling.contract.fact import dataclass
-from tooling.web.address import AddressRefused, Resolver, Target, is_loopback_url, parse_url
+from tooling.web.address import AddressRefused, Resolver, Target, is_own_url, parse_url
 from tooling.web.attempt import Attempt
 from tooling.web.cache import DiskCache, Entry
 from tooling.web.clock import RequestClock, request_clock
@@ -108,7 +108,8 @@ class WebClient:
 
     def _checked(self, url: str, request: WebRequest, place: str = "") -> Target:
         try:
-            return parse_url(url, allow_loopback=self._settings.allow_loopback or _is_own_loopback(request))
+            is_own = _is_own(request)
+            return parse_url(url, allow_loopback=self._settings.allow_loopback or is_own, allow_private=is_own)
         except AddressRefused as error:
             raise WebFault("refused", f"{place}{error.reason}") from error
 
@@ -141,10 +142,10 @@ class WebClient:
                 headers,
                 hop.body,
                 most_bytes=request.max_bytes or self._settings.max_bytes,
-                is_own=_is_own_loopback(request),
+                is_own=_is_own(request),
             )
 
 
-def _is_own_loopback(request: WebRequest) -> bool:
-    """Say whether the user configured an endpoint on this very machine: writing its address is the permission."""
-    return request.is_trusted and is_loopback_url(request.url)
+def _is_own(request: WebRequest) -> bool:
+    """Say whether the user configured an endpoint on a machine of theirs: writing its address is the permission."""
+    return request.is_trusted and is_own_url(request.url)

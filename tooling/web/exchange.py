@@ -50,9 +50,9 @@ Gate: TypeAlias = Callable[[Target], Awaitable[str | None]]
 class WebRequest:
     """What is asked for.
 
-    `is_trusted` marks an endpoint that the user configured: it may be on loopback when its address says so, its
-    redirects stay on its origin, and its answers are not cached. Limits left out are those of the settings.
-    `use_cache` allows an answer that was kept; without it a new one is asked for, and kept again.
+    `is_trusted` marks an endpoint that the user configured: it may be on loopback or in a private network when its
+    address says so, its redirects stay on its origin, and its answers are not cached. Limits left out are those of the
+    settings. `use_cache` allows an answer that was kept; without it a new one is asked for, and kept again.
     """
 
     url: str

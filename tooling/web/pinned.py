@@ -30,8 +30,9 @@ MOST_IDLE_CONNECTIONS = 16
 class CheckedNetwork(httpcore.AsyncNetworkBackend):
     """Opens connections to checked addresses only."""
 
-    def __init__(self, *, allow_loopback: bool, resolver: Resolver | None = None) -> None:
+    def __init__(self, *, allow_loopback: bool, allow_private: bool = False, resolver: Resolver | None = None) -> None:
         self._allow_loopback = allow_loopback
+        self._allow_private = allow_private
         self._resolver = resolver
         self._sockets = httpcore.AnyIOBackend()
 
@@ -47,7 +48,11 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
         try:
             async with asyncio.timeout(timeout):
                 addresses = await resolve_public(
-                    host, port, resolver=self._resolver, allow_loopback=self._allow_loopback
+                    host,
+                    port,
+                    resolver=self._resolver,
+                    allow_loopback=self._allow_loopback,
+                    allow_private=self._allow_private,
                 )
                 return await self._first(addresses[:MOST_ADDRESSES_TRIED], port, timeout)
         except TimeoutError as error:
