@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,10 @@ from hypothesis import settings
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("unhurried", parent=settings.default, deadline=None)
 settings.load_profile("unhurried")
+
+# A script that starts the tests in the background lets them ignore Ctrl-C, and so would every program that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)
