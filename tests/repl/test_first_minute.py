@@ -87,7 +87,7 @@ def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     )
 
     async def found() -> discovery.Found | None:
-        return await discovery.find_local_server((place,))
+        return await discovery.find_local_server((place,), limit_s=20)
 
     monkeypatch.setattr("cli.repl.welcome.find_local_server", found)
     yield

@@ -196,9 +196,9 @@ def test_nesting_beyond_reason_asks() -> None:
     "command", ["; ".join(["echo a b c"] * 5000), "echo " + "a" * 1_000_000, "f" * 200_000 + "(){", "$(" * 5000]
 )
 def test_size_does_not_make_it_slow(command: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     judged(command)
-    assert time.perf_counter() - started < 2.0
+    assert time.thread_time() - started < 2.0
 
 
 def test_file_tools_are_judged_by_where_they_reach(tmp_path: Path) -> None:

@@ -81,10 +81,10 @@ def test_trimming_tells_the_true_number(text: str, limit: int) -> None:
 @pytest.mark.parametrize("unit", ["word ", "\x1b[31m", "\x1b]", "\x1b[1", "a\r", "a\x08", "\x9d", "\r"])
 def test_a_megabyte_of_anything_takes_no_time(unit: str) -> None:
     text = (unit * 1_000_000)[:1_000_000]
-    started = time.perf_counter()
+    started = time.thread_time()
     sanitize_output(text)
     # Far above what it takes, far below what anything but linear would.
-    assert time.perf_counter() - started < 1.0
+    assert time.thread_time() - started < 1.0
 
 
 def test_fetched_text_is_cut_with_limit_reason_and_true_length() -> None:

@@ -92,9 +92,9 @@ def fastest(text: str, tries: int = 5) -> float:
     redactor = Redactor([KEY])
     took = []
     for _ in range(tries):
-        started = time.perf_counter()
+        started = time.thread_time()
         redactor.redact(text)
-        took.append(time.perf_counter() - started)
+        took.append(time.thread_time() - started)
     return min(took)
 
 
@@ -126,7 +126,7 @@ def test_what_is_made_to_be_slow_takes_time_in_proportion(unit: str) -> None:
     "unit", ["plain words, ", "def name(self, value: str) -> None:\n", "GET /api/v1/users/17 200 3.1ms\n"]
 )
 def test_a_clean_megabyte_takes_no_time(unit: str) -> None:
-    # Ten milliseconds on a machine of its own; tests run beside each other.
+    # Ten milliseconds are usual; programs beside this one take the caches away.
     assert fastest((unit * 100_000)[:1_000_000]) < 0.04
 
 
