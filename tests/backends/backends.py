@@ -17,6 +17,8 @@ from tooling.contract.tool import ToolExecutor
 BACKENDS = ("host", "sandbox", "landlock")
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
 GRACE_S = 0.2
+# How long commands of this process sleep that are looked for later; other tests run beside it.
+MARK = f"71.{os.getpid():07}"
 
 
 def runner_of(backend: str, workspace: Path) -> CommandRunner:

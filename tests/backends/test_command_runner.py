@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.backends.sandbox import SandboxCommandRunner
-from tests.backends.backends import BACKENDS, appears, living, names_in, runner_of
+from tests.backends.backends import BACKENDS, MARK, appears, living, names_in, runner_of
 from tooling.contract.command import CommandOutput, CommandRequest, CommandRunner
 
 
@@ -68,24 +68,24 @@ async def test_bytes_that_are_no_text_survive(runner: CommandRunner, tmp_path: P
 
 async def test_a_time_limit_ends_the_whole_tree(runner: CommandRunner, tmp_path: Path) -> None:
     started = time.monotonic()
-    found = await sh(runner, "echo before; sleep 71.7101 & sleep 71.7101", tmp_path, timeout_s=0.4)
+    found = await sh(runner, f"echo before; sleep {MARK} & sleep {MARK}", tmp_path, timeout_s=0.4)
     assert time.monotonic() - started < 3
     assert (found.timed_out, found.exit_code, found.output) == (True, 124, b"before\n")
-    assert living("71.7101") == []
+    assert living(MARK) == []
 
 
 async def test_a_tree_that_ignores_polite_requests_ends_too(runner: CommandRunner, tmp_path: Path) -> None:
-    found = await sh(runner, "trap '' TERM; (trap '' TERM; sleep 71.7102) & sleep 71.7102", tmp_path, timeout_s=0.3)
+    found = await sh(runner, f"trap '' TERM; (trap '' TERM; sleep {MARK}) & sleep {MARK}", tmp_path, timeout_s=0.3)
     assert found.timed_out
-    assert living("71.7102") == []
+    assert living(MARK) == []
 
 
 async def test_jobs_in_the_background_do_not_hold_up_the_call(runner: CommandRunner, tmp_path: Path) -> None:
     started = time.monotonic()
-    found = await sh(runner, "sleep 71.7103 & echo started", tmp_path)
+    found = await sh(runner, f"sleep {MARK} & echo started", tmp_path)
     assert time.monotonic() - started < 2
     assert (found.exit_code, found.output, found.timed_out) == (0, b"started\n", False)
-    assert living("71.7103") == []
+    assert living(MARK) == []
 
 
 @pytest.mark.parametrize(
@@ -98,20 +98,19 @@ async def test_jobs_in_the_background_do_not_hold_up_the_call(runner: CommandRun
     ],
 )
 async def test_jobs_that_leave_the_group_end_as_well(runner: CommandRunner, tmp_path: Path, how: str) -> None:
-    mark = f"71.{os.getpid()}"
-    found = await sh(runner, f"{how.format(mark=mark)} sleep 0.1; echo started", tmp_path)
+    found = await sh(runner, f"{how.format(mark=MARK)} sleep 0.1; echo started", tmp_path)
     assert found.output == b"started\n"
-    assert living(mark) == []
+    assert living(MARK) == []
 
 
 async def test_the_cancel_check_is_polled(runner: CommandRunner, tmp_path: Path) -> None:
     started = time.monotonic()
     found = await sh(
-        runner, "echo so far; sleep 71.7105", tmp_path, cancel_check=lambda: time.monotonic() - started > 0.3
+        runner, f"echo so far; sleep {MARK}", tmp_path, cancel_check=lambda: time.monotonic() - started > 0.3
     )
     assert time.monotonic() - started < 2
     assert (found.cancelled, found.exit_code, found.output) == (True, 130, b"so far\n")
-    assert living("71.7105") == []
+    assert living(MARK) == []
 
 
 async def test_nothing_starts_when_it_is_already_cancelled(runner: CommandRunner, tmp_path: Path) -> None:
@@ -120,12 +119,12 @@ async def test_nothing_starts_when_it_is_already_cancelled(runner: CommandRunner
 
 
 async def test_cancelling_the_caller_kills_the_tree_and_comes_through(runner: CommandRunner, tmp_path: Path) -> None:
-    call = asyncio.create_task(sh(runner, "touch started; sleep 71.7106 & sleep 71.7106", tmp_path))
+    call = asyncio.create_task(sh(runner, f"touch started; sleep {MARK} & sleep {MARK}", tmp_path))
     await appears(tmp_path / "started")
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert living("71.7106") == []
+    assert living(MARK) == []
 
 
 async def test_the_event_loop_goes_on_meanwhile(runner: CommandRunner, tmp_path: Path) -> None:

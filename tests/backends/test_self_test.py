@@ -15,7 +15,7 @@ from agent.backends.sandbox import SandboxCommandRunner
 from agent.backends.self_test import NAMES, BoxNotStarted, Probe, self_test, settle
 from agent.vocabulary.errors import SandboxError
 from agent.vocabulary.exit_codes import NO_SANDBOX
-from tests.backends.backends import ENVIRON, living, names_in, sandbox_of
+from tests.backends.backends import ENVIRON, MARK, living, names_in, sandbox_of
 from tooling.contract.command import CommandRequest
 
 
@@ -67,10 +67,10 @@ async def test_a_box_that_does_not_start_says_why(tmp_path: Path) -> None:
 
 
 async def test_a_program_that_only_calls_itself_bubblewrap_leaves_nobody(tmp_path: Path) -> None:
-    runner = broken(tmp_path, "#!/bin/bash\nsetsid sleep 71.7501 </dev/null >/dev/null 2>&1 & sleep 0.2\n")
+    runner = broken(tmp_path, f"#!/bin/bash\nsetsid sleep {MARK} </dev/null >/dev/null 2>&1 & sleep 0.2\n")
     with pytest.raises(BoxNotStarted, match="gave no reason"):
         await self_test(runner)
-    assert living("71.7501") == []
+    assert living(MARK) == []
 
 
 async def test_landlock_takes_over_where_bubblewrap_does_not_start_and_says_so(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.backends.backends import BACKENDS, appears, executor_of, living
+from tests.backends.backends import BACKENDS, MARK, appears, executor_of, living
 from tooling.contract.context import ExecCtx
 from tooling.contract.tool import ToolExecutor
 
@@ -146,12 +146,12 @@ async def test_secrets_and_escapes_never_reach_the_model(executor: ToolExecutor,
 
 
 async def test_cancelling_a_call_leaves_no_process(executor: ToolExecutor, ctx: ExecCtx) -> None:
-    call = asyncio.create_task(executor.call_tool("run_command", {"command": "touch started; sleep 71.7201"}, ctx))
+    call = asyncio.create_task(executor.call_tool("run_command", {"command": f"touch started; sleep {MARK}"}, ctx))
     await appears(ctx.working_dir / "started")
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert living("71.7201") == []
+    assert living(MARK) == []
 
 
 async def test_the_cancel_check_ends_a_call_with_a_result(executor: ToolExecutor, ctx: ExecCtx) -> None:
@@ -162,6 +162,6 @@ async def test_the_cancel_check_ends_a_call_with_a_result(executor: ToolExecutor
         working_dir=ctx.working_dir,
         cancel_check=lambda: time.monotonic() - started > 0.3,
     )
-    result = await executor.call_tool("run_command", {"command": "sleep 71.7202"}, cancelling)
+    result = await executor.call_tool("run_command", {"command": f"sleep {MARK}"}, cancelling)
     assert (result.exit_code, result.meta.status) == (130, "cancelled")
     assert time.monotonic() - started < 2

@@ -13,7 +13,7 @@ import pytest
 
 from agent.backends.bubblewrap_box import as_it_stands
 from agent.backends.sandbox import SandboxCommandRunner, build_sandbox_runner
-from tests.backends.backends import ENVIRON, appears, living, names_in
+from tests.backends.backends import ENVIRON, MARK, appears, living, names_in
 from tooling.contract.command import CommandOutput, CommandRequest
 
 pytestmark = pytest.mark.slow
@@ -26,7 +26,7 @@ from agent.backends.sandbox import build_sandbox_runner
 from tooling.contract.command import CommandRequest
 workspace = Path(sys.argv[1])
 runner = build_sandbox_runner(workspace=workspace, environ=os.environ)
-words = ("bash", "-c", "setsid sleep 71.7401 & touch started; sleep 71.7401")
+words = ("bash", "-c", "setsid sleep {0} & touch started; sleep {0}".format(sys.argv[2]))
 asyncio.run(runner.run(CommandRequest(argv=words, cwd=workspace, timeout_s=60)))
 """
 
@@ -100,7 +100,7 @@ async def test_secrets_in_a_home_that_is_the_workspace_stay_hidden(tmp_path: Pat
 
 def test_a_box_dies_with_the_agent(tmp_path: Path) -> None:
     agent = subprocess.Popen(
-        [sys.executable, "-c", LONG_RUN, tmp_path], cwd=ROOT, env={**ENVIRON, "PYTHONPATH": str(ROOT)}
+        [sys.executable, "-c", LONG_RUN, tmp_path, MARK], cwd=ROOT, env={**ENVIRON, "PYTHONPATH": str(ROOT)}
     )
     try:
         asyncio.run(appears(tmp_path / "started"))
@@ -108,6 +108,6 @@ def test_a_box_dies_with_the_agent(tmp_path: Path) -> None:
         agent.send_signal(signal.SIGKILL)
         agent.wait()
     deadline = time.monotonic() + 5
-    while living("71.7401") and time.monotonic() < deadline:
+    while living(MARK) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert living("71.7401") == []
+    assert living(MARK) == []

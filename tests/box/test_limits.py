@@ -12,7 +12,7 @@ import pytest
 from agent.backends.confinement import MIB, Limits
 from agent.backends.disk_watch import DiskWatch
 from agent.backends.sandbox import SandboxCommandRunner, build_sandbox_runner
-from tests.backends.backends import ENVIRON, living
+from tests.backends.backends import ENVIRON, MARK, living
 from tests.box.arena import Arena
 from tests.box.ordinary_user import NOBODY, run_as_nobody
 from tooling.contract.command import CommandOutput, CommandRequest
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 LIMITS = Limits(processes=100, memory_bytes=200 * MIB, file_bytes=20 * MIB, scratch_bytes=30 * MIB, cpu_s=1)
 # Forks without end, in a shell whose name can be looked for.
-BOMB = "exec -a wl-bomb-1 bash -c 'f() { f | f & }; f; sleep 30'"
+BOMB = f"exec -a wl-bomb-{MARK} bash -c 'f() {{ f | f & }}; f; sleep 30'"
 # Says how many children it could have.
 FORKS = """/usr/bin/python3 -c '
 import os, time
@@ -56,7 +56,7 @@ async def test_a_fork_bomb_is_bounded_and_ends(runner: SandboxCommandRunner) -> 
     async def count() -> None:
         nonlocal most
         while True:
-            most = max(most, len(living("wl-bomb-1")))
+            most = max(most, len(living(f"wl-bomb-{MARK}")))
             await asyncio.sleep(0.1)
 
     counting = asyncio.create_task(count())
@@ -65,7 +65,7 @@ async def test_a_fork_bomb_is_bounded_and_ends(runner: SandboxCommandRunner) -> 
     assert found.timed_out
     assert time.monotonic() - started < 8
     assert 0 < most <= 100
-    assert living("wl-bomb-1") == []
+    assert living(f"wl-bomb-{MARK}") == []
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="is an ordinary user already")
@@ -150,11 +150,11 @@ async def test_two_gigabytes_take_little_memory(tmp_path: Path) -> None:
 
 
 async def test_a_deaf_tree_is_asked_and_then_ended(runner: SandboxCommandRunner, tmp_path: Path) -> None:
-    tree = "trap 'touch asked' TERM; (trap '' TERM; setsid sleep 71.7301) & while :; do sleep 0.1; done"
+    tree = f"trap 'touch asked' TERM; (trap '' TERM; setsid sleep {MARK}) & while :; do sleep 0.1; done"
     found = await sh(runner, tree, timeout_s=0.5)
     assert found.timed_out
     assert (tmp_path / "asked").exists()
-    assert living("71.7301") == []
+    assert living(MARK) == []
 
 
 async def test_hundreds_of_boxes_leave_no_open_file_and_no_group(runner: SandboxCommandRunner) -> None:
@@ -172,12 +172,12 @@ async def test_hundreds_of_boxes_leave_no_open_file_and_no_group(runner: Sandbox
 
 async def test_a_box_that_is_cancelled_while_it_starts_leaves_nobody(runner: SandboxCommandRunner) -> None:
     for wait_ms in range(12):
-        call = asyncio.create_task(sh(runner, "setsid sleep 71.7302 & sleep 71.7302"))
+        call = asyncio.create_task(sh(runner, f"setsid sleep {MARK} & sleep {MARK}"))
         await asyncio.sleep(wait_ms / 1000)
         call.cancel()
         await asyncio.wait({call})
     await asyncio.sleep(0.05)
-    assert living("71.7302") == []
+    assert living(MARK) == []
 
 
 def open_files() -> int:

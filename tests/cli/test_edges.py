@@ -1,6 +1,7 @@
 """Corners a newcomer found: each was wrong once."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -94,11 +95,12 @@ def test_the_workspace_is_the_folder_that_was_given(user: User) -> None:
 
 
 def test_a_background_command_goes_on_is_read_and_ends_with_the_run(user: User) -> None:
-    command = "for n in 1 2 3; do echo tick $n; sleep 0.1; done; sleep 4711"
+    mark = f"47{os.getpid()}"
+    command = f"for n in 1 2 3; do echo tick $n; sleep 0.1; done; touch ticked; sleep {mark}"
     model = user.script(
         *one_step(
             calls("s1", "run_command", command=command, background=True),
-            calls("s1", "run_command", command="sleep 0.6"),
+            calls("s1", "run_command", command="until [ -e ticked ]; do sleep 0.05; done"),
             calls("s1", "manage_jobs", action="output", id="job1"),
             calls("s1", "manage_jobs", action="list"),
             says("s1", "done"),
@@ -109,7 +111,7 @@ def test_a_background_command_goes_on_is_read_and_ends_with_the_run(user: User) 
     assert facts[0].startswith("Started job1")
     assert "tick 3" in facts[2]
     assert "job1: running" in facts[3]
-    assert subprocess.run(["pgrep", "-f", "^sleep 4711"], capture_output=True, check=False).returncode == 1
+    assert subprocess.run(["pgrep", "-f", f"^sleep {mark}"], capture_output=True, check=False).returncode == 1
 
 
 def test_a_background_command_that_dies_at_once_is_an_error(user: User) -> None:
