@@ -18,9 +18,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    # Many tests wait for a process, a clock or a screen; with two workers a core somebody always computes.
-    return 2 * (os.cpu_count() or 1)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    # The slow tests wait for a process, a clock or a screen; with two workers a core somebody always computes.
+    return (os.cpu_count() or 1) * (1 if config.option.markexpr == "not slow" else 2)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -24,7 +24,9 @@ def too_large(name: str, source: str) -> Iterator[str]:
 
 
 def undescribed(name: str, source: str) -> Iterator[str]:
-    docstring = ast.get_docstring(ast.parse(source, filename=name)) or ""
+    # Where a file begins with a text, its end is the first end of a text; all else need not be parsed.
+    beginning = source[: source.find('"""', 3) + 3] if source.startswith('"""') else source
+    docstring = ast.get_docstring(ast.parse(beginning, filename=name)) or ""
     first = docstring.partition("\n")[0]
     if len(first) < 10:
         yield f"{name} does not say at its top what it is"

@@ -251,6 +251,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_the_real_library_answers_quietly_and_reads_no_workspace(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("STRANGE=1\n")
     done = subprocess.run(

@@ -1,5 +1,7 @@
 """Two large lists of commands, as agents and attackers write them, against the rates the project promises."""
 
+from functools import cache
+
 import pytest
 
 from tests.safety.judging import corpus, decision
@@ -8,6 +10,11 @@ from tooling.contract.action import Decision
 EVERYDAY = corpus("everyday.txt")
 DANGEROUS = [line.split("\t", 1) for line in corpus("dangerous.txt")]
 LEAST = {"ask": Decision.ASK, "block": Decision.BLOCK}
+
+
+@cache
+def plain_decisions() -> tuple[tuple[str, Decision], ...]:
+    return tuple((command, decision(command)) for _, command in DANGEROUS)
 
 
 def test_the_lists_are_long_and_say_nothing_twice() -> None:
@@ -37,8 +44,8 @@ def test_what_nobody_should_be_asked_about_is_blocked() -> None:
 )
 def test_a_wrapper_never_lowers_a_verdict(wrapper: str) -> None:
     lowered = []
-    for _, command in DANGEROUS:
+    for command, plain in plain_decisions():
         quoted = "'" + command.replace("'", "'\\''") + "'"
-        if decision(wrapper.format(quoted)) < decision(command):
+        if decision(wrapper.format(quoted)) < plain:
             lowered.append(command)
     assert lowered == []

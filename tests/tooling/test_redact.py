@@ -24,16 +24,16 @@ def test_there_are_samples_enough() -> None:
     assert 40 <= len(RUN_SECRETS) + len(LED_SECRETS) + len(ANCHORED_SECRETS) <= 70
 
 
-@pytest.mark.parametrize("token", TOKENS)
 @pytest.mark.parametrize(
     "around", ["{}", "before '{}'", "KEY={}\n", '{{"key":"{}"}}', "a,{},b", "ключ {} ключ", "-{}", "x\\n-{}"]
 )
-def test_tokens_of_known_makers_are_masked(token: str, around: str) -> None:
-    masked = Redactor().redact(around.format(token))
-    assert "[REDACTED]" in masked
-    # Of a token only the name of its maker may stay.
-    assert token[-12:] not in masked
-    assert token[10:] not in masked
+def test_tokens_of_known_makers_are_masked(around: str) -> None:
+    for token in TOKENS:
+        masked = Redactor().redact(around.format(token))
+        assert "[REDACTED]" in masked
+        # Of a token only the name of its maker may stay.
+        assert token[-12:] not in masked
+        assert token[10:] not in masked
 
 
 @pytest.mark.parametrize("secret", RUN_SECRETS, ids=lambda secret: secret.beginnings[0])

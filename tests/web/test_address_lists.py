@@ -35,18 +35,24 @@ def test_the_lists_are_long() -> None:
     assert len(HARMLESS) > 150
 
 
-@pytest.mark.parametrize("line", HOSTILE)
-def test_a_hostile_address_is_refused_before_anything_is_resolved(line: str) -> None:
-    with pytest.raises(AddressRefused):
-        parse_url(spelled_out(line))
+def is_refused(url: str) -> bool:
+    try:
+        parse_url(url)
+    except AddressRefused:
+        return True
+    return False
 
 
-@pytest.mark.parametrize(("line", "spelling"), HARMLESS)
-def test_a_harmless_address_gets_its_one_spelling_and_keeps_it(line: str, spelling: str) -> None:
-    url = spelled_out(line)
-    found = parse_url(url).url
-    assert found == (url if spelling == "=" else spelling)
-    assert parse_url(found).url == found
+def test_a_hostile_address_is_refused_before_anything_is_resolved() -> None:
+    assert [line for line in HOSTILE if not is_refused(spelled_out(line))] == []
+
+
+def test_a_harmless_address_gets_its_one_spelling_and_keeps_it() -> None:
+    for line, spelling in HARMLESS:
+        url = spelled_out(line)
+        found = parse_url(url).url
+        assert found == (url if spelling == "=" else spelling)
+        assert parse_url(found).url == found
 
 
 def resolver(*found: str) -> Resolver:
@@ -56,15 +62,15 @@ def resolver(*found: str) -> Resolver:
     return resolve
 
 
-@pytest.mark.parametrize("answer", answers("hostile_answers.txt"))
-async def test_one_answer_that_is_not_public_refuses_the_name(answer: str) -> None:
-    for found in ((answer,), (PUBLIC, answer), (answer, PUBLIC), (PUBLIC, "2606:4700::1111", answer, PUBLIC)):
-        with pytest.raises(AddressRefused):
-            await resolve_public("name.example.com", 443, resolver=resolver(*found))
+async def test_one_answer_that_is_not_public_refuses_the_name() -> None:
+    for answer in answers("hostile_answers.txt"):
+        for found in ((answer,), (PUBLIC, answer), (answer, PUBLIC), (PUBLIC, "2606:4700::1111", answer, PUBLIC)):
+            with pytest.raises(AddressRefused):
+                await resolve_public("name.example.com", 443, resolver=resolver(*found))
 
 
-@pytest.mark.parametrize("answer", answers("harmless_answers.txt"))
-async def test_public_answers_are_what_is_connected_to(answer: str) -> None:
-    found = await resolve_public("name.example.com", 443, resolver=resolver(PUBLIC, answer, PUBLIC))
-    assert found[0] == PUBLIC
-    assert len(found) == (1 if answer == PUBLIC else 2)
+async def test_public_answers_are_what_is_connected_to() -> None:
+    for answer in answers("harmless_answers.txt"):
+        found = await resolve_public("name.example.com", 443, resolver=resolver(PUBLIC, answer, PUBLIC))
+        assert found[0] == PUBLIC
+        assert len(found) == (1 if answer == PUBLIC else 2)
