@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import hashlib
+import itertools
 import os
 import re
 from pathlib import Path
@@ -92,11 +93,11 @@ def output_file(ctx: ExecCtx) -> Path | None:
         return None
     stem = output_stem(ctx.step_id, ctx.attempt, ctx.call_id)
     path = ctx.outputs_dir / f"{stem}.txt"
-    number = 1
-    while path.exists():
-        number += 1
-        path = ctx.outputs_dir / f"{stem}-{number}.txt"
-    return path
+    if not path.exists():
+        return path
+    taken = frozenset(os.listdir(ctx.outputs_dir))
+    names = (f"{stem}-{number}.txt" for number in itertools.count(2))
+    return ctx.outputs_dir / next(name for name in names if name not in taken)
 
 
 def output_stem(step_id: str, attempt: int, call_id: str = "") -> str:

