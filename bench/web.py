@@ -51,7 +51,7 @@ def web() -> list[Figure]:
         loop.run(work.executor.close())
     return [
         ratio("32 pages of 1 MB by the web client against a bare httpx gather", 1.5, ours, floor),
-        ratio("the same by `fetch_page`, each kept whole and masked", 8.0, tool, floor),
+        ratio("the same by `fetch_page`, each kept whole and masked", 4.0, tool, floor),
     ]
 
 

@@ -95,7 +95,8 @@ def output_file(ctx: ExecCtx) -> Path | None:
     path = ctx.outputs_dir / f"{stem}.txt"
     if not path.exists():
         return path
-    taken = frozenset(os.listdir(ctx.outputs_dir))
+    with os.scandir(ctx.outputs_dir) as entries:
+        taken = frozenset(entry.name for entry in entries)
     names = (f"{stem}-{number}.txt" for number in itertools.count(2))
     return ctx.outputs_dir / next(name for name in names if name not in taken)
 

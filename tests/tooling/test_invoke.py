@@ -14,7 +14,7 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.result import ToolResult
 from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
-from tooling.finish import OutputFinisher
+from tooling.finish import OutputFinisher, reserve_output
 from tooling.invoke import Invoker
 from tooling.jobs import JobDesk
 from tooling.registry import ToolRegistry
@@ -207,3 +207,10 @@ async def test_the_web_needs_no_approval_but_can_be_denied(tmp_path: Path, deny:
     )
     assert (await invoker.invoke("ask_web", {}, workplace.ctx())).meta.status == status
     assert Asker.spec.parallelizable
+
+
+async def test_whole_outputs_of_calls_with_the_same_name_do_not_overwrite_each_other(place: Workplace) -> None:
+    ctx = place.ctx()
+    names = [reserved.name for _ in range(12) if (reserved := reserve_output(ctx))]
+    stem = names[0].removesuffix(".txt")
+    assert names == [f"{stem}.txt", *(f"{stem}-{number}.txt" for number in range(2, 13))]

@@ -95,3 +95,9 @@ def test_fetched_text_is_cut_with_limit_reason_and_true_length() -> None:
     assert trim_fetch_output("short") == "short"
     assert trim_fetch_output("x" * 80_000) == "x" * 80_000
     assert trim_fetch_output("x" * 100, limit=10) == "x" * 10
+
+
+def test_of_all_characters_only_those_go_that_control_a_terminal() -> None:
+    controls = {*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0)}
+    kept = {code for code in range(0x3000) if sanitize_output(f"a{chr(code)}b") == f"a{chr(code)}b"}
+    assert kept == set(range(0x3000)) - controls

@@ -78,10 +78,12 @@ async def _result(page: Page, wish: Wish, fetcher: Fetcher, most_chars: int, ctx
             return part_about(page, query, passages, kept_at=kept_at)
         return part_from(page, offset, most_chars=most_chars, kept_at=kept_at)
 
-    found, meta = part(None), ToolMeta()
-    if not found.is_whole and (place := reserve_output(ctx)):
+    # What is surely too long gets its place before it is cut: cutting it twice would take as long as masking it.
+    place = reserve_output(ctx) if query or offset or len(page.text) > most_chars else None
+    found = part(str(place) if place else None)
+    if not found.is_whole and place is None and (place := reserve_output(ctx)):
         found = part(str(place))
-        meta = ToolMeta(output_path=str(place), whole_text=page.text)
+    meta = ToolMeta(output_path=str(place), whole_text=page.text) if place else ToolMeta()
     size = f"{len(page.text)} characters"
     shown = f"Fetched {page.url} ({size}{', from the cache' if page.is_from_cache else ''})"
     return ToolResult(found.content, display=shown, meta=meta)
