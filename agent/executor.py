@@ -5,12 +5,14 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import TypeAlias
 
 from agent.execution.call_desk import CallDesk
 from agent.execution.checks import ROUNDS, CheckDesk
 from agent.execution.conclude import stands
 from agent.execution.conversation import Conversation
 from agent.execution.ending import Ending, response_of
+from agent.execution.known_endings import unkept
 from agent.execution.ledger import BudgetExhausted
 from agent.execution.runner import AgentRunner
 from agent.execution.step_shelf import NoShelf, StepShelf
@@ -31,6 +33,8 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.fact import dataclass
 from tooling.contract.question import Asker, Question
 
+# Hears how a step ended before anybody else does, and again when that could not be kept.
+Note: TypeAlias = Callable[[ExecutorResponse], None]
 _BACKOFF_S, _JITTER_S = 0.6, 0.2
 
 
@@ -105,7 +109,7 @@ class Executor:
         *,
         key: str | None = None,
         begun: UnfinishedStep | None = None,
-        note: Callable[[ExecutorResponse], None] = lambda response: None,
+        note: Note = lambda response: None,
     ) -> ExecutorResponse:
         """Run the step to its response, telling when it starts and how it ends.
 
@@ -129,21 +133,33 @@ class Executor:
         except asyncio.CancelledError:
             response = self._response(Ending(status="cancelled", reason="Interrupted."), work)
             note(response)
-            await self._close(response, work.began)
+            await self._close(response, work.began, note)
             raise
         note(response)
-        await self._close(response, work.began, key if stands(response) else None)
+        await self._close(response, work.began, note, key if stands(response) else None)
         return response
 
-    async def settle(self, step: PlanStep, response: ExecutorResponse, *, key: str | None = None) -> ExecutorResponse:
+    async def settle(
+        self,
+        step: PlanStep,
+        response: ExecutorResponse,
+        *,
+        key: str | None = None,
+        note: Note = lambda response: None,
+    ) -> ExecutorResponse:
         """Tell of a step whose end is known without running it: found on the shelf under `key`, or not to be asked."""
         # What it cost was paid by the run that did it.
         settled = replace(response, task_id=step.id, usage=Usage())
+        note(settled)
 
         async def tell() -> None:
-            started = StepStarted(title=step.title, cache="hit" if key else "miss")
-            await self._channel.publish(started, step_id=step.id, attempt=1)
-            await self._tell(settled, time.monotonic(), key)
+            try:
+                started = StepStarted(title=step.title, cache="hit" if key else "miss")
+                await self._channel.publish(started, step_id=step.id, attempt=1)
+                await self._tell(settled, time.monotonic(), key)
+            except LogWriteError:
+                note(unkept(settled))
+                raise
 
         await uncut(tell())
         return settled
@@ -240,17 +256,22 @@ class Executor:
         usage = self._usage_of(work.step.id)
         return response_of(work.step.id, ending, work.talk, usage=usage, attempts=work.attempts)
 
-    async def _close(self, response: ExecutorResponse, began: float, key: str | None = None) -> None:
+    async def _close(self, response: ExecutorResponse, began: float, note: Note, key: str | None = None) -> None:
         """Keep and tell of a response; an interruption waits until both are done."""
 
         async def keep_and_tell() -> None:
             try:
                 if key:
                     await self._shelf.keep(key, response)
+                await self._tell(response, began, key)
+            except LogWriteError:
+                note(unkept(response))
+                raise
             except OSError as error:
+                note(unkept(response))
+                await self._tell(unkept(response), began)
                 problem = f"the result of step {response.task_id} cannot be kept: {error.strerror or error}"
                 raise LogWriteError(problem, "free some space or set AGENT_SANDBOX to another folder") from error
-            await self._tell(response, began, key)
 
         await uncut(keep_and_tell())
 

@@ -285,8 +285,7 @@ class OrchestratorRunner:
         return response
 
     async def _settled(self, step: PlanStep, response: ExecutorResponse, key: str | None = None) -> ExecutorResponse:
-        self._board.note(response)
-        return await self._executor.settle(step, response, key=key)
+        return await self._executor.settle(step, response, key=key, note=self._board.note)
 
     def _found(self, step: PlanStep) -> ExecutorResponse | None:
         """Return the step's result when a run of this chain has it already."""

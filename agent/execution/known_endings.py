@@ -1,5 +1,7 @@
 """How steps end that nobody works on: one question too many, a call whose secret is gone, a bug before the start."""
 
+from dataclasses import replace
+
 from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorResponse
@@ -34,3 +36,8 @@ def broken(step: PlanStep, error: Exception) -> ExecutorResponse:
     return ExecutorResponse(
         task_id=step.id, status="error", summary=f"internal error: {error!r}", exit_code=exit_codes.FAILED
     )
+
+
+def unkept(response: ExecutorResponse) -> ExecutorResponse:
+    """Return how a step ends whose end could not be kept: it may not be called done."""
+    return replace(response, status="cancelled", summary="Its end could not be kept.")

@@ -2,6 +2,8 @@
 
 A lasting event is on disk before anyone hears it. Events that arrive while the disk is busy share the next
 fsync, so eight steps at once pay for one. Order is kept: nobody hears event n+1 before event n.
+
+When the log breaks, nothing further is called done: what is under way is told as cancelled, then how the run ended.
 """
 
 import asyncio
@@ -25,6 +27,7 @@ from agent.protocol.events import (
 )
 from agent.protocol.fragments import Fragments
 from agent.protocol.masking import masked
+from agent.protocol.open_ends import OpenEnds
 from agent.vocabulary.errors import AgentError
 from tooling.safety.redact import Redactor
 
@@ -103,6 +106,7 @@ class Channel:
         self._flusher: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "event-log") if log else None
         self._broken: OSError | None = None
+        self._open = OpenEnds()
         self._fragments: dict[tuple[str | None, int | None], Fragments] = {}
 
     def subscribe(self) -> Subscription:
@@ -206,15 +210,31 @@ class Channel:
     def _hand_out(self, envelope: Envelope, done: asyncio.Future[None] | None) -> None:
         # That a run began, and that and why it ended, is told even when nothing can be kept any more.
         is_frame = isinstance(envelope.event, (RunStarted, RunCompleted, ErrorRaised))
-        if self._broken is None or is_frame or not envelope.is_lasting:
-            for subscription in self._subscriptions:
-                subscription.push(envelope)
+        if self._broken is None or not envelope.is_lasting:
+            self._let_hear(envelope)
+        elif is_frame:
+            for event, step_id, attempt in self._open.endings(self._problem):
+                self._let_hear(replace(envelope, event=event, step_id=step_id, attempt=attempt))
+            self._let_hear(envelope)
         if done is None or done.done():
             return
         if self._broken is None or is_frame:
             done.set_result(None)
         else:
-            problem = f"the event log cannot be written: {self._broken.strerror or self._broken}"
-            done.set_exception(LogWriteError(problem, "free some space or set AGENT_SANDBOX to another folder"))
+            done.set_exception(LogWriteError(self._problem, "free some space or set AGENT_SANDBOX to another folder"))
             # Whoever announced it may be gone; the next to publish meets the same problem.
             done.exception()
+
+    @property
+    def _problem(self) -> str:
+        error = self._broken
+        return f"the event log cannot be written: {error.strerror or error}" if error else ""
+
+    def _let_hear(self, envelope: Envelope) -> None:
+        if self._broken:
+            # Of what is told and not kept, only the order matters.
+            self._seq += 1
+            envelope = replace(envelope, seq=self._seq)
+        self._open.hear(envelope)
+        for subscription in self._subscriptions:
+            subscription.push(envelope)

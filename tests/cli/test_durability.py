@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from tests.cli.terminal_user import Ended, User, answer, calls, one_step, says
+from tests.cli.terminal_user import Ended, User, answer, calls, one_step, says, types_of
+from tests.docs.grammar import broken_rules
 from tests.house.source_tree import ROOT
 
 pytestmark = pytest.mark.slow
@@ -41,7 +42,11 @@ def test_a_disk_that_fills_up_ends_the_run_with_a_result_and_a_readable_log(user
     log = (user.data / "sessions/s/events.jsonl").read_text()
     assert log.endswith("\n")
     kept = [json.loads(line)["seq"] for line in log.splitlines()]
+    assert broken_rules(ended.events) == []
+    assert types_of(ended.events)[-3:] == ["step.completed", "error", "result"]
+    ends = [event["seq"] for event in ended.events if event.get("status") == "cancelled"]
     heard = [event["seq"] for event in ended.events if event["type"] not in ("error", "result")]
+    heard = [number for number in heard if number not in ends]
     assert kept == list(range(1, len(kept) + 1))
     assert set(heard) <= set(kept)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.cli.terminal_user import Ended, User
 from tests.crash.test_kills import log_of, repeated
 from tests.crash.twenty_steps import NAMES, Work, task_plan, tool_plan
+from tests.docs.grammar import broken_rules
 
 SIZE = 2 << 20
 # From nothing at all to enough for a part of a run.
@@ -60,11 +61,13 @@ def check(ended: Ended, user: User, place: str) -> int:
     # How a run ended is told even when nothing can be written any more, and so is the `init` of one that never began.
     untold = (*ENDS, "init") if len(ended.events) <= len(ENDS) + 1 else ENDS
     told = {event["seq"] for event in ended.events if event["type"] not in untold and event["session_id"]}
-    told -= {event["seq"] for event in ended.events if event.get("delta")}
+    # What was under way is told as cancelled, which claims nothing.
+    told -= {event["seq"] for event in ended.events if event.get("delta") or event.get("status") == "cancelled"}
     assert told <= kept, f"{place}: told and not kept: {sorted(told - kept)}"
     if ended.events:
         assert ended.events[-1]["type"] == "result", place
         assert ended.events[-1]["exit_code"] == ended.exit_code, place
+        assert (rules := broken_rules(ended.events)) == [], f"{place}: {rules}"
     return ended.exit_code
 
 
