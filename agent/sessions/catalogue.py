@@ -10,7 +10,7 @@ from agent.sessions.store import SessionFolder, SessionStore
 from agent.sessions.titles import title_of
 from tooling.contract.fact import dataclass
 
-UNFINISHED, RUNNING, INTERRUPTED = "unfinished", "running", "interrupted"
+UNFINISHED, RUNNING, INTERRUPTED, UNREADABLE = "unfinished", "running", "interrupted", "unreadable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +55,11 @@ def rows_of(store: SessionStore, sessions: list[Touched], limit: int | None = No
 
 
 def row_of(folder: SessionFolder) -> SessionRow:
-    """Return the line of one session."""
-    head = read_head(folder)
+    """Return the line of one session; one that cannot be read hides no other."""
+    try:
+        head = read_head(folder)
+    except OSError as error:
+        return _unreadable(folder, error)
     return SessionRow(
         id=head.id,
         title=title_of(folder, head),
@@ -67,6 +70,20 @@ def row_of(folder: SessionFolder) -> SessionRow:
         status=status_of(folder, head.last_subtype),
         last_request=head.last_request,
         cost_usd=head.cost_usd,
+    )
+
+
+def _unreadable(folder: SessionFolder, error: OSError) -> SessionRow:
+    return SessionRow(
+        id=folder.id,
+        title=f"(cannot be read: {error.strerror})",
+        created_at="",
+        updated_at="",
+        cwd="",
+        runs=0,
+        status=UNREADABLE,
+        last_request="",
+        cost_usd=None,
     )
 
 

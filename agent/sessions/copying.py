@@ -77,7 +77,7 @@ def _own_line(line: bytes, source: SessionFolder, target: SessionFolder) -> byte
     """Return a line of the log as the copy's own; one that was torn by a crash stays as it is."""
     try:
         event = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return line
     if not isinstance(event, dict):
         return line

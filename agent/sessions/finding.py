@@ -33,14 +33,20 @@ def last_session(store: SessionStore) -> SessionFolder:
 def last_unfinished(store: SessionStore) -> Found:
     """Return the run that began last among those that did not finish; what runs at this moment is none of them."""
     best: Found | None = None
+    problem: OSError | None = None
     for one in newest_first(store):
         # A session that changed before that run began cannot hold a later one.
         if best and one.at < _begun_at(best.run):
             break
         folder = store.named(one.id)
-        found = unfinished_in(folder) if holder_of(folder) is None else None
+        try:
+            found = unfinished_in(folder) if holder_of(folder) is None else None
+        except OSError as error:
+            found, problem = None, error
         if found and (best is None or found.run.date > best.run.date):
             best = found
+    if best is None and problem:
+        raise problem
     if best is None:
         raise UsageError("there is no unfinished run", _HINT)
     return best

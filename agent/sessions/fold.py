@@ -178,10 +178,13 @@ def _ended(run: RunRecord, end: RunCompleted) -> RunRecord:
 
 
 def read_session(folder: SessionFolder) -> SessionRecord:
-    """Return a session from SESSION.json and from what its log has beyond that; a log at rest is summed up anew."""
+    """Return a session from SESSION.json and from what its log has beyond that; a log at rest is summed up anew.
+
+    Raises OSError for a log that is there and cannot be read: that is no empty session.
+    """
     try:
         logged = folder.events.stat()
-    except OSError:
+    except FileNotFoundError:
         return SessionRecord(id=folder.id)
     kept, is_ours = _kept(folder, logged.st_size)
     record = _grown(kept, folder.events, logged.st_size)

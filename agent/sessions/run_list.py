@@ -44,15 +44,24 @@ def runs_of(folder: SessionFolder) -> list[RunRow]:
 
 
 def newest_runs(store: SessionStore, limit: int | None = None) -> list[RunRow]:
-    """Return the newest runs of all sessions, looking no further back than needed."""
+    """Return the newest runs of all sessions, looking no further back than needed.
+
+    A session that cannot be read is left out, and told of only where there is nothing else.
+    """
     rows: list[RunRow] = []
+    problem: OSError | None = None
     for one in newest_first(store):
         # No run can have begun after the last thing that happened in its session.
         if limit is not None and len(rows) >= limit and rows[limit - 1].started_at >= _timestamp(one.at):
             break
-        rows += runs_of(store.named(one.id))
+        try:
+            rows += runs_of(store.named(one.id))
+        except OSError as error:
+            problem = error
         if limit is not None:
             rows.sort(key=_beginning, reverse=True)
+    if problem and not rows:
+        raise problem
     return sorted(rows, key=_beginning, reverse=True)[:limit]
 
 
@@ -73,20 +82,31 @@ def find_run(store: SessionStore, name: str) -> FoundRun:
 def runs_named(store: SessionStore, name: str) -> dict[str, SessionFolder]:
     """Return the runs whose ids begin so, each with its session; an id that is whole leads to one run."""
     # Summaries hold the newest runs of each session; the whole logs are read only for older ones.
-    return _found(store, name, _in_summary) or _found(store, name, _in_log)
+    problems: list[OSError] = []
+    found = _found(store, name, _in_summary, problems) or _found(store, name, _in_log, problems)
+    if problems and not found:
+        # It may well be in there.
+        raise problems[0]
+    return found
 
 
 def _found(
-    store: SessionStore, name: str, ids_in: Callable[[SessionFolder, str], Iterable[str]]
+    store: SessionStore,
+    name: str,
+    ids_in: Callable[[SessionFolder, str], Iterable[str]],
+    problems: list[OSError],
 ) -> dict[str, SessionFolder]:
     """Return the runs whose ids begin so; in copies of a session the same run is found once, where it was used last."""
     found: dict[str, SessionFolder] = {}
     for one in newest_first(store) if name else ():
         folder = store.named(one.id)
-        for run_id in ids_in(folder, name):
-            if run_id == name:
-                return {run_id: folder}
-            found.setdefault(run_id, folder)
+        try:
+            for run_id in ids_in(folder, name):
+                if run_id == name:
+                    return {run_id: folder}
+                found.setdefault(run_id, folder)
+        except OSError as error:
+            problems.append(error)
     return found
 
 

@@ -205,3 +205,16 @@ def test_a_data_folder_that_is_none_is_an_error_that_says_so(user: User, tmp_pat
     (tmp_path / "data").write_text("a file")
     ended = user.agent("sessions", "list")
     assert (ended.exit_code, "Traceback" in ended.stderr) == (52, False)
+
+
+def test_a_session_that_cannot_be_read_is_told_of_and_hides_no_other(user: User) -> None:
+    keep(user.data, "good", whole_run("first"))
+    broken = keep(user.data, "broken", begun()).events
+    broken.unlink()
+    broken.mkdir()
+    listing = user.agent("sessions", "list")
+    assert (listing.exit_code, "unreadable" in listing.stdout, "first" in listing.stdout) == (0, True, True)
+    assert "first" in user.agent("runs", "list").stdout
+    shown = user.agent("sessions", "show", "broken")
+    assert (shown.exit_code, shown.stdout) == (1, "")
+    assert "Is a directory" in shown.stderr and "Traceback" not in shown.stderr

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent.sessions.catalogue import newest_first, row_of, rows_of
+from agent.sessions.finding import last_unfinished
 from agent.sessions.fold import RUNS_KEPT
 from agent.sessions.run_list import find_run, newest_runs, run_status, runs_of
 from agent.sessions.store import SessionLock, SessionStore
@@ -98,3 +99,35 @@ def test_nothing_at_all_is_an_empty_listing(tmp_path: Path) -> None:
     assert (newest_first(store), newest_runs(store, 5)) == ([], [])
     with pytest.raises(InputError, match="no run"):
         find_run(store, "last")
+
+
+def test_a_session_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    store = three(tmp_path)
+    broken = keep(tmp_path, "broken", begun()).events
+    broken.unlink()
+    broken.mkdir()
+    rows = {row.id: (row.status, row.title) for row in rows_of(store, newest_first(store))}
+    assert rows["broken"] == ("unreadable", "(cannot be read: Is a directory)")
+    assert (rows["old"][0], rows["new"][0]) == ("success", "success")
+    assert [row.run_id for row in newest_runs(store)] == [THIRD, SECOND, FIRST]
+    assert find_run(store, FIRST).folder.id == "old"
+    # What is asked for may be in there, so that nobody can say that it is nowhere.
+    with pytest.raises(IsADirectoryError):
+        find_run(store, "run-2030")
+
+
+def test_without_anything_else_a_session_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    folder = keep(tmp_path, "broken", begun())
+    folder.events.unlink()
+    folder.events.mkdir()
+    for look in (newest_runs, last_unfinished):
+        with pytest.raises(IsADirectoryError):
+            look(SessionStore(tmp_path))
+
+
+def test_a_run_is_gone_on_with_beside_a_session_that_cannot_be_read(tmp_path: Path) -> None:
+    keep(tmp_path, "s", begun(), run=FIRST)
+    broken = keep(tmp_path, "broken", begun()).events
+    broken.unlink()
+    broken.mkdir()
+    assert last_unfinished(SessionStore(tmp_path)).run.run_id == FIRST

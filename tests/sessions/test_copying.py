@@ -98,3 +98,12 @@ def test_a_copy_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(InputError, match="No space left"):
         fork(SessionStore(tmp_path), source)
     assert [path.name for path in (tmp_path / "sessions").iterdir()] == ["one"]
+
+
+def test_lines_that_are_no_events_stay_as_they_are(tmp_path: Path) -> None:
+    source = keep(tmp_path, "one", whole_run("first"))
+    strange = b"[" * 100_000 + b"\n\xff\0\n[1]\n"
+    source.events.write_bytes(source.events.read_bytes() + strange)
+    copy = fork(SessionStore(tmp_path), source, "two")
+    assert copy.events.read_bytes().endswith(strange)
+    assert read_session(copy).request == "first"
