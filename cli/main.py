@@ -8,6 +8,14 @@ import sys
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        # Pressed while all of it was still being loaded.
+        sys.exit(130)
+
+
+def _run() -> None:
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         from agent.version import VERSION

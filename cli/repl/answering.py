@@ -11,6 +11,10 @@ from cli.repl.cards import Cards
 
 # What is written for a card: another command in place of the one asked for, or why not.
 _Words: TypeAlias = Literal["command", "reason"]
+_HINTS: dict[_Words, str] = {
+    "command": "edit the command: Enter runs it, Ctrl-C gives it up",
+    "reason": "say why not: Enter sends it, Ctrl-C gives it up",
+}
 
 
 class Answering:
@@ -38,6 +42,10 @@ class Answering:
     def is_awaited(self) -> bool:
         """Say whether a card can be turned to, and has been there long enough for that to be meant."""
         return self._cards.first is not None and not self._cards.has_focus and self._cards.is_seen
+
+    def lines(self, width: int) -> list[str]:
+        """Return what the keys do for what waits."""
+        return self._cards.lines(width, hint=_HINTS[self._writing] if self._writing else "")
 
     def hear(self, envelope: Envelope) -> None:
         """Take in what is asked and what is answered."""

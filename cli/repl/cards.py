@@ -124,13 +124,15 @@ class Cards:
             return self._resolve(ResolveApproval(approval_id=asked.approval_id, decision="deny", remark=line))
         return False
 
-    def lines(self, width: int) -> list[str]:
-        """Return how the first card can be answered; the card itself stands whole in the scrollback."""
+    def lines(self, width: int, *, hint: str = "") -> list[str]:
+        """Return how the first card can be answered, or a hint; the card itself stands whole in the scrollback."""
         if not self._queue:
             return []
         step, asked = self._queue[0]
         more = f" ({self.waiting - 1} more waiting)" if self.waiting > 1 else ""
-        if not self.has_focus:
+        if hint:
+            text = f"{hint}{more}"
+        elif not self.has_focus:
             text = f"{step} waits for you: press Tab to answer{more}"
         elif isinstance(asked, QuestionAsked):
             text = f"type a number or your own answer{more}"

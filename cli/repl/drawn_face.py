@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from prompt_toolkit.application.current import get_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
+from prompt_toolkit.search import stop_search
 
 from agent.config.places import data_dir
 from agent.protocol.events import Envelope, RunCompleted
@@ -114,8 +116,8 @@ class DrawnFace:
         self.terminal.print(text)
 
     def echo(self, text: str) -> None:
-        """Add to the scrollback what the person wrote: the prompt is empty again."""
-        self.say(text)
+        """Add to the scrollback what the person wrote, apart from what came before: the prompt is empty again."""
+        self.say(f"\n{text}")
 
     def hear(self, envelope: Envelope) -> None:
         """Show an event of the run."""
@@ -179,7 +181,10 @@ class DrawnFace:
         return has_text
 
     def stop_writing(self) -> bool:
-        """Give up words for a card; False when there are none."""
+        """Give up a search, or words for a card; False when there is neither."""
+        if get_app().layout.is_searching:
+            stop_search()
+            return True
         return self.answering.stop_writing()
 
     def clear(self) -> None:
@@ -212,7 +217,7 @@ class DrawnFace:
         return command.complete(self._repl, words) if command.complete else ()
 
     def _live_lines(self, width: int, height: int) -> list[str]:
-        card = self.cards.lines(width)[:height]
+        card = self.answering.lines(width)[:height]
         answer = self._answer_lines(width, max(0, (height - len(card)) // 2))
         lanes = self._live.lines(width, max(0, height - len(card) - len(answer)))
         return [*answer, *lanes, *card]

@@ -9,6 +9,7 @@ import sys
 import termios
 import time
 import tty
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
@@ -17,6 +18,8 @@ from tooling.output import decode_output, sanitize_output
 _KEPT_BYTES = 100_000
 _POLL_S = 0.2
 _PATIENCE_S = 1.0
+_CTRL_C = b"\x03"
+_ENOUGH = 3
 
 
 class OwnShell:
@@ -55,6 +58,7 @@ class OwnShell:
 def _join(pid: int, terminal: int, kept: bytearray) -> None:
     """Hand keys in and output out until the command ends or either terminal is closed."""
     keyboard, size = sys.stdin.fileno(), b""
+    presses: deque[float] = deque(maxlen=_ENOUGH)
     while True:
         # A signal that says so would reach the main thread only.
         if (now := _size(keyboard)) != size:
@@ -75,9 +79,20 @@ def _join(pid: int, terminal: int, kept: bytearray) -> None:
                 if not (typed := os.read(keyboard, 4096)):
                     return
                 _write(terminal, typed)
+                if _is_enough(typed, terminal, presses):
+                    return
         except OSError:
             # On Linux a closed terminal is an error, not an end.
             return
+
+
+def _is_enough(typed: bytes, terminal: int, presses: deque[float]) -> bool:
+    """Say whether Ctrl-C was pressed again and again, at a program that takes no notice of it."""
+    if not termios.tcgetattr(terminal)[3] & termios.ISIG:
+        # It reads the key itself, as an editor does.
+        return False
+    presses.extend([time.monotonic()] * typed.count(_CTRL_C))
+    return len(presses) == _ENOUGH and presses[-1] - presses[0] < _PATIENCE_S
 
 
 def _ended(pid: int) -> int:

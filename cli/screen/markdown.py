@@ -5,7 +5,9 @@ import io
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Heading, Markdown
 from rich.text import Text
+from rich.theme import Theme
 
+from cli.screen.markdown_stream import blocks
 from cli.screen.paint import Paint
 from tooling.output import sanitize_output
 
@@ -27,7 +29,7 @@ class _Calm(Markdown):
 
 
 def rendered(text: str, *, width: int, paint: Paint) -> str:
-    """Return Markdown laid out for a width; without colour it keeps its layout only."""
+    """Return Markdown laid out for a width, its blocks one blank line apart; without colour it keeps its layout only."""
     screen = io.StringIO()
     console = Console(
         file=screen,
@@ -37,9 +39,28 @@ def rendered(text: str, *, width: int, paint: Paint) -> str:
         no_color=not paint.has_colour,
         legacy_windows=False,
         highlight=False,
+        theme=_theme(paint),
     )
-    theme = "ansi_light" if paint.theme == "light" else "ansi_dark"
-    console.print(_Calm(sanitize_output(text), code_theme=theme, hyperlinks=False))
+    for block in blocks(sanitize_output(text)):
+        console.print(_Calm(block, code_theme=f"ansi_{paint.theme}", hyperlinks=False))
+        console.print()
     lines = [line.rstrip() for line in screen.getvalue().splitlines()]
     # Blocks bring blank lines of their own; one between two is enough.
-    return "".join(f"{line}\n" for line, before in zip(lines, ["x", *lines], strict=False) if line or before)
+    apart = [line for line, before in zip(lines, ["", *lines], strict=False) if line or before]
+    return "".join(f"{line}\n" for line in apart).rstrip("\n") + "\n"
+
+
+def _theme(paint: Paint) -> Theme:
+    """Return colours that are seen on a light and on a dark ground: few, and the ones of everything else."""
+    accent = "blue" if paint.theme == "light" else "cyan"
+    return Theme(
+        {
+            "markdown.code": f"bold {accent}",
+            "markdown.block_quote": "italic",
+            "markdown.item.number": "default",
+            "markdown.link": "underline",
+            "markdown.link_url": "dim",
+            "markdown.table.header": "bold",
+            "markdown.table.border": "dim",
+        }
+    )

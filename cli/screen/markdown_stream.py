@@ -1,6 +1,7 @@
 """Markdown that arrives in fragments: blocks are let go when they are whole, so that nothing shown ever changes."""
 
 import re
+from itertools import pairwise
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
@@ -36,20 +37,32 @@ class MarkdownStream:
         return whole[len(given) :] if whole.startswith(given) else None
 
 
+def blocks(text: str) -> list[str]:
+    """Return a text as the blocks that it is let go in."""
+    ends = [0, *_ends(text), len(text)]
+    return [block for start, end in pairwise(ends) if (block := text[start:end]).strip()]
+
+
 def _whole(text: str) -> int:
-    """Return how much of a text ends with a blank line outside a fenced block."""
-    end = place = 0
-    fence = ""
+    """Return how much of a text is whole, whatever comes next."""
+    return max(_ends(text), default=0)
+
+
+def _ends(text: str) -> list[int]:
+    """Return where blocks end: before a line that is not indented, after a blank one or a fence that was closed."""
+    ends: list[int] = []
+    place, fence, may_end = 0, "", False
     for line in text.splitlines(keepends=True):
+        # What is indented belongs to the item of a list above it.
+        if may_end and not line[0].isspace():
+            ends.append(place)
+            may_end = False
         place += len(line)
-        if not line.endswith("\n"):
-            break
         mark = _FENCE.match(line)
         if mark and not fence:
             fence = mark[1]
-        elif mark and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
-            fence = ""
-            end = place
-        elif not fence and not line.strip():
-            end = place
-    return end
+        elif mark and line.endswith("\n") and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+            fence, may_end = "", True
+        elif not fence and line.endswith("\n") and not line.strip():
+            may_end = True
+    return ends

@@ -67,6 +67,7 @@ class Transcript:
         self._errors: list[ErrorRaised] = []
         self._answer = MarkdownStream()
         self._has_answered = False
+        self._is_after_words = False
         self._way_to_more = way_to_more
         self.plan = PlanBoard(paint)
         self.folded: deque[Folded] = deque(maxlen=_MOST_FOLDED)
@@ -121,7 +122,7 @@ class Transcript:
     def _begin(self, warnings: tuple[str, ...]) -> None:
         self._calls, self._changes = {}, {}
         self._answer, self._errors = MarkdownStream(), []
-        self._has_answered = False
+        self._has_answered = self._is_after_words = False
         for warning in warnings:
             self._words("warn", f"warning: {warning}")
 
@@ -134,7 +135,7 @@ class Transcript:
             for line in plan.diff.splitlines():
                 self._line(_diff_tone(line), f"  {line}")
         for line in self.plan.lines(self._width()):
-            self._write(line + "\n")
+            self._fact(line)
 
     def _say(self, envelope: Envelope, said: MessageSaid) -> None:
         """Stream the answer: the composer's words, or those of the only step there is."""
@@ -157,7 +158,9 @@ class Transcript:
 
     def _blocks(self, text: str) -> None:
         if text.strip() and self._markdown:
-            self._write(self._markdown(text))
+            # The words of the model stand apart from what was done.
+            self._write("\n" + self._markdown(text.strip("\n")))
+            self._is_after_words = True
 
     def _call(self, step: str, call: ToolCompleted) -> None:
         about = self._calls.pop((step, call.tool_id), "")
@@ -232,14 +235,29 @@ class Transcript:
 
     def _words(self, tone: Tone, text: str) -> None:
         """Write a text that must be read to its end."""
-        for line in wrapped(text, self._width()):
-            self._write(self._paint(tone, line) + "\n")
+        for line in _hanging(text, self._width()):
+            self._fact(self._paint(tone, line))
 
     def _line(self, tone: Tone, text: str) -> None:
-        self._write(self._paint(tone, clipped_line(text, self._width())) + "\n")
+        self._fact(self._paint(tone, clipped_line(text, self._width())))
+
+    def _fact(self, line: str) -> None:
+        if self._is_after_words:
+            self._write("\n")
+            self._is_after_words = False
+        self._write(line + "\n")
 
 
 _DECISIONS = {"allow": "allowed", "deny": "denied", "defer": "put off", "fail": "refused"}
+
+
+def _hanging(text: str, width: int) -> list[str]:
+    """Return a text as lines of which all but the first are set in."""
+    lines = wrapped(text, width)
+    if len(lines) == 1:
+        return lines
+    first, *rest = wrapped(text, width - 2)
+    return [first, *(f"  {line}" for line in rest)]
 
 
 def _extent(change: FileChange) -> str:

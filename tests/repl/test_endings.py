@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import termios
 import time
 from collections.abc import Callable
@@ -19,12 +20,13 @@ RESTORED = ((b"\x1b[?25h", b"\x1b[?25l"), (b"\x1b[?7h", b"\x1b[?7l"), (b"\x1b[?2
 AGAIN = to("and now", answer("Still here."))
 
 
-def is_usable(seat: Seat, within_s: float) -> None:
+def is_usable(seat: Seat, within_s: float) -> str:
     """Ask for something else; the wait is measured from now."""
     began = time.monotonic()
     seat.types("and now" + ENTER)
-    seat.sees("Still here.")
+    shown = seat.sees("Still here.")
     assert time.monotonic() - began < within_s
+    return shown
 
 
 def result_of(seat: Seat) -> list[object]:
@@ -71,7 +73,8 @@ def test_ctrl_c_gives_a_usable_prompt_within_a_second(sit: Open, moment: str) ->
 def test_ctrl_c_typed_blindly_at_many_moments_never_does_harm(sit: Open) -> None:
     slow = one_step(calls("s1", "run_command", command="sleep 0.2"), says("s1", "done", delay_ms=100))
     seat = sit(AGAIN, *slow)
-    # From before the program is loaded to after the run has ended; two in a row would leave.
+    # From the first sign of the program, long before it is loaded, to after the run; two in a row would leave.
+    seat.sees(">")
     for pause in (0.0, 0.1, 0.3, 0.05, 0.2):
         seat.types(ctrl("c"))
         seat.watches(pause)
@@ -82,6 +85,28 @@ def test_ctrl_c_typed_blindly_at_many_moments_never_does_harm(sit: Open) -> None
     is_usable(seat, within_s=20)
     assert "Traceback" not in seat.all()
     assert set(result_of(seat)) <= {0, 130}
+
+
+STRICKEN = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "{name}":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize("name", ["cli.first_prompt", "cli.application", "cli.repl.start"])
+def test_ctrl_c_while_the_program_loads_ends_it_without_a_traceback(sit: Open, name: str) -> None:
+    seat = sit(AGAIN, program=[sys.executable, "-c", STRICKEN.replace("{name}", name)])
+    before = termios.tcgetattr(seat.child.child_fd)
+    shown = seat.until_gone()
+    assert termios.tcgetattr(seat.child.child_fd) == before
+    assert seat.ends() == 130
+    assert "Traceback" not in shown
 
 
 def test_two_quick_ctrl_c_leave_a_run_cleanly(sit: Open) -> None:

@@ -1,6 +1,6 @@
 """Markdown in fragments: nothing is lost, nothing is shown twice, no block is torn."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.screen.markdown import rendered
@@ -29,15 +29,64 @@ def test_blocks_are_let_go_whole_however_the_text_is_cut(size: int) -> None:
         assert block.endswith("\n")
 
 
+LISTS = """\
+Before.
+
+1. First item
+
+   with a second paragraph
+
+2. Second item
+
+   ```sh
+   ls
+   ```
+
+   and an end
+- loose
+
+- items
+
+| a | b |
+|---|---|
+| 1 | 2 |
+After the table.
+> quoted
+"""
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 50), st.sampled_from([TEXT, LISTS, TEXT + "\n\n" + LISTS, "\n\nlate\n\n\n\n# Title\ntext"]))
+def test_an_answer_looks_the_same_however_it_is_cut(size: int, text: str) -> None:
+    stream = MarkdownStream()
+    parts = [stream.feed(text[at : at + size]) for at in range(0, len(text), size)]
+    parts.append(stream.finish(text) or "")
+    paint = Paint(has_colour=False)
+    shown = "\n".join(rendered(part, width=60, paint=paint) for part in parts if part.strip())
+    assert shown == rendered(text, width=60, paint=paint)
+    assert "\n\n\n" not in shown and shown == shown.strip("\n") + "\n"
+
+
+def test_what_belongs_to_the_item_of_a_list_stays_with_it() -> None:
+    shown = rendered(LISTS, width=60, paint=Paint(has_colour=False)).splitlines()
+    assert [line for line in shown if "item" in line or "paragraph" in line or "and an end" in line] == [
+        " 1 First item",
+        "   with a second paragraph",
+        " 2 Second item",
+        "   and an end",
+        " • items",
+    ]
+
+
 def test_blank_lines_at_the_end_make_no_difference() -> None:
     stream = MarkdownStream()
-    stream.feed("all of it\n\n")
-    assert (stream.finish("all of it") or "").strip() == ""
+    assert stream.feed("the first\n\nand the last\n\n") == "the first\n\n"
+    assert (stream.finish("the first\n\nand the last") or "").strip() == "and the last"
 
 
 def test_a_text_that_turned_out_otherwise_is_shown_anew() -> None:
     stream = MarkdownStream()
-    stream.feed("one thing\n\n")
+    stream.feed("one thing\n\nand more")
     assert stream.finish("another thing") is None
 
 

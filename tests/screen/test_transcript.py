@@ -154,6 +154,14 @@ def test_a_step_ends_with_its_facts_and_a_failed_one_with_the_reason() -> None:
     ]
 
 
+def test_a_line_that_is_too_long_goes_on_below_set_in() -> None:
+    bad = StepCompleted(status="error", summary="no such host was found", elapsed_ms=10)
+    assert written((plan("a"), None), (bad, "a"), width=30).splitlines()[1:] == [
+        "✗ a Title a (error, 0.0s):",
+        "  no such host was found",
+    ]
+
+
 def test_the_answer_is_written_block_by_block_and_once() -> None:
     text = written(
         (plan("a", "b"), None),
@@ -178,7 +186,7 @@ def test_fragments_that_were_lost_do_not_spoil_the_answer() -> None:
 def test_an_error_does_not_come_between_two_parts_of_the_answer() -> None:
     error = ErrorRaised(message="not allowed: x")
     text = written((said("First.\n\nSec", delta=True), None), (error, None), (ended("First.\n\nSecond."), None))
-    assert text.splitlines()[:3] == ["First.", "Second.", "error: not allowed: x"]
+    assert text.splitlines()[:6] == ["", "First.", "", "Second.", "", "error: not allowed: x"]
 
 
 def test_without_a_place_for_the_answer_only_the_facts_are_written() -> None:
