@@ -1,6 +1,9 @@
 """The REPL on a terminal that can be drawn on: transcript above, live lines, cards and the prompt below."""
 
+import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application.current import get_app
@@ -17,6 +20,7 @@ from cli.repl.completion import ReplCompleter
 from cli.repl.file_names import FileNames
 from cli.repl.history import open_history
 from cli.repl.keys import key_bindings
+from cli.repl.leavings import TIDY
 from cli.repl.notice import notice_of
 from cli.repl.pastes import Pastes
 from cli.repl.slash import Candidate, SlashCommand
@@ -149,8 +153,17 @@ class DrawnFace:
         return await self.answering.ask(question, options)
 
     async def lend(self, deed: Callable[[], None]) -> None:
-        """Give the terminal to something else."""
-        await self.terminal.lend(deed)
+        """Give the terminal to something else, and have it back as it was."""
+
+        def tidily() -> None:
+            try:
+                deed()
+            finally:
+                # A terminal that is gone needs no tidying.
+                with suppress(OSError):
+                    os.write(sys.stdout.fileno(), TIDY)
+
+        await self.terminal.lend(tidily)
 
     def accept(self) -> None:
         """Take what was typed: an answer to what is asked, or something for the REPL."""
@@ -196,7 +209,7 @@ class DrawnFace:
         """Show what was folded, whole and newest first, in a pager."""
         parts = [f"{_FOLD_RULE} {part.title}\n{part.text}\n" for part in reversed(self._transcript.folded)]
         if parts:
-            self._repl.start(self.terminal.lend(lambda: self._repl.guests.page("\n".join(parts))))
+            self._repl.start(self.lend(lambda: self._repl.guests.page("\n".join(parts))))
 
     def open_editor(self) -> None:
         """Let the person write in their own editor."""
@@ -205,7 +218,7 @@ class DrawnFace:
     async def _edit(self) -> None:
         ended: list[str] = []
         text = self.buffer.text
-        await self.terminal.lend(lambda: ended.append(self._repl.guests.edited(text)))
+        await self.lend(lambda: ended.append(self._repl.guests.edited(text)))
         if ended and self.buffer.text == text:
             self.buffer.text = ended[0]
             self.buffer.cursor_position = len(ended[0])

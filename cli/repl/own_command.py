@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
+from cli.repl.leavings import Written
 from tooling.output import decode_output, sanitize_output
 
-_KEPT_BYTES = 100_000
 _POLL_S = 0.2
 _PATIENCE_S = 1.0
 _CTRL_C = b"\x03"
@@ -38,15 +38,17 @@ class OwnShell:
                 os.execle(shell, shell, "-c", command, dict(self._environ))
             os._exit(127)
         self._pid = pid
-        kept = bytearray()
+        written = Written()
         try:
             with _raw(sys.stdin.fileno()):
-                _join(pid, terminal, kept)
+                _join(pid, terminal, written)
+                _write(sys.stdout.fileno(), written.ending())
         finally:
             os.close(terminal)
             status = _ended(pid)
             self._pid = 0
-        return os.waitstatus_to_exitcode(status), sanitize_output(decode_output(bytes(kept)).replace("\r\n", "\n"))
+        output = decode_output(bytes(written.kept)).replace("\r\n", "\n")
+        return os.waitstatus_to_exitcode(status), sanitize_output(output)
 
     def send_away(self) -> None:
         """End a command that still runs, as a terminal that is closed does."""
@@ -55,7 +57,7 @@ class OwnShell:
                 os.killpg(self._pid, signal.SIGHUP)
 
 
-def _join(pid: int, terminal: int, kept: bytearray) -> None:
+def _join(pid: int, terminal: int, written: Written) -> None:
     """Hand keys in and output out until the command ends or either terminal is closed."""
     keyboard, size = sys.stdin.fileno(), b""
     presses: deque[float] = deque(maxlen=_ENOUGH)
@@ -72,8 +74,7 @@ def _join(pid: int, terminal: int, kept: bytearray) -> None:
             if terminal in ready:
                 if not (data := os.read(terminal, 65536)):
                     return
-                kept.extend(data)
-                del kept[:-_KEPT_BYTES]
+                written.take(data)
                 _write(sys.stdout.fileno(), data)
             if keyboard in ready:
                 if not (typed := os.read(keyboard, 4096)):

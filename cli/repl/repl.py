@@ -199,7 +199,7 @@ class Repl:
         self.face.leave(exit_code)
 
     def interrupt(self) -> None:
-        """Give up a search or what is written for a card, else end the run, else clear the line, else say how to leave."""
+        """Give up a search or words for a card, else end the run, else clear the line, else say how to leave."""
         if self.face.stop_writing():
             return
         if self.turns.is_busy:

@@ -29,7 +29,7 @@ class _Calm(Markdown):
 
 
 def rendered(text: str, *, width: int, paint: Paint) -> str:
-    """Return Markdown laid out for a width, its blocks one blank line apart; without colour it keeps its layout only."""
+    """Return Markdown laid out for a width, its blocks one blank line apart; without colour only its layout is left."""
     screen = io.StringIO()
     console = Console(
         file=screen,

@@ -122,7 +122,7 @@ def test_ctrl_c_ends_any_moment_of_a_run(sit: Open, environ: dict[str, str]) -> 
         below = processes_below(seat.child.pid)
         began = time.monotonic()
         seat.types(ctrl("c"))
-        seat.until(lambda: len(result_of(seat)) == number, f"{moment!r} to end, seed {seed}")
+        seat.until(lambda number=number: len(result_of(seat)) == number, f"{moment!r} to end, seed {seed}")
         is_at_the_prompt(seat)
         assert time.monotonic() - began < SOON_S, f"{moment!r}, seed {seed}"
         assert all_gone(below), f"{moment!r}, seed {seed}: {[words(pid) for pid in below]}"

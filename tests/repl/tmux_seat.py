@@ -41,6 +41,10 @@ class TmuxSeat:
             time.sleep(0.03)
         return shown
 
+    def tells(self, what: str) -> str:
+        """Return what the terminal knows of itself."""
+        return self._tmux("display-message", "-p", "-t", "t", what).strip()
+
     def close(self) -> None:
         subprocess.run([*self._server, "kill-server"], check=False, capture_output=True)
 
