@@ -24,7 +24,8 @@ class LiveLines:
         parts, row = [_NO_WRAP], 0
         for number, (before, after) in enumerate(zip(self.drawn, lines, strict=True)):
             if before != after:
-                parts.append(f"{down(number - row)}\r{after}\x1b[K")
+                # Erased first: behind a line that fills the row the cursor is still on its last cell.
+                parts.append(f"{down(number - row)}\r\x1b[K{after}")
                 row = number
         self.drawn = lines
         return "".join([*parts, up(row), "\r", _WRAP])

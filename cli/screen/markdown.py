@@ -1,6 +1,7 @@
 """Markdown as a terminal shows it."""
 
 import io
+import re
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Heading, Markdown
@@ -12,6 +13,7 @@ from cli.screen.paint import Paint
 from tooling.output import sanitize_output
 
 _WIDEST = 100
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class _LeftHeading(Heading):
@@ -44,7 +46,7 @@ def rendered(text: str, *, width: int, paint: Paint) -> str:
     for block in blocks(sanitize_output(text)):
         console.print(_Calm(block, code_theme=f"ansi_{paint.theme}", hyperlinks=False))
         console.print()
-    lines = [line.rstrip() for line in screen.getvalue().splitlines()]
+    lines = [line.rstrip() if _COLOUR.sub("", line).strip() else "" for line in screen.getvalue().splitlines()]
     # Blocks bring blank lines of their own; one between two is enough.
     apart = [line for line, before in zip(lines, ["", *lines], strict=False) if line or before]
     return "".join(f"{line}\n" for line in apart).rstrip("\n") + "\n"

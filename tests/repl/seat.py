@@ -142,8 +142,21 @@ class Seat:
         return True
 
 
-def processes_below(pid: int) -> list[int]:
-    """Return the processes that descend from one."""
+def processes_below(pid: int, *, with_keeper: bool = False) -> list[int]:
+    """Return the processes that descend from one; the keeper of a program lives as long as that itself."""
+    found = _descendants(pid)
+    return found if with_keeper else [one for one in found if not words_of(one).startswith("windlass-keeper")]
+
+
+def words_of(pid: int) -> str:
+    """Return the command line of a process."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def _descendants(pid: int) -> list[int]:
     children: list[int] = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal():
@@ -153,7 +166,7 @@ def processes_below(pid: int) -> list[int]:
         except OSError:
             continue
         if parent == pid:
-            children += [int(entry.name), *processes_below(int(entry.name))]
+            children += [int(entry.name), *_descendants(int(entry.name))]
     return children
 
 

@@ -5,12 +5,11 @@ import random
 import termios
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from tests.cli.terminal_user import answer, calls, composes, plan, says, step
-from tests.repl.seat import ENTER, Seat, all_gone, ctrl, processes_below
+from tests.repl.seat import ENTER, Seat, all_gone, ctrl, processes_below, words_of
 from tests.repl.test_conversation import events, to
 from tests.repl.test_endings import AGAIN, RESTORED, is_usable, result_of
 from tests.repl.test_remembering import decides
@@ -30,14 +29,7 @@ def window(text: str) -> Sign:
 
 
 def running(command: str) -> Sign:
-    return lambda seat: any(command in words(pid) for pid in processes_below(seat.child.pid))
-
-
-def words(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
-    except OSError:
-        return ""
+    return lambda seat: any(command in words_of(pid) for pid in processes_below(seat.child.pid))
 
 
 def planned(request: str, *steps: dict[str, object]) -> dict[str, object]:
@@ -125,7 +117,7 @@ def test_ctrl_c_ends_any_moment_of_a_run(sit: Open, environ: dict[str, str]) -> 
         seat.until(lambda number=number: len(result_of(seat)) == number, f"{moment!r} to end, seed {seed}")
         is_at_the_prompt(seat)
         assert time.monotonic() - began < SOON_S, f"{moment!r}, seed {seed}"
-        assert all_gone(below), f"{moment!r}, seed {seed}: {[words(pid) for pid in below]}"
+        assert all_gone(below), f"{moment!r}, seed {seed}: {[words_of(pid) for pid in below]}"
     assert set(result_of(seat)) == {0, 130}
     assert "Traceback" not in is_usable(seat, within_s=5)
 
@@ -136,7 +128,7 @@ def test_ctrl_c_twice_at_any_moment_leaves_the_terminal_as_it_was(sit: Open) -> 
     before = termios.tcgetattr(seat.child.child_fd)
     seat.sees("Ctrl-D leaves")
     reaches(seat, moment)
-    below = processes_below(seat.child.pid)
+    below = processes_below(seat.child.pid, with_keeper=True)
     seat.types(ctrl("c") + ctrl("c"))
     seat.until_gone()
     assert termios.tcgetattr(seat.child.child_fd) == before, moment

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.cli.terminal_user import calls, composes, one_step, plan, says, step
-from tests.repl.seat import ENTER, TAB, Seat, ctrl
+from tests.repl.seat import ENTER, ESC, TAB, Seat, ctrl
 from tests.repl.test_conversation import events
 
 pytestmark = pytest.mark.slow
@@ -98,3 +98,41 @@ def test_a_question_of_the_plan_is_answered_by_its_number(sit: Open) -> None:
     seat.settles()
     seat.types("2" + ENTER)
     seat.sees("answered: blue")
+
+
+def test_cards_wait_in_line_and_can_be_put_off(sit: Open) -> None:
+    pushes = [calls(name, "run_command", command=f"{PUSH} {name}") for name in ("a", "b")]
+    seat = sit(plan(step("a"), step("b")), *pushes, says("a", "a"), says("b", "b"), composes("Neither was pushed."), columns=120)
+    seat.says("push both")
+    seat.sees("(1 more waiting)")
+    assert "2 waiting for you" in seat.settles()
+    seat.types(ESC)
+    seat.sees("press Tab to answer (1 more waiting)")
+    seat.types("a draft" + TAB)
+    seat.until(lambda: "[n] no" in seat.window(), "the card to be back")
+    for left in ("[n] no", "> a draft"):
+        seat.settles()
+        seat.types("n")
+        seat.until(lambda left=left: left in seat.window(), left)
+    seat.sees("Neither was pushed.")
+    assert decided(seat) == ["deny", "deny"]
+
+
+@pytest.mark.parametrize(("key", "lasts"), [("r", ""), ("p", "project"), ("a", "always")])
+def test_one_key_allows_what_is_alike_for_longer(sit: Open, key: str, lasts: str) -> None:
+    push = calls("s1", "run_command", command=PUSH)
+    seat = sit(*one_step(push, push, says("s1", "that was it")))
+    seat.says("push it")
+    seat.sees("[r] this run")
+    seat.settles()
+    seat.types(key)
+    seat.sees("that was it")
+    assert [event["by"] for event in events(seat) if event["type"] == "approval.resolved"].count("person") == 1
+    rules = seat.user.agent("rules", "list", cwd=seat.folder).stdout
+    assert ("git push" in rules) == bool(lasts), rules
+    seat.says("push again")
+    seat.until(lambda: len(seat.all().split("> push again")) == 2, "the second request")
+    if lasts:
+        seat.until(lambda: seat.all().count("that was it") == 2, "a run that asks nothing")
+    else:
+        seat.until(lambda: "[n] no" in seat.window(), "to be asked again")

@@ -4,12 +4,11 @@ import json
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from tests.cli.terminal_user import answer, calls, composes, one_step, plan, says, step
-from tests.repl.seat import ENTER, Seat, all_gone, ctrl, processes_below
+from tests.repl.seat import ENTER, Seat, all_gone, ctrl, processes_below, words_of
 
 pytestmark = pytest.mark.slow
 Open = Callable[..., Seat]
@@ -80,14 +79,7 @@ def test_ctrl_c_ends_the_run_with_all_its_processes_and_gives_the_prompt_back(si
 
 
 def sleepers(seat: Seat) -> list[int]:
-    found = []
-    for pid in processes_below(seat.child.pid):
-        try:
-            words = Path(f"/proc/{pid}/cmdline").read_text()
-        except OSError:
-            continue
-        found += [pid] if "sleep" in words else []
-    return found
+    return [pid for pid in processes_below(seat.child.pid) if "sleep" in words_of(pid)]
 
 
 def test_ctrl_c_at_an_empty_prompt_says_how_to_leave_and_a_second_one_leaves(sit: Open) -> None:
@@ -134,7 +126,7 @@ def test_no_process_is_left_after_leaving_during_a_run(sit: Open) -> None:
     seat = sit(*one_step(calls("s1", "run_command", command="sleep 61")))
     seat.says("sleep")
     seat.until(lambda: bool(sleepers(seat)), "the command to start")
-    below = processes_below(seat.child.pid)
+    below = processes_below(seat.child.pid, with_keeper=True)
     seat.types(ctrl("d"))
     assert seat.ends() == 0
     assert all_gone(below)

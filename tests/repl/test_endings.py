@@ -113,7 +113,7 @@ def test_two_quick_ctrl_c_leave_a_run_cleanly(sit: Open) -> None:
     seat = sit(*one_step(calls("s1", "run_command", command="sleep 60")))
     seat.says("sleep")
     seat.until(lambda: bool(sleepers(seat)), "the command to start")
-    below = processes_below(seat.child.pid)
+    below = processes_below(seat.child.pid, with_keeper=True)
     seat.types(ctrl("c") + ctrl("c"))
     assert seat.ends() == 0
     assert all_gone(below)
@@ -127,7 +127,7 @@ def test_a_signal_ends_the_run_its_log_and_the_prompt(sit: Open, number: signal.
     before = termios.tcgetattr(seat.child.child_fd)
     seat.says("sleep")
     seat.until(lambda: bool(sleepers(seat)), "the command to start")
-    below = processes_below(seat.child.pid)
+    below = processes_below(seat.child.pid, with_keeper=True)
     os.kill(seat.child.pid, number)
     shown = seat.until_gone()
     assert termios.tcgetattr(seat.child.child_fd) == before
@@ -144,7 +144,7 @@ def test_a_closed_terminal_ends_everything(sit: Open) -> None:
     seat = sit(*one_step(calls("s1", "run_command", command="sleep 60")))
     seat.says("sleep")
     seat.until(lambda: bool(sleepers(seat)), "the command to start")
-    pids = [seat.child.pid, *processes_below(seat.child.pid)]
+    pids = [seat.child.pid, *processes_below(seat.child.pid, with_keeper=True)]
     os.close(seat.child.child_fd)
     seat.child.child_fd = -1
     seat.child.closed = True
@@ -156,7 +156,7 @@ def test_a_signal_ends_what_has_the_terminal(sit: Open) -> None:
     seat = sit(answer("x"))
     seat.says("!sleep 62")
     seat.until(lambda: bool(sleepers(seat)), "the command to start")
-    below = processes_below(seat.child.pid)
+    below = processes_below(seat.child.pid, with_keeper=True)
     os.kill(seat.child.pid, signal.SIGTERM)
     assert seat.ends() == 143
     assert all_gone(below)
@@ -230,7 +230,7 @@ def test_a_file_is_left_as_the_log_says_after_kill_9(sit: Open) -> None:
     seat.says("write")
     seat.sees("s1 write_file kept.txt")
     seat.until(lambda: bool(sleepers(seat)), "the command to start")
-    below = processes_below(seat.child.pid)
+    below = processes_below(seat.child.pid, with_keeper=True)
     os.kill(seat.child.pid, signal.SIGKILL)
     seat.ends()
     assert (seat.folder / "kept.txt").read_text() == "kept"

@@ -1,12 +1,14 @@
 """Typing: many lines, history, completion, the editor, the person's own commands."""
 
+import subprocess
+import time
 from collections.abc import Callable
 
 import pytest
 
 from tests.cli.terminal_user import answer
 from tests.repl.seat import ENTER, ESC, TAB, UP, Seat, ctrl
-from tests.repl.test_conversation import events
+from tests.repl.test_conversation import events, to
 
 pytestmark = pytest.mark.slow
 Open = Callable[..., Seat]
@@ -55,6 +57,7 @@ def test_history_lasts_from_one_sitting_to_the_next(sit: Open) -> None:
     second.settles()
     second.types(ENTER)
     second.sees("Again.")
+    assert request(second) == "a memorable request"
     assert (second.user.data / "history").stat().st_mode & 0o077 == 0
 
 
@@ -71,9 +74,13 @@ def test_paths_complete_and_what_git_ignores_is_left_out(sit: Open) -> None:
     seat = sit(answer("Understood."))
     (seat.folder / "alpha.txt").write_text("the content of alpha")
     (seat.folder / "alphabet.md").write_text("letters")
+    (seat.folder / "alpha.log").write_text("ignored")
+    (seat.folder / ".gitignore").write_text("*.log\n")
+    subprocess.run(["git", "init", "-q"], cwd=seat.folder, check=True)
     seat.sees("Ctrl-D leaves")
     seat.types("read @alpha")
     seat.sees("alphabet.md")
+    assert "alpha.log" not in seat.window()
     seat.types(TAB)
     seat.sees("read @alpha")
     seat.types(ENTER)
@@ -81,6 +88,28 @@ def test_paths_complete_and_what_git_ignores_is_left_out(sit: Open) -> None:
     seat.types(" please" + ENTER)
     seat.sees("Understood.")
     assert request(seat) in ("read @alpha.txt please", "read @alphabet.md please")
+
+
+def test_paths_of_a_huge_tree_complete_at_once(sit: Open) -> None:
+    seat = sit(answer("Understood."))
+    subprocess.run(["git", "init", "-q"], cwd=seat.folder, check=True)
+    # A blob that need not be there, under a hundred thousand names: git lists what it has noted.
+    entries = "".join(f"100644 {'1' * 40}\tsrc/part{n % 300}/file{n}.py\n" for n in range(100_000))
+    subprocess.run(["git", "update-index", "--index-info"], cwd=seat.folder, input=entries, text=True, check=True)
+    seat.sees("Ctrl-D leaves")
+    for wanted in ("file77777.py", "part299/file99899"):
+        began = time.monotonic()
+        seat.types(f"@{wanted}")
+        seat.until(lambda wanted=wanted: seat.window().count(wanted) >= 2, "the path to be offered")
+        assert time.monotonic() - began < 2
+        seat.types(ctrl("u"))
+
+
+def test_a_note_is_remembered(sit: Open) -> None:
+    seat = sit(answer("x"))
+    seat.says("#always use tabs")
+    memory = seat.user.data / "MEMORY.md"
+    seat.until(lambda: memory.exists() and "always use tabs" in memory.read_text(), "the note to be kept")
 
 
 def test_the_editor_of_the_person_opens_with_the_text(sit: Open) -> None:
@@ -94,15 +123,17 @@ def test_the_editor_of_the_person_opens_with_the_text(sit: Open) -> None:
     assert request(seat) == "written in the editor"
 
 
-def test_an_own_command_runs_on_the_terminal_and_its_output_goes_along(sit: Open) -> None:
-    seat = sit(answer("Understood."))
+def test_an_own_command_runs_on_the_terminal_and_its_output_goes_along_once(sit: Open) -> None:
+    told = answer("It said 42.")
+    told["match"] = {"purpose": "planner", "contains": "from 42"}
+    seat = sit(told, to("and now", answer("Nothing new.")), to("what", answer("I was told nothing.")))
     seat.says("!echo from $((40 + 2)); tty >/dev/null && echo a-terminal")
     seat.sees("a-terminal")
     seat.sees("your next request takes this output along")
     seat.says("what did it say?")
-    seat.sees("Understood.")
-    context = [event for event in events(seat) if event["type"] == "message" and event["role"] == "context"]
-    assert not context or "from 42" in str(context[-1]["content"])
+    seat.sees("It said 42.")
+    seat.says("and now?")
+    seat.sees("Nothing new.")
 
 
 def test_a_wrong_command_names_the_nearest_right_one(sit: Open) -> None:

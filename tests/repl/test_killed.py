@@ -54,7 +54,7 @@ def test_kill_9_at_a_random_moment_loses_nothing_that_stood_there_as_finished(si
     seat.says("do all six")
     seat.sees("● s0")
     seat.watches(after_s)
-    below = processes_below(seat.child.pid)
+    below = processes_below(seat.child.pid, with_keeper=True)
     os.kill(seat.child.pid, signal.SIGKILL)
     seat.ends()
     assert all_gone(below, within_s=5)

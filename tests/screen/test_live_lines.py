@@ -44,6 +44,13 @@ def test_lines_are_taken_away_with_all_below(before: list[str]) -> None:
     assert lines.drawn == []
 
 
+def test_a_line_that_fills_its_row_keeps_its_last_cell() -> None:
+    lines = LiveLines()
+    lines.put(["x" * 40])
+    # As terminals have it, the cursor stays on the last cell when nothing may be wrapped; the emulator moves it on.
+    assert "y\x1b[K" not in lines.change(["y" * 40])
+
+
 def test_only_what_changed_is_written() -> None:
     lines = LiveLines()
     lines.put(["one", "two", "three"])

@@ -1,5 +1,8 @@
 """Markdown in fragments: nothing is lost, nothing is shown twice, no block is torn."""
 
+import re
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,6 +68,16 @@ def test_an_answer_looks_the_same_however_it_is_cut(size: int, text: str) -> Non
     shown = "\n".join(rendered(part, width=60, paint=paint) for part in parts if part.strip())
     assert shown == rendered(text, width=60, paint=paint)
     assert "\n\n\n" not in shown and shown == shown.strip("\n") + "\n"
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_colours_change_nothing_but_colours(theme: str) -> None:
+    text = f"{TEXT}\n\n{LISTS}"
+    painted = rendered(text, width=60, paint=Paint(has_colour=True, theme=theme))
+    bare = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in painted.splitlines()]
+    assert bare == rendered(text, width=60, paint=Paint(has_colour=False)).splitlines()
+    # A ground of its own would be a dark box in a light window, or the other way round.
+    assert not re.search(r"\x1b\[(?:[0-9;]*;)?4[0-9]", painted)
 
 
 def test_what_belongs_to_the_item_of_a_list_stays_with_it() -> None:
