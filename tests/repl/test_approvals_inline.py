@@ -102,7 +102,14 @@ def test_a_question_of_the_plan_is_answered_by_its_number(sit: Open) -> None:
 
 def test_cards_wait_in_line_and_can_be_put_off(sit: Open) -> None:
     pushes = [calls(name, "run_command", command=f"{PUSH} {name}") for name in ("a", "b")]
-    seat = sit(plan(step("a"), step("b")), *pushes, says("a", "a"), says("b", "b"), composes("Neither was pushed."), columns=120)
+    seat = sit(
+        plan(step("a"), step("b")),
+        *pushes,
+        says("a", "a"),
+        says("b", "b"),
+        composes("Neither was pushed."),
+        columns=120,
+    )
     seat.says("push both")
     seat.sees("(1 more waiting)")
     assert "2 waiting for you" in seat.settles()
