@@ -64,7 +64,7 @@ def test_what_an_own_command_left_running_cannot_write_to_the_terminal(sit: Open
     seat = sit(answer("x"), columns=200)
     seat.sees("Ctrl-D leaves")
     done = user.home / "done"
-    seat.says(f"!(trap '' HUP; sleep 0.6; echo LATE'R' >/dev/tty; echo LATE'R'; echo >{done}) & echo begun")
+    seat.says(f"!trap '' HUP; (sleep 0.6; echo LATE'R' >/dev/tty; echo LATE'R'; echo >{done}) & echo begun")
     seat.sees("your next request takes this output along")
     seat.types("a draft")
     seat.until(done.exists, "the rest of the command")
