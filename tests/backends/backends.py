@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from agent.backends.environment import clean_environment
 from agent.backends.host import HostCommandRunner, build_host_executor
+from agent.backends.process import DEATH_S
 from agent.backends.sandbox import SandboxCommandRunner, build_sandbox_executor, build_sandbox_runner
 from tests.tooling.workplace import Nobody
 from tooling.approvals.policy import PolicyApprover
@@ -78,4 +80,12 @@ def living(marker: str) -> list[str]:
                     found.append(line)
         except OSError:
             continue
+    return found
+
+
+def survivors(marker: str) -> list[str]:
+    """Return who still lives a moment later: on a busy machine it takes a while to die of a signal."""
+    deadline = time.monotonic() + DEATH_S
+    while (found := living(marker)) and time.monotonic() < deadline:
+        time.sleep(0.01)
     return found

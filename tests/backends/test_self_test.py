@@ -15,7 +15,7 @@ from agent.backends.sandbox import SandboxCommandRunner
 from agent.backends.self_test import NAMES, BoxNotStarted, Probe, self_test, settle
 from agent.vocabulary.errors import SandboxError
 from agent.vocabulary.exit_codes import NO_SANDBOX
-from tests.backends.backends import ENVIRON, MARK, living, names_in, sandbox_of
+from tests.backends.backends import ENVIRON, MARK, names_in, sandbox_of, survivors
 from tooling.contract.command import CommandRequest
 
 
@@ -70,7 +70,7 @@ async def test_a_program_that_only_calls_itself_bubblewrap_leaves_nobody(tmp_pat
     runner = broken(tmp_path, f"#!/bin/bash\nsetsid sleep {MARK} </dev/null >/dev/null 2>&1 & sleep 0.2\n")
     with pytest.raises(BoxNotStarted, match="gave no reason"):
         await self_test(runner)
-    assert living(MARK) == []
+    assert survivors(MARK) == []
 
 
 async def test_landlock_takes_over_where_bubblewrap_does_not_start_and_says_so(tmp_path: Path) -> None:

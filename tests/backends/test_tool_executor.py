@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.backends.backends import BACKENDS, MARK, appears, executor_of, living
+from tests.backends.backends import BACKENDS, MARK, appears, executor_of, survivors
 from tooling.contract.context import ExecCtx
 from tooling.contract.tool import ToolExecutor
 
@@ -151,7 +151,7 @@ async def test_cancelling_a_call_leaves_no_process(executor: ToolExecutor, ctx: 
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert living(MARK) == []
+    assert survivors(MARK) == []
 
 
 async def test_the_cancel_check_ends_a_call_with_a_result(executor: ToolExecutor, ctx: ExecCtx) -> None:

@@ -12,7 +12,7 @@ import pytest
 from agent.backends.confinement import MIB, Limits
 from agent.backends.disk_watch import DiskWatch
 from agent.backends.sandbox import SandboxCommandRunner, build_sandbox_runner
-from tests.backends.backends import ENVIRON, MARK, living
+from tests.backends.backends import ENVIRON, MARK, living, survivors
 from tests.box.arena import Arena
 from tests.box.ordinary_user import NOBODY, run_as_nobody
 from tooling.contract.command import CommandOutput, CommandRequest
@@ -65,7 +65,7 @@ async def test_a_fork_bomb_is_bounded_and_ends(runner: SandboxCommandRunner) -> 
     assert found.timed_out
     assert time.monotonic() - started < 8
     assert 0 < most <= 100
-    assert living(f"wl-bomb-{MARK}") == []
+    assert survivors(f"wl-bomb-{MARK}") == []
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="is an ordinary user already")
@@ -154,7 +154,7 @@ async def test_a_deaf_tree_is_asked_and_then_ended(runner: SandboxCommandRunner,
     found = await sh(runner, tree, timeout_s=0.5)
     assert found.timed_out
     assert (tmp_path / "asked").exists()
-    assert living(MARK) == []
+    assert survivors(MARK) == []
 
 
 async def test_hundreds_of_boxes_leave_no_open_file_and_no_group(runner: SandboxCommandRunner) -> None:
@@ -177,7 +177,7 @@ async def test_a_box_that_is_cancelled_while_it_starts_leaves_nobody(runner: San
         call.cancel()
         await asyncio.wait({call})
     await asyncio.sleep(0.05)
-    assert living(MARK) == []
+    assert survivors(MARK) == []
 
 
 def open_files() -> int:

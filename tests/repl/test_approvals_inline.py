@@ -86,6 +86,7 @@ def test_other_steps_go_on_while_one_waits(sit: Open) -> None:
     seat.says("go")
     seat.sees("[n] no")
     seat.sees("✓ b Title of b")
+    seat.settles()
     seat.types("n")
     seat.sees("Both are done.")
 
