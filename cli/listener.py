@@ -12,7 +12,7 @@ from agent.protocol.channel import Subscription
 from agent.protocol.events import Envelope, ErrorRaised, Event, MessageSaid, PlanMade, RunCompleted
 from agent.vocabulary import exit_codes
 from cli.approvals import TerminalAnswers
-from cli.progress import Progress, has_room, stderr_line, wants_colour
+from cli.progress import Progress, has_room, stderr_painted, wants_colour
 from cli.run_flags import RunFlags
 from cli.screen.marks import knows_unicode, without_unicode
 from cli.stdout import LineWriter, event_line, shown_text
@@ -36,8 +36,8 @@ class Listener:
         # An editor needs the terminal for itself.
         is_live = not (self._is_quiet or flags.plain or flags.edit) and has_room(environ)
         self._live = _live_progress(environ) if is_live else None
-        write = stderr_line if knows_unicode(environ) else lambda text: stderr_line(without_unicode(text))
-        self._progress = self._live or Progress(write=write, has_colour=wants_colour(environ))
+        self._has_unicode = knows_unicode(environ)
+        self._progress = self._live or Progress(write=self._write_line, has_colour=wants_colour(environ))
         self._is_read_here = self._live is not None and sys.stdout.isatty()
         self._answers = TerminalAnswers(send=app.send, screen=self._live) if app.is_person_present else None
         self.result: Envelope | None = None
@@ -105,6 +105,9 @@ class Listener:
             self.problem = problem
         if self._live:
             self._live.go_on()
+
+    def _write_line(self, text: str) -> None:
+        stderr_painted(f"{text if self._has_unicode else without_unicode(text)}\n")
 
     async def _write(self, envelope: Envelope) -> None:
         if self._stream is None:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 
 from agent.protocol.events import Envelope
-from cli.progress import wants_colour
+from cli.progress import stderr_painted, wants_colour
 from cli.screen.live_area import LiveArea
 from cli.screen.live_screen import LiveScreen
 from cli.screen.marks import knows_unicode, without_unicode
@@ -50,12 +50,7 @@ class LiveProgress:
         self._screen.close()
 
     def _write(self, text: str) -> None:
-        try:
-            sys.stderr.write(text if self._has_unicode else without_unicode(text))
-            sys.stderr.flush()
-        except (OSError, ValueError):
-            # Nobody sees it any more; the run goes on.
-            pass
+        stderr_painted(text if self._has_unicode else without_unicode(text))
 
 
 def _size() -> tuple[int, int]:

@@ -25,7 +25,7 @@ def _run() -> None:
     # Nearly all that loading makes stays: to look for garbage meanwhile costs a twentieth of a start.
     gc.disable()
     _open_closed_streams()
-    _never_fail_to_encode()
+    _tame_streams()
     if not arguments and sys.stdin.isatty() and sys.stdout.isatty():
         from cli.first_prompt import first_prompt
 
@@ -44,11 +44,19 @@ def _start(arguments: list[str]) -> int:
     return start(arguments)
 
 
-def _never_fail_to_encode() -> None:
-    """Let a terminal that does not know a character get a sign for it instead of an error."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+def _tame_streams() -> None:
+    """Let a terminal get words alone, and a sign for a character that it does not know instead of an error."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if not isinstance(stream, io.TextIOWrapper):
+            continue
+        if not stream.isatty():
             stream.reconfigure(errors="backslashreplace")
+            continue
+        from cli.screen.readable import PlainStream
+
+        plain = PlainStream(stream.buffer, stream.encoding, "backslashreplace", line_buffering=True)
+        setattr(sys, name, plain)
 
 
 def _open_closed_streams() -> None:

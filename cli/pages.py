@@ -1,6 +1,5 @@
 """What pages of past work share: safe text, times, the width of the terminal, and a reader that may leave."""
 
-import json
 import shutil
 import sys
 from collections.abc import Iterable
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from tooling.output import sanitize_output
+from cli.screen.readable import readable, readable_json
 
 _NARROWEST = 40
 _AGES = ((60, "m"), (24, "h"), (7, "d"), (52, "w"))
@@ -21,7 +20,8 @@ def show(lines: Iterable[str]) -> None:
 
 
 def show_text(text: str) -> None:
-    """Write text to stdout as it is; a reader that left is no error, what cannot be encoded is escaped."""
+    """Write text to stdout: a terminal gets what can be read of it, a program all; a reader that left is no error."""
+    text = readable(text) if sys.stdout.isatty() else text
     try:
         sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
         sys.stdout.buffer.flush()
@@ -31,7 +31,7 @@ def show_text(text: str) -> None:
 
 def show_json(data: object) -> None:
     """Write one JSON document to stdout."""
-    show([json.dumps(data, indent=2, ensure_ascii=False)])
+    show([readable_json(data, indent=2)])
 
 
 def tell(text: str) -> None:
@@ -53,13 +53,13 @@ def width() -> int | None:
 
 def one_line(text: str, most: int) -> str:
     """Return a text as one short line."""
-    words = " ".join(sanitize_output(text).split())
+    words = " ".join(readable(text).split())
     return words if len(words) <= most else words[: most - 1] + "…"
 
 
 def indented(text: str, by: str = "  ") -> list[str]:
     """Return a text as lines that stand below something."""
-    return [f"{by}{line}".rstrip() for line in sanitize_output(text).rstrip().splitlines()]
+    return [f"{by}{line}".rstrip() for line in readable(text).rstrip().splitlines()]
 
 
 def age(timestamp: str, now: datetime | None = None) -> str:

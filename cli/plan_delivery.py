@@ -13,7 +13,7 @@ from cli.own_file import write_own_file
 from cli.plan_graph import graph_lines, summary_lines
 from cli.progress import wants_colour
 from cli.screen.paint import Paint
-from tooling.output import sanitize_output
+from cli.stdout import shown_text
 
 # What a program or a file gets, which have no width.
 _NO_TERMINAL = (100, 24)
@@ -22,7 +22,7 @@ _NO_TERMINAL = (100, 24)
 def plan_text(outcome: Outcome) -> str:
     """Return the plan as a drawing; or the answer when there is nothing to plan."""
     if outcome.plan is None or outcome.plan.answer is not None or not outcome.plan.steps:
-        return sanitize_output(outcome.answer) if sys.stdout.isatty() else outcome.answer
+        return shown_text(outcome.answer)
     width = shutil.get_terminal_size(_NO_TERMINAL).columns
     paint = Paint(has_colour=wants_colour(os_environ(), sys.stdout))
     steps = outcome.plan.steps

@@ -87,6 +87,17 @@ class Progress:
         self._write(f"\x1b[{_CODES[colour]}m{shown}\x1b[0m" if self._has_colour else shown)
 
 
+def stderr_painted(text: str) -> None:
+    """Write text with our own sequences in it, which a terminal would not get as plain text."""
+    try:
+        sys.stderr.flush()
+        sys.stderr.buffer.write(text.encode(sys.stderr.encoding, "backslashreplace"))
+        sys.stderr.buffer.flush()
+    except (OSError, ValueError):
+        # Nobody sees it any more; the run goes on.
+        pass
+
+
 def stderr_line(text: str) -> None:
     """Write one line to stderr; a reader that went away must not end the run."""
     try:

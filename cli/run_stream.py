@@ -1,7 +1,6 @@
 """The events of a run as lines, also while they are still being written."""
 
 import os
-import sys
 import time
 from collections.abc import Collection, Iterator
 from typing import BinaryIO
@@ -14,7 +13,7 @@ from agent.sessions.run_list import FoundRun
 from agent.vocabulary import exit_codes
 from cli.pages import show_text
 from cli.progress import stderr_line
-from tooling.output import decode_output, sanitize_output
+from tooling.output import decode_output
 
 _LOOK_S = 0.1
 
@@ -27,9 +26,7 @@ def print_events(found: FoundRun, *, types: Collection[str], steps: Collection[s
         for line in lines:
             has_ended = has_ended or line.type == RunCompleted.type
             if (not types or line.type in types) and (not steps or line.step_id in steps):
-                # A program gets the line as it stands; on a terminal nothing in it may move the cursor.
-                text = decode_output(line.raw)
-                show_text(f"{sanitize_output(text.rstrip())}\n" if sys.stdout.isatty() else text)
+                show_text(decode_output(line.raw))
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED
     if is_followed and not has_ended:

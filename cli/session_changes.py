@@ -16,9 +16,8 @@ from agent.sessions.undo import undo
 from agent.sessions.undo_log import keep_undo, summary_of
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import UsageError
-from cli.pages import show_text
+from cli.pages import one_line, show_text
 from tooling.files.blobs import BlobStore
-from tooling.output import sanitize_output
 from tooling.safety.redact import Redactor
 
 _NOTE = "changes made by commands are not recorded"
@@ -31,9 +30,7 @@ def show_diff(folder: SessionFolder, *, run: str | None, step: str | None, by_st
     parts = step_diffs(made) if by_step else (net_diff(span, blobs) for span in reversed(spans_of(made)))
     redactor = _redactor()
     for part in parts:
-        text = redactor.redact(part)
-        # What a file holds must not move the cursor; a program gets the bytes as they are.
-        show_text(sanitize_output(text) if sys.stdout.isatty() else text)
+        show_text(redactor.redact(part))
     typer.echo(f"{_files(len(spans_of(made)))}; {_NOTE}", err=True)
 
 
@@ -72,7 +69,7 @@ def _agrees(spans: list[Span]) -> bool:
     if not sys.stdin.isatty():
         raise UsageError("nobody can be asked here", "--yes restores without asking")
     for span in spans:
-        typer.echo(f"  {sanitize_output(str(span.path))}", err=True)
+        typer.echo(f"  {one_line(str(span.path), 1000)}", err=True)
     return typer.confirm(f"restore {_files(len(spans))}?", err=True)
 
 

@@ -1,6 +1,5 @@
 """Writing a session down, to stdout or to a file."""
 
-import json
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -9,6 +8,7 @@ from agent.sessions.store import SessionFolder
 from agent.vocabulary.errors import InputError
 from cli.own_file import write_own_file
 from cli.pages import show_text
+from cli.screen.readable import readable_json
 from tooling.contract.shape import encode
 
 Form: TypeAlias = Literal["markdown", "json"]
@@ -29,4 +29,4 @@ def export(folder: SessionFolder, *, form: Form | None, output: Path | None) -> 
 
 
 def _json(data: object) -> str:
-    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    return readable_json(data, indent=2) + "\n"

@@ -1,7 +1,6 @@
 """stdout: only data goes there, whole; a slow reader is waited for, one that left and a full disk are noticed."""
 
 import asyncio
-import json
 import os
 import queue
 import sys
@@ -11,8 +10,8 @@ from collections.abc import Mapping
 from agent.protocol.codec import to_json
 from agent.protocol.events import Envelope
 from agent.vocabulary.outcome import Outcome
+from cli.screen.readable import readable, readable_json
 from tooling.contract.shape import encode
-from tooling.output import sanitize_output
 
 
 def write_line(text: str) -> None:
@@ -23,7 +22,7 @@ def write_line(text: str) -> None:
 
 def shown_text(text: str) -> str:
     """Return a text for stdout: what a model wrote must not move the cursor; a program gets it as it is."""
-    return sanitize_output(text) if sys.stdout.isatty() else text
+    return readable(text) if sys.stdout.isatty() else text
 
 
 class LineWriter:
@@ -70,7 +69,7 @@ def _settle(written: asyncio.Future[None], problem: OSError | None) -> None:
 
 def event_line(envelope: Envelope) -> str:
     """Return one event as a line of stream-json."""
-    return json.dumps(to_json(envelope), ensure_ascii=False)
+    return readable_json(to_json(envelope))
 
 
 def whole_result(result: Envelope, outcome: Outcome, more: Mapping[str, object] | None = None) -> str:
@@ -80,4 +79,4 @@ def whole_result(result: Envelope, outcome: Outcome, more: Mapping[str, object] 
     document["steps"] = encode(outcome.plan.steps) if outcome.plan else []
     document["step_results"] = encode(outcome.responses)
     document |= more or {}
-    return json.dumps(document, ensure_ascii=False, indent=2)
+    return readable_json(document, indent=2)

@@ -1,6 +1,5 @@
 """`agent check`: how commands would be judged; nothing runs."""
 
-import json
 import shlex
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import typer
 from agent.vocabulary.errors import UsageError
 from cli import run_flags as flag
 from cli.progress import stderr_line
+from cli.screen.readable import readable_json
 from cli.stdout import write_line
 from tooling.contract.action import Decision, Verdict
 from tooling.safety.check import verdict_on
@@ -46,7 +46,7 @@ def command(
         verdict = verdict_on(
             line, workspace=workspace, judge=judge, chat_type=chat_type, extra_dirs=tuple(add_dirs or ())
         )
-        write_line(json.dumps(_record(line, verdict), ensure_ascii=False) if as_json else _told(line, verdict))
+        write_line(readable_json(_record(line, verdict)) if as_json else _told(line, verdict))
 
 
 def _lines(words: list[str] | None) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """`agent exec`: run one command exactly as the agent's shell tool would."""
 
+import io
 import shlex
 import shutil
 import sys
@@ -17,6 +18,7 @@ from cli import run_flags as flag
 from cli.alone import Conditions, alone
 from cli.progress import stderr_line
 from cli.run_flags import refuse_backend
+from cli.stdout import shown_text, write_line
 
 # Everything behind the first word belongs to the command, dashes or not.
 CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
@@ -25,6 +27,8 @@ Words = Annotated[
     list[str] | None, typer.Argument(metavar="-- CMD…", help="One word is a shell line, several an argv.")
 ]
 SkipCheck = Annotated[bool, typer.Option("--skip-check", help="Leave out the text check and approvals, not the box.")]
+
+_PIECE_CHARS = 65_536
 
 
 def command(
@@ -65,9 +69,15 @@ async def _run(line: str, around: Surroundings) -> CommandEnd:
 
 def _copy(path: Path, total_bytes: int) -> None:
     with path.open("rb") as file:
-        shutil.copyfileobj(file, sys.stdout.buffer)
+        if sys.stdout.isatty():
+            text = io.TextIOWrapper(file, "utf-8", "backslashreplace")
+            while piece := text.read(_PIECE_CHARS):
+                sys.stdout.write(piece)
+            text.detach()
+        else:
+            shutil.copyfileobj(file, sys.stdout.buffer)
         kept = file.tell()
-    sys.stdout.buffer.flush()
+    sys.stdout.flush()
     if kept < total_bytes:
         stderr_line(f"warning: only the first {kept} of {total_bytes} bytes of output were kept")
 
@@ -79,6 +89,5 @@ def _tell(end: CommandEnd) -> int:
     if end.status == "timeout":
         stderr_line("error: stopped at the time limit (`command_timeout_s`)")
     if end.text:
-        sys.stdout.buffer.write(end.text.encode("utf-8", "backslashreplace") + b"\n")
-        sys.stdout.buffer.flush()
+        write_line(shown_text(end.text))
     return end.exit_code

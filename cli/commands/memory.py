@@ -1,7 +1,6 @@
 """`agent memory`: see, add to, clear and shorten what is remembered from run to run."""
 
 import asyncio
-import json
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -19,6 +18,8 @@ from agent.model.port import ModelClient, ModelReply, ModelRequest
 from agent.model.switch import ModelSwitch
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import InputError, UsageError
+from cli.pages import show_json
+from cli.screen.readable import readable
 from tooling.output import sanitize_output
 from tooling.safety.redact import Redactor
 from tooling.tools.memory import EMPTY
@@ -38,10 +39,10 @@ def show(*, as_json: JsonOption = False) -> None:
     text = memory.read()
     if as_json:
         lines = [_fields(line) for line in said(lines_of(sanitize_output(text)))]
-        _print_json({"path": str(memory.path), "bytes": memory.size(), "lines": lines})
+        show_json({"path": str(memory.path), "bytes": memory.size(), "lines": lines})
         return
     # What a file holds must not move the cursor; a program gets the text as it is.
-    shown = sanitize_output(text) if sys.stdout.isatty() else text
+    shown = readable(text) if sys.stdout.isatty() else text
     sys.stdout.buffer.write((shown.rstrip("\n") or EMPTY).encode("utf-8", "surrogateescape") + b"\n")
 
 
@@ -59,7 +60,7 @@ def add(
         raise InputError(f"this is not remembered: {problem}", "what is remembered is sent to models with every run")
     line = memory.append(words, tag=tag)
     if as_json:
-        _print_json({"added": line is not None, "line": line})
+        show_json({"added": line is not None, "line": line})
         return
     typer.echo(line or "this is remembered already", err=True)
     if memory.size() > loaded.settings.memory_max_kb * KB:
@@ -80,7 +81,7 @@ def clear(
         raise typer.Exit(exit_codes.FAILED)
     count = memory.clear(has_backup=False)
     if as_json:
-        _print_json({"cleared": count})
+        show_json({"cleared": count})
     else:
         typer.echo(f"forgotten: {_lines(count)}", err=True)
 
@@ -98,7 +99,7 @@ def compact_(
     if done.problem:
         typer.echo(f"warning: shortened without the model: {done.problem}", err=True)
     if as_json:
-        _print_json({"before": done.before, "after": done.after, "by": done.by, "backup": copy})
+        show_json({"before": done.before, "after": done.after, "by": done.by, "backup": copy})
     elif copy:
         typer.echo(f"{_size(done.before)} → {_size(done.after)}, by {done.by}; a copy is in {copy}", err=True)
     else:
@@ -151,7 +152,3 @@ def _lines(count: int) -> str:
 
 def _size(count: int) -> str:
     return f"{count / KB:.1f} kB"
-
-
-def _print_json(data: Mapping[str, object]) -> None:
-    typer.echo(json.dumps(data, indent=2, ensure_ascii=False))

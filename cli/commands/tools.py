@@ -1,7 +1,6 @@
 """`agent tools`: what the model may use."""
 
 import json
-import sys
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -102,13 +101,14 @@ def _told(name: str, result: ToolResult, *, as_json: bool) -> int:
         told = {"tool": name, "status": result.meta.status, "exit_code": code, "content": result.content}
         told |= {} if result.display is None else {"display": result.display}
         told |= {"changes": encode(result.meta.changes)} if result.meta.changes else {}
-        typer.echo(json.dumps(told, ensure_ascii=False, indent=2))
+        pages.show_json(told)
         return code
     if result.meta.output_path:
         stderr_line("note: only a run keeps full outputs; the file named in this one is gone")
-    stream = sys.stdout if result.is_ok else sys.stderr
-    stream.buffer.write(result.content.encode("utf-8", "backslashreplace") + b"\n")
-    stream.flush()
+    if result.is_ok:
+        pages.show_text(result.content + "\n")
+    else:
+        stderr_line(result.content)
     return code
 
 

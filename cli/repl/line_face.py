@@ -25,8 +25,8 @@ from cli.repl.notice import notice_of
 from cli.screen.marks import knows_unicode, without_unicode
 from cli.screen.paint import shown
 from cli.screen.plan_board import PlanBoard
+from cli.screen.readable import readable
 from cli.screen.transcript import Transcript
-from tooling.output import sanitize_output
 
 if TYPE_CHECKING:
     from cli.repl.repl import Repl
@@ -43,7 +43,7 @@ class LineFace:
         self._repl = repl
         self._has_unicode = knows_unicode(repl.place.environ)
         self._transcript = Transcript(
-            write=self.say, width=lambda: _COLUMNS, paint=repl.paint, markdown=sanitize_output, way_to_more=""
+            write=self.say, width=lambda: _COLUMNS, paint=repl.paint, markdown=readable, way_to_more=""
         )
         self._asked: deque[Asked] = deque()
         self._own: dict[str, asyncio.Future[str]] = {}

@@ -19,8 +19,8 @@ from cli.repl.slash import SlashCommand, parsed, unknown
 from cli.repl.turns import Turn, Turns
 from cli.repl.welcome import LATER, welcome
 from cli.screen.paint import Paint, Tone, clipped, fitted
+from cli.screen.readable import readable
 from cli.screen.wording import amount, money
-from tooling.output import sanitize_output
 
 if TYPE_CHECKING:
     from agent.app import App
@@ -158,11 +158,11 @@ class Repl:
             self.fail(UsageError("what shall be remembered?", "#note remembers something, such as #use tabs"))
 
     def _repeat(self, line: str) -> None:
-        self.face.echo(self.paint("strong", sanitize_output(f"> {line}")))
+        self.face.echo(self.paint("strong", readable(f"> {line}")))
 
     async def _own_command(self, command: str) -> None:
         ended: list[tuple[int, str]] = []
-        self.face.echo(self.paint("strong", sanitize_output(f"! {command}")))
+        self.face.echo(self.paint("strong", readable(f"! {command}")))
         await self.face.lend(lambda: ended.append(self._shell.run(command)))
         if ended:
             exit_code, output = ended[0]
@@ -223,7 +223,7 @@ class Repl:
             return False
         is_heard = self.turns.send(Steer(text=words))
         if is_heard:
-            self.say(sanitize_output(f"» {words}"), "strong")
+            self.say(readable(f"» {words}"), "strong")
         return is_heard
 
     async def stop_step(self) -> None:
@@ -252,7 +252,7 @@ class Repl:
         return self.place.open_app(self.turns.session_id, review)
 
     def _begin(self, prompt: str) -> None:
-        first, *rest = sanitize_output(prompt).splitlines() or [""]
+        first, *rest = readable(prompt).splitlines() or [""]
         lines = [f"> {first}", *(f"  {line}" for line in rest[: _REQUEST_LINES - 1])]
         if len(rest) >= _REQUEST_LINES:
             lines.append(f"  … {len(rest) - _REQUEST_LINES + 1:,} more lines")

@@ -10,7 +10,7 @@ from rich.theme import Theme
 
 from cli.screen.markdown_stream import blocks
 from cli.screen.paint import Paint
-from tooling.output import sanitize_output
+from cli.screen.readable import readable, seen
 
 _WIDEST = 100
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -43,10 +43,12 @@ def rendered(text: str, *, width: int, paint: Paint) -> str:
         highlight=False,
         theme=_theme(paint),
     )
-    for block in blocks(sanitize_output(text)):
+    for block in blocks(readable(text)):
         console.print(_Calm(block, code_theme=f"ansi_{paint.theme}", hyperlinks=False))
         console.print()
-    lines = [line.rstrip() if _COLOUR.sub("", line).strip() else "" for line in screen.getvalue().splitlines()]
+    # Markdown has names for characters, also for those that were taken out.
+    drawn = seen(screen.getvalue())
+    lines = [line.rstrip() if _COLOUR.sub("", line).strip() else "" for line in drawn.splitlines()]
     # Blocks bring blank lines of their own; one between two is enough.
     apart = [line for line, before in zip(lines, ["", *lines], strict=False) if line or before]
     return "".join(f"{line}\n" for line in apart).rstrip("\n") + "\n"

@@ -25,10 +25,10 @@ from cli.screen.diff import diff_lines
 from cli.screen.markdown_stream import MarkdownStream
 from cli.screen.paint import Paint, Tone, clipped_line, shown, wrapped
 from cli.screen.plan_board import PlanBoard
+from cli.screen.readable import readable
 from cli.screen.wording import amount, money, span, subject
 from tooling.contract.fact import dataclass
 from tooling.contract.result import FileChange
-from tooling.output import sanitize_output
 
 _OUTPUT_LINES = 3
 _DIFF_LINES = 12
@@ -173,7 +173,7 @@ class Transcript:
         self._line("plain" if call.status == "ok" else "warn", f"  {title}{extent}")
         self._files(changes, is_named=is_named)
         if call.name == "run_command" or call.status != "ok":
-            self._output(title, sanitize_output(call.display or call.output))
+            self._output(title, readable(call.display or call.output))
 
     def _output(self, title: str, output: str) -> None:
         lines = [line for line in output.rstrip().expandtabs().splitlines() if line.strip()]
@@ -192,7 +192,7 @@ class Transcript:
             for tone, line in lines[:_DIFF_LINES]:
                 self._line(tone, f"      {line}")
             if len(lines) > _DIFF_LINES:
-                self._fold(len(lines) - _DIFF_LINES, Folded(title=change.path, text=sanitize_output(change.diff)))
+                self._fold(len(lines) - _DIFF_LINES, Folded(title=change.path, text=readable(change.diff)))
 
     def _fold(self, more: int, folded: Folded) -> None:
         self.folded.append(folded)
