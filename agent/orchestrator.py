@@ -116,7 +116,7 @@ class OrchestratorRunner:
             concurrency=settings.concurrency,
             root=str(settings.root),
         )
-        self._book = PlanBook(channel=channel, max_steps=settings.max_steps)
+        self._book = PlanBook(channel=channel, max_steps=settings.max_steps, spent=ledger.of_step)
         self._board = Board(book=self._book, scheduler=self._scheduler)
         self._replanning = Replanning(
             planner=planner,

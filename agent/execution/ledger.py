@@ -69,8 +69,8 @@ class Ledger:
         """Say whether there is a limit to watch."""
         return self.max_tokens is not None or self.max_budget_usd is not None
 
-    def of_step(self, step_id: str) -> Usage:
-        """Return what a step has cost so far."""
+    def of_step(self, step_id: str = "") -> Usage:
+        """Return what a step has cost so far; without an id, what was asked for no step in particular."""
         return self._by_step.get(step_id, Usage())
 
     async def reserve(self, request: ModelRequest, price: Price, *, is_whole: bool = False) -> Reservation:
@@ -101,8 +101,7 @@ class Ledger:
         """Book what a model, or a tool that somebody charges for, has cost."""
         self.total += usage
         self.by_model[name] = self.by_model.get(name, Usage()) + usage
-        if step_id is not None:
-            self._by_step[step_id] = self.of_step(step_id) + usage
+        self._by_step[step_id or ""] = self.of_step(step_id or "") + usage
 
     def _need(self, request: ModelRequest, price: Price) -> _Need:
         input_tokens = tokens_of(request)

@@ -3,11 +3,12 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from agent.protocol.channel import Channel
 from agent.protocol.events import PlanMade
 from agent.vocabulary.plan import COMPLETE, STREAMING, PlanStep
+from agent.vocabulary.usage import Usage
 from tooling.contract.shape import encode
 
 # A plan that grows is announced for each of its first steps, then only when it has grown by a quarter or when nobody
@@ -21,8 +22,9 @@ _LAST_WORDS_S = 0.02
 class PlanBook:
     """Knows every step that is or was in the plan; a step is announced before it starts."""
 
-    def __init__(self, *, channel: Channel, max_steps: int) -> None:
+    def __init__(self, *, channel: Channel, max_steps: int, spent: Callable[[], Usage] = Usage) -> None:
         self._channel = channel
+        self._spent = spent
         self._max_steps = max_steps
         self._known: dict[str, PlanStep] = {}
         self._steps: list[PlanStep] = []
@@ -102,6 +104,7 @@ class PlanBook:
             reason=reason,
             steps=self.steps,
             diff=diff,
+            spent=spent if (spent := self._spent()).requests else None,
         )
         # Not waited for: it reaches the disk before the start of the step it is told for, which is.
         self._channel.whisper(made)

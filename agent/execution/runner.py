@@ -162,6 +162,8 @@ class AgentRunner:
             # Some providers refuse a history in which the thoughts before a call are missing.
             reasoning=(reply.message.reasoning or None) if calls else None,
             reasoning_signature=reply.message.reasoning_signature if calls else None,
+            # What was paid for counts, also when the step comes to no end.
+            spent=reply.usage,
         )
         # Not waited for: it reaches the disk together with what follows from it, a call's start or the step's end.
         self._channel.whisper(said, step_id=work.ctx.step_id, attempt=work.ctx.attempt)

@@ -14,6 +14,7 @@ _PLACE = ("v", "type", "ts", "seq", "session_id", "run_id", "step_id", "attempt"
 _OPTIONAL = frozenset(
     {
         "diff",
+        "spent",
         "display",
         "structured_output",
         "resume",

@@ -43,6 +43,7 @@ class PlanMade:
     reason: str
     steps: tuple[PlanStep, ...]
     diff: str | None = None
+    spent: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,7 @@ class MessageSaid:
     """Something said; with `delta` a fragment that may be lost, without it the whole.
 
     `reasoning` and its signature are kept because some providers refuse to go on with a conversation without them.
+    `spent` is what the request cost whose reply this is; it stands last, where it is found without reading the rest.
     """
 
     type: ClassVar[str] = "message"
@@ -77,6 +79,7 @@ class MessageSaid:
     tool_calls: tuple[CallMade, ...] | None = None
     reasoning: str | None = None
     reasoning_signature: str | None = None
+    spent: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

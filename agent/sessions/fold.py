@@ -3,7 +3,8 @@
 import json
 import os
 import time
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import field, replace
 from pathlib import Path
 
 from agent.protocol.events import Envelope, MessageSaid, PlanMade, RunCompleted, RunStarted, StepCompleted
@@ -33,7 +34,10 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One past run: what was asked, planned, done and answered; `resumes` is the run it went on with."""
+    """One past run: what was asked, planned, done and answered; `resumes` is the run it went on with.
+
+    `spent` is by step what a run without an end is known to have cost, planning under an empty id.
+    """
 
     run_id: str
     date: str
@@ -51,6 +55,12 @@ class RunRecord:
     model: str = ""
     planner_model: str = ""
     plan_only: bool = False
+    spent: Mapping[str, Usage] = field(default_factory=dict)
+
+    @property
+    def known_usage(self) -> Usage | None:
+        """Return what the run has cost as far as its log tells; None when it tells nothing."""
+        return self.usage or (sum(self.spent.values(), Usage()) if self.spent else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,25 +98,40 @@ class _Folding:
         self._steps = {run.run_id: {step.id: step for step in run.step_results} for run in record.runs}
         # A plan is told again whenever it grows; only the newest is worth reading.
         self._plans: dict[str, LogLine] = {}
-        self._cost = Usage(cost_usd=record.cost_usd)
+        # What the last run has cost is known when another one begins, or when it ends.
+        self._cost = Usage(cost_usd=_without_last(record))
         self._count = record.run_count
         self._created, self._updated, self._cwd = record.created_at, record.updated_at, record.cwd
 
     def take(self, line: LogLine) -> None:
         self._created, self._updated = self._created or line.ts, line.ts
         if line.run_id not in self._runs:
+            self._cost += self._open_cost()
             self._runs[line.run_id] = RunRecord(run_id=line.run_id, date=line.ts)
             self._steps[line.run_id] = {}
             self._count += 1
         if line.type == PlanMade.type:
             self._plans[line.run_id] = line
+            self._spend(line, "", Usage())
+        elif line.type == MessageSaid.type and line.step_id is not None:
+            self._spend(line, line.step_id, self._runs[line.run_id].spent.get(line.step_id, Usage()))
         elif self._is_telling(line) and (envelope := line.envelope()):
             self._advance(envelope)
 
     @staticmethod
     def _is_telling(line: LogLine) -> bool:
-        # What is said inside of steps is most of a log.
-        return line.type in _TOLD_BY and not (line.type == MessageSaid.type and line.step_id is not None)
+        return line.type in _TOLD_BY
+
+    def _spend(self, line: LogLine, step_id: str, before: Usage) -> None:
+        """Note what a line says about cost; what is said inside of steps is most of a log, and is not read whole."""
+        if usage := line.spent():
+            run = self._runs[line.run_id]
+            self._runs[run.run_id] = replace(run, spent={**run.spent, step_id: before + usage})
+
+    def _open_cost(self) -> Usage:
+        """Return what the last run has cost that has no end."""
+        last = next(reversed(self._runs.values()), None)
+        return Usage() if last is None else sum(last.spent.values(), Usage())
 
     def _advance(self, envelope: Envelope) -> None:
         run = self._runs[envelope.run_id]
@@ -116,7 +141,8 @@ class _Folding:
                 run = _begun(run, start)
             case MessageSaid(role="user", content=content, delta=False) if envelope.step_id is None:
                 run = replace(run, user=content)
-            case StepCompleted(status=status, summary=summary):
+            case StepCompleted(status=status, summary=summary, usage=usage):
+                run = replace(run, spent={**run.spent, envelope.step_id or "": usage})
                 record = StepRecord(id=envelope.step_id or "", status=status, summary=summary[:_SUMMARY_CHARS])
                 self._steps[run.run_id].pop(record.id, None)
                 self._steps[run.run_id][record.id] = record
@@ -136,7 +162,7 @@ class _Folding:
             cwd=self._cwd,
             request=self._record.request or next((run.user for run in every if run.user), ""),
             run_count=self._count,
-            cost_usd=self._cost.cost_usd,
+            cost_usd=(self._cost + self._open_cost()).cost_usd,
             last_request=every[-1].user if every else "",
             last_subtype=every[-1].subtype if every else "",
             runs=tuple(every if runs_kept is None else every[-runs_kept:]),
@@ -174,7 +200,14 @@ def _ended(run: RunRecord, end: RunCompleted) -> RunRecord:
         exit_code=end.exit_code,
         usage=end.usage,
         duration_ms=end.duration_ms,
+        spent={},
     )
+
+
+def _without_last(record: SessionRecord) -> float | None:
+    """Return what the runs before the last one have cost, and that one too when it has an end."""
+    open_end = sum(record.runs[-1].spent.values(), Usage()).cost_usd if record.runs else 0.0
+    return None if record.cost_usd is None or open_end is None else record.cost_usd - open_end
 
 
 def read_session(folder: SessionFolder) -> SessionRecord:

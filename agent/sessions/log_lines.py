@@ -1,12 +1,15 @@
 """The lines of an event log, read at their heads: most readers need few of them whole."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from agent.protocol.codec import CodecError, from_line
 from agent.protocol.events import Envelope
+from agent.vocabulary.usage import Usage
 from tooling.contract.fact import dataclass
+from tooling.contract.shape import decode
 
 # As the codec writes it; any other spelling of the same object is read the slow way.
 _HEAD = re.compile(
@@ -15,6 +18,7 @@ _HEAD = re.compile(
 )
 _STEP = b', "step_id": '
 _BEGINNING = b'{"v": 1, "type": "'
+_SPENT = b', "spent": '
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,18 @@ class LogLine:
         try:
             return from_line(self.raw)
         except (CodecError, RecursionError):
+            return None
+
+    def spent(self) -> Usage | None:
+        """Return what stands at the end of the line about tokens and money, without reading the rest of it."""
+        begin = self.raw.rfind(_SPENT)
+        tail = self.raw[begin + len(_SPENT) : -2]
+        # Deeper inside of the event something else may have the same name.
+        if begin < 0 or tail.count(b"{") != 1 or tail.find(b"}") != len(tail) - 1:
+            return None
+        try:
+            return decode(Usage, json.loads(tail), extra="ignore")
+        except ValueError:
             return None
 
 

@@ -19,6 +19,7 @@ from agent.protocol.events import (
 )
 from agent.sessions.run_view import CallView, Revision, RunView, StepView
 from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.usage import Usage
 
 
 def view_of(events: Sequence[Envelope]) -> RunView:
@@ -51,7 +52,7 @@ def view_of(events: Sequence[Envelope]) -> RunView:
         permission_denials=end.permission_denials if end else (),
         deferred=end.deferred if end else (),
         duration_ms=end.duration_ms if end else 0,
-        usage=end.usage if end else None,
+        usage=end.usage if end else _spent(events),
         resume=end.resume if end else None,
     )
 
@@ -85,13 +86,35 @@ def step_view(planned: PlanStep, events: Iterable[Envelope]) -> StepView:
         summary=end.summary if end else "",
         verified=end.verified if end else None,
         evidence=end.evidence if end else (),
-        cost_usd=end.cost_usd if end else None,
+        cost_usd=end.cost_usd if end else spent.cost_usd if (spent := _said(events)) else None,
         elapsed_ms=end.elapsed_ms if end else 0,
         key=end.key if end else None,
         calls=_calls(events),
         changes=tuple(c for e in events if isinstance(e.event, FilesChanged) for c in e.event.changes),
         said=next((text for e in reversed(events) if (text := _answer_in(e))), ""),
     )
+
+
+def _said(events: Iterable[Envelope]) -> Usage | None:
+    """Return what the replies of a step have cost, None when nobody said."""
+    known = [e.event.spent for e in events if isinstance(e.event, MessageSaid) and e.event.spent]
+    return sum(known, Usage()) if known else None
+
+
+def _spent(events: Sequence[Envelope]) -> Usage | None:
+    """Return what a run without an end has cost as far as it told: its planning, and each step whole or in part."""
+    spent: dict[str, Usage] = {}
+    for envelope in events:
+        match envelope.event:
+            case PlanMade(spent=usage) if usage:
+                spent[""] = usage
+            case MessageSaid(spent=usage) if usage and envelope.step_id:
+                spent[envelope.step_id] = spent.get(envelope.step_id, Usage()) + usage
+            case StepCompleted(usage=usage):
+                spent[envelope.step_id or ""] = usage
+            case _:
+                pass
+    return sum(spent.values(), Usage()) if spent else None
 
 
 def _steps(plans: Sequence[PlanMade], events: Sequence[Envelope]) -> tuple[StepView, ...]:

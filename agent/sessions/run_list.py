@@ -153,7 +153,7 @@ def _row(session_id: str, run: RunRecord, status: str) -> RunRow:
         steps=len(run.steps),
         steps_ok=sum(is_success(step.status) for step in run.step_results),
         duration_ms=run.duration_ms,
-        cost_usd=run.usage.cost_usd if run.usage else None,
+        cost_usd=run.known_usage.cost_usd if run.known_usage else None,
     )
 
 

@@ -16,7 +16,6 @@ from agent.protocol.events import (
 from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.step import CallFact
 from agent.vocabulary.unfinished import TRY_AGAIN, UNKNOWN_CALL, UnfinishedStep, missing_result
-from agent.vocabulary.usage import Usage
 from tooling.contract.action import Effect
 from tooling.contract.fact import dataclass
 from tooling.contract.result import CANCELLED
@@ -43,7 +42,6 @@ class _Talk:
         self._effect_of = effect_of
         self.messages: list[Message] = []
         self.facts: list[CallFact] = []
-        self.usage = Usage()
         self.turns = 0
         # Calls that no model asked for: the one of a tool step, and checks.
         self.own: list[_Call] = []
@@ -68,8 +66,7 @@ class _Talk:
                 self._approvals.add(approval_id)
             case ApprovalResolved(approval_id=approval_id):
                 self._approvals.discard(approval_id)
-            case StepCompleted(usage=usage):
-                self.usage += usage
+            case StepCompleted():
                 self._has_ended = True
             case _:
                 pass
@@ -162,7 +159,7 @@ def unfinished_task(events: Iterable[Envelope], effect_of: EffectOf) -> Unfinish
     talk.go_on()
     if not talk.messages:
         return None
-    return UnfinishedStep(messages=tuple(talk.messages), facts=tuple(talk.facts), usage=talk.usage, turns=talk.turns)
+    return UnfinishedStep(messages=tuple(talk.messages), facts=tuple(talk.facts), turns=talk.turns)
 
 
 def unfinished_call(events: Iterable[Envelope], effect_of: EffectOf, step_id: str) -> UnfinishedStep | None:
@@ -173,11 +170,11 @@ def unfinished_call(events: Iterable[Envelope], effect_of: EffectOf, step_id: st
         return None
     last = calls[-1]
     if last.fact and last.fact.success and last.result:
-        return UnfinishedStep(messages=(last.result,), facts=(last.fact,), usage=talk.usage)
+        return UnfinishedStep(messages=(last.result,), facts=(last.fact,))
     text = last.result.content if last.result else talk.missing_text(last)
     if text != UNKNOWN_CALL:
         return None
-    return UnfinishedStep(messages=(Message(role="tool", content=text, tool_call_id=last.call.id),), usage=talk.usage)
+    return UnfinishedStep(messages=(Message(role="tool", content=text, tool_call_id=last.call.id),))
 
 
 def _told(events: Iterable[Envelope], effect_of: EffectOf) -> _Talk:

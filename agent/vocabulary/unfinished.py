@@ -6,7 +6,6 @@ from dataclasses import field
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import CallFact
-from agent.vocabulary.usage import Usage
 from tooling.contract.action import Effect
 from tooling.contract.fact import dataclass
 
@@ -36,7 +35,6 @@ class UnfinishedStep:
 
     messages: tuple[Message, ...] = ()
     facts: tuple[CallFact, ...] = ()
-    usage: Usage = field(default_factory=Usage)
     turns: int = 0
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agent.sessions.fold import read_log, read_session, refresh_session
+from agent.sessions.store import SessionStore
 from tests.cli.terminal_user import User, answer, calls, composes, plan, says, step
 from tests.docs.grammar import broken_rules
 from tests.house.source_tree import ROOT
@@ -337,3 +339,35 @@ def test_a_resumed_run_can_be_held_to_its_checks(user: User) -> None:
     stopped(user, "run", "do it", "--model", model, "--session", "s", at=begins("tool.started", "b"))
     user.script(says("b", "b"), composes("Done."))
     assert user.agent("resume", "--require-verified", "--replan", "never").exit_code == 58
+
+
+def paid(reply: dict[str, object], cost_usd: float) -> dict[str, object]:
+    return reply | {"usage": {"input_tokens": 100, "requests": 1, "cost_usd": cost_usd}}
+
+
+def test_what_a_killed_run_had_paid_for_counts_also_for_the_step_in_flight(user: User) -> None:
+    model = user.script(
+        paid(plan(step("a"), step("b", "a")), 0.5),
+        paid(calls("a", "run_command", command="true"), 0.25),
+        paid(says("a", "a is done"), 0.25),
+        paid(calls("b", "run_command", command="sleep 60"), 0.125),
+    )
+    stopped(user, "run", "do it", "--model", model, "--session", "s", at=begins("tool.started", "b"))
+    (row,) = json.loads(user.agent("runs", "list", "--json").stdout)
+    assert (row["status"], row["cost_usd"]) == ("interrupted", 1.125)
+    shown = json.loads(user.agent("runs", "show", str(row["run_id"]), "--json").stdout)
+    assert (shown["usage"]["cost_usd"], shown["usage"]["requests"]) == (1.125, 4)
+    assert [part["cost_usd"] for part in shown["steps"]] == [0.5, 0.125]
+    rest = user.script(paid(says("b", "b is done"), 1.0), paid(composes("all done"), 2.0), name="rest.jsonl")
+    assert user.agent("resume", "s", "--model", rest).exit_code == 0
+    (session,) = json.loads(user.agent("sessions", "list", "--json").stdout)
+    assert session["cost_usd"] == 4.125
+    # However far the log had been read before, the sum is the same.
+    folder = SessionStore(user.data).named("s")
+    lines, whole = folder.events.read_bytes().splitlines(keepends=True), read_log(folder)
+    for count in range(1, len(lines)):
+        folder.events.write_bytes(b"".join(lines[:count]))
+        folder.summary.unlink()
+        refresh_session(folder)
+        folder.events.write_bytes(b"".join(lines))
+        assert read_session(folder) == whole, count
