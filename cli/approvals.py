@@ -2,6 +2,7 @@
 
 import asyncio
 import queue
+import select
 import sys
 import termios
 import threading
@@ -10,16 +11,18 @@ from typing import Literal, Protocol, TypeAlias
 
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked
+from cli.exact_text import command_lines, visible
 from tooling.contract.action import Scope
 
 Asked: TypeAlias = ApprovalRequested | QuestionAsked
 
 _ONCE = "[y] once  [r] {what} in this run"
 _SAME = "the same again"
-_LASTING = "  [p] {rule!r} in this folder  [a] {rule!r} always"
+_LASTING = "  [p] {rule} in this folder  [a] {rule} always"
 _EDIT = "  [e] edit it"
 _REST = "  [n] no, or write why not: "
 _COMMAND = "run_command"
+PASTED = "(lines that are pasted answer nothing)"
 _DIFF_LINES = 60
 _WHY_ASKED = "it changes a file in your folder (--approval-mode auto-edit does not ask for that)"
 _SCOPES: dict[str, Scope] = {"y": "once", "yes": "once", "r": "run", "p": "project", "a": "always"}
@@ -107,13 +110,13 @@ def offer(asked: Asked) -> str:
     """Return how something can be answered, on the line that is answered."""
     if isinstance(asked, QuestionAsked):
         return "your answer: "
-    lasting = _LASTING.format(rule=asked.rule) if may_last(asked) else ""
+    lasting = _LASTING.format(rule=rule_text(asked)) if may_last(asked) else ""
     return _once(asked) + lasting + (_EDIT if asked.tool == _COMMAND else "") + _REST
 
 
 def edit_question(asked: Asked) -> str:
     """Return what asks for another command."""
-    return f"run instead of {_visible(asked.command if isinstance(asked, ApprovalRequested) else '')}\n> "
+    return f"run instead of {visible(asked.command if isinstance(asked, ApprovalRequested) else '')}\n> "
 
 
 def asked_id(asked: Asked) -> str:
@@ -124,7 +127,12 @@ def asked_id(asked: Asked) -> str:
 def _once(asked: ApprovalRequested) -> str:
     """Return what yes means; for a page it is its host that stays allowed, not the one address."""
     is_host = asked.tool != _COMMAND and asked.rule.startswith(f"{asked.tool} ")
-    return _ONCE.format(what=repr(asked.rule) if is_host else _SAME)
+    return _ONCE.format(what=rule_text(asked) if is_host else _SAME)
+
+
+def rule_text(asked: ApprovalRequested) -> str:
+    """Return the rule that would be stored, as it would be."""
+    return f"'{visible(asked.rule)}'"
 
 
 def may_last(asked: ApprovalRequested) -> bool:
@@ -134,17 +142,19 @@ def may_last(asked: ApprovalRequested) -> bool:
 
 def approval_lines(asked: ApprovalRequested) -> list[str]:
     """Return the exact action and why it needs a decision, in lines."""
+    first, *rest = command_lines(asked.command)
     return [
-        f"allow this?  {'' if asked.tool in (None, _COMMAND) else f'{asked.tool} '}{_visible(asked.command)}",
-        f"  in {_visible(asked.cwd)}",
-        f"  because {_visible(asked.reason) or _WHY_ASKED}",
-        *(f"  it {_visible(part)}" for part in asked.involves or ()),
+        f"allow this?  {'' if asked.tool in (None, _COMMAND) else f'{asked.tool} '}{first}",
+        *rest,
+        f"  in {visible(asked.cwd)}",
+        f"  because {visible(asked.reason) or _WHY_ASKED}",
+        *(f"  it {visible(part)}" for part in asked.involves or ()),
         *(_diff_lines(asked.diff) if asked.diff else ()),
     ]
 
 
 def _diff_lines(diff: str) -> list[str]:
-    lines = [_visible(line) for line in diff.split("\n")]
+    lines = [visible(line) for line in diff.split("\n")]
     if len(lines) <= _DIFF_LINES:
         return lines
     return [*lines[:_DIFF_LINES], f"… {len(lines) - _DIFF_LINES} more lines"]
@@ -152,13 +162,13 @@ def _diff_lines(diff: str) -> list[str]:
 
 def question_lines(asked: QuestionAsked) -> list[str]:
     """Return a question and its numbered options, in lines."""
-    options = [f"  {n}. {_visible(option)}" for n, option in enumerate(asked.options, 1)]
-    return [*map(_visible, asked.question.split("\n")), *options]
+    options = [f"  {n}. {visible(option)}" for n, option in enumerate(asked.options, 1)]
+    return [*map(visible, asked.question.split("\n")), *options]
 
 
-def _visible(text: str) -> str:
-    """Return the exact text with every character that could hide something made visible."""
-    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
+def is_pasted() -> bool:
+    """Say whether more lines came together with the one that was read: nobody types that fast."""
+    return bool(select.select([sys.stdin], [], [], 0)[0])
 
 
 def _say(text: str) -> None:
@@ -170,4 +180,8 @@ def _read(prompt: str) -> str:
     # What was typed before the question stood on the screen cannot be meant as its answer.
     termios.tcflush(sys.stdin, termios.TCIFLUSH)
     _say(prompt)
-    return sys.stdin.buffer.readline().decode(errors="replace").strip()
+    line = sys.stdin.buffer.readline().decode(errors="replace").strip()
+    if is_pasted():
+        _say(f"{PASTED}\n")
+        return _read(prompt)
+    return line

@@ -8,6 +8,7 @@ from prompt_toolkit.document import Document
 
 from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked
 from cli.repl.cards import Cards
+from tooling.safety.shell_characters import without_odd_characters
 
 # What is written for a card: another command in place of the one asked for, or why not.
 _Words: TypeAlias = Literal["command", "reason"]
@@ -73,7 +74,8 @@ class Answering:
         """Let the person write another command in place of the one asked for."""
         asked = self._cards.first
         if self._cards.is_ready and isinstance(asked, ApprovalRequested) and asked.tool == "run_command":
-            self._write("command", asked.command)
+            # In the prompt invisible characters could not be seen, so what is edited is without them.
+            self._write("command", without_odd_characters(asked.command))
 
     def explain(self) -> None:
         """Let the person say no in words."""

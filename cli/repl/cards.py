@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, Envelope, QuestionAnswered, QuestionAsked
-from cli.approvals import Asked, approval_lines, asked_id, chosen, may_last, question_lines
+from cli.approvals import Asked, approval_lines, asked_id, chosen, may_last, question_lines, rule_text
 from cli.screen.paint import Paint, wrapped
 from tooling.contract.action import Scope
 
@@ -170,4 +170,4 @@ class Cards:
 
 
 def _rule_lines(asked: ApprovalRequested) -> list[str]:
-    return [f"  [p] and [a] store the rule {asked.rule!r}"] if may_last(asked) else []
+    return [f"  [p] and [a] store the rule {rule_text(asked)}"] if may_last(asked) else []

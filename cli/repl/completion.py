@@ -8,6 +8,7 @@ from prompt_toolkit.document import Document
 
 from cli.repl.file_names import FileNames
 from cli.repl.slash import Candidate, SlashCommand
+from cli.screen.paint import shown
 
 _PATH = re.compile(r"(?:^|(?<=\s))@(\S*)$")
 _SHOWN = 50
@@ -50,7 +51,7 @@ class ReplCompleter(Completer):
             return ()
         *before, word = argument.split(" ")
         fitting = [
-            Completion(candidate, start_position=-len(word), display_meta=about)
+            Completion(candidate, start_position=-len(word), display_meta=shown(about))
             for candidate, about in self._arguments(command, [*filter(None, before), word])
             if candidate.startswith(word)
         ]
@@ -58,6 +59,6 @@ class ReplCompleter(Completer):
 
     def _paths(self, wanted: str) -> Iterable[Completion]:
         return [
-            Completion(f"@{name}", start_position=-len(wanted) - 1, display=name)
+            Completion(f"@{name}", start_position=-len(wanted) - 1, display=shown(name))
             for name in self._files.matching(wanted, _SHOWN)
         ]

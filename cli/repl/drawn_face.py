@@ -29,6 +29,7 @@ from cli.screen.live_area import LiveArea
 from cli.screen.marks import knows_unicode
 from cli.screen.paint import clipped
 from cli.screen.plan_board import PlanBoard
+from cli.screen.readable import seen
 from cli.screen.reflow import breaks_lines
 from cli.screen.transcript import Transcript
 from tooling.safety.redact import Redactor
@@ -185,7 +186,8 @@ class DrawnFace:
 
     def paste(self, pasted: str) -> None:
         """Put a pasted text into the prompt."""
-        self.buffer.insert_text(self._pastes.taken(pasted))
+        # What nobody sees would be run or sent without having been read.
+        self.buffer.insert_text(self._pastes.taken(seen(pasted)))
 
     def drop_text(self) -> bool:
         """Clear the prompt; False when it is empty."""

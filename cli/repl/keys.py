@@ -48,22 +48,25 @@ def _for_cards(keys: KeyBindings, face: "DrawnFace") -> None:
     def _later(event: KeyPressEvent) -> None:
         face.answering.turn_to_prompt()
 
-    @keys.add("tab", filter=Condition(lambda: face.answering.is_awaited) & ~has_completions)
+    # Keys that came in one go were pasted, also by a terminal that does not say so.
+    pasted = Condition(lambda: bool(get_app().key_processor.input_queue))
+
+    @keys.add("tab", filter=Condition(lambda: face.answering.is_awaited) & ~has_completions & ~pasted)
     def _focus(event: KeyPressEvent) -> None:
         face.answering.turn_to_card()
 
     # Last, so that they come before the keys of the card.
-    too_early = Condition(lambda: face.answering.is_too_early)
+    not_meant = Condition(lambda: face.answering.is_too_early) | (on_card & pasted)
 
-    @keys.add(Keys.Any, filter=too_early, eager=True)
+    @keys.add(Keys.Any, filter=not_meant, eager=True)
     def _typing(event: KeyPressEvent) -> None:
-        """Let who was typing when the card came go on typing."""
+        """Let who was typing when the card came, or pastes, go on with the prompt."""
         face.answering.turn_to_prompt()
         if event.data.isprintable():
             face.buffer.insert_text(event.data)
 
     for key in (*_ANSWERS, "e", "w"):
-        keys.add(key, filter=too_early, eager=True)(_typing)
+        keys.add(key, filter=not_meant, eager=True)(_typing)
 
     @keys.add(Keys.BracketedPaste, eager=True)
     def _paste(event: KeyPressEvent) -> None:

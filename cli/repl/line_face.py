@@ -20,7 +20,17 @@ from agent.protocol.events import (
     StepCompleted,
     StepStarted,
 )
-from cli.approvals import Asked, answer_of, approval_lines, asked_id, edit_question, offer, question_lines
+from cli.approvals import (
+    PASTED,
+    Asked,
+    answer_of,
+    approval_lines,
+    asked_id,
+    edit_question,
+    is_pasted,
+    offer,
+    question_lines,
+)
 from cli.repl.notice import notice_of
 from cli.screen.marks import knows_unicode, without_unicode
 from cli.screen.paint import shown
@@ -182,6 +192,10 @@ class LineFace:
             return
         asked = self._asked[0]
         if isinstance(asked, QuestionAsked) and not line:
+            return
+        if is_pasted():
+            self.say(PASTED)
+            self._show_first()
             return
         answer = answer_of(asked, line, is_edited=self._is_editing)
         self._is_editing = answer is None

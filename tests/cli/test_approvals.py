@@ -224,3 +224,13 @@ def test_editing_a_command_opens_only_the_host_that_was_written(user: User) -> N
     log = (user.data / "sessions/s/events.jsonl").read_text()
     tried = [json.loads(line) for line in log.splitlines() if '"type": "network"' in line]
     assert {(event["host"], "not an allowed host" in event["reason"]) for event in tried} == {("good.example", False)}
+
+
+def test_lines_that_are_pasted_answer_nothing(user: User) -> None:
+    terminal = pushing(user)
+    terminal.sees("[n] no")
+    terminal.types_bytes(b"y\nthe rest of what was copied\n")
+    terminal.sees("answer nothing")
+    terminal.sees("[n] no")
+    terminal.types("n")
+    assert terminal.ends()[0] == 57

@@ -144,3 +144,45 @@ def test_one_key_allows_what_is_alike_for_longer(sit: Open, key: str, lasts: str
         seat.until(lambda: seat.all().count("that was it") == 2, "a run that asks nothing")
     else:
         seat.until(lambda: "[n] no" in seat.window(), "to be asked again")
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        "yes please",
+        "plan all of it\n",
+        "\ny\n",
+        "\ty",
+        "\x1b\ty",
+        "\x1b[200~y\x1b[201~",
+        # A text that holds the mark at which a paste ends, and keys behind it.
+        "\x1b[200~text\x1b[201~\ty",
+    ],
+)
+def test_what_is_pasted_on_a_card_answers_nothing(sit: Open, pasted: str) -> None:
+    seat = sit(*pushing())
+    seat.says("push it")
+    seat.sees("[n] no")
+    seat.settles()
+    seat.types(pasted)
+    seat.sees("press Tab to answer")
+    seat.settles()
+    assert decided(seat) == []
+    seat.types(TAB)
+    seat.sees("[n] no")
+    seat.types("n")
+    seat.sees("denied by person")
+
+
+def test_a_command_is_edited_as_it_is_seen(sit: Open) -> None:
+    hidden = calls("s1", "run_command", command="git push \u202e--dry\u200b-run")
+    seat = sit(*one_step(hidden, says("s1", "that was it")))
+    seat.says("push it")
+    seat.sees("[n] no")
+    seat.settles()
+    seat.types("e")
+    seat.sees("> git push --dry-run")
+    seat.types(ENTER)
+    seat.sees("that was it")
+    outputs = [str(event["output"]) for event in events(seat) if event["type"] == "tool.completed"]
+    assert PUSH in outputs[0]

@@ -20,6 +20,11 @@ def has_control_characters(text: str) -> bool:
     return _CONTROL.search(text) is not None
 
 
+def without_odd_characters(text: str) -> str:
+    """Return the text as a person sees it."""
+    return _JOINER.sub("", _ODD.sub("", text))
+
+
 def has_odd_characters(text: str) -> bool:
     """Say whether the text holds what a person cannot see or would misread."""
     return not text.isascii() and (_ODD.search(text) is not None or _JOINER.search(text) is not None)
