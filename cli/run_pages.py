@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from agent.sessions.run_list import RunRow
 from agent.sessions.run_view import CallView, RunView, StepView
 from cli.columns import Column, table
+from cli.exact_text import visible
 from cli.pages import age, indented, moment, one_line
 from cli.screen.wording import amount, span
 from cli.session_pages import cost
@@ -83,9 +84,10 @@ def why(evidence: "Evidence") -> Iterator[str]:
 def _call(call: CallView) -> Iterator[str]:
     """Yield one call: a command as it was typed, another tool with its arguments."""
     if call.name == "run_command":
-        yield from _part("checked" if call.is_check else "ran", str(call.input.get("command", "")))
+        command = "\n".join(map(visible, str(call.input.get("command", "")).split("\n")))
+        yield from _part("checked" if call.is_check else "ran", command)
     else:
-        yield f"called: {call.name} {one_line(json.dumps(dict(call.input), ensure_ascii=False), 400)}"
+        yield f"called: {one_line(call.name, 100)} {one_line(json.dumps(dict(call.input), ensure_ascii=False), 400)}"
     ending = call.status if call.exit_code is None else f"{call.status}, exit {call.exit_code}"
     verdict = (": passed" if call.exit_code == 0 else ": failed") if call.is_check else ""
     whole = f"; whole output in {one_line(call.output_file, 1000)}" if call.output_file else ""

@@ -1,7 +1,6 @@
 """The REPL: what is typed becomes requests and commands, one after another; what is shown is its face's business."""
 
 import asyncio
-import re
 import signal
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
@@ -12,6 +11,7 @@ from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, UsageError
 from agent.vocabulary.usage import Usage
 from cli.repl.guests import Guests
+from cli.repl.mentions import mentions_in
 from cli.repl.own_command import OwnShell
 from cli.repl.place import ReplPlace
 from cli.repl.plan_review import PlanReview
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     Face: TypeAlias = DrawnFace | LineFace
 
-_MENTION = re.compile(r"(?:^|(?<=\s))@(\S+)")
 _REQUEST_LINES = 20
 _SIGNALS = {signal.SIGTERM: "terminated", signal.SIGHUP: "the terminal was closed"}
 
@@ -133,8 +132,10 @@ class Repl:
 
     def ask(self, request: str, *, is_reviewed: bool = False) -> None:
         """Put a request behind those that wait; files it names with @ come along, and what `!` left behind."""
-        files = tuple(path for name in _MENTION.findall(request) if (path := self.place.cwd / name).is_file())
-        submit = Submit(prompt=request, files=files, stdin=self._overheard or None)
+        found = mentions_in(request, self.place.cwd)
+        for problem in found.refused:
+            self.warn(problem)
+        submit = Submit(prompt=request, files=found.files, stdin=self._overheard or None)
         self.turns.add(Turn(submit=submit, is_reviewed=is_reviewed))
         self._overheard = ""
         if self.turns.is_busy:

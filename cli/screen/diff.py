@@ -5,10 +5,12 @@ from cli.screen.paint import Tone
 
 def diff_lines(diff: str) -> list[tuple[Tone, str]]:
     """Return the lines of a diff without its file header, each with its tone."""
-    lines: list[tuple[Tone, str]] = []
-    for line in diff.splitlines():
-        if line.startswith(("--- ", "+++ ")) and not any(tone in ("added", "removed") for tone, _ in lines):
-            continue
-        tone: Tone = "added" if line.startswith("+") else "removed" if line.startswith("-") else "quiet"
-        lines.append((tone, line))
-    return lines
+    lines = diff.split("\n")
+    # Only there: a line that was removed may begin with two dashes itself.
+    has_header = lines[0].startswith("--- ") and lines[1:2] and lines[1].startswith("+++ ")
+    body = lines[2:] if has_header else lines
+    return [(_tone(line), line) for line in (body if body[-1:] != [""] else body[:-1])]
+
+
+def _tone(line: str) -> Tone:
+    return "added" if line.startswith("+") else "removed" if line.startswith("-") else "quiet"

@@ -182,7 +182,7 @@ class Transcript:
         for line in visible:
             self._line("quiet", f"      {line}")
         if hidden := len(lines) - len(visible):
-            self._fold(hidden, Folded(title=title, text=output))
+            self._fold(hidden, Folded(title=shown(title), text=output))
 
     def _files(self, changes: tuple[FileChange, ...], *, is_named: bool = False) -> None:
         for change in changes:
@@ -192,7 +192,7 @@ class Transcript:
             for tone, line in lines[:_DIFF_LINES]:
                 self._line(tone, f"      {line}")
             if len(lines) > _DIFF_LINES:
-                self._fold(len(lines) - _DIFF_LINES, Folded(title=change.path, text=readable(change.diff)))
+                self._fold(len(lines) - _DIFF_LINES, Folded(title=shown(change.path), text=readable(change.diff)))
 
     def _fold(self, more: int, folded: Folded) -> None:
         self.folded.append(folded)

@@ -19,6 +19,7 @@ from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.usage import Usage
 from cli.screen.paint import Paint
 from cli.screen.transcript import Transcript
+from tests.screen.hostile import HOSTILE, foreign
 from tests.screen.test_live_area import STARTED, envelope
 from tooling.contract.result import FileChange
 
@@ -229,3 +230,14 @@ def test_nothing_that_tools_or_models_write_moves_the_cursor() -> None:
     call = ToolStarted(tool_id="1", name="run_command", input={"command": "x\x1b[31m\u202e"})
     text = written((call, "a\x1b"), (end, "a\x1b"), (plan("\x1b]0;x\x07"), None))
     assert not [mark for mark in text if mark != "\n" and not mark.isprintable() and mark != "�"]
+
+
+def test_what_a_pager_is_given_is_words() -> None:
+    transcript = Transcript(write=lambda text: None, width=lambda: 60, paint=Paint(has_colour=False))
+    call = ToolStarted(tool_id="1", name="run_command", input={"command": f"make {HOSTILE}"})
+    end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output=f"{HOSTILE}\n" * 9)
+    change = FileChange(path=HOSTILE, status="added", diff=f"+{HOSTILE}\n" * 20, added_lines=20, deleted_lines=0)
+    for event in (STARTED, call, end, call, FilesChanged(changes=(change,)), end):
+        transcript.hear(envelope(event, "a"))
+    assert len(transcript.folded) > 1
+    assert foreign("".join(f"{one.title}\n{one.text}" for one in transcript.folded).encode()) == []
