@@ -20,7 +20,7 @@ from agent.model.switch import ModelSwitch
 from agent.model_choice import chosen_model, needs_model
 from agent.orchestrator import OrchestratorRunner, Review
 from agent.protocol.channel import Subscription
-from agent.protocol.commands import Answer, Steer, StopStep, Submit, Wish
+from agent.protocol.commands import Answer, SetLimits, Steer, StopStep, Submit, Wish
 from agent.protocol.events import ErrorRaised, MessageSaid, RunCompleted, RunStarted, StepCounts, WarningRaised
 from agent.protocol.masking import masked
 from agent.run_scope import Place, RunScope, open_scope
@@ -99,6 +99,9 @@ class App:
                 return self._wishes.steer(command)
             case StopStep():
                 return self._wishes.stop(command)
+            case SetLimits():
+                self._ledger.limit(max_tokens=command.max_tokens, max_budget_usd=command.max_budget_usd)
+                return True
             case _:
                 return self._person.resolve(command)
 

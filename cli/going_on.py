@@ -13,8 +13,6 @@ from cli.progress import stderr_line
 from cli.run_flags import RunFlags
 from tooling.contract.fact import dataclass
 
-# Models that only stand for something else.
-_NO_NAMES = ("", "replay")
 _HINT = 'say what to do next: agent run --continue "your task"'
 
 
@@ -33,19 +31,14 @@ class GoingOn:
 
 def going_on(flags: RunFlags, store: SessionStore) -> GoingOn:
     """Return where to go on."""
-    if flags.asks_nothing_new:
-        found = _unfinished(flags, store)
-        folder, before = found.folder, found.run
-    else:
-        folder = _session(flags, store)
-        before = _last_run(folder)
+    before = _unfinished(flags, store) if flags.asks_nothing_new else _last_run(_session(flags, store))
     going = GoingOn(
-        session_id=folder.id,
-        run_id=before.run_id if flags.asks_nothing_new else None,
-        cwd=_place(before, folder),
+        session_id=before.folder.id,
+        run_id=before.run.run_id if flags.asks_nothing_new else None,
+        cwd=before.cwd,
         settings=_inherited(before, flags),
     )
-    return _forked(going, folder, store) if flags.fork else going
+    return _forked(going, before.folder, store) if flags.fork else going
 
 
 def _unfinished(flags: RunFlags, store: SessionStore) -> Found:
@@ -83,29 +76,20 @@ def _named_run(name: str, store: SessionStore) -> Found | None:
     return None
 
 
-def _last_run(folder: SessionFolder) -> RunRecord:
+def _last_run(folder: SessionFolder) -> Found:
     runs = read_session(folder).runs
-    return runs[-1] if runs else RunRecord(run_id="", date="")
+    return Found(folder=folder, run=runs[-1] if runs else RunRecord(run_id="", date=""))
 
 
-def _place(before: RunRecord, folder: SessionFolder) -> Path | None:
-    if not before.cwd or Path(before.cwd).resolve() == folder.workspace.resolve():
-        return None
-    return Path(before.cwd)
-
-
-def _inherited(before: RunRecord, flags: RunFlags) -> dict[str, object]:
-    """Return the settings that stay as they were unless somebody says otherwise now.
-
-    What is allowed is said anew for every run, and a new request is for the model of today.
-    """
-    settings: dict[str, object] = {"backend": before.backend} if before.backend else {}
-    if flags.asks_nothing_new and before.model not in _NO_NAMES:
-        settings["model"] = before.model
-        if before.planner_model not in (*_NO_NAMES, before.model):
-            settings["planner_model"] = before.planner_model
+def _inherited(before: Found, flags: RunFlags) -> dict[str, object]:
+    """Return the settings that stay as they were; a new request is for the model of today."""
     assigned = {text.partition("=")[0].strip() for text in flags.assignments}
-    return {name: value for name, value in settings.items() if name not in assigned}
+    settings = before.settings.items()
+    return {
+        name: value
+        for name, value in settings
+        if name not in assigned and (flags.asks_nothing_new or name == "backend")
+    }
 
 
 def _forked(going: GoingOn, folder: SessionFolder, store: SessionStore) -> GoingOn:

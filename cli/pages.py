@@ -5,10 +5,15 @@ import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
+from agent.config.places import os_environ
 from cli.screen.readable import readable, readable_json
+
+if TYPE_CHECKING:
+    from cli.screen.paint import Paint
 
 _NARROWEST = 40
 _AGES = ((60, "m"), (24, "h"), (7, "d"), (52, "w"))
@@ -21,7 +26,11 @@ def show(lines: Iterable[str]) -> None:
 
 def show_text(text: str) -> None:
     """Write text to stdout: a terminal gets what can be read of it, a program all; a reader that left is no error."""
-    text = readable(text) if sys.stdout.isatty() else text
+    show_painted(readable(text) if sys.stdout.isatty() else text)
+
+
+def show_painted(text: str) -> None:
+    """Write text with our own colours to stdout; what strangers wrote in it was made readable before."""
     try:
         sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
         sys.stdout.buffer.flush()
@@ -44,6 +53,15 @@ def broken(text: str) -> str:
     from cli.screen.paint import fitted
 
     return "\n".join(fitted(text, shutil.get_terminal_size().columns))
+
+
+def stdout_paint() -> "Paint":
+    """Return the colours for what a person reads on stdout."""
+    from cli.progress import wants_colour
+    from cli.screen.paint import Paint, ground
+
+    environ = os_environ()
+    return Paint(has_colour=wants_colour(environ, sys.stdout), theme=ground("auto", environ))
 
 
 def width() -> int | None:

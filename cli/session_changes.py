@@ -14,9 +14,12 @@ from agent.sessions.fold import read_session
 from agent.sessions.store import SessionFolder, SessionLock
 from agent.sessions.undo import undo
 from agent.sessions.undo_log import keep_undo, summary_of
+from agent.sessions.undo_order import undo_request
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import UsageError
-from cli.pages import one_line, show_text
+from cli.pages import broken, one_line, show_painted, show_text, stdout_paint, tell
+from cli.screen.diff import coloured
+from cli.screen.readable import readable
 from tooling.files.blobs import BlobStore
 from tooling.safety.redact import Redactor
 
@@ -27,11 +30,16 @@ def show_diff(folder: SessionFolder, *, run: str | None, step: str | None, by_st
     """Print the changes as unified diffs: each by itself, or their sum file by file."""
     made = _made(folder, run, step)
     blobs = BlobStore(folder.blobs)
-    parts = step_diffs(made) if by_step else (net_diff(span, blobs) for span in reversed(spans_of(made)))
-    redactor = _redactor()
-    for part in parts:
-        show_text(redactor.redact(part))
-    typer.echo(f"{_files(len(spans_of(made)))}; {_NOTE}", err=True)
+    spans = [span for span in reversed(spans_of(made)) if not span.is_known or span.before != span.after]
+    redactor, paint = _redactor(), stdout_paint()
+    for part in step_diffs(made) if by_step else (net_diff(span, blobs) for span in spans):
+        text = redactor.redact(part)
+        if sys.stdout.isatty():
+            show_painted(coloured(readable(text), paint))
+        else:
+            show_text(text)
+    files = _files(len(spans_of(made) if by_step else spans))
+    tell(f"{files}; {_NOTE}" if made and (spans or by_step) else f"nothing is changed; {_NOTE}")
 
 
 def take_back(folder: SessionFolder, *, run: str | None, step: str | None, is_agreed: bool, is_forced: bool) -> int:
@@ -44,11 +52,11 @@ def take_back(folder: SessionFolder, *, run: str | None, step: str | None, is_ag
         cwd = Path(read_session(folder).cwd)
         undone = undo(spans, BlobStore(folder.blobs), cwd=cwd, is_forced=is_forced, redact=_redactor().redact)
         if undone.restored or undone.refused:
-            keep_undo(folder, undone, request=_request(run, step), cwd=cwd)
+            keep_undo(folder, undone, request=undo_request(run, step), cwd=cwd)
     finally:
         lock.release()
-    typer.echo(summary_of(undone))
-    typer.echo(_NOTE, err=True)
+    show_text(f"{broken(summary_of(undone)) if sys.stdout.isatty() else summary_of(undone)}\n")
+    tell(_NOTE)
     return exit_codes.FAILED if undone.refused else exit_codes.OK
 
 
@@ -71,10 +79,6 @@ def _agrees(spans: list[Span]) -> bool:
     for span in spans:
         typer.echo(f"  {one_line(str(span.path), 1000)}", err=True)
     return typer.confirm(f"restore {_files(len(spans))}?", err=True)
-
-
-def _request(run: str | None, step: str | None) -> str:
-    return "Undo the file changes of " + (f"step {step}" if step else f"run {run}" if run else "this session")
 
 
 def _files(count: int) -> str:

@@ -1,13 +1,17 @@
 """Writing a session down, to stdout or to a file."""
 
+import sys
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+import typer
+
 from agent.sessions.exporting import document_of, markdown
 from agent.sessions.store import SessionFolder
+from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import InputError
 from cli.own_file import write_own_file
-from cli.pages import show_text
+from cli.pages import show_text, tell
 from cli.screen.readable import readable_json
 from tooling.contract.shape import encode
 
@@ -22,10 +26,15 @@ def export(folder: SessionFolder, *, form: Form | None, output: Path | None) -> 
     if output is None:
         show_text(text)
         return
+    # A script that names a file means it; a person may have forgotten that it is there.
+    is_asked = output.exists() and sys.stdin.isatty()
+    if is_asked and not typer.confirm(f"{output} is there already; replace it?", err=True):
+        raise typer.Exit(exit_codes.FAILED)
     try:
         write_own_file(output, text, [Path(document.cwd)])
     except OSError as error:
         raise InputError(f"the session cannot be written to {output}: {error.strerror}") from error
+    tell(f"written to {output}")
 
 
 def _json(data: object) -> str:

@@ -1,13 +1,18 @@
 """Sessions as text for a person: a listing, one of them whole, and which of them are old."""
 
+import re
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
+
+from rich.cells import cell_len
 
 from agent.sessions.catalogue import SessionRow
 from agent.sessions.fold import RunRecord, SessionRecord
 from agent.sessions.searching import Hit
 from cli.columns import Column, table
 from cli.pages import age, folder, moment, one_line
+from cli.screen.paint import Paint, clipped_line
 from cli.screen.wording import money, span
 
 _LINE_CHARS = 100
@@ -42,15 +47,36 @@ def page(record: SessionRecord, *, title: str, status: str) -> list[str]:
     return [*lines, *(line for run in record.runs for line in _run_lines(run))]
 
 
-def hits(found: Sequence[Hit], width: int | None) -> list[str]:
-    """Return the lines that a search found."""
+def hits(found: Sequence[Hit]) -> list[str]:
+    """Return the lines that a search found, for a program."""
     columns = [
         Column(head="SESSION", cells=[hit.session_id for hit in found]),
-        Column(head="RUN", cells=[hit.run_id for hit in found], yields=2),
-        Column(head="IN", cells=[hit.where for hit in found], yields=1),
-        Column(head="LINE", cells=[one_line(hit.line, 300) for hit in found], least=16),
+        Column(head="RUN", cells=[hit.run_id for hit in found]),
+        Column(head="IN", cells=[hit.where for hit in found]),
+        Column(head="LINE", cells=[one_line(hit.line, 300) for hit in found]),
     ]
-    return table(columns, width)
+    return table(columns, None)
+
+
+def marked_hits(found: Sequence[Hit], text: str, *, width: int, paint: Paint) -> list[str]:
+    """Return the lines that a search found below the sessions they are in, with what was looked for marked."""
+    wanted = re.compile(re.escape(" ".join(text.split())), re.IGNORECASE)
+    lines: list[str] = []
+    for session, group in groupby(found, key=lambda hit: hit.session_id):
+        lines.append(paint("accent", session))
+        for hit in group:
+            head = f"  {hit.where}: "
+            line = _around(one_line(hit.line, 300), wanted, width - cell_len(head))
+            lines.append(paint("quiet", head) + wanted.sub(lambda found: paint("warn", found[0]), line))
+    return lines
+
+
+def _around(line: str, wanted: re.Pattern[str], width: int) -> str:
+    """Return the part of a line in which something was found."""
+    found = wanted.search(line)
+    if found and cell_len(line[: found.end()]) >= width:
+        line = "…" + line[max(0, found.start() - width // 3) :]
+    return clipped_line(line, width)
 
 
 def cost(usd: float | None) -> str:

@@ -69,6 +69,11 @@ class Ledger:
         """Say whether there is a limit to watch."""
         return self.max_tokens is not None or self.max_budget_usd is not None
 
+    def limit(self, *, max_tokens: int | None, max_budget_usd: float | None) -> None:
+        """Set other limits from now on; who waits for room looks again."""
+        self.max_tokens, self.max_budget_usd = max_tokens, max_budget_usd
+        self._settled.set()
+
     def of_step(self, step_id: str = "") -> Usage:
         """Return what a step has cost so far; without an id, what was asked for no step in particular."""
         return self._by_step.get(step_id, Usage())

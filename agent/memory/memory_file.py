@@ -70,6 +70,17 @@ class MemoryFile:
             self._write(after)
             return True
 
+    def forget(self, text: str) -> list[str]:
+        """Take out the lines that hold a text, whatever its case, here and in every copy; return them."""
+        with self._alone():
+            before = self.read()
+            gone = holding(before, text)
+            if gone:
+                self._write(_without(before, text))
+                for copy in self.backups:
+                    write_whole(copy, _bytes(_without(copy.read_bytes().decode("utf-8", "surrogateescape"), text)))
+        return gone
+
     def clear(self, *, has_backup: bool) -> int:
         """Forget everything and return how many lines that were; without a backup older copies go as well."""
         with self._alone():
@@ -106,6 +117,17 @@ class MemoryFile:
             yield
         finally:
             os.close(fd)
+
+
+def holding(memory: str, text: str) -> list[str]:
+    """Return the lines that hold a text, as they stand there."""
+    wanted = text.casefold()
+    return [line.raw for line in said(lines_of(memory)) if wanted in line.text.casefold()]
+
+
+def _without(memory: str, text: str) -> str:
+    gone = set(holding(memory, text))
+    return "\n".join(raw for raw in memory.split("\n") if raw not in gone)
 
 
 def _bytes(text: str) -> bytes:

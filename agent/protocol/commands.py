@@ -65,6 +65,14 @@ class StopStep:
     step_id: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetLimits:
+    """Let the run cost so much in all from now on, what it has spent already included; None means no limit."""
+
+    max_tokens: int | None = None
+    max_budget_usd: float | None = None
+
+
 Answer: TypeAlias = ResolveApproval | AnswerQuestion
-Wish: TypeAlias = Steer | StopStep
+Wish: TypeAlias = Steer | StopStep | SetLimits
 Command: TypeAlias = Submit | Answer | Wish

@@ -1,6 +1,7 @@
 """Finds what to go on with: the last session, the last run that did not finish, or one by its id."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 from agent.sessions.catalogue import newest_first
 from agent.sessions.fold import RunRecord, SessionRecord, read_every_run, read_session
@@ -12,6 +13,8 @@ from agent.vocabulary.errors import InputError, UsageError
 from tooling.contract.fact import dataclass
 
 _RUN = "run-"
+# Models that only stand for something else.
+_NO_NAMES = ("", "replay")
 _HINT = "`agent runs list` shows them"
 
 
@@ -21,6 +24,23 @@ class Found:
 
     folder: SessionFolder
     run: RunRecord
+
+    @property
+    def cwd(self) -> Path | None:
+        """Return where it worked; None for the session's own workspace."""
+        is_elsewhere = self.run.cwd and Path(self.run.cwd).resolve() != self.folder.workspace.resolve()
+        return Path(self.run.cwd) if is_elsewhere else None
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """Return the settings that stay as they were unless somebody says otherwise; what is allowed is said anew."""
+        run = self.run
+        settings: dict[str, object] = {"backend": run.backend} if run.backend else {}
+        if run.model not in _NO_NAMES:
+            settings["model"] = run.model
+            if run.planner_model not in (*_NO_NAMES, run.model):
+                settings["planner_model"] = run.planner_model
+        return settings
 
 
 def last_session(store: SessionStore) -> SessionFolder:

@@ -62,6 +62,11 @@ class RunRecord:
         """Return what the run has cost as far as its log tells; None when it tells nothing."""
         return self.usage or (sum(self.spent.values(), Usage()) if self.spent else None)
 
+    @property
+    def titled_steps(self) -> tuple[tuple[str, str], ...]:
+        """Return the ids of the planned steps with their titles."""
+        return tuple((name, title) for name, _, title in (step.partition(": ") for step in self.steps))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionHead:

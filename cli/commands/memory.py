@@ -12,21 +12,21 @@ from agent.config.load import Loaded, load_settings
 from agent.config.places import data_dir, os_environ
 from agent.memory.compaction import KB, Compacted, Shortener, compact
 from agent.memory.entries import Line, Tag, lines_of, said
-from agent.memory.memory_file import MemoryFile
+from agent.memory.memory_file import MemoryFile, holding
 from agent.memory.private import secret_in
 from agent.model.port import ModelClient, ModelReply, ModelRequest
 from agent.model.switch import ModelSwitch
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import InputError, UsageError
-from cli.pages import show_json
+from cli.pages import show_json, tell
 from cli.screen.readable import readable
-from tooling.output import sanitize_output
 from tooling.safety.redact import Redactor
 from tooling.tools.memory import EMPTY
 
 app = typer.Typer(help="What is remembered from run to run.", no_args_is_help=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 TagOption = Annotated[
     Tag | None, typer.Option("--tag", help="What kind of thing it is; without one it is a note.", case_sensitive=False)
 ]
@@ -38,7 +38,7 @@ def show(*, as_json: JsonOption = False) -> None:
     memory = _memory()
     text = memory.read()
     if as_json:
-        lines = [_fields(line) for line in said(lines_of(sanitize_output(text)))]
+        lines = [_fields(line) for line in said(lines_of(readable(text)))]
         show_json({"path": str(memory.path), "bytes": memory.size(), "lines": lines})
         return
     # What a file holds must not move the cursor; a program gets the text as it is.
@@ -48,14 +48,14 @@ def show(*, as_json: JsonOption = False) -> None:
 
 @app.command("add")
 def add(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember; - reads it from stdin.")],
+    text: Annotated[list[str], typer.Argument(metavar="TEXT...", help="What to remember; - reads it from stdin.")],
     *,
     tag: TagOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Remember something."""
     memory, loaded = _memory(), _loaded()
-    words = sys.stdin.read() if text == "-" else text
+    words = sys.stdin.read() if text == ["-"] else " ".join(text)
     if problem := secret_in(words, Redactor(loaded.secrets)):
         raise InputError(f"this is not remembered: {problem}", "what is remembered is sent to models with every run")
     line = memory.append(words, tag=tag)
@@ -68,16 +68,39 @@ def add(
         typer.echo(f"the memory has grown to {_size(memory.size())}; {hint}", err=True)
 
 
+@app.command("forget")
+def forget(
+    text: Annotated[list[str], typer.Argument(metavar="TEXT...", help="What the lines hold, whatever its case.")],
+    *,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Forget the lines that hold a text, for good; you are asked when there are several."""
+    memory, words = _memory(), " ".join(text)
+    found = holding(memory.read(), words) if words.strip() else []
+    if not found:
+        raise InputError(f"nothing that is remembered holds {words!r}", "`agent memory show` shows everything")
+    if len(found) > 1 and not yes:
+        tell(readable("\n".join(found)))
+        if not _agrees(f"forget these {_lines(len(found))}?"):
+            raise typer.Exit(exit_codes.FAILED)
+    gone = memory.forget(words)
+    if as_json:
+        show_json({"forgotten": [line.strip() for line in gone]})
+    else:
+        tell(readable("\n".join(f"forgotten: {line.strip()}" for line in gone)))
+
+
 @app.command("clear")
 def clear(
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Forget everything for good. Copies from earlier compactions go as well."""
     memory = _memory()
     count = sum(1 for _ in said(lines_of(memory.read())))
-    if not yes and not _is_agreed(count, memory):
+    if not yes and not _agrees(f"forget {_lines(count)} in {memory.path} and all older copies?"):
         raise typer.Exit(exit_codes.FAILED)
     count = memory.clear(has_backup=False)
     if as_json:
@@ -136,10 +159,10 @@ def _loaded(flags: Mapping[str, object] | None = None) -> Loaded:
     return load_settings(environ=os_environ(), flags=flags)
 
 
-def _is_agreed(count: int, memory: MemoryFile) -> bool:
+def _agrees(question: str) -> bool:
     if not sys.stdin.isatty():
         raise UsageError("nobody can be asked here", "--yes forgets without asking")
-    return typer.confirm(f"forget {_lines(count)} in {memory.path} and all older copies?", err=True)
+    return typer.confirm(question, err=True)
 
 
 def _fields(line: Line) -> dict[str, object]:

@@ -17,7 +17,9 @@ from tooling.contract.shape import encode
 app = typer.Typer(help="Rules for commands.", no_args_is_help=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-WordsArgument = Annotated[str, typer.Argument(metavar="WORDS", help="First words of a command, such as 'git push'.")]
+WordsArgument = Annotated[
+    list[str], typer.Argument(metavar="WORDS...", help="First words of a command, such as: git push.")
+]
 DenyOption = Annotated[bool, typer.Option("--deny", help="The rule forbids instead of allowing.")]
 FolderOption = Annotated[Path | None, typer.Option("-C", "--project", help="The rule holds only in this folder.")]
 
@@ -40,7 +42,7 @@ def add(words: WordsArgument, *, deny: DenyOption = False, project: FolderOption
     """Add a rule. Commands that begin with these words run unasked, or with --deny never."""
     rule = _rule(words, deny=deny, project=project)
     if not add_rule(config_file(os_environ()), rule):
-        raise InputError(f"there is already a rule to {rule.effect} {words!r}")
+        raise InputError(f"there is already a rule to {rule.effect} {rule.words!r}")
     typer.echo(f"{rule.effect} {rule.words} ({rule.folder or 'everywhere'})", err=True)
 
 
@@ -49,7 +51,8 @@ def remove(words: WordsArgument, *, deny: DenyOption = False, project: FolderOpt
     """Take a rule out."""
     rule = _rule(words, deny=deny, project=project)
     if not remove_rule(config_file(os_environ()), rule):
-        raise InputError(f"there is no rule to {rule.effect} {words!r}", "`agent rules list` shows the rules")
+        raise InputError(f"there is no rule to {rule.effect} {rule.words!r}", "`agent rules list` shows the rules")
+    typer.echo(f"removed: {rule.effect} {rule.words} ({rule.folder or 'everywhere'})", err=True)
 
 
 @app.command("test")
@@ -70,9 +73,9 @@ def test(
     typer.echo(f"{count} past commands, {len(changes)} would be treated differently", err=True)
 
 
-def _rule(words: str, *, deny: bool, project: Path | None) -> Rule:
+def _rule(words: list[str], *, deny: bool, project: Path | None) -> Rule:
     folder = str(project.expanduser().resolve()) if project else ""
-    return Rule(effect="deny" if deny else "allow", words=" ".join(words.split()), folder=folder)
+    return Rule(effect="deny" if deny else "allow", words=" ".join(" ".join(words).split()), folder=folder)
 
 
 def _line(change: Change) -> str:

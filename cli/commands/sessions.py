@@ -9,7 +9,7 @@ import typer
 from agent.config.places import data_dir, os_environ
 from agent.sessions.store import SessionStore
 from agent.vocabulary import exit_codes
-from cli.pages import show, show_json, width
+from cli.pages import show, show_json, show_painted, stdout_paint, tell, width
 from tooling.contract.shape import encode
 
 app = typer.Typer(help="Sessions and what they changed.", no_args_is_help=True)
@@ -110,7 +110,7 @@ def export_session(
 
 @app.command("search")
 def search_sessions(
-    text: Annotated[str, typer.Argument(help="What to look for, whatever its case.")],
+    words: Annotated[list[str], typer.Argument(metavar="TEXT...", help="What to look for, whatever its case.")],
     *,
     deep: Annotated[bool, typer.Option("--deep", help="Also in everything that was said, run and changed.")] = False,
     limit: LimitOption = 50,
@@ -119,14 +119,19 @@ def search_sessions(
 ) -> None:
     """Find text in what was asked and answered. The exit code is 1 when it is nowhere."""
     from agent.sessions.searching import search
-    from cli.session_pages import hits
+    from cli.session_pages import hits, marked_hits
 
+    text = " ".join(words)
     found = search(_store(), text, is_deep=deep)
     shown = list(islice(found, None if every else limit))
     if as_json:
         show_json(encode(shown))
+    elif (room := width()) is None:
+        show(hits(shown) if shown else [])
+    elif shown:
+        show_painted("\n".join([*marked_hits(shown, text, width=room, paint=stdout_paint()), ""]))
     else:
-        show(hits(shown, width()) if shown else [])
+        tell("it is nowhere" if deep else "it is nowhere in what was asked and answered; --deep looks everywhere")
     if next(found, None) is not None:
         typer.echo("there is more; --all shows it", err=True)
     raise typer.Exit(exit_codes.OK if shown else exit_codes.FAILED)

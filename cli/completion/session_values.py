@@ -52,9 +52,10 @@ def _steps(asked: Asked) -> Iterable[Value]:
     record = _record(asked)
     if record is None:
         return
-    ended = {step.id: step for step in record.step_results}
-    for name in dict.fromkeys((*record.steps, *ended)):
-        yield Value(word=name, about=f"{ended[name].status}: {ended[name].summary}" if name in ended else "")
+    ended = {step.id: f"{step.status}: {step.summary}" for step in record.step_results}
+    titles = dict(record.titled_steps)
+    for name in dict.fromkeys((*titles, *ended)):
+        yield Value(word=name, about=ended.get(name) or titles[name])
 
 
 def _record(asked: Asked) -> RunRecord | None:

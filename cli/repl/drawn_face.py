@@ -195,6 +195,12 @@ class DrawnFace:
         self.clear()
         return has_text
 
+    def put_text(self, text: str) -> bool:
+        """Put a text into the prompt, to be changed and sent; True when that can be done."""
+        self.buffer.text = text
+        self.buffer.cursor_position = len(text)
+        return True
+
     def stop_writing(self) -> bool:
         """Give up a search, or words for a card; False when there is neither."""
         if get_app().layout.is_searching:

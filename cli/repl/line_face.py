@@ -162,6 +162,10 @@ class LineFace:
         """Return False: what is being typed is the terminal's own, and it has cleared it."""
         return False
 
+    def put_text(self, text: str) -> bool:
+        """Return False: the terminal's own line cannot be written by us."""
+        return False
+
     def stop_writing(self) -> bool:
         """Ask anew about a command that was to be replaced; False when there is none."""
         if not self._is_editing:

@@ -13,6 +13,7 @@ from tooling.contract.fact import dataclass
 if TYPE_CHECKING:
     from agent.app import App
     from agent.orchestrator import Review
+    from agent.sessions.finding import Found
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,9 +49,10 @@ class ReplPlace:
             # What is wrong with them is told by the next request; the prompt itself needs none.
             self._status = f"the settings cannot be read · {folder}"
 
-    def loaded(self) -> Loaded:
-        """Return the settings as they are now."""
-        return load_settings(environ=self.environ, flags=self.flags, assignments=(), profile=self.profile)
+    def loaded(self, beneath: Mapping[str, object] | None = None) -> Loaded:
+        """Return the settings as they are now; what lies `beneath` holds unless the person chose otherwise here."""
+        flags = {**(beneath or {}), **self.flags}
+        return load_settings(environ=self.environ, flags=flags, assignments=(), profile=self.profile)
 
     def choose(self, name: str, value: object) -> None:
         """Set something for the rest of the sitting; what the settings do not admit is refused."""
@@ -66,14 +68,14 @@ class ReplPlace:
         """Load what the first request needs."""
         import agent.app  # noqa: F401 (loaded for later)
 
-    def open_app(self, session_id: str | None, review: "Review | None" = None) -> "App":
-        """Return a run in the session, or in a new one."""
+    def open_app(self, session_id: str | None, review: "Review | None" = None, resumes: "Found | None" = None) -> "App":
+        """Return a run in the session, or in a new one; one that goes on with another does so where that worked."""
         from agent.app import App, RunOptions
         from agent.run_scope import Place
 
-        place = Place(data_dir=data_dir(self.environ), session_id=session_id, cwd=self.cwd)
-        return App(
-            loaded=self.loaded(),
-            environ=self.environ,
-            options=RunOptions(place=place, is_person_present=True, review=review),
+        place = Place(data_dir=data_dir(self.environ), session_id=session_id, cwd=resumes.cwd if resumes else self.cwd)
+        options = RunOptions(
+            place=place, is_person_present=True, review=review, resumes=resumes.run.run_id if resumes else None
         )
+        loaded = self.loaded(resumes.settings if resumes else None)
+        return App(loaded=loaded, environ=self.environ, options=options)

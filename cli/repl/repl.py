@@ -5,8 +5,11 @@ import signal
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from agent.config.places import data_dir
 from agent.protocol.commands import Steer, StopStep, Submit
 from agent.protocol.events import Envelope, RunCompleted
+from agent.sessions.fold import read_session
+from agent.sessions.store import SessionStore
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, UsageError
 from agent.vocabulary.usage import Usage
@@ -51,7 +54,8 @@ class Repl:
         self.turns = Turns(open_app=self._open_app, hear=self._hear, fail=self.fail, begin=self._begin, end=self._ended)
         self._shell = OwnShell(place.environ)
         self._asked_to_leave = False
-        self._overheard = ""
+        self.overheard = ""
+        self._repeated = ""
         self._spent = Usage()
         self._deeds: set[asyncio.Future[None]] = set()
         self._loading: asyncio.Future[None] | None = None
@@ -130,16 +134,21 @@ class Repl:
             case _:
                 self.ask(line)
 
-    def ask(self, request: str, *, is_reviewed: bool = False) -> None:
+    def ask(self, request: str, *, is_reviewed: bool = False, title: str = "") -> None:
         """Put a request behind those that wait; files it names with @ come along, and what `!` left behind."""
         found = mentions_in(request, self.place.cwd)
         for problem in found.refused:
             self.warn(problem)
-        submit = Submit(prompt=request, files=found.files, stdin=self._overheard or None)
-        self.turns.add(Turn(submit=submit, is_reviewed=is_reviewed))
-        self._overheard = ""
+        submit = Submit(prompt=request, files=found.files, stdin=self.overheard or None)
+        self.overheard = ""
+        self.add(Turn(submit=submit, is_reviewed=is_reviewed, title=title))
+
+    def add(self, turn: Turn) -> None:
+        """Put a turn behind those that wait."""
+        self.turns.add(turn)
         if self.turns.is_busy:
-            self._say_quietly(f"queued: {clipped(request, self.face.columns - 10)}")
+            self._repeated = ""
+            self._say_quietly(f"queued: {clipped(turn.shown, self.face.columns - 10)}")
 
     async def lend_to(self, *words: str) -> None:
         """Run one of our own commands with the terminal as its own."""
@@ -159,6 +168,7 @@ class Repl:
             self.fail(UsageError("what shall be remembered?", "#note remembers something, such as #use tabs"))
 
     def _repeat(self, line: str) -> None:
+        self._repeated = line
         self.face.echo(self.paint("strong", readable(f"> {line}")))
 
     async def _own_command(self, command: str) -> None:
@@ -167,7 +177,7 @@ class Repl:
         await self.face.lend(lambda: ended.append(self._shell.run(command)))
         if ended:
             exit_code, output = ended[0]
-            self._overheard += f"$ {command}\n{output}\n[exit code {exit_code}]\n"
+            self.overheard += f"$ {command}\n{output}\n[exit code {exit_code}]\n"
             self._say_quietly(f"exit {exit_code}; your next request takes this output along (/clear drops it)")
 
     def session(self) -> str:
@@ -179,15 +189,27 @@ class Repl:
     def run(self) -> str:
         """Return the id of the newest run, once there is one."""
         self.session()
-        assert self.turns.run_id is not None
+        if self.turns.run_id is None:
+            raise UsageError("no run of this session has ended yet", "ask for something first")
         return self.turns.run_id
 
     def new_session(self) -> None:
         """Begin anew: nothing said so far is told to the next run."""
+        before = self.turns.session_id
         self.turns.session_id = None
-        self._overheard = ""
+        self.overheard = ""
         self._spent = Usage()
-        self._say_quietly("a new session")
+        self._say_quietly(f"a new session; /resume {before} goes back" if before else "a new session")
+
+    def enter(self, session_id: str) -> None:
+        """Go on in another session: what was said in it is told to the next run."""
+        if session_id == self.turns.session_id:
+            return
+        record = read_session(SessionStore(data_dir(self.place.environ)).existing(session_id))
+        runs = [run for run in record.runs if run.usage is not None]
+        self.turns.session_id = session_id
+        self.turns.run_id = runs[-1].run_id if runs else None
+        self._spent = sum((run.usage for run in runs if run.usage), Usage())
 
     def cost_text(self) -> str:
         """Return what this session has cost."""
@@ -250,9 +272,12 @@ class Repl:
 
     def _open_app(self, turn: Turn) -> "App":
         review = PlanReview(self.place, self.face.lend, turn.submit.prompt) if turn.is_reviewed else None
-        return self.place.open_app(self.turns.session_id, review)
+        return self.place.open_app(self.turns.session_id, review, turn.resumes)
 
     def _begin(self, prompt: str) -> None:
+        is_there, self._repeated = prompt == self._repeated, ""
+        if is_there:
+            return
         first, *rest = readable(prompt).splitlines() or [""]
         lines = [f"> {first}", *(f"  {line}" for line in rest[: _REQUEST_LINES - 1])]
         if len(rest) >= _REQUEST_LINES:

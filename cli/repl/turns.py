@@ -13,14 +13,27 @@ from tooling.contract.fact import dataclass
 
 if TYPE_CHECKING:
     from agent.app import App
+    from agent.sessions.finding import Found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One request; with `is_reviewed` its plan goes through the person's editor before it runs."""
+    """One request; with `is_reviewed` its plan goes through the person's editor before it runs.
+
+    `resumes` is a run to be gone on with; `title` is how the request is shown when it is not the person's own words;
+    `then` is done when it has succeeded.
+    """
 
     submit: Submit
     is_reviewed: bool = False
+    resumes: "Found | None" = None
+    title: str = ""
+    then: Callable[[], None] = lambda: None
+
+    @property
+    def shown(self) -> str:
+        """Return what the person asked for."""
+        return self.title or self.submit.prompt
 
 
 class Turns:
@@ -68,6 +81,15 @@ class Turns:
         self.waiting.clear()
         self.is_held = False
 
+    def take_out(self, number: int) -> Turn | None:
+        """Return one of those that wait, counted from 1, and let it wait no longer; None when there is none."""
+        if not 1 <= number <= len(self.waiting):
+            return None
+        turn = self.waiting[number - 1]
+        del self.waiting[number - 1]
+        self.is_held = self.is_held and bool(self.waiting)
+        return turn
+
     def send(self, command: Answer | Wish) -> bool:
         """Hand an answer or a wish to the run; False when nobody waits for it."""
         return self._app.send(command) if self._app else False
@@ -94,14 +116,17 @@ class Turns:
                 await self._wake.wait()
                 continue
             self.is_busy, self._stop = True, None
-            is_good = await self._one(self.waiting.popleft())
+            turn = self.waiting.popleft()
+            is_good = await self._one(turn)
             self._app, self.is_busy = None, False
             self.is_held = not is_good and bool(self.waiting)
+            if is_good:
+                turn.then()
             self._end()
 
     async def _one(self, turn: Turn) -> bool:
         """Run one request; say whether it succeeded."""
-        self._begin(turn.submit.prompt)
+        self._begin(turn.shown)
         try:
             # In a thread: what is still being loaded, or a slow disk, must not hold up the prompt.
             app = self._app = await asyncio.to_thread(self._open_app, turn)

@@ -225,7 +225,7 @@ class Transcript:
         parts += [f"exit {end.exit_code}"] if end.exit_code else []
         self._line("quiet", "· " + " · ".join(parts))
         if end.resume:
-            self._words("quiet", f"  go on with: {end.resume}")
+            self._words("quiet", f"  go on with: {end.resume}{' (here: /resume)' if self._markdown else ''}")
 
     def _tell_errors(self) -> None:
         for error in self._errors:

@@ -178,10 +178,10 @@ def test_past_commands_show_what_an_edited_rule_would_change(user: User) -> None
 
 
 def test_rules_are_added_once_and_removed_once(user: User) -> None:
-    assert user.agent("rules", "add", "make deploy", "--deny").exit_code == 0
+    assert user.agent("rules", "add", "make", "deploy", "--deny").exit_code == 0
     assert user.agent("rules", "add", "make deploy", "--deny").exit_code == 42
     assert user.agent("rules", "list").stdout == "deny   make deploy  (everywhere)\n"
-    assert user.agent("rules", "rm", "make deploy", "--deny").exit_code == 0
+    assert user.agent("rules", "rm", "make deploy", "--deny").stderr == "removed: deny make deploy (everywhere)\n"
     assert user.agent("rules", "rm", "make deploy", "--deny").exit_code == 42
 
 

@@ -93,6 +93,20 @@ def test_forgetting_leaves_no_older_copy(user: User) -> None:
     assert b"to remember" not in b"".join(path.read_bytes() for path in user.data.rglob("*") if path.is_file())
 
 
+def test_lines_are_forgotten_by_what_they_hold_in_older_copies_too(user: User) -> None:
+    filled(user)
+    user.agent("memory", "compact")
+    user.agent("memory", "add", "the", "sesame", "door")
+    assert user.agent("memory", "forget", "Sesame", "door").stderr.startswith("forgotten: - 20")
+    assert user.agent("memory", "forget", "sesame").exit_code == 42
+    assert user.agent("memory", "forget", "").exit_code == 42
+    assert user.agent("memory", "forget", "number 4").exit_code == 2, "there are several, and nobody can be asked"
+    gone = user.agent("memory", "forget", "--yes", "--json", "number 4").document["forgotten"]
+    assert isinstance(gone, list) and len(gone) > 1
+    assert b"number 4" not in b"".join(path.read_bytes() for path in user.data.rglob("*.md"))
+    assert "number 5" in user.agent("memory", "show").stdout
+
+
 def test_a_memory_is_shortened_without_any_model(user: User) -> None:
     before = filled(user)
     done = user.agent("memory", "compact", "--json").document

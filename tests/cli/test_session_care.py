@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from agent.sessions.searching import Hit
 from agent.sessions.store import SessionLock, SessionStore
+from cli.screen.paint import Paint
+from cli.session_pages import marked_hits
 from tests.cli.terminal import Terminal
 from tests.cli.terminal_user import User, answer, calls, one_step
 from tests.cli.test_interruptions import begin, end_of, wait_until
@@ -57,7 +60,7 @@ def test_a_table_fits_the_terminal(user: User, columns: int) -> None:
         _, screen = Terminal(user, *words, columns=columns).ends()
         lines = screen.replace("\r", "").splitlines()
         assert all(cell_len(line) <= columns for line in lines), screen
-        assert lines[0].startswith(("ID", "SESSION"))
+        assert lines[0].startswith(("ID", "SESSION", "20250101-120001-abcdef"))
         assert "\x1b" not in screen
 
 
@@ -138,6 +141,33 @@ def test_a_session_is_written_down_for_people_and_programs(user: User) -> None:
     assert user.agent("sessions", "export", "s", "-o", "out.md").exit_code == 0
     assert (user.home / "out.md").read_text().startswith("# count the lines\n")
     assert user.agent("sessions", "export", "s", "-o", "no/such/place").exit_code == 42
+
+
+def test_a_person_is_asked_before_a_file_is_replaced(user: User) -> None:
+    keep(user.data, "s", whole_run())
+    (user.home / "out.md").write_text("mine")
+    for reply, code in (("n", 1), ("y", 0)):
+        terminal = Terminal(user, "sessions", "export", "s", "-o", "out.md")
+        terminal.sees("replace it? [y/N]")
+        terminal.types(reply)
+        assert terminal.ends()[0] == code
+        assert ((user.home / "out.md").read_text() == "mine") == (reply == "n")
+
+
+def test_a_person_sees_what_was_found_within_its_line(user: User) -> None:
+    keep(user.data, "s", whole_run("far " * 30 + "the NEEDLE is here", "no"))
+    code, screen = Terminal(user, "sessions", "search", "needle", "is", columns=40).ends()
+    head, line = screen.replace("\r", "").splitlines()
+    assert (code, head) == (0, "s") and line.startswith("  request: …") and "NEEDLE is" in line
+    code, screen = Terminal(user, "sessions", "search", "hay").ends()
+    assert (code, "it is nowhere" in screen) == (1, True)
+
+
+def test_what_is_marked_is_what_was_looked_for() -> None:
+    hit = Hit(session_id="s", run_id="r", where="answer", line="Alpha and alpha.")
+    paint = Paint(has_colour=True)
+    _, line = marked_hits([hit], "alpha", width=80, paint=paint)
+    assert line.endswith(f"{paint('warn', 'Alpha')} and {paint('warn', 'alpha')}.")
 
 
 def test_text_is_found_and_its_absence_is_an_exit_code(user: User) -> None:

@@ -6,7 +6,7 @@ from cli.application import COMMANDS, application
 from cli.completion.answer import Reply, reply_to
 from cli.completion.command_tree import Command, tree_of
 from cli.completion.values import FILES, SOURCES
-from tests.cli.terminal_user import User
+from tests.cli.terminal_user import User, one_step, says
 
 pytestmark = pytest.mark.usefixtures("user")
 MODES = ["ask", "auto-edit", "never", "yolo"]
@@ -101,6 +101,12 @@ def test_models_are_offered_as_they_are_set_then_by_provider() -> None:
 def test_broken_settings_leave_nothing_to_offer(user: User) -> None:
     (user.home / "config" / "config.toml").write_text("model = ")
     assert reply_to(["run", "--model", ""]) == Reply()
+
+
+def test_steps_are_offered_by_their_ids_with_how_they_ended(user: User) -> None:
+    model = user.script(*one_step(says("s1", "done")))
+    assert user.agent("run", "--model", model, "--session", "one", "go").exit_code == 0
+    assert [(value.word, value.about) for value in reply_to(["runs", "why", "last", ""]).values] == [("s1", "ok: done")]
 
 
 def test_nothing_is_made_on_the_way(user: User) -> None:

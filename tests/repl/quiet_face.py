@@ -1,16 +1,18 @@
 """A REPL without a terminal: what it says is collected, what it hands to the command line is written down."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from agent.protocol.events import Envelope
+from agent.sessions.store import SessionStore
 from cli.repl.commands import COMMANDS
 from cli.repl.guests import Guests
 from cli.repl.place import ReplPlace
 from cli.repl.repl import Repl
 from cli.screen.paint import Paint
 from cli.screen.plan_board import PlanBoard
+from cli.session_changes import take_back
 
 
 class QuietFace:
@@ -25,6 +27,7 @@ class QuietFace:
         self.running: tuple[str, ...] = ()
         self.left: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.is_ready = asyncio.Event()
+        self.has_heard = asyncio.Event()
         self.answers: list[str] = []
         self.text = ""
 
@@ -43,6 +46,7 @@ class QuietFace:
     def hear(self, envelope: Envelope) -> None:
         self.plan.hear(envelope)
         self.heard.append(envelope)
+        self.has_heard.set()
 
     def ended(self) -> None:
         """Nothing is shown that could be stale."""
@@ -67,6 +71,10 @@ class QuietFace:
         has_text, self.text = bool(self.text), ""
         return has_text
 
+    def put_text(self, text: str) -> bool:
+        self.text = text
+        return True
+
     def stop_writing(self) -> bool:
         return False
 
@@ -77,9 +85,18 @@ class Notebook(Guests):
     def __init__(self, environ: dict[str, str], cwd: Path) -> None:
         super().__init__(environ, cwd)
         self.asked: list[tuple[str, ...]] = []
+        self.does_undo = False
 
     def agent(self, *words: str) -> None:
         self.asked.append(words)
+        if self.does_undo and words[:2] == ("sessions", "undo"):
+            _undo(self._environ, *words[2:])
+
+
+def _undo(environ: Mapping[str, str], session: str, *words: str) -> None:
+    folder = SessionStore(Path(environ["AGENT_SANDBOX"])).existing(session)
+    run = words[words.index("--run") + 1] if "--run" in words else None
+    take_back(folder, run=run, step=None, is_agreed="--yes" in words, is_forced="--force" in words)
 
 
 class Talk:
@@ -102,6 +119,12 @@ class Talk:
         self.repl.accept(line)
         await self.rests()
         return "\n".join(self.face.said[before:])
+
+    async def hears(self, kind: str) -> None:
+        """Wait until a kind of event has happened."""
+        while all(envelope.event.type != kind for envelope in self.face.heard):
+            self.face.has_heard.clear()
+            await self.face.has_heard.wait()
 
     async def rests(self) -> None:
         """Wait until nothing is going on."""

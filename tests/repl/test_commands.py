@@ -51,12 +51,17 @@ async def talk(tmp_path: Path) -> AsyncIterator[Talk]:
 
 
 RIGHT = {
-    "/model openai/gpt-5": "model: openai/gpt-5",
+    "/model ollama/qwen3": "model: ollama/qwen3",
+    "/model openai/gpt-5": "warning: no key is set for this provider: set OPENAI_API_KEY to use openai/gpt-5"
+    "\nmodel: openai/gpt-5",
+    "/theme": "theme: dark",
     "/mode never": "approval mode: never",
     "/mode": "approval mode: ask",
     "/budget": "a run may cost: no limit of tokens, no limit of money",
     "/budget 200000": "a run may cost: 200k of tokens, no limit of money",
     "/budget $1.50": "a run may cost: no limit of tokens, $1.50 of money",
+    "/budget 1.5M $2": "a run may cost: 1.5M of tokens, $2.00 of money",
+    "/budget off": "a run may cost: no limit of tokens, no limit of money",
     "/cost": "0 tokens in 0 requests, $0.0000",
     "/queue": "nothing is queued",
     "/queue clear": "nothing is queued",
@@ -75,10 +80,19 @@ async def test_a_command_does_what_it_says(talk: Talk, line: str) -> None:
 
 WRONG = {
     "/mode wild": "error: there is no mode 'wild'\n  one of ask, auto-edit, never, yolo",
-    "/budget lots": "error: 'lots' is no limit\n  /budget 200000 for tokens, /budget $1.50 for money",
+    "/budget lots": "error: 'lots' is no limit\n  /budget 200k for tokens, /budget $1.50 for money,"
+    " /budget off for the limits\n  of your settings",
+    "/model nonsense": "error: 'nonsense' is no model\n  provider/name, such as openai/gpt-5-mini; Tab lists them",
+    "/model ollama/a b": "error: 'ollama/a b' is no model\n  provider/name, such as openai/gpt-5-mini; Tab lists them",
+    "/model script:gone.jsonl": "error: there is no script gone.jsonl",
+    "/search": "error: what shall be found?\n  /search some words; with --deep in all that was said and done",
+    "/resume": "error: there is no other session to go on in",
+    "/resume run-1": "error: there is no run 'run-1'\n  `agent runs list` shows them",
+    "/resume nonsense": "error: there is no session 'nonsense'\n  `agent sessions list` shows them",
+    "/demo now": "error: /demo takes no argument\n  /help lists what the commands take",
     "/theme pink": "error: there is no theme 'pink'\n  one of dark, light",
-    "/theme": "error: which theme?\n  one of dark, light",
-    "/queue jump": "error: the queue cannot 'jump'\n  /queue shows it, /queue clear drops what waits",
+    "/queue jump": "error: the queue cannot 'jump'\n  /queue shows it; /queue drop 2, edit 2 or clear change it",
+    "/queue drop 1": "error: there is no request 1 in the queue\n  /queue shows what waits",
     "/cost please": "error: /cost takes no argument\n  /help lists what the commands take",
     "/exit now": "error: /exit takes no argument\n  /help lists what the commands take",
     "/undo": "error: nothing has been done in this session yet\n  ask for something first",
@@ -120,8 +134,6 @@ HANDED_ON = {
     "/sessions": ("sessions", "list"),
     "/sessions show x": ("sessions", "show", "x"),
     "/search two words": ("sessions", "search", "two", "words"),
-    "/resume run-1": ("resume", "run-1"),
-    "/resume": ("resume",),
     "/doctor": ("doctor",),
     "/demo": ("demo",),
     "#use tabs": ("memory", "add", "--", "use tabs"),
@@ -137,15 +149,16 @@ async def test_what_the_command_line_does_is_handed_to_it(talk: Talk, line: str)
 async def test_what_concerns_the_session_names_it(talk: Talk) -> None:
     await talk.says("first")
     session, run = talk.repl.session(), talk.repl.run()
-    for line in ("/diff", "/undo", "/export -o out.md", "/steps", "/why s1", "/resume"):
+    for line in ("/diff", "/undo all --yes", "/export out.md", "/export --format json", "/export", "/steps", "/why s1"):
         await talk.says(line)
     assert talk.notebook.asked == [
         ("sessions", "diff", session),
-        ("sessions", "undo", session),
+        ("sessions", "undo", session, "--yes"),
         ("sessions", "export", session, "-o", "out.md"),
+        ("sessions", "export", session, "--format", "json"),
+        ("sessions", "export", session),
         ("runs", "show", run),
         ("runs", "why", run, "s1"),
-        ("resume", run),
     ]
 
 
@@ -169,7 +182,7 @@ async def test_after_compact_the_history_begins_with_the_summary(talk: Talk) -> 
 async def test_a_fork_goes_on_in_a_copy(talk: Talk) -> None:
     await talk.says("first")
     original = talk.repl.session()
-    assert await talk.says("/fork mine") == f"you are in mine now, a copy of {original}"
+    assert await talk.says("/fork mine") == f"you are in mine now, a copy of {original}\n/resume {original} goes back"
     await talk.says("second")
     assert talk.repl.session() == "mine"
     assert await talk.says("/fork mine") == "error: there is already a session mine\n  choose another id, or none"
@@ -255,7 +268,7 @@ _WORDS = frozenset(
         *KEYS,
         NOTHING_FOUND,
         "error: nothing has been done in this session yet ask for something first",
-        "history 0 of 6.0k characters, 0 requests so far memory 0 characters",
+        "history 0 characters characters, at most 6.0k, 0 requests so far memory in all about 0 tokens",
         "error: there is no command /nonsense; /help lists them",
     )
     for word in text.split()
@@ -275,11 +288,15 @@ async def test_arguments_complete(talk: Talk, monkeypatch: pytest.MonkeyPatch) -
     assert await completed(talk, "mode", "a") == ["ask", "auto-edit"]
     assert await completed(talk, "help", "mo") == ["model", "mode"]
     assert await completed(talk, "theme", "") == ["dark", "light"]
-    assert await completed(talk, "queue", "") == ["clear"]
+    assert await completed(talk, "queue", "") == ["drop", "edit", "clear"]
     assert "show" in await completed(talk, "tools", "s")
     assert "run_command" in await completed(talk, "tools", "show", "run")
     assert await completed(talk, "sessions", "show", talk.repl.session()[:6]) == [talk.repl.session()]
+    assert await completed(talk, "resume", talk.repl.session()[:6]) == [talk.repl.session()]
     assert await completed(talk, "resume", "run-") == [], "there is nothing to go on with"
+    assert await completed(talk, "undo", "a") == ["all"]
+    assert await completed(talk, "undo", "--y") == ["--yes"]
+    assert await completed(talk, "budget", "") == ["off"]
     assert "anthropic/" in await completed(talk, "model", "anth")
 
 

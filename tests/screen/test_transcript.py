@@ -208,7 +208,7 @@ def test_the_end_of_a_run_sums_it_up() -> None:
     assert written((end, None)).splitlines()[-3:] == [
         "  wrote report.md",
         "· 1m05s · 2 ok, 1 failed · 20k tokens · $0.50",
-        "  go on with: agent resume run-1",
+        "  go on with: agent resume run-1 (here: /resume)",
     ]
 
 
