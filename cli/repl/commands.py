@@ -136,7 +136,7 @@ KEYS = (
     "Enter sends, Alt-Enter begins a new line, Tab completes, Ctrl-R searches what you typed before,"
     " Ctrl-X Ctrl-E opens your editor.",
     "While a run goes on: Enter queues, Ctrl-S tells it something, Esc ends a step, Ctrl-C ends the run.",
-    "Ctrl-O shows what was folded, Ctrl-L clears the window, Ctrl-D leaves.",
+    "Ctrl-O shows what was folded, Ctrl-L clears the window, Ctrl-Z stops, Ctrl-D leaves.",
     "@path takes a file along, !command runs your own command, #note remembers something.",
 )
 

@@ -1,9 +1,12 @@
 """The REPL on a terminal that can be drawn on: transcript above, live lines, cards and the prompt below."""
 
+import asyncio
 import os
+import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application.current import get_app
@@ -106,7 +109,31 @@ class DrawnFace:
 
     async def run(self) -> int:
         """Show the prompt until somebody leaves; return the exit code."""
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTSTP, self.stop)
         return await self.terminal.run()
+
+    def stop(self) -> None:
+        """Stop as other programs do on Ctrl-Z; the terminal is the shell's until we are told to go on."""
+        if self.terminal.is_lent:
+            # Who has the terminal was told as well, and the shell waits for us to follow.
+            with self._stoppable():
+                signal.raise_signal(signal.SIGTSTP)
+        else:
+            self._repl.start(self._stop())
+
+    async def _stop(self) -> None:
+        with self._stoppable():
+            # To the very thread that lent the terminal: it must not take it back before all have stopped.
+            await self.terminal.lend(lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTSTP))
+
+    @contextmanager
+    def _stoppable(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        loop.remove_signal_handler(signal.SIGTSTP)
+        try:
+            yield
+        finally:
+            loop.add_signal_handler(signal.SIGTSTP, self.stop)
 
     def leave(self, exit_code: int) -> None:
         """Close the prompt."""

@@ -23,10 +23,10 @@ class Guests:
         self._cwd = cwd
         self._running: subprocess.Popen[bytes] | None = None
 
-    def agent(self, *words: str) -> None:
-        """Run `agent …`."""
+    def agent(self, *words: str, typed: str | None = None) -> None:
+        """Run `agent …`, with `typed` on its stdin: the words of a command can be read by everybody on the machine."""
         # Without -P a `cli.py` in the folder would be taken for ours, and run.
-        self._run([sys.executable, "-P", "-m", "cli", *words])
+        self._run([sys.executable, "-P", "-m", "cli", *words], None if typed is None else typed.encode())
 
     def page(self, text: str) -> None:
         """Show a long text in the person's pager."""

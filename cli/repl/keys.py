@@ -101,6 +101,10 @@ def _for_the_prompt(keys: KeyBindings, repl: "Repl", face: "DrawnFace") -> None:
     def _leave(event: KeyPressEvent) -> None:
         repl.leave()
 
+    @keys.add("c-z", eager=True)
+    def _stop(event: KeyPressEvent) -> None:
+        face.stop()
+
     @keys.add("c-l", eager=True)
     def _clear(event: KeyPressEvent) -> None:
         face.terminal.clear()

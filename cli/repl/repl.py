@@ -163,7 +163,7 @@ class Repl:
     def _note(self, line: str) -> None:
         self._repeat(line)
         if note := line[1:].strip():
-            self.start(self.lend_to("memory", "add", "--", note))
+            self.start(self.face.lend(lambda: self.guests.agent("memory", "add", "-", typed=note)))
         else:
             self.fail(UsageError("what shall be remembered?", "#note remembers something, such as #use tabs"))
 

@@ -87,8 +87,8 @@ class Notebook(Guests):
         self.asked: list[tuple[str, ...]] = []
         self.does_undo = False
 
-    def agent(self, *words: str) -> None:
-        self.asked.append(words)
+    def agent(self, *words: str, typed: str | None = None) -> None:
+        self.asked.append(words if typed is None else (*words, f"< {typed}"))
         if self.does_undo and words[:2] == ("sessions", "undo"):
             _undo(self._environ, *words[2:])
 

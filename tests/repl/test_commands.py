@@ -136,7 +136,7 @@ HANDED_ON = {
     "/search two words": ("sessions", "search", "two", "words"),
     "/doctor": ("doctor",),
     "/demo": ("demo",),
-    "#use tabs": ("memory", "add", "--", "use tabs"),
+    "#use tabs": ("memory", "add", "-", "< use tabs"),
 }
 
 
