@@ -113,7 +113,7 @@ class LineFace:
     def hear(self, envelope: Envelope) -> None:
         """Show an event of the run."""
         self._transcript.hear(envelope)
-        self._send(notice_of(envelope.event, term=self._repl.place.term))
+        self._ring(notice_of(envelope.event, term=self._repl.place.term))
         match envelope.event:
             case ApprovalRequested() | QuestionAsked() as asked:
                 self._put(asked)
@@ -244,6 +244,13 @@ class LineFace:
         text = f"\n{text}" if self._is_prompted else text
         self._is_prompted = self._is_line_above = False
         self._send(text if self._has_unicode else without_unicode(text))
+
+    def _ring(self, notice: str) -> None:
+        # Past the stream, which lets nothing but words through to a terminal.
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stdout.buffer.write(notice.encode())
+            sys.stdout.buffer.flush()
 
     def _send(self, text: str) -> None:
         # A terminal that is gone is no reason to fail: the signal that says so is on its way.
