@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 
+import pyte
 import pytest
 
 from tests.cli.terminal import Terminal
@@ -325,7 +326,10 @@ def test_without_a_memory_there_is_no_such_tool(user: User) -> None:
 
 def test_on_a_screen_that_moves_the_answer_stands_once_above_what_was_remembered(user: User) -> None:
     model = user.script(*one_step(says("s1", "All right, tabs.")), decides(TABS))
-    code, shown = Terminal(user, "run", WISH, "--model", model).ends()
+    code, written = Terminal(user, "run", WISH, "--model", model).ends()
+    screen = pyte.Screen(200, 40)
+    pyte.Stream(screen).feed(written)
+    shown = "\n".join(screen.display)
     assert (code, shown.count("All right, tabs.")) == (0, 1)
     assert shown.index("All right, tabs.") < shown.index("memory added")
 

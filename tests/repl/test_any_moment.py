@@ -142,9 +142,10 @@ def test_ctrl_c_takes_back_one_thing_at_a_time(sit: Open) -> None:
     reaches(seat, "push")
     seat.settles()
     # Words for a card first, then the run.
-    seat.types("w" + "not tod")
-    seat.sees("> not tod")
+    seat.types("w")
     seat.sees("say why not: Enter sends it, Ctrl-C gives it up")
+    seat.types("not tod")
+    seat.sees("> not tod")
     seat.types(ctrl("c"))
     seat.sees_no_more("not tod")
     seat.until(lambda: "[n] no" in seat.window(), "the card to be back")

@@ -27,9 +27,14 @@ def opened(sit: Open, *replies: object, **environ: str) -> Seat:
     return sit(*replies, program=[sys.executable, "-c", IMPATIENT], **environ)
 
 
+def heard(seat: Seat) -> list[bytes]:
+    return re.findall(rb"\x1b\]9;[^\x07]*\x07\x07|\x07", seat.bytes_seen)
+
+
 def has_notices(seat: Seat, *notices: bytes) -> None:
-    """Check that these notices came in this order, and no other."""
-    assert re.findall(rb"\x1b\]9;[^\x07]*\x07\x07|\x07", seat.bytes_seen) == list(notices)
+    """Wait for notices, and check that these came in this order, and no other."""
+    seat.until(lambda: len(heard(seat)) >= len(notices), "the notices")
+    assert heard(seat) == list(notices)
     assert "Windlass needs" not in seat.all()
 
 
