@@ -49,6 +49,8 @@ _VERSION = typer.Option("--version", help="Show the version.")
 _SHELL = "[SHELL]"
 _INSTALL = typer.Option("--install-completion", metavar=_SHELL, help="Let bash, zsh or fish complete with Tab.")
 _SHOW = typer.Option("--show-completion", metavar=_SHELL, help="Show the script that would be installed.")
+_CONTINUE = typer.Option("-c", "--continue", help="Open the prompt in the last session.")
+_RESUME = typer.Option("-r", "--resume", metavar="SESSION", help="Open the prompt in a session.")
 _EPILOG = "`agent -p PROMPT` is `agent run PROMPT`."
 
 
@@ -60,6 +62,9 @@ def start(arguments: list[str]) -> int:
         return answer(arguments[1:])
     arguments = _with_command(arguments)
     wanted = next((word for word in arguments if not word.startswith("-")), None)
+    if wanted is not None and arguments[0] == wanted and all(wanted != entry.name for entry in COMMANDS):
+        show_error(_no_command(wanted))
+        return UsageError.exit_code
     program = application(wanted)
     for entry in COMMANDS:
         if entry.name == wanted and entry.works_with:
@@ -81,6 +86,15 @@ def start(arguments: list[str]) -> int:
         show_error(AgentError(f"{where}{error.strerror}"))
         return AgentError.exit_code
     return 0
+
+
+def _no_command(word: str) -> UsageError:
+    from tooling.contract.shape import nearest
+
+    known = "" if " " in word else nearest(word, [entry.name for entry in COMMANDS])
+    return UsageError(
+        f"there is no command {word!r}{known}", f'a task is written behind `agent run`: agent run "{word}"'
+    )
 
 
 def show_error(error: AgentError) -> None:
@@ -163,6 +177,8 @@ def _open_repl(
     version: Annotated[bool, _VERSION] = False,
     install: Annotated[str | None, _INSTALL] = None,
     show: Annotated[str | None, _SHOW] = None,
+    last: Annotated[bool, _CONTINUE] = False,
+    session: Annotated[str | None, _RESUME] = None,
 ) -> None:
     if version:
         print(f"windlass {VERSION}")
@@ -170,10 +186,12 @@ def _open_repl(
     if install is not None or show is not None:
         _tell_completion(install, show)
         raise typer.Exit
+    if context.invoked_subcommand and (last or session is not None):
+        raise UsageError("-c and -r before a command are for the prompt alone", "write them behind `agent run`")
     if context.invoked_subcommand is None:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            hint = 'use `agent run "your task"`; `agent --help` lists the rest'
+            hint = 'use `agent run "your task"`, or pipe the task to `agent run`; `agent --help` lists the rest'
             raise UsageError("the interactive prompt needs a terminal", hint)
         from cli.repl.start import open_repl
 
-        raise typer.Exit(open_repl({}))
+        raise typer.Exit(open_repl({}, session="" if last else session))

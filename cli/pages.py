@@ -38,6 +38,12 @@ def show_painted(text: str) -> None:
         raise typer.Exit(0) from left
 
 
+def show_page(lines: Iterable[str]) -> None:
+    """Write lines that a person reads to stdout; on a terminal they are broken between words."""
+    text = "".join(f"{line}\n" for line in lines)
+    show_text(f"{broken(readable(text))}\n" if sys.stdout.isatty() else text)
+
+
 def show_json(data: object) -> None:
     """Write one JSON document to stdout."""
     show([readable_json(data, indent=2)])

@@ -75,7 +75,7 @@ def forget(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Forget the lines that hold a text, for good; you are asked when there are several."""
+    """Forget the lines that hold a text, for good. You are asked when there are several."""
     memory, words = _memory(), " ".join(text)
     found = holding(memory.read(), words) if words.strip() else []
     if not found:

@@ -10,7 +10,7 @@ from agent.sessions.run_list import FoundRun, find_run
 from agent.sessions.store import SessionStore
 from agent.vocabulary.errors import AgentError
 from cli import run_flags as flag
-from cli.pages import show, show_json, width
+from cli.pages import show, show_json, show_page, width
 from tooling.contract.shape import encode
 
 app = typer.Typer(help="Runs and the evidence behind their answers.", no_args_is_help=True)
@@ -56,7 +56,7 @@ def show_run(run: RunArgument, *, as_json: JsonOption = False) -> None:
     if as_json:
         show_json({"status": status, **_object(encode(view))})
     else:
-        show(page(view, status=status, width=width()))
+        show_page(page(view, status=status, width=width()))
 
 
 @app.command("events")

@@ -9,7 +9,7 @@ import typer
 from agent.config.places import data_dir, os_environ
 from agent.sessions.store import SessionStore
 from agent.vocabulary import exit_codes
-from cli.pages import show, show_json, show_painted, stdout_paint, tell, width
+from cli.pages import show, show_json, show_page, show_painted, stdout_paint, tell, width
 from tooling.contract.shape import encode
 
 app = typer.Typer(help="Sessions and what they changed.", no_args_is_help=True)
@@ -59,7 +59,7 @@ def show_session(session: SessionArgument, *, as_json: JsonOption = False) -> No
     if as_json:
         show_json({"id": record.id, "title": title, "status": status, **_object(encode(record))})
     else:
-        show(page(record, title=title, status=status))
+        show_page(page(record, title=title, status=status))
 
 
 @app.command("rename")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, Envelope, QuestionAnswered, QuestionAsked
 from cli.approvals import Asked, approval_lines, asked_id, chosen, may_last, question_lines, rule_text
-from cli.screen.paint import Paint, wrapped
+from cli.screen.paint import Paint, fitted, wrapped
 from tooling.contract.action import Scope
 
 # Longer than the pause between two keys of somebody who is typing.
@@ -25,11 +25,13 @@ class Cards:
         send: Callable[[Answer], bool],
         write: Callable[[str], None],
         paint: Paint,
+        width: Callable[[], int] = lambda: 80,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._send = send
         self._write = write
         self._paint = paint
+        self._width = width
         self._now = now
         self._queue: deque[tuple[str, Asked]] = deque()
         self._drawn_at: float | None = None
@@ -165,8 +167,11 @@ class Cards:
         head, *rest = question_lines(asked) if isinstance(asked, QuestionAsked) else approval_lines(asked)
         lasting = _rule_lines(asked) if isinstance(asked, ApprovalRequested) else []
         # Whole, in the scrollback: what is decided on is never cut, and stays to be read afterwards.
-        title = self._paint("warn", f"{step} {head}".strip())
-        self._write("\n".join([title, *rest, *lasting]) + "\n")
+        titles = [f"{step} {head}".strip()]
+        if isinstance(asked, QuestionAsked):
+            # A command is shown as it is, words are broken between words.
+            titles, rest = fitted(titles[0], self._width()), fitted("\n".join(rest), self._width())
+        self._write("\n".join([*(self._paint("warn", title) for title in titles), *rest, *lasting]) + "\n")
 
 
 def _rule_lines(asked: ApprovalRequested) -> list[str]:

@@ -82,7 +82,9 @@ class DrawnFace:
             is_moving=lambda: self._live.is_running,
             drawn=self._on_drawn,
         )
-        self.cards = Cards(send=repl.turns.send, write=self.terminal.print, paint=paint)
+        self.cards = Cards(
+            send=repl.turns.send, write=self.terminal.print, paint=paint, width=lambda: self.terminal.columns
+        )
         self.answering = Answering(buffer=self.buffer, cards=self.cards, refresh=self.terminal.refresh)
         self._transcript = Transcript(
             write=self.terminal.print,

@@ -3,10 +3,11 @@
 import shlex
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agent.config.places import data_dir
 from agent.protocol.commands import Submit
-from agent.sessions.fold import SessionRecord, read_session
+from agent.sessions.fold import RunRecord, SessionRecord, read_session
 from agent.sessions.store import SessionStore
 from agent.vocabulary.errors import UsageError
 from agent.workspace.materials import COMPACT_REQUEST, history
@@ -16,6 +17,9 @@ from cli.repl.turns import Turn
 from cli.repl.welcome import LATER
 from cli.screen.paint import clipped
 from cli.screen.wording import amount
+
+if TYPE_CHECKING:
+    from agent.sessions.catalogue import SessionRow
 
 _OFFERED = 8
 _TITLE_CELLS = 48
@@ -130,7 +134,7 @@ def resume(repl: Repl, argument: str) -> Awaitable[None] | None:
         repl.add(Turn(submit=Submit(prompt=""), title=f"/resume {argument}", resumes=found))
         return None
     if argument:
-        _enter(repl, store.existing(argument).id)
+        enter(repl, store.existing(argument).id)
         return None
     here = repl.turns.session_id
     if here and (found_here := unfinished_in(store.existing(here))):
@@ -148,13 +152,19 @@ async def _choose(repl: Repl, store: SessionStore) -> None:
     rows = list(rows_of(store, newest, _OFFERED))
     if not rows:
         raise UsageError("there is no other session to go on in")
-    options = {f"{clipped(row.title, _TITLE_CELLS)} ({age(row.updated_at)}, {row.status})": row.id for row in rows}
+    options = {f"{_title(row)} ({age(row.updated_at)}, {row.status})": row.id for row in rows}
     answer = await repl.face.ask("Which session shall go on?", (*options, LATER))
     if answer != LATER:
-        _enter(repl, options.get(answer) or store.existing(answer).id)
+        enter(repl, options.get(answer) or store.existing(answer).id)
 
 
-def _enter(repl: Repl, session_id: str) -> None:
+def _title(row: "SessionRow") -> str:
+    """Return what a session was about: how it began, and what was asked last."""
+    last = "" if row.last_request in ("", row.title, COMPACT_REQUEST) else f" … {row.last_request}"
+    return clipped(f"{row.title}{last}", _TITLE_CELLS)
+
+
+def enter(repl: Repl, session_id: str) -> None:
     """Go on in a session, and recall where it stood."""
     from agent.sessions.finding import unfinished_in
 
@@ -164,7 +174,7 @@ def _enter(repl: Repl, session_id: str) -> None:
     repl.say(f"you are in {session_id} now: {asked} so far")
     if record.runs:
         room = repl.face.columns - 2
-        last = record.runs[-1]
+        last = next((run for run in reversed(record.runs) if _is_own(run)), record.runs[-1])
         answer = [line for line in last.final.splitlines() if line.strip()]
         lines = [f"> {clipped(last.user, room)}", *(f"  {clipped(line, room)}" for line in answer[:_PREVIEW_LINES])]
         repl.say("\n".join([*lines, *(["  …"] if len(answer) > _PREVIEW_LINES else [])]), "quiet")
@@ -172,6 +182,11 @@ def _enter(repl: Repl, session_id: str) -> None:
         repl.warn(f"it began in {record.cwd}; requests are done here, in {repl.place.cwd}")
     if unfinished_in(_store(repl).existing(session_id)):
         repl.say("a run of it was cut off: /resume goes on with that", "quiet")
+
+
+def _is_own(run: RunRecord) -> bool:
+    """Say whether a run was asked for in the person's own words."""
+    return run.run_id.startswith("run-") and run.user != COMPACT_REQUEST
 
 
 def _at_rest(repl: Repl, deed: str) -> str:

@@ -42,6 +42,10 @@ def _check_model(repl: Repl, name: str) -> None:
     if " " in name or not (endpoint.provider and endpoint.model):
         known = "" if "/" in name else nearest(name, [row.name for row in PROVIDERS])
         raise UsageError(f"{name!r} is no model{known}", "provider/name, such as openai/gpt-5-mini; Tab lists them")
+    if endpoint.wire == "litellm" and not PriceTable().models_of(endpoint.provider):
+        known = nearest(endpoint.provider, [row.name for row in PROVIDERS])
+        repl.warn(f"there is no known provider {endpoint.provider!r}{known}")
+        return
     models = PriceTable().models_of(endpoint.provider, provider_named(endpoint.provider).aliases)
     if models and not settings.api_base and endpoint.model.rpartition("/")[2] not in {*models, endpoint.model}:
         repl.warn(f"{endpoint.provider} is not known to have {endpoint.model}")

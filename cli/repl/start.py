@@ -7,31 +7,43 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.backends.catalogue import read_catalogue
-from agent.config.places import config_dir, os_environ
+from agent.config.places import config_dir, data_dir, os_environ
+from agent.sessions.store import SessionStore
 from agent.version import VERSION
 from cli.progress import wants_colour
 from cli.repl.commands import COMMANDS, own_command, plugin_command
 from cli.repl.own_files import own_commands
 from cli.repl.place import ReplPlace
 from cli.repl.repl import Repl
+from cli.repl.session_commands import enter
 from cli.screen.paint import Paint, ground, wrapped
 
 if TYPE_CHECKING:
     from cli.repl.repl import Face
 
 
-def open_repl(flags: Mapping[str, object], cwd: Path | None = None) -> int:
-    """Talk with the person until they leave; return the exit code."""
+def open_repl(flags: Mapping[str, object], cwd: Path | None = None, session: str | None = None) -> int:
+    """Talk with the person until they leave; return the exit code. The session "" is the last one."""
     environ = os_environ()
+    session = None if session is None else _found(session, environ)
     place = ReplPlace(environ=environ, cwd=(cwd or Path.cwd()).resolve(), flags=dict(flags))
     theme = ground(place.loaded().settings.theme, environ)
     paint = Paint(has_colour=wants_colour(environ, sys.stdout), theme=theme)
-    return asyncio.run(_talk(place, paint))
+    return asyncio.run(_talk(place, paint, session))
 
 
-async def _talk(place: ReplPlace, paint: Paint) -> int:
+def _found(name: str, environ: Mapping[str, str]) -> str:
+    from agent.sessions.finding import last_session
+
+    store = SessionStore(data_dir(environ))
+    return (store.existing(name) if name else last_session(store)).id
+
+
+async def _talk(place: ReplPlace, paint: Paint, session: str | None) -> int:
     repl = Repl(place=place, paint=paint, commands=COMMANDS, face=_face(place))
     repl.load(_load_the_rest(repl))
+    if session:
+        repl.start(_begin_in(repl, session))
     greeting = f"Windlass {VERSION} · /help lists commands, Ctrl-D leaves"
     return await repl.talk("\n".join(wrapped(greeting, repl.face.columns)))
 
@@ -45,6 +57,10 @@ def _face(place: ReplPlace) -> "Callable[[Repl], Face]":
     from cli.repl.drawn_face import DrawnFace
 
     return DrawnFace
+
+
+async def _begin_in(repl: Repl, session: str) -> None:
+    enter(repl, session)
 
 
 async def _load_the_rest(repl: Repl) -> None:

@@ -226,3 +226,12 @@ def test_no_line_of_help_is_cut() -> None:
         "Usage: root [OPTIONS] COMMAND [ARGS]...",
         *(f"Usage: root {name} [OPTIONS] COMMAND [ARGS]..." for name in groups),
     ]
+
+
+def test_a_task_in_place_of_a_command_is_told_where_it_belongs(user: User) -> None:
+    ended = user.agent("fix the bug")
+    assert (ended.exit_code, 'agent run "fix the bug"' in ended.stderr) == (2, True)
+    assert "did you mean sessions" in user.agent("session").stderr
+    piped = user.agent(stdin="a task")
+    assert (piped.exit_code, "pipe the task to `agent run`" in piped.stderr) == (2, True)
+    assert user.agent("-c", "run", "x").exit_code == 2

@@ -23,9 +23,9 @@ def sit(user: User) -> Iterator[Open]:
     """Open the REPL with a scripted model; every one that is left open is closed."""
     seats: list[Seat] = []
 
-    def open_seat(*replies: object, **how: object) -> Seat:
+    def open_seat(*replies: object, words: tuple[str, ...] = (), **how: object) -> Seat:
         model = user.script(*replies) if replies else ""
-        seats.append(Seat(user, model=model, **how))  # type: ignore[arg-type]
+        seats.append(Seat(user, *words, model=model, **how))  # type: ignore[arg-type]
         return seats[-1]
 
     yield open_seat

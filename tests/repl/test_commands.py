@@ -54,6 +54,7 @@ RIGHT = {
     "/model ollama/qwen3": "model: ollama/qwen3",
     "/model openai/gpt-5": "warning: no key is set for this provider: set OPENAI_API_KEY to use openai/gpt-5"
     "\nmodel: openai/gpt-5",
+    "/model opnai/gpt-5": "warning: there is no known provider 'opnai', did you mean openai?\nmodel: opnai/gpt-5",
     "/theme": "theme: dark",
     "/mode never": "approval mode: never",
     "/mode": "approval mode: ask",

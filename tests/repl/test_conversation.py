@@ -130,3 +130,23 @@ def test_no_process_is_left_after_leaving_during_a_run(sit: Open) -> None:
     seat.types(ctrl("d"))
     assert seat.ends() == 0
     assert all_gone(below)
+
+
+def test_a_prompt_can_be_opened_where_the_last_one_ended(sit: Open) -> None:
+    seat = sit(to("one", answer("First answer.")), to("two", answer("Second answer.")))
+    seat.says("one")
+    seat.sees("First answer.")
+    seat.types(ctrl("d"))
+    assert seat.ends() == 0
+    again = sit(to("one", answer("First answer.")), to("two", answer("Second answer.")), words=("-c",))
+    again.sees("now: 1 request so far")
+    again.sees("> one")
+    again.says("two")
+    again.sees("Second answer.")
+    assert len({event["session_id"] for event in events(again)}) == 1
+
+
+def test_a_session_that_is_not_there_opens_no_prompt(sit: Open) -> None:
+    seat = sit(answer("x"), words=("-r", "nonsense"))
+    assert seat.ends() == 42
+    assert "there is no session 'nonsense'" in seat.all()

@@ -173,6 +173,14 @@ async def test_making_room_shows_what_was_gained_and_not_how_it_is_asked_for(tal
     assert not any("Sum up" in line for line in talk.face.said)
 
 
+async def test_going_back_recalls_the_persons_own_words(talk: Talk) -> None:
+    await talk.says("hello")
+    await talk.says("/compact")
+    first = talk.repl.session()
+    await talk.says("/clear")
+    assert "\n> hello\n" in await talk.says(f"/resume {first}")
+
+
 async def test_the_context_is_told_part_by_part(talk: Talk) -> None:
     await talk.says("hello")
     (talk.repl.place.cwd / "AGENTS.md").write_text("Use tabs.\n")
