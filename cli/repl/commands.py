@@ -79,6 +79,10 @@ def _plan(repl: Repl, argument: str) -> None:
 
 
 def _context(repl: Repl, argument: str) -> None:
+    if argument not in ("", "drop"):
+        raise UsageError(f"the context cannot {argument!r}", "/context drop leaves out the output of your own commands")
+    if argument:
+        repl.overheard = ""
     repl.say("\n".join(context_lines(repl.place, repl.turns.session_id, repl.overheard)))
 
 
@@ -207,7 +211,13 @@ COMMANDS = (
     SlashCommand(
         name="why", usage="STEP", help="What stands behind a step.", run=sessions.why, complete=sessions.steps
     ),
-    SlashCommand(name="context", help="What the next request takes along.", run=_context),
+    SlashCommand(
+        name="context",
+        usage="[drop]",
+        help="What the next request takes along.",
+        run=_context,
+        complete=_one_of("drop"),
+    ),
     SlashCommand(name="compact", help="Sum up the session, to make room.", run=sessions.compact),
     SlashCommand(
         name="tools",

@@ -178,7 +178,9 @@ class Repl:
         if ended:
             exit_code, output = ended[0]
             self.overheard += f"$ {command}\n{output}\n[exit code {exit_code}]\n"
-            self._say_quietly(f"exit {exit_code}; your next request takes this output along (/clear drops it)")
+            self._say_quietly(
+                f"exit {exit_code}; your next request takes this output along (/context drop leaves it out)"
+            )
 
     def session(self) -> str:
         """Return the id of the session, once there is one."""

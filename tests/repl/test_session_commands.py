@@ -188,3 +188,5 @@ async def test_the_context_is_told_part_by_part(talk: Talk) -> None:
     said = await talk.says("/context")
     assert [line.split()[0] for line in said.splitlines()] == ["history", "memory", "notes", "output", "in"]
     assert "1 request so far" in said and "about " in said.splitlines()[-1]
+    assert "output" not in await talk.says("/context drop") and not talk.repl.overheard
+    assert (await talk.says("/context rob")).startswith("error: the context cannot 'rob'")
