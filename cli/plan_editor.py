@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ from agent.vocabulary.plan import PlanStep
 from cli.progress import stderr_line
 
 DEFAULT_EDITOR = "vi"
+# A signal that came while the editor was open may be looked at after it has closed.
+_HEARD_S = 0.2
 _WHICH = "set VISUAL or EDITOR to the editor you use"
 _HEAD = (
     "",
@@ -47,6 +50,7 @@ class PlanEditor:
         self._ask = ask
         self._tell = tell
         self._running: subprocess.Popen[bytes] | None = None
+        self._closed_at = float("-inf")
 
     def edited(self, steps: Sequence[PlanStep], request: str) -> tuple[PlanStep, ...]:
         """Return the steps as the person wants them; raises GivenUp when there is nothing to run."""
@@ -72,13 +76,13 @@ class PlanEditor:
 
     @property
     def is_open(self) -> bool:
-        """Say whether the person is in the editor now."""
-        return self._running is not None and self._running.poll() is None
+        """Say whether the person is in the editor, or was when they pressed a key that is only heard now."""
+        return self._running is not None or time.monotonic() - self._closed_at < _HEARD_S
 
     def stop(self) -> None:
         """End an editor that is still open."""
-        if self._running and self.is_open:
-            self._running.terminate()
+        if running := self._running:
+            running.terminate()
 
     def _open(self, path: Path) -> None:
         # The answer belongs to stdout; an editor needs a terminal.
@@ -88,6 +92,8 @@ class PlanEditor:
                 # Without a shell between: one that hears Ctrl-C with its editor would end with it.
                 self._running = subprocess.Popen([*shlex.split(self._editor), str(path)], stdout=out)
                 code = self._running.wait()
+                self._closed_at = time.monotonic()
+                self._running = None
         except (OSError, ValueError) as error:
             raise GivenUp(f"the editor {self._editor!r} cannot be started, nothing was run: {error}", _WHICH) from error
         if code:
