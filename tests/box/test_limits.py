@@ -149,9 +149,11 @@ async def test_two_gigabytes_take_little_memory(tmp_path: Path) -> None:
     assert resident() - before < 80 * MIB
 
 
-async def test_a_deaf_tree_is_asked_and_then_ended(runner: SandboxCommandRunner, tmp_path: Path) -> None:
+async def test_a_deaf_tree_is_asked_and_then_ended(tmp_path: Path) -> None:
+    runner = build_sandbox_runner(workspace=tmp_path, environ=ENVIRON, limits=LIMITS, grace_s=2)
     tree = f"trap 'touch asked' TERM; (trap '' TERM; setsid sleep {MARK}) & while :; do sleep 0.1; done"
-    found = await sh(runner, tree, timeout_s=0.5)
+    found = await sh(runner, tree, timeout_s=2)
+    runner.close()
     assert found.timed_out
     assert (tmp_path / "asked").exists()
     assert survivors(MARK) == []
