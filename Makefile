@@ -11,7 +11,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP := True
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-cassette screenshots test check lint soak bench fmt clean
+.PHONY: help demo demo-cassette screenshots test programs check lint soak bench fmt clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -19,8 +19,11 @@ help:  ## list the targets
 demo: .venv/.ready  ## a whole run without network or key
 	$(BIN)/agent demo
 
-test: lint  ## everything: lint and all tests
+test: programs lint  ## everything: install missing programs, lint, all tests
 	$(PYTEST)
+
+programs:  ## install the programs the tests use, where that is allowed
+	@.ci/programs
 
 check: lint  ## what every commit passes: lint and the fast tests
 	$(PYTEST) -m "not slow"
