@@ -9,14 +9,14 @@ from pathlib import Path
 
 from agent.config.load import Loaded
 from agent.engine import AgentExecutor
-from agent.execution.ledger import BudgetExhausted, Ledger
-from agent.execution.person import Person
-from agent.execution.structured import OutputForm
-from agent.execution.wishes import Wishes
+from agent.execution.approvals import Person
+from agent.execution.result.structured import OutputForm
+from agent.execution.step.control import Wishes
 from agent.memory.run_memory import RunMemory, open_memory
+from agent.model.budget import BudgetExhausted, Ledger
 from agent.model.faults import ModelFault
 from agent.model.prices import PriceTable
-from agent.model.switch import ModelSwitch
+from agent.model.router import ModelSwitch
 from agent.model_choice import chosen_model, needs_model
 from agent.orchestrator import OrchestratorRunner, Review
 from agent.protocol.channel import Subscription
@@ -34,7 +34,7 @@ from agent.vocabulary.status import is_success
 from agent.vocabulary.unfinished import UnfinishedRun
 from agent.wiring import Parts
 from tooling.contract.action import Effect
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.tool import ToolExecutor
 
 WHOLE_OUTPUT_CHARS = 100_000
@@ -206,7 +206,7 @@ class App:
             spec = tools.spec_of(name)
             return spec.effect if spec else None
 
-        from agent.sessions.unfinished import unfinished_run
+        from agent.sessions.resume.resume_state import unfinished_run
 
         found = await asyncio.to_thread(unfinished_run, self._scope.folder.events, self._options.resumes, effect_of)
         self._resumes = found.run_id

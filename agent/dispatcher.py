@@ -6,7 +6,7 @@ from agent.config.settings import Settings
 from agent.vocabulary.errors import ConfigError
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import CHECK_TOOL, ExecutorProfile
-from tooling.contract.shape import nearest
+from tooling.contract.json_codec import nearest
 
 READ_ONLY_TOOLS = ("read_file", "list_directory", "find_files", "search_text", "run_command")
 

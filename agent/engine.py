@@ -5,11 +5,11 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from agent.execution.ledger import BudgetExhausted
-from agent.execution.model_desk import ModelDesk
-from agent.execution.structured import OutputForm
+from agent.execution.result.structured import OutputForm
 from agent.memory.run_memory import RunMemory
+from agent.model.budget import BudgetExhausted
 from agent.model.faults import ModelFault
+from agent.model.metered_client import ModelDesk
 from agent.orchestrator import OrchestratorRunner, Task
 from agent.protocol.channel import LogWriteError
 from agent.protocol.commands import Submit
@@ -22,7 +22,7 @@ from agent.vocabulary.plan import Plan
 from agent.vocabulary.unfinished import UnfinishedRun
 from agent.workspace.materials import context_text, marked, read_attachment, stage
 from agent.workspace.project_notes import read_notes
-from tooling.contract.shape import encode
+from tooling.contract.json_codec import encode
 
 _HABITS = "What is known of this user, as data; keep to what concerns the answer:"
 

@@ -7,18 +7,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeAlias
 
-from agent.execution.call_desk import CallDesk
-from agent.execution.checks import ROUNDS, CheckDesk
+from agent.execution.aio import to_the_end, uncut
 from agent.execution.conclude import stands
-from agent.execution.conversation import Conversation
-from agent.execution.ending import Ending, response_of
 from agent.execution.known_endings import unkept
-from agent.execution.ledger import BudgetExhausted
-from agent.execution.runner import AgentRunner
+from agent.execution.step.agent_loop import AgentRunner
+from agent.execution.step.context import Conversation
+from agent.execution.step.control import Wishes
+from agent.execution.step.step_result import Ending, response_of
+from agent.execution.step.tool_calls import CallDesk
+from agent.execution.step.verification import ROUNDS, CheckDesk
 from agent.execution.step_shelf import NoShelf, StepShelf
-from agent.execution.to_the_end import to_the_end, uncut
 from agent.execution.tool_step import ToolSteps
-from agent.execution.wishes import Wishes
+from agent.model.budget import BudgetExhausted
 from agent.model.faults import ModelFault
 from agent.protocol.channel import Channel, LogWriteError
 from agent.protocol.events import StepCompleted, StepStarted, WarningRaised
@@ -30,7 +30,7 @@ from agent.vocabulary.step import CHECK_TOOL, ExecutorProfile, ExecutorRequest, 
 from agent.vocabulary.unfinished import UnfinishedStep
 from agent.vocabulary.usage import Usage
 from tooling.contract.context import ExecCtx
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.question import Asker, Question
 
 # Hears how a step ended before anybody else does, and again when that could not be kept.

@@ -2,7 +2,7 @@
 
 from agent.config.load import Loaded
 from agent.config.settings import Settings
-from agent.model.discovery import find_local_server, no_model
+from agent.model.local_server import find_local_server, no_model
 from agent.protocol.commands import Submit
 
 

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agent.config.settings import ReplanPolicy
 from agent.dispatcher import Dispatcher
-from agent.execution.board import BEYOND, Board
-from agent.execution.closing import Closing
-from agent.execution.composer import Composer, joined, listed
 from agent.execution.conclude import reason_of, stands
 from agent.execution.excerpts import excerpts
+from agent.execution.graph.replanning import Replanning
+from agent.execution.graph.run_state import BEYOND, Board
+from agent.execution.graph.scheduler import Scheduler
+from agent.execution.graph.step_cache import KeySource, key_of, passing_key
 from agent.execution.known_endings import broken, censored, is_censored, unasked
-from agent.execution.ledger import BudgetExhausted, Ledger
 from agent.execution.partial import partial_answer
 from agent.execution.plan_book import PlanBook
 from agent.execution.progress import progress_text
-from agent.execution.replanning import Replanning
-from agent.execution.scheduler import Scheduler
-from agent.execution.step_key import KeySource, key_of, passing_key
+from agent.execution.result.compose import Composer, joined, listed
+from agent.execution.result.outcome_builder import Closing
 from agent.execution.step_shelf import NoShelf, StepShelf
+from agent.model.budget import BudgetExhausted, Ledger
 from agent.model.port import Delta, TextDelta
 from agent.planning.graph import in_order, outline
 from agent.planning.planner import Planner
@@ -38,7 +38,7 @@ from agent.vocabulary.step import ExecutorRequest, ExecutorResponse
 from agent.vocabulary.unfinished import UnfinishedRun
 from agent.vocabulary.usage import Usage
 from tooling.contract.context import ExecCtx
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from agent.executor import Executor

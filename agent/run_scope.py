@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.protocol.channel import Channel
-from agent.sessions.event_log import FileLog, last_seq
-from agent.sessions.fold import SessionRecord, read_session, refresh_session
+from agent.sessions.log.event_log import FileLog, last_seq
 from agent.sessions.store import SessionFolder, SessionStore, new_session_id
+from agent.sessions.views.session_summary import SessionRecord, read_session, refresh_session
 from agent.sessions.waiting import Patience, lock_within
 from agent.vocabulary.errors import AgentError, InputError
 from tooling.contract.context import ExecCtx
-from tooling.contract.fact import dataclass
-from tooling.safety.redact import Redactor
+from tooling.contract.fast_dataclass import dataclass
+from tooling.safety.secrets.redact import Redactor
 
 # One local user: the id only has to be the same for every run of one account.
 _USER = uuid.uuid5(uuid.NAMESPACE_URL, f"windlass:user:{os.getuid()}")

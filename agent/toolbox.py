@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from agent.backends.boxed import BoxedRunner, BoxPlan
-from agent.backends.environment import clean_environment
 from agent.backends.host import EveryCommandAsks, HostCommandRunner, HostExecutor, SandboxExecutor, wire_executor
+from agent.backends.process.environment import clean_environment
+from agent.backends.sandbox.lazy_runner import BoxedRunner, BoxPlan
 from agent.config.places import config_dir, config_file
 from agent.config.rules import Rule, add_rule, in_folder
 from agent.config.settings import Settings
-from agent.execution.person import Person, Witness
+from agent.execution.approvals import Person, Witness
 from agent.protocol.channel import Channel
 from agent.protocol.events import NetworkTried, WarningRaised
 from agent.run_scope import RunScope
@@ -19,12 +19,12 @@ from agent.web_settings import web_settings
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Action, ApprovalAnswer, Approver, Decision, Judge, Scope, Verdict
 from tooling.contract.context import ExecCtx
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.memory import Memory
 from tooling.contract.tool import ToolExecutor
-from tooling.safety.judge import ActionJudge
+from tooling.safety.action_judge import ActionJudge
 from tooling.web.attempt import Attempt
-from tooling.web.desk import WebDesk
+from tooling.web.session import WebDesk
 
 HOST_BANNER = "commands run on this machine without a box (--backend host); every one of them needs approval"
 
@@ -137,7 +137,7 @@ class WebHosts:
         verdict = self._judge.judge(action, ctx)
         if action.effect != "web" or not verdict.hosts:
             return verdict
-        from agent.backends.egress_rules import EgressRules
+        from agent.backends.egress.host_rules import EgressRules
 
         rules = EgressRules(allow=self._settings.allow_net, deny=self._settings.deny_net)
         for host in verdict.hosts:
@@ -164,7 +164,7 @@ class Unchecked:
 def _check_hosts(settings: Settings) -> None:
     if not (settings.allow_net or settings.deny_net):
         return
-    from agent.backends.egress_rules import EgressRules, HostRuleInvalid
+    from agent.backends.egress.host_rules import EgressRules, HostRuleInvalid
 
     try:
         EgressRules(allow=settings.allow_net, deny=settings.deny_net)

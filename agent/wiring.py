@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from agent.config.load import Loaded
 from agent.dispatcher import Dispatcher
-from agent.execution.composer import Composer
-from agent.execution.ledger import Ledger
-from agent.execution.model_desk import ModelDesk
-from agent.execution.person import Person
-from agent.execution.prompt import system_message
-from agent.execution.wishes import Wishes
+from agent.execution.approvals import Person
+from agent.execution.result.compose import Composer
+from agent.execution.step.control import Wishes
+from agent.execution.step.prompts import system_message
+from agent.model.budget import Ledger
+from agent.model.metered_client import ModelDesk
 from agent.model.prices import PriceTable
-from agent.model.switch import ModelSwitch
+from agent.model.router import ModelSwitch
 from agent.model_choice import replans_given_plans
 from agent.orchestrator import GraphSettings, OrchestratorRunner, Review
 from agent.planning.estimate import estimator
@@ -22,7 +22,7 @@ from agent.planning.planner import Planner
 from agent.run_scope import RunScope
 from agent.sessions.step_results import StepResults
 from agent.vocabulary.unfinished import UnfinishedRun
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.tool import ToolExecutor
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ class Parts:
 
     def _executor(self, desk: ModelDesk, shelf: StepResults | None) -> "Executor":
         """Return who works on steps; it is loaded while the planner thinks."""
-        from agent.execution.call_desk import CallDesk
-        from agent.execution.runner import AgentRunner, RunnerSettings
+        from agent.execution.step.agent_loop import AgentRunner, RunnerSettings
+        from agent.execution.step.tool_calls import CallDesk
         from agent.executor import Executor
 
         settings, scope = self.loaded.settings, self.scope

@@ -7,9 +7,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from agent.backends.environment import clean_environment
-from agent.backends.sandbox import build_sandbox_runner
-from agent.backends.self_test import self_test
+from agent.backends.process.environment import clean_environment
+from agent.backends.sandbox.runner import build_sandbox_runner
+from agent.backends.sandbox.self_test import self_test
 from bench.measure import Figure, in_turns, milliseconds, ratio
 from tooling.contract.command import CommandRequest
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from agent.config.places import os_environ
 from agent.protocol.events import Envelope, Event, MessageSaid, PlanMade, RunStarted, StepStarted
 from agent.vocabulary.plan import PlanStep
-from cli.repl.commands import COMMANDS
-from cli.repl.drawn_face import DrawnFace
-from cli.repl.place import ReplPlace
+from cli.repl.commands.builtin import COMMANDS
 from cli.repl.repl import Repl
-from cli.screen.paint import Paint
+from cli.repl.state import ReplPlace
+from cli.repl.ui.tui import DrawnFace
+from cli.screen.colors import Paint
 
 STEPS = 8
 # Every fragment is one token; each line of the stream is about as long as a sentence.

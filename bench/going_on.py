@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from agent.execution.step_key import KeySource, key_of
+from agent.execution.graph.step_cache import KeySource, key_of
 from agent.protocol.codec import to_line
 from agent.protocol.events import (
     CallMade,

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.measure import Figure, milliseconds
+from tooling.safety.action_judge import ActionJudge
 from tooling.safety.check import verdict_on
-from tooling.safety.judge import ActionJudge
 
 ROUNDS = 40
 LONG_ROUNDS = 10

@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 import trafilatura
 
 from bench.measure import Figure
-from tests.web.pages import Page, corpus
-from tooling.web.extraction import decoded, extract
+from tests.tooling.web.sample_pages import Page, corpus
+from tooling.web.html.extract import decoded, extract
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import asyncio
 import time
 from random import Random
 
-from agent.execution.scheduler import Scheduler
+from agent.execution.graph.scheduler import Scheduler
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorResponse
 from bench.measure import Figure, milliseconds

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.measure import Figure, in_turns, milliseconds
 from bench.program import AGENT, Home
-from tests.sessions.past import keep, whole_run
+from tests.agent.sessions.past_runs import keep, whole_run
 
 COUNT = 10_000
 ROUNDS = 10

@@ -9,13 +9,13 @@ from pathlib import Path
 import httpx
 
 from bench.measure import Figure, in_turns, ratio
-from tests.tooling.workplace import Workplace
-from tests.web.apart import serving_apart
-from tests.web.site import page
+from tests.tooling.tool_harness import Workplace
+from tests.tooling.web.isolated_process import serving_apart
+from tests.tooling.web.site import page
 from tooling.approvals.policy import PolicyApprover
-from tooling.web.client import WebClient
-from tooling.web.desk import WebDesk
-from tooling.web.exchange import WebRequest
+from tooling.web.http.messages import WebRequest
+from tooling.web.http.web_client import WebClient
+from tooling.web.session import WebDesk
 from tooling.web.settings import WebSettings
 
 PAGES = 32

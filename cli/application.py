@@ -11,7 +11,7 @@ import typer
 from agent.config.places import os_environ
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError, UsageError
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +28,9 @@ class Entry:
 
 
 COMMANDS = (
-    Entry(name="run", help="Do one task, start to end.", works_with="cli.one_shot"),
-    Entry(name="resume", help="Go on with a run that did not finish.", works_with="cli.one_shot"),
-    Entry(name="plan", help="Plan a task; execute nothing.", works_with="cli.one_shot"),
+    Entry(name="run", help="Do one task, start to end.", works_with="cli.run.run_task"),
+    Entry(name="resume", help="Go on with a run that did not finish.", works_with="cli.run.run_task"),
+    Entry(name="plan", help="Plan a task; execute nothing.", works_with="cli.run.run_task"),
     Entry(name="exec", help="Run one command as the agent would: same checks, same box."),
     Entry(name="check", help="Judge a command; run nothing."),
     Entry(name="demo", help="See a whole run, without a key or a network."),
@@ -89,7 +89,7 @@ def start(arguments: list[str]) -> int:
 
 
 def _no_command(word: str) -> UsageError:
-    from tooling.contract.shape import nearest
+    from tooling.contract.json_codec import nearest
 
     known = "" if " " in word else nearest(word, [entry.name for entry in COMMANDS])
     return UsageError(
@@ -111,7 +111,7 @@ def _readable(text: str) -> str:
     """Return a text with its lines broken between words where a terminal would break them anywhere."""
     if not sys.stderr.isatty():
         return text
-    from cli.pages import broken
+    from cli.pages.pages import broken
 
     return broken(text)
 

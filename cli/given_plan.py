@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from agent.backends.catalogue import read_catalogue
 from agent.config.settings import Settings
 from agent.dispatcher import Dispatcher
 from agent.planning.means import Means
 from agent.planning.plan_file import PlanFile, read_plan_file
 from agent.vocabulary.errors import LimitError
-from cli.plan_editor import PlanEditor
-from cli.run_flags import RunFlags
+from cli.run.flags import RunFlags
+from cli.run.plan_editor import PlanEditor
+from tooling.tool_catalog import read_catalogue
 
 
 def given_plan(flags: RunFlags, settings: Settings, environ: Mapping[str, str]) -> PlanFile:

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Mapping
 
 from agent.protocol.events import Envelope
-from cli.progress import stderr_painted, wants_colour
+from cli.run.progress import stderr_painted, wants_colour
+from cli.screen.ascii_fallback import knows_unicode, without_unicode
+from cli.screen.colors import Paint, ground
 from cli.screen.live_area import LiveArea
 from cli.screen.live_screen import LiveScreen
-from cli.screen.marks import knows_unicode, without_unicode
-from cli.screen.paint import Paint, ground
 from cli.screen.transcript import Transcript
 
 

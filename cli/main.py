@@ -27,13 +27,13 @@ def _run() -> None:
     _open_closed_streams()
     _tame_streams()
     if not arguments and sys.stdin.isatty() and sys.stdout.isatty():
-        from cli.first_prompt import first_prompt
+        from cli.run.early_prompt import first_prompt
 
         with first_prompt():
             exit_code = _start(arguments)
     else:
         exit_code = _start(arguments)
-    from cli.leave import leave
+    from cli.exit import leave
 
     leave(exit_code)
 
@@ -53,7 +53,7 @@ def _tame_streams() -> None:
         if not stream.isatty():
             stream.reconfigure(errors="backslashreplace")
             continue
-        from cli.screen.readable import PlainStream
+        from cli.screen.sanitize import PlainStream
 
         plain = PlainStream(stream.buffer, stream.encoding, "backslashreplace", line_buffering=True)
         setattr(sys, name, plain)

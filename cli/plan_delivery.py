@@ -9,11 +9,11 @@ from agent.planning.estimate import total_usd
 from agent.planning.graph import critical_path, levels
 from agent.planning.plan_text import json_text, toml_text
 from agent.vocabulary.outcome import Outcome
-from cli.own_file import write_own_file
-from cli.plan_graph import graph_lines, summary_lines
-from cli.progress import wants_colour
-from cli.screen.paint import Paint
-from cli.stdout import shown_text
+from cli.run.progress import wants_colour
+from cli.run.stdout import shown_text
+from cli.safe_write import write_own_file
+from cli.screen.colors import Paint
+from cli.screen.plan_graph import graph_lines, summary_lines
 
 # What a program or a file gets, which have no width.
 _NO_TERMINAL = (100, 24)

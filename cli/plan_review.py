@@ -8,7 +8,7 @@ from agent.config.settings import Settings
 from agent.planning.graph import in_order
 from agent.vocabulary.plan import Plan
 from cli.given_plan import check_size, means_of
-from cli.plan_editor import PlanEditor
+from cli.run.plan_editor import PlanEditor
 
 
 class PlanReview:

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 import typer
 
-from agent.sessions.fsck import Problem, check
 from agent.sessions.store import SessionFolder
+from agent.sessions.upkeep.fsck import Problem, check
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import SessionBusy
-from cli.pages import show, show_json
-from cli.progress import stderr_line
-from tooling.contract.shape import encode
+from cli.pages.pages import show, show_json
+from cli.run.progress import stderr_line
+from tooling.contract.json_codec import encode
 
 
 def check_all(folders: Iterable[SessionFolder], *, mends: bool, as_json: bool, is_named: bool) -> int:

@@ -6,14 +6,14 @@ from typing import Literal, TypeAlias
 
 import typer
 
-from agent.sessions.exporting import document_of, markdown
 from agent.sessions.store import SessionFolder
+from agent.sessions.upkeep.exporting import document_of, markdown
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import InputError
-from cli.own_file import write_own_file
-from cli.pages import show_text, tell
-from cli.screen.readable import readable_json
-from tooling.contract.shape import encode
+from cli.pages.pages import show_text, tell
+from cli.safe_write import write_own_file
+from cli.screen.sanitize import readable_json
+from tooling.contract.json_codec import encode
 
 Form: TypeAlias = Literal["markdown", "json"]
 

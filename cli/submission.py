@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from agent.config.settings import Settings
 from agent.protocol.commands import Submit
 from agent.vocabulary.plan import Plan
-from cli.progress import stderr_line
-from cli.prompt_source import task_and_stdin
-from cli.run_flags import RunFlags
+from cli.run.flags import RunFlags
+from cli.run.progress import stderr_line
+from cli.run.task_input import task_and_stdin
 
 
 def submission(flags: RunFlags, settings: Settings, environ: Mapping[str, str]) -> Submit:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 GROUP = "windlass.tools"
 _METADATA = (".dist-info", ".egg-info")

@@ -11,7 +11,7 @@ from pathlib import Path
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import FileChange, ToolMeta, ToolResult
 from tooling.output import TrimLengths, sanitize_output, trim_output
-from tooling.safety.redact import Redactor
+from tooling.safety.secrets.redact import Redactor
 
 _UNSAFE_IN_NAME = r"[^A-Za-z0-9_.-]+"
 _PART_CHARS = 48

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tooling.contract.action import Approver, Decision, Judge
 from tooling.contract.context import ExecCtx
+from tooling.contract.json_codec import JsonObject, ShapeError, decode, nearest
 from tooling.contract.result import (
     BAD_ARGUMENTS,
     CANCELLED,
@@ -17,7 +18,6 @@ from tooling.contract.result import (
     ToolResult,
     failed,
 )
-from tooling.contract.shape import JsonObject, ShapeError, decode, nearest
 from tooling.contract.tool import AnyTool, ToolSpec
 from tooling.finish import OutputFinisher
 from tooling.permission import Permission, blocked

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tooling.contract.command import CommandOutput, CommandRequest, CommandRunner
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 LONGEST_S = 24 * 3600.0
 MOST_JOBS = 16

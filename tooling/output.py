@@ -2,7 +2,7 @@
 
 import re
 
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 TOOL_TIMEOUT_MS = 120_000
 GREP_TIMEOUT_MS = 30_000

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB

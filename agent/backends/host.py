@@ -4,17 +4,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from agent.backends.collector import OutputCollector
-from agent.backends.environment import clean_environment
-from agent.backends.process import HostProcess
-from agent.backends.running import see_through
+from agent.backends.process.environment import clean_environment
+from agent.backends.process.host_process import HostProcess
+from agent.backends.process.output_capture import OutputCollector
+from agent.backends.process.run_process import see_through
 from tooling.contract.action import Action, Approver, Decision, Judge, Verdict
 from tooling.contract.command import CommandOutput, CommandRequest, CommandRunner
 from tooling.contract.context import ExecCtx
+from tooling.contract.json_codec import JsonObject
 from tooling.contract.memory import Memory
 from tooling.contract.question import Asker
 from tooling.contract.result import ToolResult
-from tooling.contract.shape import JsonObject
 from tooling.contract.tool import ToolServices, ToolSpec
 from tooling.finish import OutputFinisher
 from tooling.invoke import Invoker
@@ -22,10 +22,10 @@ from tooling.jobs import JobDesk
 from tooling.output import OUTPUT_TRIM_LEN, TrimLengths
 from tooling.permission import Permission
 from tooling.registry import ToolRegistry, load_tools
-from tooling.safety.judge import ActionJudge
-from tooling.safety.known_keys import KeysStayHere
-from tooling.safety.redact import Redactor
-from tooling.web.desk import WebDesk
+from tooling.safety.action_judge import ActionJudge
+from tooling.safety.judges import KeysStayHere
+from tooling.safety.secrets.redact import Redactor
+from tooling.web.session import WebDesk
 
 GRACE_S = 0.5
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 # The same numbers on every machine: calls added since 2018 share one table.
 _COMMON = """

@@ -9,7 +9,7 @@ from agent.config.origin import KeyPath, Leaf, Origin
 from agent.config.user_file import PROFILES, header_path, parse_toml, parse_user_file, split_key
 from agent.config.values import checked, flat, slot_at
 from agent.vocabulary.errors import ConfigError
-from tooling.files.whole_file import write_whole
+from tooling.files.atomic_write import write_whole
 
 _NOTHING = "none"
 _BY_HAND = "change it by hand: the key is written in a form this command does not edit"

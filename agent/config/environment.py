@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from agent.config.origin import KeyPath, Leaf, Origin
 from agent.config.values import checked_leaves, slots
 from agent.vocabulary.errors import ConfigError
-from tooling.contract.shape import nearest
+from tooling.contract.json_codec import nearest
 
 _PREFIX = "AGENT_"
 # Read by other parts of the program, not settings.

@@ -13,8 +13,8 @@ from agent.config.settings import Settings
 from agent.config.user_file import PROFILES, UserFile, read_user_file
 from agent.config.values import nested
 from agent.vocabulary.errors import ConfigError, UsageError
-from tooling.contract.fact import dataclass
-from tooling.contract.shape import decode, nearest
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import decode, nearest
 
 # A bare run depends on nothing that a person or a project has left lying about, unless a flag says so.
 _BARE = tuple(

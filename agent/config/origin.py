@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 LayerName: TypeAlias = Literal["default", "file", "profile", "environment", "flag"]
 KeyPath: TypeAlias = tuple[str, ...]

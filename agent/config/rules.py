@@ -13,8 +13,8 @@ from agent.config.settings import ProjectRules, Settings
 from agent.config.user_file import read_user_file
 from agent.config.values import nested
 from agent.vocabulary.errors import InputError
-from tooling.contract.fact import dataclass
-from tooling.contract.shape import decode
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import decode
 
 Effect: TypeAlias = Literal["allow", "deny"]
 

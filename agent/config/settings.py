@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Literal, TypeAlias
 
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 from tooling.web.settings import SEARCH_ORDER, SearchProvider
 
 ReplanPolicy: TypeAlias = Literal["surprise", "always", "never"]

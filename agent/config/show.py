@@ -8,8 +8,8 @@ from agent.config.secrets import is_secret, masked
 from agent.config.user_file import split_key
 from agent.config.values import flat, slots
 from agent.vocabulary.errors import ConfigError
-from tooling.contract.fact import dataclass
-from tooling.contract.shape import encode, nearest
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import encode, nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

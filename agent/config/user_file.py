@@ -8,8 +8,8 @@ from agent.config.origin import KeyPath, LayerName, Leaf, Origin
 from agent.config.secrets import is_secret
 from agent.config.values import checked, flat, slots
 from agent.vocabulary.errors import ConfigError
-from tooling.contract.fact import dataclass
-from tooling.contract.shape import nearest
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import nearest
 
 PROFILES = "profile"
 

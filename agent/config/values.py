@@ -10,8 +10,8 @@ from agent.config.origin import KeyPath, Leaf
 from agent.config.secrets import is_secret
 from agent.config.settings import Limits, Settings
 from agent.vocabulary.errors import ConfigError
-from tooling.contract.fact import dataclass
-from tooling.contract.shape import ShapeError, decode, nearest
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import ShapeError, decode, nearest
 
 _ADDRESSES: tuple[KeyPath, ...] = (("api_base",), ("web_reader_url",))
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agent.vocabulary import exit_codes
 from agent.vocabulary.status import Subtype, is_success
 from agent.vocabulary.step import CallFact, ExecutorResponse
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 _REFUSED = frozenset({"denied", "blocked"})
 _REASON_CHARS = 400

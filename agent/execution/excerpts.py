@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from agent.execution.composer import results_text, share_of
+from agent.execution.result.compose import results_text, share_of
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorResponse
 from tooling.finish import output_stem

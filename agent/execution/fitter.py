@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent.execution.conversation import Conversation
-from agent.execution.ledger import BudgetExhausted
-from agent.execution.model_desk import ModelDesk
+from agent.execution.step.context import Conversation
 from agent.execution.window import CHARS_PER_TOKEN, overdue, shorten, size_of
+from agent.model.budget import BudgetExhausted
 from agent.model.faults import ModelFault
+from agent.model.metered_client import ModelDesk
 from agent.model.port import ModelRequest
 from agent.vocabulary.message import Message
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorResponse
-from tooling.safety.redact import MASK
+from tooling.safety.secrets.redact import MASK
 
 
 def unasked(step: PlanStep) -> ExecutorResponse:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent.execution.composer import joined
+from agent.execution.result.compose import joined
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import is_success
 from agent.vocabulary.step import ExecutorResponse

@@ -9,7 +9,7 @@ from agent.protocol.channel import Channel
 from agent.protocol.events import PlanMade
 from agent.vocabulary.plan import COMPLETE, STREAMING, PlanStep
 from agent.vocabulary.usage import Usage
-from tooling.contract.shape import encode
+from tooling.contract.json_codec import encode
 
 # A plan that grows is announced for each of its first steps, then only when it has grown by a quarter or when nobody
 # has announced it for a moment: every announcement holds all of it.

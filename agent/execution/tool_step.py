@@ -1,9 +1,9 @@
 """A step without a model: one call, whose output is the step's answer."""
 
-from agent.execution.call_desk import CallDesk
-from agent.execution.checks import CheckDesk
-from agent.execution.conversation import Conversation
-from agent.execution.ending import Ending
+from agent.execution.step.context import Conversation
+from agent.execution.step.step_result import Ending
+from agent.execution.step.tool_calls import CallDesk
+from agent.execution.step.verification import CheckDesk
 from agent.vocabulary import exit_codes
 from agent.vocabulary.message import ToolCall
 from agent.vocabulary.plan import PlanStep

@@ -5,15 +5,15 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Literal, TypeAlias
 
-from agent.execution.ledger import BudgetExhausted
 from agent.memory.entries import TAGS
 from agent.memory.memory_file import MemoryFile
 from agent.memory.shorten import by_priority, bytes_of, entries_of, room_of, with_reply
+from agent.model.budget import BudgetExhausted
 from agent.model.faults import ModelFault
 from agent.model.port import ModelReply, ModelRequest
 from agent.vocabulary.message import Message
-from tooling.contract.fact import dataclass
-from tooling.safety.redact import Redactor
+from tooling.contract.fast_dataclass import dataclass
+from tooling.safety.secrets.redact import Redactor
 
 KB = 1024
 Ask: TypeAlias = Callable[[ModelRequest], Awaitable[ModelReply]]

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias, get_args
 
 from agent.vocabulary.errors import InputError
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 from tooling.output import sanitize_output
 
 Tag: TypeAlias = Literal["PREF", "DECISION", "CONFIG", "AGREEMENT"]

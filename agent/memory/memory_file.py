@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from agent.memory.entries import Tag, entry_line, is_known, lines_of, said
-from tooling.files.whole_file import TEMPORARY, write_whole
+from tooling.files.atomic_write import TEMPORARY, write_whole
 
 MEMORY_FILE = "MEMORY.md"
 BACKUPS_KEPT = 10

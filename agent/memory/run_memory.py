@@ -6,22 +6,22 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from agent.config.settings import Settings
-from agent.execution.model_desk import ModelDesk
 from agent.memory.entries import entry_line
 from agent.memory.excerpt import excerpt
 from agent.memory.memory_file import MemoryFile
+from agent.model.metered_client import ModelDesk
 from agent.protocol.channel import Channel
 from agent.protocol.events import MemoryChanged
 from agent.run_scope import RunScope
 from agent.vocabulary.errors import InputError
 from tooling.contract.context import ExecCtx
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import ToolError
 from tooling.output import sanitize_output
-from tooling.safety.redact import Redactor
+from tooling.safety.secrets.redact import Redactor
 
 if TYPE_CHECKING:
-    from agent.memory.remembering import Remembering
+    from agent.memory.after_run import Remembering
 
 _KEEPS_NOTHING = "This run keeps nothing on disk (--ephemeral), so the memory stays as it is."
 
@@ -43,7 +43,7 @@ class RunMemory:
 
     def remembering(self, desk: ModelDesk, model: str) -> "Remembering":
         """Return what decides, with this model, what of the run is remembered."""
-        from agent.memory.remembering import Remembering
+        from agent.memory.after_run import Remembering
 
         return Remembering(
             memory=self,
@@ -62,7 +62,7 @@ class RunMemory:
     def check(self, text: str) -> None:
         """Raise ToolError when this text may not be remembered."""
         # A run that remembers nothing does without the words of twenty languages.
-        from agent.memory.private import personal_in, secret_in
+        from agent.memory.privacy import personal_in, secret_in
 
         if not self.is_kept:
             raise ToolError(_KEEPS_NOTHING)
@@ -75,8 +75,8 @@ class RunMemory:
 
     def is_asked_for(self, text: str) -> bool:
         """Say whether the user asked in so many words that this be remembered."""
-        from agent.memory.decision import is_grounded
-        from agent.memory.wording import asks_to_remember
+        from agent.memory.triggers import asks_to_remember
+        from agent.memory.what_to_keep import is_grounded
 
         return asks_to_remember(self.request) and is_grounded(text, self.request, answer="")
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from agent.memory.entries import TAGS, Line, lines_of, normalised
-from agent.memory.private import secret_in
-from tooling.safety.redact import Redactor
+from agent.memory.privacy import secret_in
+from tooling.safety.secrets.redact import Redactor
 
 
 def by_priority(text: str, target: int) -> str:

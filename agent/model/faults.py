@@ -3,7 +3,7 @@
 from typing import Literal, TypeAlias
 
 from agent.vocabulary import exit_codes
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 FaultKind: TypeAlias = Literal[
     "connect",

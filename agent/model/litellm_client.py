@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from agent.config.settings import Settings
-from agent.model import openai_wire
 from agent.model.faults import FaultKind, ModelFault
 from agent.model.litellm_faults import fault_of_exception
-from agent.model.openai_stream import OpenAiReader
 from agent.model.port import ModelRequest, StreamItem
 from agent.model.providers import Endpoint, resolve
-from agent.model.reply_builder import Price, ReplyBuilder
-from agent.model.sse import SseEvent
-from tooling.contract.fact import dataclass
+from agent.model.reply.reply_builder import Price, ReplyBuilder
+from agent.model.wire import openai_wire
+from agent.model.wire.openai_stream import OpenAiReader
+from agent.model.wire.sse import SseEvent
+from tooling.contract.fast_dataclass import dataclass
 
 # What the library's own bugs look like: its adapters read strangers' replies without much care.
 _LIBRARY_BUGS = (ValueError, TypeError, LookupError, AttributeError, ImportError, OSError, EOFError, RuntimeError)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from agent.model.fault_of import MAX_DETAIL, fault_of_status, redact
+from agent.model.fault_mapping import MAX_DETAIL, fault_of_status, redact
 from agent.model.faults import FaultKind, ModelFault
 
 _BY_NAME: dict[str, FaultKind] = {

@@ -5,7 +5,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from agent.vocabulary.message import Message
 from agent.vocabulary.usage import Usage
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 Purpose: TypeAlias = Literal["planner", "step", "composer", "memory", "repair", "summary"]
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from agent.config.settings import Settings
 from agent.model.faults import ModelFault
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 Wire: TypeAlias = Literal["openai", "anthropic", "litellm"]
 

@@ -6,8 +6,8 @@ from math import isfinite
 from agent.planning.means import Means
 from agent.planning.steps import first_words
 from agent.vocabulary.plan import PlanStep, StepType
-from tooling.contract.fitting import problem_with
-from tooling.contract.shape import nearest
+from tooling.contract.json_codec import nearest
+from tooling.contract.schema_errors import problem_with
 
 _ID_CHARS = 64
 _TEXT: Mapping[str, object] = {"type": "string"}

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import field
 
-from tooling.contract.fact import dataclass
-from tooling.contract.fitting import problem_with
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.schema_errors import problem_with
 from tooling.contract.tool import ToolSpec
 
 

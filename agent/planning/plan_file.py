@@ -10,8 +10,8 @@ from agent.planning.graph import circle, in_order
 from agent.planning.means import Means
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.plan import FILE, Plan, PlanStep
-from tooling.contract.fact import dataclass
-from tooling.contract.shape import nearest
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import nearest
 
 _FILE_BYTES = 1_000_000
 _KEYS = ("request", "steps")

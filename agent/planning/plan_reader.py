@@ -4,8 +4,8 @@ import json
 import re
 from collections.abc import Mapping
 
-from agent.model.arguments import read_arguments
-from tooling.contract.fact import dataclass
+from agent.model.reply.call_arguments import read_arguments
+from tooling.contract.fast_dataclass import dataclass
 
 _STEPS = re.compile(r'"(?:steps|plan)"\s*:\s*\[')
 _DECODER = json.JSONDecoder(strict=False)

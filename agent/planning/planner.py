@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from agent.execution.model_desk import ModelDesk
+from agent.model.metered_client import ModelDesk
 from agent.model.port import Delta, ModelRequest, StreamRestarted, TextDelta
 from agent.planning.estimate import Estimate
 from agent.planning.graph import in_order

@@ -29,7 +29,7 @@ from agent.protocol.fragments import Fragments
 from agent.protocol.masking import masked
 from agent.protocol.open_ends import OpenEnds
 from agent.vocabulary.errors import AgentError
-from tooling.safety.redact import Redactor
+from tooling.safety.secrets.redact import Redactor
 
 DELTA_BACKLOG = 512
 

@@ -4,8 +4,8 @@ import json
 from typing import get_args
 
 from agent.protocol.events import Envelope, Event
-from tooling.contract.fact import dataclass
-from tooling.contract.shape import JsonObject, ShapeError, decode, encode
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import JsonObject, ShapeError, decode, encode
 
 FORMAT = 1
 _EVENTS: dict[str, type] = {event.type: event for event in get_args(Event)}

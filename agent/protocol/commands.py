@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from agent.vocabulary.plan import Plan
 from tooling.contract.action import Scope
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, TypeAlias
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import StepStatus, Subtype
 from agent.vocabulary.usage import Usage
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import CallStatus, FileChange, TaskItem
 
 

@@ -1,6 +1,6 @@
 """Secrets in a text that arrives in fragments: what may be the beginning of one is held back until it is whole."""
 
-from tooling.safety.redact import Redactor
+from tooling.safety.secrets.redact import Redactor
 
 # How much of what was said is looked at again, so that a secret is known by what stood before it.
 _REMEMBERED = 400

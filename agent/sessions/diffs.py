@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from agent.sessions.changes import Made, Span
-from agent.sessions.undo import spot_of
+from agent.sessions.changes.changes import Made, Span
+from agent.sessions.changes.undo import spot_of
 from tooling.contract.result import ToolError
 from tooling.files.blobs import BlobStore, hash_of
-from tooling.files.change import change_of
-from tooling.files.changing import as_text
-from tooling.files.target import target
+from tooling.files.change_file import as_text
+from tooling.files.file_diff import change_of
+from tooling.files.pending_write import target
 
 _WHOLE = 1 << 40
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from agent.protocol.events import RunStarted
-from agent.sessions.log_lines import read_lines
+from agent.sessions.log.log_index import read_lines
 from agent.vocabulary.errors import InputError
 
 

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from agent.sessions.holder import has_open, holder_of
+from agent.sessions.lock import has_open, holder_of
 from agent.sessions.store import SessionFolder, SessionLock, SessionStore
 from agent.vocabulary.errors import AgentError, InputError, SessionBusy
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent.protocol.events import Envelope, RunStarted
-from agent.sessions.log_lines import LogLine, read_lines
+from agent.sessions.log.log_index import LogLine, read_lines
 
 
 def lines_of(path: Path, run_id: str) -> Iterator[LogLine]:

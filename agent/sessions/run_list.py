@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 
-from agent.sessions.catalogue import INTERRUPTED, UNFINISHED, newest_first, status_of
-from agent.sessions.fold import RunRecord, SessionRecord, read_every_run, read_session
-from agent.sessions.log_lines import read_lines
+from agent.sessions.log.log_index import read_lines
 from agent.sessions.store import SessionFolder, SessionStore
+from agent.sessions.views.listing import INTERRUPTED, UNFINISHED, newest_first, status_of
+from agent.sessions.views.session_summary import RunRecord, SessionRecord, read_every_run, read_session
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.status import is_success
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 LAST = "last"
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from agent.vocabulary.usage import Usage
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import FileChange
 
 

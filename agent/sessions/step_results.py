@@ -9,8 +9,8 @@ from pathlib import Path
 
 from agent.protocol.masking import masked
 from agent.vocabulary.step import ExecutorResponse
-from tooling.contract.shape import ShapeError, decode, encode
-from tooling.files.whole_file import write_whole
+from tooling.contract.json_codec import ShapeError, decode, encode
+from tooling.files.atomic_write import write_whole
 
 FORMAT = 1
 _KEY = re.compile(r"[0-9a-f]{16,128}")

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from agent.vocabulary.errors import InputError, SessionBusy
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _REQUEST_CHARS = 200

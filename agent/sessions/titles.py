@@ -1,9 +1,9 @@
 """What a session is called: the name a person gave it, else what was asked first. Its id never changes."""
 
-from agent.sessions.fold import SessionHead
 from agent.sessions.store import SessionFolder
+from agent.sessions.views.session_summary import SessionHead
 from agent.vocabulary.errors import InputError
-from tooling.files.whole_file import write_whole
+from tooling.files.atomic_write import write_whole
 
 MOST_CHARS = 200
 

@@ -17,10 +17,10 @@ from agent.protocol.events import (
     StepCounts,
     StepStarted,
 )
-from agent.sessions.event_log import FileLog, last_seq
-from agent.sessions.fold import refresh_session
+from agent.sessions.changes.undo import Undone
+from agent.sessions.log.event_log import FileLog, last_seq
 from agent.sessions.store import SessionFolder
-from agent.sessions.undo import Undone
+from agent.sessions.views.session_summary import refresh_session
 from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import PlanStep
 

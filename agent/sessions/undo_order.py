@@ -1,11 +1,11 @@
 """What can be taken back next, and what can be done again: as in any editor, request by request."""
 
-from agent.sessions.changes import made_in
-from agent.sessions.event_log import read_events
-from agent.sessions.fold import read_every_run
+from agent.sessions.changes.changes import made_in
+from agent.sessions.log.event_log import read_events
 from agent.sessions.store import SessionFolder
 from agent.sessions.undo_log import UNDO
-from tooling.contract.fact import dataclass
+from agent.sessions.views.session_summary import read_every_run
+from tooling.contract.fast_dataclass import dataclass
 
 _OF = "Undo the file changes of "
 _SESSION = "this session"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from agent.sessions.store import SessionFolder, SessionLock
 from agent.vocabulary.errors import SessionBusy
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 _POLL_S = 0.05
 # A listing that looks whether somebody runs here holds the lock for a moment; that is nobody to give up for.

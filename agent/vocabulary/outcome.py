@@ -7,7 +7,7 @@ from agent.vocabulary.plan import Plan
 from agent.vocabulary.status import Subtype
 from agent.vocabulary.step import ExecutorResponse
 from agent.vocabulary.usage import Usage
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal, TypeAlias
 
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 StepType: TypeAlias = Literal["task", "tool", "ask_user"]
 

@@ -5,7 +5,7 @@ from dataclasses import field
 
 from agent.vocabulary.status import StepStatus
 from agent.vocabulary.usage import Usage
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import CallStatus
 
 # The tool that runs a step's check.

@@ -7,7 +7,7 @@ from agent.vocabulary.message import Message
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import CallFact
 from tooling.contract.action import Effect
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 _SIDE_EFFECTS: frozenset[Effect] = frozenset({"write", "execute"})
 

@@ -1,6 +1,6 @@
 """Tokens and money of model calls, added up."""
 
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent.sessions.fold import SessionRecord
+from agent.sessions.views.session_summary import SessionRecord
 from agent.vocabulary.errors import InputError
 from agent.workspace.project_notes import ProjectNote
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 HISTORY_RUNS = 25
 HISTORY_CHARS = 6000

@@ -4,8 +4,8 @@ import os
 import stat
 from pathlib import Path
 
-from tooling.contract.fact import dataclass
-from tooling.files.beneath import FOLDER, open_beneath
+from tooling.contract.fast_dataclass import dataclass
+from tooling.files.openat2 import FOLDER, open_beneath
 from tooling.output import sanitize_output
 
 NAMES = ("AGENTS.md", "CLAUDE.md")

@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from agent.vocabulary.errors import UsageError
-from cli import run_flags as flag
-from cli.progress import stderr_line
-from cli.screen.readable import readable_json
-from cli.stdout import write_line
+from cli.run import flags as flag
+from cli.run.progress import stderr_line
+from cli.run.stdout import write_line
+from cli.screen.sanitize import readable_json
 from tooling.contract.action import Decision, Verdict
+from tooling.safety.action_judge import ActionJudge
 from tooling.safety.check import verdict_on
-from tooling.safety.judge import ActionJudge
 
 Words = Annotated[
     list[str] | None,

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cli.one_shot import perform
-from cli.pages import tell
+from cli.pages.pages import tell
+from cli.run.run_task import perform
 
 _FILES = {
     "orders.csv": "customer,amount\nAda,400\nGrace,250\nAlan,300\nBarbara,400\n",

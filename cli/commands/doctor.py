@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from agent.config.places import os_environ
-from agent.health import examine
+from agent.diagnostics.health import examine
 from agent.vocabulary import exit_codes
-from cli.columns import rows
-from cli.pages import show, width
-from tooling.contract.shape import encode
+from cli.pages.columns import rows
+from cli.pages.pages import show, width
+from tooling.contract.json_codec import encode
 
 _MARKS = {"ok": "ok", "note": "--", "problem": "!!"}
 

@@ -10,15 +10,15 @@ from typing import Annotated
 
 import typer
 
-from agent.one_call import CommandEnd, run_one
+from agent.diagnostics.one_call import CommandEnd, run_one
 from agent.toolbox import Surroundings
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import UsageError
-from cli import run_flags as flag
-from cli.alone import Conditions, alone
-from cli.progress import stderr_line
-from cli.run_flags import refuse_backend
-from cli.stdout import shown_text, write_line
+from cli.run import flags as flag
+from cli.run.flags import refuse_backend
+from cli.run.progress import stderr_line
+from cli.run.standalone_call import Conditions, alone
+from cli.run.stdout import shown_text, write_line
 
 # Everything behind the first word belongs to the command, dashes or not.
 CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}

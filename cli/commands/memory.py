@@ -13,14 +13,14 @@ from agent.config.places import data_dir, os_environ
 from agent.memory.compaction import KB, Compacted, Shortener, compact
 from agent.memory.entries import Line, Tag, lines_of, said
 from agent.memory.memory_file import MemoryFile, holding
-from agent.memory.private import secret_in
+from agent.memory.privacy import secret_in
 from agent.model.port import ModelClient, ModelReply, ModelRequest
-from agent.model.switch import ModelSwitch
+from agent.model.router import ModelSwitch
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import InputError, UsageError
-from cli.pages import show_json, tell
-from cli.screen.readable import readable
-from tooling.safety.redact import Redactor
+from cli.pages.pages import show_json, tell
+from cli.screen.sanitize import readable
+from tooling.safety.secrets.redact import Redactor
 from tooling.tools.memory import EMPTY
 
 app = typer.Typer(help="What is remembered from run to run.", no_args_is_help=True)

@@ -2,7 +2,7 @@
 
 import typer
 
-from cli import run_flags as flag
+from cli.run import flags as flag
 
 
 def command(
@@ -27,6 +27,6 @@ def command(
 ) -> None:
     """Plan a task; execute nothing."""
     given = {**locals(), "plan_only": True}
-    from cli.one_shot import perform
+    from cli.run.run_task import perform
 
     raise typer.Exit(perform(given))

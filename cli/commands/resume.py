@@ -2,7 +2,7 @@
 
 import typer
 
-from cli import run_flags as flag
+from cli.run import flags as flag
 
 
 def command(
@@ -40,6 +40,6 @@ def command(
 ) -> None:
     """Go on with an interrupted or partial run, the last one by default; what it finished is not done again."""
     given = {**locals(), "finish": finish or ""}
-    from cli.one_shot import perform
+    from cli.run.run_task import perform
 
     raise typer.Exit(perform(given))

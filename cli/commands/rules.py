@@ -9,10 +9,10 @@ import typer
 from agent.config.load import load_settings
 from agent.config.places import config_file, data_dir, os_environ
 from agent.config.rules import Rule, add_rule, remove_rule, rules_of
-from agent.rule_test import Change, changes_since
+from agent.diagnostics.rule_test import Change, changes_since
 from agent.vocabulary.errors import InputError
 from cli.durations import days
-from tooling.contract.shape import encode
+from tooling.contract.json_codec import encode
 
 app = typer.Typer(help="Rules for commands.", no_args_is_help=True)
 

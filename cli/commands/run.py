@@ -2,7 +2,7 @@
 
 import typer
 
-from cli import run_flags as flag
+from cli.run import flags as flag
 
 
 def command(
@@ -52,6 +52,6 @@ def command(
 ) -> None:
     """Do one task. The argument is the instruction; piped stdin is context."""
     given = dict(locals())
-    from cli.one_shot import perform
+    from cli.run.run_task import perform
 
     raise typer.Exit(perform(given))

@@ -9,9 +9,9 @@ from agent.config.places import data_dir, os_environ
 from agent.sessions.run_list import FoundRun, find_run
 from agent.sessions.store import SessionStore
 from agent.vocabulary.errors import AgentError
-from cli import run_flags as flag
-from cli.pages import show, show_json, show_page, width
-from tooling.contract.shape import encode
+from cli.pages.pages import show, show_json, show_page, width
+from cli.run import flags as flag
+from tooling.contract.json_codec import encode
 
 app = typer.Typer(help="Runs and the evidence behind their answers.", no_args_is_help=True)
 
@@ -32,7 +32,7 @@ def list_runs(
 ) -> None:
     """List the runs of all sessions or of one, the newest first."""
     from agent.sessions.run_list import newest_runs, runs_of
-    from cli.run_pages import listing
+    from cli.pages.run_pages import listing
 
     store, most = _store(), None if every else limit
     rows = runs_of(store.existing(session))[:most] if session else newest_runs(store, most)
@@ -46,9 +46,9 @@ def list_runs(
 def show_run(run: RunArgument, *, as_json: JsonOption = False) -> None:
     """Show a run: its plan, its steps, its answer."""
     from agent.sessions.run_events import events_of
-    from agent.sessions.run_fold import view_of
     from agent.sessions.run_list import run_status
-    from cli.run_pages import page
+    from agent.sessions.views.run_summary import view_of
+    from cli.pages.run_pages import page
 
     found = _found(run)
     view = view_of(events_of(found.folder.events, found.run_id))
@@ -68,7 +68,7 @@ def show_events(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
 ) -> None:
     """Print the events of a run. They stand as in the log, one JSON object a line."""
-    from cli.run_stream import print_events
+    from cli.pages.run_stream import print_events
 
     raise typer.Exit(print_events(_found(run), types=types or (), steps=steps or (), is_followed=follow))
 
@@ -81,8 +81,8 @@ def show_evidence(
     as_json: JsonOption = False,
 ) -> None:
     """Show what stands behind a step. Every call with its exit code and whole output, changes, checks, its answer."""
-    from agent.sessions.evidence import evidence
-    from cli.run_pages import why
+    from agent.sessions.views.evidence import evidence
+    from cli.pages.run_pages import why
 
     found = _found(run)
     known = evidence(found.folder, found.run_id, step.strip("[]"))
@@ -110,8 +110,8 @@ def replay_run(
 ) -> None:
     """Play a recorded run again, without a network. Its tools are real and work in a session of their own."""
     given = {name: value for name, value in locals().items() if name != "run"}
-    from agent.sessions.replay import replay_of
-    from cli.one_shot import perform, refused
+    from agent.sessions.resume.replay import replay_of
+    from cli.run.run_task import perform, refused
 
     try:
         known = replay_of(_found(run))

@@ -9,8 +9,8 @@ import typer
 from agent.config.places import data_dir, os_environ
 from agent.sessions.store import SessionStore
 from agent.vocabulary import exit_codes
-from cli.pages import show, show_json, show_page, show_painted, stdout_paint, tell, width
-from tooling.contract.shape import encode
+from cli.pages.pages import show, show_json, show_page, show_painted, stdout_paint, tell, width
+from tooling.contract.json_codec import encode
 
 app = typer.Typer(help="Sessions and what they changed.", no_args_is_help=True)
 
@@ -31,8 +31,8 @@ _SHOWN = 30
 @app.command("list")
 def list_sessions(*, limit: LimitOption = _SHOWN, every: AllOption = False, as_json: JsonOption = False) -> None:
     """List the sessions, the newest first."""
-    from agent.sessions.catalogue import newest_first, rows_of
-    from cli.session_pages import listing
+    from agent.sessions.views.listing import newest_first, rows_of
+    from cli.pages.session_pages import listing
 
     store = _store()
     sessions = newest_first(store)
@@ -48,10 +48,10 @@ def list_sessions(*, limit: LimitOption = _SHOWN, every: AllOption = False, as_j
 @app.command("show")
 def show_session(session: SessionArgument, *, as_json: JsonOption = False) -> None:
     """Show a session: what was asked and answered in it."""
-    from agent.sessions.catalogue import status_of
-    from agent.sessions.fold import read_session
     from agent.sessions.titles import title_of
-    from cli.session_pages import page
+    from agent.sessions.views.listing import status_of
+    from agent.sessions.views.session_summary import read_session
+    from cli.pages.session_pages import page
 
     folder = _store().existing(session)
     record = read_session(folder)
@@ -75,7 +75,7 @@ def rename_session(
 @app.command("rm")
 def remove_sessions(sessions: SessionsArgument, *, yes: YesOption = False) -> None:
     """Remove sessions with all they hold. A run that is going on in one is ended first."""
-    from cli.session_removal import remove_all
+    from cli.pages.session_removal import remove_all
 
     store = _store()
     raise typer.Exit(remove_all(store, [store.existing(name) for name in sessions], is_agreed=yes))
@@ -87,7 +87,7 @@ def fork_session(
     new_id: Annotated[str | None, typer.Argument(metavar="NEW_ID", help="Id of the copy.")] = None,
 ) -> None:
     """Copy a session under another id. It is printed; what happens in one does not concern the other."""
-    from agent.sessions.copying import fork
+    from agent.sessions.upkeep.copying import fork
 
     store = _store()
     show([fork(store, store.existing(session), new_id).id])
@@ -118,8 +118,8 @@ def search_sessions(
     as_json: JsonOption = False,
 ) -> None:
     """Find text in what was asked and answered. The exit code is 1 when it is nowhere."""
-    from agent.sessions.searching import search
-    from cli.session_pages import hits, marked_hits
+    from agent.sessions.views.search import search
+    from cli.pages.session_pages import hits, marked_hits
 
     text = " ".join(words)
     found = search(_store(), text, is_deep=deep)
@@ -147,7 +147,7 @@ def collect_garbage(
 ) -> None:
     """Clear away old sessions and leftovers. Without --yes they are only listed; by default after 30 days."""
     from cli.durations import days
-    from cli.session_removal import collect_old
+    from cli.pages.session_removal import collect_old
 
     by_default = "30d" if older_than is None and keep is None else older_than
     age_s = None if by_default is None else days(by_default, "--older-than") * 86400
@@ -177,7 +177,7 @@ def diff(
     by_step: Annotated[bool, typer.Option("--by-step", help="Every change by itself instead of the sum.")] = False,
 ) -> None:
     """Show what the file tools of a session changed, as unified diffs."""
-    from cli.session_changes import show_diff
+    from cli.pages.session_changes import show_diff
 
     show_diff(_store().existing(session), run=run, step=step, by_step=by_step)
 
@@ -192,7 +192,7 @@ def undo(
     force: Annotated[bool, typer.Option("--force", help="Also files that were changed since.")] = False,
 ) -> None:
     """Put files back as they were. Before the session, a run or a step; an undo can be undone itself."""
-    from cli.session_changes import take_back
+    from cli.pages.session_changes import take_back
 
     raise typer.Exit(take_back(_store().existing(session), run=run, step=step, is_agreed=yes, is_forced=force))
 

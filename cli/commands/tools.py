@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from agent.backends.catalogue import ToolCatalogue, read_catalogue
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import UsageError
-from cli import pages
-from cli import run_flags as flag
-from cli.columns import rows
-from cli.progress import stderr_line
+from cli.pages import pages
+from cli.pages.columns import rows
+from cli.run import flags as flag
+from cli.run.progress import stderr_line
 from cli.tool_arguments import arguments_of
+from tooling.contract.json_codec import encode, nearest
 from tooling.contract.result import ToolResult
-from tooling.contract.shape import encode, nearest
 from tooling.contract.tool import ToolSpec
+from tooling.tool_catalog import ToolCatalogue, read_catalogue
 
 app = typer.Typer(help="What the model may use.", no_args_is_help=True)
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -59,8 +59,8 @@ def call(
     assignments: flag.Assignments = None,
 ) -> None:
     """Call one tool as the model would. Same judge, approvals, box and limits; the exit code is the call's."""
-    from agent.one_call import call_one
-    from cli.alone import Conditions, alone
+    from agent.diagnostics.one_call import call_one
+    from cli.run.standalone_call import Conditions, alone
 
     # A plugin that cannot be loaded is warned of when the call is made.
     arguments = arguments_of(words or (), _spec(name, read_catalogue()))
@@ -83,7 +83,7 @@ def call(
 
 def _typed(name: str, arguments: Mapping[str, object]) -> list[str]:
     """Return the rule that goes with an address: who types it himself need not be asked for its host."""
-    from tooling.web.address import AddressRefused, parse_url, with_scheme
+    from tooling.web.addresses.url_check import AddressRefused, parse_url, with_scheme
 
     url = arguments.get("url")
     if name != _FETCH or not isinstance(url, str):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent.config.places import config_dir
 from agent.vocabulary.errors import InputError, UsageError
-from tooling.contract.shape import nearest
+from tooling.contract.json_codec import nearest
 
 SHELLS = ("bash", "zsh", "fish")
 _NAMES = ("agent", "windlass")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from cli.completion.values import Value
-from cli.screen.paint import clipped, shown
+from cli.screen.colors import clipped, shown
 
 # What bash says in COMP_TYPE when a key puts one candidate after another into the line.
 _ONE_BY_ONE = ("37", "42")

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
-from agent.backends.catalogue import read_catalogue
 from cli.completion.values import Asked, FileKind, Source, Value
 from tooling.contract.tool import ToolSpec
+from tooling.tool_catalog import read_catalogue
 
 
 def _tools(asked: Asked) -> Iterable[Value]:

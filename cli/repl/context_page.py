@@ -4,12 +4,12 @@ from agent.config.places import data_dir
 from agent.memory.excerpt import excerpt
 from agent.memory.memory_file import MemoryFile
 from agent.model.prices import PriceTable
-from agent.sessions.fold import SessionRecord, read_session
 from agent.sessions.store import SessionStore
+from agent.sessions.views.session_summary import SessionRecord, read_session
 from agent.workspace.materials import HISTORY_CHARS, history
 from agent.workspace.project_notes import read_notes
-from cli.repl.place import ReplPlace
-from cli.screen.wording import amount
+from cli.repl.state import ReplPlace
+from cli.screen.format import amount
 
 _CHARS_PER_TOKEN = 4
 

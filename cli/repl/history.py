@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
-from tooling.files.whole_file import write_whole
+from tooling.files.atomic_write import write_whole
 
 # A pasted book need not be found again by pressing an arrow.
 _LONGEST_CHARS = 10_000

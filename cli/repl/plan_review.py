@@ -6,7 +6,7 @@ from dataclasses import replace
 from agent.planning.graph import in_order
 from agent.vocabulary.errors import AgentError
 from agent.vocabulary.plan import Plan, PlanStep
-from cli.repl.place import ReplPlace
+from cli.repl.state import ReplPlace
 
 Lend = Callable[[Callable[[], None]], Awaitable[None]]
 
@@ -31,7 +31,7 @@ class PlanReview:
 
     def _edited(self, plan: Plan) -> tuple[PlanStep, ...] | AgentError:
         from cli.given_plan import check_size, means_of
-        from cli.plan_editor import PlanEditor
+        from cli.run.plan_editor import PlanEditor
 
         settings = self._place.loaded().settings
         editor = PlanEditor(means_of(settings), self._place.environ)

@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, TypeAlias
 from agent.config.places import data_dir
 from agent.protocol.commands import Steer, StopStep, Submit
 from agent.protocol.events import Envelope, RunCompleted
-from agent.sessions.fold import read_session
 from agent.sessions.store import SessionStore
+from agent.sessions.views.session_summary import read_session
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, UsageError
 from agent.vocabulary.usage import Usage
-from cli.repl.guests import Guests
-from cli.repl.mentions import mentions_in
-from cli.repl.own_command import OwnShell
-from cli.repl.place import ReplPlace
+from cli.repl.commands.external_programs import Guests
+from cli.repl.commands.registry import SlashCommand, parsed, unknown
+from cli.repl.commands.shell_escape import OwnShell
+from cli.repl.input import mentions_in
 from cli.repl.plan_review import PlanReview
-from cli.repl.slash import SlashCommand, parsed, unknown
-from cli.repl.turns import Turn, Turns
+from cli.repl.request_queue import Turn, Turns
+from cli.repl.state import ReplPlace
 from cli.repl.welcome import LATER, welcome
-from cli.screen.paint import Paint, Tone, clipped, fitted
-from cli.screen.readable import readable
-from cli.screen.wording import amount, money
+from cli.screen.colors import Paint, Tone, clipped, fitted
+from cli.screen.format import amount, money
+from cli.screen.sanitize import readable
 
 if TYPE_CHECKING:
     from agent.app import App
-    from cli.repl.drawn_face import DrawnFace
-    from cli.repl.line_face import LineFace
+    from cli.repl.ui.plain_ui import LineFace
+    from cli.repl.ui.tui import DrawnFace
 
     Face: TypeAlias = DrawnFace | LineFace
 

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.backends.catalogue import read_catalogue
 from agent.config.places import config_dir, data_dir, os_environ
 from agent.sessions.store import SessionStore
 from agent.version import VERSION
-from cli.progress import wants_colour
-from cli.repl.commands import COMMANDS, own_command, plugin_command
-from cli.repl.own_files import own_commands
-from cli.repl.place import ReplPlace
+from cli.repl.commands.builtin import COMMANDS, own_command, plugin_command
+from cli.repl.commands.session_commands import enter
+from cli.repl.commands.user_commands import own_commands
 from cli.repl.repl import Repl
-from cli.repl.session_commands import enter
-from cli.screen.paint import Paint, ground, wrapped
+from cli.repl.state import ReplPlace
+from cli.run.progress import wants_colour
+from cli.screen.colors import Paint, ground, wrapped
+from tooling.tool_catalog import read_catalogue
 
 if TYPE_CHECKING:
     from cli.repl.repl import Face
@@ -33,7 +33,7 @@ def open_repl(flags: Mapping[str, object], cwd: Path | None = None, session: str
 
 
 def _found(name: str, environ: Mapping[str, str]) -> str:
-    from agent.sessions.finding import last_session
+    from agent.sessions.views.lookup import last_session
 
     store = SessionStore(data_dir(environ))
     return (store.existing(name) if name else last_session(store)).id
@@ -51,10 +51,10 @@ async def _talk(place: ReplPlace, paint: Paint, session: str | None) -> int:
 def _face(place: ReplPlace) -> "Callable[[Repl], Face]":
     """Return what fits the terminal."""
     if place.term in ("", "dumb"):
-        from cli.repl.line_face import LineFace
+        from cli.repl.ui.plain_ui import LineFace
 
         return LineFace
-    from cli.repl.drawn_face import DrawnFace
+    from cli.repl.ui.tui import DrawnFace
 
     return DrawnFace
 

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from agent.config.edit import set_value
 from agent.config.places import config_file
-from agent.model.discovery import find_local_server
+from agent.model.local_server import find_local_server
 from agent.model.providers import PROVIDERS
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 # A good first model of each provider whose key may already be there.
 _FIRST_MODELS = {

@@ -1,6 +1,6 @@
 """A unified diff as lines with tones."""
 
-from cli.screen.paint import Paint, Tone
+from cli.screen.colors import Paint, Tone
 
 
 def diff_lines(diff: str) -> list[tuple[Tone, str]]:

@@ -22,9 +22,9 @@ from agent.protocol.events import (
     ToolStarted,
 )
 from agent.vocabulary.usage import Usage
-from cli.screen.paint import Paint, Tone, clipped, ending
-from cli.screen.wording import amount, money, span, subject
-from tooling.contract.fact import dataclass
+from cli.screen.colors import Paint, Tone, clipped, ending
+from cli.screen.format import amount, money, span, subject
+from tooling.contract.fast_dataclass import dataclass
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _BAR_CELLS = 10

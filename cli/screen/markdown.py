@@ -8,9 +8,9 @@ from rich.markdown import Heading, Markdown
 from rich.text import Text
 from rich.theme import Theme
 
+from cli.screen.colors import Paint
 from cli.screen.markdown_stream import blocks
-from cli.screen.paint import Paint
-from cli.screen.readable import readable, seen
+from cli.screen.sanitize import readable, seen
 
 _WIDEST = 100
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")

@@ -2,8 +2,8 @@
 
 from agent.protocol.events import Envelope, PlanMade, RunStarted, StepCompleted, StepStarted
 from agent.vocabulary.plan import PlanStep
-from cli.plan_graph import graph_lines
-from cli.screen.paint import Paint
+from cli.screen.colors import Paint
+from cli.screen.plan_graph import graph_lines
 
 
 class PlanBoard:

@@ -21,13 +21,13 @@ from agent.protocol.events import (
 )
 from agent.vocabulary.plan import ANSWER, STREAMING
 from agent.vocabulary.status import is_success
+from cli.screen.colors import Paint, Tone, clipped_line, shown, wrapped
 from cli.screen.diff import diff_lines
+from cli.screen.format import amount, money, span, subject
 from cli.screen.markdown_stream import MarkdownStream
-from cli.screen.paint import Paint, Tone, clipped_line, shown, wrapped
 from cli.screen.plan_board import PlanBoard
-from cli.screen.readable import readable
-from cli.screen.wording import amount, money, span, subject
-from tooling.contract.fact import dataclass
+from cli.screen.sanitize import readable
+from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import FileChange
 
 _OUTPUT_LINES = 3

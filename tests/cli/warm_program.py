@@ -12,15 +12,15 @@ from importlib import import_module
 # What a run needs; all else is imported by the run itself.
 IMPORTED = (
     "agent.app",
-    "agent.backends.sandbox",
+    "agent.backends.sandbox.runner",
     "agent.executor",
-    "agent.memory.remembering",
-    "agent.model.script",
+    "agent.memory.after_run",
+    "agent.model.recorded.script",
     "cli.application",
-    "cli.delivery",
-    "cli.leave",
+    "cli.run.result_output",
+    "cli.exit",
     "cli.submission",
-    "tooling.safety.shell_judge",
+    "tooling.safety.shell.shell_judge",
 )
 LARGEST_REQUEST = 1 << 18
 

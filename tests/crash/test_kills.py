@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.sessions.unfinished import unfinished_run
+from agent.sessions.resume.resume_state import unfinished_run
+from tests.agent.execution.test_races import problems_of
 from tests.cli.terminal_user import User
 from tests.crash.twenty_steps import NAMES, Work, task_plan, tool_plan
 from tests.docs.grammar import broken_rules
-from tests.execution.test_races import problems_of
 
 pytestmark = pytest.mark.slow
 STREAM = ("--output-format", "stream-json")

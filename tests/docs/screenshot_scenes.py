@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.cli.repl.terminal_session import ENTER, Seat
 from tests.cli.terminal_user import User, calls, composes, plan, says, step
 from tests.docs.terminal_svg import picture, screen_of
-from tests.repl.seat import ENTER, Seat
 
 REQUEST = "round invoice totals half up, with a test, and note it in the changelog"
 PUBLISH = "push it, and write the mail to the customers"

@@ -7,16 +7,16 @@ from pathlib import Path
 from unittest.mock import patch
 
 from agent.backends.confinement import GIB, Limits
-from agent.backends.self_test import NAMES
+from agent.backends.sandbox.self_test import NAMES
 from agent.backends.syscalls import MACHINES
-from tests.box.probes import ESCAPES
 from tests.house.source_tree import ROOT
-from tests.tooling.workplace import TASK, USER
+from tests.sandbox.probes import ESCAPES
+from tests.tooling.tool_harness import TASK, USER
 from tooling.contract.action import Action, Decision
 from tooling.contract.context import ExecCtx
-from tooling.safety.judge import ActionJudge
+from tooling.safety.action_judge import ActionJudge
 from tooling.safety.rules import load_rules
-from tooling.safety.secret_patterns import ANCHORED_SECRETS, LED_SECRETS, RUN_SECRETS
+from tooling.safety.secrets.patterns import ANCHORED_SECRETS, LED_SECRETS, RUN_SECRETS
 
 PAGE = ROOT / "docs" / "security.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
@@ -49,7 +49,7 @@ def _rules() -> Iterator[tuple[str, str, str]]:
         "`patterns/`",
     )
     patterns = len(RUN_SECRETS) + len(LED_SECRETS) + len(ANCHORED_SECRETS)
-    yield "patterns of secrets", str(patterns), "`tooling/safety/secret_patterns.py`"
+    yield "patterns of secrets", str(patterns), "`tooling/safety/secrets/patterns.py`"
 
 
 def _corpora() -> Iterator[tuple[str, str, str]]:
@@ -75,9 +75,9 @@ def _box() -> Iterator[tuple[str, str, str]]:
     yield (
         "escapes tried by the tests",
         f"{len(ESCAPES)}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}",
-        "`tests/box/probes.py`",
+        "`tests/sandbox/probes.py`",
     )
-    yield "escapes tried by every run", str(len(NAMES)), "`agent/backends/self_test.py`"
+    yield "escapes tried by every run", str(len(NAMES)), "`agent/backends/sandbox/self_test.py`"
     calls = MACHINES["x86_64"]
     boxed = len(calls.denied) + len(calls.absent)
     yield (

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.repl.terminal_session import Seat
 from tests.cli.terminal_user import LIMIT_S, User, calls, one_step, says
 from tests.docs.console_blocks import PAGES, Block, blocks
 from tests.house.program import AGENT
 from tests.house.source_tree import ROOT
-from tests.repl.seat import Seat
 
 pytestmark = pytest.mark.slow
 GUIDE = (ROOT / "docs" / "guide.md").read_text()

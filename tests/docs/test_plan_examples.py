@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.run.test_approvals import Terminal
 from tests.cli.terminal_user import Ended, User, calls, composes, says
-from tests.cli.test_approvals import Terminal
 from tests.house.source_tree import ROOT
 
 pytestmark = pytest.mark.slow

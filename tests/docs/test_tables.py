@@ -9,7 +9,7 @@ from typer.main import get_command
 
 from agent.model.providers import PROVIDERS
 from cli.application import COMMANDS, application
-from cli.repl.own_files import own_commands
+from cli.repl.commands.user_commands import own_commands
 from tests.docs import prompt_commands, providers_table
 from tests.docs.console_blocks import PAGES
 from tests.house.source_tree import ROOT

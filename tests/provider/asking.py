@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from agent.config.settings import Settings
 from agent.model.faults import ModelFault
-from agent.model.http_client import HttpModelClient
 from agent.model.port import ModelReply, ModelRequest, StreamItem, StreamRestarted, TextDelta
 from agent.model.retry import RetryingClient
+from agent.model.wire.http_client import HttpModelClient
 from agent.vocabulary.message import Message
 from agent.vocabulary.usage import Usage
 from tests.provider.server import Provider

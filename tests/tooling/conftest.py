@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.workplace import Workplace
+from tests.tooling.tool_harness import Workplace
 
 
 @pytest.fixture

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.workplace import TASK, USER, Nobody, Someone, Workplace
+from tests.tooling.tool_harness import TASK, USER, Nobody, Someone, Workplace
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Action, ApprovalAnswer, Verdict
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.context import ExecCtx
+from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolResult
-from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
 from tooling.finish import OutputFinisher, reserve_output
 from tooling.invoke import Invoker
 from tooling.jobs import JobDesk
 from tooling.registry import ToolRegistry
-from tooling.safety.judge import ActionJudge
-from tooling.safety.redact import Redactor
+from tooling.safety.action_judge import ActionJudge
+from tooling.safety.secrets.redact import Redactor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.workplace import TASK, USER, Someone
+from tests.tooling.tool_harness import TASK, USER, Someone
 from tooling.approvals.policy import PolicyApprover
 from tooling.approvals.rule_text import covers, rule_for
 from tooling.contract.action import Action, ApprovalAnswer, Decision, Verdict
 from tooling.contract.context import ExecCtx
-from tooling.safety.judge import ActionJudge
+from tooling.safety.action_judge import ActionJudge
 
 WORKSPACE = Path("/srv/project")
 CTX = ExecCtx(user_id=USER, task_id=TASK, working_dir=WORKSPACE)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.workplace import Nobody
+from tests.tooling.tool_harness import Nobody
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import ToolResult
@@ -20,7 +20,7 @@ from tooling.tools.run_command import RunCommand
 PLUGIN = """
 from dataclasses import dataclass
 from tooling.contract.result import ToolResult
-from tooling.contract.shape import schema_of
+from tooling.contract.json_codec import schema_of
 from tooling.contract.tool import Tool, ToolSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from tooling.contract.context import ExecCtx
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 Effect: TypeAlias = Literal["read", "write", "execute", "web", "ask", "note", "remember", "forget"]
 Scope: TypeAlias = Literal["once", "run", "project", "always"]

@@ -5,7 +5,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from uuid import UUID
 
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from dataclasses import field
 from typing import Literal, TypeAlias
 
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 CallStatus: TypeAlias = Literal["ok", "error", "denied", "deferred", "blocked", "timeout", "cancelled"]
 

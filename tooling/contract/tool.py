@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 from tooling.contract.action import Action, Effect, Permits
 from tooling.contract.command import CommandRunner
 from tooling.contract.context import ExecCtx
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import JsonObject
 from tooling.contract.memory import Memory
 from tooling.contract.question import Asker
 from tooling.contract.result import ToolError, ToolResult
-from tooling.contract.shape import JsonObject
 from tooling.jobs import JobDesk
-from tooling.web.desk import WebDesk
+from tooling.web.session import WebDesk
 
 P = TypeVar("P")
 

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from tooling.files.whole_file import write_whole
+from tooling.files.atomic_write import write_whole
 
 
 def hash_of(data: bytes) -> str:

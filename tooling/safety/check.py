@@ -5,9 +5,9 @@ from uuid import UUID
 
 from tooling.contract.action import Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
-from tooling.safety.judge import ActionJudge
-from tooling.safety.reach import Reach
-from tooling.safety.shell_reader import ShellReader
+from tooling.safety.action_judge import ActionJudge
+from tooling.safety.paths.access import Reach
+from tooling.safety.shell.reader import ShellReader
 
 SYSTEM_FOLDERS = ("/root", "/etc", "/proc", "/sys", "/dev", "/var", "/boot", "/run")
 _NOBODY = UUID(int=0)

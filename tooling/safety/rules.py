@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from tooling.contract.action import Decision
-from tooling.contract.fact import dataclass
-from tooling.contract.shape import ShapeError, decode
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import ShapeError, decode
 
 # In a checkout and in an installed wheel alike, `patterns` lies beside `tooling`.
 PATTERNS_DIR = Path(__file__).resolve().parents[2] / "patterns"

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tooling.safety.shell_command import HIDDEN, HOLE
-from tooling.safety.shell_scope import Scope
-from tooling.safety.shell_words import WordReader, text_of
+from tooling.safety.shell.command import HIDDEN, HOLE
+from tooling.safety.shell.state import Scope
+from tooling.safety.shell.words import WordReader, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node

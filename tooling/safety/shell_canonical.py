@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from tooling.safety.reach import Reach
-from tooling.safety.shell_command import Command, is_unknown, shown_word
+from tooling.safety.paths.access import Reach
+from tooling.safety.shell.command import Command, is_unknown, shown_word
 
 _BLANK = re.compile(r"\s")
 _OPERATOR = re.compile(r"[<>|&]")

@@ -3,9 +3,9 @@
 import re
 from dataclasses import field
 
-from tooling.contract.fact import dataclass
-from tooling.safety.shell_code_signs import DANGERS, DELETES, LOCAL, REVERSE_SHELL, RUNNING_NAMES, SHELL_OUTS, SOCKET
-from tooling.safety.shell_command import HOLE, Code
+from tooling.contract.fast_dataclass import dataclass
+from tooling.safety.shell.code_patterns import DANGERS, DELETES, LOCAL, REVERSE_SHELL, RUNNING_NAMES, SHELL_OUTS, SOCKET
+from tooling.safety.shell.command import HOLE, Code
 
 _STRING = re.compile(
     r"'''(.*?)'''|\"\"\"(.*?)\"\"\"|'((?:\\.|[^'\\\n])*)'|\"((?:\\.|[^\"\\\n])*)\"|`((?:\\.|[^`\\])*)`", re.DOTALL

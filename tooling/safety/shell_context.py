@@ -1,8 +1,8 @@
 """Where a statement of a shell text stands."""
 
-from tooling.contract.fact import dataclass
-from tooling.safety.shell_fold import Output
-from tooling.safety.shell_scope import Scope
+from tooling.contract.fast_dataclass import dataclass
+from tooling.safety.shell.constant_output import Output
+from tooling.safety.shell.state import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

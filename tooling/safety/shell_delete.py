@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from tooling.safety.reach import Reach
-from tooling.safety.shell_command import Command, is_unknown, shown_word
-from tooling.safety.shell_scope import Made, joined
+from tooling.safety.paths.access import Reach
+from tooling.safety.shell.command import Command, is_unknown, shown_word
+from tooling.safety.shell.state import Made, joined
 
 _PROGRAMS = frozenset({"rm", "grm", "srm", "rimraf", "del-cli", "trash", "gio-trash"})
 _ALWAYS_DEEP = frozenset({"rimraf", "trash"})

@@ -1,8 +1,8 @@
 """Commands that change what the shell knows: `cd`, `read`, `set --`, `mkdir` and their like."""
 
-from tooling.safety.shell_command import HOLE, Command, is_unknown
+from tooling.safety.shell.command import HOLE, Command, is_unknown
+from tooling.safety.shell.state import joined
 from tooling.safety.shell_context import Context
-from tooling.safety.shell_scope import joined
 
 _CHANGING = frozenset(
     {"cd", "pushd", "popd", "set", "shift", "read", "mapfile", "readarray", "getopts", "printf", "let", "mkdir"}

@@ -1,6 +1,6 @@
 """What `find` and `fd` do with what they find: the names they look for stand in for the files."""
 
-from tooling.safety.shell_command import program_name
+from tooling.safety.shell.command import program_name
 
 _RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _NAMES = frozenset({"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"})

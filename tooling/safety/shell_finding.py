@@ -1,7 +1,7 @@
 """One thing found out about a shell text that speaks against just running it."""
 
 from tooling.contract.action import Decision
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

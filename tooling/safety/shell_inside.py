@@ -2,8 +2,8 @@
 
 from dataclasses import field
 
-from tooling.contract.fact import dataclass
-from tooling.safety.shell_command import Code
+from tooling.contract.fast_dataclass import dataclass
+from tooling.safety.shell.command import Code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from tooling.safety.shell_command import program_name
-from tooling.safety.shell_scope import Scope
-from tooling.safety.shell_words import WordReader, text_of
-from tooling.safety.unwrap import RUNNERS
+from tooling.safety.shell.command import program_name
+from tooling.safety.shell.state import Scope
+from tooling.safety.shell.unwrap import RUNNERS
+from tooling.safety.shell.words import WordReader, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node

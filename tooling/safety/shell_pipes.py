@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from tooling.safety.shell_command import Command
-from tooling.safety.shell_wrappers import SHELLS
+from tooling.safety.shell.command import Command
+from tooling.safety.shell.wrappers import SHELLS
 
 _CONNECTORS = frozenset({"nc", "ncat", "netcat", "telnet", "socat", "nc.traditional", "nc.openbsd"})
 _PIPE_MAKERS = frozenset({"mkfifo", "mknod"})

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from tooling.safety.shell_scope import Made, joined
+from tooling.safety.shell.state import Made, joined
 
 _MAKERS = frozenset({"make", "gmake", "just"})
 _MAKEFILES = ("Makefile", "makefile", "GNUmakefile", "justfile")

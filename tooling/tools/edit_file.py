@@ -5,12 +5,12 @@ from typing import Annotated
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolMeta, ToolResult
-from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec
-from tooling.files.changing import as_text, change_file, preview
-from tooling.files.regular import is_binary
+from tooling.files.change_file import as_text, change_file, preview
+from tooling.files.regular_file import is_binary
 from tooling.tools.nearest_place import nearest_place
 from tooling.tools.write_file import encoded
 

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult
-from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec
 
 MOST_OUTPUT_CHARS = 1_000_000
@@ -50,8 +50,8 @@ class FetchPage(Tool[FetchPageParams]):
         if not params.url.strip():
             raise ToolError("The URL is empty.")
         # The client and the readers of pages load with the first one, and not in the loop's own time.
-        await asyncio.to_thread(import_module, "tooling.web.visit")
-        from tooling.web.visit import Wish, visit
+        await asyncio.to_thread(import_module, "tooling.web.fetch_result")
+        from tooling.web.fetch_result import Wish, visit
 
         wish = Wish(
             tool=self.spec.name,

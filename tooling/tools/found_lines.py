@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tooling.contract.context import ExecCtx
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import ToolError
-from tooling.files.beneath import open_beneath
-from tooling.files.regular import READING, text_reader
-from tooling.files.spot import open_to_read
+from tooling.files.openat2 import open_beneath
+from tooling.files.regular_file import READING, text_reader
+from tooling.files.resolve import open_to_read
 from tooling.output import decode_output
-from tooling.safety.sensitive_files import is_sensitive_file
+from tooling.safety.paths.sensitive_files import is_sensitive_file
 from tooling.tools.walk import MAX_ENTRIES, glob_regex, walk_files
 
 _MAX_FILE_BYTES = 20_000_000

@@ -6,12 +6,12 @@ import stat
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult
-from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec
-from tooling.files.spot import Spot, open_to_read
-from tooling.safety.sensitive_files import is_sensitive_file
+from tooling.files.resolve import Spot, open_to_read
+from tooling.safety.paths.sensitive_files import is_sensitive_file
 from tooling.tools.walk import MAX_ENTRIES, SKIPPED_DIRS
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Annotated, Literal, TypeAlias
 
 from tooling.contract.context import ExecCtx
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import schema_of
 from tooling.contract.result import TaskItem, ToolError, ToolMeta, ToolResult
-from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
 
 TaskStatus: TypeAlias = Literal["pending", "in_progress", "completed", "cancelled"]

@@ -4,10 +4,10 @@ from typing import Literal
 
 from tooling.contract.action import Action, Effect
 from tooling.contract.context import ExecCtx
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import schema_of
 from tooling.contract.memory import Memory
 from tooling.contract.result import ToolError, ToolResult
-from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
 
 EMPTY = "(memory is empty)"

@@ -6,9 +6,9 @@ from typing import Annotated
 from tooling.contract.action import Action
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.context import ExecCtx
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import schema_of
 from tooling.contract.result import CANCELLED, TIMED_OUT, CallStatus, ToolError, ToolMeta, ToolResult
-from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec
 from tooling.finish import output_file
 from tooling.output import decode_output

@@ -9,14 +9,14 @@ from typing import Annotated, NamedTuple
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult
-from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
-from tooling.files.spot import Spot, look
+from tooling.files.resolve import Spot, look
 from tooling.output import GREP_TIMEOUT_MS
-from tooling.safety.paths import shown_path
-from tooling.safety.sensitive_files import is_sensitive_file
+from tooling.safety.paths.sensitive_files import is_sensitive_file
+from tooling.safety.paths.workspace_paths import shown_path
 from tooling.tools.found_lines import FoundLine, Search, in_ripgrep_output, in_walk
 from tooling.tools.ripgrep import Ripgrep
 from tooling.tools.walk import MAX_ENTRIES

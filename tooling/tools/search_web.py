@@ -4,9 +4,9 @@ from typing import Annotated
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult
-from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec
 from tooling.output import WEB_FETCH_TIMEOUT_MS
 
@@ -44,7 +44,7 @@ class SearchWeb(Tool[SearchWebParams]):
         if not words:
             raise ToolError("The query is empty.")
         # The providers and their wire formats load with the first search.
-        from tooling.web.search.hit import Query
         from tooling.web.search.searching import search
+        from tooling.web.search.types import Query
 
         return await search(Query(words=words, count=min(max(params.count, 1), MOST_RESULTS)), self._services.web)

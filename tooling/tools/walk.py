@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from tooling.contract.result import TIMED_OUT, ToolError
-from tooling.files.beneath import open_beneath
+from tooling.files.openat2 import open_beneath
 
 SKIPPED_DIRS = (".git", "node_modules")
 MAX_ENTRIES = 200

@@ -4,12 +4,12 @@ import asyncio
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolMeta, ToolResult
-from tooling.contract.shape import schema_of
 from tooling.contract.tool import Tool, ToolSpec
-from tooling.files.changing import change_file, preview
-from tooling.safety.redact import MASK
+from tooling.files.change_file import change_file, preview
+from tooling.safety.secrets.redact import MASK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """One try to reach the world, as the log tells it."""
 
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

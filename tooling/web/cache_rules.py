@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from email.utils import parsedate_to_datetime
 
-from tooling.contract.fact import dataclass
-from tooling.web.exchange import WebResponse
+from tooling.contract.fast_dataclass import dataclass
+from tooling.web.http.messages import WebResponse
 
 # A page that only says when it was last changed is taken to stay for a tenth of its age, and never long.
 GUESSED_SHARE = 0.1

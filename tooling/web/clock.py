@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-from tooling.web.exchange import WebFault
+from tooling.web.http.messages import WebFault
 
 
 class RequestClock:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from lxml.etree import Comment, ProcessingInstruction
 from lxml.html import HtmlElement
 
-from tooling.web.extraction_frame import frame_of
 from tooling.web.extraction_size import link_share, size_of
-from tooling.web.hiding import StyleSheet, is_hidden
+from tooling.web.html.boilerplate import frame_of
+from tooling.web.html.visibility import StyleSheet, is_hidden
 
 _NEVER = frozenset(
     """

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from http import HTTPStatus
 
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 from tooling.output import trim_fetch_output
+from tooling.web.documents.read_document import Reading
 from tooling.web.passages import Passage
-from tooling.web.reading import Reading
 from tooling.web.untrusted import as_data
 
 # What stands around the text: marks, title, notices.

@@ -3,10 +3,10 @@
 import re
 from urllib.parse import unquote
 
-from tooling.safety.redact import Redactor
-from tooling.web.address import AddressRefused, Target, parse_url
-from tooling.web.exchange import WebFault, WebRequest, WebResponse
-from tooling.web.reading import Reading
+from tooling.safety.secrets.redact import Redactor
+from tooling.web.addresses.url_check import AddressRefused, Target, parse_url
+from tooling.web.documents.read_document import Reading
+from tooling.web.http.messages import WebFault, WebRequest, WebResponse
 from tooling.web.settings import WebSettings
 
 JINA = "https://r.jina.ai/"

@@ -5,7 +5,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from tooling.contract.fact import dataclass
+from tooling.contract.fast_dataclass import dataclass
 from tooling.output import FETCH_MAX_CHARS
 
 SearchProvider: TypeAlias = Literal["proxy", "tavily", "jina", "zai", "searxng", "brave"]

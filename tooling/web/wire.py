@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 
 import httpcore
 
-from tooling.web.address import AddressRefused, HostUnknown, Resolver, Target
+from tooling.web.addresses.url_check import AddressRefused, HostUnknown, Resolver, Target
 from tooling.web.attempt import Attempt
-from tooling.web.body import BodyReader
-from tooling.web.exchange import WebFault, WebResponse
-from tooling.web.lean_httpx import httpx
-from tooling.web.pinned import CheckedNetwork, PinnedTransport
+from tooling.web.http.body import BodyReader
+from tooling.web.http.httpx_import import httpx
+from tooling.web.http.messages import WebFault, WebResponse
+from tooling.web.http.transport import CheckedNetwork, PinnedTransport
 from tooling.web.settings import WebSettings
 
 MOST_PASSED_OVER = 32_768

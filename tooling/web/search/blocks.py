@@ -1,7 +1,7 @@
 """What was found as text: numbered blocks for the model, one line each for the person."""
 
-from tooling.web.search.asking import Found
-from tooling.web.search.hit import Hit
+from tooling.web.search.search import Found
+from tooling.web.search.types import Hit
 from tooling.web.untrusted import as_data
 
 NO_RESULTS = "(no results)"

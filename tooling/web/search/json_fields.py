@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tooling.web.search.faults import SearchFault
+from tooling.web.search.errors import SearchFault
 
 
 def objects_in(data: object, *path: str) -> list[Mapping[str, object]]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from tooling.web.search.hit import Hit
+from tooling.web.search.types import Hit
 
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 # Added by advertisers and newsletters; the page is the same without them.

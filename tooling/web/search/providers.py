@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
-from tooling.contract.fact import dataclass
-from tooling.web.exchange import WebRequest, WebResponse
+from tooling.contract.fast_dataclass import dataclass
+from tooling.web.http.messages import WebRequest, WebResponse
 from tooling.web.search import brave, jina, searxng, tavily, zai
-from tooling.web.search.hit import Access, Query, Reply
+from tooling.web.search.types import Access, Query, Reply
 from tooling.web.settings import SEARCH_ORDER, SearchProvider, WebSettings
 
 

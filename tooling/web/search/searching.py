@@ -1,11 +1,11 @@
 """A whole search: from words to the result that model and person read."""
 
 from tooling.contract.result import ToolError, ToolMeta, ToolResult
-from tooling.web.desk import WebDesk
-from tooling.web.search.asking import Search
 from tooling.web.search.blocks import for_model, for_person
-from tooling.web.search.hit import Query
 from tooling.web.search.providers import setup_words, usable
+from tooling.web.search.search import Search
+from tooling.web.search.types import Query
+from tooling.web.session import WebDesk
 
 
 async def search(query: Query, web: WebDesk) -> ToolResult:

@@ -1,0 +1,1 @@
+"""The egress proxy: the only way out of the sandbox."""

@@ -1,0 +1,149 @@
+"""The only way out of the box: a proxy on a unix socket that lets allowed names through and tells of every attempt."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from http import HTTPStatus
+from pathlib import Path
+
+from agent.backends.egress.host_rules import EgressRules
+from agent.backends.egress.proxy_connection import Connect, Visit, WayOut
+from agent.backends.egress.proxy_http import WireFault
+from agent.backends.egress.stream import EgressLimits, Peer
+from tooling.web.addresses.url_check import Resolver
+from tooling.web.attempt import Attempt
+
+SOCKET_NAME = "proxy.sock"
+# The kernel has room for 108 bytes of a socket's name; other systems have a little less.
+MOST_SOCKET_PATH_BYTES = 100
+BACKLOG = 128
+ACCEPT_PAUSE_S = 0.1
+
+
+class EgressProxy:
+    """Listens for the box: CONNECT to TLS servers and plain http requests, by name and by the rules only."""
+
+    def __init__(
+        self,
+        rules: EgressRules,
+        on_attempt: Callable[[Attempt], None],
+        *,
+        resolver: Resolver | None = None,
+        connect: Connect = asyncio.open_connection,
+        limits: EgressLimits | None = None,
+        allow_loopback: bool = False,
+    ) -> None:
+        self._way_out = WayOut(
+            rules=rules,
+            resolver=resolver,
+            connect=connect,
+            allow_loopback=allow_loopback,
+            limits=limits or EgressLimits(),
+        )
+        self._on_attempt = on_attempt
+        self._listening: socket.socket | None = None
+        self._path: Path | None = None
+        self._visits: set[asyncio.Task[None]] = set()
+
+    @property
+    def rules(self) -> EgressRules:
+        """Return the rules as they are now."""
+        return self._way_out.rules
+
+    @property
+    def open_connections(self) -> int:
+        """Return how many clients are being served."""
+        return len(self._visits)
+
+    def allow(self, rule: str) -> None:
+        """Let one more host or suffix through from now on; a denied one stays denied."""
+        self._way_out = replace(self._way_out, rules=self.rules.with_allowed(rule))
+
+    async def start(self, folder: Path) -> Path:
+        """Listen in a private folder, made when missing, and return the socket to mount into the box."""
+        self._listening = _listening_socket(folder)
+        self._path = folder / SOCKET_NAME
+        self._listen()
+        return self._path
+
+    async def close(self) -> None:
+        """Stop listening and end every connection."""
+        if self._listening is None or self._path is None:
+            return
+        asyncio.get_running_loop().remove_reader(self._listening)
+        self._listening.close()
+        self._listening = None
+        for visit in self._visits:
+            visit.cancel()
+        await asyncio.gather(*self._visits, return_exceptions=True)
+        self._path.unlink(missing_ok=True)
+
+    # asyncio's own server forgets a connection that it accepts in the moment of closing; here none escapes the list.
+    def _listen(self) -> None:
+        if self._listening is not None:
+            asyncio.get_running_loop().add_reader(self._listening, self._accept, self._listening)
+
+    def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            connection, _ = listening.accept()
+        except BlockingIOError:
+            return
+        except OSError:
+            # Out of descriptors, most likely; whoever waits goes on waiting.
+            loop.remove_reader(listening)
+            loop.call_later(ACCEPT_PAUSE_S, self._listen)
+            return
+        visit = loop.create_task(self._serve(connection))
+        self._visits.add(visit)
+        visit.add_done_callback(lambda done: self._leave(done, connection))
+
+    async def _serve(self, connection: socket.socket) -> None:
+        limits = self._way_out.limits
+        client = Peer(*await asyncio.open_unix_connection(sock=connection, limit=limits.head_bytes))
+        visit = Visit(client, self._way_out, self._on_attempt)
+        try:
+            if len(self._visits) > limits.connections:
+                await visit.refuse(WireFault(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections at the same time"))
+            else:
+                await visit.run()
+        finally:
+            client.drop()
+
+    def _leave(self, visit: asyncio.Task[None], connection: socket.socket) -> None:
+        self._visits.discard(visit)
+        # Also when the task ended before it began.
+        connection.close()
+
+
+def _listening_socket(folder: Path) -> socket.socket:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = os.fstat(here)
+        if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
+            raise PermissionError(f"{folder} is not private to this user")
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(SOCKET_NAME, dir_fd=here)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listening.setblocking(False)
+        try:
+            listening.bind(_bindable(folder, here))
+            os.chmod(SOCKET_NAME, 0o600, dir_fd=here)
+            listening.listen(BACKLOG)
+        except OSError:
+            listening.close()
+            raise
+        return listening
+    finally:
+        os.close(here)
+
+
+def _bindable(folder: Path, here: int) -> str:
+    """Return a name of the socket that is short enough for the kernel, through the open folder if need be."""
+    path = str(folder / SOCKET_NAME)
+    return path if len(os.fsencode(path)) <= MOST_SOCKET_PATH_BYTES else f"/proc/self/fd/{here}/{SOCKET_NAME}"

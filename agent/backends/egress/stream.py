@@ -1,0 +1,172 @@
+"""Bytes between two connections: bounded, clocked, and never left half open for long."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from http import HTTPStatus
+
+from agent.backends.egress.proxy_http import Framing, WireFault
+from tooling.contract.fast_dataclass import dataclass
+
+CHUNK_BYTES = 65_536
+# How long a refused client may take to read its answer, and how much more of its talk is listened to meanwhile.
+PARTING_S = 1.0
+PARTING_READS = 64
+_MOST_TRAILERS = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EgressLimits:
+    """What one connection may take, in time and in memory."""
+
+    head_bytes: int = 32_768
+    head_s: float = 10.0
+    connect_s: float = 10.0
+    idle_s: float = 120.0
+    half_open_s: float = 20.0
+    total_s: float = 3600.0
+    connections: int = 256
+
+
+class Peer:
+    """One end of a conversation."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self._writer = writer
+        # With no buffer of its own, what has been sent is with the kernel and survives the end of the connection.
+        writer.transport.set_write_buffer_limits(high=0)
+
+    async def send(self, data: bytes) -> None:
+        """Write and wait until all of it is on its way."""
+        self._writer.write(data)
+        await self._writer.drain()
+
+    def end_sending(self) -> None:
+        """Say that nothing more will come."""
+        if self._writer.can_write_eof() and not self._writer.is_closing():
+            self._writer.write_eof()
+
+    async def part(self) -> None:
+        """Let the other side read its last bytes: closing on unread input would take them away from it."""
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(PARTING_S):
+                self.end_sending()
+                for _ in range(PARTING_READS):
+                    if not await self.reader.read(CHUNK_BYTES):
+                        return
+
+    def drop(self) -> None:
+        """Close at once."""
+        self._writer.transport.abort()
+
+
+class IdleClock:
+    """Ends a conversation in which nothing has moved for too long."""
+
+    def __init__(self, timeout: asyncio.Timeout, limits: EgressLimits) -> None:
+        self._timeout = timeout
+        self._half_open_s = limits.half_open_s
+        self._patience_s = limits.idle_s
+
+    def touch(self) -> None:
+        """Note that bytes moved."""
+        self._timeout.reschedule(asyncio.get_running_loop().time() + self._patience_s)
+
+    def one_side_ended(self) -> None:
+        """Expect the other side to end soon as well."""
+        self._patience_s = min(self._patience_s, self._half_open_s)
+        self.touch()
+
+
+async def read_head(peer: Peer) -> bytes | None:
+    """Read up to the empty line; None when the other side ended without a word."""
+    try:
+        return await peer.reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError as error:
+        raise WireFault(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the head of the message is too large") from error
+    except asyncio.IncompleteReadError as error:
+        if error.partial:
+            raise ConnectionResetError("the message ended too early") from error
+        return None
+
+
+async def join(client: Peer, server: Peer, limits: EgressLimits) -> None:
+    """Carry bytes both ways until both sides have ended; OSError or TimeoutError when they end badly."""
+    async with asyncio.timeout(limits.idle_s) as timeout:
+        clock = IdleClock(timeout, limits)
+        await together(_carry_to_the_end(client, server, clock), _carry_to_the_end(server, client, clock))
+
+
+async def copy_until_end(source: Peer, sink: Peer, touch: Callable[[], None]) -> None:
+    """Copy whatever comes until the source ends."""
+    while data := await source.reader.read(CHUNK_BYTES):
+        touch()
+        await sink.send(data)
+        touch()
+
+
+async def copy_body(source: Peer, sink: Peer, framing: Framing, touch: Callable[[], None]) -> None:
+    """Copy exactly one request body and not a byte of what might follow it."""
+    if framing != "chunked":
+        await _copy_bytes(source, sink, framing, touch)
+        return
+    while size := _chunk_size(await _line(source)):
+        await sink.send(b"%x\r\n" % size)
+        await _copy_bytes(source, sink, size, touch)
+        if await _line(source) != b"\r\n":
+            raise _broken_body()
+        await sink.send(b"\r\n")
+    for _ in range(_MOST_TRAILERS):
+        if await _line(source) == b"\r\n":
+            await sink.send(b"0\r\n\r\n")
+            return
+    raise _broken_body()
+
+
+async def together(*jobs: Coroutine[None, None, None]) -> None:
+    """Run jobs side by side; the first failure ends the others and is raised as it is."""
+    tasks = [asyncio.create_task(job) for job in jobs]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _carry_to_the_end(source: Peer, sink: Peer, clock: IdleClock) -> None:
+    await copy_until_end(source, sink, clock.touch)
+    sink.end_sending()
+    clock.one_side_ended()
+
+
+async def _copy_bytes(source: Peer, sink: Peer, count: int, touch: Callable[[], None]) -> None:
+    while count > 0:
+        data = await source.reader.read(min(count, CHUNK_BYTES))
+        if not data:
+            raise ConnectionResetError("the request ended too early")
+        await sink.send(data)
+        touch()
+        count -= len(data)
+
+
+async def _line(source: Peer) -> bytes:
+    try:
+        line = await source.reader.readline()
+    except ValueError as error:
+        raise _broken_body() from error
+    if not line.endswith(b"\r\n"):
+        raise _broken_body()
+    return line
+
+
+def _chunk_size(line: bytes) -> int:
+    digits = line.removesuffix(b"\r\n").partition(b";")[0].rstrip(b" \t")
+    if not 0 < len(digits) <= 8 or digits.strip(b"0123456789abcdefABCDEF"):
+        raise _broken_body()
+    return int(digits, 16)
+
+
+def _broken_body() -> WireFault:
+    return WireFault(HTTPStatus.BAD_REQUEST, "the body of the request is broken")

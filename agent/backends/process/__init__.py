@@ -1,0 +1,1 @@
+"""Running one process: start, output, limits, the end of its children."""

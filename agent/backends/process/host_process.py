@@ -1,0 +1,166 @@
+"""One process with its own session, watched by the event loop, and the certain end of everything it started."""
+
+import asyncio
+import contextlib
+import functools
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from agent.backends.process.orphans import kill_stragglers
+from agent.backends.process.output_capture import OutputCollector
+from agent.backends.process.spawn_thread import Spawn, at_once
+from agent.backends.process.watchdog import MARKER, keeper
+
+READ_BYTES = 65_536
+# How long a background child may go on writing after the command itself ended.
+LINGER_S = 0.2
+# How long the kernel may take to end a killed process before we stop looking.
+DEATH_S = 2.0
+# In so short a time the numbers of processes do not go round.
+SHORT_S = 5.0
+
+
+class HostProcess:
+    """A started process; its output flows into collectors until everything that holds its pipes is gone."""
+
+    def __init__(self, popen: "subprocess.Popen[bytes]", marker: str, sinks: Sequence[OutputCollector]) -> None:
+        self._popen = popen
+        self._marker = marker
+        self._loop = asyncio.get_running_loop()
+        self._fds: set[int] = set()
+        self._pidfd: int | None = None
+        self._is_closed = False
+        self._began = self._loop.time()
+        self.looks_for_strays = False
+        self.drained: asyncio.Future[None] = self._loop.create_future()
+        self.exited = self._watch_exit()
+        for pipe, sink in zip((popen.stdout, popen.stderr), sinks, strict=False):
+            if pipe is not None:
+                os.set_blocking(pipe.fileno(), False)
+                self._fds.add(pipe.fileno())
+                self._loop.add_reader(pipe.fileno(), self._read, pipe.fileno(), sink)
+
+    @classmethod
+    def start(
+        cls,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        sinks: Sequence[OutputCollector],
+        stdin: int = subprocess.DEVNULL,
+        pass_fds: tuple[int, ...] = (),
+        spawn: Spawn = at_once,
+    ) -> "HostProcess":
+        """Start it with a closed stdin; one sink takes both outputs, two take stdout and stderr apart."""
+        marker = keeper().begin()
+        start: functools.partial[subprocess.Popen[bytes]] = functools.partial(
+            subprocess.Popen,
+            list(argv),
+            cwd=cwd,
+            env={**env, MARKER: marker},
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if len(sinks) == 1 else subprocess.PIPE,
+            start_new_session=True,
+            bufsize=0,
+            pass_fds=pass_fds,
+        )
+        try:
+            popen = spawn(start)
+        except BaseException:
+            keeper().end()
+            raise
+        return cls(popen, marker, sinks)
+
+    @property
+    def pid(self) -> int:
+        """Return the number of the process that was started."""
+        return self._popen.pid
+
+    def kill(self) -> None:
+        """Kill the whole group, without waiting for its end."""
+        self._signal(signal.SIGKILL)
+
+    async def stop(self, grace_s: float) -> None:
+        """Ask the whole group to end, and wait a little for it to tidy up."""
+        self._signal(signal.SIGTERM)
+        await asyncio.wait({self.exited, self.drained}, timeout=grace_s)
+
+    async def finish(self, *, in_doubt: bool) -> int:
+        """Leave nobody behind and return the exit code; `in_doubt` looks for children that left the group."""
+        try:
+            if not in_doubt and not self.drained.done():
+                await asyncio.wait({self.drained}, timeout=LINGER_S)
+                in_doubt = not self.drained.done()
+            self._signal(signal.SIGKILL)
+            await asyncio.wait({self.exited}, timeout=DEATH_S)
+            if in_doubt or self.looks_for_strays:
+                is_short = not in_doubt and self._loop.time() - self._began < SHORT_S
+                kill_stragglers(session=self._popen.pid, mark=f"{MARKER}={self._marker}", only_younger=is_short)
+                await asyncio.wait({self.drained}, timeout=LINGER_S)
+        finally:
+            code = self._close()
+        return code
+
+    def _close(self) -> int:
+        # The group is killed before its leader is reaped: until then no other process can get the leader's number.
+        self._signal(signal.SIGKILL)
+        self._is_closed = True
+        for fd in self._fds:
+            self._loop.remove_reader(fd)
+        self._fds.clear()
+        self._unwatch_exit()
+        for pipe in (self._popen.stdout, self._popen.stderr):
+            if pipe is not None:
+                pipe.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._popen.wait(timeout=DEATH_S)
+            keeper().end()
+        for future in (self.exited, self.drained):
+            if not future.done():
+                future.cancel()
+        code = self._popen.returncode
+        return 128 - code if code is not None and code < 0 else code or 0
+
+    def _signal(self, number: signal.Signals) -> None:
+        if not self._is_closed:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._popen.pid, number)
+
+    def _read(self, fd: int, sink: OutputCollector) -> None:
+        try:
+            data = os.read(fd, READ_BYTES)
+        except BlockingIOError:
+            return
+        if data:
+            sink.feed(data)
+            return
+        self._loop.remove_reader(fd)
+        self._fds.discard(fd)
+        if not self._fds and not self.drained.done():
+            self.drained.set_result(None)
+
+    def _watch_exit(self) -> "asyncio.Future[None]":
+        exited: asyncio.Future[None] = self._loop.create_future()
+
+        def ended(_: object = None) -> None:
+            self._unwatch_exit()
+            if not exited.done():
+                exited.set_result(None)
+
+        if hasattr(os, "pidfd_open"):
+            self._pidfd = os.pidfd_open(self._popen.pid)
+            self._loop.add_reader(self._pidfd, ended)
+        else:
+            self._loop.run_in_executor(None, self._popen.wait).add_done_callback(ended)
+        return exited
+
+    def _unwatch_exit(self) -> None:
+        if self._pidfd is not None:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None

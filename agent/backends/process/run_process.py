@@ -1,0 +1,94 @@
+"""From a request to its output: start, drain, wait for the end or the limit, and leave nobody behind."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol, TypeAlias
+
+from agent.backends.process.output_capture import OutputCollector
+from tooling.contract.command import CommandOutput, CommandRequest
+from tooling.contract.result import CANCELLED, TIMED_OUT
+
+CANCEL_POLL_S = 0.05
+
+_End: TypeAlias = Literal["exited", "timeout", "cancelled"]
+
+
+class Running(Protocol):
+    """A started process, wherever it runs."""
+
+    @property
+    def exited(self) -> "asyncio.Future[None]":
+        """Return what is done as soon as the command itself has ended."""
+        ...
+
+    async def stop(self, grace_s: float) -> None:
+        """Ask the whole tree to end, and wait a little for it to tidy up."""
+        ...
+
+    async def finish(self, *, in_doubt: bool) -> int:
+        """Leave nobody behind and return the exit code."""
+        ...
+
+
+Launch: TypeAlias = Callable[[CommandRequest, Sequence[OutputCollector]], Running]
+
+
+async def see_through(request: CommandRequest, launch: Launch, *, grace_s: float) -> CommandOutput:
+    """Run to the end, the time limit or cancellation; no process of it survives the return."""
+    if request.cancel_check is not None and request.cancel_check():
+        return CommandOutput(exit_code=CANCELLED, output=b"", cancelled=True)
+    sinks = [OutputCollector(cap_bytes=request.cap_bytes, spool=request.spool)]
+    if not request.merge_stderr:
+        sinks.append(OutputCollector(cap_bytes=request.cap_bytes))
+    try:
+        return await _run(request, launch, sinks, grace_s)
+    finally:
+        for sink in sinks:
+            sink.close()
+
+
+async def _run(
+    request: CommandRequest, launch: Launch, sinks: Sequence[OutputCollector], grace_s: float
+) -> CommandOutput:
+    try:
+        process = launch(request, sinks)
+    except ValueError as error:
+        raise OSError(f"the command cannot be passed to a process: {error}") from error
+    end: _End = "cancelled"
+    try:
+        end = await _end_of(process, request)
+    finally:
+        try:
+            if end != "exited":
+                await process.stop(grace_s)
+        finally:
+            code = await process.finish(in_doubt=end != "exited")
+    return _output(sinks, code, end)
+
+
+async def _end_of(process: Running, request: CommandRequest) -> _End:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + request.timeout_s
+    while not process.exited.done():
+        left = deadline - loop.time()
+        if left <= 0:
+            return "timeout"
+        if request.cancel_check is not None and request.cancel_check():
+            return "cancelled"
+        wait_s = left if request.cancel_check is None else min(left, CANCEL_POLL_S)
+        await asyncio.wait({process.exited}, timeout=wait_s)
+    return "exited"
+
+
+def _output(sinks: Sequence[OutputCollector], code: int, end: _End) -> CommandOutput:
+    out = sinks[0]
+    return CommandOutput(
+        exit_code={"exited": code, "timeout": TIMED_OUT, "cancelled": CANCELLED}[end],
+        output=out.output,
+        stderr=sinks[1].output if len(sinks) > 1 else b"",
+        total_bytes=out.total_bytes,
+        cut_at=out.cut_at,
+        timed_out=end == "timeout",
+        cancelled=end == "cancelled",
+        spool=out.spool,
+    )

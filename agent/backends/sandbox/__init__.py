@@ -1,0 +1,1 @@
+"""The sandbox around commands: detection, policy, self-test, limits."""

@@ -1,0 +1,197 @@
+"""A process inside a bubblewrap box: held at the door until its limits are on, and gone with its whole namespace."""
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from agent.backends.kept_file import KeptFile
+from agent.backends.process.host_process import DEATH_S, HostProcess
+from agent.backends.process.orphans import descendants, is_childless
+from agent.backends.process.output_capture import OutputCollector
+from agent.backends.sandbox.bubblewrap.argv import BoxDescriptors
+from agent.backends.sandbox.process_limits import Bounds
+
+_FIRST_PROCESS = re.compile(rb'"child-pid"\s*:\s*(\d+)\s*[,}]')
+_COMMAND_ENDED = b'"exit-code"'
+_READ_BYTES = 4096
+_KILLED = 128
+
+
+class BoxProcess:
+    """A started box; its bounds are put on its first process while that waits at the door."""
+
+    def __init__(
+        self, process: HostProcess, *, status: int, gate: int, bounds: Bounds, errors: OutputCollector
+    ) -> None:
+        self._process = process
+        self._errors = errors
+        self._bounds = bounds
+        self._loop = asyncio.get_running_loop()
+        self._status = status
+        self._gate: int | None = gate
+        self._said = b""
+        self._first: int | None = None
+        self._pidfd: int | None = None
+        self._problem: OSError | None = None
+        self._gone: asyncio.Future[None] = self._loop.create_future()
+        os.set_blocking(status, False)
+        self._loop.add_reader(status, self._listen)
+
+    @classmethod
+    def start(
+        cls,
+        argv_for: Callable[[BoxDescriptors], Sequence[str]],
+        *,
+        env: Mapping[str, str],
+        sinks: Sequence[OutputCollector],
+        files: Iterable[KeptFile],
+        bounds: Bounds,
+        stdin: int = subprocess.DEVNULL,
+    ) -> "BoxProcess":
+        """Start a box; of `files` the first is the filter, the others are its documents. Raises OSError."""
+        status, status_end = os.pipe2(os.O_CLOEXEC)
+        gate_end, gate = os.pipe2(os.O_CLOEXEC)
+        passed = [status_end, gate_end]
+        try:
+            passed += [file.opened() for file in files]
+            descriptors = BoxDescriptors(
+                status=status_end, gate=gate_end, seccomp=passed[2], documents=tuple(passed[3:])
+            )
+            process = HostProcess.start(
+                argv_for(descriptors),
+                cwd=Path("/"),
+                env=env,
+                sinks=sinks,
+                stdin=stdin,
+                pass_fds=descriptors.numbers,
+                spawn=bounds.spawn,
+            )
+        except BaseException:
+            os.close(status)
+            os.close(gate)
+            bounds.discard()
+            raise
+        finally:
+            for number in passed:
+                os.close(number)
+        return cls(process, status=status, gate=gate, bounds=bounds, errors=sinks[-1])
+
+    @property
+    def exited(self) -> "asyncio.Future[None]":
+        """Return what is done as soon as the command itself has ended."""
+        return self._process.exited
+
+    async def stop(self, grace_s: float) -> None:
+        """Ask everything in the box to end, and wait a little for it to tidy up."""
+        if self._first is not None:
+            # A signal to bubblewrap itself would end the box at once; its first process hears none but KILL.
+            for pid in descendants(self._first):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGTERM)
+            await asyncio.wait({self.exited}, timeout=grace_s)
+
+    async def finish(self, *, in_doubt: bool) -> int:
+        """Leave nobody behind and return the exit code; raises OSError when the command never started."""
+        try:
+            if in_doubt:
+                self._kill()
+            await self._last_one_gone(in_doubt=in_doubt)
+        finally:
+            try:
+                # Without a first process there was no namespace that could have ended everybody in it.
+                code = await self._process.finish(in_doubt=self._first is None)
+            finally:
+                self._close()
+                await self._bounds.release()
+        if self._problem is not None:
+            raise self._problem
+        # Killed from outside, for want of memory perhaps, it is gone without a word and without being to blame.
+        if not in_doubt and code < _KILLED and _COMMAND_ENDED not in self._said:
+            reason = self._errors.output.decode(errors="replace").strip() or "bubblewrap gave no reason"
+            raise OSError(f"the box could not be started: {reason}")
+        return code
+
+    def _kill(self) -> None:
+        # Bubblewrap and its first child are one group until the box is complete; after that the child has a number of
+        # its own that we know. Killing both leaves no moment in which one of them survives the other.
+        self._process.kill()
+        if self._pidfd is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+
+    async def _last_one_gone(self, *, in_doubt: bool) -> None:
+        """Wait for the first process: the kernel lets it go only after everybody else in its namespace."""
+        self._listen()
+        if self._pidfd is None:
+            return
+        has_ended = _COMMAND_ENDED in self._said and not in_doubt
+        if has_ended and not self._bounds.has_own_group and self._first is not None and is_childless(self._first):
+            # Everybody else in the namespace is below it, and it starts nobody any more: nobody else is left, and it is
+            # on its way out. Taking down the mounts may keep the kernel there for longer than the command ran.
+            return
+        await asyncio.wait({self._gone}, timeout=DEATH_S / 2)
+        if not self._gone.done():
+            self._kill()
+            await asyncio.wait({self._gone}, timeout=DEATH_S / 2)
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                data = os.read(self._status, _READ_BYTES)
+            except BlockingIOError:
+                break
+            if not data:
+                self._loop.remove_reader(self._status)
+                break
+            self._said += data
+        found = _FIRST_PROCESS.search(self._said)
+        if found is not None and self._first is None:
+            # The rest can wait for the end: bubblewrap says it in ten pieces, and each would wake the loop.
+            self._loop.remove_reader(self._status)
+            self._admit(int(found.group(1)))
+
+    def _admit(self, first: int) -> None:
+        """Bind the box's first process by its limits, then let it go on."""
+        self._first = first
+        try:
+            self._pidfd = os.pidfd_open(first)
+            self._loop.add_reader(self._pidfd, self._note_gone)
+            self._bounds.put_on(first)
+        except ProcessLookupError:
+            return
+        except OSError as problem:
+            self._problem = OSError(f"the limits of the box could not be set: {problem}")
+            self._kill()
+            return
+        self._open_gate(b"go")
+
+    def _open_gate(self, word: bytes) -> None:
+        if self._gate is not None:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._gate, word)
+            os.close(self._gate)
+            self._gate = None
+
+    def _note_gone(self) -> None:
+        if self._pidfd is not None:
+            self._loop.remove_reader(self._pidfd)
+        if not self._gone.done():
+            self._gone.set_result(None)
+
+    def _close(self) -> None:
+        self._loop.remove_reader(self._status)
+        os.close(self._status)
+        if self._gate is not None:
+            os.close(self._gate)
+            self._gate = None
+        if self._pidfd is not None:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
+        if not self._gone.done():
+            self._gone.cancel()

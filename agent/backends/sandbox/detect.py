@@ -1,0 +1,190 @@
+"""Looks at this machine once, before the first command, and says what boxes on it show and allow."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from agent.backends.confinement import Confinement, Document, Limits, Link, words_of
+from agent.backends.limits import limits_of_machine
+from agent.backends.process.environment import clean_environment
+from agent.backends.sandbox.git_protection import git_places
+from agent.backends.toolchains import find_toolchains
+from agent.vocabulary.errors import SandboxError
+
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
+_SETTINGS = words_of(
+    """
+    alternatives ssl/certs pki/tls/certs pki/ca-trust/extracted ca-certificates/extracted crypto-policies
+    java java-11-openjdk java-17-openjdk java-21-openjdk maven
+    """
+)
+_COPIED_SETTINGS = ("ld.so.cache", "services", "ssl/openssl.cnf")
+_LINKED_SETTINGS = ("os-release", "localtime")
+_MOST_COPIED_BYTES = 400_000
+# Bundles of certificates that programs look for where a variable says.
+_CERTIFICATE_NAMES = words_of(
+    """
+    SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS GIT_SSL_CAINFO PIP_CERT
+    """
+)
+_PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
+_FOLDER_NAMES = ("TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
+# What lies in a home folder and is nobody's business, even when the home folder is the workspace.
+_SECRET_FOLDERS = words_of(
+    """
+    .ssh .gnupg .aws .azure .kube .docker .config/gcloud .config/gh .config/hub .config/op .password-store
+    .local/share/keyrings .mozilla .config/google-chrome .config/chromium .thunderbird .terraform.d .config/agent
+    """
+)
+_SECRET_FILES = words_of(
+    """
+    .netrc .npmrc .pypirc .git-credentials .config/git/credentials .cargo/credentials .cargo/credentials.toml .pgpass
+    .my.cnf .vault-token .bash_history .zsh_history .python_history .s3cfg .boto
+    """
+)
+_PLAIN_USER, _PLAIN_ID = "user", 1000
+
+
+def confine(
+    *,
+    workspace: Path,
+    environ: Mapping[str, str],
+    extra_dirs: Iterable[Path] = (),
+    hidden: Iterable[Path] = (),
+    limits: Limits | None = None,
+) -> Confinement:
+    """Return the confinement of a run. `hidden` are folders of our own that no command may see.
+
+    Raises SandboxError for a folder that cannot be opened to commands without opening the machine.
+    """
+    writable = _outermost((workspace, *extra_dirs))
+    home = _home(environ)
+    readable, links = _system()
+    shown = (*readable, *writable)
+    git = git_places(writable)
+    masked = _masks(home, writable, hidden)
+    uid, gid = os.getuid() or _PLAIN_ID, os.getgid() or _PLAIN_ID
+    certificates = _certificates(environ, shown)
+    return Confinement(
+        writable=writable,
+        home=home,
+        readable=(*readable, *certificates),
+        links=links,
+        documents=tuple(_documents(home, uid, gid)),
+        toolchains=find_toolchains(environ, home, already_shown=shown),
+        pinned=(*git.pinned, *_pins(writable, masked)),
+        protected=git.protected,
+        hidden_folders=tuple(path for path in masked if path.is_dir()),
+        hidden_files=tuple(path for path in masked if not path.is_dir()),
+        limits=limits or limits_of_machine(),
+        environment=_environment(environ, home),
+        uid=uid,
+        gid=gid,
+    )
+
+
+def _outermost(folders: Iterable[Path]) -> tuple[Path, ...]:
+    """Resolve the folders and drop those inside others: a path through a folder that can be changed is no promise."""
+    kept: list[Path] = []
+    for folder in sorted({folder.resolve() for folder in folders}, key=lambda path: path.parts):
+        if not any(folder.is_relative_to(other) for other in kept):
+            kept.append(folder)
+    for folder in kept:
+        if any(Path(place).resolve().is_relative_to(folder) for place in (*_SYSTEM, "/etc", "/proc", "/dev")):
+            raise SandboxError(
+                f"{folder} holds the system itself and cannot be opened to commands", hint="choose a narrower folder"
+            )
+    return tuple(kept)
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    home = Path(environ.get("HOME") or "/")
+    return home if home.is_absolute() and len(home.parts) > 1 else Path("/home", _PLAIN_USER)
+
+
+def _system() -> tuple[tuple[Path, ...], tuple[Link, ...]]:
+    readable: list[Path] = []
+    links = [Link(path=Path("/var/tmp"), target="/tmp")]
+    for path in map(Path, (*_SYSTEM, *(f"/etc/{name}" for name in _LINKED_SETTINGS))):
+        if path.is_symlink():
+            links.append(Link(path=path, target=str(path.readlink())))
+        elif path.is_dir():
+            readable.append(path)
+    readable += [path for path in (Path("/etc", name) for name in _SETTINGS) if os.access(path, os.R_OK)]
+    return tuple(readable), tuple(links)
+
+
+def _certificates(environ: Mapping[str, str], shown: Iterable[Path]) -> tuple[Path, ...]:
+    shown = tuple(shown)
+    named = {Path(environ[name]) for name in _CERTIFICATE_NAMES if environ.get(name)}
+    return tuple(
+        path
+        for path in sorted(named)
+        if path.is_absolute() and os.access(path, os.R_OK) and not any(path.is_relative_to(place) for place in shown)
+    )
+
+
+def _documents(home: Path, uid: int, gid: int) -> Iterator[Document]:
+    etc = Path("/etc")
+    made = {
+        "passwd": f"{_PLAIN_USER}:x:{uid}:{gid}::{home}:/bin/bash\nnobody:x:65534:65534::/:/usr/sbin/nologin\n",
+        "group": f"{_PLAIN_USER}:x:{gid}:\nnogroup:x:65534:\n",
+        "hosts": "127.0.0.1 localhost windlass\n::1 localhost\n",
+        "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
+        "gitconfig": _git_identity(home),
+    }
+    yield from (Document(path=etc / name, content=text.encode()) for name, text in made.items())
+    for name in _COPIED_SETTINGS:
+        try:
+            content = (etc / name).read_bytes()
+        except OSError:
+            continue
+        if len(content) <= _MOST_COPIED_BYTES:
+            yield Document(path=etc / name, content=content)
+
+
+def _git_identity(home: Path) -> str:
+    """Return who commits, and nothing else of the person's configuration: it may name programs and keys."""
+    for path in (home / ".gitconfig", home / ".config/git/config"):
+        try:
+            text = path.read_text("utf-8", "replace")
+        except OSError:
+            continue
+        section = re.search(r"^\s*\[user\](.*?)(?=^\s*\[|\Z)", text, re.M | re.S)
+        found = dict(re.findall(r"^\s*(name|email)\s*=\s*(.+?)\s*$", section.group(1), re.M)) if section else {}
+        if found:
+            return "[user]\n" + "".join(f"\t{key} = {value}\n" for key, value in sorted(found.items()))
+    return ""
+
+
+def _masks(home: Path, writable: Iterable[Path], hidden: Iterable[Path]) -> tuple[Path, ...]:
+    secrets = [home / name for name in (*_SECRET_FOLDERS, *_SECRET_FILES)]
+    inside = [
+        path.resolve()
+        for path in (*secrets, *hidden)
+        if os.access(path, os.F_OK) and any(path.resolve().is_relative_to(folder) for folder in writable)
+    ]
+    return tuple(path for path in dict.fromkeys(inside) if path not in writable)
+
+
+def _pins(writable: Iterable[Path], masked: Iterable[Path]) -> tuple[Path, ...]:
+    """Return what lies between a writable folder and a mask: whoever renamed it would have taken the mask away."""
+    pins = [
+        path.parents[count]
+        for path in masked
+        for folder in writable
+        if path.is_relative_to(folder)
+        for count in range(len(path.parts) - len(folder.parts) - 1)
+    ]
+    return tuple(dict.fromkeys(pins))
+
+
+def _environment(environ: Mapping[str, str], home: Path) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in clean_environment(environ).items()
+        if name.upper() not in _PROXY_NAMES and name not in _FOLDER_NAMES
+    }
+    own = {"HOME": str(home), "USER": _PLAIN_USER, "LOGNAME": _PLAIN_USER, "SHELL": "/bin/bash", "TMPDIR": "/tmp"}
+    return {**kept, **own}

@@ -1,0 +1,1 @@
+"""The Landlock sandbox, used where bubblewrap is missing."""

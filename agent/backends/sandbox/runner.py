@@ -1,0 +1,165 @@
+"""Commands in a box: the runner, the executor on top of it, and the choice of the box."""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agent.backends.confinement import Confinement, Limits
+from agent.backends.disk_watch import DiskWatch
+from agent.backends.egress.relay import proxy_environment, relay_argv
+from agent.backends.host import GRACE_S, SandboxExecutor, wire_executor
+from agent.backends.process.run_process import see_through
+from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import BubblewrapBox
+from agent.backends.sandbox.cgroup import find_group_place
+from agent.backends.sandbox.detect import confine
+from agent.backends.sandbox.landlock.landlock_sandbox import LandlockBox
+from agent.backends.sandbox.seatbelt import SeatbeltBox
+from agent.backends.sandbox.seccomp import MachineUnknown
+from agent.backends.sandbox.types import Box, Description, find_program
+from agent.vocabulary.errors import SandboxError
+from tooling.contract.action import Approver
+from tooling.contract.command import CommandOutput, CommandRequest
+from tooling.contract.question import Asker
+from tooling.output import OUTPUT_TRIM_LEN
+from tooling.safety.action_judge import ActionJudge
+
+INSTALL_HINT = (
+    "install bubblewrap 0.8 or newer (`apt install bubblewrap`, `dnf install bubblewrap` or `pacman -S bubblewrap`), "
+    "or choose --backend host, where every command asks"
+)
+
+
+class SandboxCommandRunner:
+    """Runs processes in a box; a request has no way around it."""
+
+    def __init__(self, box: Box, *, grace_s: float = GRACE_S) -> None:
+        self._box = box
+        self._grace_s = grace_s
+
+    @property
+    def box(self) -> Box:
+        """Return the box in use."""
+        return self._box
+
+    async def run(self, request: CommandRequest) -> CommandOutput:
+        """Run to the end, the time limit or cancellation; no process of it survives the return."""
+        confinement = self._box.confinement
+        disk = DiskWatch(confinement.writable, confinement.limits.free_disk_bytes)
+        asked = request.cancel_check
+        watched = replace(request, cancel_check=lambda: (asked is not None and asked()) or disk.is_full())
+        output = await see_through(watched, self._box.launch, grace_s=self._grace_s)
+        return disk.explained(output) if disk.was_full and output.cancelled else output
+
+    def prepare(self, cwd: Path) -> None:
+        """Build a box ahead for the next command, where the kind of box gains by it."""
+        if isinstance(self._box, BubblewrapBox):
+            self._box.prepare(cwd)
+
+    def describe(self) -> Description:
+        """Return what the box covers and what it does not."""
+        return self._box.describe()
+
+    def open_network(self, socket: Path) -> None:
+        """Let the commands from now on reach the egress proxy that listens there. Raises SandboxError."""
+        if not isinstance(self._box, BubblewrapBox):
+            raise SandboxError("allowed hosts need bubblewrap", hint=INSTALL_HINT)
+        self._box.confinement = with_proxy(self._box.confinement, socket)
+
+    def fall_back(self) -> None:
+        """Use Landlock instead of a bubblewrap that does not work here. Raises SandboxError."""
+        if not isinstance(self._box, BubblewrapBox):
+            raise SandboxError("there is no other box on this machine", hint=INSTALL_HINT)
+        fallback = _landlock(self._box.confinement)
+        self._box.close()
+        self._box = fallback
+
+    async def discard_spare(self) -> None:
+        """End the box that was built ahead; whoever prepares does this before closing."""
+        if isinstance(self._box, BubblewrapBox):
+            await self._box.discard_spare()
+
+    def close(self) -> None:
+        """End what still runs, and remove what was made for the box."""
+        self._box.close()
+
+
+def build_sandbox_runner(
+    *,
+    workspace: Path,
+    environ: Mapping[str, str],
+    extra_dirs: Iterable[Path] = (),
+    hidden: Iterable[Path] = (),
+    limits: Limits | None = None,
+    proxy_socket: Path | None = None,
+    grace_s: float = GRACE_S,
+) -> SandboxCommandRunner:
+    """Return a runner whose commands may change these folders and nothing else. Raises SandboxError.
+
+    `hidden` are folders of our own (data, configuration) that stay out of sight even inside an opened folder.
+    """
+    confinement = confine(workspace=workspace, environ=environ, extra_dirs=extra_dirs, hidden=hidden, limits=limits)
+    runner = SandboxCommandRunner(choose_box(confinement), grace_s=grace_s)
+    if proxy_socket is not None:
+        runner.open_network(proxy_socket)
+    return runner
+
+
+def build_sandbox_executor(
+    *,
+    runner: SandboxCommandRunner,
+    approver: Approver,
+    asker: Asker,
+    secrets: Iterable[str] = (),
+    command_timeout_s: float = 120.0,
+    trim_chars: int = OUTPUT_TRIM_LEN,
+    warn: Callable[[str], None] | None = None,
+    plugin_paths: Sequence[str] | None = None,
+) -> tuple[SandboxExecutor, tuple[str, ...]]:
+    """Wire runner, tools, judge, approver and output together; return the executor and warnings about plugins."""
+    return wire_executor(
+        SandboxExecutor,
+        runner,
+        judge=ActionJudge(warn=warn),
+        approver=approver,
+        asker=asker,
+        secrets=secrets,
+        command_timeout_s=command_timeout_s,
+        trim_chars=trim_chars,
+        plugin_paths=plugin_paths,
+    )
+
+
+def choose_box(confinement: Confinement) -> Box:
+    """Return the best box this machine has. Raises SandboxError when it has none."""
+    if sys.platform == "darwin":
+        return SeatbeltBox(confinement)
+    program = find_program("bwrap")
+    try:
+        if program is None:
+            return _landlock(confinement)
+        return BubblewrapBox(confinement, program=program, group_place=find_group_place())
+    except MachineUnknown as problem:
+        raise SandboxError(f"there is no sandbox for this machine: {problem}", hint=INSTALL_HINT) from problem
+
+
+def with_proxy(confinement: Confinement, socket: Path) -> Confinement:
+    """Return a confinement whose commands find the proxy at the socket, through the relay in front of them."""
+    interpreter = Path(sys.base_prefix)
+    is_shown = confinement.shows_folder(interpreter)
+    return replace(
+        confinement,
+        proxy_socket=socket,
+        proxy_env=proxy_environment(),
+        entry=relay_argv(()),
+        toolchains=confinement.toolchains if is_shown else (*confinement.toolchains, interpreter),
+    )
+
+
+def _landlock(confinement: Confinement) -> LandlockBox:
+    # Brings ctypes, which a machine with bubblewrap does not need before its first command.
+    from agent.backends.sandbox.landlock.kernel import landlock_version
+
+    if sys.platform != "linux" or landlock_version() < 1:
+        raise SandboxError("there is no sandbox on this machine: bubblewrap is missing", hint=INSTALL_HINT)
+    return LandlockBox(confinement, group_place=find_group_place())

@@ -1,0 +1,98 @@
+"""The box of macOS: a `sandbox-exec` profile written from the same confinement."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from agent.backends.confinement import Confinement
+from agent.backends.process.host_process import HostProcess
+from agent.backends.process.output_capture import OutputCollector
+from agent.backends.sandbox.types import Description, check_request
+from tooling.contract.command import CommandRequest
+
+PROGRAM = Path("/usr/bin/sandbox-exec")
+_SYSTEM = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/System",
+    "/Library/Developer",
+    "/opt/homebrew",
+    "/private/etc/ssl",
+    "/private/var/db/timezone",
+)
+_SINGLE_FILES = ("/private/etc/localtime", "/private/etc/passwd", "/private/etc/hosts", "/private/etc/protocols")
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/dtracehelper")
+
+_COVERED = (
+    "writes: only the workspace and folders added by hand, without .git/hooks and .git/config",
+    "reads: the system, toolchains and those folders; not the home folder",
+    "network: none, or the proxy's socket when hosts are allowed",
+)
+_NOT_COVERED = ("memory and processes of a whole tree are not limited", "other processes can be seen, not touched")
+
+
+def seatbelt_profile(confinement: Confinement) -> str:
+    """Return the profile; later rules win, and everything that no rule allows is denied."""
+    return "\n".join(_rules(confinement)) + "\n"
+
+
+def _rules(confinement: Confinement) -> Iterator[str]:
+    yield "(version 1)"
+    yield "(deny default)"
+    yield "(allow process-fork)"
+    yield "(allow process-exec)"
+    yield "(allow signal (target same-sandbox))"
+    yield "(allow process-info* (target same-sandbox))"
+    yield "(allow sysctl-read)"
+    yield '(allow mach-lookup (global-name "com.apple.system.opendirectoryd.libinfo"))'
+    yield "(allow file-read-metadata)"
+    yield _rule("allow file-read*", "literal", ("/", *_SINGLE_FILES, *_DEVICES))
+    yield _rule("allow file-read*", "subpath", (*_SYSTEM, *map(str, (*confinement.readable, *confinement.toolchains))))
+    yield _rule("allow file-write-data", "literal", _DEVICES)
+    yield _rule("allow file-read* file-write*", "subpath", map(str, confinement.writable))
+    yield from _exceptions(confinement)
+    if confinement.proxy_socket is not None:
+        yield _rule("allow network-outbound", "literal", (str(confinement.proxy_socket),))
+        yield '(allow network* (local ip "localhost:*"))'
+        yield '(allow network-outbound (remote ip "localhost:*"))'
+
+
+def _exceptions(confinement: Confinement) -> Iterator[str]:
+    """Take back what a writable folder would give away."""
+    if confinement.pinned:
+        yield _rule("deny file-write-unlink", "literal", map(str, confinement.pinned))
+    if confinement.protected:
+        yield _rule("deny file-write*", "subpath", map(str, confinement.protected))
+    if hidden := (*confinement.hidden_folders, *confinement.hidden_files):
+        yield _rule("deny file-read* file-write*", "subpath", map(str, hidden))
+
+
+def _rule(action: str, filter_: str, paths: Iterable[str]) -> str:
+    return f"({action} {' '.join(f'({filter_} {_quoted(path)})' for path in paths)})"
+
+
+def _quoted(path: str) -> str:
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+class SeatbeltBox:
+    """Starts commands under the profile."""
+
+    def __init__(self, confinement: Confinement) -> None:
+        self.confinement = confinement
+
+    def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> HostProcess:
+        """Start a command. Raises OSError when it cannot be started in this box."""
+        env = self.confinement.environment_with(request.env)
+        check_request(request, self.confinement, env.get("PATH", os.defpath))
+        argv = (str(PROGRAM), "-p", seatbelt_profile(self.confinement), *self.confinement.entry, *request.argv)
+        return HostProcess.start(argv, cwd=request.cwd, env=env, sinks=sinks)
+
+    def describe(self) -> Description:
+        """Return what the box covers and what it does not."""
+        return Description(name="seatbelt", covered=_COVERED, not_covered=_NOT_COVERED)
+
+    def close(self) -> None:
+        """Hold nothing."""

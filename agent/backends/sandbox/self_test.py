@@ -1,0 +1,154 @@
+"""A handful of real escapes, tried in one start of the box before anything else runs in it."""
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from agent.backends.sandbox.runner import INSTALL_HINT, SandboxCommandRunner
+from agent.vocabulary.errors import SandboxError
+from tooling.contract.command import CommandOutput, CommandRequest
+from tooling.contract.fast_dataclass import dataclass
+
+TIMEOUT_S = 10.0
+
+_END = "self-test done"
+# Each line does one forbidden thing; whoever succeeds says so and has done no harm, because on a machine whose box does
+# not hold these are done to the machine. Builtins where possible: every program started here is paid at the start of
+# every run. `bait` is a folder of ours outside the box with a file `secret` in it.
+_SCRIPT = r"""
+bait=$1 port=$2 pid=$3 born=$4 mark=$5
+say() { echo "escaped $1"; }
+{ : > "$bait/written"; } 2>/dev/null
+{ read -r word < "$bait/secret"; } 2>/dev/null && say read-outside
+{ read -r word < "/proc/1/root$bait/secret"; } 2>/dev/null && say read-through-proc
+{ : > "/proc/1/root$bait/written-through-proc"; } 2>/dev/null
+for file in ~/.ssh/id_* ~/.aws/credentials ~/.netrc ~/.bash_history /etc/shadow; do
+  { read -r word < "$file"; } 2>/dev/null && say read-secret
+done
+[[ -e /usr/lib/os-release ]] && { : >> /usr/lib/os-release; } 2>/dev/null && say write-system
+(exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && say network
+{ read -r line < "/proc/$pid/stat"; } 2>/dev/null && [[ " $line " == *" $born "* ]] && say see-processes
+for file in /proc/[0-9]*/environ; do
+  { while IFS= read -r -d '' entry; do [[ $entry == *API_KEY=* ]] && say read-environment; done < "$file"; } 2>/dev/null
+done
+while read -r name value; do
+  [[ $name == CapEff: && $value != 0000000000000000 ]] && say keep-capabilities
+  [[ $name == Seccomp: && $value != 2 ]] && say run-unfiltered
+done 2>/dev/null < /proc/self/status
+unshare -U true 2>/dev/null && say make-namespace
+mkdir -p "$bait/mount" 2>/dev/null && mount -t tmpfs none "$bait/mount" 2>/dev/null && say mount && umount "$bait/mount"
+setsid sleep "$mark" </dev/null >/dev/null 2>&1 &
+echo "self-test done"
+"""
+NAMES = (
+    "write-outside",
+    "write-through-proc",
+    "write-system",
+    "read-outside",
+    "read-through-proc",
+    "read-secret",
+    "read-environment",
+    "network",
+    "see-processes",
+    "keep-capabilities",
+    "run-unfiltered",
+    "make-namespace",
+    "mount",
+    "survive",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One escape that was tried, and whether the box held."""
+
+    name: str
+    held: bool
+
+
+async def self_test(runner: SandboxCommandRunner) -> tuple[Probe, ...]:
+    """Try to escape; return what was tried. Raises SandboxError when anything succeeded or the box does not start."""
+    bait = Path(tempfile.mkdtemp(prefix="windlass-bait-"))
+    try:
+        probes = await _try(runner, bait)
+    finally:
+        shutil.rmtree(bait, ignore_errors=True)
+    if escaped := [probe.name for probe in probes if not probe.held]:
+        name = runner.describe().name
+        raise SandboxError(f"the {name} box does not hold here: {', '.join(escaped)}", hint=INSTALL_HINT)
+    return probes
+
+
+async def settle(runner: SandboxCommandRunner) -> tuple[tuple[Probe, ...], str]:
+    """Test the box, and fall back to Landlock where bubblewrap cannot start; return a warning if so.
+
+    A box that starts and does not hold is never replaced: something is wrong that a person has to look at.
+    """
+    try:
+        return await self_test(runner), ""
+    except BoxNotStarted as problem:
+        runner.fall_back()
+        probes = await self_test(runner)
+        lacking = "; ".join(runner.describe().not_covered)
+        return probes, f"{problem.message}; commands are held by Landlock instead, which does not cover: {lacking}"
+
+
+class BoxNotStarted(SandboxError):
+    """The box is there but cannot be made, for example because namespaces are forbidden."""
+
+
+async def _try(runner: SandboxCommandRunner, bait: Path) -> tuple[Probe, ...]:
+    (bait / "secret").write_text(f"{secrets.token_hex()}\n")
+    # A number of seconds that no other process sleeps for.
+    mark = f"86399.{secrets.randbelow(10**9):09d}"
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        words = (str(bait), str(listener.getsockname()[1]), str(os.getpid()), _born(), mark)
+        request = CommandRequest(
+            argv=("bash", "-c", _SCRIPT, "self-test", *words),
+            cwd=runner.box.confinement.writable[0],
+            timeout_s=TIMEOUT_S,
+        )
+        try:
+            output = await runner.run(request)
+        except OSError as problem:
+            raise BoxNotStarted(f"the sandbox cannot be started: {problem}", hint=INSTALL_HINT) from problem
+    lines = output.output.decode(errors="replace").splitlines()
+    if _END not in lines:
+        raise BoxNotStarted(f"the sandbox does not work: {_reason(output)}", hint=INSTALL_HINT)
+    escaped = {line.removeprefix("escaped ") for line in lines if line.startswith("escaped ")}
+    escaped |= set(_seen_from_outside(bait, mark))
+    return tuple(Probe(name=name, held=name not in escaped) for name in NAMES)
+
+
+def _seen_from_outside(bait: Path, mark: str) -> Iterator[str]:
+    if (bait / "written").exists():
+        yield "write-outside"
+    if (bait / "written-through-proc").exists():
+        yield "write-through-proc"
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if mark.encode() not in path.read_bytes().split(b"\0"):
+                continue
+            os.kill(int(path.parent.name), signal.SIGKILL)
+        except OSError:
+            continue
+        yield "survive"
+
+
+def _born() -> str:
+    """Return when this process started, in the kernel's count: with its number, that names it for ever."""
+    try:
+        return Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return "unknown"
+
+
+def _reason(output: CommandOutput) -> str:
+    text = output.output.decode(errors="replace").strip()
+    return text.splitlines()[-1] if text else f"exit code {output.exit_code}"

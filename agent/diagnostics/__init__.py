@@ -1,0 +1,1 @@
+"""Commands that inspect or test without a run: doctor, rules test, single calls."""

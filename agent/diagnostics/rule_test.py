@@ -1,0 +1,99 @@
+"""Past commands judged by the rules as they are now: what an edited rule would have changed."""
+
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from agent.config.rules import in_folder
+from agent.config.settings import Settings
+from agent.protocol.events import ApprovalRequested, ApprovalResolved, RunStarted, ToolCompleted, ToolStarted
+from agent.sessions.log.event_log import read_events
+from tooling.approvals.policy import PolicyApprover
+from tooling.contract.action import Action, Decision
+from tooling.contract.context import ExecCtx
+from tooling.contract.fast_dataclass import dataclass
+from tooling.safety.action_judge import ActionJudge
+
+Treatment: TypeAlias = Literal["allow", "ask", "deny", "block"]
+_NOBODY = uuid.UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """A command as it was treated then."""
+
+    command: str
+    cwd: Path
+    treatment: Treatment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A command that would be treated differently now."""
+
+    command: str
+    before: Treatment
+    now: Treatment
+    reason: str
+
+
+def changes_since(data_dir: Path, settings: Settings, *, days: float) -> tuple[int, list[Change]]:
+    """Return how many past commands were looked at, and those that the present rules treat differently."""
+    since = (datetime.now(UTC) - timedelta(days=days)).isoformat()
+    past = dict.fromkeys(
+        command for log in sorted((data_dir / "sessions").glob("*/events.jsonl")) for command in _commands(log, since)
+    )
+    judged = [(then, *_now(then, settings)) for then in past]
+    changes = [
+        Change(command=then.command, before=then.treatment, now=now, reason=reason)
+        for then, now, reason in judged
+        if now != then.treatment
+    ]
+    return len(past), changes
+
+
+def _commands(log: Path, since: str) -> Iterator[Past]:
+    cwd, is_told = Path("/"), True
+    started: dict[tuple[str | None, str], str] = {}
+    asked: dict[str, str] = {}
+    for envelope in read_events(log):
+        match envelope.event:
+            case RunStarted(cwd=folder, backend=backend, approval_mode=mode):
+                # Other modes and backends treat commands differently whatever the rules say.
+                cwd, is_told = Path(folder), backend == "sandbox" and mode in ("ask", "auto-edit")
+            case ToolStarted(name="run_command", tool_id=tool_id, input=arguments):
+                started[(envelope.step_id, tool_id)] = str(arguments.get("command", ""))
+            case ApprovalRequested(approval_id=approval_id, command=command):
+                asked[approval_id] = command
+            case ApprovalResolved(approval_id=approval_id, by="a rule"):
+                # A rule refused it: nobody was asked.
+                asked.pop(approval_id, None)
+            case ToolCompleted(tool_id=tool_id, status=status):
+                command = started.pop((envelope.step_id, tool_id), "")
+                if command and is_told and envelope.ts >= since:
+                    yield Past(command=command, cwd=cwd, treatment=_then(status, was_asked=command in asked.values()))
+            case _:
+                pass
+
+
+def _then(status: str, *, was_asked: bool) -> Treatment:
+    if status == "blocked":
+        return "block"
+    if was_asked:
+        return "ask"
+    return "deny" if status in ("denied", "deferred") else "allow"
+
+
+def _now(past: Past, settings: Settings) -> tuple[Treatment, str]:
+    ctx = ExecCtx(user_id=_NOBODY, task_id=_NOBODY, working_dir=past.cwd)
+    action = Action(tool="run_command", effect="execute", subject=past.command, cwd=past.cwd)
+    verdict = ActionJudge().judge(action, ctx)
+    if verdict.decision is Decision.BLOCK:
+        return "block", verdict.reason
+    policy = PolicyApprover(allow=in_folder(settings, past.cwd, "allow"), deny=in_folder(settings, past.cwd, "deny"))
+    answer = policy.decide(action, verdict)
+    if answer is None:
+        return "ask", verdict.reason
+    return ("allow", "") if answer.decision == "allow" else ("deny", answer.remark)

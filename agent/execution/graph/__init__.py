@@ -1,0 +1,1 @@
+"""The graph of steps: scheduling, state, replanning, cached results."""

@@ -1,0 +1,41 @@
+"""The address of a step's result: everything that decided it, and nothing that did not."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.step import ExecutorProfile, ExecutorResponse
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import encode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySource:
+    """What all steps of a run share, as far as it decides their results.
+
+    `lineage` is the first run of a chain of resumed ones: results are never taken from another chain, because the
+    world may have changed between the two.
+    """
+
+    lineage: str
+    model: str
+    request: str
+    context: str = ""
+
+
+def passing_key(key: str, response: ExecutorResponse) -> str:
+    """Return the key of a result that does not stand: what was made of it is found again only after the same one."""
+    parts = (key, response.status, response.text, response.summary)
+    return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def key_of(source: KeySource, step: PlanStep, profile: ExecutorProfile, dependencies: Sequence[str]) -> str:
+    """Return the key; `dependencies` are the keys of the results the step was given, in the plan's order."""
+    parts = (
+        (source.lineage, step.model or source.model, source.request, source.context),
+        (step.id, step.type, step.instruction, step.tool, encode(step.args), step.expect, step.verify),
+        (step.ask_question, step.ask_options, profile.name, profile.allowed_tools),
+        tuple(dependencies),
+    )
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,1 @@
+"""The result of a run: composed answer, outcome, structured output."""

@@ -1,0 +1,103 @@
+"""The outcome of a run, made from its facts: exit code, reason, artifacts, cost, and how to go on."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agent.execution.conclude import conclude, reason_of, refusals, verified_by
+from agent.execution.graph.run_state import Board
+from agent.model.budget import Ledger
+from agent.vocabulary import exit_codes
+from agent.vocabulary.outcome import Outcome
+from agent.vocabulary.plan import Plan, PlanStep
+from agent.vocabulary.status import is_success
+from agent.vocabulary.step import ExecutorResponse
+
+# Going on makes sense when time, money, a provider, a person or a step stopped the work; not when it was asked wrongly.
+_RESUMABLE = frozenset(
+    {
+        exit_codes.FAILED,
+        exit_codes.NO_KEY,
+        exit_codes.LIMIT,
+        exit_codes.TOOL_FAILED,
+        exit_codes.BUDGET,
+        exit_codes.APPROVAL,
+        exit_codes.RETRY_LATER,
+        exit_codes.TIMED_OUT,
+        exit_codes.INTERRUPTED,
+        exit_codes.TERMINATED,
+    }
+)
+
+
+class Closing:
+    """Says how a run ended."""
+
+    def __init__(self, *, board: Board, ledger: Ledger, root: Path, resume: str | None, require_verified: bool) -> None:
+        self._board = board
+        self._ledger = ledger
+        self._root = root
+        self._resume = resume
+        self._require_verified = require_verified
+        self._began = time.monotonic()
+        # Some file systems know the time of a change only to the second.
+        self._began_at = time.time() - 1
+
+    def outcome(self, answer: str, plan: Plan | None) -> Outcome:
+        """Return the outcome of a run that came to its end."""
+        counted = self._board.counted
+        subtype, exit_code = conclude(counted, answer)
+        error = reason_of(counted, exit_code)
+        verified = verified_by(counted)
+        if exit_code == exit_codes.OK and self._require_verified and verified is not True:
+            subtype, exit_code = exit_codes.SUBTYPES[exit_codes.UNVERIFIED], exit_codes.UNVERIFIED
+            error = "nothing was verified: no step had a check" if verified is None else "a check failed"
+        responses = tuple(response for _, response in self._board.results)
+        refused = refusals(responses)
+        return Outcome(
+            subtype=subtype,
+            exit_code=exit_code,
+            answer=answer,
+            plan=plan,
+            responses=responses,
+            artifacts=artifacts_of(self._board.results, self._root, self._began_at),
+            denials=refused.denied,
+            deferred=refused.deferred,
+            usage=self._ledger.total,
+            model_usage=dict(self._ledger.by_model),
+            num_turns=self._ledger.total.requests,
+            duration_ms=int((time.monotonic() - self._began) * 1000),
+            error=error,
+            verified=verified,
+            resume=self._resume_after(exit_code),
+        )
+
+    def stopped(self, answer: str, plan: Plan | None, exit_code: int, why: str) -> Outcome:
+        """Return the outcome of a run that something ended before its end."""
+        ended = self.outcome(answer, plan)
+        subtype, resume = exit_codes.SUBTYPES[exit_code], self._resume_after(exit_code)
+        return replace(ended, exit_code=exit_code, subtype=subtype, error=why, resume=resume)
+
+    def _resume_after(self, exit_code: int) -> str | None:
+        """Return how to go on; without a plan there is nothing that asking again would not do."""
+        return self._resume if exit_code in _RESUMABLE and self._board.book.known else None
+
+
+def artifacts_of(
+    results: Sequence[tuple[PlanStep, ExecutorResponse]], root: Path, since: float = 0.0
+) -> tuple[str, ...]:
+    """Return the files that steps made and that are there: those they changed, and those they were to write and did."""
+    paths: list[str] = []
+    for step, response in results:
+        paths += [path for fact in response.tool_calls for path in fact.changed]
+        paths += [output.path for output in response.outputs if output.path]
+        if is_success(response.status):
+            paths += [path for path in step.writes if _is_written_in(root, path, since)]
+    return tuple(path for path in dict.fromkeys(map(str, map(Path, paths))) if (root / path).exists())
+
+
+def _is_written_in(root: Path, path: str, since: float) -> bool:
+    file = root / path
+    is_inside = file.is_file() and file.resolve().is_relative_to(root.resolve())
+    return is_inside and file.stat().st_mtime >= since

@@ -1,0 +1,100 @@
+"""Answers in a form a program asked for: read, validated against a JSON schema, repaired once."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent.model.metered_client import ModelDesk
+from agent.model.port import ModelRequest
+from agent.vocabulary.errors import InputError
+from agent.vocabulary.message import Message
+
+_SYSTEM = "You put an answer into JSON. Reply with one JSON document that is valid against the schema and nothing else."
+
+
+class OutputForm:
+    """The schema an answer must fit, given as the text of it."""
+
+    def __init__(self, schema: str, place: str = "of the run") -> None:
+        self._schema = _checked(schema, place)
+        self.text = json.dumps(self._schema, ensure_ascii=False)
+
+    @classmethod
+    def of_file(cls, path: Path) -> "OutputForm":
+        """Read the schema from a file."""
+        try:
+            text = path.read_text("utf-8")
+        except OSError as error:
+            raise InputError(f"cannot read the output schema {path}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise InputError(f"the output schema {path} is not JSON: {error}") from error
+        return cls(text, str(path))
+
+    @property
+    def constraints(self) -> str:
+        """Return what a model is told about the form from the beginning."""
+        return (
+            "The final answer to the request must be one JSON document, without a fence, valid against this "
+            f"JSON schema: {self.text}"
+        )
+
+    async def fit(self, answer: str, desk: ModelDesk, model: str) -> tuple[object | None, str, str | None]:
+        """Return the data, the answer as text, and what is wrong with it when even one repair did not help."""
+        data, problem = self._check(answer)
+        if problem is None:
+            return data, json.dumps(data, ensure_ascii=False), None
+        if not model:
+            return None, answer, f"the answer does not fit the output schema: {problem}"
+        asked = ModelRequest(
+            model=model,
+            purpose="repair",
+            messages=(
+                Message(role="system", content=_SYSTEM),
+                Message(role="user", content=f"Schema: {self.text}\n\nAnswer:\n{answer}\n\nProblem: {problem}"),
+            ),
+        )
+        reply = await desk.ask(asked)
+        data, problem = self._check(reply.message.content)
+        if problem is None:
+            return data, json.dumps(data, ensure_ascii=False), None
+        return None, answer, f"the answer does not fit the output schema: {problem}"
+
+    def _check(self, answer: str) -> tuple[object | None, str | None]:
+        import jsonschema
+        import referencing
+        import referencing.exceptions
+
+        try:
+            data = json.loads(_unfenced(answer))
+        except (ValueError, RecursionError) as error:
+            return None, f"not JSON: {error}"
+        # Without a registry of our own a schema that refers to an address would be fetched from there.
+        validator = jsonschema.Draft202012Validator(self._schema, registry=referencing.Registry())
+        try:
+            problems = sorted(validator.iter_errors(data), key=lambda problem: list(problem.path))
+        except referencing.exceptions.Unresolvable as error:
+            raise InputError(f"the output schema refers to what is not in it: {error}") from error
+        if not problems:
+            return data, None
+        place = "/".join(map(str, problems[0].path)) or "the document"
+        return None, f"{place}: {problems[0].message}"
+
+
+def _checked(text: str, place: str) -> Mapping[str, object]:
+    import jsonschema
+
+    try:
+        schema: Mapping[str, object] = json.loads(text)
+        jsonschema.Draft202012Validator.check_schema(schema)
+    except ValueError as error:
+        raise InputError(f"the output schema {place} is not JSON: {error}") from error
+    except jsonschema.SchemaError as error:
+        raise InputError(f"the output schema {place} is not a JSON schema: {error.message}") from error
+    return schema
+
+
+def _unfenced(answer: str) -> str:
+    text = answer.strip()
+    if text.startswith("```"):
+        text = text.partition("\n")[2].rpartition("```")[0]
+    return text

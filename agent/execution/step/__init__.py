@@ -1,0 +1,1 @@
+"""One step: the agent loop, its tool calls, context and result."""

@@ -1,0 +1,51 @@
+"""Checks: the command of a step that succeeds only when the step did what it should."""
+
+from dataclasses import replace
+
+from agent.execution.step.context import Conversation
+from agent.execution.step.step_result import Ending
+from agent.execution.step.tool_calls import CallDesk
+from agent.protocol.channel import Channel
+from agent.protocol.events import MessageSaid
+from agent.vocabulary import exit_codes
+from agent.vocabulary.message import Message, ToolCall
+from agent.vocabulary.step import CHECK_TOOL, Check
+from tooling.contract.context import ExecCtx
+
+# How often a model hears of a failed check and may try to mend its work.
+ROUNDS = 2
+_REFUSED = frozenset({"denied", "deferred", "blocked"})
+
+
+class CheckDesk:
+    """Runs the checks of steps on the one road of all commands: same judge, same approvals, same box."""
+
+    def __init__(self, *, calls: CallDesk, channel: Channel) -> None:
+        self._calls = calls
+        self._channel = channel
+
+    async def check(self, command: str, ending: Ending, talk: Conversation, ctx: ExecCtx) -> Ending:
+        """Return how the step ends after its check."""
+        call = ToolCall(
+            id=f"{ctx.step_id}.check.{len(talk.checks) + 1}", name=CHECK_TOOL, arguments={"command": command}
+        )
+        result = await self._calls.call(call, talk, ctx)
+        if result.meta.status in _REFUSED or not ctx.may_use(CHECK_TOOL):
+            return replace(ending, status="blocked", reason=f"The check could not be run. {result.content}")
+        talk.checks.append(Check(command=command, exit_code=result.exit_code, output=result.content))
+        if result.is_ok:
+            # What went wrong on the way does not matter any more.
+            return replace(ending, status="ok", exit_code=0, verified=True)
+        reason = f"The check `{command}` failed. {result.content}"
+        return replace(ending, status="error", reason=reason, exit_code=exit_codes.FAILED, verified=False)
+
+    async def tell(self, talk: Conversation, ctx: ExecCtx) -> None:
+        """Let the model know of the failed check."""
+        check = talk.checks[-1]
+        text = (
+            f"The work was checked with `{check.command}`, and the check failed:\n{check.output}\n"
+            "Mend what is wrong, then reply with the result as before."
+        )
+        talk.messages.append(Message(role="user", content=text))
+        said = MessageSaid(role="user", content=text)
+        await self._channel.publish(said, step_id=ctx.step_id, attempt=ctx.attempt)

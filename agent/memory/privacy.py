@@ -1,0 +1,29 @@
+"""What is not remembered: secrets never, personal data only when the person writes them down themselves."""
+
+import re
+
+from tooling.safety.secrets.redact import Redactor
+
+# "The password is …" in many languages; the tokens of known makers are the redactor's business.
+_PASSWORD = (
+    r"\b(?:pass(?:word|wort|phrase|code)|pwd|kennwort|mot de passe|contrase[ñn]a|senha|wachtwoord|has[łl]o|парол[ья]"
+    r"|secret|token|api[ _-]?key|private key|pin code)\b[^.;\n]{0,20}?(?:\b(?:is|ist|est|es|to|это)\b|[:=])\s*\S"
+    r"|(?:密码|密碼|口令|パスワード|비밀번호)[^。\n]{0,8}?(?:是|は|[:=:])\s*\S"
+)
+_PERSONAL = (
+    ("a password or key", rf"(?i:{_PASSWORD})"),
+    ("an e-mail address", r"\b(?!git@)[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"),
+    ("a phone number", r"(?<![\w.])\+\d{1,3}[ \d()/.-]{7,}\d\b"),
+    ("an account number", r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b"),
+    ("a card number", r"\b(?:\d[ -]?){13,19}\b"),
+)
+
+
+def secret_in(text: str, redactor: Redactor) -> str | None:
+    """Return why a text holds a secret, or None."""
+    return "it holds a key or token" if redactor.redact(text) != text else None
+
+
+def personal_in(text: str) -> str | None:
+    """Return which personal data a text holds, or None."""
+    return next((f"it holds {what}" for what, pattern in _PERSONAL if re.search(pattern, text)), None)

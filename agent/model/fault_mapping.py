@@ -1,0 +1,147 @@
+"""From a provider's refusal (status, body, headers, error object) to the row of the fault table it belongs to."""
+
+import json
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from time import time
+
+from agent.model.faults import FaultKind, ModelFault
+from agent.model.wire.json_values import object_at, text_at
+
+MAX_DETAIL = 500
+SHORTEST_KEY = 6
+
+_OVERFLOW = re.compile(
+    r"context_length_exceeded|exceed_context_size|maximum context length|prompt is too long|context (window|limit|size)"
+    r"|input is too long|too many (input )?tokens|exceeds the available context|request_too_large"
+    r"|reduce the length of the messages",
+    re.IGNORECASE,
+)
+_QUOTA = re.compile(
+    r"insufficient_quota|insufficient (balance|credits|funds)|credit balance is too low|billing_error"
+    r"|payment required|exceeded your current quota, please check your plan and billing",
+    re.IGNORECASE,
+)
+_UNKNOWN_MODEL = re.compile(
+    r"model_not_found|model\b.{0,80}(not found|not exist|decommissioned)|not_found_error.{0,40}model:"
+    r"|not a valid model|no such model|unknown model|invalid model\b|no endpoints found for",
+    re.IGNORECASE,
+)
+
+_BY_STATUS: dict[int, FaultKind] = {
+    401: "auth",
+    402: "quota",
+    403: "auth",
+    408: "server",
+    409: "server",
+    413: "overflow",
+    429: "rate_limit",
+    503: "overloaded",
+    529: "overloaded",
+}
+_STATUS_OF_WORD: dict[str, int] = {
+    "overloaded_error": 529,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "permission_error": 403,
+    "billing_error": 402,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "invalid_request_error": 400,
+    "api_error": 500,
+    "server_error": 500,
+    "timeout_error": 504,
+}
+
+
+def fault_of_status(status: int, body: bytes, headers: Mapping[str, str], *, key: str = "") -> ModelFault:
+    """Return the fault a refused request stands for."""
+    text = body.decode("utf-8", "replace")
+    kind = _kind(status, text)
+    detail = _words(text, key)
+    if 300 <= status < 400:
+        detail = redact(f"redirects to {headers.get('location', 'nowhere')}, which is not followed", key)
+    return ModelFault(kind, f"{status} {detail}".strip(), retry_after_s=_retry_after(headers))
+
+
+def fault_of_error(error: object, *, key: str = "") -> ModelFault:
+    """Return the fault an error object inside a stream stands for; streams have no status, so its words decide."""
+    text = json.dumps(error)
+    return ModelFault(_kind(_status_in(error), text), _words(text, key))
+
+
+def redact(text: str, key: str) -> str:
+    """Return `text` without the key."""
+    # Local servers are given any short word as a key: hiding that would eat ordinary text.
+    return text.replace(key, "[key]") if len(key) >= SHORTEST_KEY else text
+
+
+def redacted(fault: ModelFault, key: str) -> ModelFault:
+    """Return the same fault with the key taken out of the provider's words."""
+    return ModelFault(fault.kind, redact(fault.detail, key), retry_after_s=fault.retry_after_s)
+
+
+def _kind(status: int, text: str) -> FaultKind:
+    # Providers disagree about statuses (llama.cpp overflows with 500, OpenAI's empty account is a 429): words go first.
+    if status in (400, 402, 403, 429) and _QUOTA.search(text):
+        return "quota"
+    if status in (400, 413, 422, 500) and _OVERFLOW.search(text):
+        return "overflow"
+    if status in (400, 404, 422) and _UNKNOWN_MODEL.search(text):
+        return "unknown_model"
+    if status >= 500 and status not in _BY_STATUS:
+        return "server"
+    return _BY_STATUS.get(status, "refused")
+
+
+def _status_in(error: object) -> int:
+    if not isinstance(error, dict):
+        return 500
+    for name in ("status", "status_code", "code", "type"):
+        word = error.get(name)
+        if isinstance(word, str) and word in _STATUS_OF_WORD:
+            return _STATUS_OF_WORD[word]
+        if isinstance(word, int) or (isinstance(word, str) and word.isdigit()):
+            return int(word)
+    return 500
+
+
+def _words(text: str, key: str) -> str:
+    """Return the sentence inside an error body, whatever the provider wraps around it, without the key."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        data = text
+    found = _message(data) or (text if not isinstance(data, str) else data)
+    return redact(" ".join(found.split()), key)[:MAX_DETAIL]
+
+
+def _message(data: object) -> str:
+    if isinstance(data, str):
+        return data
+    if not isinstance(data, dict):
+        return ""
+    # OpenRouter hides what the provider behind it said in `metadata.raw`.
+    own = _message(data.get("error")) or _message(data.get("message")) or text_at(data, "detail")
+    raw = text_at(object_at(data, "metadata"), "raw")
+    return f"{own}: {raw}" if own and raw else own
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    millis = headers.get("retry-after-ms", "")
+    if _is_number(millis):
+        return float(millis) / 1000
+    after = headers.get("retry-after", "").strip()
+    if _is_number(after):
+        return float(after)
+    try:
+        return max(0.0, parsedate_to_datetime(after).timestamp() - time()) if after else None
+    except ValueError:
+        return None
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"\d+(\.\d+)?", text.strip()) is not None

@@ -1,0 +1,109 @@
+"""Which model serves when none is set: one that already runs on this machine, or a clear refusal."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import NoReturn
+
+from agent.model.wire.json_values import objects_at, text_at
+from agent.vocabulary.errors import ModelSetupError
+from tooling.contract.fast_dataclass import dataclass
+
+HOST = "127.0.0.1"
+LIMIT_S = 0.4
+_LARGEST_BODY = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a kind of local server listens, and how it lists its models."""
+
+    provider: str
+    port: int
+    path: str = "/v1/models"
+    list_key: str = "data"
+    name_key: str = "id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A local server and the model it offers."""
+
+    model: str
+    api_base: str
+    provider: str
+
+
+PLACES = (
+    Place(provider="ollama", port=11434, path="/api/tags", list_key="models", name_key="name"),
+    Place(provider="llamacpp", port=8080),
+    Place(provider="lm-studio", port=1234),
+)
+
+
+async def find_local_server(places: Sequence[Place] = PLACES, limit_s: float = LIMIT_S) -> Found | None:
+    """Ask all places at once; return the first in their order that offers a model."""
+    probes = [asyncio.create_task(_probe(place, limit_s)) for place in places]
+    try:
+        for probe in probes:
+            if found := await probe:
+                return found
+        return None
+    finally:
+        for probe in probes:
+            probe.cancel()
+        await asyncio.gather(*probes, return_exceptions=True)
+
+
+def no_model() -> NoReturn:
+    """Raise the error that tells the three ways to set a model."""
+    raise ModelSetupError(
+        "no model is set, and no local model server was found",
+        "choose one of three ways:\n"
+        "  1. a provider's key in the environment, OPENAI_API_KEY or ANTHROPIC_API_KEY or another,"
+        " and `--model provider/name`\n"
+        "  2. for good: `agent config set model provider/name`\n"
+        "  3. a local server: `ollama run qwen2.5-coder`; ollama, llama.cpp and LM Studio are found by themselves\n"
+        "`agent demo` needs no model at all.",
+    )
+
+
+async def _probe(place: Place, limit_s: float) -> Found | None:
+    try:
+        async with asyncio.timeout(limit_s):
+            body = await _get(place.port, place.path)
+        data: object = json.loads(body)
+    # Anything may listen on these ports; whatever does not answer as expected is no model server.
+    except (OSError, EOFError, ValueError, RecursionError, asyncio.LimitOverrunError):
+        return None
+    listed = objects_at(data, place.list_key) if isinstance(data, dict) else []
+    names = [name for item in listed if (name := text_at(item, place.name_key)) and "embed" not in name]
+    if not names:
+        return None
+    return Found(
+        model=f"{place.provider}/{names[0]}", api_base=f"http://{HOST}:{place.port}/v1", provider=place.provider
+    )
+
+
+async def _get(port: int, path: str) -> bytes:
+    reader, writer = await asyncio.open_connection(HOST, port)
+    try:
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: {HOST}:{port}\r\nConnection: close\r\n\r\n".encode())
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+        return await _body(reader, head) if head.split(" ", 2)[1] == "200" else b""
+    except IndexError:
+        return b""
+    finally:
+        writer.close()
+
+
+async def _body(reader: asyncio.StreamReader, head: str) -> bytes:
+    headers = dict(line.split(": ", 1) for line in head.split("\r\n") if ": " in line)
+    if "content-length" in headers:
+        return await reader.readexactly(min(int(headers["content-length"]), _LARGEST_BODY))
+    if "chunked" not in headers.get("transfer-encoding", ""):
+        return await reader.read(_LARGEST_BODY)
+    body = b""
+    while (size := int((await reader.readline()).split(b";")[0], 16)) and len(body) < _LARGEST_BODY:
+        body += (await reader.readexactly(size + 2))[:-2]
+    return body

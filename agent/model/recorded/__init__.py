@@ -1,0 +1,1 @@
+"""Models without a network: scripts and cassettes."""

@@ -1,0 +1,140 @@
+"""The file of recorded model exchanges: one header line, then one exchange a line."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent.model.faults import FaultKind, ModelFault
+from agent.model.port import ModelReply, ModelRequest, Purpose
+from agent.vocabulary.errors import InputError
+from agent.vocabulary.message import Message
+from agent.vocabulary.usage import Usage
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import ShapeError, decode, encode
+
+HEADER = "windlass_cassette"
+VERSION = 1
+_HINT = "record the run again with `--record FILE`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRequest:
+    """What was asked, as far as it matters for finding it again."""
+
+    purpose: Purpose
+    messages: tuple[Message, ...]
+    model: str = ""
+    step_id: str | None = None
+    tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedReply:
+    """What was answered."""
+
+    message: Message
+    usage: Usage = dataclasses.field(default_factory=Usage)
+    finish_reason: str = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedFault:
+    """What went wrong instead."""
+
+    kind: FaultKind
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One question with its answer or its fault."""
+
+    request: RecordedRequest
+    reply: RecordedReply | None = None
+    fault: RecordedFault | None = None
+
+
+def request_of(request: ModelRequest) -> RecordedRequest:
+    """Return what a cassette keeps of a request."""
+    return RecordedRequest(
+        purpose=request.purpose,
+        messages=request.messages,
+        model=_model_name(request.model),
+        step_id=request.step_id,
+        tools=tuple(sorted(_name_of(tool) for tool in request.tools)),
+    )
+
+
+def exchange_of(request: ModelRequest, outcome: ModelReply | ModelFault) -> Exchange:
+    """Return a finished call as a cassette keeps it."""
+    asked = request_of(request)
+    if isinstance(outcome, ModelFault):
+        return Exchange(request=asked, fault=RecordedFault(kind=outcome.kind, detail=outcome.detail))
+    reply = RecordedReply(message=outcome.message, usage=outcome.usage, finish_reason=outcome.finish_reason)
+    return Exchange(request=asked, reply=reply)
+
+
+def header_line() -> str:
+    """Return the first line of a cassette."""
+    return json.dumps({HEADER: VERSION})
+
+
+def plain(value: object) -> object:
+    """Turn an exchange, or a part of it, into JSON data without the fields that only say their default."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = dataclasses.fields(value)
+        return {f.name: plain(getattr(value, f.name)) for f in fields if getattr(value, f.name) != _default(f)}
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    return encode(value)
+
+
+def read_cassette(path: Path) -> list[Exchange]:
+    """Return the recorded exchanges, or raise InputError that names the wrong line."""
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the cassette {path}: {error}", _HINT) from error
+    _check_header(lines[0], path)
+    return [
+        _read_line(line, f"{path}, line {number}") for number, line in enumerate(lines[1:], start=2) if line.strip()
+    ]
+
+
+def _check_header(line: str, path: Path) -> None:
+    try:
+        header: object = json.loads(line)
+    except json.JSONDecodeError:
+        header = None
+    version = header.get(HEADER) if isinstance(header, dict) else None
+    if not isinstance(version, int):
+        raise InputError(f'{path} is no cassette: its first line is not {{"{HEADER}": {VERSION}}}', _HINT)
+    if version > VERSION:
+        raise InputError(f"{path} has cassette format {version}, this program reads up to {VERSION}", _HINT)
+
+
+def _read_line(line: str, place: str) -> Exchange:
+    try:
+        exchange = decode(Exchange, json.loads(line), extra="ignore")
+    except (ShapeError, json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"{place}: {error}", _HINT) from error
+    if exchange.reply is None and exchange.fault is None:
+        raise InputError(f"{place}: the exchange has neither reply nor fault", _HINT)
+    return exchange
+
+
+def _default(field: dataclasses.Field[object]) -> object:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def _name_of(tool: Mapping[str, object]) -> str:
+    function = tool.get("function")
+    return str((function if isinstance(function, Mapping) else tool).get("name", ""))
+
+
+def _model_name(model: str) -> str:
+    """Return the model's name; where a script lies on somebody's disk is nobody else's business."""
+    return f"script:{model.rpartition('/')[2]}" if model.startswith("script:") else model

@@ -1,0 +1,76 @@
+"""Keeps every exchange with a model in a cassette (`--record FILE`)."""
+
+import json
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+
+from agent.model.closing import closing
+from agent.model.faults import ModelFault
+from agent.model.port import ModelClient, ModelReply, ModelRequest, StreamItem
+from agent.model.recorded.cassette import exchange_of, header_line, plain
+from agent.model.recorded.normal_form import Places, each_text
+from agent.vocabulary.errors import InputError
+
+
+class RecordingClient:
+    """Passes a model's stream on and writes down each finished exchange, secrets and places out."""
+
+    def __init__(
+        self, inner: ModelClient, path: Path, volatile: Mapping[str, str], redact: Callable[[str], str] = str
+    ) -> None:
+        self._inner = inner
+        self._path = path
+        self._places = Places(volatile)
+        self._redact = redact
+        self._begun = False
+        self._file = _open_private(path)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        """Yield what the model says; the exchange is on file before its reply is heard."""
+        try:
+            async with closing(self._inner.stream(request)) as items:
+                async for item in items:
+                    if isinstance(item, ModelReply):
+                        self._write(request, item)
+                    yield item
+        except ModelFault as fault:
+            self._write(request, fault)
+            raise
+
+    async def close(self) -> None:
+        """Close the model and the cassette."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+        await self._inner.close()
+
+    def _write(self, request: ModelRequest, outcome: ModelReply | ModelFault) -> None:
+        exchange = each_text(plain(exchange_of(request, outcome)), self._clean)
+        line = json.dumps(exchange, ensure_ascii=False) + "\n"
+        try:
+            if not self._begun:
+                # An older cassette is replaced only now: a run that asked nothing must not cost it.
+                os.ftruncate(self._file, 0)
+                line = f"{header_line()}\n{line}"
+                self._begun = True
+            _write_all(self._file, line.encode("utf-8", "backslashreplace"))
+        except OSError as error:
+            raise InputError(f"cannot write the cassette {self._path}: {error}") from error
+
+    def _clean(self, text: str) -> str:
+        return self._redact(self._places.hide(text))
+
+
+def _open_private(path: Path) -> int:
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        os.fchmod(file, 0o600)
+    except OSError as error:
+        raise InputError(f"cannot write the cassette {path}: {error}") from error
+    return file
+
+
+def _write_all(file: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(file, data) :]

@@ -1,0 +1,182 @@
+"""The scripted model behind `script:FILE`: replies read from a file, for tests, CI and demonstrations."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import field
+from pathlib import Path
+
+from agent.model.faults import FaultKind, ModelFault
+from agent.model.port import ModelRequest, Purpose, StreamItem
+from agent.model.reply.reply_builder import ReplyBuilder
+from agent.vocabulary.errors import InputError
+from agent.vocabulary.usage import Usage
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import ShapeError, decode
+
+_EXCERPT = 80
+_HINT = "see docs/scripts.md for the fields of a script"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptMatch:
+    """Which requests a line is for; what is not given fits any."""
+
+    purpose: Purpose | None = None
+    step: str | None = None
+    contains: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptCall:
+    """A tool call of a scripted reply; arguments given as text are read as a model's would be."""
+
+    name: str
+    arguments: object = field(default_factory=dict)
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptReply:
+    """One line of a script."""
+
+    text: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[ScriptCall, ...] = ()
+    match: ScriptMatch | None = None
+    repeat: bool = False
+    delay_ms: int = 0
+    chunk_delay_ms: int = 0
+    chunks: int = 3
+    fault: FaultKind | None = None
+    detail: str = ""
+    retry_after_s: float | None = None
+    usage: Usage = field(default_factory=Usage)
+    finish_reason: str = ""
+
+
+class ScriptedModel:
+    """Plays the lines of a script and fails past its end."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._left = read_script(path)
+        self._asked = 0
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        """Yield the fragments and the reply of the line that fits the request."""
+        number, reply = self._take(request)
+        builder = _builder(request, reply, id_prefix=f"call_{number}_{self._asked}")
+        await asyncio.sleep(reply.delay_ms / 1000)
+        for fragment in builder.reasoning(reply.reasoning):
+            yield fragment
+        for index, part in enumerate(_parts(reply.text, reply.chunks)):
+            if index:
+                await asyncio.sleep(reply.chunk_delay_ms / 1000)
+            for fragment in builder.text(part):
+                yield fragment
+        if reply.fault:
+            said = reply.detail or f"as line {number} of {self._path.name} says"
+            raise ModelFault(reply.fault, said, retry_after_s=reply.retry_after_s)
+        for fragment in builder.flush():
+            yield fragment
+        yield builder.build()
+
+    async def close(self) -> None:
+        """Do nothing: a script holds no connection."""
+
+    def _take(self, request: ModelRequest) -> tuple[int, ScriptReply]:
+        self._asked += 1
+        fitting = [number for number, reply in self._left.items() if reply.match and _fits(reply.match, request)]
+        in_order = [number for number, reply in self._left.items() if reply.match is None]
+        number = next(iter(fitting + in_order), None)
+        if number is None:
+            raise ModelFault("script", self._nothing_for(request))
+        reply = self._left[number]
+        if not reply.repeat:
+            del self._left[number]
+        return number, reply
+
+    def _nothing_for(self, request: ModelRequest) -> str:
+        step = f", step {request.step_id}" if request.step_id else ""
+        said = f"last message {_excerpt(_last_message(request))}"
+        left = "; ".join(f"line {number} {_described(reply)}" for number, reply in self._left.items())
+        return (
+            f"request {self._asked} ({request.purpose}{step}, {said}) found no line in {self._path}; "
+            f"{f'left over: {left}' if left else 'every line is used up'}"
+        )
+
+
+def read_script(path: Path) -> dict[int, ScriptReply]:
+    """Return the replies of a script by line number, or raise InputError that names the wrong line."""
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the script {path}: {error}", _HINT) from error
+    replies: dict[int, ScriptReply] = {}
+    for number, line in enumerate(lines, start=1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            replies[number] = _read_line(line, f"{path}, line {number}")
+    return replies
+
+
+def _read_line(line: str, place: str) -> ScriptReply:
+    try:
+        data: object = json.loads(line)
+        reply = decode(ScriptReply, data)
+    except (ShapeError, json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"{place}: {error}", _HINT) from error
+    if not (isinstance(data, dict) and data.keys() & {"text", "reasoning", "tool_calls", "fault"}):
+        raise InputError(f"{place}: the reply says nothing; give it text, reasoning, tool_calls or fault", _HINT)
+    return reply
+
+
+def _fits(match: ScriptMatch, request: ModelRequest) -> bool:
+    return (
+        match.purpose in (None, request.purpose)
+        and match.step in (None, request.step_id)
+        and (match.contains is None or _contains(_last_message(request), match.contains))
+    )
+
+
+def _contains(text: str, wanted: str) -> bool:
+    if wanted in text:
+        return True
+    try:
+        return re.search(wanted, text) is not None
+    except re.error:
+        return False
+
+
+def _last_message(request: ModelRequest) -> str:
+    spoken = (message for message in reversed(request.messages) if message.role in ("user", "tool"))
+    return next((message.content for message in spoken), "")
+
+
+def _parts(text: str, chunks: int) -> Iterator[str]:
+    size = max(1, -(-len(text) // max(1, chunks)))
+    return (text[start : start + size] for start in range(0, len(text), size))
+
+
+def _builder(request: ModelRequest, reply: ScriptReply, *, id_prefix: str) -> ReplyBuilder:
+    """Return a builder that treats the script as a provider's words: thinking and calls in the text are found."""
+    builder = ReplyBuilder(request, lambda model, usage: usage.cost_usd)
+    builder.usage = reply.usage
+    builder.finish_reason = reply.finish_reason
+    for index, call in enumerate(reply.tool_calls):
+        text = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
+        builder.call(str(index), id=call.id or f"{id_prefix}_{index}", name=call.name, arguments=text)
+    return builder
+
+
+def _described(reply: ScriptReply) -> str:
+    if reply.match is None:
+        return _excerpt(reply.text or (reply.tool_calls[0].name if reply.tool_calls else reply.fault or ""))
+    given = (("purpose", reply.match.purpose), ("step", reply.match.step), ("contains", reply.match.contains))
+    return "for " + ", ".join(f"{name} {value}" for name, value in given if value is not None)
+
+
+def _excerpt(text: str) -> str:
+    flat = " ".join(text.split())
+    return repr(flat if len(flat) <= _EXCERPT else flat[: _EXCERPT - 1] + "…")

@@ -1,0 +1,1 @@
+"""From streamed chunks to one reply: text, reasoning, tool calls."""

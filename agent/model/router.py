@@ -1,0 +1,171 @@
+"""The model a run speaks to: each request goes to the client that serves its model.
+
+Clients are imported where they are opened, because a run needs one of them and pays for its start.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from agent.config.settings import Settings
+from agent.model.faults import ModelFault
+from agent.model.port import ModelClient, ModelRequest, StreamItem
+from agent.model.prices import PriceTable
+from agent.model.providers import resolve
+from agent.model.retry import OnRetry, RetryingClient
+from agent.vocabulary.errors import UsageError
+from agent.vocabulary.usage import Usage
+
+if TYPE_CHECKING:
+    from agent.model.litellm_client import LitellmClient
+
+SCRIPT = "script:"
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_SHORTEST_SECRET = 6
+
+
+class ModelSwitch:
+    """A ModelClient for every model name: asks again after faults that may pass, records or replays when told to."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        prices: PriceTable | None = None,
+        record: Path | None = None,
+        replay: Path | None = None,
+        volatile: Mapping[str, str] | None = None,
+        redact: Callable[[str], str] = str,
+        on_retry: OnRetry | None = None,
+    ) -> None:
+        if record and replay:
+            raise UsageError("--record and --replay exclude each other")
+        self._router = Router(settings, prices or PriceTable())
+        self._is_replay = replay is not None
+        self._client: ModelClient
+        clean = _without_keys(settings, redact)
+        if replay:
+            self._client = _replaying(replay, volatile or {}, clean)
+            return
+        self._router.open_scripts()
+        self._client = RetryingClient(self._router, on_retry=on_retry)
+        if record:
+            self._client = _recording(self._client, record, volatile or {}, clean)
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        """Yield fragments, then exactly one ModelReply."""
+        return self._client.stream(request)
+
+    def cost(self, model: str, usage: Usage) -> float | None:
+        """Return what such a call of a model costs; None when that is not known. A replay costs nothing."""
+        return 0.0 if self._is_replay else self._router.price(model, usage)
+
+    def warm_up(self) -> None:
+        """Begin slow imports that the configured models will need."""
+        self._router.warm_up()
+
+    async def close(self) -> None:
+        """Close every client that was opened; harmless twice."""
+        await self._client.close()
+
+
+class Router:
+    """Opens clients when their first request comes, and shares them."""
+
+    def __init__(self, settings: Settings, prices: PriceTable) -> None:
+        self._settings = settings
+        self._prices = prices
+        self._http: ModelClient | None = None
+        self._litellm: LitellmClient | None = None
+        self._scripts: dict[str, ModelClient] = {}
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        """Hand the request to the client that serves its model."""
+        return self._client_for(request.model).stream(request)
+
+    def open_scripts(self) -> None:
+        """Read the configured scripts, so that a broken one is known before anything is asked."""
+        for model in self._configured():
+            if model.startswith(SCRIPT):
+                self._open_script(model)
+
+    def warm_up(self) -> None:
+        """Begin the import of litellm when a configured model needs it."""
+        if any(self._needs_litellm(model) for model in self._configured()):
+            self._open_litellm().warm_up()
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        for client in (self._http, self._litellm):
+            if client is not None:
+                await client.close()
+
+    def _configured(self) -> set[str]:
+        return {model for model in (self._settings.model, self._settings.planner_model) if model}
+
+    def _client_for(self, model: str) -> ModelClient:
+        if model.startswith(SCRIPT):
+            return self._open_script(model)
+        if resolve(model, self._settings).wire == "litellm":
+            return self._open_litellm()
+        return self._open_http()
+
+    def _needs_litellm(self, model: str) -> bool:
+        try:
+            return not model.startswith(SCRIPT) and resolve(model, self._settings).wire == "litellm"
+        except ModelFault:
+            return False
+
+    def _open_http(self) -> ModelClient:
+        if self._http is None:
+            from agent.model.wire.http_client import HttpModelClient
+
+            self._http = HttpModelClient(self._settings, self.price)
+        return self._http
+
+    def _open_litellm(self) -> "LitellmClient":
+        if self._litellm is None:
+            from agent.model.litellm_client import LitellmClient
+
+            self._litellm = LitellmClient(self._settings, self.price)
+        return self._litellm
+
+    def _open_script(self, model: str) -> ModelClient:
+        if model not in self._scripts:
+            from agent.model.recorded.script import ScriptedModel
+
+            self._scripts[model] = ScriptedModel(Path(model.removeprefix(SCRIPT)).expanduser())
+        return self._scripts[model]
+
+    def price(self, model: str, usage: Usage) -> float | None:
+        """Return what a call cost; a server on this machine costs nothing, whatever its models are called."""
+        try:
+            base_url = resolve(model, self._settings).base_url
+        except ModelFault:
+            # Without a key nothing can be asked, and the price is the same.
+            base_url = ""
+        return 0.0 if urlsplit(base_url).hostname in _LOOPBACK else self._prices.cost(model, usage)
+
+
+def _replaying(path: Path, volatile: Mapping[str, str], clean: Callable[[str], str]) -> ModelClient:
+    from agent.model.recorded.replaying import ReplayingClient
+
+    return ReplayingClient(path, volatile, clean)
+
+
+def _recording(inner: ModelClient, path: Path, volatile: Mapping[str, str], clean: Callable[[str], str]) -> ModelClient:
+    from agent.model.recorded.recording import RecordingClient
+
+    return RecordingClient(inner, path, volatile, clean)
+
+
+def _without_keys(settings: Settings, redact: Callable[[str], str]) -> Callable[[str], str]:
+    keys = [key for key in (settings.api_key, *settings.keys.values()) if len(key) >= _SHORTEST_SECRET]
+
+    def clean(text: str) -> str:
+        for key in keys:
+            text = text.replace(key, "[key]")
+        return redact(text)
+
+    return clean

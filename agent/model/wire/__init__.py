@@ -1,0 +1,1 @@
+"""Direct HTTP clients for OpenAI-compatible and Anthropic servers."""

@@ -1,0 +1,110 @@
+"""Anthropic's wire form of a request: `/v1/messages`."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from agent.model.port import ModelRequest
+from agent.model.providers import Endpoint
+from agent.model.wire.json_values import object_at, text_at
+from agent.vocabulary.message import Message
+
+Block: TypeAlias = dict[str, object]
+
+VERSION = "2023-06-01"
+DEFAULT_MAX_TOKENS = 8192
+_NOT_IN_AN_ID = re.compile(r"[^a-zA-Z0-9_-]")
+_CACHED: Mapping[str, object] = {"cache_control": {"type": "ephemeral"}}
+
+
+def url(endpoint: Endpoint) -> str:
+    """Return the address that is asked."""
+    base = endpoint.base_url.removesuffix("/messages")
+    return f"{base}/messages" if base.endswith("/v1") else f"{base}/v1/messages"
+
+
+def headers(endpoint: Endpoint) -> dict[str, str]:
+    """Return the headers that carry the key and the version."""
+    version = {"anthropic-version": VERSION}
+    return {**version, "x-api-key": endpoint.key} if endpoint.key else version
+
+
+def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
+    """Return the request as JSON data, with the three places marked up to which a prompt may be cached."""
+    system = [message.content for message in request.messages if message.role == "system" and message.content]
+    data: dict[str, object] = {
+        "model": endpoint.model,
+        "max_tokens": request.max_output_tokens or DEFAULT_MAX_TOKENS,
+        "messages": _turns(message for message in request.messages if message.role != "system"),
+        "stream": True,
+    }
+    if system:
+        data["system"] = _last_cached([{"type": "text", "text": text} for text in system])
+    if request.tools:
+        data["tools"] = _last_cached([_tool(tool) for tool in request.tools])
+    if request.temperature is not None:
+        data["temperature"] = request.temperature
+    return data
+
+
+def _turns(messages: Iterable[Message]) -> list[Block]:
+    """Return alternating turns: neighbours of one role are merged, so all results of a turn stand together."""
+    turns: list[tuple[str, list[Block]]] = []
+    for message in messages:
+        role = "assistant" if message.role == "assistant" else "user"
+        blocks = _assistant(message) if role == "assistant" else _user(message)
+        if turns and turns[-1][0] == role:
+            turns[-1][1].extend(blocks)
+        elif blocks:
+            turns.append((role, blocks))
+    for at in range(len(turns) - 1, -1, -1):
+        if turns[at][0] == "user":
+            turns[at] = ("user", _last_cached(turns[at][1]))
+            break
+    return [{"role": role, "content": blocks} for role, blocks in turns]
+
+
+def _user(message: Message) -> list[Block]:
+    if message.role != "tool":
+        return _text(message.content)
+    result: Block = {"type": "tool_result", "tool_use_id": _id(message.tool_call_id or "")}
+    return [{**result, "content": message.content} if message.content else result]
+
+
+def _assistant(message: Message) -> list[Block]:
+    calls: list[Block] = [
+        {"type": "tool_use", "id": _id(call.id), "name": call.name, "input": dict(call.arguments)}
+        for call in message.tool_calls
+    ]
+    # The API refuses an assistant turn that ends in white space.
+    return [*_thoughts(message), *_text(message.content.rstrip()), *calls]
+
+
+def _thoughts(message: Message) -> list[Block]:
+    """Return thinking as it was signed; unsigned thinking would be refused."""
+    signature = message.reasoning_signature
+    if not signature:
+        return []
+    if not signature.startswith("["):
+        return [{"type": "thinking", "thinking": message.reasoning, "signature": signature}]
+    return [dict(block) for block in json.loads(signature)]
+
+
+def _text(content: str) -> list[Block]:
+    return [{"type": "text", "text": content}] if content.strip() else []
+
+
+def _id(id: str) -> str:
+    # A conversation may go on here that began with another provider's ids.
+    return _NOT_IN_AN_ID.sub("_", id)
+
+
+def _tool(tool: Mapping[str, object]) -> Block:
+    function = object_at(tool, "function")
+    description = text_at(function, "description")
+    return {"name": function["name"], "description": description, "input_schema": function["parameters"]}
+
+
+def _last_cached(blocks: list[Block]) -> list[Block]:
+    return [*blocks[:-1], {**blocks[-1], **_CACHED}]

@@ -1,0 +1,158 @@
+"""The model client that speaks to providers directly, in OpenAI's or Anthropic's form."""
+
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from typing import Protocol
+
+from agent.config.settings import Settings
+from agent.model.fault_mapping import fault_of_status, redacted
+from agent.model.faults import ModelFault
+from agent.model.port import ModelRequest, StreamItem
+from agent.model.providers import Endpoint, resolve
+from agent.model.reply.reply_builder import Fragment, Price, ReplyBuilder
+from agent.model.wire import anthropic_wire, openai_wire
+from agent.model.wire.anthropic_stream import AnthropicReader
+from agent.model.wire.http_exchange import Clocks, Exchange
+from agent.model.wire.http_pool import HttpPool
+from agent.model.wire.openai_stream import OpenAiReader
+from agent.model.wire.sse import SseEvent, SseParser, json_object
+from tooling.contract.fast_dataclass import dataclass
+
+_OK = 200
+
+
+class Reader(Protocol):
+    """Understands one wire form of a reply and fills a builder with it."""
+
+    done: bool
+
+    def read(self, event: SseEvent) -> list[Fragment]:
+        """Take one event; return the fragments to show."""
+        ...
+
+    def whole(self, data: Mapping[str, object]) -> list[Fragment]:
+        """Take a reply that was not streamed."""
+        ...
+
+    def end(self) -> None:
+        """Raise ModelFault when the stream ended before the reply did."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireForm:
+    """The four things a wire form decides."""
+
+    url: Callable[[Endpoint], str]
+    headers: Callable[[Endpoint], dict[str, str]]
+    body: Callable[[ModelRequest, Endpoint], dict[str, object]]
+    reader: Callable[[ReplyBuilder], Reader]
+
+
+WIRES: dict[str, WireForm] = {
+    "openai": WireForm(url=openai_wire.url, headers=openai_wire.headers, body=openai_wire.body, reader=OpenAiReader),
+    "anthropic": WireForm(
+        url=anthropic_wire.url, headers=anthropic_wire.headers, body=anthropic_wire.body, reader=AnthropicReader
+    ),
+}
+
+
+class HttpModelClient:
+    """A ModelClient over HTTP; one instance serves a whole run, its connections are kept alive."""
+
+    def __init__(self, settings: Settings, price: Price, *, pool: HttpPool | None = None) -> None:
+        self._settings = settings
+        self._price = price
+        self._pool = pool or HttpPool()
+        self._clocks = Clocks(
+            connect_s=settings.connect_timeout_s,
+            first_byte_s=settings.first_byte_timeout_s,
+            between_chunks_s=settings.chunk_timeout_s,
+        )
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        """Yield fragments, then exactly one ModelReply."""
+        endpoint = resolve(request.model, self._settings)
+        if endpoint.wire not in WIRES:
+            raise ModelFault("unknown_model", f"{request.model} has no provider that is spoken to directly")
+        builder = ReplyBuilder(request, self._price)
+        try:
+            async with aclosing(self._fragments(request, endpoint, builder)) as fragments:
+                async for fragment in fragments:
+                    yield fragment
+            yield builder.build()
+        except ModelFault as fault:
+            raise redacted(fault, endpoint.key) from None
+
+    async def close(self) -> None:
+        """Give back connections; harmless twice."""
+        await self._pool.close()
+
+    async def _fragments(
+        self, request: ModelRequest, endpoint: Endpoint, builder: ReplyBuilder
+    ) -> AsyncGenerator[Fragment, None]:
+        wire = WIRES[endpoint.wire]
+        url = wire.url(endpoint)
+        headers = {"Content-Type": "application/json", **wire.headers(endpoint)}
+        exchange = Exchange(self._pool.client(url), self._clocks)
+        try:
+            response = await exchange.send(url, headers, _encoded(wire.body(request, endpoint)))
+            if response.status_code != _OK:
+                body = await exchange.error_body()
+                raise fault_of_status(response.status_code, body, response.headers, key=endpoint.key)
+            kind = response.headers.get("content-type", "")
+            async with aclosing(_read(exchange, wire.reader(builder), builder, kind)) as fragments:
+                async for fragment in fragments:
+                    yield fragment
+            for fragment in builder.flush():
+                yield fragment
+        finally:
+            await exchange.close()
+
+
+async def _read(
+    exchange: Exchange, reader: Reader, builder: ReplyBuilder, content_type: str
+) -> AsyncGenerator[Fragment, None]:
+    if content_type.startswith("application/json"):
+        text = (await exchange.whole()).decode("utf-8", "replace")
+        for fragment in reader.whole(json_object(text)):
+            yield fragment
+    else:
+        async with aclosing(_events_to_the_end(exchange, builder)) as events:
+            async for event in events:
+                for fragment in reader.read(event):
+                    yield fragment
+                if reader.done:
+                    break
+        if reader.done:
+            await exchange.drain()
+    if "html" in content_type and not reader.done:
+        raise ModelFault("malformed", "a web page came instead of a reply")
+    reader.end()
+
+
+async def _events_to_the_end(exchange: Exchange, builder: ReplyBuilder) -> AsyncGenerator[SseEvent, None]:
+    """Yield events; once the reply says it is finished, a server that breaks or hangs can spoil nothing any more."""
+    try:
+        async with aclosing(_events(exchange)) as events:
+            async for event in events:
+                yield event
+    except ModelFault as fault:
+        if fault.kind not in ("reset", "between_chunks") or not builder.finish_reason:
+            raise
+
+
+async def _events(exchange: Exchange) -> AsyncGenerator[SseEvent, None]:
+    parser = SseParser()
+    async with aclosing(exchange.chunks()) as chunks:
+        async for chunk in chunks:
+            for event in parser.feed(chunk):
+                yield event
+    for event in parser.finish():
+        yield event
+
+
+def _encoded(body: Mapping[str, object]) -> bytes:
+    # Half a surrogate pair can be in any tool's output; no server takes it.
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

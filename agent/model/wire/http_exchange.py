@@ -1,0 +1,125 @@
+"""One POST and its streamed reply, under three clocks: connect, first byte, between chunks."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from agent.model.faults import FaultKind, ModelFault
+from tooling.contract.fast_dataclass import dataclass
+from tooling.web.http.httpx_import import httpx
+
+MAX_ERROR_BYTES = 64 * 1024
+MAX_WHOLE_BYTES = 32 * 1024 * 1024
+DRAIN_S = 0.25
+_SENT = "http11.send_request_body.complete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """How long a provider may take for each phase, in seconds."""
+
+    connect_s: float
+    first_byte_s: float
+    between_chunks_s: float
+
+
+class Exchange:
+    """A request under way; every way it can fail is a ModelFault of its own kind."""
+
+    def __init__(self, client: httpx.AsyncClient, clocks: Clocks) -> None:
+        self._client = client
+        self._clocks = clocks
+        self._response: httpx.Response | None = None
+        self._chunks: AsyncIterator[bytes] | None = None
+        self._deadline: float | None = None
+
+    async def send(self, url: str, headers: Mapping[str, str], content: bytes) -> httpx.Response:
+        """Send the request and return the reply's head."""
+        timeout = httpx.Timeout(None, connect=self._clocks.connect_s, write=self._clocks.first_byte_s)
+        with _as_faults("first_byte", url):
+            async with asyncio.timeout(None) as clock:
+
+                async def on_event(name: str, info: Mapping[str, object]) -> None:
+                    if name == _SENT:
+                        self._deadline = asyncio.get_running_loop().time() + self._clocks.first_byte_s
+                        clock.reschedule(self._deadline)
+
+                request = self._client.build_request(
+                    "POST", url, headers=dict(headers), content=content, timeout=timeout, extensions={"trace": on_event}
+                )
+                self._response = await self._client.send(request, stream=True)
+        self._chunks = aiter(self._response.aiter_bytes())
+        return self._response
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body as it comes."""
+        # A head without a body is still silence: the first chunk belongs to the first-byte clock.
+        deadline, silence = self._deadline, _FIRST
+        while chunk := await self._next(deadline, silence):
+            yield chunk
+            deadline, silence = asyncio.get_running_loop().time() + self._clocks.between_chunks_s, _LATER
+
+    async def whole(self, limit: int = MAX_WHOLE_BYTES) -> bytes:
+        """Return the body, at most `limit` bytes of it."""
+        parts: list[bytes] = []
+        size = 0
+        async for chunk in self.chunks():
+            parts.append(chunk[: limit - size])
+            size += len(parts[-1])
+            if size >= limit:
+                break
+        return b"".join(parts)
+
+    async def error_body(self) -> bytes:
+        """Return what can be had of a refusal's words; the status alone must do when they do not come."""
+        try:
+            return await self.whole(MAX_ERROR_BYTES)
+        except ModelFault:
+            return b""
+
+    async def drain(self) -> None:
+        """Read the end of a finished reply, so that its connection can serve the next request."""
+        try:
+            async with asyncio.timeout(DRAIN_S):
+                while await anext(self._body(), b""):
+                    pass
+        except (TimeoutError, httpx.HTTPError):
+            return
+
+    async def close(self) -> None:
+        """Give the connection back, or close it when the reply was not read to its end."""
+        if self._response is not None:
+            await self._response.aclose()
+
+    def _body(self) -> AsyncIterator[bytes]:
+        assert self._chunks is not None, "send comes first"
+        return self._chunks
+
+    async def _next(self, deadline: float | None, silence: FaultKind) -> bytes:
+        with _as_faults(silence, ""):
+            async with asyncio.timeout_at(deadline):
+                return await anext(self._body(), b"")
+
+
+_FIRST: FaultKind = "first_byte"
+_LATER: FaultKind = "between_chunks"
+
+
+@contextmanager
+def _as_faults(silence: FaultKind, url: str) -> Iterator[None]:
+    try:
+        yield
+    except (TimeoutError, httpx.ReadTimeout, httpx.WriteTimeout) as error:
+        raise ModelFault(silence) from error
+    except (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError, httpx.PoolTimeout) as error:
+        raise ModelFault("connect", f"{urlsplit(url).netloc}: {error or 'timed out'}") from error
+    except (httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError) as error:
+        raise ModelFault("connect", f"{url!r} is not an address: {error}") from error
+    except httpx.DecodingError as error:
+        raise ModelFault("malformed", str(error)) from error
+    except httpx.LocalProtocolError as error:
+        # Its words quote the header that is wrong, which may be the key.
+        raise ModelFault("refused", "the request holds a header that cannot be sent") from error
+    except (httpx.TransportError, OSError) as error:
+        raise ModelFault("reset", str(error)) from error

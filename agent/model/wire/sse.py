@@ -1,0 +1,78 @@
+"""Server-sent events, taken from bytes as they come."""
+
+import json
+
+from agent.model.faults import ModelFault
+from tooling.contract.fast_dataclass import dataclass
+
+# One event carries a whole tool call at most; beyond this a server is broken or hostile.
+MAX_EVENT_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SseEvent:
+    """One event: its name, empty when the server gave none, and its data."""
+
+    name: str
+    data: str
+
+
+class SseParser:
+    """Turns bytes, cut anywhere, into events."""
+
+    def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._max = max_event_bytes
+        self._unfinished: list[bytes] = []
+        self._name = ""
+        self._data: list[str] = []
+        self._held = 0
+
+    def feed(self, chunk: bytes) -> list[SseEvent]:
+        """Return the events this chunk completes."""
+        self._held += len(chunk)
+        if self._held > self._max:
+            raise ModelFault("malformed", f"one event of the stream is larger than {self._max} bytes")
+        head, newline, tail = chunk.partition(b"\n")
+        self._unfinished.append(head)
+        if not newline:
+            return []
+        lines = [b"".join(self._unfinished), *tail.split(b"\n")]
+        self._unfinished = [lines.pop()]
+        return [event for line in lines if (event := self._line(line.removesuffix(b"\r")))]
+
+    def finish(self) -> list[SseEvent]:
+        """Return the event a server left without its closing empty line."""
+        last = self._line(b"".join(self._unfinished).removesuffix(b"\r"))
+        self._unfinished = []
+        return [event for event in (last, self._line(b"")) if event]
+
+    def _line(self, line: bytes) -> SseEvent | None:
+        if not line:
+            return self._dispatch()
+        # Cut at line ends first, decode after: a character is never split.
+        field, _, value = line.decode("utf-8", "replace").removeprefix("\ufeff").partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            self._data.append(value)
+        elif field == "event":
+            self._name = value
+        elif field == "error" and value.startswith("{"):
+            # llama.cpp invents a field of its own when it fails in the middle of a stream.
+            self._data.append(f'{{"error": {value}}}')
+        return None
+
+    def _dispatch(self) -> SseEvent | None:
+        event = SseEvent(name=self._name, data="\n".join(self._data)) if self._data else None
+        self._name, self._data, self._held = "", [], 0
+        return event
+
+
+def json_object(text: str) -> dict[str, object]:
+    """Return the JSON object a provider sent, or raise ModelFault."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ModelFault("malformed", f"not JSON: {text[:120]!r}") from error
+    if not isinstance(value, dict):
+        raise ModelFault("malformed", f"not a JSON object: {text[:120]!r}")
+    return value

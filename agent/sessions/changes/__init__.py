@@ -1,0 +1,1 @@
+"""File changes of a session, and undoing them."""

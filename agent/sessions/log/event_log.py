@@ -1,0 +1,102 @@
+"""`events.jsonl`: append-only, fsync'd, readable at any moment, whatever was killed in the middle of a write."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agent.protocol.codec import CodecError, from_line
+from agent.protocol.events import Envelope
+from agent.sessions.log.log_index import head_of, read_lines
+from tooling.files.atomic_write import sync_folder
+
+TAIL_BYTES = 1 << 16
+
+
+class FileLog:
+    """Appends whole lines to one file, one process at a time; what a crash tore off was heard by nobody and is cut."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with self._held():
+            if self._mended_size() == 0:
+                sync_folder(path.parent)
+
+    def append(self, lines: bytes) -> None:
+        """Write and fsync; on failure cut back what was written so that the file ends with a whole line."""
+        with self._held():
+            start = self._mended_size()
+            try:
+                rest = memoryview(lines)
+                while rest:
+                    rest = rest[os.write(self._fd, rest) :]
+                os.fsync(self._fd)
+            except OSError:
+                os.ftruncate(self._fd, start)
+                raise
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Keep every other process from appending, so that what is cut back is only ever our own."""
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def _mended_size(self) -> int:
+        """Return the size of the file once it ends with a whole line."""
+        size = os.fstat(self._fd).st_size
+        if size == 0 or os.pread(self._fd, 1, size - 1) == b"\n":
+            return size
+        tail = _last_line(self._fd, size)
+        if _is_event(tail):
+            # Only its end is missing; the event itself happened.
+            os.write(self._fd, b"\n")
+            return size + 1
+        os.ftruncate(self._fd, size - len(tail))
+        return size - len(tail)
+
+
+def read_events(path: Path) -> Iterator[Envelope]:
+    """Yield the events of a log in order; lines torn by a crash are passed over."""
+    for line in read_lines(path):
+        if envelope := line.envelope():
+            yield envelope
+
+
+def last_seq(path: Path) -> int:
+    """Return the highest number in a log by reading only its end."""
+    try:
+        with path.open("rb") as log:
+            size = log.seek(0, os.SEEK_END)
+            log.seek(max(0, size - TAIL_BYTES))
+            tail = log.read().splitlines(keepends=True)
+    except FileNotFoundError:
+        return 0
+    # Processes that append side by side each have numbers of their own.
+    numbers = [line.seq for line in map(head_of, tail) if line]
+    return max(numbers) if numbers else max((line.seq for line in read_lines(path)), default=0)
+
+
+def _last_line(fd: int, size: int) -> bytes:
+    """Return what stands behind the last line feed."""
+    tail, start = b"", size
+    while start > 0 and b"\n" not in tail:
+        begin = max(0, start - TAIL_BYTES)
+        tail = os.pread(fd, start - begin, begin) + tail
+        start = begin
+    return tail.rpartition(b"\n")[2]
+
+
+def _is_event(line: bytes) -> bool:
+    try:
+        from_line(line)
+    except (CodecError, RecursionError):
+        return False
+    return True

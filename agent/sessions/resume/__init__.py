@@ -1,0 +1,1 @@
+"""State needed to resume or replay a run."""

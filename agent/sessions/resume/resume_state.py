@@ -1,0 +1,141 @@
+"""Folds the log of a chain of runs into what the next one needs to go on."""
+
+import json
+import re
+from dataclasses import field
+from pathlib import Path
+
+from agent.protocol.events import MessageSaid, PlanMade, RunCompleted, RunStarted, StepCompleted, StepStarted
+from agent.sessions.lineage import chain_of
+from agent.sessions.log.log_index import LogLine, read_lines
+from agent.sessions.resume.step_history import EffectOf, unfinished_call, unfinished_task
+from agent.vocabulary.errors import UsageError
+from agent.vocabulary.plan import ANSWER, STREAMING, SURPRISE, PlanStep
+from agent.vocabulary.unfinished import UnfinishedRun, UnfinishedStep
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.json_codec import decode
+
+# How a step can have ended without having come to an end of its own.
+_CUT_OFF = frozenset({"", "cancelled", "timeout"})
+_REASON = re.compile(rb'"reason": ("(?:[^"\\]|\\.)*")')
+
+
+class RunIsFinished(UsageError):
+    """There is nothing to go on with."""
+
+
+def unfinished_run(log: Path, run_id: str, effect_of: EffectOf) -> UnfinishedRun:
+    """Return what the chain of a run has come to; `effect_of` says what calls of a tool do."""
+    chain = chain_of(log, run_id)
+    told = _Told()
+    for line in read_lines(log):
+        if line.run_id in chain:
+            told.take(line)
+    for run, ending in told.endings.items():
+        if ending == "success":
+            hint = 'say what to do next: agent run --continue "your task"'
+            raise RunIsFinished(f"run {run} finished successfully; there is nothing to resume", hint)
+    plan = told.plan_steps()
+    return UnfinishedRun(
+        run_id=chain[-1],
+        lineage=chain[0],
+        request=told.said.get("user", ""),
+        context=told.said.get("context", ""),
+        schema=told.said.get("schema", ""),
+        model=told.model or "",
+        plan=plan,
+        is_plan_complete=bool(plan) and told.reasons[-1:] != [STREAMING],
+        is_as_written="plan" in told.said,
+        steps={step.id: begun for step in plan if (begun := told.begun(step, effect_of))},
+        replans=sum(reason.startswith(SURPRISE) for reason in told.reasons),
+        clarifications=sum(reason.startswith(ANSWER) for reason in told.reasons),
+        answer=told.answer,
+    )
+
+
+@dataclass(slots=True)
+class _Step:
+    """The lines of a step that has no result yet, and how it ended last."""
+
+    lines: list[LogLine] = field(default_factory=list)
+    status: str = ""
+
+
+class _Told:
+    """What a chain of runs has told so far; only what may be needed is read whole."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, str] = {}
+        self.reasons: list[str] = []
+        self.endings: dict[str, str] = {}
+        self.model: str | None = None
+        self.answer = ""
+        self._plan: LogLine | None = None
+        self._steps: dict[str, _Step] = {}
+
+    def take(self, line: LogLine) -> None:
+        if line.step_id is not None:
+            self._take_of_step(line, self._steps.setdefault(line.step_id, _Step()))
+        elif line.type == PlanMade.type:
+            self._plan = line
+            self.reasons.append(_reason_of(line))
+        elif line.type in (RunStarted.type, MessageSaid.type, RunCompleted.type) and (envelope := line.envelope()):
+            match envelope.event:
+                case RunStarted(model=model) if self.model is None:
+                    self.model = model
+                case MessageSaid(role="assistant", content=content):
+                    self.answer = content
+                case MessageSaid(role=role, content=content):
+                    # Later runs of a chain only repeat the request.
+                    self.said.setdefault(role, content)
+                case RunCompleted(subtype=subtype):
+                    self.endings[line.run_id] = subtype
+                case _:
+                    pass
+
+    def plan_steps(self) -> tuple[PlanStep, ...]:
+        """Return the newest plan; before one was announced it is the one that was given, if there was one."""
+        made = self._plan.envelope() if self._plan else None
+        if made and isinstance(made.event, PlanMade):
+            return made.event.steps
+        try:
+            return tuple(decode(PlanStep, step, extra="ignore") for step in json.loads(self.said.get("plan", "[]")))
+        except ValueError:
+            return ()
+
+    def begun(self, step: PlanStep, effect_of: EffectOf) -> UnfinishedStep | None:
+        """Return what a step had begun, None when it starts afresh."""
+        kept = self._steps.get(step.id, _Step())
+        events = [envelope for line in kept.lines if (envelope := line.envelope())]
+        if step.type == "task":
+            return unfinished_task(events, effect_of)
+        if step.type == "tool" and kept.status in _CUT_OFF:
+            return unfinished_call(events, effect_of, step.id)
+        return None
+
+    def _take_of_step(self, line: LogLine, step: _Step) -> None:
+        step.lines.append(line)
+        if line.type not in (StepStarted.type, StepCompleted.type) or not (envelope := line.envelope()):
+            return
+        match envelope.event:
+            case StepStarted(cache=cache):
+                step.status = ""
+                if cache != "hit":
+                    # What was answered before is no answer to what comes now.
+                    self.answer = ""
+                if cache != "resumed":
+                    step.lines = [line]
+            case StepCompleted(status=status, key=key):
+                step.status = status
+                if key is not None:
+                    # Its result is on the shelf.
+                    step.lines = []
+            case _:
+                pass
+
+
+def _reason_of(line: LogLine) -> str:
+    """Return why a plan was announced, without reading all of it: it may be long, and told many times."""
+    if found := _REASON.search(line.raw):
+        return str(json.loads(found[1]))
+    return ""

@@ -1,0 +1,1 @@
+"""Removing, checking, copying and exporting sessions."""

@@ -1,0 +1,126 @@
+"""A session written down whole: as data for programs, as Markdown for people."""
+
+import re
+from collections.abc import Iterator
+
+from agent.protocol.events import Envelope
+from agent.sessions.log.event_log import read_events
+from agent.sessions.run_view import CallView, RunView, StepView
+from agent.sessions.store import SessionFolder
+from agent.sessions.titles import title_of
+from agent.sessions.views.run_summary import view_of
+from agent.sessions.views.session_summary import read_head
+from tooling.contract.fast_dataclass import dataclass
+from tooling.output import sanitize_output
+
+FORMAT = 1
+_TITLE_CHARS = 100
+_SUBJECTS = ("command", "path", "url", "query", "pattern", "question")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionDocument:
+    """A session with everything a reader may want to know of it; `v` is the number of this form."""
+
+    v: int
+    id: str
+    title: str
+    created_at: str
+    updated_at: str
+    cwd: str
+    cost_usd: float | None
+    runs: tuple[RunView, ...]
+
+
+def document_of(folder: SessionFolder) -> SessionDocument:
+    """Read a session whole."""
+    runs: dict[str, list[Envelope]] = {}
+    for envelope in read_events(folder.events):
+        runs.setdefault(envelope.run_id, []).append(envelope)
+    head = read_head(folder)
+    return SessionDocument(
+        v=FORMAT,
+        id=head.id,
+        title=title_of(folder, head),
+        created_at=head.created_at,
+        updated_at=head.updated_at,
+        cwd=head.cwd,
+        cost_usd=head.cost_usd,
+        runs=tuple(view_of(events) for events in runs.values()),
+    )
+
+
+def markdown(document: SessionDocument) -> str:
+    """Return a session as a page to read; nothing in it can move a cursor."""
+    return sanitize_output("\n\n".join(_blocks(document))) + "\n"
+
+
+def _blocks(document: SessionDocument) -> Iterator[str]:
+    yield f"# {_heading(document.title or document.id)}"
+    yield "\n".join(
+        (
+            f"- session `{document.id}`, {document.created_at} to {document.updated_at}",
+            f"- folder `{document.cwd}`",
+            f"- runs: {len(document.runs)}" + (f", ${document.cost_usd:.4f}" if document.cost_usd else ""),
+        )
+    )
+    for number, run in enumerate(document.runs, 1):
+        yield from _run(number, run)
+
+
+def _run(number: int, run: RunView) -> Iterator[str]:
+    yield f"## {number}. {_heading(run.request or run.run_id)}"
+    ending = run.subtype if run.exit_code is None else f"{run.subtype}, exit code {run.exit_code}"
+    goes_on = f", goes on with `{run.resumes}`" if run.resumes else ""
+    yield f"`{run.run_id}`, {run.started_at}, {ending}{goes_on}"
+    yield "\n".join(f"> {line}".rstrip() for line in run.request.splitlines())
+    if run.steps:
+        yield "### Plan"
+        yield "\n".join(map(_planned, run.steps))
+    for revision in run.revisions:
+        yield f"Revision {revision.revision} ({revision.reason}):"
+        yield fenced(revision.diff, "diff")
+    for step in run.steps:
+        if step.calls or step.changes or step.said:
+            yield from _step(step)
+    yield from (f"**Error:** {error}" for error in run.errors)
+    if run.answer:
+        yield "### Answer"
+        yield run.answer.strip()
+
+
+def _planned(step: StepView) -> str:
+    after = f" (after {', '.join(step.depends_on)})" if step.depends_on else ""
+    took = f", {step.elapsed_ms / 1000:.1f} s" if step.elapsed_ms else ""
+    return f"- **{step.id}** {_heading(step.title)}{after}: {step.status}{took}"
+
+
+def _step(step: StepView) -> Iterator[str]:
+    yield f"### {step.id}: {_heading(step.title)}"
+    for call in step.calls:
+        yield fenced(_call(call), "console")
+    for change in step.changes:
+        yield f"`{change.path}` {change.status} (+{change.added_lines} −{change.deleted_lines})"
+        if change.diff:
+            yield fenced(change.diff, "diff")
+    if step.said:
+        yield step.said.strip()
+
+
+def _call(call: CallView) -> str:
+    subject = next((str(call.input[name]) for name in _SUBJECTS if call.input.get(name)), "")
+    what = f"$ {subject}" if call.name == "run_command" else f"{call.name} {subject}".rstrip()
+    ending = "" if call.status == "ok" else f"\n[{call.status}, exit code {call.exit_code}]"
+    return f"{what}\n{call.output}".rstrip() + ending
+
+
+def fenced(text: str, language: str) -> str:
+    """Return text as a code block whose fence nothing in it can close."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def _heading(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= _TITLE_CHARS else words[: _TITLE_CHARS - 1] + "…"

@@ -1,0 +1,1 @@
+"""Read-only views folded from event logs."""

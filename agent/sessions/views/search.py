@@ -1,0 +1,133 @@
+"""Finding text in past sessions: in what was asked and answered, or in everything their logs hold."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from agent.sessions.store import SessionFolder, SessionStore
+from agent.sessions.titles import given_title
+from agent.sessions.views.listing import newest_first
+from agent.sessions.views.session_summary import RUNS_KEPT, read_every_run
+from tooling.contract.fast_dataclass import dataclass
+
+_AROUND_CHARS = 200
+# What stands around an event, or only joins events, is not what anybody looks for.
+_PLACE = frozenset(
+    {"v", "type", "ts", "seq", "session_id", "run_id", "step_id", "attempt", "tool_id", "hash", "plan_id"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One line that holds the text; `where` says in what: a title, a request, an answer, an event of a step."""
+
+    session_id: str
+    run_id: str
+    where: str
+    line: str
+
+
+class Needle:
+    """A text to look for, whatever its case; first in raw JSON, then in what that says."""
+
+    def __init__(self, text: str) -> None:
+        self._folded = text.casefold()
+        self._escaped = json.dumps(text, ensure_ascii=False)[1:-1].casefold()
+        self._bytes = self._escaped.encode("utf-8", "backslashreplace")
+
+    def may_be_in(self, data: bytes) -> bool:
+        """Say whether raw JSON is worth reading."""
+        if data.isascii():
+            return self._bytes in data.lower()
+        # Only here can letters match others of another length: Straße is STRASSE.
+        return self._escaped in data.decode("utf-8", "replace").casefold()
+
+    def lines_in(self, text: str) -> Iterator[str]:
+        """Yield the lines that hold it, cut down to what is around it."""
+        if self._folded not in text.casefold():
+            return
+        for line in text.splitlines():
+            place = line.casefold().find(self._folded)
+            if place >= 0:
+                yield _around(line.strip(), place - (len(line) - len(line.lstrip())))
+
+
+def search(store: SessionStore, text: str, *, is_deep: bool = False) -> Iterator[Hit]:
+    """Yield what holds the text, the newest session first."""
+    needle = Needle(text)
+    for one in newest_first(store):
+        folder = store.named(one.id)
+        for line in needle.lines_in(given_title(folder)):
+            yield Hit(session_id=folder.id, run_id="", where="title", line=line)
+        yield from _in_log(folder, needle) if is_deep else _in_runs(folder, needle)
+
+
+def _in_runs(folder: SessionFolder, needle: Needle) -> Iterator[Hit]:
+    if not _is_worth_reading(folder, needle):
+        return
+    for run in reversed(read_every_run(folder).runs):
+        for where, text in (("request", run.user), ("answer", run.final)):
+            for line in needle.lines_in(text):
+                yield Hit(session_id=folder.id, run_id=run.run_id, where=where, line=line)
+
+
+def _is_worth_reading(folder: SessionFolder, needle: Needle) -> bool:
+    """Say whether the runs may hold it; a summary that is current and complete tells without being understood."""
+    try:
+        if folder.summary.stat().st_mtime_ns < folder.events.stat().st_mtime_ns:
+            return True
+        summary = folder.summary.read_bytes()
+    except OSError:
+        return True
+    return needle.may_be_in(summary) or summary.count(b'"run_id"') >= RUNS_KEPT
+
+
+def _in_log(folder: SessionFolder, needle: Needle) -> Iterator[Hit]:
+    seen: set[tuple[str, str]] = set()
+    for event in _events_with(folder.events, needle):
+        run_id = str(event.get("run_id", ""))
+        where = " ".join(str(part) for part in (event.get("step_id"), event.get("type")) if part)
+        for line in _lines_of(event, needle):
+            # The same words are said, quoted and summed up: once is enough.
+            if (run_id, line) not in seen:
+                seen.add((run_id, line))
+                yield Hit(session_id=folder.id, run_id=run_id, where=where, line=line)
+
+
+def _events_with(path: Path, needle: Needle) -> Iterator[dict[str, object]]:
+    try:
+        with path.open("rb") as lines:
+            for line in lines:
+                if needle.may_be_in(line) and (event := _object(line)):
+                    yield event
+    except OSError:
+        return
+
+
+def _object(line: bytes) -> dict[str, object]:
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _lines_of(event: dict[str, object], needle: Needle) -> Iterator[str]:
+    for key, value in event.items():
+        if key not in _PLACE:
+            for text in _texts(value):
+                yield from needle.lines_in(text)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+def _around(line: str, place: int) -> str:
+    start = max(0, min(place - _AROUND_CHARS // 2, len(line) - _AROUND_CHARS))
+    end = start + _AROUND_CHARS
+    return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")

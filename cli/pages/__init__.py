@@ -1,0 +1,1 @@
+"""What listing and inspection commands print."""

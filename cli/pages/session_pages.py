@@ -1,0 +1,97 @@
+"""Sessions as text for a person: a listing, one of them whole, and which of them are old."""
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+from rich.cells import cell_len
+
+from agent.sessions.views.listing import SessionRow
+from agent.sessions.views.search import Hit
+from agent.sessions.views.session_summary import RunRecord, SessionRecord
+from cli.pages.columns import Column, table
+from cli.pages.pages import age, folder, moment, one_line
+from cli.screen.colors import Paint, clipped_line
+from cli.screen.format import money, span
+
+_LINE_CHARS = 100
+
+
+def listing(rows: Sequence[SessionRow], width: int | None) -> list[str]:
+    """Return a table of sessions."""
+    columns = [
+        Column(head="ID", cells=[row.id for row in rows]),
+        Column(head="AGE", cells=[age(row.updated_at) for row in rows], yields=2),
+        Column(head="RUNS", cells=[str(row.runs) for row in rows], yields=4),
+        Column(head="STATUS", cells=[row.status for row in rows], yields=1),
+        Column(head="COST", cells=[cost(row.cost_usd) for row in rows], yields=3),
+        Column(head="FOLDER", cells=[_folder(row) for row in rows], least=12, yields=5),
+        Column(head="TITLE", cells=[one_line(row.title, 200) for row in rows], least=16),
+    ]
+    return table(columns, width)
+
+
+def page(record: SessionRecord, *, title: str, status: str) -> list[str]:
+    """Return a session with its newest runs, the oldest of them first."""
+    lines = [
+        f"{record.id}  {one_line(title, 200)}",
+        f"  created  {moment(record.created_at)}",
+        f"  updated  {moment(record.updated_at)}",
+        f"  folder   {one_line(record.cwd, 1000)}",
+        f"  status   {status}",
+        f"  cost     {cost(record.cost_usd)}",
+    ]
+    if older := record.run_count - len(record.runs):
+        lines.append(f"  older    {older} runs before these; `agent runs list --session {record.id} --all`")
+    return [*lines, *(line for run in record.runs for line in _run_lines(run))]
+
+
+def hits(found: Sequence[Hit]) -> list[str]:
+    """Return the lines that a search found, for a program."""
+    columns = [
+        Column(head="SESSION", cells=[hit.session_id for hit in found]),
+        Column(head="RUN", cells=[hit.run_id for hit in found]),
+        Column(head="IN", cells=[hit.where for hit in found]),
+        Column(head="LINE", cells=[one_line(hit.line, 300) for hit in found]),
+    ]
+    return table(columns, None)
+
+
+def marked_hits(found: Sequence[Hit], text: str, *, width: int, paint: Paint) -> list[str]:
+    """Return the lines that a search found below the sessions they are in, with what was looked for marked."""
+    wanted = re.compile(re.escape(" ".join(text.split())), re.IGNORECASE)
+    lines: list[str] = []
+    for session, group in groupby(found, key=lambda hit: hit.session_id):
+        lines.append(paint("accent", session))
+        for hit in group:
+            head = f"  {hit.where}: "
+            line = _around(one_line(hit.line, 300), wanted, width - cell_len(head))
+            lines.append(paint("quiet", head) + wanted.sub(lambda found: paint("warn", found[0]), line))
+    return lines
+
+
+def _around(line: str, wanted: re.Pattern[str], width: int) -> str:
+    """Return the part of a line in which something was found."""
+    found = wanted.search(line)
+    if found and cell_len(line[: found.end()]) >= width:
+        line = "…" + line[max(0, found.start() - width // 3) :]
+    return clipped_line(line, width)
+
+
+def cost(usd: float | None) -> str:
+    """Return money as far as it is known."""
+    return "?" if usd is None else money(usd) if usd else "-"
+
+
+def _folder(row: SessionRow) -> str:
+    """Return where a session works; its own workspace has no name worth reading."""
+    return "(its own)" if Path(row.cwd).parent.name == row.id else folder(row.cwd)
+
+
+def _run_lines(run: RunRecord) -> list[str]:
+    known = [run.subtype, *([f"exit {run.exit_code}"] if run.exit_code is not None else [])]
+    known += [span(run.duration_ms / 1000)] if run.duration_ms else []
+    lines = [f"{run.run_id}  {moment(run.date)}  {', '.join(known)}", f"  asked     {one_line(run.user, _LINE_CHARS)}"]
+    lines += [f"  {step.id:<8}  {step.status}: {one_line(step.summary, _LINE_CHARS)}" for step in run.step_results]
+    return [*lines, f"  answered  {one_line(run.final, _LINE_CHARS)}"]

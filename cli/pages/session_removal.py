@@ -1,0 +1,78 @@
+"""Removing sessions: the named ones after a yes, the old ones by age."""
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import typer
+
+from agent.sessions.removing import remove
+from agent.sessions.store import SessionFolder, SessionStore
+from agent.sessions.titles import given_title
+from agent.sessions.upkeep.gc import Old, collect, old_sessions, orphans, sweep
+from agent.sessions.views.listing import RUNNING, SessionRow, row_of
+from agent.vocabulary import exit_codes
+from agent.vocabulary.errors import UsageError
+from cli.pages.columns import Column, table
+from cli.pages.pages import age, folder, one_line, show, show_json, size, width
+
+
+def remove_all(store: SessionStore, folders: Sequence[SessionFolder], *, is_agreed: bool) -> int:
+    """Remove sessions after asking, and return the exit code."""
+    folders = list(dict.fromkeys(folders))
+    if not is_agreed and not _agrees([row_of(one) for one in folders]):
+        return exit_codes.FAILED
+    for one in folders:
+        remove(store, one)
+        typer.echo(f"removed {one.id}", err=True)
+    return exit_codes.OK
+
+
+def collect_old(store: SessionStore, *, older_than_s: float | None, keep: int, is_agreed: bool, as_json: bool) -> None:
+    """List the old sessions, or remove them."""
+    old = old_sessions(store, older_than_s=older_than_s, keep=keep)
+    if is_agreed:
+        old = [one for one in old if collect(store, one)]
+    left = orphans(store)
+    if is_agreed:
+        for path in left:
+            sweep(path)
+    if as_json:
+        show_json({"removed": is_agreed, "sessions": [_row(one) for one in old], "orphans": [str(p) for p in left]})
+        return
+    if not is_agreed:
+        show([*_listing(old, width()), *(folder(str(path)) for path in left)])
+    total = f"{_count(len(old), 'session')}, {size(sum(one.size_bytes for one in old))}; "
+    total += _count(len(left), "thing") + " that crashes left behind"
+    typer.echo(f"removed {total}" if is_agreed else f"{total}; --yes removes them", err=True)
+
+
+def _agrees(rows: Sequence[SessionRow]) -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("nobody can be asked here", "--yes removes without asking")
+    for row in rows:
+        running = "; its run is ended first" if row.status == RUNNING else ""
+        typer.echo(f"  {row.id}  {one_line(row.title, 60)}  ({_count(row.runs, 'run')}{running})", err=True)
+    return typer.confirm(f"remove {_count(len(rows), 'session')} with all they hold?", err=True)
+
+
+def _listing(old: Sequence[Old], most: int | None) -> list[str]:
+    columns = [
+        Column(head="ID", cells=[one.folder.id for one in old]),
+        Column(head="AGE", cells=[age(_moment(one)) for one in old]),
+        Column(head="SIZE", cells=[size(one.size_bytes) for one in old]),
+        Column(head="TITLE", cells=[given_title(one.folder) for one in old], least=10, yields=1),
+    ]
+    return table(columns, most) if old else []
+
+
+def _row(old: Old) -> dict[str, object]:
+    return {"id": old.folder.id, "updated_at": _moment(old), "size_bytes": old.size_bytes}
+
+
+def _moment(old: Old) -> str:
+    return datetime.fromtimestamp(old.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

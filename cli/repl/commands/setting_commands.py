@@ -1,0 +1,95 @@
+"""Commands that show or choose a setting for the rest of the sitting."""
+
+from pathlib import Path
+
+from agent.protocol.commands import SetLimits
+from agent.vocabulary.errors import UsageError
+from cli.repl.repl import Repl
+from cli.screen.colors import THEMES
+from cli.screen.format import amount, money
+
+MODES = ("ask", "auto-edit", "never", "yolo")
+_SCRIPT = "script:"
+_UNITS = {"k": 1_000, "m": 1_000_000}
+
+
+def model(repl: Repl, argument: str) -> None:
+    """Show or choose the model."""
+    if argument:
+        _check_model(repl, argument)
+        repl.place.choose("model", argument)
+    chosen = repl.place.loaded().settings.model
+    repl.say(f"model: {chosen}" if chosen else "model: none; /model provider/name chooses one, Tab lists them")
+
+
+def _check_model(repl: Repl, name: str) -> None:
+    """Refuse what cannot be a model, and warn of what may not work."""
+    from agent.model.faults import ModelFault
+    from agent.model.prices import PriceTable
+    from agent.model.providers import PROVIDERS, provider_named, resolve
+    from tooling.contract.json_codec import nearest
+
+    settings = repl.place.loaded().settings
+    if name.startswith(_SCRIPT):
+        if not (repl.place.cwd / Path(name.removeprefix(_SCRIPT))).is_file():
+            raise UsageError(f"there is no script {name.removeprefix(_SCRIPT)}")
+        return
+    try:
+        endpoint = resolve(name, settings)
+    except ModelFault as fault:
+        repl.warn(str(fault))
+        return
+    if " " in name or not (endpoint.provider and endpoint.model):
+        known = "" if "/" in name else nearest(name, [row.name for row in PROVIDERS])
+        raise UsageError(f"{name!r} is no model{known}", "provider/name, such as openai/gpt-5-mini; Tab lists them")
+    if endpoint.wire == "litellm" and not PriceTable().models_of(endpoint.provider):
+        known = nearest(endpoint.provider, [row.name for row in PROVIDERS])
+        repl.warn(f"there is no known provider {endpoint.provider!r}{known}")
+        return
+    models = PriceTable().models_of(endpoint.provider, provider_named(endpoint.provider).aliases)
+    if models and not settings.api_base and endpoint.model.rpartition("/")[2] not in {*models, endpoint.model}:
+        repl.warn(f"{endpoint.provider} is not known to have {endpoint.model}")
+
+
+def mode(repl: Repl, argument: str) -> None:
+    """Show or choose when the person is asked."""
+    if argument and argument not in MODES:
+        raise UsageError(f"there is no mode {argument!r}", f"one of {', '.join(MODES)}")
+    if argument:
+        repl.place.choose("approval_mode", argument)
+    repl.say(f"approval mode: {repl.place.loaded().settings.approval_mode}")
+
+
+def theme(repl: Repl, argument: str) -> None:
+    """Show or choose the colours."""
+    if argument and argument not in THEMES:
+        raise UsageError(f"there is no theme {argument!r}", f"one of {', '.join(THEMES)}")
+    repl.paint.theme = argument or repl.paint.theme
+    repl.say(f"theme: {repl.paint.theme}")
+
+
+def budget(repl: Repl, argument: str) -> None:
+    """Show or set what a run may cost; a run that is going on heeds it at once."""
+    for word in argument.split():
+        for name, value in _limits(word):
+            repl.place.choose(name, value)
+    settings = repl.place.loaded().settings
+    tokens = amount(settings.max_tokens) if settings.max_tokens else "no limit"
+    usd = money(settings.max_budget_usd) if settings.max_budget_usd else "no limit"
+    repl.say(f"a run may cost: {tokens} of tokens, {usd} of money")
+    limits = SetLimits(max_tokens=settings.max_tokens, max_budget_usd=settings.max_budget_usd)
+    if argument and repl.turns.send(limits):
+        repl.say("this holds for the run that is going on, too")
+
+
+def _limits(word: str) -> list[tuple[str, object]]:
+    if word == "off":
+        return [("max_tokens", None), ("max_budget_usd", None)]
+    try:
+        if word.startswith("$"):
+            return [("max_budget_usd", float(word[1:]))]
+        unit = _UNITS.get(word[-1].lower(), 1)
+        return [("max_tokens", int(float(word.rstrip("kKmM")) * unit) if unit > 1 else int(word))]
+    except ValueError as error:
+        hint = "/budget 200k for tokens, /budget $1.50 for money, /budget off for the limits of your settings"
+        raise UsageError(f"{word!r} is no limit", hint) from error

@@ -1,0 +1,1 @@
+"""The prompt on screen: full-screen, plain, keys, cards."""

@@ -1,0 +1,72 @@
+"""The terminal as prompt-toolkit writes to it: frames arrive whole, and nothing is asked of the terminal."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+from cli.screen.ascii_fallback import without_unicode
+from cli.screen.live_lines import ERASE_DOWN
+
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
+_SMALLEST = Size(rows=2, columns=10)
+
+
+class FrameOutput(Vt100_Output):
+    """Keeps back what is flushed inside `frame` and sends it as one synchronized update."""
+
+    def __init__(self, *, term: str, has_unicode: bool) -> None:
+        # Without cursor queries nothing depends on how fast, or whether, a terminal answers.
+        super().__init__(sys.stdout, self._room, term=term, enable_cpr=False)
+        self._is_synchronized = term != "linux"
+        self._has_unicode = has_unicode
+        self._depth = 0
+        self.rows_taken = 0
+        self.is_cursor_drawn = False
+
+    @contextmanager
+    def frame(self) -> Iterator[None]:
+        """Hold back everything written inside, then show it at once."""
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if self._depth == 0:
+                self.flush()
+
+    def flush(self) -> None:
+        """Write what has gathered, unless a frame is being made."""
+        if self._depth or not self._buffer:
+            return
+        text = "".join(self._buffer)
+        text = text if self._has_unicode else without_unicode(text)
+        self._buffer = [_BEGIN, text, _END] if self._is_synchronized else [text]
+        # A terminal that is gone is no reason to fail: whoever closed it has sent a signal as well.
+        with suppress(OSError):
+            super().flush()
+
+    def erase_down(self) -> None:
+        """Erase all from the beginning of the row the cursor is in."""
+        self.write_raw(ERASE_DOWN)
+
+    def show_cursor(self) -> None:
+        """Show the terminal's own cursor, unless it rests and another is drawn for it."""
+        if not self.is_cursor_drawn:
+            super().show_cursor()
+
+    def window(self) -> Size:
+        """Return the size of the window; one of no size is one that nobody has told about its size."""
+        try:
+            columns, rows = os.get_terminal_size(sys.stdout.fileno())
+        except OSError:
+            columns, rows = 0, 0
+        return Size(rows=max(rows or 24, _SMALLEST.rows), columns=max(columns or 80, _SMALLEST.columns))
+
+    def _room(self) -> Size:
+        """Return what is left of the window for prompt-toolkit."""
+        window = self.window()
+        return Size(rows=max(1, window.rows - self.rows_taken), columns=window.columns)

@@ -1,0 +1,133 @@
+"""What prompt-toolkit draws: the prompt with its completions, the search line and the status below; nothing else."""
+
+from collections.abc import Callable
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition, has_completions
+from prompt_toolkit.formatted_text import ANSI, AnyFormattedText
+from prompt_toolkit.key_binding import KeyBindingsBase
+from prompt_toolkit.layout import ConditionalContainer, Float, FloatContainer, HSplit, Layout, VerticalAlign, Window
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.layout.processors import AppendAutoSuggestion, BeforeInput
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.widgets import SearchToolbar
+
+from cli.repl.drawn_cursor import DrawnCursor
+from cli.repl.ui.frame_output import FrameOutput
+
+_ESC_S = 0.2
+_MENU_ROWS = 8
+_STATUS_FROM_ROWS = 4
+_PROMPT = "> "
+
+
+class PromptArea(Application[int]):
+    """The application below the live lines: every redraw is one frame, and a new size is somebody else's business."""
+
+    def __init__(
+        self,
+        *,
+        buffer: Buffer,
+        output: FrameOutput,
+        status: Callable[[int], str],
+        keys: KeyBindingsBase,
+        is_vi: bool,
+        has_colour: bool,
+        before: Callable[[], None],
+        after: Callable[[], None],
+        resized: Callable[[], None],
+    ) -> None:
+        self._frames = output
+        self._status = status
+        self._resized = resized
+        self._painted_status: tuple[str, ANSI] = ("", ANSI(""))
+        super().__init__(
+            layout=self._arranged(buffer),
+            key_bindings=keys,
+            output=output,
+            erase_when_done=True,
+            editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
+            color_depth=None if has_colour else ColorDepth.DEPTH_1_BIT,
+            before_render=lambda _: before(),
+            after_render=lambda _: after(),
+            # There is a signal for that; looking twice a second would only cost.
+            terminal_size_polling_interval=None,
+        )
+        # Esc alone means something here, so that is not waited for long.
+        self.ttimeoutlen = self.timeoutlen = _ESC_S
+
+    @property
+    def cursor_place(self) -> tuple[int, int]:
+        """Return the column and the row of the cursor, counted from where the area begins."""
+        place = self.renderer._cursor_pos
+        return place.x, place.y
+
+    @property
+    def drawn_rows(self) -> int:
+        """Return how many rows it fills on the screen."""
+        screen = self.renderer.last_rendered_screen
+        return screen.height if screen else 0
+
+    def wanted_rows(self) -> int:
+        """Return how many rows it would like to fill."""
+        window = self._frames.window()
+        wanted = self.layout.container.preferred_height(window.columns, window.rows).preferred
+        return min(wanted, window.rows)
+
+    def widths_above_cursor(self) -> list[int]:
+        """Return how many cells the rows above that of the cursor fill."""
+        screen = self.renderer.last_rendered_screen
+        if screen is None:
+            return []
+        rows = [screen.data_buffer[number] for number in range(self.cursor_place[1])]
+        return [max((place for place, cell in row.items() if cell.char != " "), default=-1) + 1 for row in rows]
+
+    def draw(self) -> None:
+        """Draw at once."""
+        self._redraw()
+
+    def _redraw(self, render_as_done: bool = False) -> None:  # noqa: FBT001, FBT002 (the library's signature)
+        with self._frames.frame():
+            super()._redraw(render_as_done)
+
+    def _on_resize(self) -> None:
+        self._resized()
+
+    def _arranged(self, buffer: Buffer) -> Layout:
+        search = SearchToolbar()
+        prompt = BufferControl(
+            buffer=buffer,
+            search_buffer_control=search.control,
+            input_processors=[BeforeInput(_PROMPT, style="bold"), AppendAutoSuggestion()],
+            preview_search=True,
+        )
+        status = Condition(lambda: self._frames.window().rows >= _STATUS_FROM_ROWS)
+        body = HSplit(
+            [
+                Window(prompt, wrap_lines=True, dont_extend_height=True, height=self._prompt_height),
+                search,
+                ConditionalContainer(Window(height=Dimension(min=0, preferred=_MENU_ROWS)), has_completions),
+                ConditionalContainer(
+                    Window(FormattedTextControl(self._status_text), height=1, dont_extend_height=True),
+                    ~has_completions & status,
+                ),
+            ],
+            align=VerticalAlign.TOP,
+        )
+        menu = Float(CompletionsMenu(max_height=_MENU_ROWS, scroll_offset=1), xcursor=True, ycursor=True)
+        whole = DrawnCursor(FloatContainer(body, [menu]), is_needed=lambda: self._frames.is_cursor_drawn)
+        return Layout(whole, focused_element=prompt)
+
+    def _prompt_height(self) -> Dimension:
+        # A long text scrolls inside of its part of the window; what happens stays in sight above it.
+        return Dimension(min=1, max=max(1, self._frames.window().rows * 2 // 3))
+
+    def _status_text(self) -> AnyFormattedText:
+        text = self._status(self._frames.window().columns)
+        if text != self._painted_status[0]:
+            self._painted_status = (text, ANSI(text))
+        return self._painted_status[1]

@@ -1,0 +1,1 @@
+"""agent run: flags, input, progress, approvals, output."""

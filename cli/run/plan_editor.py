@@ -1,0 +1,142 @@
+"""A plan in the person's own editor: opened as TOML, checked when it is closed, opened again or given up."""
+
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from agent.planning.means import Means
+from agent.planning.plan_file import PlanProblem, parse_plan
+from agent.planning.plan_text import toml_text
+from agent.vocabulary.errors import AgentError
+from agent.vocabulary.plan import PlanStep
+from cli.run.progress import stderr_line
+
+DEFAULT_EDITOR = "vi"
+# A signal that came while the editor was open may be looked at after it has closed.
+_HEARD_S = 0.2
+_WHICH = "set VISUAL or EDITOR to the editor you use"
+_HEAD = (
+    "",
+    "Change, add or remove steps; save and close to go on. A file without steps runs nothing.",
+    "docs/guide.md#plan-files has all the fields of a step.",
+    "",
+)
+
+
+class GivenUp(AgentError):
+    """The person decided not to run the plan."""
+
+
+class PlanEditor:
+    """Lets a person change a plan until it can be run, or give it up."""
+
+    def __init__(
+        self,
+        means: Means,
+        environ: Mapping[str, str],
+        *,
+        ask: Callable[[str], str] = lambda question: _ask(question),
+        tell: Callable[[str], None] = stderr_line,
+    ) -> None:
+        self._means = means
+        self._editor = environ.get("VISUAL") or environ.get("EDITOR") or DEFAULT_EDITOR
+        self._ask = ask
+        self._tell = tell
+        self._running: subprocess.Popen[bytes] | None = None
+        self._closed_at = float("-inf")
+
+    def edited(self, steps: Sequence[PlanStep], request: str) -> tuple[PlanStep, ...]:
+        """Return the steps as the person wants them; raises GivenUp when there is nothing to run."""
+        folder = Path(tempfile.mkdtemp(prefix="windlass-"))
+        path = folder / "plan.toml"
+        path.write_text(toml_text("", steps, head=(f"Request: {' '.join(request.split())}", *_HEAD)), "utf-8")
+        is_kept = False
+        try:
+            while True:
+                self._open(path)
+                try:
+                    return self._read(path, request)
+                except PlanProblem as problem:
+                    self._tell(f"error: {problem.message}")
+                    if self._wants_another_try():
+                        continue
+                    is_kept = path.exists()
+                    hint = f"your edit is in {path}" if is_kept else ""
+                    raise GivenUp("the plan was given up, nothing was run", hint) from problem
+        finally:
+            if not is_kept:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether the person is in the editor, or was when they pressed a key that is only heard now."""
+        return self._running is not None or time.monotonic() - self._closed_at < _HEARD_S
+
+    def stop(self) -> None:
+        """End an editor that is still open."""
+        if running := self._running:
+            running.terminate()
+
+    def _open(self, path: Path) -> None:
+        # The answer belongs to stdout; an editor needs a terminal.
+        out = None if sys.stdout.isatty() else sys.stderr
+        try:
+            with _deaf_to_ctrl_c():
+                # Without a shell between: one that hears Ctrl-C with its editor would end with it.
+                self._running = subprocess.Popen([*shlex.split(self._editor), str(path)], stdout=out)
+                code = self._running.wait()
+                self._closed_at = time.monotonic()
+                self._running = None
+        except (OSError, ValueError) as error:
+            raise GivenUp(f"the editor {self._editor!r} cannot be started, nothing was run: {error}", _WHICH) from error
+        if code:
+            raise GivenUp(f"the editor {self._editor!r} ended with exit code {code}, nothing was run", _WHICH)
+
+    def _read(self, path: Path, request: str) -> tuple[PlanStep, ...]:
+        try:
+            text = path.read_bytes().decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise PlanProblem(f"{path} cannot be read: {error}") from error
+        if not any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines()):
+            raise GivenUp("the plan was emptied, nothing was run")
+        found = parse_plan(text, name="plan.toml", default_request=request, means=self._means)
+        if found.request != request:
+            raise PlanProblem("plan.toml: request: the task itself cannot be changed here; start again with another")
+        return found.steps
+
+    def _wants_another_try(self) -> bool:
+        try:
+            return self._ask("edit it again? [Y/n] ").strip().lower() in ("", "y", "yes")
+        except EOFError:
+            return False
+
+
+def _ask(question: str) -> str:
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line
+
+
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Leave Ctrl-C to the editor, which shares the terminal with us."""
+    try:
+        before = signal.signal(signal.SIGINT, lambda number, frame: None)
+    except ValueError:
+        # Only the main thread may; elsewhere somebody else minds the signals.
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

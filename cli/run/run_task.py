@@ -1,0 +1,182 @@
+"""One task from command line to exit code: settings, signals, the run, the answer."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agent.app import App, RunOptions
+from agent.config.load import Loaded, load_settings
+from agent.config.places import data_dir, os_environ
+from agent.protocol.commands import Submit
+from agent.run_scope import Place
+from agent.sessions.store import SessionStore
+from agent.sessions.waiting import Patience
+from agent.vocabulary import exit_codes
+from agent.vocabulary.errors import AgentError, SessionBusy, UsageError
+from agent.vocabulary.outcome import Outcome
+from cli.run.flags import RunFlags, understood
+from cli.run.listener import Listener
+from cli.run.progress import stderr_line
+from cli.run.result_output import check_writable, deliver, tell_failure
+from cli.run.task_input import StoppedEarly
+from cli.submission import submission
+
+if TYPE_CHECKING:
+    from cli.plan_review import PlanReview
+    from cli.run.resume_target import GoingOn
+
+_SIGNALS = {
+    signal.SIGINT: (exit_codes.INTERRUPTED, "interrupted"),
+    signal.SIGTERM: (exit_codes.TERMINATED, "terminated"),
+    signal.SIGHUP: (exit_codes.TERMINATED, "the terminal was closed"),
+}
+
+
+def perform(given: Mapping[str, object], known: Submit | None = None) -> int:
+    """Do the task of a command line, or one that is known already, and return the exit code.
+
+    Programs get their document on every ending.
+    """
+    try:
+        flags = understood(given)
+        environ = os_environ()
+        going = _going_on(flags, environ)
+        loaded = _settings(flags, environ, going)
+        check_writable(flags.last_message)
+        check_writable(flags.save)
+        if flags.edit and not is_terminal():
+            raise UsageError("--edit needs a terminal")
+        with _signals_as_errors():
+            submit = known or _asked(flags, going, loaded, environ)
+            review = _review(flags, loaded, environ, submit)
+            app = _app(flags, going, loaded, environ, review)
+        outcome, listener = asyncio.run(_run(app, flags, environ, submit, review))
+    except AgentError as error:
+        return refused(error, given.get("output_format", "text"))
+    return deliver(flags, outcome, listener, submit.prompt)
+
+
+def _going_on(flags: RunFlags, environ: Mapping[str, str]) -> "GoingOn | None":
+    if not flags.goes_on:
+        return None
+    from cli.run.resume_target import going_on
+
+    return going_on(flags, SessionStore(data_dir(environ)))
+
+
+def refused(error: AgentError, output_format: object) -> int:
+    """Give a program the document of a run that could not begin; a person is told by who called."""
+    if output_format == "text":
+        raise error
+    return tell_failure(error, is_stream=output_format == "stream-json")
+
+
+def _asked(flags: RunFlags, going: "GoingOn | None", loaded: Loaded, environ: Mapping[str, str]) -> Submit:
+    return Submit(prompt="") if going and going.run_id else submission(flags, loaded.settings, environ)
+
+
+@contextmanager
+def _signals_as_errors() -> Iterator[None]:
+    """Let a signal that comes before the run end it as one that comes later would."""
+
+    def stop(number: int, frame: object) -> None:
+        raise StoppedEarly(*_SIGNALS[signal.Signals(number)])
+
+    before = {number: signal.signal(number, stop) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _settings(flags: RunFlags, environ: Mapping[str, str], going: "GoingOn | None") -> Loaded:
+    return load_settings(
+        environ=environ,
+        flags={**(going.settings if going else {}), **flags.settings},
+        assignments=flags.assignments,
+        profile=flags.profile,
+        strict=flags.strict,
+        bare=flags.bare,
+    )
+
+
+def _review(flags: RunFlags, loaded: Loaded, environ: Mapping[str, str], submit: Submit) -> "PlanReview | None":
+    """Return what lets the person edit a plan that is still to be made."""
+    if not flags.edit or submit.plan:
+        return None
+    from cli.plan_review import PlanReview
+
+    return PlanReview(settings=loaded.settings, environ=environ, request=submit.prompt)
+
+
+def _app(
+    flags: RunFlags,
+    going: "GoingOn | None",
+    loaded: Loaded,
+    environ: Mapping[str, str],
+    review: "PlanReview | None",
+) -> App:
+    """Open the run's session, waiting for one that is busy, but not past the time limit."""
+    wait_s = None if is_terminal() else loaded.settings.session_wait_s
+    limit_s = loaded.settings.timeout_s
+    is_limit_first = limit_s is not None and (wait_s is None or limit_s < wait_s)
+    patience = Patience(limit_s=limit_s if is_limit_first else wait_s, tell=stderr_line)
+    try:
+        options = replace(_options(flags, going, environ, patience), review=review)
+        return App(loaded=loaded, environ=environ, options=options)
+    except SessionBusy as busy:
+        if is_limit_first:
+            raise StoppedEarly(exit_codes.TIMED_OUT, f"the time limit is over, and {busy.message}") from busy
+        raise
+
+
+async def _run(
+    app: App, flags: RunFlags, environ: Mapping[str, str], submit: Submit, review: "PlanReview | None"
+) -> tuple[Outcome, Listener]:
+    def stop(number: signal.Signals) -> None:
+        # Ctrl-C in an editor that shares the terminal with us is meant for the editor.
+        if number is not signal.SIGINT or not (review and review.is_open):
+            app.interrupt(*_SIGNALS[number])
+
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop, number)
+    listener = Listener(app=app, flags=flags, environ=environ)
+    listening = asyncio.ensure_future(listener.listen(app.subscribe()))
+    try:
+        outcome = await app.run(submit)
+    finally:
+        await listener.finish(listening)
+    return outcome, listener
+
+
+def _options(flags: RunFlags, going: "GoingOn | None", environ: Mapping[str, str], patience: Patience) -> RunOptions:
+    place = Place(
+        data_dir=data_dir(environ),
+        session_id=going.session_id if going else flags.session,
+        is_ephemeral=flags.ephemeral,
+        cwd=flags.cwd or (going.cwd if going else None),
+        extra_dirs=flags.add_dirs,
+    )
+    return RunOptions(
+        place=place,
+        is_person_present=is_terminal(),
+        record=flags.record,
+        replay=flags.replay,
+        output_schema=flags.schema,
+        patience=patience,
+        resumes=going.run_id if going else None,
+    )
+
+
+def is_terminal() -> bool:
+    """Say whether a person can be asked: both sides of the conversation are a terminal."""
+    try:
+        return sys.stdin.isatty() and sys.stderr.isatty()
+    except (AttributeError, ValueError):
+        return False

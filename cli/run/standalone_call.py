@@ -1,0 +1,101 @@
+"""A deed with the tools outside of any run: settings, a person at the terminal, the box, and nothing left behind."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import typer
+
+from agent.config.load import load_settings
+from agent.config.places import data_dir, os_environ
+from agent.diagnostics.one_call import WHOLE_OUTPUT
+from agent.execution.approvals import Person
+from agent.protocol.channel import Subscription
+from agent.protocol.events import WarningRaised
+from agent.run_scope import Place, open_scope
+from agent.toolbox import Surroundings
+from agent.vocabulary import exit_codes
+from agent.vocabulary.errors import SandboxError
+from cli.run.progress import stderr_line
+from cli.run.run_task import is_terminal
+from cli.run.terminal_approvals import TerminalAnswers
+from tooling.contract.fast_dataclass import dataclass
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """Where the deed is done and under which settings; `is_checked` off leaves out judge and approvals."""
+
+    cwd: Path | None = None
+    add_dirs: tuple[Path, ...] = ()
+    flags: Mapping[str, object]
+    assignments: tuple[str, ...] = ()
+    is_checked: bool = True
+
+
+def alone(conditions: Conditions, deed: Callable[[Surroundings], Awaitable[T]]) -> T:
+    """Do it and return what it returns; a signal ends it and everything it started."""
+    try:
+        return asyncio.run(_done(conditions, deed))
+    except asyncio.CancelledError as stopped:
+        raise typer.Exit(exit_codes.TERMINATED) from stopped
+
+
+async def _done(conditions: Conditions, deed: Callable[[Surroundings], Awaitable[T]]) -> T:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, _stop_once, asyncio.current_task())
+    environ = os_environ()
+    loaded = load_settings(environ=environ, flags=conditions.flags, assignments=conditions.assignments)
+    settings = replace(loaded.settings, output_trim_chars=WHOLE_OUTPUT)
+    scope = open_scope(_place(conditions, environ), loaded.secrets)
+    person = Person(channel=scope.channel, is_present=is_terminal(), patience_s=settings.approval_timeout_s)
+    listening = asyncio.ensure_future(_listen(scope.channel.subscribe(), person))
+    broken: list[SandboxError] = []
+    around = Surroundings(
+        settings=settings,
+        environ=environ,
+        secrets=loaded.secrets,
+        scope=scope,
+        person=person,
+        is_person_present=is_terminal(),
+        is_checked=conditions.is_checked,
+        on_refused=lambda subject: None,
+        on_broken=broken.append,
+    )
+    try:
+        done = await deed(around)
+        if broken:
+            raise broken[0]
+        return done
+    finally:
+        await scope.close()
+        await asyncio.wait([listening])
+
+
+def _place(conditions: Conditions, environ: Mapping[str, str]) -> Place:
+    return Place(
+        data_dir=data_dir(environ),
+        is_ephemeral=True,
+        cwd=conditions.cwd or Path.cwd(),
+        extra_dirs=conditions.add_dirs,
+    )
+
+
+def _stop_once(work: "asyncio.Task[T] | None") -> None:
+    # Cancelling again would cut short the tidying up.
+    if work and not work.cancelling():
+        work.cancel()
+
+
+async def _listen(events: Subscription, person: Person) -> None:
+    answers = TerminalAnswers(send=person.resolve) if is_terminal() else None
+    async for envelope in events:
+        if answers:
+            answers.show(envelope)
+        if isinstance(envelope.event, WarningRaised):
+            stderr_line(f"warning: {envelope.event.message}")

@@ -1,0 +1,177 @@
+"""What a box shows of a machine: toolchains yes, secrets no, repositories held in place."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agent.backends.confinement import Limits
+from agent.backends.sandbox.detect import confine
+from agent.backends.sandbox.git_protection import git_places
+from agent.backends.toolchains import find_toolchains
+from agent.vocabulary.errors import SandboxError
+
+
+def folders(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).mkdir(parents=True, exist_ok=True)
+
+
+def files(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x\n")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folders(tmp_path, "home/me")
+    return tmp_path / "home/me"
+
+
+def toolchains(home: Path, *path: Path | str) -> list[str]:
+    environ = {"PATH": os.pathsep.join(map(str, path))}
+    return [str(found.relative_to(home.parent.parent)) for found in find_toolchains(environ, home, already_shown=())]
+
+
+def test_version_managers_are_shown_and_secrets_next_to_them_are_not(home: Path) -> None:
+    folders(home, ".pyenv/shims", ".nvm/versions/node/v20/bin", ".nvm/versions/node/v20/lib", ".cargo/bin", ".ssh")
+    files(home, ".cargo/credentials.toml")
+    assert toolchains(home, home / ".pyenv/shims", home / ".cargo/bin", home / ".ssh") == [
+        "home/me/.cargo/bin",
+        "home/me/.nvm/versions",
+        "home/me/.pyenv",
+    ]
+
+
+def test_an_installation_is_shown_whole_and_a_folder_of_scripts_alone(home: Path) -> None:
+    folders(home, "venv/bin", "opt/tool/bin", "opt/tool/lib", "scripts", ".local/bin", ".local/lib")
+    files(home, "venv/pyvenv.cfg")
+    found = toolchains(home, home / "venv/bin", home / "opt/tool/bin", home / "scripts", home / ".local/bin")
+    assert found == ["home/me/.local/bin", "home/me/opt/tool", "home/me/scripts", "home/me/venv"]
+
+
+def test_nothing_as_wide_as_a_home_is_ever_shown(home: Path) -> None:
+    folders(home, "bin", "lib")
+    assert toolchains(home, home / "bin", home, home.parent, "/", "/usr", "relative", home / "missing") == [
+        "home/me/bin"
+    ]
+
+
+def test_a_link_to_a_toolchain_shows_both_ends(home: Path) -> None:
+    folders(home.parent.parent, "disk/pyenv/shims")
+    (home / ".pyenv").symlink_to(home.parent.parent / "disk/pyenv")
+    assert toolchains(home) == ["disk/pyenv", "home/me/.pyenv"]
+
+
+def test_a_repository_is_pinned_and_its_programs_protected(tmp_path: Path) -> None:
+    folders(tmp_path, ".git/hooks", ".git/modules/sub/hooks")
+    files(tmp_path, ".git/config", ".git/modules/sub/config")
+    git = tmp_path / ".git"
+    found = git_places([tmp_path])
+    assert found.pinned == (git, git / "modules", git / "modules/sub")
+    assert found.protected == (
+        git / "hooks",
+        git / "config",
+        git / "modules/sub/hooks",
+        git / "modules/sub/config",
+    )
+
+
+def test_missing_hooks_are_made_so_that_nobody_else_can(tmp_path: Path) -> None:
+    files(tmp_path, ".git/config")
+    assert git_places([tmp_path]).protected == (tmp_path / ".git/hooks", tmp_path / ".git/config")
+    assert (tmp_path / ".git/hooks").is_dir()
+
+
+@pytest.mark.parametrize("name", ["hooks", "config"])
+def test_a_link_where_programs_are_named_makes_the_repository_read_only(tmp_path: Path, name: str) -> None:
+    folders(tmp_path, ".git", "secret")
+    for other in ("hooks", "config"):
+        (tmp_path / ".git" / other).symlink_to(tmp_path / "secret")
+    (tmp_path / ".git" / name).unlink()
+    found = git_places([tmp_path])
+    assert (found.pinned, found.protected) == ((), (tmp_path / ".git",))
+
+
+def test_a_repository_that_is_itself_a_link_is_left_alone(tmp_path: Path) -> None:
+    folders(tmp_path, "secret/hooks", "ws")
+    (tmp_path / "ws/.git").symlink_to(tmp_path / "secret")
+    assert git_places([tmp_path / "ws"]).protected == ()
+
+
+def test_the_file_of_a_linked_worktree_cannot_be_changed(tmp_path: Path) -> None:
+    files(tmp_path, ".git")
+    assert git_places([tmp_path]).protected == (tmp_path / ".git",)
+
+
+def test_secrets_inside_a_workspace_are_masked_and_the_masks_held(home: Path) -> None:
+    files(home, ".ssh/id_rsa", ".config/gh/hosts.yml", ".netrc", "project/a.txt")
+    data = home / ".local/share/agent"
+    folders(data, "sessions")
+    found = confine(workspace=home, environ={"HOME": str(home)}, hidden=(data,))
+    assert found.hidden_folders == (home / ".ssh", home / ".config/gh", data)
+    assert found.hidden_files == (home / ".netrc",)
+    assert set(found.pinned) == {home / ".config", home / ".local", home / ".local/share"}
+
+
+def test_a_workspace_in_the_home_shows_nothing_else_of_it(home: Path) -> None:
+    files(home, ".ssh/id_rsa", "project/a.txt")
+    found = confine(workspace=home / "project", environ={"HOME": str(home), "PATH": "/usr/bin"})
+    assert (found.writable, found.hidden_folders, found.toolchains) == ((home / "project",), (), ())
+
+
+def test_folders_inside_others_are_opened_once(tmp_path: Path) -> None:
+    folders(tmp_path, "a/b", "c")
+    found = confine(workspace=tmp_path / "a/b", environ={}, extra_dirs=(tmp_path / "a", tmp_path / "c"))
+    assert found.writable == (tmp_path / "a", tmp_path / "c")
+
+
+@pytest.mark.parametrize("folder", ["/", "/usr", "/etc"])
+def test_the_system_cannot_be_a_workspace(folder: str) -> None:
+    with pytest.raises(SandboxError, match="holds the system"):
+        confine(workspace=Path(folder), environ={})
+
+
+def test_the_environment_is_clean_and_points_into_the_box(home: Path, tmp_path: Path) -> None:
+    environ = {
+        "HOME": str(home),
+        "PATH": "/usr/bin",
+        "OPENAI_API_KEY": "k",
+        "HTTPS_PROXY": "http://proxy",
+        "TMPDIR": str(tmp_path),
+        "XDG_CACHE_HOME": "/x",
+        "USER": "me",
+    }
+    found = confine(workspace=tmp_path / "home", environ=environ).environment
+    assert found == {
+        "HOME": str(home),
+        "PATH": "/usr/bin",
+        "USER": "user",
+        "LOGNAME": "user",
+        "SHELL": "/bin/bash",
+        "TMPDIR": "/tmp",
+        "TERM": "dumb",
+        "PAGER": "cat",
+        "GIT_PAGER": "cat",
+        "GIT_TERMINAL_PROMPT": "0",
+        "NO_COLOR": "1",
+    }
+
+
+def test_of_the_git_configuration_only_the_person_is_taken(home: Path) -> None:
+    (home / ".gitconfig").write_text(
+        "[core]\n\tsshCommand = evil\n[user]\n\tname = Ada L.\n\temail = ada@example.org\n\tsigningKey = k\n"
+    )
+    found = confine(workspace=home.parent, environ={"HOME": str(home)})
+    (document,) = [document for document in found.documents if document.path.name == "gitconfig"]
+    assert document.content == b"[user]\n\temail = ada@example.org\n\tname = Ada L.\n"
+
+
+def test_limits_and_certificates_are_taken_over(home: Path, tmp_path: Path) -> None:
+    files(tmp_path, "ca.pem")
+    folders(tmp_path, "ws")
+    environ = {"SSL_CERT_FILE": str(tmp_path / "ca.pem"), "CURL_CA_BUNDLE": "/missing.pem"}
+    found = confine(workspace=tmp_path / "ws", environ=environ, limits=Limits(processes=7))
+    assert found.readable[-1] == tmp_path / "ca.pem"
+    assert found.limits.processes == 7

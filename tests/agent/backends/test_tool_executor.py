@@ -1,0 +1,167 @@
+"""What every tool executor promises the agent loop."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.agent.backends.backend_cases import BACKENDS, MARK, appears, executor_of, survivors
+from tooling.contract.context import ExecCtx
+from tooling.contract.tool import ToolExecutor
+
+
+@pytest.fixture(params=BACKENDS)
+def executor(request: pytest.FixtureRequest, ctx: ExecCtx) -> Iterator[ToolExecutor]:
+    with executor_of(request.param, ctx.working_dir) as executor:
+        yield executor
+
+
+@pytest.fixture
+def ctx(tmp_path: Path) -> ExecCtx:
+    folder = tmp_path / "ws"
+    folder.mkdir()
+    return ExecCtx(user_id=uuid4(), task_id=uuid4(), working_dir=folder, outputs_dir=tmp_path / "outputs")
+
+
+def text_of(path: str) -> str:
+    return Path(path).read_text()
+
+
+def test_the_schemas_are_exactly_the_tools(executor: ToolExecutor) -> None:
+    names = [schema["function"]["name"] for schema in executor.schemas()]  # type: ignore[index]
+    assert names == [
+        "run_command",
+        "read_file",
+        "write_file",
+        "edit_file",
+        "delete_file",
+        "list_directory",
+        "find_files",
+        "search_text",
+        "search_web",
+        "fetch_page",
+        "manage_tasks",
+        "manage_jobs",
+        "ask_user",
+    ]
+    assert all(executor.has_tool(name) and executor.spec_of(name) for name in names)
+    assert not executor.has_tool("nope")
+    assert executor.spec_of("nope") is None
+
+
+def test_all_schemas_together_are_small(executor: ToolExecutor) -> None:
+    assert len(json.dumps(executor.schemas())) < 5400
+
+
+async def test_a_call_returns_what_the_model_reads(executor: ToolExecutor, ctx: ExecCtx) -> None:
+    result = await executor.call_tool("run_command", {"command": "echo hi"}, ctx)
+    assert (result.content, result.exit_code, result.meta.status) == ("hi", 0, "ok")
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "exit_code", "status", "words"),
+    [
+        ("read_fiel", {}, 127, "error", "did you mean read_file?"),
+        ("read_file", {}, 2, "error", "missing field path"),
+        ("read_file", {"path": ["a"]}, 2, "error", "Expected: {path: string"),
+        ("read_file", {"path": "a", "colour": "red"}, 2, "error", "unknown field colour"),
+        ("manage_tasks", {"action": "explode"}, 2, "error", "expected one of add, update, list, clear"),
+        ("read_file", {"path": "nothing.txt"}, 1, "error", "does not exist"),
+        ("read_file", {"path": "../up.txt"}, 126, "blocked", "outside the workspace"),
+        ("run_command", {"command": "exit 3"}, 3, "error", "Exit 3"),
+        ("run_command", {"command": "rm -rf /"}, 126, "blocked", "permanent"),
+        ("run_command", {"command": "git push origin main"}, 126, "denied", "--allow 'git push'"),
+        ("run_command", {"command": "sleep 60", "timeout_s": 0.2}, 124, "timeout", "0.2 s"),
+        ("ask_user", {"question": "Which?"}, 1, "error", "assumption"),
+    ],
+)
+async def test_whatever_goes_wrong_is_a_result(
+    executor: ToolExecutor, ctx: ExecCtx, tool: str, args: dict[str, object], exit_code: int, status: str, words: str
+) -> None:
+    result = await executor.call_tool(tool, args, ctx)
+    assert (result.exit_code, result.meta.status) == (exit_code, status)
+    assert words in result.content
+
+
+async def test_a_step_uses_only_the_tools_it_may(executor: ToolExecutor, ctx: ExecCtx) -> None:
+    narrow = ExecCtx(
+        user_id=ctx.user_id, task_id=ctx.task_id, working_dir=ctx.working_dir, allowed_tools=("read_file",)
+    )
+    result = await executor.call_tool("run_command", {"command": "touch made"}, narrow)
+    assert (result.exit_code, result.is_ok) == (126, False)
+    assert "Available: read_file." in result.content
+    assert list(ctx.working_dir.iterdir()) == []
+
+
+async def test_parallel_calls_keep_apart(executor: ToolExecutor, ctx: ExecCtx) -> None:
+    for number in range(20):
+        (ctx.working_dir / f"{number}.txt").write_text(f"file {number}\n")
+    calls = (executor.call_tool("read_file", {"path": f"{number}.txt"}, ctx) for number in range(20))
+    assert [result.content for result in await asyncio.gather(*calls)] == [f"file {n}\n" for n in range(20)]
+
+
+async def test_thousands_of_lines_are_trimmed_with_true_counts(executor: ToolExecutor, ctx: ExecCtx) -> None:
+    result = await executor.call_tool("run_command", {"command": "seq 1 50000"}, ctx)
+    whole = "\n".join(map(str, range(1, 50001)))
+    path = result.meta.output_path
+    assert path is not None
+    notice = f"\n[... {len(whole) - 2500} characters cut; full output: {path} ...]\n"
+    assert result.content == whole[:1500] + notice + whole[-1000:]
+    assert text_of(path) == whole
+
+
+async def test_the_kept_output_can_be_read_by_the_model(executor: ToolExecutor, ctx: ExecCtx) -> None:
+    result = await executor.call_tool("run_command", {"command": "seq 1 3000"}, ctx)
+    path = result.meta.output_path
+    page = await executor.call_tool("read_file", {"path": path, "offset": 1500, "limit": 2}, ctx)
+    assert page.content.startswith("1500\n1501\n")
+    refused = await executor.call_tool("write_file", {"path": path, "content": "x"}, ctx)
+    assert refused.meta.status == "blocked"
+
+
+async def test_a_huge_output_is_spooled_masked_and_counted(executor: ToolExecutor, ctx: ExecCtx) -> None:
+    command = "yes correct-horse-battery | head -c 2999920"
+    result = await executor.call_tool("run_command", {"command": command}, ctx)
+    assert result.meta.total_bytes == 2_999_920
+    assert "the whole output was 2999920 bytes" in result.content
+    assert "correct-horse" not in result.content
+    assert result.meta.output_path is not None
+    assert "correct-horse" not in text_of(result.meta.output_path)
+
+
+async def test_commands_do_not_see_the_keys(executor: ToolExecutor, ctx: ExecCtx) -> None:
+    (ctx.working_dir / "show.sh").write_text("set\n")
+    result = await executor.call_tool("run_command", {"command": "bash show.sh | grep -c API_KEY"}, ctx)
+    assert result.content == "Exit 1: 0"
+
+
+async def test_secrets_and_escapes_never_reach_the_model(executor: ToolExecutor, ctx: ExecCtx) -> None:
+    command = r"printf '\033[31mcorrect-horse-battery\033[0m \xff sk-aaaaaaaaaaaaaaaaaaaaaaaa'"
+    result = await executor.call_tool("run_command", {"command": command}, ctx)
+    assert result.content == r"[REDACTED] \xff [REDACTED]"
+
+
+async def test_cancelling_a_call_leaves_no_process(executor: ToolExecutor, ctx: ExecCtx) -> None:
+    call = asyncio.create_task(executor.call_tool("run_command", {"command": f"touch started; sleep {MARK}"}, ctx))
+    await appears(ctx.working_dir / "started")
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert survivors(MARK) == []
+
+
+async def test_the_cancel_check_ends_a_call_with_a_result(executor: ToolExecutor, ctx: ExecCtx) -> None:
+    started = time.monotonic()
+    cancelling = ExecCtx(
+        user_id=ctx.user_id,
+        task_id=ctx.task_id,
+        working_dir=ctx.working_dir,
+        cancel_check=lambda: time.monotonic() - started > 0.3,
+    )
+    result = await executor.call_tool("run_command", {"command": f"sleep {MARK}"}, cancelling)
+    assert (result.exit_code, result.meta.status) == (130, "cancelled")
+    assert time.monotonic() - started < 2

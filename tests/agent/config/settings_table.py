@@ -1,0 +1,41 @@
+"""The table of settings in docs/configuration.md; run `python -m tests.agent.config.settings_table` to update it."""
+
+from dataclasses import fields
+from pathlib import Path
+
+from agent.config.settings import ProfileSettings, Settings
+from agent.config.values import KeyPath, kind_name, slot_at, slots
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "configuration.md"
+BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
+
+
+def table() -> str:
+    """Return the table of all settings as Markdown."""
+    rows = [_row(Settings, (name,)) for name in slots()]
+    rows += [_row(ProfileSettings, ("step_profiles", "NAME", name)) for name in slots(ProfileSettings)]
+    return "\n".join(("| setting | type | default | meaning |", "|---|---|---|---|", *rows))
+
+
+def with_table(page: str) -> str:
+    """Return the page with its table written anew."""
+    head, _, rest = page.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    return f"{head}{BEGIN}\n{table()}\n{END}{tail}"
+
+
+def _row(owner: type, path: KeyPath) -> str:
+    slot = slot_at(path)
+    assert slot is not None
+    kind = kind_name(path) + (f", {slot.limits}" if slot.limits else "")
+    return f"| `{'.'.join(path)}` | {kind} | {_default(owner, path[-1])} | {slot.doc} |"
+
+
+def _default(owner: type, name: str) -> str:
+    value = next(field.default for field in fields(owner) if field.name == name)
+    value = ", ".join(value) if isinstance(value, tuple) else value
+    return f"`{value}`" if isinstance(value, (int, float)) or (isinstance(value, str) and value) else ""
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_table(PAGE.read_text()))

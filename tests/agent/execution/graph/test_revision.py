@@ -1,0 +1,124 @@
+"""What a plan becomes when its rest is planned again, and what its planner is told."""
+
+import json
+
+import pytest
+
+from agent.config.settings import ReplanPolicy
+from agent.execution.graph.replanning import surprise_of
+from agent.execution.progress import progress_text
+from agent.execution.revision import revised
+from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.status import StepStatus
+from agent.vocabulary.step import CallFact, ExecutorResponse
+from tooling.contract.result import CallStatus
+
+
+def step(name: str, *after: str, does: str = "") -> PlanStep:
+    return PlanStep(id=name, title=f"T {name}", instruction=does or f"do {name}", depends_on=after)
+
+
+PLAN = (step("done"), step("running"), step("waiting", "running"), step("gone", "done"))
+USED = {"done": PLAN[0], "running": PLAN[1]}
+WAITING = {"waiting", "gone"}
+
+
+def test_what_waits_is_replaced_and_what_has_begun_stays() -> None:
+    revision = revised(PLAN, [step("waiting", "done"), step("new")], waiting=WAITING, used=USED, leaving=())
+    assert [one.id for one in revision.steps] == ["done", "running", "waiting", "new"]
+    assert [one.id for one in revision.rest] == ["waiting", "new"]
+    assert revision.diff == "- gone T gone\n~ waiting T waiting\n+ new T new"
+    assert revision.brings_work
+
+
+def test_other_work_under_a_used_name_gets_a_name_of_its_own_also_where_it_is_needed() -> None:
+    again = [step("done", does="something else"), step("new", "done"), step("done-2")]
+    revision = revised(PLAN, again, waiting=WAITING, used=USED, leaving=())
+    assert [one.id for one in revision.rest] == ["done-3", "new", "done-2"]
+    assert revision.rest[1].depends_on == ("done-3",)
+
+
+def test_the_same_work_under_a_used_name_is_left_to_the_step_that_has_it() -> None:
+    revision = revised(PLAN, [step("running"), *PLAN[2:]], waiting=WAITING, used=USED, leaving=())
+    assert (revision.steps, revision.diff, revision.brings_work) == (PLAN, "", False)
+
+
+def test_a_step_that_failed_can_be_tried_again_under_another_name() -> None:
+    revision = revised(PLAN, [step("done"), *PLAN[2:]], waiting=WAITING, used=USED, leaving={"done"})
+    assert revision.diff == "- done T done\n+ done-2 T done\n~ gone T gone"
+    assert revision.rest[-1].depends_on == ("done-2",)
+    assert revision.brings_work
+
+
+def test_other_words_for_a_title_or_another_price_are_no_work() -> None:
+    cheaper = PlanStep(id="waiting", title="T waiting", instruction="do waiting", depends_on=("running",), est_usd=0.1)
+    assert revised(PLAN, [cheaper, PLAN[3]], waiting=WAITING, used=USED, leaving=()).diff == ""
+
+
+def test_new_work_that_waits_for_the_failed_step_it_replaces_does_not_wait() -> None:
+    failed = step("a")
+    again = [step("b", "a", does="do a in another way"), step("c", "b", "a")]
+    revision = revised([failed, step("c", "a")], again, waiting={"c"}, used={"a": failed}, leaving={"a"})
+    assert [(one.id, one.depends_on) for one in revision.rest] == [("b", ()), ("c", ("b",))]
+
+
+def test_new_work_under_the_name_of_the_failed_step_is_what_others_wait_for() -> None:
+    failed = step("a")
+    again = [step("a", does="do a in another way"), step("c", "a")]
+    revision = revised([failed, step("c", "a")], again, waiting={"c"}, used={"a": failed}, leaving={"a"})
+    assert [(one.id, one.depends_on) for one in revision.rest] == [("a-2", ()), ("c", ("a-2",))]
+
+
+def response(
+    status: StepStatus, *, exit_code: int = 0, surprise: str = "", call: CallStatus | None = None
+) -> ExecutorResponse:
+    facts = (CallFact(tool="t", args={}, status=call, exit_code=1, output_len=0, output_preview=""),) if call else ()
+    return ExecutorResponse(
+        task_id="a", status=status, summary="so it ended", exit_code=exit_code, surprise=surprise, tool_calls=facts
+    )
+
+
+@pytest.mark.parametrize(
+    ("ended", "policy", "has_waiting", "why"),
+    [
+        (response("error"), "surprise", False, "a failed: so it ended"),
+        (response("timeout"), "surprise", True, "a failed: so it ended"),
+        (response("partial"), "surprise", True, "a worked only in part: so it ended"),
+        (response("partial"), "surprise", False, None),
+        (response("ok", surprise="it is empty"), "surprise", True, "a: it is empty"),
+        (response("ok", surprise="it is empty"), "surprise", False, None),
+        (response("ok"), "surprise", True, None),
+        (response("ok"), "always", True, "a is done"),
+        (response("ok"), "always", False, None),
+        (response("error"), "never", True, None),
+        (response("error", exit_code=41), "always", True, None),
+        (response("error", exit_code=52), "surprise", True, None),
+        (response("error", exit_code=56), "surprise", True, None),
+        (response("error", exit_code=75), "surprise", True, None),
+        (response("error", exit_code=54), "surprise", True, "a failed: so it ended"),
+        (response("error", call="denied"), "surprise", True, None),
+        (response("partial", call="deferred"), "surprise", True, None),
+        (response("blocked"), "surprise", True, None),
+        (response("skipped"), "always", True, None),
+        (response("cancelled"), "always", True, None),
+    ],
+)
+def test_what_calls_for_another_plan(
+    ended: ExecutorResponse, policy: ReplanPolicy, has_waiting: bool, why: str | None
+) -> None:
+    assert surprise_of(step("a"), ended, policy=policy, has_waiting=has_waiting) == why
+
+
+def test_a_planner_is_told_of_the_newest_results_within_a_bound() -> None:
+    long = "x" * 5000
+    results = [
+        (step(f"s{number}"), ExecutorResponse(task_id=f"s{number}", status="ok", summary=long)) for number in range(40)
+    ]
+    waiting = [step(f"w{number}", does=long) for number in range(200)]
+    text = progress_text(results, [step("r")], waiting)
+    told = json.loads(text)
+    assert [one["id"] for one in told["ended"]] == [f"s{number}" for number in range(15, 40)]
+    assert told["running"] == [{"id": "r", "title": "T r"}]
+    assert told["not started"][0]["id"] == "w0"
+    # agent/planning/prompt.py cuts what is longer, in the middle.
+    assert len(text) < 16_000

@@ -1,0 +1,198 @@
+"""The ledger: whatever runs side by side, no limit is passed, and nothing waits for ever."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.model.budget import LEAST_OUTPUT, BudgetExhausted, Ledger, tokens_of
+from agent.model.faults import ModelFault
+from agent.model.metered_client import ModelDesk
+from agent.model.port import ModelReply, ModelRequest, StreamItem, StreamRestarted, TextDelta
+from agent.protocol.channel import Channel
+from agent.protocol.events import BudgetSpent
+from agent.vocabulary.message import Message
+from agent.vocabulary.usage import Usage
+
+IN_USD, OUT_USD = 0.000_01, 0.000_03
+
+
+def price(model: str, usage: Usage) -> float | None:
+    if model == "unknown":
+        return None
+    return usage.input_tokens * IN_USD + usage.output_tokens * OUT_USD
+
+
+def request(chars: int = 300, longest: int = 1000, model: str = "m", step: str = "s1") -> ModelRequest:
+    said = (Message(role="user", content="x" * chars),)
+    return ModelRequest(model=model, messages=said, max_output_tokens=longest, step_id=step)
+
+
+def reply(asked: ModelRequest, *, sent: int, said: int) -> ModelReply:
+    usage = Usage(input_tokens=sent, output_tokens=said, requests=1)
+    usage = replace(usage, cost_usd=price(asked.model, usage))
+    return ModelReply(message=Message(role="assistant", content="y"), usage=usage, model=asked.model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One call of a random run: how large it is, how much of its allowance it uses, and how it ends."""
+
+    chars: int
+    longest: int
+    share: float
+    steps: int
+    ending: str
+
+
+CALLS = st.builds(
+    Call,
+    chars=st.integers(0, 3000),
+    longest=st.integers(1, 3000),
+    share=st.floats(0, 1),
+    steps=st.integers(0, 4),
+    ending=st.sampled_from(["reply", "reply", "reply", "fault", "cut", "cancel"]),
+)
+
+
+class Provider:
+    """Answers within what a request allows, and never sees more granted than the limits hold."""
+
+    def __init__(self, calls: dict[str, Call], ledger: Ledger) -> None:
+        self._calls = calls
+        self._ledger = ledger
+        self.under_way: dict[str, tuple[int, float]] = {}
+
+    async def stream(self, asked: ModelRequest) -> AsyncIterator[StreamItem]:
+        call = self._calls[asked.step_id or ""]
+        longest, sent = asked.max_output_tokens or 0, tokens_of(asked)
+        assert min(LEAST_OUTPUT, call.longest) <= longest <= call.longest
+        most = Usage(input_tokens=sent, output_tokens=longest)
+        self.under_way[asked.step_id or ""] = (most.total_tokens, price("m", most) or 0.0)
+        try:
+            self._check()
+            for _ in range(call.steps):
+                await asyncio.sleep(0)
+            if call.ending == "fault":
+                raise ModelFault("server")
+            said = int(longest * call.share)
+            yield TextDelta(text="z" * 4 * said)
+            if call.ending == "cut":
+                raise ModelFault("reset")
+            yield reply(asked, sent=sent, said=said)
+        finally:
+            del self.under_way[asked.step_id or ""]
+
+    def _check(self) -> None:
+        tokens = self._ledger.total.total_tokens + sum(tokens for tokens, _ in self.under_way.values())
+        usd = (self._ledger.total.cost_usd or 0.0) + sum(usd for _, usd in self.under_way.values())
+        assert self._ledger.max_tokens is None or tokens <= self._ledger.max_tokens
+        assert self._ledger.max_budget_usd is None or usd <= self._ledger.max_budget_usd + 1e-9
+
+    async def close(self) -> None: ...
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    calls=st.lists(CALLS, min_size=1, max_size=12),
+    max_tokens=st.none() | st.integers(1, 12_000),
+    max_usd=st.none() | st.floats(0.000_1, 0.2),
+)
+def test_calls_side_by_side_never_pass_a_limit(
+    calls: list[Call], max_tokens: int | None, max_usd: float | None
+) -> None:
+    async def run() -> Ledger:
+        ledger = Ledger(max_tokens=max_tokens, max_budget_usd=max_usd)
+        by_step = {f"s{number}": call for number, call in enumerate(calls)}
+        channel = Channel(session_id="s", run_id="r", log=None)
+        desk = ModelDesk(client=Provider(by_step, ledger), ledger=ledger, channel=channel, price=price)
+        asking = {
+            step: asyncio.ensure_future(desk.ask(request(call.chars, call.longest, step=step)))
+            for step, call in by_step.items()
+        }
+        for step, call in by_step.items():
+            if call.ending == "cancel":
+                for _ in range(call.steps):
+                    await asyncio.sleep(0)
+                asking[step].cancel()
+        ended = await asyncio.wait_for(asyncio.gather(*asking.values(), return_exceptions=True), 5)
+        allowed = (ModelReply, ModelFault, BudgetExhausted, asyncio.CancelledError)
+        assert all(isinstance(end, allowed) for end in ended), ended
+        assert await ledger.reserve(request(0, 1), price) if max_tokens is None and max_usd is None else True
+        await channel.close()
+        return ledger
+
+    ledger = asyncio.run(run())
+    assert max_tokens is None or ledger.total.total_tokens <= max_tokens
+    assert max_usd is None or (ledger.total.cost_usd or 0.0) <= max_usd + 1e-9
+    steps = [ledger.of_step(f"s{number}") for number in range(len(calls))]
+    assert sum(step.total_tokens for step in steps) == ledger.total.total_tokens
+    assert sum(usage.total_tokens for usage in ledger.by_model.values()) == ledger.total.total_tokens
+
+
+async def test_a_call_waits_while_only_calls_under_way_stand_in_its_way() -> None:
+    ledger = Ledger(max_tokens=2000)
+    first = await ledger.reserve(request(300, 1000), price)
+    second = asyncio.ensure_future(ledger.reserve(request(300, 1000), price))
+    await asyncio.sleep(0)
+    assert not second.done()
+    ledger.settle(first, Usage(input_tokens=100, output_tokens=10))
+    assert (await second).request.max_output_tokens == 1000
+
+
+async def test_what_is_left_makes_a_reply_shorter_but_not_useless() -> None:
+    ledger = Ledger(max_tokens=800)
+    held = await ledger.reserve(request(300, 1000), price)
+    assert (held.tokens, held.request.max_output_tokens) == (800, 800 - tokens_of(request(300)))
+    ledger.settle(held, Usage(input_tokens=100, output_tokens=400))
+    with pytest.raises(BudgetExhausted, match="limit of 800 tokens"):
+        await ledger.reserve(request(300, 1000), price)
+
+
+async def test_a_limit_in_money_makes_a_reply_shorter_too() -> None:
+    ledger = Ledger(max_budget_usd=0.02)
+    held = await ledger.reserve(request(300, 1000), price)
+    assert held.request.max_output_tokens == int((0.02 - tokens_of(request(300)) * IN_USD) / OUT_USD)
+    with pytest.raises(BudgetExhausted, match=r"could pass the limit of 0\.001 USD"):
+        await Ledger(max_budget_usd=0.001).reserve(request(300, 1000), price)
+
+
+async def test_a_limit_in_money_needs_a_known_price_before_the_first_call() -> None:
+    with pytest.raises(BudgetExhausted, match="use --max-tokens"):
+        await Ledger(max_budget_usd=1).reserve(request(model="unknown"), price)
+
+
+async def test_a_run_without_limits_reserves_nothing_and_changes_no_request() -> None:
+    asked = request(model="unknown")
+    held = await Ledger().reserve(asked, price)
+    assert held.request is asked
+
+
+class Restarting:
+    """Breaks off once after saying something, then answers."""
+
+    async def stream(self, asked: ModelRequest) -> AsyncIterator[StreamItem]:
+        yield TextDelta(text="a" * 400)
+        yield StreamRestarted(reason="broke off")
+        yield reply(asked, sent=100, said=50)
+
+    async def close(self) -> None: ...
+
+
+async def test_a_reply_that_broke_off_is_paid_for_and_reserved_for_again() -> None:
+    channel = Channel(session_id="s", run_id="r", log=None)
+    ear = channel.subscribe()
+    asked = request()
+    ledger = Ledger(max_tokens=10_000)
+    await ModelDesk(client=Restarting(), ledger=ledger, channel=channel, price=price).ask(asked)
+    assert ledger.of_step("s1").total_tokens == tokens_of(asked) + 100 + 100 + 50
+    small = Ledger(max_tokens=1200)
+    with pytest.raises(BudgetExhausted):
+        await ModelDesk(client=Restarting(), ledger=small, channel=channel, price=price).ask(asked)
+    assert small.total.total_tokens == tokens_of(asked) + 100
+    await channel.close()
+    told = [envelope.event.usage.total_tokens async for envelope in ear if isinstance(envelope.event, BudgetSpent)]
+    assert told == [201, 351, 201]

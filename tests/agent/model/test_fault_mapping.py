@@ -1,0 +1,100 @@
+"""Statuses and words of real providers find their row of the table."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from agent.model.fault_mapping import fault_of_error, fault_of_status
+from agent.model.faults import FaultKind
+
+BODIES: tuple[tuple[int, object, FaultKind], ...] = (
+    (400, {"error": {"code": "context_length_exceeded", "message": "Your input exceeds the limit."}}, "overflow"),
+    (
+        400,
+        {"error": {"message": "prompt is too long: 1 tokens > 0 maximum", "type": "invalid_request_error"}},
+        "overflow",
+    ),
+    (400, {"error": {"message": "input length and `max_tokens` exceed context limit: 1 + 2 > 2"}}, "overflow"),
+    (500, {"error": {"message": "Context size has been exceeded.", "type": "server_error"}}, "overflow"),
+    (400, {"error": {"message": "request (9 tokens) exceeds the available context size (8 tokens)"}}, "overflow"),
+    (413, {"error": {"type": "request_too_large", "message": "Request exceeds the maximum size"}}, "overflow"),
+    (404, {"error": 'model "llama3.9" not found, try pulling it first'}, "unknown_model"),
+    (400, {"error": {"message": "openai/gpt-nope is not a valid model ID", "code": 400}}, "unknown_model"),
+    (400, {"error": {"message": "The model `mixtral-8x7b-32768` has been decommissioned"}}, "unknown_model"),
+    (404, {"type": "error", "error": {"type": "not_found_error", "message": "model: claude-4.9"}}, "unknown_model"),
+    (404, {"detail": "Not Found"}, "refused"),
+    (400, {"error": {"message": "registry.ollama.ai/library/tiny does not support tools"}}, "refused"),
+    (400, {"error": {"message": "Unsupported parameter: 'max_tokens' is not supported with this model."}}, "refused"),
+    (400, {"error": {"message": "Your credit balance is too low to access the Anthropic API."}}, "quota"),
+    (429, {"error": {"code": "insufficient_quota", "message": "You exceeded your current quota"}}, "quota"),
+    (429, {"error": {"message": "Rate limit reached"}}, "rate_limit"),
+    (502, "<html><body>Bad gateway</body></html>", "server"),
+    (529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "overloaded"),
+)
+
+
+@pytest.mark.parametrize(("status", "body", "kind"), BODIES)
+def test_a_refusal_finds_its_row(status: int, body: object, kind: FaultKind) -> None:
+    raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    assert fault_of_status(status, raw, {}).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"type": "overloaded_error", "message": "Overloaded"}, "overloaded"),
+        ({"type": "rate_limit_error", "message": "slow down"}, "rate_limit"),
+        ({"code": 429, "message": "Provider returned error"}, "rate_limit"),
+        ({"code": "503", "message": "no instance"}, "overloaded"),
+        ({"type": "exceed_context_size_error", "code": 400, "message": "too long"}, "overflow"),
+        ({"message": "something broke"}, "server"),
+        ("something broke", "server"),
+    ],
+)
+def test_an_error_inside_a_stream_finds_its_row(error: object, kind: FaultKind) -> None:
+    assert fault_of_error(error).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"error": {"message": "the words"}}, "the words"),
+        ({"error": "the words"}, "the words"),
+        ({"object": "error", "message": "the words"}, "the words"),
+        ({"detail": "the words"}, "the words"),
+        ({"error": {"message": "Provider returned error", "metadata": {"raw": "the words"}}}, "the words"),
+        ({"strange": ["shape"]}, '{"strange": ["shape"]}'),
+    ],
+)
+def test_the_providers_own_words_are_kept(body: object, words: str) -> None:
+    assert words in fault_of_status(400, json.dumps(body).encode(), {}).detail
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "12"}, 12.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-3"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
+    assert fault_of_status(429, b"", headers).retry_after_s == seconds
+
+
+def test_retry_after_may_be_a_date() -> None:
+    moment = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    wait = fault_of_status(429, b"", {"retry-after": moment}).retry_after_s
+    assert wait is not None
+    assert 25 < wait <= 30
+
+
+def test_a_key_at_the_cutting_edge_of_a_long_body_does_not_leak_its_beginning() -> None:
+    key = "sk-0123456789abcdef"
+    fault = fault_of_status(401, b"x" * 490 + key.encode(), {}, key=key)
+    assert "sk-0" not in fault.detail

@@ -1,0 +1,121 @@
+"""Without a configured model a running local server is found, or the person is told what to do."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from agent.model.local_server import PLACES, Found, Place, find_local_server, no_model
+from agent.vocabulary.errors import ModelSetupError
+
+OLLAMA, LLAMACPP, LM_STUDIO = PLACES
+TAGS = json.dumps({"models": [{"name": "nomic-embed-text"}, {"name": "qwen2.5:7b"}]}).encode()
+MODELS = json.dumps({"object": "list", "data": [{"id": "qwen"}]}).encode()
+
+
+def ok(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+def chunked(body: bytes) -> bytes:
+    parts = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:9], body[9:]))
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + parts + b"0\r\n\r\n"
+
+
+@asynccontextmanager
+async def serving(place: Place, answer: bytes | None) -> AsyncIterator[Place]:
+    """Answer every request at some free port with the same bytes; None never answers."""
+    heard: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(writer)
+        request = await reader.readuntil(b"\r\n\r\n")
+        assert request.startswith(f"GET {place.path} HTTP/1.1\r\n".encode())
+        if answer is not None:
+            writer.write(answer)
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield replace(place, port=server.sockets[0].getsockname()[1])
+    finally:
+        for writer in heard:
+            writer.close()
+        server.close()
+        await server.wait_closed()
+
+
+@asynccontextmanager
+async def nobody(place: Place) -> AsyncIterator[Place]:
+    async with serving(place, b"") as busy:
+        pass
+    yield busy
+
+
+@pytest.mark.parametrize(
+    ("place", "answer", "model"),
+    [
+        (OLLAMA, ok(TAGS), "ollama/qwen2.5:7b"),
+        (OLLAMA, chunked(TAGS), "ollama/qwen2.5:7b"),
+        (LLAMACPP, ok(MODELS), "llamacpp/qwen"),
+        (LM_STUDIO, b"HTTP/1.0 200 OK\r\n\r\n" + MODELS, "lm-studio/qwen"),
+    ],
+)
+async def test_a_running_server_offers_its_model(place: Place, answer: bytes, model: str) -> None:
+    async with serving(place, answer) as here:
+        found = await find_local_server([here], limit_s=5)
+        assert found == Found(model=model, api_base=f"http://127.0.0.1:{here.port}/v1", provider=place.provider)
+
+
+async def test_the_first_in_order_wins_however_slow() -> None:
+    async with serving(OLLAMA, chunked(TAGS)) as ollama, serving(LLAMACPP, ok(MODELS)) as llama:
+        found = await find_local_server([ollama, llama], limit_s=5)
+        assert found is not None and found.provider == "ollama"
+
+
+async def test_the_next_one_serves_when_the_first_has_no_model() -> None:
+    empty = ok(b'{"models": []}')
+    async with serving(OLLAMA, empty) as ollama, nobody(LLAMACPP) as llama, serving(LM_STUDIO, ok(MODELS)) as studio:
+        found = await find_local_server([ollama, llama, studio], limit_s=5)
+        assert found is not None and found.provider == "lm-studio"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"SSH-2.0-OpenSSH\r\n",
+        b"\r\n\r\n",
+        b"HTTP/1.1 404 Not Found\r\n\r\n" + MODELS,
+        ok(b"<html>"),
+        ok(b"[1]"),
+        ok(b'{"data": "none"}'),
+        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000,
+    ],
+)
+async def test_other_programs_on_the_port_are_no_model_servers(answer: bytes) -> None:
+    async with serving(LLAMACPP, answer) as here:
+        assert await find_local_server([here], limit_s=5) is None
+
+
+async def test_silence_is_waited_for_only_a_moment() -> None:
+    begun = time.monotonic()
+    async with serving(OLLAMA, None) as one, serving(LLAMACPP, None) as two:
+        assert await find_local_server([one, two], limit_s=0.1) is None
+    assert time.monotonic() - begun < 2
+
+
+def test_without_any_model_the_person_hears_three_ways_and_the_demo() -> None:
+    with pytest.raises(ModelSetupError) as caught:
+        no_model()
+    assert caught.value.exit_code == 41
+    for way in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "agent config set model", "ollama", "agent demo"):
+        assert way in caught.value.hint

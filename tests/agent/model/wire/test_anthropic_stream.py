@@ -1,0 +1,114 @@
+"""What comes back from Anthropic's messages."""
+
+import json
+
+import pytest
+
+from agent.model.faults import ModelFault
+from agent.model.port import ModelReply, ModelRequest, ReasoningDelta, TextDelta
+from agent.model.reply.reply_builder import Fragment, ReplyBuilder
+from agent.model.wire.anthropic_stream import AnthropicReader
+from agent.model.wire.sse import SseParser
+from agent.vocabulary.message import Message, ToolCall
+from agent.vocabulary.usage import Usage
+from tests.provider.anthropic_frames import frame, frames, whole
+from tests.provider.asking import no_price
+from tests.provider.replies import Reply, Tokens
+
+REQUEST = ModelRequest(model="anthropic/m", messages=(Message(role="user", content="hi"),))
+
+
+def read(*stream: bytes) -> tuple[ModelReply, list[Fragment]]:
+    builder, parser = ReplyBuilder(REQUEST, no_price), SseParser()
+    reader = AnthropicReader(builder)
+    fragments = [part for chunk in stream for event in parser.feed(chunk) for part in reader.read(event)]
+    reader.end()
+    return builder.build(), [*fragments, *builder.flush()]
+
+
+def test_thinking_text_and_parallel_calls_come_out_of_one_stream() -> None:
+    reply, fragments = read(
+        *frames(
+            Reply(
+                reasoning="hm, both",
+                signature="c2ln",
+                text="I will.",
+                calls=(("look", {}), ("run", {"x": [1, 2]})),
+                usage=Tokens(prompt=10, cached=60, written=30, completion=7),
+            ),
+            "m",
+        )
+    )
+    assert reply == ModelReply(
+        message=Message(
+            role="assistant",
+            content="I will.",
+            tool_calls=(
+                ToolCall(id="toolu_1_0", name="look"),
+                ToolCall(id="toolu_1_1", name="run", arguments={"x": [1, 2]}),
+            ),
+            reasoning="hm, both",
+            reasoning_signature="c2ln",
+        ),
+        usage=Usage(
+            input_tokens=100,
+            output_tokens=7,
+            cache_read_tokens=60,
+            cache_write_tokens=30,
+            requests=1,
+            cost_usd=None,
+        ),
+        model="anthropic/m",
+        finish_reason="tool_calls",
+    )
+    assert fragments == [ReasoningDelta(text="hm, both"), TextDelta(text="I will.")]
+
+
+def test_several_thoughts_are_kept_as_the_blocks_they_were() -> None:
+    reply, _ = read(
+        frame({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}}),
+        frame({"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "a"}}),
+        frame({"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "s"}}),
+        frame({"type": "content_block_start", "index": 1, "content_block": {"type": "redacted_thinking", "data": "d"}}),
+        frame({"type": "content_block_start", "index": 2, "content_block": {"type": "text", "text": "yes"}}),
+        frame({"type": "message_stop"}),
+    )
+    assert json.loads(str(reply.message.reasoning_signature)) == [
+        {"type": "thinking", "thinking": "a", "signature": "s"},
+        {"type": "redacted_thinking", "data": "d"},
+    ]
+
+
+def test_a_reply_that_was_not_streamed_is_understood() -> None:
+    builder = ReplyBuilder(REQUEST, no_price)
+    AnthropicReader(builder).whole(whole(Reply(text="so", calls=(("look", {"x": 1}),)), "m"))
+    reply = builder.build()
+    call = ToolCall(id="toolu_1_0", name="look", arguments={"x": 1})
+    assert reply.message == Message(role="assistant", content="so", tool_calls=(call,))
+    assert reply.usage.total_tokens == 110
+
+
+def test_events_of_later_days_are_passed_over() -> None:
+    strange = (
+        frame({"type": "mood_changed", "index": 0}),
+        frame({"type": "content_block_delta", "delta": {"type": "x"}}),
+    )
+    reply, _ = read(*strange, *frames(Reply(text="yes"), "m"))
+    assert reply.message.content == "yes"
+
+
+@pytest.mark.parametrize(
+    ("stream", "kind"),
+    [
+        (list(frames(Reply(text="a long answer that breaks off"), "m"))[:-2], "reset"),
+        (list(frames(Reply(), "m")), "empty"),
+        ([frame({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})], "overloaded"),
+        ([frame({"type": "error", "error": {"type": "invalid_request_error", "message": "no"}})], "refused"),
+        ([frame({"type": "message_delta", "delta": {"stop_reason": "refusal"}})], "refused"),
+        ([b'event: ping\ndata: {"type": "pi\n\n'], "malformed"),
+    ],
+)
+def test_a_reply_without_an_answer_is_a_fault(stream: list[bytes], kind: str) -> None:
+    with pytest.raises(ModelFault) as caught:
+        read(*stream)
+    assert caught.value.kind == kind

@@ -1,0 +1,108 @@
+"""What goes out to Anthropic's messages."""
+
+import json
+from dataclasses import replace
+
+from agent.model.port import ModelRequest
+from agent.model.providers import Endpoint
+from agent.model.wire import anthropic_wire
+from agent.vocabulary.message import Message, ToolCall
+from tests.provider.asking import tool
+
+ENDPOINT = Endpoint(
+    provider="anthropic", wire="anthropic", base_url="https://api.anthropic.com/v1", key="k", model="claude-x"
+)
+CACHED = {"cache_control": {"type": "ephemeral"}}
+TALK = ModelRequest(
+    model="anthropic/claude-x",
+    messages=(
+        Message(role="system", content="be brief"),
+        Message(role="system", content="be kind"),
+        Message(role="user", content="look and run"),
+        Message(
+            role="assistant",
+            content="I will. ",
+            tool_calls=(ToolCall(id="c:1", name="look"), ToolCall(id="c2", name="run", arguments={"x": 1})),
+            reasoning="both at once",
+            reasoning_signature="c2lnbmVk",
+        ),
+        Message(role="tool", tool_call_id="c:1", content="seen"),
+        Message(role="tool", tool_call_id="c2"),
+        Message(role="user", content="go on"),
+    ),
+    tools=(tool("look"), tool("run", {"x": {"type": "integer"}})),
+)
+
+
+def test_a_conversation_keeps_its_blocks_and_marks_three_places_for_the_cache() -> None:
+    assert anthropic_wire.body(TALK, ENDPOINT) == {
+        "model": "claude-x",
+        "max_tokens": 8192,
+        "stream": True,
+        "system": [{"type": "text", "text": "be brief"}, {"type": "text", "text": "be kind", **CACHED}],
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "look and run"}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "both at once", "signature": "c2lnbmVk"},
+                    {"type": "text", "text": "I will."},
+                    {"type": "tool_use", "id": "c_1", "name": "look", "input": {}},
+                    {"type": "tool_use", "id": "c2", "name": "run", "input": {"x": 1}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "c_1", "content": "seen"},
+                    {"type": "tool_result", "tool_use_id": "c2"},
+                    {"type": "text", "text": "go on", **CACHED},
+                ],
+            },
+        ],
+        "tools": [
+            {"name": "look", "description": "do look", "input_schema": {"type": "object", "properties": {}}},
+            {
+                "name": "run",
+                "description": "do run",
+                "input_schema": {"type": "object", "properties": {"x": {"type": "integer"}}},
+                **CACHED,
+            },
+        ],
+    }
+
+
+def test_unsigned_thinking_and_empty_turns_are_left_out() -> None:
+    messages = (
+        Message(role="user", content="hi"),
+        Message(role="assistant", content="", reasoning="unsigned"),
+        Message(role="user", content="still there?"),
+    )
+    body = anthropic_wire.body(ModelRequest(model="m", messages=messages), ENDPOINT)
+    texts: list[dict[str, object]] = [
+        {"type": "text", "text": "hi"},
+        {"type": "text", "text": "still there?", **CACHED},
+    ]
+    assert body["messages"] == [{"role": "user", "content": texts}]
+
+
+def test_several_thoughts_go_back_as_the_blocks_they_were() -> None:
+    thoughts = [{"type": "thinking", "thinking": "a", "signature": "s"}, {"type": "redacted_thinking", "data": "d"}]
+    said = Message(role="assistant", content="yes", reasoning="a", reasoning_signature=json.dumps(thoughts))
+    body = anthropic_wire.body(ModelRequest(model="m", messages=(said,)), ENDPOINT)
+    assert body["messages"] == [{"role": "assistant", "content": [*thoughts, {"type": "text", "text": "yes"}]}]
+
+
+def test_limits_are_sent_when_set() -> None:
+    body = anthropic_wire.body(replace(TALK, max_output_tokens=5, temperature=0.5), ENDPOINT)
+    assert (body["max_tokens"], body["temperature"]) == (5, 0.5)
+
+
+def test_the_address_is_completed_whatever_part_of_it_was_given() -> None:
+    for base in ("https://x", "https://x/v1", "https://x/v1/messages"):
+        assert anthropic_wire.url(replace(ENDPOINT, base_url=base)) == "https://x/v1/messages"
+
+
+def test_the_key_and_the_version_travel_in_their_own_headers() -> None:
+    assert anthropic_wire.headers(ENDPOINT) == {"anthropic-version": "2023-06-01", "x-api-key": "k"}
+    assert anthropic_wire.headers(replace(ENDPOINT, key="")) == {"anthropic-version": "2023-06-01"}

@@ -1,0 +1,173 @@
+"""The direct client as a run uses it: connections, clocks, cancellation, start-up."""
+
+import asyncio
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from agent.model.faults import ModelFault
+from agent.model.port import ModelReply, ModelRequest
+from agent.model.wire.http_client import HttpModelClient
+from agent.model.wire.http_pool import HttpPool
+from agent.vocabulary.message import Message
+from tests.provider import openai_frames
+from tests.provider.asking import FORMS, QUESTION, ask, no_price, settings_for
+from tests.provider.replies import Answer, Calls, Hang, Pace, Part, Reply, Reset, Text
+from tests.provider.server import Fault, Provider, Recorded
+from tests.provider.threaded import ThreadedProvider
+
+
+async def whole(client: HttpModelClient, request: ModelRequest = QUESTION) -> ModelReply:
+    items = [item async for item in client.stream(request)]
+    assert isinstance(items[-1], ModelReply)
+    return items[-1]
+
+
+@pytest.mark.parametrize("model", FORMS)
+async def test_one_connection_serves_one_turn_after_another(model: str) -> None:
+    async with Provider(otherwise=Text("yes")) as provider:
+        client = HttpModelClient(settings_for(provider), no_price)
+        for _ in range(5):
+            await whole(client, replace(QUESTION, model=model))
+        await client.close()
+    assert (len(provider.requests), provider.connections) == (5, 1)
+
+
+async def test_a_server_that_is_slow_to_end_a_finished_reply_does_not_hold_the_turn() -> None:
+    async with Provider(Reply(text="yes", pace=Pace(end_s=30))) as provider:
+        asked = await asyncio.wait_for(ask(provider), timeout=5)
+    assert asked.reply.message.content == "yes"
+
+
+@pytest.mark.parametrize("ending", [Hang(), Reset()])
+async def test_a_server_that_breaks_after_the_finish_spoils_nothing(ending: Part) -> None:
+    finished = [part for part in openai_frames.frames(Text("yes"), "m") if part != openai_frames.DONE]
+    async with Provider(Answer(parts=(*finished, ending))) as provider:
+        asked = await ask(provider, chunk_timeout_s=0.3)
+    assert (asked.reply.message.content, asked.reply.usage.input_tokens, asked.waits) == ("yes", 100, [])
+
+
+async def test_a_proxy_is_for_the_outside_world_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Provider(Text("inside")) as provider, Provider(Text("outside")) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.setenv("NO_PROXY", "")
+        inside = settings_for(provider)
+        clients = [HttpModelClient(inside, no_price)]
+        clients += [HttpModelClient(replace(inside, api_base="http://provider.invalid/v1"), no_price)]
+        answers = [(await whole(client)).message.content for client in clients]
+        for client in clients:
+            await client.close()
+    assert answers == ["inside", "outside"]
+    assert proxy.requests[0].path == "http://provider.invalid/v1/chat/completions"
+
+
+async def test_requests_side_by_side_do_not_wait_for_each_other() -> None:
+    together = asyncio.Barrier(8)
+    async with Provider(otherwise=Text("yes", pace=Pace(head_s=0.2))) as provider:
+        client = HttpModelClient(settings_for(provider), no_price)
+
+        async def one() -> ModelReply:
+            await together.wait()
+            return await whole(client)
+
+        replies = await asyncio.gather(*(one() for _ in range(8)))
+        await client.close()
+    arrivals = [request.at for request in provider.requests]
+    assert (len(replies), provider.connections) == (8, 8)
+    assert max(arrivals) - min(arrivals) < 0.2
+
+
+async def test_a_slow_beginning_is_no_fault_while_the_clocks_allow_it() -> None:
+    pace = Pace(head_s=0.1, first_s=0.1, between_s=0.05)
+    async with Provider(Text("slow but steady, all along", pace=pace)) as provider:
+        asked = await ask(provider, chunk_timeout_s=2.0, first_byte_timeout_s=2.0)
+    assert asked.text == "slow but steady, all along"
+
+
+async def test_a_cancelled_question_leaves_the_client_usable() -> None:
+    is_asked = asyncio.Event()
+
+    def stay_silent(request: Recorded) -> Fault:
+        is_asked.set()
+        return Fault(name="silence")
+
+    async with Provider() as provider:
+        provider.reply(stay_silent, Text("yes"))
+        client = HttpModelClient(settings_for(provider), no_price)
+        asking = asyncio.create_task(whole(client))
+        await is_asked.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert (await whole(client)).message.content == "yes"
+        await client.close()
+
+
+async def test_a_listener_who_leaves_early_leaves_no_connection_behind() -> None:
+    async with Provider(Text("word " * 50, pace=Pace(between_s=0.01)), Text("yes")) as provider:
+        client = HttpModelClient(settings_for(provider), no_price)
+        stream = client.stream(QUESTION)
+        await anext(stream)
+        await stream.aclose()
+        assert (await whole(client)).message.content == "yes"
+        await client.close()
+
+
+@pytest.mark.parametrize("model", FORMS)
+async def test_a_server_that_does_not_stream_is_understood(model: str) -> None:
+    async with Provider(Reply(text="so", calls=(("look", {"x": 1}),), is_whole=True)) as provider:
+        asked = await ask(provider, replace(QUESTION, model=model))
+    (call,) = asked.reply.message.tool_calls
+    assert (asked.text, call.name, call.arguments) == ("so", "look", {"x": 1})
+
+
+async def test_half_a_character_in_a_tool_result_does_not_break_the_request() -> None:
+    async with Provider(Text("yes")) as provider:
+        await ask(provider, replace(QUESTION, messages=(Message(role="user", content="a\udce4b"),)))
+    assert provider.requests[0].body["messages"] == [{"role": "user", "content": "a?b"}]
+
+
+async def test_a_provider_that_needs_the_big_library_is_not_asked_here() -> None:
+    async with Provider() as provider:
+        client = HttpModelClient(replace(settings_for(provider), api_base=""), no_price)
+        with pytest.raises(ModelFault) as caught:
+            await whole(client, replace(QUESTION, model="bedrock/x"))
+    assert caught.value.kind == "unknown_model"
+
+
+async def test_plain_http_never_loads_the_certificate_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise AssertionError("the certificate store was loaded")
+
+    monkeypatch.setattr("tooling.web.http.httpx_import.httpx.create_ssl_context", refuse)
+    pool = HttpPool()
+    assert pool.client("http://127.0.0.1:1/v1") is pool.client("http://localhost:2/v1")
+    assert pool.client("http://box/v1") is not pool.client("http://127.0.0.1:1/v1")
+    await pool.close()
+
+
+def test_importing_the_client_leaves_httpx_usable_and_its_command_line_out() -> None:
+    program = (
+        "import sys, agent.model.wire.http_client, httpx;"
+        "assert not {'rich', 'click', 'pygments', 'litellm', 'pydantic'} & set(sys.modules), 'heavy';"
+        "assert 'httpx._main' not in sys.modules and httpx.get and httpx.AsyncClient;"
+        "import httpx._main; assert httpx._main.main.name"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+async def test_the_provider_on_a_thread_serves_the_same_script() -> None:
+    def by_question(request: Recorded) -> Reply:
+        return Calls(("look", {})) if "look" in str(request.body["messages"]) else Text("no need")
+
+    with ThreadedProvider(otherwise=by_question) as threaded:
+        client = HttpModelClient(settings_for(threaded), no_price)
+        plain = await whole(client)
+        looking = await whole(client, replace(QUESTION, messages=(Message(role="user", content="look"),)))
+        await client.close()
+    assert plain.message.content == "no need"
+    assert [call.name for call in looking.message.tool_calls] == ["look"]
+    assert [request.connection for request in threaded.requests] == [1, 1]
+    assert all(request.answered_at and request.answered_at >= request.at for request in threaded.requests)

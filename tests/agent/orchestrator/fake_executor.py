@@ -1,0 +1,214 @@
+"""A whole orchestrator whose planner, workers, person and composer do what the test wrote down."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+from agent.app import _completed
+from agent.config.settings import ReplanPolicy, Settings
+from agent.dispatcher import READ_ONLY_TOOLS, Dispatcher
+from agent.execution.step.context import Conversation
+from agent.execution.step.step_result import Ending
+from agent.executor import Executor
+from agent.model.budget import Ledger
+from agent.model.faults import ModelFault
+from agent.orchestrator import GraphSettings, OrchestratorRunner, Task
+from agent.protocol.channel import Channel
+from agent.protocol.codec import to_json
+from agent.protocol.events import RunStarted
+from agent.vocabulary import exit_codes
+from agent.vocabulary.outcome import Outcome
+from agent.vocabulary.plan import Plan, PlanStep
+from agent.vocabulary.step import ExecutorProfile, ExecutorRequest, ExecutorResponse
+from agent.vocabulary.unfinished import UnfinishedRun
+from tooling.contract.context import ExecCtx
+from tooling.contract.question import Question
+
+Line = Mapping[str, object]
+_NOBODY = UUID(int=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """How long a step works, how that ends, and whether it waits for a person in between."""
+
+    takes_s: float = 1.0
+    ends: str = "ok"
+    waits_s: float = 0.0
+
+
+@dataclass(kw_only=True)
+class Show:
+    """What everybody does in one run, and what was seen of it."""
+
+    plan: Sequence[PlanStep]
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    plans_again: list[Sequence[PlanStep] | None] = field(default_factory=list)
+    plan_gap_s: float = 0.0
+    is_given: bool = False
+    concurrency: int = 4
+    replan: ReplanPolicy = "surprise"
+    max_replans: int = 3
+    shelf: dict[str, ExecutorResponse] = field(default_factory=dict)
+    worked: list[str] = field(default_factory=list)
+    at_work: set[str] = field(default_factory=set)
+    most_at_work: int = 0
+    ended_at: float = 0.0
+
+    async def perform(
+        self, *, cancel_at: float | None = None, unfinished: UnfinishedRun | None = None
+    ) -> tuple[Outcome, list[Line]]:
+        """Play the run; return its outcome and its whole stream."""
+        channel = Channel(session_id="s", run_id="run-1", log=None)
+        heard: list[Line] = []
+        listening = asyncio.ensure_future(_listen(channel, heard))
+        await asyncio.sleep(0)
+        started = RunStarted(model="", planner_model="", cwd="", workspace="", backend="", approval_mode="", tools=())
+        await channel.publish(started)
+        runner = self._runner(channel)
+        given = Plan(steps=tuple(self.plan), reason="file") if self.is_given else None
+        work = asyncio.ensure_future(runner.run(Task(request="do it", lineage="run-1", plan=given), unfinished))
+        if cancel_at is not None:
+            await asyncio.wait({work}, timeout=cancel_at)
+            work.cancel()
+        try:
+            outcome = await work
+        except asyncio.CancelledError:
+            outcome = runner.ended_early(exit_codes.INTERRUPTED, "interrupted")
+        await channel.publish(_completed(outcome, runner.plan_id))
+        await channel.close()
+        await listening
+        return outcome, heard
+
+    def _runner(self, channel: Channel) -> OrchestratorRunner:
+        worker = _Worker(self)
+        executor = Executor(
+            runner=worker,  # type: ignore[arg-type]
+            calls=None,  # type: ignore[arg-type]
+            asker=worker,
+            channel=channel,
+            shelf=_Shelf(self.shelf),
+        )
+        orchestrator = OrchestratorRunner(
+            planner=_Planner(self),  # type: ignore[arg-type]
+            executor=lambda: executor,
+            composer=_Composer(),  # type: ignore[arg-type]
+            dispatcher=Dispatcher(Settings(), READ_ONLY_TOOLS),
+            channel=channel,
+            ledger=Ledger(),
+            ctx_of=_ctx_of,
+            settings=GraphSettings(
+                concurrency=self.concurrency,
+                max_steps=1000,
+                root=Path("/nowhere"),
+                replan=self.replan,
+                max_replans=self.max_replans,
+            ),
+            shelf=_Shelf(self.shelf),
+        )
+        worker.orchestrator = orchestrator
+        return orchestrator
+
+    def begin(self, step_id: str) -> None:
+        self.worked.append(step_id)
+        self.at_work.add(step_id)
+        self.most_at_work = max(self.most_at_work, len(self.at_work))
+
+    def end(self, step_id: str) -> None:
+        self.at_work.remove(step_id)
+        self.ended_at = asyncio.get_running_loop().time()
+
+
+class _Worker:
+    """Works steps and answers questions as written down."""
+
+    def __init__(self, show: Show) -> None:
+        self._show = show
+        self.orchestrator: OrchestratorRunner | None = None
+
+    async def run(self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx, talk: Conversation) -> Ending:
+        part = self._show.parts.get(ctx.step_id, Part())
+        self._show.begin(ctx.step_id)
+        try:
+            await asyncio.sleep(part.takes_s)
+        finally:
+            self._show.end(ctx.step_id)
+        if part.waits_s:
+            await self._wait(ctx.step_id, part.waits_s)
+        if part.ends == "bug":
+            raise ZeroDivisionError("a bug")
+        if part.ends == "surprise":
+            return Ending(status="ok", text=ctx.step_id, surprise="all is different")
+        if part.ends in ("ok", "partial"):
+            return Ending(status=part.ends, text=ctx.step_id)  # type: ignore[arg-type]
+        return Ending(status=part.ends, reason=f"{ctx.step_id} failed", exit_code=1)  # type: ignore[arg-type]
+
+    async def ask(self, question: Question, ctx: ExecCtx) -> str | None:
+        part = self._show.parts.get(ctx.step_id, Part())
+        await self._wait(ctx.step_id, part.waits_s)
+        return "yes" if part.ends == "ok" else None
+
+    async def _wait(self, step_id: str, seconds: float) -> None:
+        assert self.orchestrator
+        self.orchestrator.pause(step_id)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.orchestrator.go_on(step_id)
+
+
+class _Planner:
+    """Reads plans from a piece of paper."""
+
+    def __init__(self, show: Show) -> None:
+        self._show = show
+        self._again = list(show.plans_again)
+
+    async def plan(self, request: str, context: str, on_step: Callable[[PlanStep], None]) -> Plan:
+        for step in self._show.plan:
+            on_step(step)
+            if self._show.plan_gap_s:
+                await asyncio.sleep(self._show.plan_gap_s)
+        return Plan(steps=tuple(self._show.plan))
+
+    async def replan(self, request: str, context: str, progress: str, reason: str) -> Plan | None:
+        await asyncio.sleep(1.5)
+        if not self._again:
+            raise ModelFault("refused", "no more plans")
+        steps = self._again.pop(0)
+        return None if steps is None else Plan(steps=tuple(steps))
+
+    def priced(self, plan: Plan) -> Plan:
+        return plan
+
+
+class _Composer:
+    """Always has something to say."""
+
+    async def compose(self, *asked: object, **more: object) -> tuple[str, None]:
+        return "All in all.", None
+
+
+class _Shelf:
+    """A shelf in memory."""
+
+    def __init__(self, kept: dict[str, ExecutorResponse]) -> None:
+        self._kept = kept
+
+    def find(self, key: str) -> ExecutorResponse | None:
+        return self._kept.get(key)
+
+    async def keep(self, key: str, response: ExecutorResponse) -> None:
+        await asyncio.sleep(0.01)
+        self._kept[key] = response
+
+
+async def _listen(channel: Channel, heard: list[Line]) -> None:
+    async for envelope in channel.subscribe():
+        heard.append(to_json(envelope))
+
+
+def _ctx_of(step_id: str) -> ExecCtx:
+    return ExecCtx(user_id=_NOBODY, task_id=_NOBODY, working_dir=Path("/nowhere"), session_id="s", step_id=step_id)

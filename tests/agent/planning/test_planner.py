@@ -1,0 +1,145 @@
+"""What becomes of a planner's reply: whatever it holds, there is work to do or an answer."""
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import pytest
+
+from agent.model.port import Delta, ModelReply, ModelRequest, StreamRestarted, TextDelta
+from agent.planning.means import Means
+from agent.planning.planner import Planner
+from agent.planning.prompt import CONTEXT_CHARS, PROGRESS_CHARS, SYSTEM
+from agent.vocabulary.message import Message
+from agent.vocabulary.plan import Plan, PlanStep
+from agent.vocabulary.usage import Usage
+from tooling.tool_catalog import read_catalogue
+
+REQUEST = "Make it better"
+MEANS = Means(tools={spec.name: spec for spec in read_catalogue().specs})
+
+
+class Desk:
+    """Answers every request with the same words, piece by piece, and keeps what was asked."""
+
+    def __init__(self, *pieces: str | StreamRestarted) -> None:
+        self._pieces = pieces
+        self.asked: list[ModelRequest] = []
+
+    async def ask(self, request: ModelRequest, hear: Callable[[Delta], None]) -> ModelReply:
+        self.asked.append(request)
+        text = ""
+        for piece in self._pieces:
+            hear(TextDelta(text=piece) if isinstance(piece, str) else piece)
+            text = text + piece if isinstance(piece, str) else ""
+        return ModelReply(message=Message(role="assistant", content=text), usage=Usage(), model="m")
+
+
+def planner(desk: Desk) -> Planner:
+    return Planner(desk=desk, model="m", max_output_tokens=1000, means=MEANS, estimate=lambda step: 0.5)  # type: ignore[arg-type]
+
+
+def planned(*pieces: str | StreamRestarted, context: str = "") -> tuple[Plan, list[PlanStep], Desk]:
+    desk, heard = Desk(*pieces), list[PlanStep]()
+    plan = asyncio.run(planner(desk).plan(REQUEST, context, heard.append))
+    return plan, heard, desk
+
+
+def replanned(reply: str) -> Plan | None:
+    return asyncio.run(planner(Desk(reply)).replan(REQUEST, "", "s1 failed", "surprise"))
+
+
+STEPS = [
+    {"id": "a", "title": "A", "instruction": "do a"},
+    {"id": "b", "title": "B", "instruction": "do b"},
+    {"id": "c", "title": "C", "instruction": "do c", "depends_on": ["a", "b"]},
+]
+
+
+def test_a_plan_has_the_ids_titles_and_dependencies_it_was_given() -> None:
+    plan, heard, _ = planned(json.dumps({"steps": STEPS}))
+    assert [(step.id, step.title, step.depends_on) for step in plan.steps] == [
+        ("a", "A", ()),
+        ("b", "B", ()),
+        ("c", "C", ("a", "b")),
+    ]
+    assert (tuple(heard), {step.est_usd for step in heard}) == (plan.steps, {0.5})
+
+
+@pytest.mark.parametrize("reply", ["", "I cannot plan this.", "{", '{"steps": []}', '{"steps": [1, "x"]}', "[1]"])
+def test_a_reply_without_a_plan_makes_the_request_the_only_step(reply: str) -> None:
+    plan, heard, _ = planned(reply)
+    (step,) = plan.steps
+    assert (step.id, step.instruction, step.type, heard) == ("step1", REQUEST, "task", [step])
+
+
+def test_what_is_no_object_is_passed_over() -> None:
+    plan, _, _ = planned(json.dumps({"steps": [1, "x", None, STEPS[0]]}))
+    assert [step.id for step in plan.steps] == ["a"]
+
+
+def test_two_steps_of_one_name_are_told_apart_and_dependencies_mean_the_first() -> None:
+    steps = [{"id": "x", "title": "1"}, {"id": "x", "title": "2"}, {"id": "y", "depends_on": ["x"]}]
+    plan, _, _ = planned(json.dumps({"steps": steps}))
+    assert [(step.id, step.depends_on) for step in plan.steps] == [("x", ()), ("x-2", ()), ("y", ("x",))]
+
+
+def test_a_reply_that_is_asked_for_again_repeats_no_step() -> None:
+    text = json.dumps({"steps": STEPS})
+    plan, heard, _ = planned(text[:60], StreamRestarted(reason="broke off"), text)
+    assert [step.id for step in heard] == ["a", "b", "c"] == [step.id for step in plan.steps]
+
+
+def test_a_step_that_would_only_answer_is_left_out() -> None:
+    last = {"id": "z", "title": "Write the final answer", "instruction": "Say it all.", "depends_on": ["a"]}
+    plan, heard, _ = planned(json.dumps({"steps": [STEPS[0], last]}))
+    assert [step.id for step in plan.steps] == ["a"] == [step.id for step in heard]
+
+
+def test_the_prompt_wants_neither_an_answering_step_nor_names_of_tools() -> None:
+    assert "Leave out steps that report or answer: that is done for you. Do not name tools." in SYSTEM
+    assert "Assume what is usual instead of asking." in SYSTEM
+    # <memory> is a mark around text, not the tool of that name.
+    words = SYSTEM.replace("<memory>", "")
+    assert [name for name in MEANS.tools if name in words and name != "ask_user"] == []
+
+
+def test_the_prompt_is_short() -> None:
+    assert len(SYSTEM) < 1600
+
+
+@pytest.mark.parametrize("size", [CONTEXT_CHARS, CONTEXT_CHARS * 50])
+def test_a_planner_is_told_of_large_material_and_not_the_whole_of_it(size: int) -> None:
+    context = f"<stdin>\n{'x' * size}\n</stdin>"
+    _, _, desk = planned('{"answer": "x"}', context=context)
+    asked = desk.asked[0].messages[1].content
+    assert len(asked) < CONTEXT_CHARS + 500
+    assert asked.startswith("<stdin>") and "</stdin>\n\nRequest: Make it better" in asked
+    assert "characters left out; steps see them all" in asked
+
+
+def test_replanning_is_told_what_was_done_within_bounds() -> None:
+    desk = Desk('{"steps": []}')
+    asyncio.run(planner(desk).replan(REQUEST, "ctx", "p" * PROGRESS_CHARS * 3, "surprise: no such file"))
+    asked = desk.asked[0].messages[1].content
+    assert len(asked) < PROGRESS_CHARS + 1500
+    assert "because: surprise: no such file" in asked and '{"steps": []}' in asked
+
+
+def test_a_new_plan_may_say_that_nothing_is_left() -> None:
+    assert replanned('{"steps": []}') == Plan()
+
+
+@pytest.mark.parametrize("reply", ["", "Sorry.", '{"steps": [1]}'])
+def test_a_new_plan_that_cannot_be_read_is_none(reply: str) -> None:
+    assert replanned(reply) is None
+
+
+def test_a_new_plan_keeps_the_names_it_is_given() -> None:
+    plan = replanned(json.dumps({"steps": STEPS}))
+    assert plan and [step.id for step in plan.steps] == ["a", "b", "c"]
+
+
+def test_a_plan_from_elsewhere_can_be_priced() -> None:
+    plan = planner(Desk()).priced(Plan(steps=(PlanStep(id="a", title="a", instruction="a"),)))
+    assert [step.est_usd for step in plan.steps] == [0.5]

@@ -1,0 +1,142 @@
+"""From raw objects to steps."""
+
+import pytest
+
+from agent.planning.means import Means
+from agent.planning.steps import StepMaker, only_answers, only_step
+from agent.vocabulary.plan import PlanStep
+from tooling.tool_catalog import read_catalogue
+
+MEANS = Means(
+    tools={spec.name: spec for spec in read_catalogue().specs}, profiles=("default", "reviewer"), models=("m/one",)
+)
+
+
+def test_what_a_planner_leaves_out_is_filled_in() -> None:
+    made = StepMaker("do it").make({})
+    assert (made.id, made.title, made.instruction, made.type) == ("step1", "do it", "do it", "task")
+
+
+def test_misshapen_fields_become_defaults_instead_of_errors() -> None:
+    made = StepMaker("r").make({"id": 3, "depends_on": {"a": 1}, "writes": [1, None, "x"], "type": "weird"})
+    assert (made.id, made.depends_on, made.writes, made.type) == ("3", (), ("1", "x"), "task")
+
+
+def test_one_dependency_needs_no_brackets() -> None:
+    assert StepMaker("r").make({"id": "b", "depends_on": "a"}).depends_on == ("a",)
+
+
+def test_half_a_character_in_a_name_does_no_harm() -> None:
+    made = StepMaker("r").make({"id": "a\ud800", "title": "t\udfff", "depends_on": ["b\ud800"]})
+    assert (made.id, made.title, made.depends_on) == ("a", "t?", ("b",))
+
+
+def test_ids_are_unique_and_a_step_never_waits_for_itself() -> None:
+    maker = StepMaker("r")
+    made = [maker.make({"id": "a", "depends_on": ["a", "b", "b"]}) for _ in range(3)]
+    assert [one.id for one in made] == ["a", "a-2", "a-3"]
+    assert made[0].depends_on == ("b",)
+
+
+def test_a_question_without_text_or_options_gets_both() -> None:
+    made = StepMaker("Which colour?").make({"type": "ask_user"})
+    assert (made.ask_question, made.ask_options) == ("Which colour?", ("Yes", "No"))
+
+
+def test_a_request_that_cannot_be_planned_is_one_step() -> None:
+    assert (only_step("line one\nline two").title, only_step("x").instruction) == ("line one", "x")
+
+
+def made(**raw: object) -> PlanStep:
+    return StepMaker("the request", MEANS).make(raw)
+
+
+def test_every_field_a_planner_may_set_is_taken_over() -> None:
+    assert made(
+        id="a",
+        title="T",
+        instruction="I",
+        depends_on=["b"],
+        reads=["r"],
+        writes=["w"],
+        allowed_tools=["read_file"],
+        profile="reviewer",
+        model="m/one",
+        expect="E",
+        verify="make test",
+        timeout_s=30,
+    ) == PlanStep(
+        id="a",
+        title="T",
+        instruction="I",
+        depends_on=("b",),
+        reads=("r",),
+        writes=("w",),
+        allowed_tools=("read_file",),
+        profile="reviewer",
+        model="m/one",
+        expect="E",
+        verify="make test",
+        timeout_s=30.0,
+    )
+
+
+def test_names_of_things_there_are_not_are_left_out() -> None:
+    step = made(allowed_tools=["bash", "read_file"], profile="boss", model="evil/most-expensive", timeout_s="soon")
+    assert (step.allowed_tools, step.profile, step.model, step.timeout_s) == (("read_file",), "default", "", None)
+    assert made(allowed_tools=["bash"]).allowed_tools is None
+
+
+@pytest.mark.parametrize("raw", [{"type": "tool"}, {"step_type": "tool"}, {}])
+def test_a_call_that_can_be_made_is_a_step_without_a_model(raw: dict[str, object]) -> None:
+    step = made(**raw, tool="write_file", args={"path": "a.txt", "content": "x"})
+    assert (step.type, step.tool, step.args) == ("tool", "write_file", {"path": "a.txt", "content": "x"})
+    assert step.writes == ("a.txt",)
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("bash", {"command": "ls"}),
+        ("run_command", {}),
+        ("run_command", {"comand": "ls"}),
+        ("run_command", {"command": "echo \ud800"}),
+        ("read_file", "a.txt"),
+    ],
+)
+def test_a_call_that_cannot_be_made_is_a_task(tool: str, args: object) -> None:
+    step = made(type="tool", tool=tool, args=args)
+    assert (step.type, step.tool, step.args) == ("task", "", {})
+    assert tool in step.instruction
+
+
+def test_a_question_needs_no_type() -> None:
+    step = made(ask_question="Which?", ask_options=["a", "b"])
+    assert (step.type, step.ask_question, step.ask_options) == ("ask_user", "Which?", ("a", "b"))
+
+
+def test_an_id_is_one_short_word() -> None:
+    step = made(id="first\nstep " + "x" * 100, depends_on=["other\n one", "?"])
+    assert (len(step.id), step.id[:11], step.depends_on) == (64, "first-step-", ("other-one",))
+
+
+@pytest.mark.parametrize(
+    "title", ["Write the final answer", "Answer the user", "Report the findings to the user", "Final response"]
+)
+def test_a_step_that_only_answers_is_recognised(title: str) -> None:
+    assert only_answers(made(title=title, instruction="Combine all results.", depends_on=["a"]))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"title": "Write the final answer"},
+        {"title": "Write the final answer", "depends_on": ["a"], "writes": ["answer.md"]},
+        {"title": "Write the final answer", "depends_on": ["a"], "instruction": "Write it to answer.md"},
+        {"title": "Final answer", "depends_on": ["a"], "verify": "test -s answer"},
+        {"title": "Fix the answering machine", "depends_on": ["a"]},
+        {"title": "Final answer", "depends_on": ["a"], "type": "ask_user"},
+    ],
+)
+def test_a_step_that_may_do_more_than_answer_is_kept(raw: dict[str, object]) -> None:
+    assert not only_answers(made(**raw))

@@ -1,0 +1,95 @@
+"""Whatever the file tools did, undoing it brings back what was there."""
+
+import tempfile
+from pathlib import Path
+from uuid import UUID
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.protocol.events import Envelope, Event, FilesChanged, RunStarted
+from agent.sessions.changes.changes import made_in, spans_of
+from agent.sessions.changes.undo import undo
+from tooling.contract.context import ExecCtx
+from tooling.contract.result import FileChange
+from tooling.files.blobs import BlobStore
+from tooling.files.change_file import change_file
+
+NAMES = st.sampled_from(["a", "b", "d/a", "d/e/b"])
+CONTENT = st.one_of(st.none(), st.binary(max_size=6))
+DEEDS = st.lists(st.tuples(NAMES, CONTENT, st.sampled_from(["s1", "s2"])), max_size=12)
+
+
+def state(root: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        str(path.relative_to(root)): (path.read_bytes(), path.stat().st_mode)
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+
+
+def event(seq: int, what: Event, step: str | None = None) -> Envelope:
+    return Envelope(seq=seq, ts="", session_id="s", run_id="r", event=what, step_id=step, attempt=1 if step else None)
+
+
+def started(root: Path) -> RunStarted:
+    return RunStarted(model="", planner_model="", cwd=str(root), workspace="", backend="", approval_mode="", tools=())
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.dictionaries(NAMES, st.binary(max_size=6), max_size=4), DEEDS)
+def test_undoing_everything_brings_back_every_file(
+    files: dict[str, bytes], deeds: list[tuple[str, bytes | None, str]]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        root, blobs = Path(folder).resolve() / "ws", Path(folder) / "blobs"
+        root.mkdir()
+        for name, data in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes(data)
+        before = state(root)
+        ctx = ExecCtx(user_id=UUID(int=1), task_id=UUID(int=2), working_dir=root, blobs_dir=blobs)
+        log = [event(1, started(root))]
+        for number, (name, data, step) in enumerate(deeds, 2):
+            if data is None and not (root / name).exists():
+                continue
+            change = change_file(name, ctx, lambda _, __, data=data: data, makes_folders=True)
+            log.append(event(number, FilesChanged(changes=(change,)), step))
+        spans = spans_of(made_in(log))
+        undone = undo(spans, BlobStore(blobs), cwd=root, is_forced=False, redact=str)
+        assert undone.refused == ()
+        assert state(root) == before
+
+
+def test_a_step_without_a_run_means_the_newest_run_that_has_it(tmp_path: Path) -> None:
+    def changed(path: str) -> FilesChanged:
+        return FilesChanged(changes=(FileChange(path=path, status="added", after="x"),))
+
+    log = [
+        Envelope(seq=n, ts="", session_id="s", run_id=run, event=what, step_id=step, attempt=1 if step else None)
+        for n, (run, what, step) in enumerate(
+            [
+                ("r1", started(tmp_path), None),
+                ("r1", changed("a"), "s1"),
+                ("r1", changed("b"), "s2"),
+                ("r2", started(tmp_path / "other"), None),
+                ("r2", changed("c"), "s1"),
+            ]
+        )
+    ]
+    assert [str(made.path) for made in made_in(log, step="s1")] == [str(tmp_path / "other" / "c")]
+    assert [made.change.path for made in made_in(log, step="s2")] == ["b"]
+    assert [made.change.path for made in made_in(log, run="r1")] == ["a", "b"]
+    assert [made.change.path for made in made_in(log, run="r1", step="s1")] == ["a"]
+    assert made_in(log, step="nope") == []
+
+
+def test_changes_without_hashes_are_refused_not_guessed(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("now")
+    log = [
+        event(1, started(tmp_path)),
+        event(2, FilesChanged(changes=(FileChange(path="a", status="modified", diff="-x\n"),)), "s1"),
+    ]
+    undone = undo(spans_of(made_in(log)), BlobStore(tmp_path / "blobs"), cwd=tmp_path, is_forced=True, redact=str)
+    assert undone.refused == ("a: what it held was not kept.",)
+    assert (tmp_path / "a").read_text() == "now"

@@ -1,0 +1,143 @@
+"""The log that is the truth."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.protocol.codec import to_line
+from agent.protocol.events import Envelope, WarningRaised
+from agent.sessions.log.event_log import FileLog, last_seq, read_events
+from tests.house.source_tree import ROOT
+
+
+def line(seq: int, message: str = "x") -> bytes:
+    event = WarningRaised(message=message)
+    return to_line(Envelope(seq=seq, ts="t", session_id="s", run_id="r", event=event))
+
+
+def test_a_line_torn_by_a_crash_costs_only_itself(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(line(1) + line(2)[:20])
+    log = FileLog(path)
+    log.append(line(3))
+    log.close()
+    assert [envelope.seq for envelope in read_events(path)] == [1, 3]
+    assert last_seq(path) == 3
+
+
+def test_the_last_number_is_found_behind_a_torn_end_and_very_long_lines(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(line(1) + line(2, "y" * 200_000) + b'{"torn')
+    assert last_seq(path) == 2
+
+
+def test_a_log_that_does_not_exist_is_empty(tmp_path: Path) -> None:
+    assert list(read_events(tmp_path / "none")) == []
+    assert last_seq(tmp_path / "none") == 0
+
+
+def test_only_the_owner_can_read_a_log(tmp_path: Path) -> None:
+    FileLog(tmp_path / "events.jsonl").close()
+    assert (tmp_path / "events.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_failed_write_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "events.jsonl"
+    log = FileLog(path)
+    log.append(line(1))
+
+    def no_space(fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(OSError, match="No space"):
+        log.append(line(2))
+    monkeypatch.undo()
+    log.close()
+    assert path.read_bytes() == line(1)
+
+
+def test_a_torn_line_is_cut_and_a_whole_one_that_only_lacks_its_end_is_kept(tmp_path: Path) -> None:
+    torn, whole = tmp_path / "torn.jsonl", tmp_path / "whole.jsonl"
+    torn.write_bytes(line(1) + line(2, "y" * 200_000)[:-30])
+    whole.write_bytes(line(1) + line(2)[:-1])
+    for path in (torn, whole):
+        log = FileLog(path)
+        log.append(line(3))
+        log.close()
+    assert torn.read_bytes() == line(1) + line(3)
+    assert whole.read_bytes() == line(1) + line(2) + line(3)
+
+
+def test_a_log_that_is_nothing_but_a_torn_line_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b'{"v": 1, "ty')
+    FileLog(path).close()
+    assert path.read_bytes() == b""
+
+
+APPENDS = """
+import sys
+from pathlib import Path
+from agent.sessions.log.event_log import FileLog
+from tests.agent.sessions.log.test_event_log import line
+log = FileLog(Path(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(1, 21):
+    log.append(line(number, sys.argv[2]) + line(number + 100, sys.argv[2] * 3000))
+"""
+
+
+@pytest.mark.slow
+def test_eight_processes_that_append_at_once_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(line(1) + b'{"torn')
+    pipe = subprocess.PIPE
+    writers = [
+        subprocess.Popen([sys.executable, "-c", APPENDS, path, name], stdin=pipe, stdout=pipe, cwd=ROOT, text=True)
+        for name in "abcdefgh"
+    ]
+    for writer in writers:
+        assert writer.stdout
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        writer.communicate("go\n", timeout=60)
+    assert [writer.returncode for writer in writers] == [0] * 8
+    kept = [json.loads(one) for one in path.read_bytes().splitlines()]
+    assert len(kept) == 1 + 8 * 40
+    for name in "abcdefgh":
+        own = [one["seq"] for one in kept if one["message"][0] == name]
+        assert own == [seq for number in range(1, 21) for seq in (number, number + 100)]
+
+
+def test_a_write_that_fails_cuts_nothing_of_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "events.jsonl"
+    ours, theirs = FileLog(path), FileLog(path)
+    ours.append(line(1))
+    theirs.append(line(2))
+    real, sizes = os.write, iter([10])
+
+    def fills_up(fd: int, data: bytes) -> int:
+        if (room := next(sizes, 0)) == 0:
+            raise OSError(28, "No space left on device")
+        return real(fd, bytes(data)[:room])
+
+    monkeypatch.setattr(os, "write", fills_up)
+    with pytest.raises(OSError, match="No space"):
+        ours.append(line(3))
+    monkeypatch.undo()
+    theirs.append(line(4))
+    assert path.read_bytes() == line(1) + line(2) + line(4)
+    ours.close()
+    theirs.close()
+
+
+def test_the_highest_number_counts_when_processes_wrote_side_by_side(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(line(7) + line(3))
+    assert last_seq(path) == 7

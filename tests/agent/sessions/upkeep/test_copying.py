@@ -1,0 +1,109 @@
+"""A copy of a session is a session of its own."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agent.protocol.events import FilesChanged, RunStarted
+from agent.sessions.changes.changes import made_in
+from agent.sessions.log.event_log import read_events
+from agent.sessions.store import SessionBusy, SessionLock, SessionStore
+from agent.sessions.upkeep.copying import fork
+from agent.sessions.views.session_summary import read_session
+from agent.vocabulary.errors import InputError
+from tests.agent.sessions.past_runs import begun, ended, keep, whole_run
+from tooling.contract.result import FileChange
+
+
+def test_a_copy_tells_the_same_under_its_own_id(tmp_path: Path) -> None:
+    source = keep(tmp_path, "one", whole_run("first", "done"))
+    (source.outputs / "s1.txt").write_text("all of it")
+    (source.root / "steps").mkdir()
+    (source.root / "steps" / "k.json").write_text("{}")
+    source.title.write_text("a name\n")
+    copy = fork(SessionStore(tmp_path), source, "two")
+    assert {envelope.session_id for envelope in read_events(copy.events)} == {"two"}
+    assert [e.event for e in read_events(copy.events)] == [e.event for e in read_events(source.events)]
+    assert (read_session(copy).id, read_session(copy).request) == ("two", "first")
+    assert (copy.outputs / "s1.txt").read_text() == "all of it"
+    assert (copy.root / "steps" / "k.json").read_text() == "{}"
+    assert copy.title.read_text() == "a name\n"
+    assert copy.root.stat().st_mode & 0o777 == 0o700
+    assert copy.events.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_one_does_the_other_does_not_see(tmp_path: Path) -> None:
+    source = keep(tmp_path, "one", whole_run())
+    copy = fork(SessionStore(tmp_path), source)
+    keep(tmp_path, copy.id, whole_run("second"), run="run-20250101130000-bbbbbb")
+    assert [run.user for run in read_session(copy).runs] == ["count the lines", "second"]
+    assert [run.user for run in read_session(source).runs] == ["count the lines"]
+
+
+def test_a_copy_works_in_a_copy_of_the_workspace(tmp_path: Path) -> None:
+    workspace = SessionStore(tmp_path).open("one").workspace
+    change = FileChange(path="a.txt", status="added", after="x")
+    source = keep(tmp_path, "one", [*begun(str(workspace)), FilesChanged(changes=(change,)), ended()])
+    (workspace / "a.txt").write_text("a")
+    (workspace / "link").symlink_to("/etc/passwd")
+    os.mkfifo(workspace / "pipe")
+    copy = fork(SessionStore(tmp_path), source)
+    assert (copy.workspace / "a.txt").read_text() == "a"
+    assert (copy.workspace / "link").is_symlink()
+    assert not (copy.workspace / "pipe").exists()
+    (started,) = [e.event for e in read_events(copy.events) if isinstance(e.event, RunStarted)]
+    assert (started.cwd, started.workspace) == (str(copy.workspace), str(copy.workspace))
+    assert [made.path for made in made_in(read_events(copy.events))] == [copy.workspace / "a.txt"]
+
+
+def test_a_folder_of_the_person_stays_the_same(tmp_path: Path) -> None:
+    copy = fork(SessionStore(tmp_path), keep(tmp_path, "one", whole_run(cwd="/project")))
+    assert read_session(copy).cwd == "/project"
+
+
+def test_a_torn_line_is_copied_as_it_is(tmp_path: Path) -> None:
+    source = keep(tmp_path, "one", whole_run())
+    with source.events.open("ab") as log:
+        log.write(b'{"torn')
+    copy = fork(SessionStore(tmp_path), source)
+    assert copy.events.read_bytes().endswith(b'{"torn')
+    assert len(list(read_events(copy.events))) == len(list(read_events(source.events)))
+
+
+def test_a_session_that_runs_is_not_copied(tmp_path: Path) -> None:
+    source = keep(tmp_path, "one", whole_run())
+    lock = SessionLock(source)
+    with pytest.raises(SessionBusy):
+        fork(SessionStore(tmp_path), source)
+    lock.release()
+    assert [folder.id for folder in SessionStore(tmp_path).all()] == ["one"]
+
+
+@pytest.mark.parametrize("name", ["one", "../x", "a/b"])
+def test_an_id_that_is_taken_or_no_id_is_refused(tmp_path: Path, name: str) -> None:
+    source = keep(tmp_path, "one", whole_run())
+    with pytest.raises(InputError):
+        fork(SessionStore(tmp_path), source, name)
+    assert [path.name for path in (tmp_path / "sessions").iterdir()] == ["one"]
+
+
+def test_a_copy_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = keep(tmp_path, "one", whole_run())
+
+    def no_space(fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(InputError, match="No space left"):
+        fork(SessionStore(tmp_path), source)
+    assert [path.name for path in (tmp_path / "sessions").iterdir()] == ["one"]
+
+
+def test_lines_that_are_no_events_stay_as_they_are(tmp_path: Path) -> None:
+    source = keep(tmp_path, "one", whole_run("first"))
+    strange = b"[" * 100_000 + b"\n\xff\0\n[1]\n"
+    source.events.write_bytes(source.events.read_bytes() + strange)
+    copy = fork(SessionStore(tmp_path), source, "two")
+    assert copy.events.read_bytes().endswith(strange)
+    assert read_session(copy).request == "first"

@@ -1,0 +1,160 @@
+"""A session is removed whole, its run ended first, and nothing else is touched."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.sessions.removing import remove
+from agent.sessions.store import SessionBusy, SessionLock, SessionStore
+from agent.sessions.upkeep.gc import collect, old_sessions, orphans, sweep
+from agent.vocabulary.errors import InputError
+from tests.agent.sessions.past_runs import keep, whole_run
+from tests.house.source_tree import ROOT
+
+HOLD = """
+import signal, sys
+from pathlib import Path
+from agent.sessions.store import SessionLock, SessionStore
+{how}
+lock = SessionLock(SessionStore(Path(sys.argv[1])).open("s"))
+print("held", flush=True)
+signal.pause()
+"""
+HOUR = 3600.0
+DAY = 24 * HOUR
+
+
+@pytest.fixture
+def held(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that holds the session `s`; by default it ends when it is asked to."""
+    code = HOLD.format(how=getattr(request, "param", ""))
+    with subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE, cwd=ROOT) as other:
+        assert other.stdout
+        assert other.stdout.readline() == b"held\n"
+        yield other
+        other.kill()
+
+
+def test_a_session_goes_with_all_it_holds(tmp_path: Path) -> None:
+    store, folder = SessionStore(tmp_path), keep(tmp_path, "s", whole_run())
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a").write_text("a")
+    (folder.workspace / "link").symlink_to(outside)
+    (folder.workspace / "closed").mkdir()
+    (folder.workspace / "closed" / "b").write_text("b")
+    (folder.workspace / "closed").chmod(0o500)
+    remove(store, folder)
+    assert list(store.root.iterdir()) == []
+    assert (outside / "a").read_text() == "a"
+
+
+def test_a_run_in_it_is_ended_first(tmp_path: Path, held: subprocess.Popen[bytes]) -> None:
+    store = SessionStore(tmp_path)
+    remove(store, store.named("s"))
+    assert held.wait(5) == -signal.SIGTERM
+    assert store.names() == []
+
+
+@pytest.mark.parametrize("held", ["signal.signal(signal.SIGTERM, signal.SIG_IGN)"], indirect=True)
+def test_a_run_that_does_not_end_keeps_its_session(tmp_path: Path, held: subprocess.Popen[bytes]) -> None:
+    store = SessionStore(tmp_path)
+    with pytest.raises(SessionBusy, match=f"process {held.pid} .*did not end"):
+        remove(store, store.named("s"), patience_s=0.2)
+    assert store.names() == ["s"]
+
+
+def test_a_process_that_only_has_the_number_of_a_holder_is_left_alone(tmp_path: Path) -> None:
+    store, folder = SessionStore(tmp_path), keep(tmp_path, "s", whole_run())
+    with subprocess.Popen(["sleep", "60"]) as bystander:
+        lock = SessionLock(folder)
+        folder.lock.write_text(f"{bystander.pid}\n")
+        with pytest.raises(SessionBusy):
+            remove(store, folder, patience_s=0.1)
+        lock.release()
+        assert bystander.poll() is None
+        bystander.kill()
+
+
+def test_a_link_in_the_place_of_a_session_is_not_followed(tmp_path: Path) -> None:
+    real = keep(_made(tmp_path / "elsewhere"), "s", whole_run())
+    store = SessionStore(tmp_path)
+    store.root.mkdir()
+    (store.root / "s").symlink_to(real.root)
+    with pytest.raises(InputError, match="is a link"):
+        remove(store, store.named("s"))
+    assert real.events.exists()
+
+
+def test_old_sessions_go_and_the_newest_stay(tmp_path: Path) -> None:
+    store, now = SessionStore(tmp_path), time.time()
+    for days, name in enumerate(("today", "one", "two", "three")):
+        keep(tmp_path, name, whole_run(), mtime=now - days * DAY)
+
+    def ids(older_than_s: float | None, keep_newest: int = 0) -> list[str]:
+        return [old.folder.id for old in old_sessions(store, older_than_s=older_than_s, keep=keep_newest)]
+
+    assert ids(1.5 * DAY) == ["three", "two"]
+    assert ids(None, 1) == ["three", "two", "one"]
+    assert ids(1.5 * DAY, 3) == ["three"]
+    assert ids(30 * DAY) == []
+    for old in old_sessions(store, older_than_s=1.5 * DAY, keep=0):
+        assert old.size_bytes > 100
+        assert collect(store, old)
+    assert store.names() == ["one", "today"]
+
+
+def test_a_session_that_runs_is_never_old(tmp_path: Path) -> None:
+    store, folder = SessionStore(tmp_path), keep(tmp_path, "s", whole_run(), mtime=1.0)
+    lock = SessionLock(folder)
+    assert old_sessions(store, older_than_s=DAY, keep=0) == []
+    lock.release()
+    (old,) = old_sessions(store, older_than_s=DAY, keep=0)
+    lock = SessionLock(folder)
+    assert not collect(store, old)
+    lock.release()
+
+
+def test_a_session_that_was_used_since_it_was_listed_stays(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    keep(tmp_path, "s", whole_run(), mtime=1.0)
+    (old,) = old_sessions(store, older_than_s=DAY, keep=0)
+    keep(tmp_path, "s", whole_run(), run="run-20250101130000-bbbbbb")
+    assert not collect(store, old)
+    assert store.names() == ["s"]
+
+
+def test_what_crashes_left_behind_is_swept_out_once_it_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    store, folder = SessionStore(tmp_path), keep(tmp_path, "s", whole_run())
+    ephemeral = keep(_made(tmp_path / "tmp" / "windlass-x"), "e", [])
+    left = [
+        _made(store.root / ".copy-s.1"),
+        _made(store.root / ".removed-s.1"),
+        _made(folder.root / "SESSION.1.tmp"),
+        _made(folder.steps / ".k.json.1.tmp"),
+        tmp_path / "tmp" / "windlass-x",
+    ]
+    _made(tmp_path / "tmp" / "windlass-other")
+    assert orphans(store) == []
+    for path in (*left, tmp_path / "tmp" / "windlass-other", folder.events):
+        os.utime(path, (1, 1))
+    assert sorted(orphans(store)) == sorted(left)
+    lock = SessionLock(ephemeral)
+    assert tmp_path / "tmp" / "windlass-x" not in orphans(store)
+    lock.release()
+    for path in orphans(store):
+        sweep(path)
+    assert orphans(store) == []
+    assert folder.events.exists()
+
+
+def _made(path: Path) -> Path:
+    path.mkdir(parents=True)
+    return path

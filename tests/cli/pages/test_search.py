@@ -1,0 +1,99 @@
+"""search_web in the real program: keys from the environment, costs in the result, no key ever shown or stored."""
+
+import json
+
+import pytest
+
+from tests.cli.terminal_user import User, calls, one_step, says
+from tests.tooling.web.search_samples import SAMPLES, as_json
+from tests.tooling.web.site import page
+from tests.tooling.web.threaded import serving
+
+pytestmark = pytest.mark.slow
+
+KEY = "tvly-SENTINEL-0123456789"
+
+
+def test_a_search_from_the_shell_asks_the_provider_whose_key_is_set(user: User) -> None:
+    with serving({"*": SAMPLES["tavily"].good}) as site:
+        urls = json.dumps({"tavily": site.url("")})
+        ended = user.agent("tools", "call", "search_web", "query=windlass", TAVILY_API_KEY=KEY, AGENT_SEARCH_URLS=urls)
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    assert ended.stdout.startswith('<web origin="search by tavily">\n1. Winch\n')
+    assert site.visits[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(("name", "variable"), [("proxy", "PROXY_URL"), ("searxng", "SEARXNG_URL")])
+def test_an_address_on_this_machine_is_its_own_permission(user: User, name: str, variable: str) -> None:
+    with serving({"*": SAMPLES[name].good}) as site:  # type: ignore[index]
+        ended = user.agent("tools", "call", "search_web", "query=windlass", **{variable: site.url("/")})
+    assert (ended.exit_code, site.paths) == (0, [SAMPLES[name].path])  # type: ignore[index]
+
+
+def test_without_any_key_the_settings_are_named(user: User) -> None:
+    ended = user.agent("tools", "call", "search_web", "query=windlass")
+    assert (ended.exit_code, ended.stdout) == (1, "")
+    for name in ("PROXY_URL", "TAVILY_API_KEY", "JINA_API_KEY", "ZAI_API_KEY", "keys.tavily", "search_urls.proxy"):
+        assert name in ended.stderr
+
+
+def test_a_query_can_be_denied_and_an_empty_one_is_an_error(user: User) -> None:
+    denied = user.agent("tools", "call", "search_web", "query=x", "--deny", "search_web", TAVILY_API_KEY=KEY)
+    assert (denied.exit_code, "The rule --deny search_web forbids it" in denied.stderr) == (57, True)
+    assert user.agent("tools", "call", "search_web", "query= ", TAVILY_API_KEY=KEY).stderr == "The query is empty.\n"
+
+
+def test_a_run_counts_what_its_searches_cost_and_keeps_no_key(user: User) -> None:
+    refusal = as_json({"detail": {"error": f"the key {KEY} is wrong"}}, status=401)
+    replies = one_step(
+        calls("s1", "search_web", query="windlass"), calls("s1", "search_web", query="rope"), says("s1", "Found.")
+    )
+    with serving({"/search": refusal, "*": SAMPLES["zai"].good}) as site:
+        urls = json.dumps({"tavily": site.url(""), "zai": site.url("")})
+        flags = ("--output-format", "stream-json", "--session", "s", "--set", "max_budget_usd=1")
+        ended = user.agent(
+            "run", "--model", user.script(*replies), *flags, "search", TAVILY_API_KEY=KEY, ZAI_API_KEY=KEY[::-1],
+            AGENT_SEARCH_URLS=urls,
+        )  # fmt: skip
+    assert ended.exit_code == 0, ended.stderr
+    result = ended.events[-1]
+    assert result["total_cost_usd"] == pytest.approx(0.02)
+    assert result["model_usage"]["search_web"]["cost_usd"] == pytest.approx(0.02)  # type: ignore[index]
+    stored = "".join(path.read_text(errors="replace") for path in user.data.rglob("*") if path.is_file())
+    for text in (ended.stdout, ended.stderr, stored):
+        assert KEY not in text
+        assert KEY[::-1] not in text
+    assert "tavily was asked before: it refused the key" in ended.stdout
+
+
+def test_a_spent_budget_ends_the_run_before_the_next_request(user: User) -> None:
+    replies = one_step(calls("s1", "search_web", query="windlass"), says("s1", "never said"))
+    with serving({"*": SAMPLES["zai"].good}) as site:
+        ended = user.agent(
+            "run", "--model", user.script(*replies), "--max-budget-usd", "0.005", "search",
+            ZAI_API_KEY=KEY, AGENT_SEARCH_URLS=json.dumps({"zai": site.url("")}),
+        )  # fmt: skip
+    assert ended.exit_code == 56
+
+
+@pytest.mark.parametrize("order", ["brave,tavily", "[]", '["google"]'])
+def test_the_order_is_a_setting(user: User, order: str) -> None:
+    with serving({"*": page("", status=404)}) as site:
+        urls = json.dumps({"tavily": site.url(""), "brave": site.url("")})
+        ended = user.agent(
+            "tools", "call", "search_web", "query=x", "--set", f"search_order={order}",
+            TAVILY_API_KEY=KEY, BRAVE_API_KEY=KEY, AGENT_SEARCH_URLS=urls,
+        )  # fmt: skip
+    if order == "brave,tavily":
+        assert [path.partition("?")[0] for path in site.paths] == ["/res/v1/web/search", "/search"]
+    elif order == "[]":
+        assert "No search provider is set up" in ended.stderr
+    else:
+        assert (ended.exit_code, "search_order" in ended.stderr) == (52, True)
+
+
+def test_the_doctor_says_who_can_be_asked(user: User) -> None:
+    assert "TAVILY_API_KEY (keys.tavily)" in user.agent("doctor").stdout
+    told = user.agent("doctor", BRAVE_API_KEY=KEY, SEARXNG_URL="http://localhost:8888").stdout
+    assert "searxng, brave" in told
+    assert KEY not in told

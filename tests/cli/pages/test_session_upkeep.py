@@ -1,0 +1,250 @@
+"""Sessions as their owner keeps them in order: listed, named, copied, written down, found, removed."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from agent.sessions.store import SessionLock, SessionStore
+from agent.sessions.views.search import Hit
+from cli.pages.session_pages import marked_hits
+from cli.screen.colors import Paint
+from tests.agent.sessions.past_runs import begun, keep, whole_run
+from tests.cli.run.test_interruptions import begin, end_of, wait_until
+from tests.cli.terminal import Terminal
+from tests.cli.terminal_user import User, answer, calls, one_step
+
+pytestmark = pytest.mark.slow
+OLD = 1_000_000_000.0
+
+
+def ask(user: User, text: str, session: str) -> None:
+    ended = user.agent("run", "--model", user.script(answer("done")), "--session", session, text)
+    assert ended.exit_code == 0, ended.stderr
+
+
+def listed(user: User, *flags: str) -> list[str]:
+    return [row["id"] for row in json.loads(user.agent("sessions", "list", "--json", *flags).stdout)]
+
+
+def test_the_newest_are_listed_and_the_rest_is_counted(user: User) -> None:
+    for number in range(5):
+        keep(user.data, f"s{number}", whole_run(f"request {number}"), mtime=OLD + number)
+    shown = user.agent("sessions", "list", "-n", "2")
+    assert [line.split()[0] for line in shown.stdout.splitlines()] == ["s4", "s3"]
+    assert shown.stderr == "3 older ones are not shown; --all shows them\n"
+    assert listed(user, "--all") == ["s4", "s3", "s2", "s1", "s0"]
+    assert listed(user, "--limit", "1") == ["s4"]
+
+
+def test_a_row_tells_what_a_person_wants_to_know(user: User) -> None:
+    keep(user.data, "s", whole_run("count\nthe lines", cwd="/project"))
+    (row,) = json.loads(user.agent("sessions", "list", "--json").stdout)
+    assert {key: row[key] for key in ("id", "title", "cwd", "runs", "status", "cost_usd")} == {
+        "id": "s",
+        "title": "count the lines",
+        "cwd": "/project",
+        "runs": 1,
+        "status": "success",
+        "cost_usd": 0.25,
+    }
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+def test_a_table_fits_the_terminal(user: User, columns: int) -> None:
+    keep(user.data, "20250101-120000-abcdef", whole_run("日本語 " * 40 + "\x1b[31mred", cwd="/very" * 20))
+    keep(user.data, "20250101-120001-abcdef", whole_run("short"))
+    for words in (("sessions", "list"), ("runs", "list"), ("sessions", "search", "short")):
+        _, screen = Terminal(user, *words, columns=columns).ends()
+        lines = screen.replace("\r", "").splitlines()
+        assert all(cell_len(line) <= columns for line in lines), screen
+        assert lines[0].startswith(("ID", "SESSION", "20250101-120001-abcdef"))
+        assert "\x1b" not in screen
+
+
+def test_a_session_has_a_name_of_its_own_until_it_is_taken_back(user: User) -> None:
+    keep(user.data, "s", whole_run("count the lines"))
+    assert user.agent("sessions", "rename", "s", "  my \x1b[31m work ").exit_code == 0
+    (row,) = json.loads(user.agent("sessions", "list", "--json").stdout)
+    assert (row["id"], row["title"]) == ("s", "my \x1b[31m work")
+    for words in (("list",), ("show", "s"), ("search", "work")):
+        shown = user.agent("sessions", *words).stdout
+        assert ("work" in shown, "\x1b" in shown) == (True, False)
+    assert user.agent("sessions", "rename", "s", "").exit_code == 0
+    assert json.loads(user.agent("sessions", "show", "s", "--json").stdout)["title"] == "count the lines"
+    assert user.agent("sessions", "rename", "s", "x" * 201).exit_code == 42
+
+
+def test_a_copy_goes_its_own_way(user: User) -> None:
+    ask(user, "first", "one")
+    assert user.agent("sessions", "fork", "one", "two").stdout == "two\n"
+    ask(user, "second", "two")
+    runs = {name: json.loads(user.agent("sessions", "show", name, "--json").stdout)["runs"] for name in ("one", "two")}
+    assert {name: [run["user"] for run in runs[name]] for name in runs} == {
+        "one": ["first"],
+        "two": ["first", "second"],
+    }
+    made = user.agent("sessions", "fork", "one").stdout.strip()
+    assert made in listed(user)
+    assert user.agent("sessions", "fork", "one", "two").exit_code == 42
+
+
+def test_a_session_is_removed_after_a_yes(user: User) -> None:
+    keep(user.data, "s", whole_run("count the lines"))
+    terminal = Terminal(user, "sessions", "rm", "s")
+    assert "count the lines" in terminal.sees("remove 1 session")
+    terminal.types("n")
+    assert terminal.ends()[0] == 1
+    assert listed(user) == ["s"]
+    ended = user.agent("sessions", "rm", "s")
+    assert (ended.exit_code, "--yes" in ended.stderr) == (2, True)
+    terminal = Terminal(user, "sessions", "rm", "s")
+    terminal.sees("[y/N]")
+    terminal.types("y")
+    assert terminal.ends()[0] == 0
+    assert list((user.data / "sessions").iterdir()) == []
+
+
+def test_several_are_removed_and_none_when_one_is_not_there(user: User) -> None:
+    for name in ("a", "b", "c"):
+        keep(user.data, name, whole_run())
+    assert user.agent("sessions", "rm", "--yes", "a", "nope").exit_code == 42
+    assert len(listed(user)) == 3
+    assert user.agent("sessions", "rm", "--yes", "a", "b", "a").exit_code == 0
+    assert listed(user) == ["c"]
+
+
+def test_removing_a_session_ends_its_run_first(user: User) -> None:
+    folder = user.home / "work"
+    folder.mkdir()
+    command = "echo $$ > begun; exec sleep 60"
+    model = user.script(*one_step(calls("s1", "run_command", command=command)))
+    process = begin(user, "run", "x", "--model", model, "--session", "s", "-C", str(folder), "--approval-mode", "yolo")
+    wait_until((folder / "begun").exists)
+    (row,) = json.loads(user.agent("sessions", "list", "--json").stdout)
+    assert row["status"] == "running"
+    ended = user.agent("sessions", "rm", "--yes", "s")
+    assert (ended.exit_code, ended.stderr) == (0, "removed s\n")
+    assert end_of(process).exit_code == 143
+    assert listed(user) == []
+
+
+def test_a_session_is_written_down_for_people_and_programs(user: User) -> None:
+    keep(user.data, "s", whole_run("count the lines", "three lines"))
+    assert "### Answer\n\nthree lines\n" in user.agent("sessions", "export", "s").stdout
+    (run,) = json.loads(user.agent("sessions", "export", "s", "--format", "json").stdout)["runs"]
+    assert run["steps"][0]["calls"][0]["input"] == {"command": "wc -l < a.txt"}
+    assert user.agent("sessions", "export", "s", "-o", "out.json").stdout == ""
+    assert json.loads((user.home / "out.json").read_text())["id"] == "s"
+    assert user.agent("sessions", "export", "s", "-o", "out.md").exit_code == 0
+    assert (user.home / "out.md").read_text().startswith("# count the lines\n")
+    assert user.agent("sessions", "export", "s", "-o", "no/such/place").exit_code == 42
+
+
+def test_a_person_is_asked_before_a_file_is_replaced(user: User) -> None:
+    keep(user.data, "s", whole_run())
+    (user.home / "out.md").write_text("mine")
+    for reply, code in (("n", 1), ("y", 0)):
+        terminal = Terminal(user, "sessions", "export", "s", "-o", "out.md")
+        terminal.sees("replace it? [y/N]")
+        terminal.types(reply)
+        assert terminal.ends()[0] == code
+        assert ((user.home / "out.md").read_text() == "mine") == (reply == "n")
+
+
+def test_a_person_sees_what_was_found_within_its_line(user: User) -> None:
+    keep(user.data, "s", whole_run("far " * 30 + "the NEEDLE is here", "no"))
+    code, screen = Terminal(user, "sessions", "search", "needle", "is", columns=40).ends()
+    head, line = screen.replace("\r", "").splitlines()
+    assert (code, head) == (0, "s") and line.startswith("  request: …") and "NEEDLE is" in line
+    code, screen = Terminal(user, "sessions", "search", "hay").ends()
+    assert (code, "it is nowhere" in screen) == (1, True)
+
+
+def test_what_is_marked_is_what_was_looked_for() -> None:
+    hit = Hit(session_id="s", run_id="r", where="answer", line="Alpha and alpha.")
+    paint = Paint(has_colour=True)
+    _, line = marked_hits([hit], "alpha", width=80, paint=paint)
+    assert line.endswith(f"{paint('warn', 'Alpha')} and {paint('warn', 'alpha')}.")
+
+
+def test_text_is_found_and_its_absence_is_an_exit_code(user: User) -> None:
+    keep(user.data, "s", whole_run("Count the lines", "three lines"))
+    found = user.agent("sessions", "search", "LINES")
+    assert [line.split()[:3] for line in found.stdout.splitlines()] == [
+        ["s", "run-20250101120000-aaaaaa", "request"],
+        ["s", "run-20250101120000-aaaaaa", "answer"],
+    ]
+    nowhere = user.agent("sessions", "search", "wc -l")
+    assert (nowhere.exit_code, nowhere.stdout, nowhere.stderr) == (1, "", "")
+    (hit,) = json.loads(user.agent("sessions", "search", "wc -l", "--deep", "--json").stdout)
+    assert (hit["session_id"], hit["where"], hit["line"]) == ("s", "s1 tool.started", "wc -l < a.txt")
+
+
+def test_old_sessions_are_listed_first_and_removed_with_a_yes(user: User) -> None:
+    user.environ["TMPDIR"] = str(user.home)
+    keep(user.data, "old", whole_run(), mtime=OLD)
+    keep(user.data, "new", whole_run())
+    keep(user.data, "busy", begun(), mtime=OLD)
+    lock = SessionLock(SessionStore(user.data).named("busy"))
+    dry = user.agent("sessions", "gc")
+    assert ([line.split()[0] for line in dry.stdout.splitlines()], dry.exit_code) == (["old"], 0)
+    assert "--yes removes them" in dry.stderr
+    assert sorted(listed(user)) == ["busy", "new", "old"]
+    done = user.agent("sessions", "gc", "--older-than", "1w", "--yes")
+    assert (done.exit_code, "removed 1 session" in done.stderr) == (0, True)
+    lock.release()
+    document = json.loads(user.agent("sessions", "gc", "--keep", "1", "--json").stdout)
+    assert (document["removed"], [row["id"] for row in document["sessions"]]) == (False, ["busy"])
+    assert user.agent("sessions", "gc", "--older-than", "soon").exit_code == 2
+    assert sorted(listed(user)) == ["busy", "new"]
+
+
+@pytest.mark.parametrize(
+    "words", [("sessions", "list", "--all"), ("runs", "list", "--all"), ("sessions", "export", "s")]
+)
+def test_a_reader_that_leaves_early_ends_it_quietly(user: User, words: tuple[str, ...]) -> None:
+    keep(user.data, "s", whole_run("x" * 100_000, "y" * 100_000))
+    for number in range(20):
+        keep(user.data, f"s{number}", whole_run("x" * 10_000), mtime=OLD)
+    command = " ".join(user.command(*words))
+    ended = subprocess.run(
+        ["bash", "-c", f"{command} | head -c 10; exit ${{PIPESTATUS[0]}}"],
+        env=user.environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr, len(ended.stdout)) == (0, b"", 10)
+
+
+def test_a_summary_that_is_lost_or_old_costs_nothing(user: User) -> None:
+    ask(user, "first", "s")
+    summary = user.data / "sessions" / "s" / "SESSION.json"
+    summary.unlink()
+    assert listed(user) == ["s"]
+    log = user.data / "sessions" / "s" / "events.jsonl"
+    before = log.read_text()
+    log.write_text(before + before.replace('"content": "first"', '"content": "later"').replace('"run-', '"run-9'))
+    (row,) = json.loads(user.agent("sessions", "list", "--json").stdout)
+    assert (row["runs"], row["last_request"]) == (2, "later")
+
+
+def test_a_data_folder_that_is_none_is_an_error_that_says_so(user: User, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file")
+    ended = user.agent("sessions", "list")
+    assert (ended.exit_code, "Traceback" in ended.stderr) == (52, False)
+
+
+def test_a_session_that_cannot_be_read_is_told_of_and_hides_no_other(user: User) -> None:
+    keep(user.data, "good", whole_run("first"))
+    broken = keep(user.data, "broken", begun()).events
+    broken.unlink()
+    broken.mkdir()
+    listing = user.agent("sessions", "list")
+    assert (listing.exit_code, "unreadable" in listing.stdout, "first" in listing.stdout) == (0, True, True)
+    assert "first" in user.agent("runs", "list").stdout
+    shown = user.agent("sessions", "show", "broken")
+    assert (shown.exit_code, shown.stdout) == (1, "")
+    assert "Is a directory" in shown.stderr and "Traceback" not in shown.stderr

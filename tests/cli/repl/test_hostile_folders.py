@@ -1,0 +1,47 @@
+"""A folder that somebody else filled: opening the prompt in it runs nothing of its."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.config.places import os_environ
+from cli.repl.commands.external_programs import Guests
+from cli.repl.file_names import FileNames
+from tests.cli.terminal_user import User
+
+
+def folder_with(home: Path, names: tuple[str, ...], mark: Path) -> Path:
+    folder = home / "project"
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"import pathlib\npathlib.Path({str(mark)!r}).touch()\n")
+    return folder
+
+
+@pytest.mark.parametrize("names", [("cli.py",), ("cli/__init__.py", "cli/__main__.py"), ("typer.py", "agent.py")])
+def test_a_module_in_the_folder_is_not_taken_for_ours(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], names: tuple[str, ...]
+) -> None:
+    mark = tmp_path / "ran"
+    folder = folder_with(tmp_path, names, mark)
+    Guests(User(home=tmp_path).environment(), folder).agent("config", "path")
+    assert "config.toml" in capfd.readouterr().out
+    assert not mark.exists()
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="git is not here")
+def test_the_settings_of_a_repository_run_nothing_when_paths_are_completed(tmp_path: Path) -> None:
+    mark, folder, hook = tmp_path / "ran", tmp_path / "project", tmp_path / "hook"
+    hook.write_text(f"#!{sys.executable}\nimport pathlib\npathlib.Path({str(mark)!r}).touch()\n")
+    hook.chmod(0o755)
+    folder.mkdir()
+    (folder / "a.txt").touch()
+    for words in (("init", "-q"), ("add", "a.txt"), ("config", "core.fsmonitor", str(hook))):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    assert FileNames(folder, os_environ()).names() == ("a.txt",)
+    assert not mark.exists()

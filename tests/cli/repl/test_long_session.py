@@ -1,0 +1,54 @@
+"""A long sitting: all that was finished stands in the scrollback, in order and once, and the memory stays flat."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from tests.cli.repl.long_session import APPROVALS, CALLS, RUNS, STEPS, events_of
+from tests.cli.repl.terminal_session import Seat
+from tests.cli.terminal_user import User
+
+pytestmark = pytest.mark.slow
+LINE = re.compile(r"^\s*(> request \d+|r\d+s\d+ \$ make (r\d+s\d+c\d+)|✓ r\d+s\d+|The end of run \d+\.)")
+
+
+@pytest.fixture
+def seat(user: User) -> Iterator[Seat]:
+    program = [sys.executable, "-m", "tests.cli.repl.long_session"]
+    seat = Seat(user, program=program, model="script:none", columns=100, rows=30)
+    yield seat
+    seat.close()
+
+
+def test_half_an_hour_at_the_prompt(seat: Seat) -> None:
+    assert sum(1 for run in range(RUNS) for _ in events_of(run)) + APPROVALS >= 2000
+    memory: list[float] = []
+    for number in range(APPROVALS):
+        asked = f"make r{number // STEPS}s{number % STEPS}c{CALLS // 2}"
+        seat.until(lambda asked=asked: f"allow this?  {asked}" in seat.window(), asked)
+        seat.until(lambda: "[y] once" in seat.window(), "the keys")
+        seat.watches(0.01)
+        seat.types("y")
+        memory.append(resident_mb(seat.child.pid))
+    assert seat.ends() == 0
+    shown = [found[1] for line in seat.all().splitlines() if (found := LINE.match(line))]
+    for run in range(RUNS):
+        begin, end = shown.index(f"> request {run}"), shown.index(f"The end of run {run}.")
+        steps = [f"r{run}s{step}" for step in range(STEPS)]
+        assert shown[begin + 1 : end] == [
+            *(f"{step} $ make {step}c{call}" for call in range(CALLS) for step in steps),
+            *(f"✓ {step}" for step in steps),
+        ]
+    assert len(shown) == RUNS * (2 + STEPS * (CALLS + 1))
+    assert seat.all().count("allowed by person") == APPROVALS
+    assert not re.search(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]|\d/\d steps", seat.all())
+    assert median(memory[-8:]) - median(memory[8:16]) < 2, memory
+
+
+def resident_mb(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1000

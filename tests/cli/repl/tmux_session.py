@@ -1,0 +1,52 @@
+"""Somebody who sits at tmux: a terminal that breaks lines anew when its window becomes narrower, as most do today."""
+
+import os
+import shlex
+import subprocess
+import time
+
+from tests.cli.repl.terminal_session import PATIENCE_S
+from tests.cli.terminal_user import User
+
+
+class TmuxSeat:
+    """The REPL in a window of a tmux server of its own."""
+
+    def __init__(self, user: User, *, model: str, columns: int, rows: int) -> None:
+        # Servers are known by name on the whole machine, and folders of tests that run side by side share theirs.
+        self._server = ["tmux", "-L", f"windlass-{os.getpid()}-{user.home.parent.name}", "-f", "/dev/null"]
+        environ = user.environment(AGENT_MODEL=model, NO_COLOR="1", LANG="C.UTF-8")
+        variables = [f"{name}={value}" for name, value in environ.items()]
+        program = shlex.join(["env", "-u", "TMUX", "env", *variables, "TMUX=here", *user.command()])
+        inside = f"cd {shlex.quote(str(user.home / 'project'))}; {program}; echo ended with $?; sleep 60"
+        self._tmux("new-session", "-d", "-s", "t", "-x", str(columns), "-y", str(rows), inside)
+
+    def types(self, text: str) -> None:
+        self._tmux("send-keys", "-t", "t", "-l", text)
+
+    def presses(self, *keys: str) -> None:
+        self._tmux("send-keys", "-t", "t", *keys)
+
+    def resizes(self, columns: int, rows: int) -> None:
+        self._tmux("resize-window", "-t", "t", "-x", str(columns), "-y", str(rows))
+
+    def all(self) -> str:
+        """Return scrollback and window as the terminal has them, lines it broke joined again."""
+        return self._tmux("capture-pane", "-p", "-J", "-t", "t", "-S", "-5000").rstrip()
+
+    def sees(self, text: str, *, times: int = 1) -> str:
+        deadline = time.monotonic() + PATIENCE_S
+        while (shown := self.all()).count(text) < times:
+            assert time.monotonic() < deadline, f"waited for {text!r}; the screen:\n{shown}"
+            time.sleep(0.03)
+        return shown
+
+    def tells(self, what: str) -> str:
+        """Return what the terminal knows of itself."""
+        return self._tmux("display-message", "-p", "-t", "t", what).strip()
+
+    def close(self) -> None:
+        subprocess.run([*self._server, "kill-server"], check=False, capture_output=True)
+
+    def _tmux(self, *words: str) -> str:
+        return subprocess.run([*self._server, *words], check=True, capture_output=True, timeout=20).stdout.decode()

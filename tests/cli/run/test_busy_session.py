@@ -1,0 +1,84 @@
+"""Two runs that want the same session: one at a time, and nobody waits without knowing for whom."""
+
+import itertools
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.cli.run.test_interruptions import begin, end_of, wait_until
+from tests.cli.terminal_user import Ended, User, answer
+from tests.house.source_tree import ROOT
+
+pytestmark = pytest.mark.slow
+HELLO = f"script:{ROOT}/examples/hello.jsonl"
+SAME = ("--model", HELLO, "--session", "s")
+AT_ONCE = ("--set", "session_wait_s=0")
+
+
+@contextmanager
+def held(user: User) -> Iterator["subprocess.Popen[bytes]"]:
+    """Have a run wait for its model in session `s` as long as the block lasts."""
+    model = user.script(answer("late") | {"delay_ms": 60_000}, name="late.jsonl")
+    process = begin(user, "run", "a long request", "--model", model, "--session", "s")
+    log = user.data / "sessions/s/events.jsonl"
+    wait_until(lambda: log.exists() and b"a long request" in log.read_bytes())
+    try:
+        yield process
+    finally:
+        process.terminate()
+        end_of(process)
+
+
+def waits(process: "subprocess.Popen[bytes]") -> str:
+    """Return what a second run says that it waits for."""
+    assert process.stderr
+    return process.stderr.readline().decode()
+
+
+def test_a_busy_session_is_refused_with_its_holder_and_what_it_does(user: User) -> None:
+    with held(user) as holder:
+        ended = user.agent("run", "x", *SAME, *AT_ONCE)
+        document = user.agent("run", "x", *SAME, *AT_ONCE, "--output-format", "json").document
+    assert (ended.exit_code, ended.stdout) == (75, "")
+    assert f"session s is busy: process {holder.pid} runs 'a long request' in it" in ended.stderr
+    assert (document["exit_code"], document["subtype"], document["is_error"]) == (75, "error_busy", True)
+
+
+def test_a_second_run_waits_says_for_whom_and_goes_on(user: User) -> None:
+    with held(user) as holder:
+        second = begin(user, "run", "x", *SAME)
+        said = waits(second)
+    ended = end_of(second)
+    assert f"process {holder.pid} runs 'a long request' in it; waiting for it to end" in said
+    assert (ended.exit_code, ended.stdout) == (0, "Hello from Windlass.\n")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_waiting(user: User, number: int, code: int) -> None:
+    with held(user):
+        second = begin(user, "run", "x", *SAME)
+        waits(second)
+        second.send_signal(number)
+        assert end_of(second).exit_code == code
+
+
+def test_the_time_limit_ends_the_waiting(user: User) -> None:
+    with held(user):
+        ended = user.agent("run", "x", *SAME, "--timeout", "0.3")
+    assert (ended.exit_code, "the time limit is over" in ended.stderr) == (124, True)
+
+
+def test_runs_of_one_session_never_interleave(user: User) -> None:
+    runs = [begin(user, "run", "x", *SAME) for _ in range(4)]
+    ends: list[Ended] = [end_of(run) for run in runs]
+    assert [end.exit_code for end in ends] == [0] * 4
+    lines = (user.data / "sessions/s/events.jsonl").read_text().splitlines()
+    order = [run_id for run_id, _ in itertools.groupby(json.loads(line)["run_id"] for line in lines)]
+    assert len(order) == len(set(order)) == 4
+    numbers = [json.loads(line)["seq"] for line in lines]
+    assert numbers == sorted(set(numbers))
+    assert json.loads((user.data / "sessions/s/SESSION.json").read_text())["run_count"] == 4

@@ -1,0 +1,123 @@
+"""Nothing that a model, a file, a name or a command wrote gets to a terminal as anything but words."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.cli.screen.hostile import HOSTILE, foreign
+from tests.cli.terminal_user import User, calls, plan, says, step
+
+pytestmark = pytest.mark.slow
+PRINTING = f"python3 -c {shlex.quote(f'print({HOSTILE!a})')}"
+
+
+@pytest.fixture(scope="module")
+def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
+    """Somebody whose session, memory, files and settings are full of it."""
+    one = User(home=tmp_path_factory.mktemp("hostile"))
+    one.agent("memory", "add", "--", f"note {HOSTILE}")
+    one.agent("config", "set", "model", f"openai/{HOSTILE}")
+    yield one
+
+
+def model(user: User) -> str:
+    first = step("s1") | {"title": f"Title {HOSTILE}", "instruction": f"Do {HOSTILE}"}
+    return user.script(
+        plan(first, step("s2", "s1") | {"title": HOSTILE}),
+        calls("s1", "write_file", path="a\x1b[8m\u202eb.txt", content=f"one\n{HOSTILE}\n\ttwo\n"),
+        calls("s1", "run_command", command=PRINTING),
+        calls("s1", HOSTILE, argument=HOSTILE),
+        calls("s1", "read_file", path=f"no{HOSTILE}"),
+        says("s1", f"first {HOSTILE}"),
+        says("s2", f"second {HOSTILE}"),
+        {"match": {"purpose": "composer"}, "text": f"# Answer\n\n{HOSTILE} &#8238; &#27;[2J\n\n```\n{HOSTILE}\n```"},
+    )
+
+
+def shown(user: User, *words: str, types: str = "", **environ: str) -> bytes:
+    """Return all bytes that a command line wrote to a terminal."""
+    command, *arguments = user.command(*words)
+    more = {"TERM": "xterm-256color", "LANG": "C.UTF-8", **environ}
+    child = pexpect.spawn(
+        command, arguments, env=user.environment(**more), cwd=str(user.home), timeout=60, dimensions=(40, 100)
+    )
+    if types:
+        child.send(types)
+    child.expect(pexpect.EOF)
+    child.close()
+    return bytes(child.before)
+
+
+def ask(user: User, *flags: str) -> bytes:
+    words = ("run", "-C", ".", "--session", "s", "--approval-mode", "yolo", *flags, f"Please {HOSTILE}")
+    return shown(user, *words, AGENT_MODEL=model(user))
+
+
+@pytest.mark.parametrize(
+    "flags", [(), ("--plain",), ("-q",), ("--output-format", "json"), ("--output-format", "stream-json")]
+)
+def test_a_run_on_a_terminal(user: User, flags: tuple[str, ...]) -> None:
+    text = ask(user, *flags)
+    assert b"the end" in text
+    assert foreign(text) == []
+
+
+PAGES = (
+    "sessions list", "sessions list --json", "sessions show s", "sessions show s --json", "sessions search end",
+    "sessions search end --json", "sessions export s", "sessions export s --format json", "sessions diff s",
+    "sessions diff s --by-step", "sessions undo s", "runs list", "runs list --json", "runs show RUN",
+    "runs show RUN --json", "runs why RUN s1", "runs why RUN s1 --json", "runs events RUN", "memory show",
+    "memory show --json", "config show", "config get model",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_of_past_work(user: User, page: str) -> None:
+    log = user.data / "sessions" / "s" / "events.jsonl"
+    if not log.exists():
+        ask(user)
+    run = re.findall(r"run-\d+-\w+", log.read_text())[0]
+    text = shown(user, *page.replace("RUN", run).split(), types="n\r")
+    assert b"Traceback" not in text
+    assert len(text) > 20
+    assert foreign(text) == []
+
+
+WRONG = (
+    ("exec", "--", PRINTING),
+    ("exec", "--", PRINTING.replace("print(", "print(30000 * ")),
+    ("tools", "call", "run_command", f"command={PRINTING}"),
+    ("tools", "call", "read_file", f"path={HOSTILE}"),
+    ("tools", "show", HOSTILE),
+    ("check", HOSTILE),
+    ("check", "--json", HOSTILE),
+    ("memory", "add", "--", f"another {HOSTILE}"),
+    ("rules", "add", "--allow", f"git push {HOSTILE}"),
+    ("rules", "list"),
+    ("run", "x", "--model", f"openai/{HOSTILE}"),
+    ("run", "x", "-f", HOSTILE),
+    ("run", "x", "--plan", "bad.json"),
+    ("run", "x", "--plan", "bad.toml"),
+    ("run", "x", "--set", HOSTILE),
+    ("run", "x", "--session", HOSTILE),
+    ("runs", "show", HOSTILE),
+    ("resume", HOSTILE),
+    (f"no{HOSTILE}",),
+    ("run", f"--no{HOSTILE}"),
+    ("run", "x", "--model", "script:bad.jsonl"),
+)
+
+
+@pytest.mark.parametrize("words", WRONG, ids=range(len(WRONG)))
+def test_what_is_wrong_or_told_at_once(user: User, words: tuple[str, ...]) -> None:
+    Path(user.home, "bad.toml").write_text(f"x = '{HOSTILE}")
+    Path(user.home, "bad.jsonl").write_text("{" + HOSTILE)
+    steps = [{"id": HOSTILE, "title": "t", "instruction": "i", "depends_on": [f"z{HOSTILE}"], "tool": HOSTILE}]
+    Path(user.home, "bad.json").write_text(json.dumps({"request": "x", "steps": steps}))
+    text = shown(user, *words)
+    assert foreign(text) == []

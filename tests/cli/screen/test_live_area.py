@@ -1,0 +1,101 @@
+"""The live area: what is going on, within the lines and columns it is given."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from agent.protocol.events import (
+    ApprovalRequested,
+    BudgetSpent,
+    Envelope,
+    Event,
+    MessageSaid,
+    PlanMade,
+    RunCompleted,
+    RunStarted,
+    StepCompleted,
+    StepStarted,
+    ToolStarted,
+)
+from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.usage import Usage
+from cli.screen.colors import Paint
+from cli.screen.live_area import LiveArea
+
+STARTED = RunStarted(
+    model="m", planner_model="m", cwd="/", workspace="/", backend="sandbox", approval_mode="ask", tools=()
+)
+
+
+def envelope(event: Event, step: str | None = None) -> Envelope:
+    return Envelope(seq=1, ts="", session_id="s", run_id="r", event=event, step_id=step, attempt=1)
+
+
+def area(*events: tuple[Event, str | None], now: float = 12.0) -> LiveArea:
+    clock = [0.0]
+    live = LiveArea(paint=Paint(has_colour=False), now=lambda: clock[0])
+    for event, step in events:
+        live.hear(envelope(event, step))
+    clock[0] = now
+    return live
+
+
+def plan(*names: str) -> PlanMade:
+    steps = tuple(PlanStep(id=name, title=f"Title {name}", instruction="x") for name in names)
+    return PlanMade(plan_id="p", revision=1, hash="h", reason="request", steps=steps)
+
+
+def test_there_is_nothing_to_show_without_a_run() -> None:
+    assert area().lines(80, 10) == []
+    ended = RunCompleted(subtype="success", is_error=False, exit_code=0, result="x")
+    assert area((STARTED, None), (StepStarted(title="A"), "a"), (ended, None)).lines(80, 10) == []
+
+
+def test_every_running_step_has_a_line_with_what_it_does() -> None:
+    lines = area(
+        (STARTED, None),
+        (plan("a", "b"), None),
+        (StepStarted(title="Title a"), "a"),
+        (ToolStarted(tool_id="1", name="run_command", input={"command": "make test"}), "a"),
+        (StepStarted(title="Title b"), "b"),
+        (MessageSaid(role="assistant", content="thinking about\nthe second line", delta=True), "b"),
+    ).lines(80, 10)
+    assert "a Title a 12s │ run_command make test" in lines[0]
+    assert "b Title b 12s │ the second line" in lines[1]
+    assert lines[2].strip() == "0/2 steps · 12s"
+
+
+def test_a_step_that_waits_for_the_person_says_so() -> None:
+    asked = ApprovalRequested(approval_id="1", command="x", cwd="/", reason="r", rule="")
+    lines = area((STARTED, None), (StepStarted(title="A"), "a"), (asked, "a")).lines(80, 10)
+    assert ("waits for you" in lines[0], "1 waiting for you" in lines[1]) == (True, True)
+
+
+def test_the_budget_is_a_bar() -> None:
+    spent = BudgetSpent(usage=Usage(input_tokens=500), cost_usd=0.25, max_tokens=1000, max_budget_usd=0.5)
+    (footer,) = area((STARTED, None), (spent, None)).lines(80, 10)
+    assert footer.endswith("500 tokens · $0.25 · budget █████░░░░░ 50%")
+
+
+def test_more_steps_than_lines_are_counted() -> None:
+    steps = [(StepStarted(title=f"Step {number}"), f"s{number}") for number in range(10)]
+    lines = area((STARTED, None), *steps).lines(60, 4)
+    assert (len(lines), lines[2].strip()) == (4, "… and 8 more steps")
+
+
+def test_a_finished_step_leaves_its_line_and_counts() -> None:
+    end = StepCompleted(status="ok", summary="", usage=Usage(output_tokens=1500))
+    (footer,) = area((STARTED, None), (plan("a"), None), (StepStarted(title="A"), "a"), (end, "a")).lines(80, 10)
+    assert footer.strip() == "1/1 steps · 12s · 1.5k tokens"
+
+
+@given(st.integers(10, 200), st.integers(0, 12), st.text(max_size=60), st.text(max_size=200))
+def test_no_title_or_output_makes_it_wider_or_higher_than_the_window(
+    width: int, height: int, title: str, output: str
+) -> None:
+    said = MessageSaid(role="assistant", content=output, delta=True)
+    live = area((STARTED, None), (StepStarted(title=title), "a"), (said, "a"), (StepStarted(title="漢字" * 20), "b"))
+    lines = live.lines(width, height)
+    assert len(lines) <= height
+    assert all(cell_len(line) <= width for line in lines)
+    assert not any(mark in line for line in lines for mark in "\n\r\x1b\t")

@@ -1,0 +1,203 @@
+"""A place to break out of: a workspace, and around it the bait that escapes are after."""
+
+import ctypes
+import fcntl
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.sandbox.probes import ESCAPES, Escape
+
+SECOND_S = 10
+# sleep takes seconds with a fraction and adds up its words, so a mark can be a number that nobody else has.
+_SYSCALL = """
+import ctypes, errno, sys
+number, reached, *words = sys.argv[1:]
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+result = libc.syscall(ctypes.c_long(int(number)), *(ctypes.c_long(int(word)) for word in words))
+sys.exit(0 if result >= 0 or errno.errorcode.get(ctypes.get_errno()) in reached.split(",") else 1)
+"""
+_VICTIM = """
+import ctypes, os, sys, time
+# Whoever is not dumpable cannot be looked into, whatever the box; the victim can.
+os.dup2(os.open(sys.argv[2], os.O_RDONLY), 9)
+time.sleep(600)
+"""
+_IPC_CREAT, _IPC_RMID = 0o1000, 0
+
+
+class Arena:
+    """Everything that escapes need; closed with all its sockets, processes and folders."""
+
+    def __init__(self, owner: int | None = None) -> None:
+        self._stack = ExitStack()
+        self.root = Path(tempfile.mkdtemp(prefix="windlass-arena-"))
+        self._stack.callback(self._remove)
+        self.owner = owner
+        self.workspace, self.outside, self.home = (self.root / name for name in ("ws", "outside", "home"))
+        self.mark = f"{86000 + os.getpid() % 999}.{os.urandom(4).hex().translate(str.maketrans('abcdef', '123456'))}"
+        self._files()
+        self._repository()
+        self.environ = {
+            **{name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ},
+            "HOME": str(self.home),
+            "WINDLASS_TEST_API_KEY": "bait",
+            "AWS_SECRET_ACCESS_KEY": "bait",
+            "SSH_AUTH_SOCK": str(self.outside / "listener"),
+        }
+        self.words = {**self._sockets(), **self._memory(), **self._descriptor()}
+        self._give_away()
+        self.words |= self._victim()
+
+    def __enter__(self) -> "Arena":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def script(self) -> str:
+        """Return all escapes as one shell text that tells which of them succeeded."""
+        places = {
+            "WS": self.workspace,
+            "OUT": self.outside,
+            "FAKE_HOME": self.home,
+            "PY": "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable,
+            "MARK": self.mark,
+        }
+        lines = [f"export {name}={shlex.quote(str(value))}" for name, value in {**places, **self.words}.items()]
+        for escape in ESCAPES:
+            lines.append(
+                f"timeout {SECOND_S} bash -c {shlex.quote(escape.script)} >/dev/null 2>&1 && echo ok {escape.name}"
+            )
+        return "\n".join(lines) + "\necho all tried\n"
+
+    def escaped(self, output: bytes) -> list[str]:
+        """Return the names of the escapes that succeeded, by what was said and what can be seen from outside."""
+        said = {line.removeprefix("ok ") for line in output.decode(errors="replace").splitlines()}
+        return [escape.name for escape in ESCAPES if self._succeeded(escape, said)]
+
+    def _succeeded(self, escape: Escape, said: set[str]) -> bool:
+        if escape.seen:
+            return (self.outside / escape.seen).exists()
+        if escape.survives:
+            number = escape.script.partition("${MARK}")[2][:1]
+            return bool(self.survivors(f"{self.mark}{number}"))
+        return escape.name in said
+
+    def survivors(self, mark: str = "") -> list[int]:
+        """Return the processes that sleep with our mark."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = path.read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[0] == b"sleep" and any(word.startswith((mark or self.mark).encode()) for word in words):
+                found.append(int(path.parent.name))
+        return found
+
+    def end_survivors(self) -> None:
+        """Kill what escaped on plain bash."""
+        for pid in self.survivors():
+            os.kill(pid, signal.SIGKILL)
+
+    def _remove(self) -> None:
+        # A mount that an escape left behind would be emptied with the folder it is in.
+        assert str(self.root) not in Path("/proc/self/mountinfo").read_text()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def _files(self) -> None:
+        self.root.chmod(0o755)
+        for folder in (self.workspace, self.outside, self.home / ".ssh", self.home / ".aws"):
+            folder.mkdir(parents=True)
+        for name in ("secret", "to-delete", "to-rename", "appended"):
+            (self.outside / name).write_text("bait\n")
+        for name in (".ssh/id_rsa", ".aws/credentials", ".netrc", ".bash_history", ".bashrc"):
+            (self.home / name).write_text("bait\n")
+        (self.workspace / "link-out").symlink_to(self.outside / "secret")
+        (self.workspace / "folder-out").symlink_to(self.outside)
+        (self.workspace / ".syscall.py").write_text(_SYSCALL)
+
+    def _repository(self) -> None:
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.home), "GIT_CONFIG_NOSYSTEM": "1"}
+        subprocess.run(["git", "init", "-q", self.workspace], env=env, check=True)
+        hooks = self.workspace / ".git" / "hooks"
+        hooks.mkdir(exist_ok=True)
+        (hooks / "pre-commit").write_text("#!/bin/sh\n")
+
+    def _sockets(self) -> dict[str, str]:
+        tcp = self._stack.enter_context(socket.create_server(("0.0.0.0", 0), backlog=64))
+        unix, nameless = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+        datagrams = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        for one in (unix, nameless, datagrams):
+            self._stack.callback(one.close)
+        unix.bind(str(self.outside / "listener"))
+        nameless.bind(f"\0windlass-{self.mark}")
+        datagrams.bind(str(self.outside / "datagrams"))
+        for one in (unix, nameless):
+            one.listen(8)
+        port6 = "0"
+        if socket.has_ipv6:
+            tcp6 = self._stack.enter_context(socket.create_server(("::1", 0), family=socket.AF_INET6))
+            port6 = str(tcp6.getsockname()[1])
+        return {
+            "PORT": str(tcp.getsockname()[1]),
+            "PORT6": port6,
+            "ABSTRACT": f"windlass-{self.mark}",
+            "OWN_ADDRESS": _own_address(),
+        }
+
+    def _memory(self) -> dict[str, str]:
+        name = f"windlass-{self.mark}"
+        path = Path("/dev/shm", name)
+        path.write_text("bait\n")
+        self._stack.callback(path.unlink, missing_ok=True)
+        key = int.from_bytes(os.urandom(3)) + 1
+        libc = ctypes.CDLL(None)
+        segment = libc.shmget(key, 4096, _IPC_CREAT | 0o666)
+        self._stack.callback(libc.shmctl, segment, _IPC_RMID, None)
+        return {"SHM": name, "SHM_KEY": str(key)}
+
+    def _descriptor(self) -> dict[str, str]:
+        opened = os.open(self.outside / "secret", os.O_RDONLY)
+        # Above all numbers that bash or a test uses for itself.
+        number = fcntl.fcntl(opened, fcntl.F_DUPFD, 300)
+        os.close(opened)
+        self._stack.callback(os.close, number)
+        return {"FD": str(number)}
+
+    def _give_away(self) -> None:
+        if self.owner is None:
+            return
+        for path in (self.root, *self.root.rglob("*")):
+            os.chown(path, self.owner, self.owner, follow_symlinks=False)
+
+    def _victim(self) -> dict[str, str]:
+        victim = subprocess.Popen(
+            [sys.executable, "-c", _VICTIM, "victim-of-probes", self.outside / "secret"],
+            cwd=self.outside,
+            env={"VICTIM_TOKEN": "bait"},
+            stdin=subprocess.DEVNULL,
+        )
+        self._stack.callback(victim.wait)
+        self._stack.callback(victim.kill)
+        stat = Path(f"/proc/{victim.pid}/stat").read_text().rpartition(")")[2].split()
+        return {"VICTIM": str(victim.pid), "VICTIM_BORN": stat[19]}
+
+
+def _own_address() -> str:
+    """Return an address of this machine that is not the loopback, without sending anything."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return ""
+        return str(probe.getsockname()[0])

@@ -1,0 +1,44 @@
+"""Runs the box as somebody who is not root, with a copy of our sources that they may read."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+NOBODY = 65534
+
+
+def run_as_nobody(script: str, *, workspace: Path, environ: Mapping[str, str], copy: Path) -> bytes:
+    """Return the output of a script in the box of user 65534."""
+    for package in ("agent", "tooling", "patterns", "tests/sandbox"):
+        shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__", "sample"))
+    done = subprocess.run(
+        [_interpreter(), "-m", "tests.sandbox.as_user"],
+        cwd=copy,
+        input=json.dumps({"workspace": str(workspace), "environ": dict(environ), "script": script}),
+        env={"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "PATH": "/usr/bin:/bin"},
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["exit_code"] == 0, answer
+    return str(answer["output"]).encode()
+
+
+def _interpreter() -> str:
+    """Return a Python that others may run: ours may lie in a home folder."""
+    system = Path("/usr/bin/python3")
+    if system.exists():
+        version = subprocess.run([system, "-c", "import sys; print(sys.version_info >= (3, 11))"], capture_output=True)
+        if version.stdout == b"True\n":
+            return str(system)
+    return sys.executable

@@ -1,0 +1,113 @@
+"""Ways around the box that are no probe: through its own loader, its own paths, its owner's death."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import as_it_stands
+from agent.backends.sandbox.runner import SandboxCommandRunner, build_sandbox_runner
+from tests.agent.backends.backend_cases import ENVIRON, MARK, appears, living, names_in
+from tooling.contract.command import CommandOutput, CommandRequest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+LONG_RUN = """
+import asyncio, os, sys
+from pathlib import Path
+from agent.backends.sandbox.runner import build_sandbox_runner
+from tooling.contract.command import CommandRequest
+workspace = Path(sys.argv[1])
+runner = build_sandbox_runner(workspace=workspace, environ=os.environ)
+words = ("bash", "-c", "setsid sleep {0} & touch started; sleep {0}".format(sys.argv[2]))
+asyncio.run(runner.run(CommandRequest(argv=words, cwd=workspace, timeout_s=60)))
+"""
+
+
+async def sh(runner: SandboxCommandRunner, command: str, **env: str) -> CommandOutput:
+    cwd = runner.box.confinement.writable[0]
+    return await runner.run(CommandRequest(argv=("bash", "-c", command), cwd=cwd, timeout_s=20, env=env))
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    workspace = tmp_path / "ws"
+    subprocess.run(["git", "init", "-q", workspace], check=True, env={"PATH": os.environ["PATH"], "HOME": "/"})
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key").write_text("bait")
+    return workspace
+
+
+async def test_the_box_does_not_load_what_a_command_built(tmp_path: Path) -> None:
+    if shutil.which("gcc") is None and not os.environ.get("CI"):
+        pytest.skip("no compiler")
+    workspace, outside = tmp_path / "ws", tmp_path / "outside"
+    workspace.mkdir()
+    outside.mkdir()
+    (workspace / "evil.c").write_text(
+        "#include <stdio.h>\n__attribute__((constructor)) static void f(void) "
+        f'{{ FILE *x = fopen("{outside}/escaped", "w"); if (x) fclose(x); }}\n'
+    )
+    runner = build_sandbox_runner(workspace=workspace, environ=ENVIRON)
+    built = await sh(runner, "gcc -shared -fPIC -o libcap.so.2 evil.c && cp libcap.so.2 libselinux.so.1")
+    assert built.exit_code == 0, built.output
+    for name, value in (("LD_LIBRARY_PATH", str(workspace)), ("LD_PRELOAD", str(workspace / "libcap.so.2"))):
+        found = await sh(runner, f"echo ${name}", **{name: value})
+        assert found.output.decode().strip().endswith(value)
+    assert names_in(outside) == []
+
+
+async def test_a_planted_link_is_never_followed_into_the_box(repository: Path, tmp_path: Path) -> None:
+    runner = build_sandbox_runner(workspace=repository, environ=ENVIRON)
+    planted = await sh(runner, "rm -rf .git; mv .git x; ln -sfn ../secret .git/hooks; ls .git/hooks")
+    assert b"key" not in planted.output
+    # What only a person outside can do.
+    shutil.rmtree(repository / ".git" / "hooks")
+    (repository / ".git" / "hooks").symlink_to(tmp_path / "secret")
+    with pytest.raises(PermissionError, match="has become a link"):
+        await sh(runner, "cat .git/hooks/key")
+    later = build_sandbox_runner(workspace=repository, environ=ENVIRON)
+    assert b"bait" not in (await sh(later, "cat .git/hooks/key")).output
+
+
+async def test_a_repository_that_a_person_removed_is_no_obstacle(repository: Path) -> None:
+    runner = build_sandbox_runner(workspace=repository, environ=ENVIRON)
+    shutil.rmtree(repository / ".git")
+    assert as_it_stands(runner.box.confinement).protected == ()
+    assert (await sh(runner, "echo on")).output == b"on\n"
+
+
+async def test_secrets_in_a_home_that_is_the_workspace_stay_hidden(tmp_path: Path) -> None:
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "id").write_text("bait")
+    (tmp_path / ".netrc").write_text("bait")
+    (tmp_path / ".config" / "gh").mkdir(parents=True)
+    (tmp_path / ".config" / "gh" / "hosts.yml").write_text("bait")
+    runner = build_sandbox_runner(workspace=tmp_path, environ={**ENVIRON, "HOME": str(tmp_path)})
+    await sh(runner, "mv .ssh s; mv .config c; rm -rf .ssh .config; mv .netrc n; umount .ssh; cp -r .ssh s2")
+    found = await sh(runner, "cat .ssh/* .netrc .config/gh/* s/* c/gh/* n s2/*; grep -r bait . ; touch works")
+    assert b"bait" not in found.output
+    assert (tmp_path / ".ssh" / "id").read_text() == "bait"
+    assert "works" in names_in(tmp_path)
+
+
+def test_a_box_dies_with_the_agent(tmp_path: Path) -> None:
+    agent = subprocess.Popen(
+        [sys.executable, "-c", LONG_RUN, tmp_path, MARK], cwd=ROOT, env={**ENVIRON, "PYTHONPATH": str(ROOT)}
+    )
+    try:
+        asyncio.run(appears(tmp_path / "started"))
+    finally:
+        agent.send_signal(signal.SIGKILL)
+        agent.wait()
+    deadline = time.monotonic() + 5
+    while living(MARK) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert living(MARK) == []

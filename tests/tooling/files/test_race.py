@@ -1,0 +1,130 @@
+"""A process swaps a folder for a link to the outside, over and over: no tool ever reads or writes there."""
+
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+import tooling.files.openat2
+from tests.tooling.tool_harness import Workplace
+from tooling.files.resolve import open_to_read
+from tooling.safety.paths.workspace_paths import PathRefused, readable_path
+from tooling.tools.found_lines import Search, in_walk
+from tooling.tools.walk import walk_files
+
+pytestmark = pytest.mark.slow
+
+# The usual way of doing it, below, is led outside in far less; on a busy machine it takes as long as it takes.
+SECONDS, LONGEST_S = 1.0, 60.0
+INSIDE, OUTSIDE = "inside\n", "OUTSIDE SECRET\n"
+# RENAME_EXCHANGE: there is always something called `d`, now a folder, now a link.
+FLIPPER = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+here, other = sys.argv[1].encode(), sys.argv[2].encode()
+print("ready", flush=True)
+while True:
+    if libc.syscall(316 if sys.argv[3] == "x86_64" else 276, -100, here, -100, other, 2) != 0:
+        raise SystemExit("renameat2 failed")
+"""
+
+
+@pytest.fixture(params=["openat2", "walk"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
+    if request.param == "walk":
+        monkeypatch.setattr(tooling.files.openat2, "openat2", lambda: None)
+    return Workplace(tmp_path)
+
+
+@pytest.fixture
+def outside(place: Workplace, tmp_path: Path) -> Path:
+    folder = tmp_path / "outside"
+    for base in (folder, place.root / "d"):
+        (base / "sub").mkdir(parents=True)
+        for name in ("a.txt", "sub/b.txt"):
+            (base / name).write_text(OUTSIDE if base == folder else INSIDE)
+    return folder
+
+
+@pytest.fixture
+def flipping(place: Workplace, outside: Path) -> Iterator[None]:
+    """Keep swapping `d` for a link to the outside while a test runs."""
+    link = place.root / ".swap"
+    link.symlink_to(outside)
+    machine = platform.machine()
+    words = [sys.executable, "-c", FLIPPER, str(place.root / "d"), str(link), machine]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        yield
+        assert process.poll() is None, "nothing was swapped any more"
+        process.kill()
+
+
+def racing(is_enough: Callable[[], bool]) -> Iterator[int]:
+    """Yield numbers for a while, and for longer until there was enough of a race."""
+    begin = time.monotonic()
+    for number in count(1):
+        if (lasted := time.monotonic() - begin) > LONGEST_S or (lasted > SECONDS and is_enough()):
+            return
+        yield number
+
+
+def state(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+async def test_no_tool_is_led_outside(place: Workplace, outside: Path, flipping: None) -> None:
+    before = state(outside)
+    done = {"read": 0, "written": 0, "listed": 0, "refused": 0}
+
+    def was_a_race() -> bool:
+        """Both outcomes happened, many times."""
+        return min(done.values()) > 10 and sum(done.values()) > 500
+
+    for number in racing(was_a_race):
+        for tool, args in (
+            ("read_file", {"path": "d/a.txt"}),
+            ("read_file", {"path": "d/sub/b.txt"}),
+            ("write_file", {"path": f"d/sub/new{number % 50}.txt", "content": "x"}),
+            ("write_file", {"path": f"d/made{number % 50}/x.txt", "content": "x"}),
+            ("edit_file", {"path": "d/a.txt", "old_text": "inside", "new_text": "inside "}),
+            ("list_directory", {"path": "d/sub"}),
+        ):
+            result = await place.call(tool, **args)
+            assert "OUTSIDE" not in result.content
+            kind = {"read_file": "read", "list_directory": "listed"}.get(tool, "written")
+            done[kind if result.is_ok else "refused"] += 1
+    assert state(outside) == before
+    assert was_a_race(), done
+
+
+async def test_the_walker_is_not_led_outside(place: Workplace, outside: Path, flipping: None) -> None:
+    search = Search(pattern="i", glob=None, ignore_case=True, context=0, deadline=time.monotonic() + 60)
+    found: list[int] = []
+    for _ in racing(lambda: len(found) > 20 and any(found)):
+        lines = in_walk(".", place.ctx(), search)
+        assert not any("OUTSIDE" in line.text for line in lines)
+        found.append(len(lines))
+        root, _ = open_to_read(".", place.ctx(), os.O_RDONLY)
+        assert sum(1 for _ in walk_files(root, deadline=search.deadline)) <= 4
+        os.close(root)
+    assert len(found) > 20 and any(found)
+
+
+async def test_a_check_before_the_open_would_be_led_outside(place: Workplace, outside: Path, flipping: None) -> None:
+    """The race is real: the usual way of doing it is caught soon."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        try:
+            if readable_path("d/a.txt", place.ctx()).read_text() == OUTSIDE:
+                return
+        except (PathRefused, OSError):
+            continue
+    raise AssertionError("the swaps never met a check")

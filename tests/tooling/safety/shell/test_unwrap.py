@@ -1,0 +1,126 @@
+"""Commands inside commands, wherever a program lets them in."""
+
+import pytest
+
+from tests.tooling.safety.judging import argvs, decision
+from tooling.contract.action import Decision
+
+RUN = "rm -rf /"
+WRAPPED = r"""
+env X=1 -u Y {}
+sudo -u root -n {}
+doas {}
+nice -n 5 {}
+nice -5 {}
+ionice -c 2 -n 7 {}
+timeout -k 5 --signal=INT 10s {}
+nohup {}
+setsid --fork {}
+stdbuf -o0 -eL {}
+command -p {}
+builtin {}
+exec -a name {}
+time -p {}
+busybox {}
+toybox {}
+strace -f -o out -e trace=file {}
+chroot /mnt {}
+unshare --fork --pid {}
+taskset -c 0 {}
+chrt -f 10 {}
+flock -w 3 lock {}
+xvfb-run -a {}
+valgrind --tool=none {}
+uv run --with x {}
+poetry run {}
+bundle exec {}
+direnv exec . {}
+npx -c '{}'
+script -q -c '{}' log
+flock lock -c '{}'
+su -c '{}' bob
+watch -n 2 '{}'
+parallel ::: '{}'
+hyperfine '{}' 'ls'
+bash -c '{}'
+bash -euo pipefail -c '{}'
+bash --noprofile --norc -c '{}' name arg
+sh -c -x '{}'
+zsh -ic '{}'
+eval '{}'
+trap '{}' INT
+find . -exec {} \;
+find . -ok {} +
+find . -name x -execdir sh -c '{}' \;
+git submodule foreach '{}'
+git -c alias.x='!{}' x
+git rebase -x '{}' main
+tar -cf a.tar b --to-command='{}'
+split --filter='{}' a
+python3 -c 'import os; os.system("{}")'
+python3 -c "import subprocess as s; subprocess.run('{}', shell=True)"
+perl -e 'system("{}")'
+ruby -e 'system("{}")'
+ruby -e '`{}`'
+node -e 'require("child_process").execSync("{}")'
+php -r 'passthru("{}");'
+lua -e "os.execute('{}')"
+awk 'BEGIN {{ system("{}") }}'
+awk '{{ print | "{}" }}' f
+sh <<< '{}'
+echo '{}' | bash
+echo '{}' | sudo sh -s
+printf '%s\n' '{}' > s.sh && bash ./s.sh
+printf 'all:\n\t{}\n' > Makefile; make
+echo 'import os; os.system("{}")' | python3 -
+env -S '{}'
+/lib64/ld-linux-x86-64.so.2 {}
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("wrapper", WRAPPED)
+def test_what_is_wrapped_is_found(wrapper: str) -> None:
+    assert ("rm", "-rf", "/") in argvs(wrapper.format(RUN).replace("{{", "{").replace("}}", "}"))
+    assert decision(wrapper.format(RUN).replace("{{", "{").replace("}}", "}")) is Decision.BLOCK
+
+
+@pytest.mark.parametrize(
+    ("text", "inner"),
+    [
+        ("find . -name '*.o' -delete", ("rm", "-r", "./**/*.o")),
+        ("find a b -exec rm {} +", ("rm", "a/**/*", "b/**/*")),
+        ("find . -name x -prune -o -type f -exec rm {} +", ("rm", "./**/*")),
+        ("find . -name x | xargs rm", ("rm", "./**/x")),
+        ("echo a b | xargs -n1 rm -f", ("rm", "-f", "a", "b")),
+        ("echo a | xargs -I{} mv {} {}.bak", ("mv", "a", "a.bak")),
+        ("fd -e o -x rm", ("rm", "./**/*.o")),
+        ("python3 -m pip install x", ("pip", "install", "x")),
+        ("git -C a --no-pager push", ("git", "push")),
+        ("sh -c 'rm \"$1\"' _ a", ("rm", "a")),
+    ],
+)
+def test_what_is_filled_in_is_known(text: str, inner: tuple[str, ...]) -> None:
+    assert inner in argvs(text)
+
+
+def test_eight_wrappers_are_read_and_more_ask() -> None:
+    assert decision("nice " * 7 + "rm -rf /") is Decision.BLOCK
+    assert decision("nice " * 20 + "ls") is Decision.ASK
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "python3 -c 'import json; print(json.loads(\"{}\"))'",
+        'python3 -c \'import subprocess; print(subprocess.run(["git", "status"]))\'',
+        "node -e 'console.log(/x/.exec(\"axb\"))'",
+        "perl -ne 'print if /rm -rf/' log",
+        "awk '$1 == \"rm\" {n++} END {print n}' log",
+        "sed -n '/start/,/end/p;s/a/e/g' f",
+        "sed -e 'y/abc/def/' -e '$!d' f",
+        "jq '.env | keys' f.json",
+        "sqlite3 a.db 'select * from t where x = 1'",
+    ],
+)
+def test_harmless_program_texts_pass(text: str) -> None:
+    assert decision(text) is Decision.ALLOW

@@ -1,0 +1,162 @@
+"""Secrets are masked, everything else is left alone."""
+
+import base64
+import json
+import re
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tooling.safety.secret_samples import HARMLESS, IN_CONTEXT, TOKENS
+from tooling.safety.secrets.patterns import ANCHORED_SECRETS, LED_SECRETS, RUN_SECRETS, RunSecret
+from tooling.safety.secrets.redact import Redactor
+
+KEY = "correct+horse/battery=staple"
+
+
+def test_there_are_samples_enough() -> None:
+    assert len(TOKENS) + len(IN_CONTEXT) >= 80
+    assert len(HARMLESS) >= 50
+    assert 40 <= len(RUN_SECRETS) + len(LED_SECRETS) + len(ANCHORED_SECRETS) <= 70
+
+
+@pytest.mark.parametrize(
+    "around", ["{}", "before '{}'", "KEY={}\n", '{{"key":"{}"}}', "a,{},b", "ключ {} ключ", "-{}", "x\\n-{}"]
+)
+def test_tokens_of_known_makers_are_masked(around: str) -> None:
+    for token in TOKENS:
+        masked = Redactor().redact(around.format(token))
+        assert "[REDACTED]" in masked
+        # Of a token only the name of its maker may stay.
+        assert token[-12:] not in masked
+        assert token[10:] not in masked
+
+
+@pytest.mark.parametrize("secret", RUN_SECRETS, ids=lambda secret: secret.beginnings[0])
+def test_every_pattern_has_a_sample(secret: RunSecret) -> None:
+    assert any(re.match(secret.regex, token) and token.startswith(secret.beginnings) for token in TOKENS)
+
+
+@pytest.mark.parametrize(("text", "masked"), IN_CONTEXT)
+def test_what_surrounds_a_secret_stays(text: str, masked: str) -> None:
+    assert Redactor().redact(text) == masked
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_hashes_and_ordinary_words_survive(text: str) -> None:
+    for around in (text, f"x {text}\n", f'"{text}"'):
+        assert Redactor([KEY]).redact(around) == around
+
+
+def test_only_known_values_are_masked_where_the_exact_text_counts() -> None:
+    text = f"curl https://me:$(id)@h -H '{TOKENS[0]}' {KEY}"
+    assert Redactor([KEY]).mask_known(text) == text.replace(KEY, "[REDACTED]")
+
+
+@given(st.binary(min_size=12, max_size=40), st.binary(max_size=9), st.binary(max_size=9))
+def test_a_known_value_is_found_in_base64_wherever_it_begins(value: bytes, before: bytes, after: bytes) -> None:
+    key = value.hex()
+    encoded = base64.b64encode(before + key.encode() + after).decode()
+    masked = Redactor([key]).redact(encoded)
+    assert "[REDACTED]" in masked
+    # What is left of the key's own characters is at most a part of one at each end.
+    assert len(masked.replace("[REDACTED]", "")) <= len(encoded) - len(key) * 4 // 3 + 5
+
+
+def test_known_values_are_masked_in_every_form() -> None:
+    redactor = Redactor([KEY])
+    for form in (KEY, quote(KEY, safe=""), quote(KEY)):
+        assert redactor.redact(f"a {form} b") == "a [REDACTED] b"
+    for before in ("", "u", "us", "user:"):
+        encoded = base64.b64encode(f"{before}{KEY}\n".encode()).decode()
+        masked = redactor.redact(encoded)
+        assert "[REDACTED]" in masked
+        assert len(masked) < 24
+
+
+def test_a_known_value_is_found_inside_json() -> None:
+    key = 'quote"back\\slash\nline-é'
+    for text in (json.dumps({"key": key}), json.dumps({"key": key}, ensure_ascii=False)):
+        assert Redactor([key]).redact(text) == '{"key": "[REDACTED]"}'
+
+
+def test_short_values_are_not_taken_for_secrets() -> None:
+    assert Redactor(["test", ""]).redact("a test") == "a test"
+
+
+def fastest(text: str, tries: int = 5) -> float:
+    redactor = Redactor([KEY])
+    took = []
+    for _ in range(tries):
+        started = time.thread_time()
+        redactor.redact(text)
+        took.append(time.thread_time() - started)
+    return min(took)
+
+
+HOSTILE = (
+    *("sk-", "eyJ", "://a:b", "bearer ", "Bearer a1", "-----BEGIN ", "a" * 20 + " ", "sk-" + "ab" * 10 + " ", "SG."),
+    *(
+        "-----BEGIN RSA PRIVATE KEY-----\n",
+        "Authorization: ",
+        "secret_access_key=",
+        "hooks.slack.com/services/",
+        "ghp_",
+    ),
+    *(
+        ".aaaaaaaaaaaaaaaaaaaa",
+        "\\nsk-aaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "1234567890:AA",
+        "https://a:b@",
+        "%3Dghp_aaaaaaaaaaaaaaaa",
+    ),
+)
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_what_is_made_to_be_slow_takes_time_in_proportion(unit: str) -> None:
+    assert fastest((unit * 400_000)[:1_000_000], tries=1) < 1.0
+
+
+@pytest.mark.parametrize(
+    "unit", ["plain words, ", "def name(self, value: str) -> None:\n", "GET /api/v1/users/17 200 3.1ms\n"]
+)
+def test_a_clean_megabyte_takes_no_time(unit: str) -> None:
+    # Ten milliseconds are usual; programs beside this one take the caches away.
+    assert fastest((unit * 100_000)[:1_000_000]) < 0.04
+
+
+def test_a_file_is_masked_in_place_whatever_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    key = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEow\n" * 500 + "-----END RSA PRIVATE KEY-----\n"
+    line = f"token {KEY} and \udcff\n".encode("utf-8", "surrogateescape")
+    path.write_bytes(line * 60_000 + key.encode() + line * 10)
+    Redactor([KEY]).redact_file(path)
+    masked = path.read_bytes()
+    assert (
+        masked
+        == line.replace(KEY.encode(), b"[REDACTED]") * 60_000
+        + b"[REDACTED]\n"
+        + line.replace(KEY.encode(), b"[REDACTED]") * 10
+    )
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_a_long_text_is_masked_in_pieces_as_it_is_whole() -> None:
+    redactor = Redactor(("correct-horse-battery",))
+    key = (
+        "-----BEGIN PRIVATE KEY-----\n"
+        + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n" * 20
+        + "-----END PRIVATE KEY-----\n"
+    )
+    lines = [f"line {n} of many\n" for n in range(60_000)]
+    for at in range(5_000, 60_000, 5_000):
+        lines[at] = f"the word is correct-horse-battery\n{key}"
+    text = "".join(lines)
+    assert "".join(redactor.redact_in_pieces(text)) == redactor.redact(text)
+    assert "".join(redactor.redact_in_pieces("x" * 500_000)) == "x" * 500_000
+    assert list(redactor.redact_in_pieces("")) == []

@@ -1,0 +1,106 @@
+"""The shipped rules keep their own promises, and broken files do not go unnoticed."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.tooling.tool_harness import TASK, USER
+from tooling.contract.action import Action, Decision
+from tooling.contract.context import ExecCtx
+from tooling.safety.action_judge import ActionJudge
+from tooling.safety.paths.access import Reach
+from tooling.safety.rules import PATTERNS_DIR, Rule, load_rules
+from tooling.safety.shell.reader import ShellReader
+from tooling.safety.shell_canonical import rule_texts, rule_word
+
+BOOK = load_rules()
+RULES = BOOK.rules
+WORKSPACE = Path("/srv/project")
+CORPORA = Path(__file__).parents[2] / "data" / "commands"
+
+
+def hits(command: str) -> set[str]:
+    reader = ShellReader(str(WORKSPACE))
+    reader.read(command)
+    reach = Reach((WORKSPACE,), "/home/me")
+    texts = [text for simple in reader.commands for text in rule_texts(simple, reach)]
+    texts += [rule_word(text) for text in reader.assigned]
+    return {rule.id for text in texts for rule in BOOK.hits(text, chat_type="group")}
+
+
+def test_every_rule_file_can_be_read() -> None:
+    assert BOOK.problems == ()
+    assert [rule.id for rule in RULES if not re.compile(rule.pattern)] == []
+    assert BOOK.is_complete
+    assert len(RULES) >= 40
+    assert len({rule.id for rule in RULES}) == len(RULES)
+
+
+def test_the_files_have_the_documented_form() -> None:
+    for path in PATTERNS_DIR.glob("*.json"):
+        document = json.loads(path.read_text())
+        assert {"description", "version", "lastUpdated", "patterns"} <= set(document)
+        assert all(type(item["blocked"]) is bool for item in document["patterns"])
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rule_matches_its_examples_and_no_others(rule: Rule) -> None:
+    assert len(rule.match) >= 2
+    assert len(rule.not_match) >= 2
+    assert [example for example in rule.match if rule.id not in hits(example)] == []
+    assert [example for example in rule.not_match if rule.id in hits(example)] == []
+
+
+def test_the_examples_are_not_those_of_the_corpora() -> None:
+    lines = {line.rpartition("\t")[2] for path in CORPORA.glob("*.txt") for line in path.read_text().splitlines()}
+    assert {example for rule in RULES for example in (*rule.match, *rule.not_match)} & lines == set()
+
+
+def judged(judge: ActionJudge, command: str, tmp_path: Path, *, chat_type: str = "private") -> Decision:
+    ctx = ExecCtx(user_id=USER, task_id=TASK, working_dir=tmp_path, chat_type=chat_type)
+    return judge.judge(Action(tool="run_command", effect="execute", subject=command, cwd=tmp_path), ctx).decision
+
+
+def rule(id: str, pattern: str, **more: object) -> dict[str, object]:
+    return {"id": id, "pattern": pattern, "blocked": False, "category": "x", "reason": "because", **more}
+
+
+def write_rules(folder: Path, *rules: dict[str, object]) -> None:
+    (folder / "rules.json").write_text(json.dumps({"patterns": rules}))
+
+
+@pytest.mark.parametrize("content", [None, "{broken", "[]", '{"patterns": {}}', '{"patterns": []}'])
+def test_missing_or_broken_rules_ask_for_everything_and_say_so(tmp_path: Path, content: str | None) -> None:
+    folder = tmp_path / "patterns"
+    folder.mkdir()
+    if content is not None:
+        (folder / "rules.json").write_text(content)
+    heard: list[str] = []
+    judge = ActionJudge(folder, warn=heard.append)
+    assert judged(judge, "ls", tmp_path) is Decision.ASK
+    assert judged(judge, "rm -rf ~", tmp_path) is Decision.ASK
+    assert "Every command needs approval" in heard[0]
+
+
+def test_one_bad_rule_is_skipped_and_the_others_hold(tmp_path: Path) -> None:
+    write_rules(tmp_path, rule("bad", "("), {"id": "no pattern"}, rule("good", "^danger"))
+    heard: list[str] = []
+    judge = ActionJudge(tmp_path, warn=heard.append)
+    assert judged(judge, "danger zone", tmp_path) is Decision.ASK
+    assert judged(judge, "ls", tmp_path) is Decision.ALLOW
+    assert len(heard) == 2
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_blocking_rule_wins_wherever_it_stands(tmp_path: Path, order: int) -> None:
+    write_rules(tmp_path, *[rule("ask", "^danger"), rule("block", "zone$", blocked=True)][::order])
+    assert judged(ActionJudge(tmp_path), "DANGER ZONE", tmp_path) is Decision.BLOCK
+
+
+def test_group_rules_hold_in_groups_only(tmp_path: Path) -> None:
+    write_rules(tmp_path, rule("shared", "^long", group_only=True))
+    judge = ActionJudge(tmp_path)
+    assert judged(judge, "long job", tmp_path, chat_type="group") is Decision.ASK
+    assert judged(judge, "long job", tmp_path) is Decision.ALLOW

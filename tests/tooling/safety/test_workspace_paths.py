@@ -1,0 +1,159 @@
+"""Which files tools may touch."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tooling.tool_harness import TASK, USER, Workplace
+from tooling.contract.context import ExecCtx
+from tooling.safety.paths.sensitive_files import SENSITIVE_FILES, SENSITIVE_PATTERNS, is_sensitive_file
+from tooling.safety.paths.workspace_paths import PathRefused, readable_path, writable_path
+
+
+@pytest.mark.parametrize("path", ["a.txt", "./a.txt", "sub/../a.txt", "new/folder/file", "."])
+def test_paths_inside_are_fine(place: Workplace, path: str) -> None:
+    assert str(writable_path(path, place.ctx())).startswith(str(place.root))
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", " ", "../x", "/etc/passwd", "a/../../x", "sub/../../ws-evil/x", "a\0b", "~/../../x/../../.."],
+)
+def test_paths_outside_are_refused(place: Workplace, path: str) -> None:
+    with pytest.raises(PathRefused, match="BLOCKED"):
+        writable_path(path, place.ctx())
+
+
+def test_a_neighbour_with_the_same_beginning_is_outside(place: Workplace) -> None:
+    evil = place.root.with_name("ws-evil")
+    evil.mkdir()
+    with pytest.raises(PathRefused):
+        readable_path(str(evil / "x"), place.ctx())
+
+
+def test_absolute_paths_inside_and_added_folders_are_fine(place: Workplace, tmp_path: Path) -> None:
+    assert readable_path(str(place.root / "a"), place.ctx()) == place.root / "a"
+    assert writable_path(str(tmp_path / "more" / "a"), place.ctx(extra_dirs=(tmp_path / "more",)))
+
+
+def test_links_out_are_refused_even_for_files_to_be(place: Workplace, tmp_path: Path) -> None:
+    (place.root / "out").symlink_to(tmp_path)
+    (place.root / "loop").symlink_to("loop")
+    for path in ("out/secret.txt", "out", "loop/x"):
+        with pytest.raises(PathRefused):
+            writable_path(path, place.ctx())
+
+
+def test_links_within_are_followed(place: Workplace) -> None:
+    place.write("real/a.txt", "x")
+    (place.root / "alias").symlink_to("real")
+    assert readable_path("alias/a.txt", place.ctx()) == place.root / "real" / "a.txt"
+
+
+def test_kept_outputs_are_for_reading_only(place: Workplace) -> None:
+    path = str(place.outputs / "call1.txt")
+    assert readable_path(path, place.ctx())
+    with pytest.raises(PathRefused):
+        writable_path(path, place.ctx())
+
+
+@given(st.lists(st.sampled_from(["..", ".", "a", "b", "link", "ws", "ws-evil", "etc", ""]), max_size=8), st.booleans())
+def test_what_is_let_in_lies_inside(parts: list[str], absolute: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve() / "ws"
+        root.mkdir()
+        (root / "link").symlink_to("..")
+        ctx = ExecCtx(user_id=USER, task_id=TASK, working_dir=root)
+        path = ("/" if absolute else "") + "/".join(parts)
+        try:
+            found = writable_path(path, ctx)
+        except PathRefused:
+            return
+        assert os.path.commonpath([os.path.realpath(found), root]) == str(root)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".env",
+        ".ENV",
+        "config/.env.production",
+        ".netrc",
+        ".npmrc",
+        ".aws/credentials",
+        ".aws/config",
+        "home/.docker/config.json",
+        ".git-credentials",
+        "kubeconfig",
+        ".kube/config",
+        "id_rsa",
+        "keys/id_ed25519",
+        "server.pem",
+        "tls.KEY",
+        "cert.p12",
+        "secrets.yaml",
+        "my-service-account.json",
+        "prod.credentials.json",
+        "private_key",
+        "token.json",
+        "prod.env",
+        "terraform.tfstate",
+        "gha-creds-0f3c.json",
+        "my-app-firebase-adminsdk-x1.json",
+        "office.ovpn",
+        ".config/gh/hosts.yml",
+        ".ssh/id_ecdsa_sk",
+        "api_token",
+    ],
+)
+def test_files_of_secrets_are_known(path: str) -> None:
+    assert is_sensitive_file(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".env.example",
+        "example.env",
+        "environment",
+        "firebase.json",
+        "main.tf",
+        "private_key_test.py",
+        "id_rsa.pub",
+        "environment.py",
+        "config.json",
+        "tokenizer.json",
+        "credentials_test.py",
+        "secrets.py",
+        "keyboard.txt",
+        "README.md",
+        "monkey.key.md",
+        "",
+    ],
+)
+def test_ordinary_files_are_not_taken_for_secrets(path: str) -> None:
+    assert not is_sensitive_file(path)
+
+
+def test_the_lists_can_be_read() -> None:
+    assert ".env" in SENSITIVE_FILES
+    assert len(SENSITIVE_PATTERNS) >= 8
+
+
+async def test_tools_refuse_files_of_secrets_also_through_links(place: Workplace) -> None:
+    place.write(".env", "KEY=1")
+    (place.root / "harmless.txt").symlink_to(".env")
+    for tool, args in (
+        ("read_file", {"path": ".env"}),
+        ("read_file", {"path": "harmless.txt"}),
+        ("write_file", {"path": ".env", "content": "x"}),
+        ("edit_file", {"path": "harmless.txt", "old_text": "KEY", "new_text": "x"}),
+    ):
+        result = await place.call(tool, **args)
+        assert (result.meta.status, result.exit_code) == ("blocked", 126)
+        assert "KEY" not in result.content
+    assert (place.root / ".env").read_text() == "KEY=1"

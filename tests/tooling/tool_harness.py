@@ -1,0 +1,87 @@
+"""A workspace with the real tools in it, and people who answer or are not there."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+from agent.backends.host import HostExecutor, build_host_executor
+from tooling.approvals.policy import PolicyApprover
+from tooling.contract.action import Action, ApprovalAnswer, Approver, Verdict
+from tooling.contract.context import ExecCtx
+from tooling.contract.question import Question
+from tooling.contract.result import ToolResult
+from tooling.web.session import WebDesk
+
+USER = UUID(int=1)
+TASK = UUID(int=2)
+
+
+class Nobody:
+    """No person at the terminal."""
+
+    async def ask(self, question: Question, ctx: ExecCtx) -> str | None:
+        return None
+
+
+@dataclass
+class Someone:
+    """A person who gives the same answers every time, and remembers what was asked."""
+
+    answer: str = ""
+    decision: ApprovalAnswer = field(default_factory=lambda: ApprovalAnswer(decision="allow", by="person"))
+    asked: list[str] = field(default_factory=list)
+
+    async def ask(self, question: Question, ctx: ExecCtx) -> str | None:
+        self.asked.append(question.text)
+        return self.answer
+
+    async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
+        self.asked.append(action.subject)
+        return self.decision
+
+
+class Workplace:
+    """A folder, the executor of the host, and short ways to call tools."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        approver: Approver | None = None,
+        asker: Nobody | Someone | None = None,
+        web: WebDesk | None = None,
+    ) -> None:
+        self.root = folder / "ws"
+        self.root.mkdir(exist_ok=True)
+        self.outputs = folder / "outputs"
+        self.executor: HostExecutor
+        self.executor, self.warnings = build_host_executor(
+            environ={"PATH": os.environ["PATH"]},
+            approver=approver or PolicyApprover(mode="auto-edit"),
+            asker=asker or Nobody(),
+            secrets=("correct-horse-battery",),
+            plugin_paths=(),
+            web=web,
+        )
+
+    def ctx(self, **changes: object) -> ExecCtx:
+        values: dict[str, object] = {
+            "user_id": USER,
+            "task_id": TASK,
+            "working_dir": self.root,
+            "outputs_dir": self.outputs,
+            "session_id": "s1",
+            "step_id": "step1",
+            "call_id": "call1",
+        }
+        return ExecCtx(**{**values, **changes})  # type: ignore[arg-type]
+
+    async def call(self, tool: str, **args: object) -> ToolResult:
+        return await self.executor.call_tool(tool, args, self.ctx())
+
+    def write(self, name: str, text: str | bytes) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path

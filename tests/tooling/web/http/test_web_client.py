@@ -1,0 +1,323 @@
+"""The web client: where requests go, what travels with them, and how each failure is told."""
+
+import asyncio
+import gzip
+import socket
+import ssl
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.agent.backends.egress.proxy_harness import certificate, free_port
+from tests.tooling.web.http2_site import Http2Site
+from tests.tooling.web.site import Answer, Send, Site, Visit, head, names, page, redirect, web
+from tooling.web.http.messages import FaultKind, WebFault, WebRequest, WebResponse
+from tooling.web.http.web_client import WebClient
+
+
+async def get(client: WebClient, url: str, **options: object) -> WebResponse:
+    return await client.send(WebRequest(url=url, **options))  # type: ignore[arg-type]
+
+
+async def fault(client: WebClient, url: str, **options: object) -> tuple[FaultKind, str]:
+    with pytest.raises(WebFault) as raised:
+        await get(client, url, **options)
+    return raised.value.kind, str(raised.value)
+
+
+async def test_an_answer_comes_back_whole() -> None:
+    async with Site({"/a?b=1": page("hello", "X-Kind: x")}) as site, web() as client:
+        answer = await get(client, site.url("/a?b=1"), headers={"Accept": "text/html"})
+    assert (answer.status, answer.body, answer.text, answer.is_ok) == (200, b"hello", "hello", True)
+    assert answer.headers["x-kind"] == "x"
+    assert answer.url == site.url("/a?b=1")
+    assert not answer.is_cut
+    (visit,) = site.visits
+    assert visit.headers["accept"] == "text/html"
+    assert visit.headers["user-agent"].startswith("Mozilla/5.0 (compatible; windlass")
+
+
+async def test_a_body_can_be_posted_and_json_read() -> None:
+    async with Site({"/q": page('{"a": [1]}'), "/x": page("nonsense")}) as site, web() as client:
+        request = WebRequest(url=site.url("/q"), method="POST", body=b'{"q": 1}', headers={"Authorization": "k"})
+        assert (await client.send(request)).json() == {"a": [1]}
+        with pytest.raises(WebFault, match="did not answer with JSON"):
+            (await get(client, site.url("/x"))).json()
+    assert site.visits[0].body == b'{"q": 1}'
+    assert site.visits[0].headers["authorization"] == "k"
+
+
+async def test_one_connection_serves_a_run_and_cookies_are_forgotten() -> None:
+    async with Site({"/": page("x", "Set-Cookie: id=1; Path=/")}) as site, web() as client:
+        for _ in range(3):
+            await get(client, site.url())
+        assert site.connections == 1
+    assert not any("cookie" in visit.headers for visit in site.visits)
+
+
+async def test_this_machine_is_reached_only_when_told_so() -> None:
+    async with Site({"/": page("private")}) as site, web(allow_loopback=False) as client:
+        assert (await fault(client, site.url()))[0] == "refused"
+        assert (await fault(client, site.url(host="localhost")))[0] == "refused"
+        assert site.visits == []
+        # An endpoint that the user wrote down is permission for itself.
+        assert (await get(client, site.url(), is_trusted=True)).text == "private"
+        assert (await fault(client, site.url()))[0] == "refused"
+
+
+async def test_a_service_that_the_user_set_may_be_in_a_private_network_when_its_address_says_so() -> None:
+    # A name of a private network that happens to lead here, since there is no private network to test with.
+    resolver = names(searx_lan="127.0.0.1", far_lan="169.254.169.254")
+    async with Site({"/": page("found")}) as site, web(allow_loopback=False, resolver=resolver) as client:
+        url = f"http://searx.lan:{site.port}/"
+        assert (await get(client, url, is_trusted=True)).text == "found"
+        assert (await fault(client, url))[0] == "refused"
+        assert (await fault(client, "http://far.lan/", is_trusted=True))[0] == "refused"
+        assert len(site.visits) == 1
+
+
+async def test_a_trusted_name_may_still_not_turn_out_to_be_this_machine() -> None:
+    async with Site({"/": page("x")}) as site, web(allow_loopback=False, resolver=names(a_test="127.0.0.1")) as client:
+        kind, words = await fault(client, f"http://a.test:{site.port}/", is_trusted=True)
+    assert (kind, site.visits) == ("refused", [])
+    assert "a.test leads to 127.0.0.1" in words
+
+
+@pytest.mark.parametrize("answers", [["93.184.216.34", "10.0.0.1"], ["10.0.0.1", "93.184.216.34"], ["::ffff:10.0.0.1"]])
+async def test_one_private_answer_refuses_the_name(answers: list[str]) -> None:
+    async with web(allow_loopback=False, resolver=names(mixed_test=answers)) as client:
+        kind, words = await fault(client, "http://mixed.test/")
+    assert kind == "refused"
+    assert "not a public address" in words
+
+
+async def test_a_name_is_resolved_once_a_connection_and_not_trusted_twice() -> None:
+    answers = [["127.0.0.1"], ["10.0.0.1"]]
+
+    async def rebinding(host: str, port: int) -> Sequence[str]:
+        return answers.pop(0)
+
+    async with Site({"/": page("first", "Connection: close")}) as site, web(resolver=rebinding) as client:
+        assert (await get(client, f"http://rebind.test:{site.port}/")).text == "first"
+        assert len(answers) == 1
+        kind, _ = await fault(client, f"http://rebind.test:{site.port}/")
+        assert (kind, len(site.visits)) == ("refused", 1)
+    assert site.visits[0].headers["host"] == f"rebind.test:{site.port}"
+
+
+async def test_a_redirect_is_judged_like_the_first_address() -> None:
+    places = {
+        "/metadata": "http://169.254.169.254/latest/",
+        "/decimal": "http://2852039166/",
+        "/file": "file:///etc/passwd",
+        "/login": "http://user:pass@127.0.0.1/",
+        "/private": "//10.0.0.1/",
+        "/name": "http://inside.test/",
+        "/port": "http://example.com:22/",
+        "/slashes": "http:\\\\169.254.169.254/",
+        "/v6": "http://[::ffff:169.254.169.254]/",
+        "/half": "http://[::1",
+        "/script": "javascript:alert(1)",
+    }
+    pages: dict[str, Answer] = {path: redirect(place) for path, place in places.items()}
+    async with Site(pages) as site, web(resolver=names(inside_test="192.168.0.1")) as client:
+        kinds = {path: (await fault(client, site.url(path)))[0] for path in places}
+    assert kinds == dict.fromkeys(places, "refused")
+    assert site.paths == list(places)
+
+
+async def test_five_redirects_are_followed_and_a_sixth_is_not() -> None:
+    chain = {f"/{n}": redirect(f"/{n + 1}") for n in range(10)}
+    async with Site({**chain, "/5": page("there")}) as site, web() as client:
+        assert (await get(client, site.url("/0"))).url == site.url("/5")
+    async with Site(chain) as site, web() as client:
+        assert await fault(client, site.url("/0")) == ("redirects", "there are more than 5 redirects")
+    assert site.paths == [f"/{n}" for n in range(6)]
+
+
+async def test_a_circle_is_noticed_at_once() -> None:
+    async with Site({"/a": redirect("/b"), "/b": redirect("/a#x")}) as site, web() as client:
+        kind, words = await fault(client, site.url("/a"))
+    assert kind == "redirects"
+    assert "in a circle" in words
+    assert site.paths == ["/a", "/b"]
+
+
+async def test_secrets_stay_with_the_origin_they_were_meant_for() -> None:
+    headers = {"Authorization": "Bearer k", "X-Api-Key": "k", "Cookie": "c", "Accept": "text/html"}
+    async with Site({"/": page("there")}) as other, web() as client:
+        pages = {"/same": redirect("/here"), "/here": page("x"), "/other": redirect(other.url())}
+        async with Site({**pages, "/post": redirect("/here", 307), "/see": redirect("/here", 303)}) as site:
+            await get(client, site.url("/same"), headers=headers)
+            await get(client, site.url("/other"), headers=headers)
+            await get(client, site.url("/post"), method="POST", body=b"x")
+            await get(client, site.url("/see"), method="POST", body=b"x")
+    assert site.visits[1].headers["authorization"] == "Bearer k"
+    (visit,) = other.visits
+    assert not {"authorization", "x-api-key", "cookie"} & visit.headers.keys()
+    assert visit.headers["accept"] == "text/html"
+    assert [(visit.method, visit.body) for visit in site.visits[-4:]] == [
+        ("POST", b"x"),
+        ("POST", b"x"),
+        ("POST", b"x"),
+        ("GET", b""),
+    ]
+
+
+async def test_a_trusted_endpoint_leads_nowhere_else() -> None:
+    async with Site({"/": page("x")}) as other, Site({"/": redirect(other.url())}) as site, web() as client:
+        kind, _ = await fault(client, site.url(), is_trusted=True)
+    assert (kind, other.visits) == ("redirects", [])
+
+
+async def test_another_host_on_the_way_needs_a_permission_of_its_own() -> None:
+    asked: list[str] = []
+
+    async def gate(target: object) -> str | None:
+        asked.append(str(getattr(target, "host", "")))
+        return "no." if len(asked) > 1 else None
+
+    async with Site({"/2": page("x")}) as site, web(resolver=names(b_test="127.0.0.1", c_test="127.0.0.1")) as client:
+        site.pages["/0"] = redirect("/1")
+        site.pages["/1"] = redirect(f"http://b.test:{site.port}/2")
+        assert (await get(client, site.url("/0"), gate=gate)).status == 200
+        site.pages["/0"] = redirect(f"http://c.test:{site.port}/2")
+        assert await fault(client, site.url("/0"), gate=gate) == ("denied", "no.")
+    assert asked == ["b.test", "c.test"]
+    assert site.paths == ["/0", "/1", "/2", "/0"]
+
+
+async def test_https_is_verified_speaks_the_name_and_never_falls_back_to_http(tmp_path: Path) -> None:
+    file, context = certificate(tmp_path, "secure.test")
+    seen: list[str | None] = []
+    context.sni_callback = lambda _, name, __: seen.append(name)
+    resolver = names(secure_test="127.0.0.1", other_test="127.0.0.1")
+    async with Site({"/": page("safe"), "/down": redirect("http://secure.test/")}, tls=context) as site:
+        async with web(resolver=resolver, tls=lambda: ssl.create_default_context(cafile=str(file))) as client:
+            assert (await get(client, site.url(host="secure.test"))).text == "safe"
+            kind, words = await fault(client, site.url("/down", host="secure.test"))
+            assert kind == "redirects"
+            assert "from https to http" in words
+            assert (await fault(client, site.url(host="other.test")))[0] == "tls"
+        async with web(resolver=resolver) as client:
+            kind, words = await fault(client, site.url(host="secure.test"))
+            assert kind == "tls"
+            assert "cannot be trusted" in words
+    assert seen[:2] == ["secure.test", "other.test"]
+
+
+async def test_what_cannot_be_reached_says_why() -> None:
+    async with web(resolver=names(), timeout_s=0.5) as client:
+        assert (await fault(client, "http://nowhere.test/"))[0] == "unknown_host"
+        assert (await fault(client, f"http://127.0.0.1:{free_port()}/"))[0] == "unreachable"
+
+
+async def test_a_server_that_accepts_nobody_is_left_after_the_connect_time() -> None:
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        port = full.getsockname()[1]
+        fillers = [socket.socket() for _ in range(4)]
+        for filler in fillers:
+            filler.setblocking(False)
+            filler.connect_ex(("127.0.0.1", port))
+        async with web(connect_timeout_s=0.2) as client, asyncio.timeout(5):
+            kind, words = await fault(client, f"http://127.0.0.1:{port}/")
+        for filler in fillers:
+            filler.close()
+    assert (kind, words) == ("timeout", "127.0.0.1 did not answer within 0.2 s")
+
+
+async def silent(visit: Visit, send: Send) -> None:
+    await asyncio.Event().wait()
+
+
+async def dripping(visit: Visit, send: Send) -> None:
+    await send(head("Content-Type: text/html"))
+    while True:
+        await send(b"x")
+        await asyncio.sleep(0.01)
+
+
+async def informing(visit: Visit, send: Send) -> None:
+    while True:
+        await send(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("answer", [silent, dripping, informing])
+async def test_slow_answers_end_with_the_time(answer: Answer) -> None:
+    async with Site({"/": answer}) as site, web(timeout_s=0.3) as client, asyncio.timeout(5):
+        assert await fault(client, site.url()) == ("timeout", "the answer took longer than 0.3 s")
+
+
+async def endless(visit: Visit, send: Send) -> None:
+    await send(head("Content-Type: text/plain"))
+    while True:
+        await send(b"for ever " * 1000)
+
+
+async def test_an_endless_answer_is_cut_at_the_limit() -> None:
+    async with Site({"/": endless}) as site, web(max_bytes=50_000) as client, asyncio.timeout(5):
+        answer = await get(client, site.url())
+    assert (len(answer.body), answer.is_cut, answer.is_bomb) == (50_000, True, False)
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind"),
+    [
+        (b"nonsense\r\n\r\n", "broken"),
+        (b"", "broken"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort", "broken"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"a" * 200_000, "broken"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "broken"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", "encoding"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 3\r\n\r\nabc", "encoding"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip\r\nContent-Length: 3\r\n\r\nabc", "encoding"),
+        (b"HTTP/1.1 302 Found\r\nLocation: http://\xff/\r\nContent-Length: 0\r\n\r\n", "refused"),
+    ],
+)
+async def test_broken_answers_are_told_apart(raw: bytes, kind: FaultKind) -> None:
+    async def answer(visit: Visit, send: Send) -> None:
+        await send(raw)
+
+    async with Site({"/": answer}) as site, web() as client:
+        assert (await fault(client, site.url()))[0] == kind
+
+
+async def test_packed_answers_are_unpacked() -> None:
+    data = gzip.compress(b"hello ") + gzip.compress(b"world")
+    async with Site({"/": page(data, "Content-Encoding: gzip")}) as site, web() as client:
+        assert (await get(client, site.url())).text == "hello world"
+    assert site.visits[0].headers["accept-encoding"] == "gzip, deflate"
+
+
+async def test_a_cancelled_request_leaves_nothing_behind() -> None:
+    came = asyncio.Event()
+
+    async def holding(visit: Visit, send: Send) -> None:
+        came.set()
+        await asyncio.Event().wait()
+
+    async with Site({"/": holding, "/ok": page("x")}) as site, web() as client:
+        task = asyncio.ensure_future(get(client, site.url()))
+        await came.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (await get(client, site.url("/ok"))).text == "x"
+
+
+async def test_http2_is_spoken_where_the_server_does_and_shares_one_connection(tmp_path: Path) -> None:
+    file, context = certificate(tmp_path, "fast.test")
+
+    def tls() -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(file))
+
+    async with Http2Site(context, b"both ways") as site, web(resolver=names(fast_test="127.0.0.1"), tls=tls) as client:
+        urls = [f"https://fast.test:{site.port}/{n}" for n in range(6)]
+        answers = await asyncio.gather(*(get(client, url) for url in urls))
+    assert [answer.text for answer in answers] == ["both ways"] * 6
+    assert site.connections == 1
+    assert set(site.authorities) == {f"fast.test:{site.port}"}

@@ -1,0 +1,52 @@
+"""A process that fetches one page and tells what it cost: its own memory and that of its readers."""
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.tooling.tool_harness import Workplace
+from tooling.approvals.policy import PolicyApprover
+from tooling.web.session import WebDesk
+from tooling.web.settings import WebSettings
+
+
+def peak_kb(pid: int | str) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+
+
+def forget_peaks(pids: list[int]) -> None:
+    for pid in pids:
+        Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def readers() -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()]
+
+
+async def main(warm_url: str, url: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        desk = WebDesk(WebSettings(allow_loopback=True))
+        work = Workplace(Path(folder), approver=PolicyApprover(mode="yolo"), web=desk)
+        await work.call("fetch_page", url=warm_url)
+        everybody = [os.getpid(), *readers()]
+        forget_peaks(everybody)
+        before = {pid: peak_kb(pid) for pid in everybody}
+        result = await work.call("fetch_page", url=url)
+        extra = {pid: peak_kb(pid) - before.get(pid, 0) for pid in [os.getpid(), *readers()]}
+        own = extra.pop(os.getpid())
+        told = {
+            "own_kb": own,
+            "readers_kb": sum(extra.values()),
+            "status": result.meta.status,
+            "content": result.content,
+        }
+        print(json.dumps(told))
+        await work.executor.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

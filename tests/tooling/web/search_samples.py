@@ -1,0 +1,224 @@
+"""Answers of the search providers as they send them: two results each, nothing found, and how each says no."""
+
+import json
+from dataclasses import dataclass, field
+
+from tests.tooling.web.site import page
+from tooling.web.settings import SearchProvider
+
+KEY = "key-0123456789"
+WINCH, ROPE = "https://example.org/winch", "https://example.org/rope"
+
+TAVILY = {
+    "query": "windlass",
+    "answer": None,
+    "follow_up_questions": None,
+    "images": [],
+    "results": [
+        {"title": "Winch", "url": WINCH, "content": "A winch  pulls.", "score": 0.91, "raw_content": None},
+        {
+            "title": "Rope",
+            "url": ROPE,
+            "content": "A rope is pulled.",
+            "score": 0.4,
+            "published_date": "Tue, 04 Mar 2025 10:00:00 GMT",
+        },
+    ],
+    "response_time": 1.09,
+    "usage": {"credits": 1},
+    "request_id": "123e4567-e89b-12d3-a456-426614174111",
+}
+JINA = {
+    "code": 200,
+    "status": 20000,
+    "data": [
+        {"title": "Winch", "url": WINCH, "description": "A winch pulls.", "content": "", "usage": {"tokens": 1000}},
+        {"title": "Rope", "url": ROPE, "description": "A rope is pulled.", "date": "Mar 4, 2025", "content": ""},
+    ],
+    "meta": {"usage": {"tokens": 10000}},
+}
+ZAI = {
+    "id": "20250304100000abc",
+    "created": 1741082400,
+    "search_result": [
+        {
+            "title": "Winch",
+            "content": "A winch pulls.",
+            "link": WINCH,
+            "media": "Example",
+            "icon": "",
+            "refer": "ref_1",
+        },
+        {
+            "title": "Rope",
+            "content": "A rope is pulled.",
+            "link": ROPE,
+            "media": "",
+            "icon": "",
+            "refer": "ref_2",
+            "publish_date": "2025-03-04",
+        },
+    ],
+}
+SEARXNG = {
+    "query": "windlass",
+    "number_of_results": 0,
+    "results": [
+        {"url": WINCH, "title": "Winch", "content": "A winch pulls.", "engine": "mojeek", "score": 4.0},
+        {"url": ROPE, "title": "Rope", "content": "A rope is pulled.", "publishedDate": "2025-03-04T10:00:00"},
+    ],
+    "answers": [],
+    "corrections": [],
+    "infoboxes": [],
+    "suggestions": ["windlass anchor"],
+    "unresponsive_engines": [["duckduckgo", "CAPTCHA"]],
+}
+BRAVE = {
+    "type": "search",
+    "query": {"original": "windlass", "more_results_available": True},
+    "web": {
+        "type": "search",
+        "results": [
+            {"title": "Winch", "url": WINCH, "description": "A winch pulls.", "meta_url": {"hostname": "example.org"}},
+            {"title": "Rope", "url": ROPE, "description": "A rope is pulled.", "page_age": "2025-03-04T10:00:00"},
+        ],
+        "family_friendly": True,
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One provider: what it sends for two results and for none, its costs, and how it answers faults."""
+
+    path: str
+    two: object
+    none: bytes
+    cost_usd: float
+    date: str
+    # What it answers, and what is told of it.
+    refusals: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def good(self) -> bytes:
+        return as_json(self.two)
+
+
+def as_json(data: object, *headers: str, status: int = 200) -> bytes:
+    return page(json.dumps(data), *headers, status=status, kind="application/json")
+
+
+SAMPLES: dict[SearchProvider, Sample] = {
+    "proxy": Sample(
+        path="/zai/search?q=windlass",
+        two=ZAI,
+        none=as_json({**ZAI, "search_result": []}),
+        cost_usd=0.0,
+        date="2025-03-04",
+        refusals={"it failed (HTTP 500: ZAI not configured)": as_json({"error": "ZAI not configured"}, status=500)},
+    ),
+    "tavily": Sample(
+        path="/search",
+        two=TAVILY,
+        none=as_json({**TAVILY, "results": []}),
+        cost_usd=0.008,
+        date="Tue, 04 Mar 2025 10:00:00 GMT",
+        refusals={
+            "it refused the key (HTTP 401: Unauthorized: missing or invalid API key.)": as_json(
+                {"detail": {"error": "Unauthorized: missing or invalid API key."}}, status=401
+            ),
+            "the account has no credit left (HTTP 432: This request exceeds your plan's set usage limit.)": as_json(
+                {"detail": {"error": "This request exceeds your plan's set usage limit."}}, status=432
+            ),
+            "it did not accept the query (HTTP 400: Query is too long.)": as_json(
+                {"detail": {"error": "Query is too long."}}, status=400
+            ),
+        },
+    ),
+    "jina": Sample(
+        path="/?q=windlass&num=8",
+        two=JINA,
+        none=as_json(
+            {
+                "code": 422,
+                "name": "AssertionFailureError",
+                "status": 42206,
+                "message": "No search results available for query windlass",
+                "data": None,
+            },
+            status=422,
+        ),
+        cost_usd=0.0005,
+        date="Mar 4, 2025",
+        refusals={
+            "the account has no credit left (HTTP 402: Account balance not enough to run this query.)": as_json(
+                {
+                    "code": 402,
+                    "name": "InsufficientBalanceError",
+                    "status": 40203,
+                    "message": "Account balance not enough to run this query.",
+                },
+                status=402,
+            ),
+            "it refused the key (HTTP 401: Invalid API key)": as_json(
+                {"code": 401, "name": "AuthenticationFailedError", "message": "Invalid API key"}, status=401
+            ),
+        },
+    ),
+    "zai": Sample(
+        path="/paas/v4/web_search",
+        two=ZAI,
+        none=as_json({**ZAI, "search_result": []}),
+        cost_usd=0.01,
+        date="2025-03-04",
+        refusals={
+            "it refused the key (HTTP 401: Authentication Failed)": as_json(
+                {"error": {"code": "1000", "message": "Authentication Failed"}}, status=401
+            ),
+            "the account has no credit left (HTTP 429: Insufficient balance, please recharge.)": as_json(
+                {"error": {"code": "1113", "message": "Insufficient balance, please recharge."}}, status=429
+            ),
+        },
+    ),
+    "searxng": Sample(
+        path="/search?q=windlass&format=json",
+        two=SEARXNG,
+        none=as_json({**SEARXNG, "results": [], "unresponsive_engines": []}),
+        cost_usd=0.0,
+        date="2025-03-04T10:00:00",
+        refusals={
+            "it does not give JSON; its settings.yml must name json under search.formats (HTTP 403)": page(
+                "<html>Forbidden</html>", status=403
+            ),
+            "none of its engines answered": as_json({**SEARXNG, "results": []}),
+        },
+    ),
+    "brave": Sample(
+        path="/res/v1/web/search?q=windlass&count=8&result_filter=web&text_decorations=false",
+        two=BRAVE,
+        none=as_json({"type": "search", "query": {"original": "windlass"}}),
+        cost_usd=0.005,
+        date="2025-03-04T10:00:00",
+        refusals={
+            "it refused the key (HTTP 422: The provided subscription token is invalid.)": as_json(
+                {
+                    "type": "ErrorResponse",
+                    "error": {
+                        "status": 422,
+                        "code": "SUBSCRIPTION_TOKEN_INVALID",
+                        "detail": "The provided subscription token is invalid.",
+                    },
+                },
+                status=422,
+            ),
+        },
+    ),
+}
+EVERYWHERE: dict[str, bytes] = {
+    "it failed (HTTP 503)": page("upstream", status=503),
+    "there is no search at its address (HTTP 404)": page("not here", status=404),
+    "its answer cannot be understood": page("<html>maintenance</html>"),
+    "its answer cannot be understood (there is no list": as_json({"something": "else"}),
+    "its answer cannot be understood (there is no list ": as_json([1, 2]),
+    "it sends its callers elsewhere": page("", "Location: https://example.org/", status=302),
+}

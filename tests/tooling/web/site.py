@@ -1,0 +1,149 @@
+"""A web site on loopback: answers as raw bytes, so that every lie of a server can be told."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from tooling.web.addresses.url_check import Resolver
+from tooling.web.http.web_client import WebClient
+from tooling.web.settings import WebSettings
+
+Send: TypeAlias = Callable[[bytes], Awaitable[None]]
+Answer: TypeAlias = bytes | Callable[["Visit", Send], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """One request as it came in."""
+
+    method: str
+    path: str
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+class Site:
+    """Answers by path, remembers who came; connections stay open as HTTP says."""
+
+    def __init__(self, pages: dict[str, Answer] | None = None, tls: ssl.SSLContext | None = None) -> None:
+        self.pages: dict[str, Answer] = dict(pages or {})
+        self.visits: list[Visit] = []
+        self.connections = 0
+        self.port = 0
+        self._tls = tls
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def paths(self) -> list[str]:
+        return [visit.path for visit in self.visits]
+
+    def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
+        return f"{'https' if self._tls else 'http'}://{host}:{self.port}{path}"
+
+    async def __aenter__(self) -> "Site":
+        self._server = await asyncio.start_server(self._visited, "127.0.0.1", 0, ssl=self._tls)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _visited(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self.connections += 1
+
+        async def send(data: bytes) -> None:
+            writer.write(data)
+            await writer.drain()
+
+        try:
+            while True:
+                await self._answer(await _read(reader), send)
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError, EOFError):
+            # Clients leave and tests end; neither is the site's problem.
+            pass
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _answer(self, visit: Visit, send: Send) -> None:
+        self.visits.append(visit)
+        answer = self.pages.get(visit.path) or self.pages.get("*") or page("not here", status=404)
+        if isinstance(answer, bytes):
+            await send(answer)
+        else:
+            await answer(visit, send)
+            raise EOFError
+
+
+async def _read(reader: asyncio.StreamReader) -> Visit:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    first, *lines = head.strip().split("\r\n")
+    method, path, _ = first.split(" ")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Visit(method=method, path=path, headers=headers, body=body)
+
+
+def page(body: str | bytes, *headers: str, status: int = 200, kind: str = "text/html; charset=utf-8") -> bytes:
+    """Return a whole answer."""
+    data = body.encode() if isinstance(body, str) else body
+    lines = [f"HTTP/1.1 {status} Reason", *([f"Content-Type: {kind}"] if kind else []), *headers]
+    return "\r\n".join([*lines, f"Content-Length: {len(data)}", "", ""]).encode("latin-1") + data
+
+
+def head(*headers: str, status: int = 200) -> bytes:
+    """Return the beginning of an answer whose end only the connection tells."""
+    return "\r\n".join([f"HTTP/1.1 {status} Reason", *headers, "Connection: close", "", ""]).encode("latin-1")
+
+
+def redirect(place: str, status: int = 302) -> bytes:
+    """Return an answer that leads elsewhere."""
+    return page("", f"Location: {place}", status=status)
+
+
+def names(**hosts: str | Sequence[str]) -> Resolver:
+    """Return a resolver that knows nothing but `host_name=address`, an underscore being a dot."""
+    known = {name.replace("_", "."): answer for name, answer in hosts.items()}
+
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        if host not in known:
+            raise OSError(f"{host} is not known here")
+        answer = known[host]
+        return [answer] if isinstance(answer, str) else answer
+
+    return resolve
+
+
+@asynccontextmanager
+async def web(
+    *,
+    resolver: Resolver | None = None,
+    tls: Callable[[], ssl.SSLContext] | None = None,
+    allow_loopback: bool = True,
+    connect_timeout_s: float = 5.0,
+    timeout_s: float = 10.0,
+    max_bytes: int = 5_000_000,
+    **others: object,
+) -> AsyncIterator[WebClient]:
+    """Open a client for loopback sites."""
+    settings = WebSettings(
+        allow_loopback=allow_loopback,
+        connect_timeout_s=connect_timeout_s,
+        timeout_s=timeout_s,
+        max_bytes=max_bytes,
+        **others,  # type: ignore[arg-type]
+    )
+    client = WebClient(settings, resolver=resolver, **({"tls": tls} if tls else {}))
+    try:
+        yield client
+    finally:
+        await client.close()

@@ -1,0 +1,73 @@
+"""While pages are fetched, read and kept, everybody else goes on: no stall of the event loop is long."""
+
+import asyncio
+import tempfile
+import time
+from io import FileIO
+from pathlib import Path
+
+import pytest
+
+from tests.tooling.tool_harness import Workplace
+from tests.tooling.web.isolated_process import serving_apart
+from tests.tooling.web.site import page
+from tooling.approvals.policy import PolicyApprover
+from tooling.web.session import WebDesk
+from tooling.web.settings import WebSettings
+
+pytestmark = pytest.mark.slow
+
+LONGEST_STALL_S = 0.05
+ATTEMPTS = 8
+PARAGRAPH = (
+    "<p>The <b>quick</b> brown fox jumps over <a href='/x'>the lazy dog</a> and writes a sentence about it.</p>\n"
+)
+PAGES = {
+    "/article": page(f"<title>T</title><article>{PARAGRAPH * 200}</article>"),
+    "/megabyte": page(f"<title>T</title><article>{PARAGRAPH * 9_000}</article>"),
+    "/huge": page(PARAGRAPH * 60_000),
+    "/text": page("a line of words, für alle\n" * 180_000, kind="text/plain; charset=utf-8"),
+    "/json": page('{"key": [1, 2, "words"]},' * 40_000, kind="application/json"),
+}
+
+
+def queued_s(statistics: FileIO) -> float:
+    """Return how long a thread was ready to go on while other programs had the processor."""
+    statistics.seek(0)
+    return int(statistics.read().split()[1]) / 1e9
+
+
+async def longest_stall(url: str, query: str) -> float:
+    """Fetch with everything new, as the first page of a run is, and return the longest time the loop stood still."""
+    worst = 0.0
+
+    async def tick() -> None:
+        nonlocal worst
+        with FileIO("/proc/thread-self/schedstat") as statistics:
+            while True:
+                before, queued = time.perf_counter(), queued_s(statistics)
+                await asyncio.sleep(0.001)
+                took, queued = time.perf_counter() - before, queued_s(statistics) - queued
+                worst = max(worst, took - queued - 0.001)
+
+    with tempfile.TemporaryDirectory() as folder:
+        work = Workplace(
+            Path(folder), approver=PolicyApprover(mode="yolo"), web=WebDesk(WebSettings(allow_loopback=True))
+        )
+        ticker = asyncio.ensure_future(tick())
+        result = await work.call("fetch_page", url=url, query=query)
+        ticker.cancel()
+        assert result.is_ok, result.content
+        await work.executor.close()
+    return worst
+
+
+@pytest.mark.parametrize("path", list(PAGES))
+@pytest.mark.parametrize("query", ["", "the dog that is lazy"])
+def test_the_loop_never_stands_still_for_long(path: str, query: str) -> None:
+    stalls: list[float] = []
+    with serving_apart(PAGES) as base:
+        # Other programs take the processor away too; a stall of our own would be there every time.
+        while len(stalls) < ATTEMPTS and min(stalls, default=1.0) >= LONGEST_STALL_S:
+            stalls.append(asyncio.run(longest_stall(f"{base}{path}", query)))
+    assert min(stalls) < LONGEST_STALL_S, stalls

@@ -1,0 +1,142 @@
+"""Reader services: asked when the user set one up and only for addresses that may be told to others."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.tooling.web.site import Site, page
+from tests.tooling.web.test_fetch_page import LOCAL, fetched, place
+from tooling.web.addresses.url_check import parse_url
+from tooling.web.http.messages import WebFault, WebResponse
+from tooling.web.reader_service import JINA, reader_url, reading_of, request_for, why_not_told
+from tooling.web.settings import WebSettings
+
+ANSWER = json.dumps(
+    {"code": 200, "data": {"title": "By reader", "content": "What the reader saw", "publishedTime": "2026"}}
+)
+PUBLIC = {"page_example": "93.184.216.34", "inside_example": "10.0.0.1"}
+
+SECRET_URLS = """
+    http://127.0.0.1/ http://localhost:3000/ http://a.localhost/ http://[::1]/x
+    https://example.org/?token=abc https://example.org/?api_key=1 https://example.org/?X-Amz-Signature=ab&X-Amz-Date=1
+    https://example.org/?password=x https://example.org/cb?code=abc&state=1 https://example.org/?sig=x https://example.org/?PWD=x
+    https://example.org/?session_id=1 https://example.org/reset?reset_link=x https://example.org/?jwt=x
+    https://example.org/ghp_abcdefghijklmnopqrstuvwxyz0123456789
+    https://hooks.example.org/services/T00000000/B00000000/XyZ123abcDEF456ghiJKL789
+    https://docs.example.org/document/d/1aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789abcd/edit
+"""
+OPEN_URLS = """
+    https://example.org/ https://example.org/a/long-path-with-words-and-2026/index.html https://example.org/?q=words&page=2
+    https://example.org/commit/0123456789abcdef0123456789abcdef01234567 https://example.org/?author=me&lang=en
+    https://example.org/item/123e4567-e89b-12d3-a456-426614174000 https://example.org/watch?v=dQw4w9WgXcQ
+    https://en.example.org/wiki/Donaudampfschifffahrtsgesellschaftskapitän
+"""
+
+
+@pytest.mark.parametrize("url", SECRET_URLS.split())
+def test_private_addresses_and_secrets_are_told_to_nobody(url: str) -> None:
+    assert why_not_told(parse_url(url, allow_loopback=True))
+
+
+@pytest.mark.parametrize("url", OPEN_URLS.split())
+def test_other_addresses_may_be_told(url: str) -> None:
+    assert why_not_told(parse_url(url)) is None
+
+
+def test_a_reader_is_one_that_the_user_chose() -> None:
+    assert reader_url(WebSettings()) == ""
+    assert reader_url(WebSettings(keys={"jina": "k"})) == JINA
+    assert reader_url(WebSettings(keys={"jina": "k"}, reader="off")) == ""
+    assert reader_url(WebSettings(keys={"jina": "k"}, reader_url="https://r.example/")) == "https://r.example/"
+
+
+def test_the_key_goes_to_its_own_service_only() -> None:
+    target = parse_url("https://example.org/a?b=1")
+    asked = request_for(target, WebSettings(keys={"jina": "k"}))
+    assert asked.url == "https://r.jina.ai/https://example.org/a?b=1"
+    assert asked.headers["Authorization"] == "Bearer k"
+    other = request_for(target, WebSettings(keys={"jina": "k"}, reader_url="https://r.example/?u="))
+    assert "Authorization" not in other.headers
+    assert other.is_trusted
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "text"),
+    [
+        ("application/json", ANSWER, "What the reader saw"),
+        ("application/json; charset=utf-8", json.dumps({"content": "flat"}), "flat"),
+        ("text/markdown", "# As it is", "# As it is"),
+    ],
+)
+def test_answers_of_readers_are_understood(kind: str, body: str, text: str) -> None:
+    response = WebResponse(url="https://r.example/", status=200, headers={"content-type": kind}, body=body.encode())
+    assert reading_of(response).text == text
+
+
+@pytest.mark.parametrize(
+    ("status", "body"), [(500, ANSWER), (200, "[]"), (200, "{}"), (200, '{"data": null}'), (200, "x")]
+)
+def test_other_answers_are_faults(status: int, body: str) -> None:
+    headers = {"content-type": "application/json"}
+    with pytest.raises(WebFault):
+        reading_of(WebResponse(url="https://r.example/", status=status, headers=headers, body=body.encode()))
+
+
+async def test_a_page_that_cannot_be_had_is_asked_of_the_reader(tmp_path: Path) -> None:
+    async with Site({"*": page(ANSWER, kind="application/json")}) as reader:
+        settings = WebSettings(reader_url=reader.url("/read/"), connect_timeout_s=0.3, timeout_s=3)
+        async with place(tmp_path, settings, hosts={"page_example": "192.0.2.1"}) as work:
+            refused = await work.call("fetch_page", url="https://page.example/")
+        assert "could not be fetched" in refused.content
+        assert reader.visits == []
+
+
+@pytest.mark.parametrize("reader_mode", ["fallback", "always", "off"])
+async def test_the_three_modes(tmp_path: Path, reader_mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Loopback stands for the public web here; the rule about it has a test of its own.
+    monkeypatch.setattr("tooling.web.fetch.why_not_told", lambda target: None)
+
+    async def public(host: str, port: int, **_: object) -> tuple[str, ...]:
+        return ("93.184.216.34",)
+
+    monkeypatch.setattr("tooling.web.fetch.resolve_public", public)
+    pages = {
+        "/ok": page("direct", kind="text/plain"),
+        "/blocked": page("no", status=403),
+        "/gone": page("x", status=404),
+    }
+    pages["/app"] = page("<html><body><div id=app></div><script>go()</script></body></html>")
+    async with Site({"*": page(ANSWER, kind="application/json")}) as reader, Site(pages) as site:
+        settings = replace(LOCAL, reader=reader_mode, reader_url=reader.url("/read/"))  # type: ignore[arg-type]
+        texts = {path: (await fetched(tmp_path, site.url(path), settings)).content for path in pages}
+        by_choice = await fetched(tmp_path, site.url("/ok"), settings, method="reader")
+        raw = await fetched(tmp_path, site.url("/blocked"), settings, method="raw")
+    read = {path for path, text in texts.items() if "What the reader saw" in text}
+    assert read == {"fallback": {"/blocked", "/app"}, "always": set(pages), "off": set()}[reader_mode]
+    assert ("What the reader saw" in by_choice.content) is (reader_mode != "off")
+    assert "403" in raw.content
+    if reader_mode != "off":
+        assert f"/read/{site.url('/blocked')}" in reader.paths
+        assert "Title: By reader" in texts["/blocked"]
+        assert "[read by reader]" in texts["/blocked"]
+
+
+async def test_a_private_page_never_reaches_a_reader(tmp_path: Path) -> None:
+    async with (
+        Site({"*": page(ANSWER, kind="application/json")}) as reader,
+        Site({"/": page("no", status=403)}) as site,
+    ):
+        settings = replace(LOCAL, reader_url=reader.url("/"))
+        for reader_mode in ("fallback", "always"):
+            told = await fetched(tmp_path, site.url(), replace(settings, reader=reader_mode))  # type: ignore[arg-type]
+            assert "403" in told.content
+        chosen = await fetched(tmp_path, site.url(), settings, method="reader")
+        assert "is not told to a reader" in chosen.content
+        hosts = {"inside_example": "10.0.0.1"}
+        for url in ("https://inside.example/", "https://unknown.example/", "https://inside.example/?token=x"):
+            async with place(tmp_path, replace(settings, reader="always"), hosts=hosts) as work:
+                await work.call("fetch_page", url=url)
+                await work.call("fetch_page", url=url, method="reader")
+    assert reader.visits == []

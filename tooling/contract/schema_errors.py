@@ -1,0 +1,89 @@
+"""Data against a JSON schema, in the words of a person: which place, what is expected, what was probably meant.
+
+Knows the words that describe tool parameters (type, properties, required, additionalProperties, items, enum); others
+are left to the tool itself.
+"""
+
+import json
+from collections.abc import Mapping
+from math import isfinite
+
+from tooling.contract.json_codec import JsonObject, nearest
+
+_NAMES = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a table of named values",
+    "null": "nothing",
+}
+
+
+def problem_with(value: object, schema: JsonObject, place: str) -> str | None:
+    """Return what is wrong with a value, or None when it fits."""
+    kinds = _kinds(schema)
+    if kinds and not any(_is_kind(value, kind) for kind in kinds):
+        return f"{place}: expected {' or '.join(_NAMES.get(kind, kind) for kind in kinds)}, got {_shown(value)}"
+    choices = schema.get("enum")
+    if isinstance(choices, (list, tuple)) and value not in choices:
+        near = nearest(str(value), [str(choice) for choice in choices])
+        return f"{place}: expected one of {', '.join(map(str, choices))}, got {_shown(value)}{near}"
+    if isinstance(value, Mapping):
+        return _problem_with_object(value, schema, place)
+    items = schema.get("items")
+    if isinstance(value, (list, tuple)) and isinstance(items, Mapping):
+        found = (problem_with(item, items, f"{place}[{number}]") for number, item in enumerate(value, start=1))
+        return next((problem for problem in found if problem), None)
+    return None
+
+
+def _problem_with_object(value: JsonObject, schema: JsonObject, place: str) -> str | None:
+    properties = schema.get("properties")
+    known: JsonObject = properties if isinstance(properties, Mapping) else {}
+    if schema.get("additionalProperties") is False and (strange := [name for name in value if name not in known]):
+        return f"unknown name {place}.{strange[0]}{nearest(strange[0], known) or _offer(known)}"
+    required = schema.get("required")
+    for name in required if isinstance(required, (list, tuple)) else ():
+        if name not in value:
+            return f"{place}.{name} is missing"
+    for name, item in value.items():
+        inner = known.get(name)
+        if isinstance(inner, Mapping) and (problem := problem_with(item, inner, f"{place}.{name}")):
+            return problem
+    return None
+
+
+def _kinds(schema: JsonObject) -> list[str]:
+    kind = schema.get("type")
+    return [kind] if isinstance(kind, str) else [str(one) for one in kind] if isinstance(kind, (list, tuple)) else []
+
+
+def _is_kind(value: object, kind: str) -> bool:
+    match kind:
+        case "string":
+            return isinstance(value, str)
+        case "integer":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "number":
+            return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+        case "boolean":
+            return isinstance(value, bool)
+        case "array":
+            return isinstance(value, (list, tuple))
+        case "object":
+            return isinstance(value, Mapping)
+        case "null":
+            return value is None
+        case _:
+            return True
+
+
+def _offer(known: JsonObject) -> str:
+    return f"; there is {', '.join(known)}" if known else "; it takes none"
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else text[:57] + "..."

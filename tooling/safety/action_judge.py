@@ -1,0 +1,82 @@
+"""The judge of every action: file tools by where they reach, commands by what they say, pages by their host."""
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tooling.contract.action import Action, Decision, Verdict
+from tooling.contract.context import ExecCtx
+from tooling.safety.paths.workspace_paths import PathRefused, readable_path, writable_path
+
+if TYPE_CHECKING:
+    from tooling.safety.shell.shell_judge import ShellTextJudge
+
+_REMEMBERS = "you did not ask for it in these words, and every later run would read it"
+_FORGETS = "it forgets everything that is remembered for you"
+
+
+class ActionJudge:
+    """Judges actions without doing anything; `warn` hears what is wrong with the rule files."""
+
+    def __init__(self, patterns_dir: Path | None = None, *, warn: Callable[[str], None] | None = None) -> None:
+        self._patterns_dir = patterns_dir
+        self._warn = warn
+
+    def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
+        """Return the strictest verdict that applies."""
+        match action.effect:
+            case "execute":
+                return self._shell.judge(action, ctx)
+            case "read" | "write":
+                return _file_verdict(action, ctx)
+            case "web":
+                return _web_verdict(action)
+            case "ask" | "note":
+                return Verdict(decision=Decision.ALLOW)
+            case "remember" if action.is_asked_for:
+                return Verdict(decision=Decision.ALLOW)
+            case "remember":
+                return Verdict(decision=Decision.ASK, reasons=(_REMEMBERS,), rule="remember")
+            case "forget":
+                return Verdict(decision=Decision.ASK, reasons=(_FORGETS,), rule="forget")
+
+    @cached_property
+    def _shell(self) -> "ShellTextJudge":
+        # The reader of shell texts and its rules load with the first command: a run without one does not pay for them.
+        from tooling.safety.shell.shell_judge import ShellTextJudge
+
+        return ShellTextJudge(self._patterns_dir, warn=self._warn)
+
+
+def _file_verdict(action: Action, ctx: ExecCtx) -> Verdict:
+    check = writable_path if action.effect == "write" else readable_path
+    try:
+        check(action.subject, ctx)
+    except PathRefused as refused:
+        return Verdict(decision=Decision.BLOCK, reasons=(str(refused),), rule="leaves-workspace")
+    return Verdict(decision=Decision.ALLOW)
+
+
+def _web_verdict(action: Action) -> Verdict:
+    """Ask for the host: whoever chooses an address can write into it what he has read."""
+    from tooling.web.addresses.url_check import AddressRefused, parse_url, with_scheme
+
+    if not action.url:
+        return Verdict(decision=Decision.ALLOW)
+    try:
+        host = parse_url(with_scheme(action.url), allow_loopback=True).host
+    except AddressRefused:
+        # Nothing will be requested: the tool checks as strictly, and says what is wrong with the address.
+        return Verdict(decision=Decision.ALLOW)
+    words = f"{action.tool} {host}"
+    reason = f"it sends this address to {host}"
+    return Verdict(
+        decision=Decision.ASK,
+        reasons=(reason,),
+        rule="web-host",
+        commands=(words,),
+        asking=(words,),
+        hosts=(host,),
+        is_only_network=True,
+    )

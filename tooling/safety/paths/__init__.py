@@ -1,0 +1,1 @@
+"""Where commands and tools may read and write."""

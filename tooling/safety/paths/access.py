@@ -1,0 +1,213 @@
+"""Where the paths of a command lead: into the workspace, to what anybody may see, or out."""
+
+import fnmatch
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from tooling.safety.paths.sensitive_files import SENSITIVE_FILES, is_sensitive_file
+from tooling.safety.shell.command import HIDDEN, HOLE, Command, is_unknown, shown_word
+from tooling.safety.shell.programs import LOOKS_ONLY, path_words
+from tooling.safety.shell.state import Made, joined
+from tooling.safety.shell_places import DEVICES, FACTS, SCRATCH, SYSTEM, TOOLCHAINS
+
+_GLOB = re.compile(r"[*?\[]")
+_SENSITIVE_GLOB = re.compile(r"[\w.-]{2,}?[*?\[]")
+# An unset variable before one of these makes the path absolute.
+_AFTER_HOLE = re.compile(
+    rf"[{HOLE}{HIDDEN}]/?(?:etc/(?:passwd|shadow|sudoers|ssh|hosts|group)|root/|proc/self|\.ssh/|\.aws/)"
+)
+_TEMPLATE = re.compile(r"\.(?:example|sample|template|dist)$")
+_UPWARD_GLOB = re.compile(r"\.[.?*\[]*[?*\[][^/]*/")
+
+
+def _below(*roots: str) -> tuple[str, ...]:
+    return tuple(root.rstrip("/") + "/" for root in roots)
+
+
+_SCRATCH = _below(*SCRATCH)
+_TOOLCHAINS = _below(*TOOLCHAINS)
+_RUNNABLE = (*_below(*SYSTEM), *_TOOLCHAINS)
+
+
+class Reach:
+    """Knows the workspace of one call and where its paths lead; remembers what it looked up."""
+
+    def __init__(self, roots: tuple[Path, ...], home: str) -> None:
+        resolved = [os.path.realpath(root) for root in roots]
+        self._roots = _below(*dict.fromkeys((*map(str, roots), *resolved)))
+        self._writable = (*self._roots, *_below(*SCRATCH))
+        self._readable = (*self._writable, *_below(*SYSTEM))
+        self._home = home
+        self._seen: dict[tuple[str, bool], bool] = {}
+        self._real: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, *roots: Path) -> "Reach":
+        """Return the reach of a workspace on this machine."""
+        try:
+            home = str(Path.home())
+        except RuntimeError:
+            # Without a home nothing lies in it.
+            home = "/nonexistent"
+        return cls(roots, home)
+
+    def problems(self, command: Command, made: Made, at: int) -> Iterator[str]:
+        """Yield a reason for every path that leaves the workspace or names a file of secrets."""
+        words = command.words
+        if words and "/" in words[0] and not made.was_there(joined(command.cwd, words[0]), at):
+            yield from self._program_problem(words[0], command.cwd)
+        is_looking = bool(words) and (
+            command.program in LOOKS_ONLY or words[:3] == ("git", "rm", "--cached") or _is_template_copy(words)
+        )
+        for path, writes in named_paths(command):
+            yield from self._problem(path, command.cwd, writes=writes, is_looking=is_looking)
+        for redirect in command.redirects:
+            yield from self._problem(redirect.target, command.cwd, writes=redirect.writes, is_looking=redirect.writes)
+
+    def leaving(self, command: Command) -> Iterator[str]:
+        """Yield the whole of every path of a command that leaves the workspace."""
+        redirects = [(redirect.target, redirect.writes) for redirect in command.redirects]
+        for word, writes in (*named_paths(command), *redirects):
+            path = _plain_path(word)
+            if path and not self._is_allowed(path, command.cwd, writes=writes):
+                yield joined(command.cwd, path)
+
+    def canonical(self, path: str, cwd: str) -> str:
+        """Return a path as rules see it: `./x` in the workspace, `~/x` at home, else absolute."""
+        whole = joined(cwd, path)
+        if whole.startswith("~"):
+            expanded = self._expanded(whole)
+            return whole if not _in(expanded, self._roots) else self._relative(expanded)
+        if _in(whole, self._roots):
+            return self._relative(whole)
+        if whole == self._home or whole.startswith(self._home.rstrip("/") + "/"):
+            return "~" + whole[len(self._home.rstrip("/")) :]
+        return whole
+
+    def is_inside(self, path: str, cwd: str) -> bool:
+        """Say whether a path lies in the workspace, links and all."""
+        whole = self._expanded(joined(cwd, path))
+        return _in(whole, self._roots) and _in(self._resolved(whole), self._roots)
+
+    def is_root(self, path: str, cwd: str) -> bool:
+        """Say whether a path is the workspace itself or one of the folders above it."""
+        whole = self._expanded(joined(cwd, path))
+        return any(root.startswith(whole.rstrip("/") + "/") for root in self._roots)
+
+    def is_scratch(self, path: str, cwd: str) -> bool:
+        """Say whether a path lies below a folder for temporary files."""
+        whole = joined(cwd, path)
+        return _in(whole, _SCRATCH) and whole not in SCRATCH and not _in(whole, self._roots)
+
+    def _program_problem(self, path: str, cwd: str) -> Iterator[str]:
+        whole = joined(cwd, path)
+        if whole.startswith(HOLE) or is_unknown(whole.rpartition("/")[0]):
+            return
+        is_ours = _in(self._expanded(whole), self._roots) or _in(whole, _RUNNABLE)
+        if not is_ours:
+            yield f"{shown_word(path)} is a program outside the workspace"
+
+    def _problem(self, word: str, cwd: str, *, writes: bool, is_looking: bool) -> Iterator[str]:
+        path = _plain_path(word)
+        if not path:
+            return
+        if not is_looking and _is_sensitive(path):
+            yield f"{shown_word(word)} usually holds secrets"
+        elif _AFTER_HOLE.search(path) or not self._is_allowed(path, cwd, writes=writes):
+            yield f"{shown_word(word)} is outside the workspace"
+
+    def _is_allowed(self, path: str, cwd: str, *, writes: bool) -> bool:
+        whole = joined(cwd, path)
+        key = (whole, writes)
+        known = self._seen.get(key)
+        if known is None:
+            known = self._seen[key] = self._looked_up(whole, path, writes=writes)
+        # Who climbs out of the workspace does not mean a folder that is open to everybody.
+        return known and not (".." in path and self._climbs_out(whole, path, cwd))
+
+    def _climbs_out(self, whole: str, path: str, cwd: str) -> bool:
+        is_climbing = ".." in path.split("/") and not path.startswith(("/", "~"))
+        return is_climbing and _in(cwd, self._roots) and not _in(whole, self._roots)
+
+    def _looked_up(self, whole: str, path: str, *, writes: bool) -> bool:
+        if whole.startswith((HOLE, "/dev/fd/")) or whole in DEVICES:
+            return True
+        if _UPWARD_GLOB.search(path):
+            return False
+        if not writes and (whole in FACTS or (whole[0] == "~" and _in(whole, _TOOLCHAINS))):
+            return True
+        whole = self._expanded(whole)
+        allowed = self._writable if writes else self._readable
+        return _in(whole, allowed) and _in(self._resolved(whole), allowed)
+
+    def _resolved(self, whole: str) -> str:
+        """Return the path without links, as far as its names are known."""
+        parts = whole.split("/")
+        fixed = len(parts)
+        if is_unknown(whole) or _GLOB.search(whole):
+            fixed = next(at for at, part in enumerate(parts) if is_unknown(part) or _GLOB.search(part))
+        folder, name = "/".join(parts[: fixed - 1]) or "/", parts[fixed - 1]
+        real = self._real.get(folder)
+        try:
+            if real is None:
+                real = self._real[folder] = os.path.realpath(folder)
+            last = f"{real.rstrip('/')}/{name}"
+            is_link = stat.S_ISLNK(os.lstat(last).st_mode)
+            return os.path.realpath(last) if is_link else last
+        except FileNotFoundError:
+            return f"{real}/{name}" if real is not None else whole
+        except (OSError, ValueError):
+            return "/"
+
+    def _expanded(self, whole: str) -> str:
+        return self._home + whole[1:] if whole == "~" or whole.startswith("~/") else whole
+
+    def _relative(self, whole: str) -> str:
+        root = next(root for root in self._roots if _in(whole, (root,)))
+        rest = whole[len(root) :]
+        return f"./{rest}" if rest else "."
+
+
+def _plain_path(word: str) -> str:
+    """Return the path that a word stands for, or nothing when it cannot be one."""
+    if word.startswith("file:"):
+        return word[5:].replace("//", "/", 1)
+    # Nothing as long as this is the name of a file.
+    return "" if "://" in word or len(word) > 8192 else word.removeprefix("@")
+
+
+def named_paths(command: Command) -> Iterator[tuple[str, bool]]:
+    """Yield the words of a command that name paths, and whether they are written."""
+    words, program = command.words, command.program
+    if program not in ("cd", "pushd"):
+        yield from path_words(program, words)
+        return
+    targets = [word for word in words[1:] if not word.startswith(("-", "+"))]
+    if program == "cd" and not targets and "-" not in words:
+        targets = ["~"]
+    yield from ((target, False) for target in targets)
+
+
+def _in(path: str, below: tuple[str, ...]) -> bool:
+    """Say whether a path is one of the roots or lies in it, component by component."""
+    return f"{path}/".startswith(below)
+
+
+def _is_sensitive(path: str) -> bool:
+    name = path.rpartition(":")[2] if ":" in path else path
+    if is_sensitive_file(name):
+        return True
+    last = name.rpartition("/")[2]
+    if not _GLOB.search(last):
+        return False
+    if last.startswith("*."):
+        return is_sensitive_file("x" + last[1:])
+    return _SENSITIVE_GLOB.match(last) is not None and any(fnmatch.fnmatchcase(file, last) for file in SENSITIVE_FILES)
+
+
+def _is_template_copy(words: tuple[str, ...]) -> bool:
+    """Say whether a secret file is only made from its published example."""
+    return words[0] in ("cp", "mv") and any(_TEMPLATE.search(word) for word in words[1:-1])

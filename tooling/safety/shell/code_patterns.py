@@ -1,0 +1,257 @@
+"""Signs in program texts, by language: calls that run commands, delete, reach out, or hide what they do."""
+
+import re
+
+from tooling.contract.fast_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Danger:
+    """A sign and what it means."""
+
+    pattern: "re.Pattern[str]"
+    rule: str
+    reason: str
+    blocks: bool = False
+
+
+def _network(pattern: str) -> Danger:
+    return Danger(pattern=re.compile(pattern), rule="code-network", reason="its code reaches the network")
+
+
+def _hidden(pattern: str) -> Danger:
+    return Danger(pattern=re.compile(pattern), rule="code-hidden", reason="its code runs code that cannot be seen")
+
+
+def _dump(pattern: str) -> Danger:
+    return Danger(pattern=re.compile(pattern), rule="environment-dump", reason="its code shows the environment")
+
+
+def _home(pattern: str) -> Danger:
+    return Danger(pattern=re.compile(pattern), rule="leaves-workspace", reason="its code goes to the home folder")
+
+
+def _root(pattern: str) -> Danger:
+    return Danger(pattern=re.compile(pattern), rule="leaves-workspace", reason="its code goes to the root folder")
+
+
+def _runs(pattern: str) -> Danger:
+    reason = "its code runs commands that it does not spell out"
+    return Danger(pattern=re.compile(pattern, re.IGNORECASE), rule="code-runs-commands", reason=reason)
+
+
+def _bomb(pattern: str) -> Danger:
+    return Danger(pattern=re.compile(pattern, re.DOTALL), rule="fork-bomb", reason="it is a fork bomb", blocks=True)
+
+
+def _kills(pattern: str) -> Danger:
+    return Danger(pattern=re.compile(pattern), rule="kill-everything", reason="it would end every process", blocks=True)
+
+
+LOCAL = re.compile(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?!.*https?://(?!localhost|127))", re.DOTALL)
+REVERSE_SHELL = re.compile(
+    r"dup2|pty\.spawn|fileno\(\)|/bin/(?:ba|z|da)?sh\b.*-i|sh -i|open\(STDIN|exec\s*\(?[\"'{]*/bin/"
+    r"|spawn\([\"']/?(?:bin/)?(?:ba)?sh|TCPSocket"
+)
+SOCKET = re.compile(r"socket|fsockopen|net['\"]?\)?\.(?:connect|createConnection|Socket)|/inet/", re.IGNORECASE)
+_SECRET = r"(?:KEY|TOKEN|SECRET|PASSW|CREDENTIAL)"
+
+DANGERS: dict[str, tuple[Danger, ...]] = {
+    "python": (
+        _network(
+            r"\bsocket\.(?:socket|create_connection|getaddrinfo|gethostbyname)\b|\burlopen\b|\burlretrieve\b|urllib\.request\b"
+            r"|\brequests\.(?:get|post|put|delete|patch|head|request|[Ss]ession)\b|\bhttpx\.(?:get|post|put|Client|AsyncClient|stream)"
+            r"|\baiohttp\b|http\.client\b|\bHTTPS?Connection\b|\bftplib\b|\bsmtplib\b|\btelnetlib\b|\bparamiko\b|\bxmlrpc\b|\bboto3\b"
+        ),
+        _hidden(
+            r"(?<![\w.])(?:exec|eval|compile)\s*\(|\bgetattr\s*\(\s*(?:os|__import__|__builtins__|builtins|subprocess|sys)\b"
+            r"|__builtins__|\bmarshal\.loads|\bctypes\b|globals\(\)\s*\[|import_module\s*\(\s*[^'\")]|\b__import__\s*\(\s*[^'\")]"
+            r"|pickle\.loads|import_module\s*\([^)]*\+|__import__\s*\([^)]*\+|\bbuiltins\b|\bcffi\b"
+        ),
+        _dump(
+            r"\bos\.environb?\b(?!\s*(?:\[|\.\s*(?:get|setdefault|pop|update|copy)\b))(?!\s*in\b)(?<!in os\.environ)"
+        ),
+        _dump(rf"(?:print|write)\s*\(.*\b(?:environ(?:\.get\(|\[)|getenv\()\s*['\"]\w*{_SECRET}"),
+        _root(r"(?:walk|listdir|scandir|chdir|Path|glob)\(\s*r?['\"]/['\"]"),
+        _home(r"expanduser|\bPath\.home\(|\benviron(?:\.get\(|\[)\s*['\"]HOME"),
+        _bomb(r"while\b.*\bfork\s*\("),
+        _kills(r"\bos\.kill(?:pg)?\s*\(\s*(?:-1|1|0)\s*,"),
+    ),
+    "perl": (
+        _network(r"IO::Socket|\bLWP\b|HTTP::Tiny|\buse Socket|Net::|\bsocket\s*\("),
+        _hidden(r"\beval\s*[(\"'$]|\beval\s+\w|\bunpack\b.*\b(?:exec|system|eval)\b|\brequire\s*\$|\bs(\W).*\1\w*ee"),
+        _dump(r"%ENV\b|\bkeys\s*\(?\s*%?ENV"),
+        _home(r"\$ENV\{['\"]?HOME"),
+        _bomb(r"\bfork\b.*\bwhile\b|\bwhile\b.*\bfork\b"),
+    ),
+    "ruby": (
+        _network(r"Net::|open-uri|URI\.open|TCPSocket|TCPServer|\bSocket\.|Faraday|HTTParty|rest-client"),
+        _hidden(
+            r"(?<![\w.])eval\s*[(\"'$\w]|instance_eval|class_eval|\.send\s*\(\s*:?(?:system|exec|eval|`)|Marshal\.load|Fiddle"
+        ),
+        _dump(r"\bENV\b(?!\s*\[|\.fetch|\.key)"),
+        _home(r"Dir\.home|File\.expand_path\(['\"]~|ENV\[['\"]HOME"),
+        _bomb(r"(?:loop|while|until).*\bfork\b|\bfork\b.*(?:while|until)\b"),
+    ),
+    "javascript": (
+        _network(
+            r"(?<![\w.])fetch\s*\(|\bhttps?['\"]?\)?\.(?:get|request)\b|\bnet['\"]?\)?\.(?:connect|createConnection|Socket)\b"
+            r"|(?:node:)?(?:https?|net|tls|dgram)['\"]\).*?\.(?:get|request|connect)\s*\("
+            r"|new WebSocket|\baxios\b|\bdgram\b|\bdns['\"]?\)?\.|Deno\.connect|Bun\.connect|\btls['\"]?\)?\.connect"
+        ),
+        _hidden(
+            r"(?<![\w.])eval\s*\(|new Function\s*\(|\bvm['\"]?\)?\.(?:run|Script)|process\.binding|process\.dlopen"
+        ),
+        _dump(
+            rf"process\.env\b(?!\.\w|\[|\?)|process\.env(?:\.|\[['\"])\w*{_SECRET}|Deno\.env\.toObject|Bun\.env\b(?!\.)"
+        ),
+        _root(r"(?:readdir(?:Sync)?|chdir)\(\s*['\"]/['\"]"),
+        _home(r"homedir\s*\(|process\.env\.HOME\b"),
+        _kills(r"\bprocess\.kill\s*\(\s*-?1\b"),
+        _bomb(r"(?:while\s*\(\s*(?:1|true)|for\s*\(;;\)).*(?:fork|spawn|exec)\w*\s*\("),
+    ),
+    "php": (
+        _network(
+            r"fsockopen|curl_init|stream_socket_client|socket_create|(?:file_get_contents|fopen|copy)\s*\(\s*['\"](?:https?|ftp):"
+        ),
+        _hidden(
+            r"\beval\s*\(|\bassert\s*\(|create_function|base64_decode|gzinflate|str_rot13|\$\w+\s*\(|\bcall_user_func"
+        ),
+        _dump(r"\$_ENV\b(?!\[)|\$_SERVER\b(?!\[)|\bgetenv\s*\(\s*\)|phpinfo\s*\("),
+        _home(r"getenv\(['\"]HOME"),
+    ),
+    "lua": (_network(r"require\s*\(?['\"]socket"), _hidden(r"\bloadstring\s*\(|(?<![\w.])load\s*\(|package\.loadlib")),
+    "r": (
+        _network(r"download\.file|\burl\s*\(|httr::|curl::|install\.packages"),
+        _hidden(r"eval\s*\(\s*parse"),
+        _dump(r"Sys\.getenv\s*\(\s*\)"),
+    ),
+    "julia": (_network(r"\bdownload\s*\(|HTTP\."), _dump(r"\bENV\b(?!\[)"), _hidden(r"\bccall\b|include_string")),
+    "osascript": (_runs(r"."),),
+    "tcl": (_runs(r"\b(?:exec|spawn|system|socket|open\s+\"?\|)"), _hidden(r"\beval\b")),
+    "groovy": (_runs(r"\.execute\s*\(|ProcessBuilder|Runtime"), _network(r"new URL|https?://")),
+    "elixir": (
+        _runs(r"System\.(?:cmd|shell)|:os\.cmd|Port\.open"),
+        _hidden(r"Code\.eval"),
+        _dump(r"System\.get_env\s*\(\s*\)"),
+    ),
+    "awk": (
+        _network(r"/inet[46]?/"),
+        Danger(
+            pattern=re.compile(r"/inet[46]?/.*\|&.*getline", re.DOTALL),
+            rule="reverse-shell",
+            reason="it hands a shell to another machine",
+            blocks=True,
+        ),
+        _dump(r"\bENVIRON\b(?!\s*\[\s*\")"),
+        _dump(rf"ENVIRON\s*\[\s*\"\w*{_SECRET}"),
+        _runs(r"\|&|\|\s*getline\b(?<!\"\s\|\sgetline)|\|\s*(?!\||\")[a-z_]\w*\s*(?:[;}\n]|$)"),
+    ),
+    "jq": (_dump(r"(?<![.\w\"$])env\b(?!\s*\.\w|\")|\$ENV\b(?!\s*[.\[])"), _dump(rf"(?:\benv|\$ENV)\.\w*{_SECRET}")),
+    "editor": (
+        _runs(
+            r"^[:\s]*(?:\d*[%,$.]*\d*)?(?:r|w|read|write)?\s*!|\|\s*!|\bsystem\s*\(|\bterm(?:inal)?\b|os\.execute|py(?:thon3?|x)?\s|\n\s*(?:r\s*)?!"
+        ),
+    ),
+    "lisp": (
+        _runs(
+            r"shell-command|call-process|start-process|make-process|delete-directory|async-shell|url-retrieve|\bshell\b|\bterm\b"
+        ),
+    ),
+    "sql": (
+        _runs(
+            r"\\!|^\s*\.(?:shell|system|load)\b|\bsystem\s+\w|\bcopy\b.*\bprogram\b|xp_cmdshell|load_extension|\\o\s*\|"
+        ),
+        Danger(
+            pattern=re.compile(
+                r"\bdrop\s+(?:table|database|schema|user|role|view|index)\b|\btruncate\b|\bdelete\s+from\s+[\w.\"`]+\s*(?:;|$)"
+                r"|\binto\s+(?:out|dump)file\b|\bpg_read_file\b|\balter\s+(?:user|role)\b|\bgrant\b|\bupdate\s+[\w.]+\s+set\b(?!.*\bwhere\b)",
+                re.IGNORECASE | re.DOTALL,
+            ),
+            rule="database-destroy",
+            reason="it destroys data or changes rights in a database",
+        ),
+    ),
+    "debugger": (
+        _runs(
+            r"^\s*(?:shell|!|python|script|pipe|make|call|print|p)\b.*(?:system|exec|/bin/|\bsh\b|os\.)"
+            r"|^\s*(?:shell|!|platform shell)"
+        ),
+    ),
+    "dc": (_runs(r"!\s*\w"),),
+}
+
+RUNNING_NAMES = (
+    *("run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput", "system", "popen", "spawn"),
+    *("execv", "execl", "execvp", "execlp", "execve", "execle", "spawnv", "spawnl", "posix_spawn"),
+)
+SHELL_OUTS: dict[str, tuple["re.Pattern[str]", ...]] = {
+    "python": (
+        re.compile(
+            r"\.(?:system|popen[234]?|getoutput|getstatusoutput|spawn[lv]p?e?|exec[lv]p?e?|posix_spawnp?|startfile)\s*\("
+        ),
+        re.compile(r"\bsubprocess\.(?:run|call|check_call|check_output|Popen|getoutput|getstatusoutput)\s*\("),
+        re.compile(r"(?<![\w.])(?:check_output|check_call|Popen|getoutput|system|popen)\s*\("),
+        re.compile(r"\bcreate_subprocess_(?:exec|shell)\s*\(|\bpty\.spawn\s*\(|\bpexpect\.(?:run|spawn)\s*\("),
+    ),
+    "perl": (
+        re.compile(r"(?<![\w$@%>])(?:system|exec)\b\s*\(?"),
+        re.compile(r"\bqx\s*(?=[({/'\"|!])"),
+        re.compile(r"(?<=[=(\s;])`|^`"),
+        re.compile(r"\bopen\b[^;]*?(?=['\"][^'\"]*\|)"),
+    ),
+    "ruby": (
+        re.compile(r"(?<![\w.])(?:system|exec|spawn)\b\s*\(?"),
+        re.compile(r"(?:Kernel|Process|IO|Open3)\.\w+\s*\(?"),
+        re.compile(r"(?<=[=(\s;])`|^`"),
+        re.compile(r"%x(?=[{(\[])"),
+    ),
+    "javascript": (
+        re.compile(
+            r"(?:child_process['\"]?\)?\.|cp\.|(?<![\w.]))(?:exec|execSync|execFile|execFileSync|spawn|spawnSync|fork)\s*\("
+        ),
+        re.compile(r"\bBun\.spawn(?:Sync)?\s*\(|Deno\.(?:run|Command)\s*\("),
+    ),
+    "php": (
+        re.compile(r"(?<![\w>:])(?:system|exec|shell_exec|passthru|popen|proc_open|pcntl_exec)\s*\("),
+        re.compile(r"(?<=[=(\s;])`|^`"),
+    ),
+    "lua": (re.compile(r"\bos\.execute\s*\(?|\bio\.popen\s*\(?"),),
+    "r": (re.compile(r"(?<![\w.])(?:system2?|shell|pipe)\s*\("),),
+    "julia": (re.compile(r"(?<=[=(\s;])`|^`"),),
+    "awk": (
+        re.compile(r"\bsystem\s*\("),
+        re.compile(r"\bprintf?\b[^;{}\n]*\|&?\s*(?=\")"),
+        re.compile(r"(?:^|[;{}(]|while)\s*\(?(?=\"[^\"]*\"\s*\|&?\s*getline)"),
+    ),
+}
+
+_RM_TREE = ("rm", "-r")
+_RM = ("rm",)
+DELETES: dict[str, tuple[tuple["re.Pattern[str]", tuple[str, ...]], ...]] = {
+    "python": (
+        (re.compile(r"\brmtree\s*\(|\bremovedirs\s*\("), _RM_TREE),
+        (re.compile(r"\bos\.(?:remove|unlink)\s*\("), _RM),
+    ),
+    "perl": (
+        (re.compile(r"\b(?:rmtree|remove_tree)\b\s*\(?"), _RM_TREE),
+        (re.compile(r"(?<![\w$@%>])unlink\b\s*\(?"), _RM),
+    ),
+    "ruby": (
+        (re.compile(r"\b(?:rm_rf|rm_r|remove_dir|remove_entry\w*|rmtree)\b\s*\(?"), _RM_TREE),
+        (re.compile(r"\bFile\.(?:delete|unlink)\s*\(?|\bFileUtils\.rm\b\s*\(?"), _RM),
+    ),
+    "javascript": (
+        (
+            re.compile(
+                r"\b(?:rmSync|rmdirSync|removeSync|emptyDirSync|rimraf(?:\.sync)?)\s*\("
+                r"|\bfs\w*\.(?:rm|rmdir)\s*\(|Deno\.remove\w*\s*\("
+            ),
+            _RM_TREE,
+        ),
+        (re.compile(r"\bunlink(?:Sync)?\s*\("), _RM),
+    ),
+    "php": ((re.compile(r"\brmdir\s*\("), _RM_TREE), (re.compile(r"(?<![\w>])unlink\s*\("), _RM)),
+    "r": ((re.compile(r"\bunlink\s*\("), _RM_TREE),),
+    "lua": ((re.compile(r"\bos\.remove\s*\("), _RM),),
+}

@@ -1,0 +1,86 @@
+"""One simple command as it will run: its words, redirections and place, with what is not known marked as such."""
+
+import re
+from dataclasses import field
+
+from tooling.contract.fast_dataclass import dataclass
+
+# Noncharacters of Unicode stand for text that is only known when the command runs; nobody can type them unnoticed.
+HOLE = "\ufdd0"
+HIDDEN = "\ufdd1"
+_HOLES = re.compile(f"[{HOLE}{HIDDEN}]")
+_PLAIN = re.compile(r"[\w@%+=:,./~^*?\[\]{}…!-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redirect:
+    """One redirection, without its descriptor."""
+
+    operator: str
+    target: str
+    is_output: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Say whether the target may be changed."""
+        return ">" in self.operator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One simple command; `cwd` is where it runs, `stdin` the text it reads where that is known.
+
+    It is vouched for when the text itself defines it, or a package manager of the project finds it.
+    """
+
+    words: tuple[str, ...]
+    cwd: str
+    redirects: tuple[Redirect, ...] = ()
+    stdin: str | None = None
+    is_fed: bool = False
+    is_place_certain: bool = True
+    reads: frozenset[str] = frozenset()
+    depth: int = 0
+    is_vouched_for: bool = False
+    program: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Know the program's name without its folder: everybody asks for it."""
+        object.__setattr__(self, "program", program_name(self.words))
+
+    @property
+    def shown(self) -> str:
+        """Return the words a person would write a rule with: program, arguments, redirections."""
+        words = [self.program, *self.words[1:]] if self.words else []
+        targets = (f"{redirect.operator} {_quoted(redirect.target)}" for redirect in self.redirects)
+        return " ".join((*map(_quoted, words), *targets))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """A piece of program text that an interpreter is handed."""
+
+    language: str
+    text: str
+
+
+def program_name(words: tuple[str, ...] | list[str]) -> str:
+    """Return the last part of the program's path, or nothing."""
+    return words[0].rpartition("/")[2] if words else ""
+
+
+def is_unknown(text: str) -> bool:
+    """Say whether a part of the text is only known when it runs."""
+    return HOLE in text or HIDDEN in text
+
+
+def shown_word(word: str) -> str:
+    """Return a word with what is unknown shown as an ellipsis."""
+    return _HOLES.sub("…", word) if is_unknown(word) else word
+
+
+def _quoted(word: str) -> str:
+    word = shown_word(word)
+    if _PLAIN.fullmatch(word):
+        return word
+    return "'" + word.replace("'", "'\"'\"'") + "'"

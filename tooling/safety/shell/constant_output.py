@@ -1,0 +1,199 @@
+"""What a command prints when that is certain before it runs: texts that are only written down in a roundabout way."""
+
+import base64
+import binascii
+import re
+from pathlib import PurePath
+
+from tooling.safety.shell.command import HIDDEN, HOLE, is_unknown, program_name
+from tooling.safety.shell.expand import ansi_c
+from tooling.safety.shell_find import found_paths
+
+# Version managers print settings for the shell that asks them; nothing of it comes from elsewhere.
+_HOOKS = re.compile(
+    r"(?:pyenv|rbenv|nodenv|jenv|goenv) (?:init|virtualenv-init)|direnv (?:hook|export)|opam env|fnm env"
+    r"|mise (?:activate|env)|(?:conda|mamba|micromamba) shell\S*|brew shellenv|dircolors|starship init|zoxide init"
+    r"|luarocks path"
+)
+_PRINTERS = frozenset(
+    {"echo", "printf", "pwd", "mktemp", "which", "command", "type", "realpath", "readlink", "dirname", "basename"}
+    | {"cat", "base64", "base32", "xxd", "rev", "tr", "pyenv", "rbenv", "nodenv", "jenv", "goenv", "direnv", "opam"}
+    | {
+        "find",
+        "ls",
+        "fnm",
+        "mise",
+        "conda",
+        "mamba",
+        "micromamba",
+        "brew",
+        "dircolors",
+        "starship",
+        "zoxide",
+        "luarocks",
+    }
+)
+_ECHO_OPTION = re.compile(r"-[neE]+")
+_FORMAT = re.compile(r"%(?:%|-?\d*s|b|q|d)")
+_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete", "-printf", "-fprint", "-fprintf", "-quit"})
+_TR_RANGE = re.compile(r"(.)-(.)")
+# Programs that turn one text into another; what they make of a known text was meant to be hidden.
+_DECODERS = frozenset({"base64", "base32", "basenc", "xxd", "uudecode", "openssl", "gpg", "rev", "tr", "sed", "awk"})
+_DECODES = frozenset({"-d", "-D", "-di", "--decode", "-r", "-rp", "-p", "enc"})
+
+
+class Output:
+    """What a statement prints, as far as that is known."""
+
+    __slots__ = ("_parts", "is_hidden")
+
+    def __init__(self) -> None:
+        self._parts: list[str | None] = []
+        self.is_hidden = False
+
+    def add(self, text: str | None) -> None:
+        """Take in what the next command prints; None is unknown."""
+        self._parts.append(text)
+
+    @property
+    def text(self) -> str | None:
+        """Return the whole text, or None when a part of it is unknown."""
+        if not self._parts or any(part is None for part in self._parts):
+            return None
+        return "".join(part or "" for part in self._parts)
+
+    @property
+    def value(self) -> str:
+        """Return what a substitution puts into the command line."""
+        text = self.text
+        if text is None:
+            return HIDDEN if self.is_hidden else HOLE
+        return text.rstrip("\n")
+
+
+def printed(words: tuple[str, ...], stdin: str | None, cwd: str) -> str | None:
+    """Return what a command certainly prints, or None."""
+    arguments = words[1:]
+    program = program_name(words)
+    if program not in _PRINTERS:
+        return None
+    if _HOOKS.match(" ".join((program, *arguments[:1]))):
+        return "true\n"
+    match program:
+        case "echo":
+            return _echoed(arguments)
+        case "printf":
+            return _formatted(arguments)
+        case "pwd":
+            return cwd + "\n"
+        case "mktemp":
+            return f"/tmp/{HOLE}\n"
+        case "which":
+            return f"{arguments[0]}\n" if len(arguments) == 1 else None
+        case "command" | "type":
+            return f"{arguments[1]}\n" if len(arguments) == 2 and arguments[0] in ("-v", "-p", "-P") else None
+        case "realpath" | "readlink":
+            return f"{arguments[-1]}\n" if arguments and not arguments[-1].startswith("-") else None
+        case "dirname" | "basename":
+            return _part_of_path(program, arguments)
+        case "find" if not _ACTIONS & {*arguments}:
+            return "\n".join(found_paths(words)) + "\n"
+        case "ls" if arguments and not any(argument.startswith("-") for argument in arguments):
+            return "\n".join(arguments) + "\n"
+        case "cat":
+            return stdin if not arguments or arguments == ("-",) else None
+        case _:
+            return None if stdin is None or is_unknown(stdin) else _decoded(words, stdin)
+
+
+def hides(words: tuple[str, ...], stdin: str | None) -> bool:
+    """Say whether a command turns a text that is written down into one that is not."""
+    program = program_name(words)
+    if program not in _DECODERS:
+        return False
+    is_known = stdin is not None and not is_unknown(stdin)
+    return is_known or (program not in ("tr", "sed", "awk") and (program == "rev" or bool(_DECODES & {*words})))
+
+
+def _echoed(arguments: tuple[str, ...]) -> str:
+    is_decoded, at, end = False, 0, "\n"
+    while at < len(arguments) and _ECHO_OPTION.fullmatch(arguments[at]):
+        is_decoded = is_decoded or "e" in arguments[at]
+        end = "" if "n" in arguments[at] else end
+        at += 1
+    text = " ".join(arguments[at:])
+    return (ansi_c(_octal(text)) if is_decoded else text) + end
+
+
+def _formatted(arguments: tuple[str, ...]) -> str | None:
+    if arguments[:1] == ("--",):
+        arguments = arguments[1:]
+    if not arguments or arguments[0].startswith("-"):
+        return None
+    values = list(arguments[1:])
+
+    def one(found: "re.Match[str]") -> str:
+        if found[0] == "%%":
+            return "%"
+        value = values.pop(0) if values else ""
+        return ansi_c(_octal(value)) if found[0] == "%b" else value
+
+    pattern = ansi_c(_octal(arguments[0]))
+    made = _FORMAT.sub(one, pattern)
+    rounds = 0
+    while values and _FORMAT.search(pattern) and rounds < 1000:
+        made += _FORMAT.sub(one, pattern)
+        rounds += 1
+    return None if values and rounds >= 1000 else made
+
+
+def _octal(text: str) -> str:
+    return re.sub(r"\\0([0-7]{1,3})", r"\\\1", text)
+
+
+def _part_of_path(program: str, arguments: tuple[str, ...]) -> str | None:
+    if len(arguments) != 1:
+        return None
+    if arguments[0].startswith(HOLE):
+        return f"{HOLE}\n"
+    path = PurePath(arguments[0])
+    part = str(path.parent) if program == "dirname" else path.name
+    return f"{part}\n"
+
+
+def _decoded(words: tuple[str, ...], stdin: str) -> str | None:
+    options = {*words[1:]}
+    try:
+        match program_name(words):
+            case "base64" if options & {"-d", "-D", "--decode", "-di"}:
+                return base64.b64decode("".join(stdin.split()) + "==").decode("utf-8", "replace")
+            case "base32" if options & {"-d", "--decode"}:
+                return base64.b32decode("".join(stdin.split())).decode("utf-8", "replace")
+            case "xxd" if {"-r", "-p"} <= options or options & {"-rp", "-pr"}:
+                return bytes.fromhex("".join(stdin.split())).decode("utf-8", "replace")
+            case "rev":
+                return "\n".join(line[::-1] for line in stdin.split("\n"))
+            case "tr" if len(words) == 3:
+                return _translated(stdin, words[1], words[2])
+            case _:
+                return None
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _translated(text: str, old: str, new: str) -> str | None:
+    if old.startswith("-"):
+        return "".join(char for char in text if char not in _set(new)) if old == "-d" else None
+    source, target = _set(old), _set(new)
+    if not target or "[:" in old:
+        return None
+    target += target[-1] * (len(source) - len(target))
+    return text.translate({ord(char): target[at] for at, char in reversed(list(enumerate(source)))})
+
+
+def _set(text: str) -> str:
+    def one(found: "re.Match[str]") -> str:
+        first, last = ord(found[1]), ord(found[2])
+        return "".join(map(chr, range(first, last + 1))) if 0 <= last - first < 256 else found[0]
+
+    return _TR_RANGE.sub(one, ansi_c(text))

@@ -1,0 +1,111 @@
+"""Redirections of a statement: files, here-documents and here-strings, and what the grammar hangs on them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+from tooling.contract.fast_dataclass import dataclass
+from tooling.safety.shell.command import Redirect
+from tooling.safety.shell.state import Scope
+from tooling.safety.shell.words import WordReader, text_of
+from tooling.safety.shell_grammar import ends_where_the_shell_ends
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_OPERATOR = re.compile(r"(\d+|\{\w+\})?\s*([<>&|]+)")
+_TABS = re.compile(r"^\t+", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Redirections:
+    """What one statement reads and writes, and what stood behind its redirections."""
+
+    redirects: tuple[Redirect, ...] = ()
+    stdin: str | None = None
+    words: list[str] = field(default_factory=list)
+    reads: frozenset[str] = frozenset()
+    pipeline: "list[Node]" = field(default_factory=list)
+    statements: "list[Node]" = field(default_factory=list)
+    is_doubtful: bool = False
+
+    def joined(self, other: "Redirections") -> "Redirections":
+        """Return both together; the other one was written first."""
+        return Redirections(
+            redirects=(*other.redirects, *self.redirects),
+            stdin=self.stdin if self.stdin is not None else other.stdin,
+            words=[*other.words, *self.words],
+            reads=self.reads | other.reads,
+            pipeline=[*other.pipeline, *self.pipeline],
+            statements=[*other.statements, *self.statements],
+            is_doubtful=self.is_doubtful or other.is_doubtful,
+        )
+
+
+class RedirectReader:
+    """Reads redirection nodes."""
+
+    def __init__(self, words: WordReader) -> None:
+        self._words = words
+
+    def read(self, nodes: "Sequence[Node]", scope: Scope) -> Redirections:
+        """Return what the redirections of one statement say."""
+        made = Redirections()
+        if not nodes:
+            return made
+        reads, self._words.reads = self._words.reads, set()
+        for node in nodes:
+            match node.type:
+                case "file_redirect":
+                    self._file(node, scope, made)
+                case "herestring_redirect":
+                    texts = [text for child in node.named_children for text in self._words.texts(child, scope)]
+                    made.stdin = "\n".join(texts) + "\n"
+                case "heredoc_redirect":
+                    self._heredoc(node, scope, made)
+        made.reads, self._words.reads = frozenset(self._words.reads), reads
+        return made
+
+    def _file(self, node: "Node", scope: Scope, made: Redirections) -> None:
+        found = _OPERATOR.match(text_of(node))
+        operator, descriptor = (found[2], found[1] or "") if found else (">", "")
+        targets = [child for child in node.named_children if child.type not in ("file_descriptor", "ERROR")]
+        for target in targets[:1]:
+            for text in self._words.texts(target, scope):
+                if not (operator in (">&", "<&") and (text.isdigit() or text == "-")):
+                    is_output = descriptor in ("", "1") and ">" in operator
+                    redirect = Redirect(operator=operator, target=text, is_output=is_output)
+                    made.redirects = (*made.redirects, redirect)
+        if len(targets) > 1 and targets[1].start_byte == targets[0].end_byte:
+            made.is_doubtful = True
+        # The grammar takes the words after a target for more targets.
+        for extra in targets[1:]:
+            made.words += self._words.fields((extra,), scope)
+
+    def _heredoc(self, node: "Node", scope: Scope, made: Redirections) -> None:
+        start = next((text_of(child) for child in node.children if child.type == "heredoc_start"), "")
+        made.is_doubtful = made.is_doubtful or not ends_where_the_shell_ends(node)
+        is_literal = any(mark in start for mark in "'\"\\")
+        is_and_or = False
+        for child in node.children:
+            match child.type:
+                case "heredoc_body":
+                    made.stdin = text_of(child) if is_literal else self._words.heredoc(child, scope)
+                    if text_of(node).startswith("<<-"):
+                        made.stdin = _TABS.sub("", made.stdin)
+                case "pipeline":
+                    made.pipeline = [part for part in child.children if part.is_named]
+                case "file_redirect" | "herestring_redirect":
+                    more = self.read([child], scope)
+                    made.redirects += more.redirects
+                    made.words += more.words
+                    made.is_doubtful = made.is_doubtful or more.is_doubtful
+                case "&&" | "||":
+                    is_and_or = True
+                case "heredoc_start" | "heredoc_end" | "<<" | "<<-" | "|" | "|&" | "file_descriptor":
+                    pass
+                case kind if is_and_or or kind in ("command", "list", "redirected_statement", "subshell", "ERROR"):
+                    made.statements.append(child)
+                case _ if child.is_named:
+                    made.words += self._words.fields((child,), scope)

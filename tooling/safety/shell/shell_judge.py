@@ -1,0 +1,155 @@
+"""A shell text against the rules and the borders of the workspace; the strictest finding decides."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tooling.contract.action import Action, Decision, Verdict
+from tooling.contract.context import ExecCtx
+from tooling.safety.paths.access import Reach
+from tooling.safety.rules import PATTERNS_DIR, RuleBook, load_rules
+from tooling.safety.shell.command import HIDDEN, Command, is_unknown, shown_word
+from tooling.safety.shell.programs import TEXT_ONLY
+from tooling.safety.shell.reader import ShellReader
+from tooling.safety.shell.state import Made, joined
+from tooling.safety.shell_canonical import family, rule_texts, rule_word
+from tooling.safety.shell_characters import has_control_characters, has_odd_characters
+from tooling.safety.shell_delete import deletion_problems
+from tooling.safety.shell_finding import Finding, ask, block, doubt
+from tooling.safety.shell_pipes import is_remote_shell
+
+# A definition that pipes into itself is one even where the grammar gives up.
+_FORK_BOMB = re.compile(r"(?<!\w)(\w{1,40}|:)\s{0,4}\(\s{0,4}\)\s{0,4}\{[^}]{0,80}?\1\s{0,4}\|\s{0,4}\1\s{0,4}&")
+_INCOMPLETE = "the command rules could not be read, so every command needs approval"
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRETS?|PASSWORD|PASSWD|PASS|PWD|CREDENTIALS?|AUTH)(?:_|$|\d)", re.IGNORECASE
+)
+_NOT_SECRET = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK"})
+_HOST = re.compile(
+    r"(?:https?|ssh|git|ftp|sftp|wss?|rsync)://(?:[^/@\s]*@)?(\[[0-9a-fA-F:]+\]|[\w.-]+)|^[\w.-]+@([\w.-]+):"
+)
+_PATH_MAX = 4096
+_SPACE = re.compile(r"\s")
+_TCP = re.compile(r"/dev/(?:tcp|udp)/([^/]+)/")
+
+
+class ShellTextJudge:
+    """Judges shell texts; the rules are read once, at the first one."""
+
+    def __init__(self, patterns_dir: Path | None = None, *, warn: Callable[[str], None] | None = None) -> None:
+        self.rules: RuleBook = load_rules(patterns_dir or PATTERNS_DIR)
+        loud = "" if self.rules.is_complete else " Every command needs approval until this is repaired."
+        if warn is not None:
+            for problem in self.rules.problems:
+                warn(f"command rules: {problem}.{loud}")
+
+    def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
+        """Return the strictest verdict on the whole text."""
+        text = action.subject
+        if has_control_characters(text):
+            return _verdict([block("control-characters", "the command holds control characters")], [], [])
+        reader = ShellReader(str(action.cwd))
+        findings: list[Finding] = []
+        if _FORK_BOMB.search(text):
+            findings.append(block("fork-bomb", "it is a fork bomb"))
+        if has_odd_characters(text):
+            findings.append(doubt("odd-characters", "it holds invisible or misleading characters"))
+        try:
+            reader.read(text)
+        except RecursionError:
+            findings.append(doubt("too-deep", "it is nested too deeply to be judged"))
+        findings += reader.findings
+        reach = Reach.of(ctx.working_dir, *ctx.extra_dirs)
+        shown = [command.shown for command in reader.commands]
+        seen: set[tuple[object, ...]] = set()
+        for at, command in enumerate(reader.commands):
+            key = (command.words, command.cwd, command.redirects, command.reads, command.is_place_certain)
+            if key in seen and command.program != "rm":
+                continue
+            seen.add(key)
+            findings += self.findings(command, shown[at], reach, reader.made, at + 1, chat_type=ctx.chat_type)
+        for assignment in dict.fromkeys(reader.assigned):
+            findings += self._rule_findings(rule_word(assignment), assignment, ctx.chat_type)
+        if is_remote_shell(reader.commands):
+            findings.append(block("reverse-shell", "it hands a shell to another machine"))
+        if not self.rules.is_complete:
+            findings.append(ask("rules-missing", _INCOMPLETE))
+        return _verdict(findings, reader.commands, shown)
+
+    def findings(
+        self, command: Command, shown: str, reach: Reach, made: Made, at: int, *, chat_type: str
+    ) -> Iterator[Finding]:
+        """Yield what speaks against one command."""
+        for text in rule_texts(command, reach):
+            yield from self._rule_findings(text, shown, chat_type)
+        for problem in reach.problems(command, made, at):
+            yield ask("leaves-workspace", problem, shown)
+        if any(len(word) > _PATH_MAX and "/" in word and not _SPACE.search(word) for word in command.words):
+            yield ask("long-path", "a path in it is longer than the system takes", shown)
+        if not command.words:
+            return
+        for rule, reason in deletion_problems(command, reach, made, at):
+            yield ask(rule, reason, shown)
+        name = command.words[0].rpartition("/")[2]
+        if (_is_unclear(name) or HIDDEN in command.words[0]) and name not in ("[", "[["):
+            yield ask("unknown-program", "which program runs is not known before it runs", shown)
+        elif not command.is_vouched_for and self._is_unfamiliar(command, reach, made, at):
+            yield ask("unfamiliar-program", f"{name} is no program that the rules know", shown)
+        program = command.program
+        if program not in TEXT_ONLY and any(HIDDEN in word for word in command.words):
+            yield ask("hidden-text", "it hides what its words are", shown)
+        for variable in sorted(command.reads):
+            if variable not in _NOT_SECRET and _SECRET_NAME.search(variable):
+                yield ask("secret-variable", f"${variable} may hold a secret", shown)
+
+    def _is_unfamiliar(self, command: Command, reach: Reach, made: Made, at: int) -> bool:
+        word = command.words[0]
+        is_known = self.rules.knows(command.program) or self.rules.knows(family(command.program))
+        if not word or is_known or _only_asks_about_itself(command.words):
+            return False
+        if "/" not in word:
+            return True
+        return not reach.is_inside(word, command.cwd) and not made.was_there(joined(command.cwd, word), at)
+
+    def _rule_findings(self, text: str, shown: str, chat_type: str) -> Iterator[Finding]:
+        for rule in self.rules.hits(text, chat_type=chat_type):
+            yield Finding(
+                decision=rule.decision, rule=rule.id, reason=rule.reason, command=shown, category=rule.category
+            )
+
+
+def _only_asks_about_itself(words: tuple[str, ...]) -> bool:
+    return len(words) == 2 and words[1] in ("--version", "-V", "--help", "-h", "-v", "version", "help")
+
+
+def _is_unclear(name: str) -> bool:
+    return is_unknown(name) or not name.isascii() or any(char in name for char in "*?[")
+
+
+def _verdict(findings: list[Finding], commands: list[Command], shown: list[str]) -> Verdict:
+    decision = max((finding.decision for finding in findings), default=Decision.ALLOW)
+    strictest = [finding for finding in findings if finding.decision is decision]
+    hosts = tuple(dict.fromkeys(host for command in commands for host in _hosts(command)))
+    is_doubtful = any(finding.is_doubt or not finding.command for finding in findings)
+    return Verdict(
+        decision=decision,
+        reasons=tuple(dict.fromkeys(finding.reason for finding in strictest)),
+        rule=strictest[0].rule if strictest else "",
+        commands=tuple(dict.fromkeys(shown)),
+        # In doubt about the text no rule for a part of it may speak for the whole.
+        asking=() if is_doubtful else tuple(dict.fromkeys(finding.command for finding in findings)),
+        programs=tuple(dict.fromkeys(shown_word(command.program) for command in commands if command.words)),
+        targets=tuple(dict.fromkeys(shown_word(r.target) for command in commands for r in command.redirects)),
+        hosts=hosts,
+        is_only_network=bool(hosts) and bool(findings) and all(one.category == "network" for one in findings),
+    )
+
+
+def _hosts(command: Command) -> Iterator[str]:
+    for word in command.words[1:]:
+        if ":" in word:
+            for found in _HOST.finditer(word):
+                yield found[1] or found[2]
+    for redirect in command.redirects:
+        if connection := _TCP.match(redirect.target):
+            yield connection[1]

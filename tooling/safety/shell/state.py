@@ -1,0 +1,174 @@
+"""What a shell knows while it reads on: variables, functions, the current directory, what the text itself made."""
+
+import os.path
+from collections.abc import Sequence
+from dataclasses import field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from tooling.contract.fast_dataclass import dataclass
+from tooling.safety.shell.command import HOLE, is_unknown
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+# Every value a variable may have at this point.
+Values: TypeAlias = tuple[str, ...]
+_DEEPEST = 200
+
+_LONGEST = 16_384
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return Path(path).is_dir()
+    except OSError:
+        # Longer than the system takes: then it is none.
+        return False
+
+
+@dataclass(slots=True)
+class Made:
+    """What the text itself makes: files with their content where it is known, and since which command what is there."""
+
+    files: dict[str, str | None] = field(default_factory=dict)
+    since: dict[str, int] = field(default_factory=dict)
+    aliases: set[str] = field(default_factory=set)
+    clock: int = 0
+
+    def note(self, path: str) -> None:
+        """Take note of a path that was not there before."""
+        if path not in self.since and not os.path.lexists(path):
+            self.since[path] = self.clock
+
+    def was_there(self, path: str, at: int) -> bool:
+        """Say whether the text had made the path before a command."""
+        return self.since.get(path, at) < at
+
+
+class Scope:
+    """One shell's knowledge; a subshell starts with its parent's and keeps its changes to itself."""
+
+    __slots__ = (
+        "_parent",
+        "arrays",
+        "cwd",
+        "depth",
+        "functions",
+        "is_certain",
+        "left",
+        "made",
+        "positional",
+        "variables",
+        "version",
+    )
+
+    def __init__(self, cwd: str, *, parent: "Scope | None" = None, made: Made | None = None) -> None:
+        self._parent = parent
+        self.cwd = cwd
+        self.left: tuple[str, ...] = parent.left if parent else ()
+        self.is_certain: bool = parent.is_certain if parent else True
+        self.made: Made = parent.made if parent else made or Made()
+        self.positional: Values | None = parent.positional if parent else ()
+        self.depth: int = parent.depth + 1 if parent else 0
+        self.variables: dict[str, Values] = {}
+        self.arrays: dict[str, Values] = {}
+        self.functions: dict[str, Node] = {}
+        self.version = 0
+
+    @property
+    def is_too_deep(self) -> bool:
+        """Say whether shells are nested beyond what anybody writes."""
+        return self.depth > _DEEPEST
+
+    def child(self) -> "Scope":
+        """Return the scope of a subshell."""
+        return Scope(self.cwd, parent=self)
+
+    def value(self, name: str) -> Values | None:
+        """Return what a variable may hold, or None when this text never set it."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.variables:
+                return scope.variables[name]
+            if name in scope.arrays:
+                return scope.arrays[name][:1] or ("",)
+            scope = scope._parent
+        return None
+
+    def array(self, name: str) -> Values | None:
+        """Return the elements of an array, or None when this text never set it."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.arrays:
+                return scope.arrays[name]
+            if name in scope.variables:
+                return scope.variables[name]
+            scope = scope._parent
+        return None
+
+    def function(self, name: str) -> "Node | None":
+        """Return the body of a function that the text defined."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.functions:
+                return scope.functions[name]
+            scope = scope._parent
+        return None
+
+    def is_defined(self, name: str) -> bool:
+        """Say whether the text defined a command of that name, as a function or an alias."""
+        return name in self.made.aliases or self.function(name) is not None
+
+    def assign(self, name: str, values: Sequence[str], *, may_keep: bool) -> None:
+        """Set a variable; where the assignment may not happen, the old values stay possible."""
+        # A text that doubles itself grows beyond all bounds; what is too long to follow is unknown.
+        new = tuple(dict.fromkeys(value if len(value) <= _LONGEST else HOLE for value in values))
+        old = self.value(name)
+        if old is not None and may_keep:
+            new = tuple(dict.fromkeys((*old, *new)))
+        if old is not None and new != old:
+            self.version += 1
+        self.variables[name] = new
+        self.arrays.pop(name, None)
+
+    def set_array(self, name: str, elements: Values) -> None:
+        """Set a variable to a list."""
+        self.variables.pop(name, None)
+        self.arrays[name] = elements
+        self.version += 1
+
+    def forget(self, name: str) -> None:
+        """Take note that a variable now holds something unknown."""
+        self.assign(name, (HOLE,), may_keep=False)
+
+    def go(self, target: str) -> None:
+        """Change the directory, as `cd` does."""
+        self.left = (*self.left[-20:], self.cwd)
+        self.cwd = joined(self.cwd, target)
+        is_there = is_unknown(self.cwd) or self.cwd in self.made.since or _is_folder(self.cwd)
+        self.is_certain = self.is_certain and is_there
+
+    def go_back(self) -> None:
+        """Return to the directory before, as `cd -` and `popd` do."""
+        self.cwd = self.left[-1] if self.left else HOLE
+        self.left = self.left[:-1]
+
+
+@lru_cache(maxsize=4096)
+def joined(cwd: str, path: str) -> str:
+    """Return a path seen from a directory, without dots; home stays `~`, the unknown stays unknown."""
+    if path.startswith(("/", "~")):
+        whole = path
+    elif path.startswith(HOLE) or cwd == HOLE:
+        return HOLE
+    else:
+        whole = f"{cwd}/{path}"
+    if whole.startswith("~"):
+        head, _, rest = whole.partition("/")
+        inside = os.path.normpath(rest) if rest else "."
+        # Above home there is nothing of ours.
+        return "/" if inside.startswith("..") else head if inside == "." else f"{head}/{inside}"
+    normal = os.path.normpath(whole)
+    return normal[1:] if normal.startswith("//") else normal

@@ -1,0 +1,359 @@
+"""Words of a shell text as the fields they become: literal, worked out from what the text itself sets, or unknown."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, TypeAlias
+
+from tooling.safety.shell.command import HIDDEN, HOLE, is_unknown
+from tooling.safety.shell.expand import (
+    MOST_FIELDS,
+    TooMany,
+    ansi_c,
+    braces,
+    cut,
+    replaced,
+    sliced,
+    unescaped,
+    unescaped_in_quotes,
+)
+from tooling.safety.shell.state import Scope, Values
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_LITERAL, _QUOTED, _EXPANDED = range(3)
+_Piece: TypeAlias = tuple[Values, int]
+_SPLIT = "\ufdd2"
+_HIDE_BRACES = str.maketrans("{,}", "\ufdd3\ufdd4\ufdd5")
+_SHOW_BRACES = str.maketrans("\ufdd3\ufdd4\ufdd5", "{,}")
+_EXPANSIONS = frozenset(
+    ("simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion")
+)
+_FROM_ENVIRONMENT: dict[str, Values] = {
+    "HOME": ("~",),
+    "IFS": (" \t\n",),
+    "SHELL": ("/bin/bash",),
+    "BASH": ("/bin/bash",),
+    "TMPDIR": ("/tmp",),
+}
+_PARAMETER = re.compile(r"([#!]?)([A-Za-z_]\w*|[0-9]+|[@*#?$!_-])(?:\[([^\]]*)\])?(.*)", re.DOTALL)
+_OPERATOR = re.compile(r":?[-=+?]|##?|%%?|//?[#%]?|\^\^?|,,?|@|:")
+_MISSED = re.compile(r"(?<!\\)(?:\\\\)*(?:\$[({]|`)")
+_BACKTICKS = re.compile(r"(?<!\\)`((?:\\.|[^`\\])*)`", re.DOTALL)
+_COUNTERS = frozenset("#?$!-_0")
+
+
+def text_of(node: "Node") -> str:
+    """Return the source of a node."""
+    return (node.text or b"").decode("utf-8", "replace")
+
+
+class WordReader:
+    """Turns word nodes into fields; `substitute` runs what stands in `$(…)`, `read_text` what was left as text."""
+
+    def __init__(self, substitute: "Callable[[Node, Scope], str]", read_text: "Callable[[str, Scope], None]") -> None:
+        self._substitute = substitute
+        self._read_text = read_text
+        self.reads: set[str] = set()
+        self.problems: set[str] = set()
+
+    def fields(self, nodes: "Sequence[Node]", scope: Scope) -> list[str]:
+        """Return the fields that one word, written as these touching nodes, becomes."""
+        if len(nodes) == 1 and nodes[0].type in ("word", "number"):
+            raw = text_of(nodes[0])
+            if "\\" not in raw and "{" not in raw:
+                return [raw]
+        return self._combined(nodes, scope, splits=True)
+
+    def alternatives(self, nodes: "Sequence[Node]", scope: Scope) -> list[list[str]]:
+        """Return every list of fields that a word may become."""
+        if len(nodes) == 1 and nodes[0].type in ("word", "number", "string", "raw_string", "brace_expression"):
+            fields = self.fields(nodes, scope)
+            if len(fields) <= 1:
+                return [fields]
+        pieces: list[_Piece] = []
+        for node in nodes:
+            self._collect(node, scope, pieces)
+        choices: list[list[_Piece]] = [[]]
+        for values, kind in pieces:
+            choices = [[*choice, ((value,), kind)] for choice in choices for value in values]
+            if len(choices) > MOST_FIELDS:
+                self.problems.add("it expands to more words than can be judged")
+                return [[HIDDEN]]
+        return [self._made(choice, scope, splits=True) for choice in choices]
+
+    def texts(self, node: "Node", scope: Scope) -> list[str]:
+        """Return the values a word may have where it is not split, as in assignments."""
+        if node.type in ("word", "number") and b"\\" not in (node.text or b""):
+            return [text_of(node)]
+        return self._combined((node,), scope, splits=False)
+
+    def visit(self, node: "Node", scope: Scope) -> None:
+        """Run every substitution below a node whose value nobody needs."""
+        waiting = [node]
+        while waiting:
+            inner = waiting.pop()
+            if inner.type in ("command_substitution", "process_substitution"):
+                self._substitute(inner, scope)
+            elif inner.type == "simple_expansion":
+                self._variable(text_of(inner)[1:], scope)
+            else:
+                waiting.extend(reversed(inner.children))
+
+    def _combined(self, nodes: "Sequence[Node]", scope: Scope, *, splits: bool) -> list[str]:
+        pieces: list[_Piece] = []
+        for node in nodes:
+            self._collect(node, scope, pieces)
+        return self._made(pieces, scope, splits=splits)
+
+    def _made(self, pieces: list[_Piece], scope: Scope, *, splits: bool) -> list[str]:
+        try:
+            return _joined(pieces, scope.value("IFS") if splits else None, splits=splits)
+        except (TooMany, RecursionError):
+            self.problems.add("it expands to more words than can be judged")
+            return [HIDDEN]
+
+    def _collect(self, node: "Node", scope: Scope, pieces: list[_Piece]) -> None:
+        kind = node.type
+        if kind in ("concatenation", "command_name"):
+            end = node.start_byte
+            for child in node.children:
+                if child.start_byte != end:
+                    # The grammar joins across a blank what the shell keeps apart.
+                    pieces.append(((_SPLIT,), _QUOTED))
+                self._collect(child, scope, pieces)
+                end = child.end_byte
+        elif kind in ("string", "translated_string"):
+            self._collect_quoted(node, scope, pieces)
+        elif kind == "raw_string":
+            pieces.append(((text_of(node)[1:-1],), _QUOTED))
+        elif kind == "ansi_c_string":
+            pieces.append(((ansi_c(text_of(node)[2:-1]),), _QUOTED))
+        elif kind in _EXPANSIONS:
+            pieces.append((self._expansion(node, scope), _EXPANDED))
+        elif kind in ("$", "``"):
+            pieces.append((("",), _EXPANDED))
+        else:
+            raw = text_of(node)
+            if "\\" in raw:
+                pieces.append(((unescaped(raw),), _QUOTED if "\\{" in raw or "\\," in raw else _LITERAL))
+            else:
+                pieces.append(((raw,), _LITERAL))
+            if node.child_count:
+                self.visit(node, scope)
+
+    def _collect_quoted(self, node: "Node", scope: Scope, pieces: list[_Piece]) -> None:
+        source = node.text or b""
+        start = source.find(b'"') + 1
+        pieces.append((("",), _QUOTED))
+        for text, inner in interpolated(node, start, len(source) - 1):
+            if text:
+                pieces.append(((unescaped_in_quotes(text),), _QUOTED))
+            if inner is not None:
+                pieces.append((self._expansion(inner, scope, is_quoted=True), _QUOTED))
+
+    def heredoc(self, node: "Node", scope: Scope) -> str:
+        """Return the text of a here-document whose expansions are carried out."""
+        made: list[str] = []
+        for text, inner in interpolated(node, 0, len(node.text or b"")):
+            if _MISSED.search(text):
+                self._missed(text, scope)
+            made.append(unescaped_in_quotes(text.replace('\\"', '\\\\"')))
+            if inner is not None:
+                values = self._expansion(inner, scope, is_quoted=True)
+                made.append(values[0] if len(values) == 1 else HOLE)
+        return "".join(made)
+
+    def _missed(self, text: str, scope: Scope) -> None:
+        """Run what the grammar does not find in a here-document: backticks; of the rest it is enough to know."""
+        rest = _BACKTICKS.sub("", text)
+        for found in _BACKTICKS.finditer(text):
+            self._read_text(unescaped_in_quotes(found[1]), scope)
+        if _MISSED.search(rest):
+            self.problems.add("a here-document in it holds commands that cannot be read for certain")
+
+    def _expansion(self, node: "Node", scope: Scope, *, is_quoted: bool = False) -> Values:
+        match node.type:
+            case "simple_expansion":
+                return self._simple(text_of(node)[1:], scope, is_quoted=is_quoted)
+            case "expansion":
+                return self._parameter(node, scope, is_quoted=is_quoted)
+            case "command_substitution":
+                return (self._substitute(node, scope),)
+            case "process_substitution":
+                self._substitute(node, scope)
+                return ("/dev/fd/63",)
+            case _:
+                self.visit(node, scope)
+                return (HOLE,)
+
+    def _simple(self, name: str, scope: Scope, *, is_quoted: bool) -> Values:
+        if name[:1].isdigit() and len(name) > 1:
+            # The grammar reads `$1x` as one name; the shell takes one digit.
+            return tuple(value + name[1:] for value in self._variable(name[0], scope, is_quoted=is_quoted))
+        return self._variable(name, scope, is_quoted=is_quoted)
+
+    def _variable(self, name: str, scope: Scope, *, is_quoted: bool = False) -> Values:
+        if name in ("@", "*") or name.isdigit():
+            return _positional(name, scope, is_quoted=is_quoted)
+        known = scope.value(name)
+        if known is not None:
+            return known
+        if name == "PWD":
+            return (scope.cwd,)
+        if name in _FROM_ENVIRONMENT:
+            return _FROM_ENVIRONMENT[name]
+        if name not in _COUNTERS:
+            self.reads.add(name)
+        return (HOLE,)
+
+    def _parameter(self, node: "Node", scope: Scope, *, is_quoted: bool) -> Values:
+        raw = text_of(node)[2:-1]
+        found = _PARAMETER.fullmatch(raw)
+        if not found or (found[1] == "!" and not found[3]):
+            self.visit(node, scope)
+            return (HIDDEN,)
+        prefix, name, index, rest = found.groups()
+        if prefix:
+            self.visit(node, scope)
+            return (HOLE,)
+        if index is not None and ("$" in index or "`" in index):
+            self.visit(node, scope)
+        values = self._indexed(name, index, scope, is_quoted=is_quoted)
+        if not rest:
+            return values
+        operator = _OPERATOR.match(rest)
+        if operator is None:
+            self.visit(node, scope)
+            return (HIDDEN,)
+        return self._operated(node, scope, name, values, operator[0])
+
+    def _indexed(self, name: str, index: str | None, scope: Scope, *, is_quoted: bool) -> Values:
+        if index is None:
+            return self._variable(name, scope, is_quoted=is_quoted)
+        elements = scope.array(name)
+        if elements is None:
+            return (HOLE,)
+        if index in ("@", "*"):
+            return (_SPLIT.join(("", *elements)) if elements else "",)
+        try:
+            return (elements[int(index)],)
+        except (ValueError, IndexError):
+            return elements or ("",)
+
+    def _operated(self, node: "Node", scope: Scope, name: str, values: Values, operator: str) -> Values:
+        operand = self._operand(node, scope, operator)
+        is_set = scope.value(name) is not None or name in _FROM_ENVIRONMENT or name == "PWD" or name.isdigit()
+        match operator.lstrip(":") or operator:
+            case "-" | "=":
+                if operator.endswith("=") and not is_set:
+                    scope.assign(name, (operand,), may_keep=False)
+                filled = tuple(value or operand for value in values)
+                return filled if is_set else (operand,)
+            case "+":
+                return ("", operand)
+            case "?":
+                return values
+        if not is_set or any(is_unknown(value) for value in values):
+            # A slice of PATH or HOME is how a slash is spelt by those who hide one.
+            return (HIDDEN,) if operator == ":" and name.isupper() else (HOLE,)
+        if name in _FROM_ENVIRONMENT and operator == ":":
+            return (HIDDEN,)
+        made = [_changed(value, operator, operand, text_of(node)) for value in values]
+        return tuple(HIDDEN if value is None else value for value in made)
+
+    def _operand(self, node: "Node", scope: Scope, operator: str) -> str:
+        """Return what stands after the operator; everything in it is run, wherever it stands."""
+        children = node.children
+        at = next((index for index, child in enumerate(children) if text_of(child) == operator), None)
+        if at is None:
+            self.visit(node, scope)
+            return HOLE
+        pieces: list[_Piece] = []
+        for child in children[at + 1 : -1]:
+            self._collect(child, scope, pieces)
+        try:
+            made = _joined(pieces, None, splits=False)
+        except TooMany:
+            return HIDDEN
+        return made[0] if len(made) == 1 else HOLE
+
+
+def interpolated(node: "Node", start: int, end: int) -> "Iterator[tuple[str, Node | None]]":
+    """Yield the text between the expansions of a node, and the expansions."""
+    source, base = node.text or b"", node.start_byte
+    at = start
+    for child in node.children:
+        if child.type in _EXPANSIONS:
+            yield source[at : child.start_byte - base].decode("utf-8", "replace"), child
+            at = child.end_byte - base
+    yield source[at:end].decode("utf-8", "replace"), None
+
+
+def _positional(name: str, scope: Scope, *, is_quoted: bool) -> Values:
+    if scope.positional is None or name == "0":
+        return (HOLE,)
+    if not scope.positional:
+        # Nothing was given that this text shows; it may be empty, it may be anything.
+        return ("", HOLE)
+    if name.isdigit():
+        at = int(name) - 1
+        return (scope.positional[at] if at < len(scope.positional) else "",)
+    if name == "*" and is_quoted:
+        return (" ".join(scope.positional),)
+    return (_SPLIT.join(("", *scope.positional)) if scope.positional else "",)
+
+
+def _changed(value: str, operator: str, operand: str, raw: str) -> str | None:
+    match operator:
+        case "#" | "##" | "%" | "%%":
+            return None if is_unknown(operand) else cut(value, operator, operand)
+        case "/" | "//":
+            pattern, _, by = raw.partition(operator)[2][:-1].partition("/")
+            return None if "$" in raw[2:] or "\\" in raw else replaced(value, operator, pattern, by)
+        case "^^":
+            return value.upper()
+        case ",,":
+            return value.lower()
+        case ":":
+            return sliced(value, raw[2:-1].split(":")[1:])
+        case _:
+            return None
+
+
+def _joined(pieces: list[_Piece], ifs: Values | None, *, splits: bool) -> list[str]:
+    if len(pieces) == 1 and pieces[0][1] == _LITERAL and "{" not in pieces[0][0][0]:
+        return list(pieces[0][0])
+    has_braces = splits and any(kind == _LITERAL and "{" in values[0] for values, kind in pieces)
+    columns: list[Sequence[str]] = []
+    count = 1
+    for values, kind in pieces:
+        if kind == _EXPANDED and splits:
+            values = tuple(_split(value, ifs) for value in values)
+        if has_braces and kind != _LITERAL:
+            values = tuple(value.translate(_HIDE_BRACES) for value in values)
+        columns.append(values)
+        count *= max(len(values), 1)
+        if count > MOST_FIELDS:
+            raise TooMany
+    made = ["".join(parts) for parts in product(*columns)]
+    if has_braces:
+        made = [field.translate(_SHOW_BRACES) for word in made for field in braces(word)]
+    if not splits:
+        return [word.replace(_SPLIT, " ").strip(" ") if _SPLIT in word else word for word in made]
+    is_quoted = any(kind == _QUOTED for _, kind in pieces)
+    return [field for word in made for field in _fields(word, is_quoted=is_quoted)]
+
+
+def _split(value: str, ifs: Values | None) -> str:
+    separators = ifs[0] if ifs else " \t\n"
+    if not any(char in value for char in separators):
+        return value
+    return "".join(_SPLIT if char in separators else char for char in value)
+
+
+def _fields(word: str, *, is_quoted: bool) -> list[str]:
+    if _SPLIT not in word:
+        return [word] if word or is_quoted else []
+    return [field for field in word.split(_SPLIT) if field]

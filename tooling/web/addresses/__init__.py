@@ -1,0 +1,1 @@
+"""Which hosts and addresses a request may go to."""

@@ -1,0 +1,82 @@
+"""Feeds (RSS, Atom, RDF) as a list to read: title, date, link and summary of every entry."""
+
+from collections.abc import Iterator
+
+from lxml import etree
+
+from tooling.contract.fast_dataclass import dataclass
+from tooling.web.html.plain_text import plain_html
+
+MOST_ENTRIES = 200
+MOST_SUMMARY_CHARS = 2000
+_DATES = ("pubDate", "published", "updated", "date", "modified", "issued")
+_SUMMARIES = ("encoded", "content", "description", "summary", "subtitle", "tagline")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feed:
+    """A feed as text, and what it says of itself."""
+
+    text: str
+    title: str = ""
+    date: str = ""
+    language: str = ""
+    hidden_count: int = 0
+
+
+def read_feed(data: bytes, *, url: str = "") -> Feed | None:
+    """Return a feed, or None when this is none that can be read."""
+    # Nothing outside the text is looked up and nothing in it is multiplied.
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True, huge_tree=False)
+    try:
+        root = etree.fromstring(data, parser)
+    except (etree.XMLSyntaxError, ValueError):
+        return None
+    if root is None or _name(root) not in ("rss", "feed", "RDF"):
+        return None
+    channel = next((child for child in root if _name(child) == "channel"), root)
+    entries = [node for parent in {root, channel} for node in parent if _name(node) in ("item", "entry")]
+    shown = [_entry(node, url) for node in entries[:MOST_ENTRIES]]
+    title = _text(channel, ("title",))
+    rest = f"\n\n[{len(entries) - MOST_ENTRIES} more entries]" if len(entries) > MOST_ENTRIES else ""
+    about = plain_html(_text(channel, _SUMMARIES), url=url).text[:MOST_SUMMARY_CHARS]
+    return Feed(
+        text="\n\n".join(part for part in (about, *(text for text, _ in shown)) if part) + rest,
+        title=title,
+        date=_text(channel, ("lastBuildDate", *_DATES)),
+        language=_text(channel, ("language",)) or (root.get("{http://www.w3.org/XML/1998/namespace}lang") or ""),
+        hidden_count=sum(hidden for _, hidden in shown),
+    )
+
+
+def _entry(node: etree._Element, url: str) -> tuple[str, int]:
+    summary = plain_html(_text(node, _SUMMARIES), url=url)
+    body = summary.text
+    if len(body) > MOST_SUMMARY_CHARS:
+        body = f"{body[:MOST_SUMMARY_CHARS]} …"
+    lines = (f"## {_text(node, ('title',)) or '(no title)'}", _text(node, _DATES), _link(node), body)
+    return "\n".join(line for line in lines if line), summary.hidden_count
+
+
+def _link(node: etree._Element) -> str:
+    links = [child for child in node if _name(child) == "link"]
+    for link in links:
+        if link.get("href") and link.get("rel", "alternate") == "alternate":
+            return str(link.get("href")).strip()
+    return next((text for link in links if (text := " ".join("".join(_texts(link)).split()))), "")
+
+
+def _text(node: etree._Element, names: tuple[str, ...]) -> str:
+    for name in names:
+        for child in node:
+            if _name(child) == name and (text := " ".join("".join(_texts(child)).split())):
+                return text
+    return ""
+
+
+def _texts(node: etree._Element) -> Iterator[str]:
+    yield from (str(part) for part in node.itertext() if part)
+
+
+def _name(node: etree._Element) -> str:
+    return etree.QName(node).localname if isinstance(node.tag, str) else ""

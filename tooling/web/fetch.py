@@ -1,0 +1,195 @@
+"""How a page is got: from its server, or where that fails or is not wanted, from a reader that the user trusts."""
+
+import re
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+from tooling.contract.fast_dataclass import dataclass
+from tooling.web.addresses.url_check import AddressRefused, Resolver, Target, parse_url, resolve_public
+from tooling.web.documents.read_document import Answer, Reading, read_at_once, seen
+from tooling.web.documents.worker_pool import ReadingRoom
+from tooling.web.http.messages import FaultKind, Gate, WebFault, WebRequest, WebResponse
+from tooling.web.http.web_client import WebClient
+from tooling.web.page import Page
+from tooling.web.passages import MOST_CHARS, Passage
+from tooling.web.reader_service import reader_url, reading_of, request_for, why_not_told
+from tooling.web.settings import WebSettings
+
+FetchWay: TypeAlias = Literal["auto", "text", "raw", "reader"]
+
+ACCEPT = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, application/json;q=0.8, text/*;q=0.7, */*;q=0.5"
+MOST_REMEMBERED_PAGES = 8
+MOST_REMEMBERED_CHARS = 8_000_000
+# Failures of the way, not of the wish: another way may do better.
+_WORTH_A_READER: frozenset[FaultKind] = frozenset(("unreachable", "timeout", "tls", "broken", "encoding"))
+_REFUSING_STATUSES = frozenset((403, 406, 429, 451, 500, 502, 503, 504))
+_THIN_CHARS = 200
+
+
+class PageFailed(Exception):
+    """A server answered, and not with the page; what it said may still be worth reading."""
+
+    def __init__(self, status: int, page: Page, retry_after: str = "") -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+        self.page = page
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRequest:
+    """Which page, how it is to be read, and whether one that was kept will do."""
+
+    url: str
+    way: FetchWay = "auto"
+    use_cache: bool = True
+    is_continued: bool = False
+
+
+class Fetcher:
+    """Gets pages for the tools of a run, and remembers the last ones for those who turn pages."""
+
+    def __init__(
+        self, client: WebClient, settings: WebSettings, room: ReadingRoom, *, resolver: Resolver | None = None
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._room = room
+        self._resolver = resolver
+        self._remembered: OrderedDict[tuple[str, FetchWay], Page] = OrderedDict()
+
+    async def page(self, request: PageRequest, gate: Gate | None = None) -> Page:
+        """Return a page, or raise WebFault or PageFailed."""
+        target = self._target(request.url)
+        key = (target.url, request.way)
+        if request.is_continued and request.use_cache and key in self._remembered:
+            return self._remembered[key]
+        page = await self._got(target, request, gate)
+        self._remember(key, page)
+        return page
+
+    async def passages(self, page: Page, query: str) -> list[Passage]:
+        """Return the passages of a page that fit a query."""
+        return await self._room.passages(query, page.text, min(MOST_CHARS, self._settings.max_chars))
+
+    def _target(self, url: str) -> Target:
+        try:
+            return parse_url(url, allow_loopback=self._settings.allow_loopback)
+        except AddressRefused as error:
+            raise WebFault("refused", error.reason) from error
+
+    async def _got(self, target: Target, request: PageRequest, gate: Gate | None) -> Page:
+        has_reader = bool(reader_url(self._settings)) and request.way in ("auto", "reader")
+        if request.way == "reader":
+            return await self._by_reader(target, request)
+        if has_reader and self._settings.reader == "always" and await self._why_not_told(target) is None:
+            try:
+                return await self._by_reader(target, request)
+            except WebFault:
+                # The page itself may still be there.
+                return await self._direct(target, request, gate)
+        if not has_reader:
+            return await self._direct(target, request, gate)
+        return await self._direct_or_reader(target, request, gate)
+
+    async def _direct_or_reader(self, target: Target, request: PageRequest, gate: Gate | None) -> Page:
+        try:
+            page = await self._direct(target, request, gate)
+        except WebFault as fault:
+            if fault.kind not in _WORTH_A_READER:
+                raise
+            return await self._instead(target, request, fault)
+        except PageFailed as failure:
+            if failure.status not in _REFUSING_STATUSES:
+                raise
+            return await self._instead(target, request, failure)
+        if not _is_thin(page):
+            return page
+        try:
+            return await self._by_reader(target, request)
+        except WebFault:
+            return page
+
+    async def _instead(self, target: Target, request: PageRequest, problem: Exception) -> Page:
+        """Return what the reader has, or raise the problem that made us ask it."""
+        try:
+            return await self._by_reader(target, request)
+        except WebFault:
+            raise problem from None
+
+    async def _direct(self, target: Target, request: PageRequest, gate: Gate | None) -> Page:
+        self._room.warm_up()
+        headers = {"Accept": ACCEPT}
+        response = await self._client.send(
+            WebRequest(url=target.url, headers=headers, use_cache=request.use_cache, gate=gate)
+        )
+        if response.is_bomb:
+            raise WebFault(
+                "encoding", f"{target.host} sent a page that unpacks to more than {len(response.body)} bytes"
+            )
+        answer = _answer(response, request.way)
+        reading = read_at_once(answer) or await self._room.read(answer)
+        if not reading.language and (language := response.headers.get("content-language", "")):
+            reading = replace(reading, language=language[:20])
+        page = Page(
+            asked=target.url,
+            url=response.url,
+            reading=reading,
+            is_cut=response.is_cut,
+            is_from_cache=response.is_from_cache,
+        )
+        if not response.is_ok:
+            raise PageFailed(response.status, page, _wait(response.headers.get("retry-after", "")))
+        return page
+
+    async def _by_reader(self, target: Target, request: PageRequest) -> Page:
+        if not reader_url(self._settings):
+            raise WebFault("refused", "no reader is set up (settings web_reader_url, keys.jina)")
+        if why_not := await self._why_not_told(target):
+            raise WebFault("refused", f"the address is not told to a reader: {why_not}")
+        response = await self._client.send(request_for(target, self._settings))
+        reading = seen(reading_of(response))
+        return Page(asked=target.url, url=target.url, reading=reading, is_cut=response.is_cut)
+
+    async def _why_not_told(self, target: Target) -> str | None:
+        if why_not := why_not_told(target):
+            return why_not
+        try:
+            # A name that leads into a private network here is nothing for others, and neither is one unknown here.
+            await resolve_public(target.host, target.port, resolver=self._resolver)
+        except AddressRefused as error:
+            return error.reason
+        return None
+
+    def _remember(self, key: tuple[str, FetchWay], page: Page) -> None:
+        self._remembered[key] = page
+        self._remembered.move_to_end(key)
+        while len(self._remembered) > MOST_REMEMBERED_PAGES or self._size() > MOST_REMEMBERED_CHARS:
+            self._remembered.popitem(last=False)
+
+    def _size(self) -> int:
+        return sum(len(page.text) for page in self._remembered.values())
+
+
+def _answer(response: WebResponse, way: FetchWay) -> Answer:
+    return Answer(
+        body=response.body,
+        content_type=response.headers.get("content-type", ""),
+        url=response.url,
+        is_cut=response.is_cut,
+        way="auto" if way == "reader" else way,
+    )
+
+
+def _wait(text: str) -> str:
+    """Return how long a server asks to wait: seconds or a date, nothing else."""
+    if text.strip().isdecimal():
+        return f"{text.strip()[:10]} s"
+    return text[:40] if re.fullmatch(r"[A-Z][a-z]{2}, [0-9A-Za-z: ]{20,26}", text) else ""
+
+
+def _is_thin(page: Page) -> bool:
+    """Say whether a page seems to be made by its scripts, which nobody here runs."""
+    reading: Reading = page.reading
+    return reading.kind == "html" and (reading.method == "raw" or len(reading.text) < _THIN_CHARS)

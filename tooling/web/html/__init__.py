@@ -1,0 +1,1 @@
+"""HTML to Markdown: what a reader sees of a page."""

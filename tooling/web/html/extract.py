@@ -1,0 +1,182 @@
+"""HTML as Markdown: what was written for a reader, without the frame around it and without what a browser hides."""
+
+import codecs
+import re
+from typing import Literal, TypeAlias
+from urllib.parse import urljoin
+
+import lxml.html
+from lxml import etree
+from lxml.html import HtmlElement
+
+from tooling.contract.fast_dataclass import dataclass
+from tooling.web.extraction_prune import Pruner
+from tooling.web.html.hidden_unicode import without_invisible
+from tooling.web.html.main_content import Vote, content_of, trim_edges
+from tooling.web.html.markdown_writer import Writer
+from tooling.web.html.metadata import PageFacts, facts_beside
+from tooling.web.html.plain_text import IN_HEAD, plain_html
+from tooling.web.page_guard import has_endless_tag, without_bulk
+
+Method: TypeAlias = Literal["trafilatura", "html"]
+
+# Beyond these a tree takes more time and memory than it is worth; the text is then read in one pass.
+MOST_CHARS = 1_000_000
+MOST_ELEMENTS = 40_000
+DEEPEST = 200
+_LEAST_CONTENT = 40
+_META_CHARSET = rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w.:-]{1,40})"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted:
+    """A page as a model reads it; `hidden_count` is how many hidden pieces were dropped.
+
+    `method` says how the text was found: with trafilatura's help, or as plain text of the whole page.
+    """
+
+    markdown: str
+    title: str = ""
+    date: str = ""
+    language: str = ""
+    method: Method = "trafilatura"
+    hidden_count: int = 0
+
+
+def extract(html: str | bytes, *, url: str = "") -> Extracted:
+    """Return the content of a page; a pure function that takes its time, meant for a worker. It never raises."""
+    text = html if isinstance(html, str) else decoded(html)
+    visible, invisible_count = without_invisible(text)
+    if has_endless_tag(visible):
+        return Extracted(markdown=_without_tags(visible), method="html", hidden_count=invisible_count)
+    root = _tree(visible)
+    if root is None:
+        plain = plain_html(visible, url=url)
+        return Extracted(
+            markdown=plain.text,
+            title=plain.title,
+            language=plain.language,
+            method="html",
+            hidden_count=plain.hidden_count + invisible_count,
+        )
+    return _from_tree(root, url, invisible_count)
+
+
+def decoded(data: bytes) -> str:
+    """Return the text of a page: by its byte order mark, by what it says of itself, as UTF-8, as Windows writes."""
+    for mark, name in ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")):
+        if data.startswith(mark):
+            return data.decode(name, "replace").lstrip("\ufeff")
+    said = re.search(_META_CHARSET, data[:4096], re.IGNORECASE)
+    names = [said[1].decode("ascii", "replace")] if said else []
+    for name in (*names, "utf-8"):
+        try:
+            return data.decode(name)
+        except (LookupError, UnicodeDecodeError):
+            continue
+    return data.decode("windows-1252", "replace")
+
+
+def _without_tags(text: str) -> str:
+    lines = (" ".join(line.split()) for line in re.sub(r"<[^<>]*>", " ", text).split("\n"))
+    return "\n".join(line for line in lines if line)
+
+
+def _tree(text: str) -> HtmlElement | None:
+    if len(text) > MOST_CHARS:
+        text = without_bulk(text)
+    if not text.strip() or len(text) > MOST_CHARS:
+        return None
+    parser = lxml.html.HTMLParser(encoding="utf-8", huge_tree=True)
+    try:
+        root = lxml.html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+    except (etree.ParserError, etree.XMLSyntaxError, ValueError):
+        return None
+    if not _is_sane(root):
+        return None
+    _open_noframes(root)
+    _close_head(root)
+    return root
+
+
+def _open_noframes(root: HtmlElement) -> None:
+    """Put elements in place of what the parser takes for text, as a browser without frames would."""
+    for element in list(root.iter("noframes")):
+        if "<" in (element.text or "") and not len(element):
+            inner = lxml.html.fragment_fromstring(element.text or "", create_parent="div")
+            element.text = None
+            element.append(inner)
+
+
+def _close_head(root: HtmlElement) -> None:
+    """Move what cannot stand in a head into the body: the parser ends a head at elements of old alone."""
+    head = root.find("head")
+    first = next((at for at, child in enumerate(head) if _is_content(child)), None) if head is not None else None
+    if head is None or first is None:
+        return
+    body = root.find("body")
+    if body is None:
+        body = etree.SubElement(root, "body")
+    for at, child in enumerate(list(head)[first:]):
+        body.insert(at, child)
+
+
+def _is_content(element: HtmlElement) -> bool:
+    return isinstance(element.tag, str) and element.tag not in IN_HEAD
+
+
+def _is_sane(root: HtmlElement) -> bool:
+    """Say whether a tree is as deep and as large as somebody could have written it."""
+    count = depth = 0
+    for event, _ in etree.iterwalk(root, events=("start", "end")):
+        depth += 1 if event == "start" else -1
+        count += event == "start"
+        if depth > DEEPEST or count > MOST_ELEMENTS:
+            return False
+    return True
+
+
+def _from_tree(root: HtmlElement, url: str, invisible_count: int) -> Extracted:
+    facts = PageFacts(root)
+    base = _base(root, url)
+    pruner = Pruner(root)
+    pruner.prune()
+    body = root.find("body")
+    body = root if body is None else body
+    vote = Vote(body)
+    # What frames show is elsewhere: their addresses are content.
+    content = body if next(root.iter("frameset"), None) is not None else content_of(body, vote)
+    title = facts.title(content)
+    pruner.prune_link_lists(content)
+    trim_edges(content, vote)
+    markdown = Writer(base).write(content)
+    if len(markdown) < _LEAST_CONTENT and content is not body:
+        markdown = Writer(base).write(body)
+    return Extracted(
+        markdown=_with_facts(markdown, facts),
+        title=title,
+        date=facts.date,
+        language=facts.language,
+        method="html" if vote.is_empty else "trafilatura",
+        hidden_count=pruner.hidden_count + invisible_count,
+    )
+
+
+def _with_facts(markdown: str, facts: PageFacts) -> str:
+    """Add what the page only says to machines: facts that its text does not have."""
+    parts = [markdown]
+    if len(markdown) < _LEAST_CONTENT * 10 and facts.description and facts.description not in markdown:
+        parts.insert(0, facts.description)
+    if beside := facts_beside("\n".join(parts), facts.structured):
+        parts.append("Structured data of the page:\n" + "\n".join(beside))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _base(root: HtmlElement, url: str) -> str:
+    for element in root.iter("base"):
+        if href := element.get("href"):
+            try:
+                return urljoin(url, href)
+            except ValueError:
+                return url
+    return url

@@ -1,0 +1,154 @@
+"""What a browser would not show: text of no size, off the screen, transparent or switched off."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import field
+
+from tooling.contract.fast_dataclass import dataclass
+from tooling.web.css_values import alpha, declarations, font_size, lengths, numbers, opacity, rgb
+
+MOST_CSS_CHARS = 200_000
+_OFF_SCREEN_PX = -400.0
+_FAR_OFF_PX = 5000.0
+_INVISIBLE = 0.05
+_SMALLEST_SIZE_PX = 1.0
+_SMALLEST_FONT_PX = 2.0
+_TINY = 0.05
+_SAME_COLOUR = 8.0
+_INHERITED = ("inherit", "initial", "unset", "currentcolor")
+
+_COMMENT = r"/\*.*?(?:\*/|\Z)"
+# The name of a tag, a class, an id, or a tag with one of these; longer selectors need a whole page to be understood.
+_SELECTOR = r"([a-z][a-z0-9]*)?(?:([.#])(-?[_a-z][\w-]*))?"
+_EDGES = re.compile("[{};]")
+_OFFSETS = ("left", "right", "top", "bottom", "inset", "text-indent", "margin", "margin-left", "margin-top")
+
+
+@dataclass(slots=True)
+class StyleSheet:
+    """The simple selectors of a page's own styles that hide what they match."""
+
+    hiding: set[tuple[str, str, str]] = field(default_factory=set)
+
+    def read(self, css: str) -> None:
+        """Take in the text of a style element; what stands inside @media and the like does not count."""
+        css = _without_nested(re.sub(_COMMENT, "", css[:MOST_CSS_CHARS], flags=re.DOTALL))
+        for rule in css.split("}"):
+            selectors, brace, style = rule.rpartition("{")
+            if not brace or not hides(style):
+                continue
+            for selector in selectors.split(","):
+                if simple := re.fullmatch(_SELECTOR, selector.strip(), re.IGNORECASE):
+                    self.hiding.add(((simple[1] or "").lower(), simple[2] or "", simple[3] or ""))
+
+    def hides(self, tag: str, attributes: Mapping[str, str]) -> bool:
+        """Say whether a rule hides an element."""
+        if not self.hiding:
+            return False
+        marks = [("", ""), *((".", name) for name in attributes.get("class", "").split())]
+        marks += [("#", attributes["id"])] if attributes.get("id") else []
+        return any((name, kind, mark) in self.hiding for kind, mark in marks for name in (tag, "") if name or kind)
+
+
+def is_hidden(tag: str, attributes: Mapping[str, str], sheet: StyleSheet | None = None) -> bool:
+    """Say whether an element is hidden, by itself: what is inside a hidden one has to be left out as well."""
+    if "hidden" in attributes or (tag == "input" and attributes.get("type", "").lower() == "hidden"):
+        return True
+    style = attributes.get("style", "")
+    return bool(style and hides(style)) or (sheet is not None and sheet.hides(tag, attributes))
+
+
+def hides(style: str) -> bool:
+    """Say whether the declarations of a style leave nothing to see."""
+    values = declarations(style)
+    if values.get("display") == "none" or values.get("visibility") in ("hidden", "collapse"):
+        return True
+    if values.get("content-visibility") == "hidden" or _is_transparent(values):
+        return True
+    size = font_size(values)
+    if size is not None and size <= _SMALLEST_FONT_PX:
+        return True
+    return _is_away(values) or _is_clipped(values) or _is_shrunk(values) or _has_no_room(values)
+
+
+def _is_transparent(values: Mapping[str, str]) -> bool:
+    filtered = re.search(r"opacity\(([^)]*)\)", values.get("filter", ""))
+    seen = [opacity(text) for text in (values.get("opacity", ""), filtered[1].strip() if filtered else "")]
+    ink = values.get("-webkit-text-fill-color") or values.get("color", "")
+    if alpha(ink) <= _INVISIBLE or any(share is not None and share <= _INVISIBLE for share in seen):
+        return True
+    paper = values.get("background-color") or values.get("background", "")
+    there, here = rgb(paper), rgb(ink)
+    if there is None or here is None:
+        return bool(ink) and ink == paper and ink not in _INHERITED
+    return all(abs(one - other) <= _SAME_COLOUR for one, other in zip(there, here, strict=True))
+
+
+def _is_away(values: Mapping[str, str]) -> bool:
+    """Say whether a text stands where no screen reaches."""
+    moved = re.findall(r"translate(?:[xyz]|3d)?\(([^)]*)\)", values.get("transform", ""))
+    # Half of its own size to the left is how things are centred.
+    steps = [step for text in (*moved, values.get("translate", "")) for step in lengths(text, percent=1.0)]
+    steps += [step for name in _OFFSETS if name in values for step in lengths(values[name])]
+    return any(step <= _OFF_SCREEN_PX or step >= _FAR_OFF_PX for step in steps)
+
+
+def _is_clipped(values: Mapping[str, str]) -> bool:
+    box = values.get("clip", "")
+    if box.startswith("rect") and all(abs(edge) <= 1 for edge in numbers(box)):
+        return True
+    path = values.get("clip-path", "")
+    if path.startswith(("circle(", "ellipse(")):
+        return next(iter(numbers(path)), 1.0) == 0
+    if path.startswith("polygon("):
+        return set(numbers(path)) == {0.0}
+    if not path.startswith("inset(") or "%" not in path:
+        return False
+    edges = numbers(path.partition("round")[0])
+    # Top, right, bottom, left; what is left out is as on the other side.
+    while 0 < len(edges) < 4:
+        edges.append(edges[max(0, len(edges) - 2)])
+    return len(edges) == 4 and (edges[0] + edges[2] >= 100 or edges[1] + edges[3] >= 100)
+
+
+def _is_shrunk(values: Mapping[str, str]) -> bool:
+    moved = values.get("transform", "")
+    scales = [*re.findall(r"scale(?:[xy]|3d)?\(([^)]*)\)", moved), values.get("scale", ""), values.get("zoom", "")]
+    if any(found and min(map(abs, found[:2])) <= _TINY for found in map(numbers, scales)):
+        return True
+    on_edge = re.search(r"rotate[xy]\(\s*-?(?:90|270)deg", moved)
+    matrix = re.search(r"matrix\(([^)]*)\)", moved)
+    return bool(on_edge) or (matrix is not None and not any(numbers(matrix[1])[:4]))
+
+
+def _has_no_room(values: Mapping[str, str]) -> bool:
+    small = [
+        0 <= next(lengths(size), 16.0) <= _SMALLEST_SIZE_PX
+        for name in ("width", "height")
+        if (size := values.get(name) or values.get(f"max-{name}"))
+    ]
+    overflows = " ".join(values.get(name, "") for name in ("overflow", "overflow-x", "overflow-y")).split()
+    is_cut_off = "hidden" in overflows or "clip" in overflows
+    if is_cut_off and values.get("line-height") in ("0", "0px"):
+        return True
+    return (len(small) == 2 and all(small)) or (is_cut_off and any(small))
+
+
+def _without_nested(css: str) -> str:
+    """Return the rules outside of @media, @supports and the like: whether those apply is not ours to know."""
+    kept: list[str] = []
+    start = 0
+    while (at := css.find("@", start)) >= 0:
+        kept.append(css[start:at])
+        start = _end_of_block(css, at)
+    return "".join([*kept, css[start:]])
+
+
+def _end_of_block(css: str, at: int) -> int:
+    depth = 0
+    for mark in _EDGES.finditer(css, at):
+        end = mark.end()
+        depth += {"{": 1, "}": -1, ";": 0}[mark[0]]
+        if depth <= 0:
+            return end
+    return len(css)

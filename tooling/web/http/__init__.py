@@ -1,0 +1,1 @@
+"""HTTP: client, cache, connections pinned to checked addresses."""

@@ -1,0 +1,151 @@
+"""The one client for all that tools ask of the web: checked addresses on every hop, limits while reading."""
+
+import ssl
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from urllib.parse import urljoin
+
+from tooling.contract.fast_dataclass import dataclass
+from tooling.web.addresses.url_check import AddressRefused, Resolver, Target, is_own_url, parse_url
+from tooling.web.attempt import Attempt
+from tooling.web.clock import RequestClock, request_clock
+from tooling.web.http.httpx_import import httpx
+from tooling.web.http.messages import WebFault, WebRequest, WebResponse
+from tooling.web.http.page_cache import DiskCache, Entry
+from tooling.web.http.politeness import Manners, Robots
+from tooling.web.settings import WebSettings
+from tooling.web.wire import Wire
+
+MOST_REDIRECTS = 5
+_REDIRECTS = frozenset((301, 302, 303, 307, 308))
+_KEEPS_METHOD = frozenset((307, 308))
+_NOT_MODIFIED = 304
+# What a server may see again after a redirect to another origin; everything else could be a secret.
+_HARMLESS_HEADERS = frozenset(("accept", "accept-language"))
+_ROBOTS = "/robots.txt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hop:
+    """One of the requests that a request may become on its way."""
+
+    target: Target
+    method: str
+    headers: Mapping[str, str]
+    body: bytes | None
+
+    def towards(self, target: Target, status: int) -> "_Hop":
+        """Return the hop that a redirect asks for; secrets do not come along to another origin."""
+        hop = replace(self, target=target)
+        if status not in _KEEPS_METHOD and self.method != "GET":
+            hop = replace(hop, method="GET", body=None)
+        if target.origin != self.target.origin:
+            kept = {name: value for name, value in self.headers.items() if name.lower() in _HARMLESS_HEADERS}
+            hop = replace(hop, headers=kept)
+        return hop
+
+
+class WebClient:
+    """Sends requests and follows where they lead; connections last as long as the run, cookies do not last at all."""
+
+    def __init__(
+        self,
+        settings: WebSettings,
+        *,
+        resolver: Resolver | None = None,
+        tls: Callable[[], ssl.SSLContext] = httpx.create_ssl_context,
+        on_attempt: Callable[[Attempt], None] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._wire = Wire(settings, resolver=resolver, tls=tls, on_attempt=on_attempt)
+        folder = settings.cache_dir
+        self._cache = DiskCache(folder, most_bytes=settings.cache_bytes) if folder and settings.cache_bytes else None
+        self._manners = Manners(at_once=settings.host_connections, pause_s=settings.host_pause_s)
+        self._robots = Robots(self.send) if settings.heeds_robots else None
+
+    async def send(self, request: WebRequest) -> WebResponse:
+        """Send a request, follow its redirects, read the answer up to its limit; raise WebFault when that fails."""
+        async with request_clock(request.timeout_s or self._settings.timeout_s) as clock:
+            return await self._follow(request, clock)
+
+    async def close(self) -> None:
+        """Close all connections; harmless twice."""
+        await self._wire.close()
+
+    async def _follow(self, request: WebRequest, clock: RequestClock) -> WebResponse:
+        target = self._checked(request.url, request)
+        hop = _Hop(target=target, method=request.method, headers=request.headers, body=request.body)
+        seen = {(hop.method, hop.target.url)}
+        for _ in range(MOST_REDIRECTS + 1):
+            response = await self._visit(hop, request, clock)
+            location = response.headers.get("location", "")
+            if response.status not in _REDIRECTS or not location:
+                return response
+            hop = hop.towards(await self._next(hop.target, location, request, clock), response.status)
+            if (hop.method, hop.target.url) in seen:
+                raise WebFault("redirects", f"the redirects go in a circle, back to {hop.target.url}")
+            seen.add((hop.method, hop.target.url))
+        raise WebFault("redirects", f"there are more than {MOST_REDIRECTS} redirects")
+
+    async def _next(self, target: Target, location: str, request: WebRequest, clock: RequestClock) -> Target:
+        # Servers forget to encode blanks; a browser does it for them.
+        try:
+            place = urljoin(target.url, location.strip().replace(" ", "%20"))
+        except ValueError as error:
+            raise WebFault("refused", f"{target.host} redirects to what is no address") from error
+        following = self._checked(place, request, f"{target.host} redirects: ")
+        if target.scheme == "https" and following.scheme == "http":
+            raise WebFault("redirects", f"{target.host} redirects from https to http, {following.url}")
+        if request.is_trusted and following.origin != target.origin:
+            raise WebFault("redirects", f"{target.host} redirects to another place, {following.host}")
+        if request.gate and following.host != target.host:
+            with clock.stopped():
+                why_not = await request.gate(following)
+            if why_not:
+                raise WebFault("denied", why_not)
+        return following
+
+    def _checked(self, url: str, request: WebRequest, place: str = "") -> Target:
+        try:
+            is_own = _is_own(request)
+            return parse_url(url, allow_loopback=self._settings.allow_loopback or is_own, allow_private=is_own)
+        except AddressRefused as error:
+            raise WebFault("refused", f"{place}{error.reason}") from error
+
+    async def _visit(self, hop: _Hop, request: WebRequest, clock: RequestClock) -> WebResponse:
+        """Answer one hop: from the cache where it holds, else from its server."""
+        cache = None if hop.method != "GET" or request.is_trusted else self._cache
+        headers = self._wire.headers(hop.headers)
+        entry = await cache.find(hop.target.url, headers) if cache and request.use_cache else None
+        if cache and entry and cache.is_fresh(entry):
+            return entry.response
+        if self._robots and not request.is_trusted and hop.target.path != _ROBOTS:
+            with clock.stopped():
+                await self._robots.check(hop.target)
+        response = await self._asked(hop, request, clock, entry)
+        if cache and entry and response.status == _NOT_MODIFIED:
+            await cache.renew(entry, response.headers)
+            return entry.response
+        if cache and response.status == 200:
+            await cache.keep(response, headers)
+        return response
+
+    async def _asked(self, hop: _Hop, request: WebRequest, clock: RequestClock, entry: Entry | None) -> WebResponse:
+        headers = self._wire.headers({**hop.headers, **(entry.label.conditions if entry else {})})
+        async with AsyncExitStack() as stack:
+            with clock.stopped():
+                await stack.enter_async_context(self._manners.turn(hop.target.host))
+            return await self._wire.exchange(
+                hop.target,
+                hop.method,
+                headers,
+                hop.body,
+                most_bytes=request.max_bytes or self._settings.max_bytes,
+                is_own=_is_own(request),
+            )
+
+
+def _is_own(request: WebRequest) -> bool:
+    """Say whether the user configured an endpoint on a machine of theirs: writing its address is the permission."""
+    return request.is_trusted and is_own_url(request.url)

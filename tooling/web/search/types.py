@@ -1,0 +1,68 @@
+"""What is asked of a search provider and what it answers, the same for all of them."""
+
+from tooling.contract.fast_dataclass import dataclass
+from tooling.web.html.hidden_unicode import without_invisible
+
+_TITLE_CHARS = 300
+_SNIPPET_CHARS = 1200
+_URL_CHARS = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """The words to look for and the most results wanted."""
+
+    words: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Where a provider is and the key it wants."""
+
+    url: str
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One result; `found_by` names the providers that had it."""
+
+    title: str
+    url: str
+    snippet: str = ""
+    date: str = ""
+    found_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What one provider found, best first, and what it costs."""
+
+    hits: tuple[Hit, ...]
+    cost_usd: float = 0.0
+
+
+def hit(*, title: object, url: object, snippet: object, date: object = None) -> Hit | None:
+    """Return a result made of strangers' values, cleaned and cut to size; None without an address of the web."""
+    place = _text(url).strip()
+    if not place.lower().startswith(("http://", "https://")) or not place.isprintable() or " " in place:
+        return None
+    if len(place) > _URL_CHARS:
+        return None
+    return Hit(
+        title=_line(title)[:_TITLE_CHARS] or place,
+        url=place,
+        snippet=_line(snippet)[:_SNIPPET_CHARS],
+        date=_line(date)[:40],
+    )
+
+
+def _line(value: object) -> str:
+    """Return a text on one line, without anything that cannot be seen."""
+    visible, _ = without_invisible(_text(value))
+    return " ".join(visible.split())
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

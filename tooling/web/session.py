@@ -1,0 +1,70 @@
+"""The web as the tools of a run share it: one client, one reading room, made when first needed, closed with the run."""
+
+import asyncio
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from tooling.web.settings import WebSettings
+
+if TYPE_CHECKING:
+    from tooling.web.addresses.url_check import Resolver
+    from tooling.web.attempt import Attempt
+    from tooling.web.documents.worker_pool import ReadingRoom
+    from tooling.web.fetch import Fetcher
+    from tooling.web.http.web_client import WebClient
+
+
+class WebDesk:
+    """Hands out the run's client and fetcher; a run that never uses the web never loads them."""
+
+    def __init__(
+        self,
+        settings: WebSettings | None = None,
+        *,
+        on_attempt: "Callable[[Attempt], None] | None" = None,
+        resolver: "Resolver | None" = None,
+    ) -> None:
+        self.settings = settings or WebSettings()
+        self._on_attempt = on_attempt
+        self._resolver = resolver
+        self._client: asyncio.Future[WebClient] | None = None
+        self._fetcher: asyncio.Future[Fetcher] | None = None
+        self._room: ReadingRoom | None = None
+
+    async def client(self) -> "WebClient":
+        """Return the client that all tools of the run share."""
+        if self._client is None:
+            self._client = asyncio.ensure_future(self._new_client())
+        return await asyncio.shield(self._client)
+
+    async def fetcher(self) -> "Fetcher":
+        """Return who gets pages for all tools of the run."""
+        if self._fetcher is None:
+            self._fetcher = asyncio.ensure_future(self._new_fetcher())
+        return await asyncio.shield(self._fetcher)
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        if self._fetcher is not None:
+            await asyncio.wait({self._fetcher})
+        if self._room is not None:
+            await self._room.close()
+        if self._client is not None:
+            await (await self._client).close()
+
+    async def _new_client(self) -> "WebClient":
+        # httpx takes longer to import than a screen takes to be drawn.
+        await asyncio.to_thread(import_module, "tooling.web.http.web_client")
+        from tooling.web.http.web_client import WebClient
+
+        return WebClient(self.settings, on_attempt=self._on_attempt, resolver=self._resolver)
+
+    async def _new_fetcher(self) -> "Fetcher":
+        client = await self.client()
+        await asyncio.to_thread(import_module, "tooling.web.fetch")
+        from tooling.web.documents.worker_pool import ReadingRoom
+        from tooling.web.fetch import Fetcher
+
+        self._room = ReadingRoom()
+        return Fetcher(client, self.settings, self._room, resolver=self._resolver)
