@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 from time import time
 
 from agent.model.faults import FaultKind, ModelFault
-from agent.model.wire.json_values import object_at, text_at
+from agent.model.json_values import object_at, text_at
 
 MAX_DETAIL = 500
 SHORTEST_KEY = 6

@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from typing import NoReturn
 
-from agent.model.wire.json_values import objects_at, text_at
+from agent.model.json_values import objects_at, text_at
 from agent.vocabulary.errors import ModelSetupError
 from tooling.contract.fast_dataclass import dataclass
 

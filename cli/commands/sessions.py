@@ -48,9 +48,9 @@ def list_sessions(*, limit: LimitOption = _SHOWN, every: AllOption = False, as_j
 @app.command("show")
 def show_session(session: SessionArgument, *, as_json: JsonOption = False) -> None:
     """Show a session: what was asked and answered in it."""
-    from agent.sessions.titles import title_of
     from agent.sessions.views.listing import status_of
     from agent.sessions.views.session_summary import read_session
+    from agent.sessions.views.titles import title_of
     from cli.pages.session_pages import page
 
     folder = _store().existing(session)
@@ -67,7 +67,7 @@ def rename_session(
     session: SessionArgument, title: Annotated[str, typer.Argument(help="What to call it; '' for its first request.")]
 ) -> None:
     """Give a session a title; its id stays."""
-    from agent.sessions.titles import rename
+    from agent.sessions.views.titles import rename
 
     rename(_store().existing(session), title)
 

@@ -8,9 +8,9 @@ import typer
 
 from agent.sessions.removing import remove
 from agent.sessions.store import SessionFolder, SessionStore
-from agent.sessions.titles import given_title
 from agent.sessions.upkeep.gc import Old, collect, old_sessions, orphans, sweep
 from agent.sessions.views.listing import RUNNING, SessionRow, row_of
+from agent.sessions.views.titles import given_title
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import UsageError
 from cli.pages.columns import Column, table

@@ -13,12 +13,12 @@ from agent.sessions.views.session_summary import read_session
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, UsageError
 from agent.vocabulary.usage import Usage
-from cli.repl.commands.external_programs import Guests
-from cli.repl.commands.registry import SlashCommand, parsed, unknown
-from cli.repl.commands.shell_escape import OwnShell
+from cli.repl.external_programs import Guests
 from cli.repl.input import mentions_in
 from cli.repl.plan_review import PlanReview
 from cli.repl.request_queue import Turn, Turns
+from cli.repl.shell_escape import OwnShell
+from cli.repl.slash_commands import SlashCommand, parsed, unknown
 from cli.repl.state import ReplPlace
 from cli.repl.welcome import LATER, welcome
 from cli.screen.colors import Paint, Tone, clipped, fitted

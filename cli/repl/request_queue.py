@@ -13,7 +13,7 @@ from tooling.contract.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from agent.app import App
-    from agent.sessions.views.lookup import Found
+    from agent.sessions.resume.lookup import Found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ def open_repl(flags: Mapping[str, object], cwd: Path | None = None, session: str
 
 
 def _found(name: str, environ: Mapping[str, str]) -> str:
-    from agent.sessions.views.lookup import last_session
+    from agent.sessions.resume.lookup import last_session
 
     store = SessionStore(data_dir(environ))
     return (store.existing(name) if name else last_session(store)).id

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from agent.sessions.resume.lookup import Found, is_unfinished, last_session, last_unfinished, run_named, unfinished_in
 from agent.sessions.store import SessionFolder, SessionStore
 from agent.sessions.upkeep.copying import fork
-from agent.sessions.views.lookup import Found, is_unfinished, last_session, last_unfinished, run_named, unfinished_in
 from agent.sessions.views.session_summary import RunRecord, read_session
 from agent.vocabulary.errors import InputError, UsageError
 from cli.run.flags import RunFlags

@@ -1,7 +1,7 @@
 """The table of slash commands in docs/guide.md; `python -m tests.docs.prompt_commands` writes it anew."""
 
 from cli.repl.commands.builtin import COMMANDS
-from cli.repl.commands.registry import SlashCommand
+from cli.repl.slash_commands import SlashCommand
 from tests.house.source_tree import ROOT
 
 PAGE = ROOT / "docs" / "guide.md"

@@ -6,7 +6,7 @@ from uuid import UUID
 from tooling.contract.action import Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.safety.action_judge import ActionJudge
-from tooling.safety.paths.access import Reach
+from tooling.safety.shell.path_access import Reach
 from tooling.safety.shell.reader import ShellReader
 
 SYSTEM_FOLDERS = ("/root", "/etc", "/proc", "/sys", "/dev", "/var", "/boot", "/run")

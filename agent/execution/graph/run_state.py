@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from agent.execution.graph.plan_revision import revised
 from agent.execution.graph.scheduler import Scheduler
 from agent.execution.plan_book import PlanBook
 from agent.execution.progress import progress_text
-from agent.execution.revision import revised
 from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorResponse

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from agent.model.json_values import object_at, text_at
 from agent.model.port import ModelRequest
 from agent.model.providers import Endpoint
-from agent.model.wire.json_values import object_at, text_at
 from agent.vocabulary.message import Message
 
 Block: TypeAlias = dict[str, object]

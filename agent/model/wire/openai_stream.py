@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from agent.model.fault_mapping import fault_of_error
 from agent.model.faults import ModelFault
+from agent.model.json_values import count_at, object_at, objects_at, text_at
 from agent.model.reply.reply_builder import Fragment, ReplyBuilder
-from agent.model.wire.json_values import count_at, object_at, objects_at, text_at
 from agent.model.wire.sse import SseEvent, json_object
 from agent.vocabulary.usage import Usage
 

@@ -6,8 +6,8 @@ from itertools import islice
 
 from agent.sessions.lock import holder_of
 from agent.sessions.store import SessionFolder, SessionStore
-from agent.sessions.titles import title_of
 from agent.sessions.views.session_summary import read_head
+from agent.sessions.views.titles import title_of
 from tooling.contract.fast_dataclass import dataclass
 
 UNFINISHED, RUNNING, INTERRUPTED, UNREADABLE = "unfinished", "running", "interrupted", "unreadable"

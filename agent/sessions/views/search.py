@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent.sessions.store import SessionFolder, SessionStore
-from agent.sessions.titles import given_title
 from agent.sessions.views.listing import newest_first
 from agent.sessions.views.session_summary import RUNS_KEPT, read_every_run
+from agent.sessions.views.titles import given_title
 from tooling.contract.fast_dataclass import dataclass
 
 _AROUND_CHARS = 200

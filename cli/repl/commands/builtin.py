@@ -7,11 +7,11 @@ from agent.vocabulary.errors import UsageError
 from cli.pages.columns import rows
 from cli.repl.commands import session_commands as sessions
 from cli.repl.commands import setting_commands as settings
-from cli.repl.commands.registry import Candidate, SlashCommand, unknown
 from cli.repl.commands.session_commands import words_of
 from cli.repl.commands.user_commands import OwnCommand
 from cli.repl.context_page import context_lines
 from cli.repl.repl import Repl
+from cli.repl.slash_commands import Candidate, SlashCommand, unknown
 from cli.screen.colors import THEMES, clipped
 from tooling.tool_catalog import OfferedCommand
 

@@ -11,9 +11,9 @@ from agent.sessions.store import SessionStore
 from agent.sessions.views.session_summary import RunRecord, SessionRecord, read_session
 from agent.vocabulary.errors import UsageError
 from agent.workspace.materials import COMPACT_REQUEST, history
-from cli.repl.commands.registry import Candidate
 from cli.repl.repl import Repl
 from cli.repl.request_queue import Turn
+from cli.repl.slash_commands import Candidate
 from cli.repl.welcome import LATER
 from cli.screen.colors import clipped
 from cli.screen.format import amount
@@ -121,7 +121,7 @@ def _known_steps(repl: Repl) -> list[tuple[str, str, str]]:
 
 def resume(repl: Repl, argument: str) -> Awaitable[None] | None:
     """Go on: with a run that was cut off, or in another session."""
-    from agent.sessions.views.lookup import is_unfinished, run_named, unfinished_in
+    from agent.sessions.resume.lookup import is_unfinished, run_named, unfinished_in
 
     store = _store(repl)
     if repl.turns.is_busy:
@@ -166,7 +166,7 @@ def _title(row: "SessionRow") -> str:
 
 def enter(repl: Repl, session_id: str) -> None:
     """Go on in a session, and recall where it stood."""
-    from agent.sessions.views.lookup import unfinished_in
+    from agent.sessions.resume.lookup import unfinished_in
 
     repl.enter(session_id)
     record = _record(repl, session_id)

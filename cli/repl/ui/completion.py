@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from cli.repl.commands.registry import Candidate, SlashCommand
 from cli.repl.file_names import FileNames
+from cli.repl.slash_commands import Candidate, SlashCommand
 from cli.screen.colors import shown
 
 _PATH = re.compile(r"(?:^|(?<=\s))@(\S*)$")

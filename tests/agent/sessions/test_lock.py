@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent.sessions.lock import has_open, holder_of
 from agent.sessions.store import SessionFolder, SessionLock, SessionStore
-from agent.sessions.titles import given_title, rename
+from agent.sessions.views.titles import given_title, rename
 from tests.house.source_tree import ROOT
 
 HOLD = """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.config.places import os_environ
-from cli.repl.commands.external_programs import Guests
+from cli.repl.external_programs import Guests
 from cli.repl.file_names import FileNames
 from tests.cli.terminal_user import User
 

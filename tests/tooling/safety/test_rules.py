@@ -10,10 +10,10 @@ from tests.tooling.tool_harness import TASK, USER
 from tooling.contract.action import Action, Decision
 from tooling.contract.context import ExecCtx
 from tooling.safety.action_judge import ActionJudge
-from tooling.safety.paths.access import Reach
 from tooling.safety.rules import PATTERNS_DIR, Rule, load_rules
+from tooling.safety.shell.path_access import Reach
 from tooling.safety.shell.reader import ShellReader
-from tooling.safety.shell_canonical import rule_texts, rule_word
+from tooling.safety.shell.rule_forms import rule_texts, rule_word
 
 BOOK = load_rules()
 RULES = BOOK.rules

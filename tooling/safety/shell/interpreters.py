@@ -3,8 +3,8 @@
 import re
 
 from tooling.safety.shell.command import Code
+from tooling.safety.shell.nested_types import Inner, ShellText
 from tooling.safety.shell.wrappers import CODE_FIRST, CODE_OPTIONS, CODE_VALUES, LANGUAGES, SHELLS
-from tooling.safety.shell_inside import Inner, ShellText
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*[dmtw]*")
 _CLUSTERED = frozenset({"python", "perl", "ruby", "php", "lua", "awk", "sed"})

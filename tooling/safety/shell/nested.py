@@ -7,13 +7,13 @@ from tooling.contract.action import Decision
 from tooling.safety.shell.command import HOLE, Code, Command, Redirect, is_unknown, program_name
 from tooling.safety.shell.constant_output import hides, printed
 from tooling.safety.shell.interpreters import language_of
+from tooling.safety.shell.nested_types import Inner, ShellText
 from tooling.safety.shell.state import joined
 from tooling.safety.shell.unwrap import unwrapped
 from tooling.safety.shell.wrappers import PROJECT_RUNNERS
 from tooling.safety.shell_context import Context
 from tooling.safety.shell_effects import apply_effects
 from tooling.safety.shell_finding import Finding, ask, doubt
-from tooling.safety.shell_inside import Inner, ShellText
 from tooling.safety.shell_recipes import recipes
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from tooling.safety.shell.assignments import AssignmentReader
 from tooling.safety.shell.command import HOLE, Command
 from tooling.safety.shell.constant_output import Output
 from tooling.safety.shell.nested import InnerReader
@@ -13,7 +14,6 @@ from tooling.safety.shell.parse_audit import doubts
 from tooling.safety.shell.redirects import Redirections, RedirectReader
 from tooling.safety.shell.state import Made, Scope
 from tooling.safety.shell.words import WordReader, text_of
-from tooling.safety.shell_assign import AssignmentReader
 from tooling.safety.shell_context import Context
 from tooling.safety.shell_finding import Finding, block, doubt, unparsable
 from tooling.safety.shell_grammar import CONDITIONAL, REDIRECTS, SILENT, VALUES, CommandParts, last_command

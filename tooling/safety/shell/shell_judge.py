@@ -6,15 +6,15 @@ from pathlib import Path
 
 from tooling.contract.action import Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
-from tooling.safety.paths.access import Reach
 from tooling.safety.rules import PATTERNS_DIR, RuleBook, load_rules
 from tooling.safety.shell.command import HIDDEN, Command, is_unknown, shown_word
+from tooling.safety.shell.deletions import deletion_problems
+from tooling.safety.shell.path_access import Reach
 from tooling.safety.shell.programs import TEXT_ONLY
 from tooling.safety.shell.reader import ShellReader
+from tooling.safety.shell.rule_forms import family, rule_texts, rule_word
 from tooling.safety.shell.state import Made, joined
-from tooling.safety.shell_canonical import family, rule_texts, rule_word
 from tooling.safety.shell_characters import has_control_characters, has_odd_characters
-from tooling.safety.shell_delete import deletion_problems
 from tooling.safety.shell_finding import Finding, ask, block, doubt
 from tooling.safety.shell_pipes import is_remote_shell
 

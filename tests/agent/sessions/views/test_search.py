@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from agent.sessions.store import SessionStore
-from agent.sessions.titles import rename
 from agent.sessions.views.search import Hit, search
 from agent.sessions.views.session_summary import RUNS_KEPT
+from agent.sessions.views.titles import rename
 from tests.agent.sessions.past_runs import keep, whole_run
 
 RUN = "run-20250101120000-aaaaaa"

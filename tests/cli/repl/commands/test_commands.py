@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 
 from cli.repl.commands.builtin import COMMANDS, KEYS, own_command
-from cli.repl.commands.registry import SlashCommand
 from cli.repl.commands.user_commands import own_commands
+from cli.repl.slash_commands import SlashCommand
 from cli.repl.welcome import NOTHING_FOUND
 from tests.cli.repl.test_conversation import to
 from tests.cli.repl.ui.headless_tui import Talk

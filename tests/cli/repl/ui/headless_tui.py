@@ -8,7 +8,7 @@ from agent.protocol.events import Envelope
 from agent.sessions.store import SessionStore
 from cli.pages.session_changes import take_back
 from cli.repl.commands.builtin import COMMANDS
-from cli.repl.commands.external_programs import Guests
+from cli.repl.external_programs import Guests
 from cli.repl.repl import Repl
 from cli.repl.state import ReplPlace
 from cli.screen.colors import Paint

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from tooling.safety.paths.access import Reach
 from tooling.safety.shell.command import Command, is_unknown, shown_word
+from tooling.safety.shell.path_access import Reach
 
 _BLANK = re.compile(r"\s")
 _OPERATOR = re.compile(r"[<>|&]")
