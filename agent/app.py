@@ -24,7 +24,7 @@ from agent.protocol.commands import Answer, SetLimits, Steer, StopStep, Submit, 
 from agent.protocol.events import ErrorRaised, MessageSaid, RunCompleted, RunStarted, StepCounts, WarningRaised
 from agent.protocol.masking import masked
 from agent.run_scope import Place, RunScope, open_scope
-from agent.sessions.waiting import Patience
+from agent.sessions.lock import Patience
 from agent.toolbox import Surroundings, Toolbox
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError

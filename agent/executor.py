@@ -8,16 +8,13 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from agent.execution.aio import to_the_end, uncut
-from agent.execution.conclude import stands
-from agent.execution.known_endings import unkept
+from agent.execution.graph.step_cache import NoShelf, StepShelf
 from agent.execution.step.agent_loop import AgentRunner
 from agent.execution.step.context import Conversation
 from agent.execution.step.control import Wishes
-from agent.execution.step.step_result import Ending, response_of
+from agent.execution.step.step_result import Ending, response_of, stands, unkept
 from agent.execution.step.tool_calls import CallDesk
-from agent.execution.step.verification import ROUNDS, CheckDesk
-from agent.execution.step_shelf import NoShelf, StepShelf
-from agent.execution.tool_step import ToolSteps
+from agent.execution.step.verification import ROUNDS, CheckDesk, ToolSteps
 from agent.model.budget import BudgetExhausted
 from agent.model.faults import ModelFault
 from agent.protocol.channel import Channel, LogWriteError

@@ -9,19 +9,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agent.config.settings import ReplanPolicy
 from agent.dispatcher import Dispatcher
-from agent.execution.conclude import reason_of, stands
-from agent.execution.excerpts import excerpts
+from agent.execution.graph.plan_revision import progress_text
 from agent.execution.graph.replanning import Replanning
-from agent.execution.graph.run_state import BEYOND, Board
+from agent.execution.graph.run_state import BEYOND, Board, PlanBook
 from agent.execution.graph.scheduler import Scheduler
-from agent.execution.graph.step_cache import KeySource, key_of, passing_key
-from agent.execution.known_endings import broken, censored, is_censored, unasked
-from agent.execution.partial import partial_answer
-from agent.execution.plan_book import PlanBook
-from agent.execution.progress import progress_text
-from agent.execution.result.compose import Composer, joined, listed
-from agent.execution.result.outcome_builder import Closing
-from agent.execution.step_shelf import NoShelf, StepShelf
+from agent.execution.graph.step_cache import KeySource, NoShelf, StepShelf, key_of, passing_key
+from agent.execution.result.compose import Composer, excerpts, joined, listed
+from agent.execution.result.outcome_builder import Closing, partial_answer
+from agent.execution.step.step_result import broken, censored, is_censored, reason_of, stands, unasked
 from agent.model.budget import BudgetExhausted, Ledger
 from agent.model.port import Delta, TextDelta
 from agent.planning.graph import in_order, outline

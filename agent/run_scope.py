@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.protocol.channel import Channel
+from agent.sessions.lock import Patience, lock_within
 from agent.sessions.log.event_log import FileLog, last_seq
 from agent.sessions.store import SessionFolder, SessionStore, new_session_id
 from agent.sessions.views.session_summary import SessionRecord, read_session, refresh_session
-from agent.sessions.waiting import Patience, lock_within
 from agent.vocabulary.errors import AgentError, InputError
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass

@@ -2,7 +2,7 @@
 
 import re
 
-from tooling.safety.shell_characters import has_odd_characters
+from tooling.safety.shell.parse import has_odd_characters
 
 _BELOW = "  │ "
 # More does not fit a window together with what follows it.

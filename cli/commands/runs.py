@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from agent.config.places import data_dir, os_environ
-from agent.sessions.run_list import FoundRun, find_run
 from agent.sessions.store import SessionStore
+from agent.sessions.views.listing import FoundRun, find_run
 from agent.vocabulary.errors import AgentError
 from cli.pages.pages import show, show_json, show_page, width
 from cli.run import flags as flag
@@ -31,7 +31,7 @@ def list_runs(
     as_json: JsonOption = False,
 ) -> None:
     """List the runs of all sessions or of one, the newest first."""
-    from agent.sessions.run_list import newest_runs, runs_of
+    from agent.sessions.views.listing import newest_runs, runs_of
     from cli.pages.run_pages import listing
 
     store, most = _store(), None if every else limit
@@ -45,8 +45,8 @@ def list_runs(
 @app.command("show")
 def show_run(run: RunArgument, *, as_json: JsonOption = False) -> None:
     """Show a run: its plan, its steps, its answer."""
-    from agent.sessions.run_events import events_of
-    from agent.sessions.run_list import run_status
+    from agent.sessions.log.log_index import events_of
+    from agent.sessions.views.listing import run_status
     from agent.sessions.views.run_summary import view_of
     from cli.pages.run_pages import page
 

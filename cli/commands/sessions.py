@@ -103,7 +103,7 @@ def export_session(
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it to a file.")] = None,
 ) -> None:
     """Write a session down: Markdown for people, JSON for programs."""
-    from cli.session_export import export
+    from cli.pages.session_removal import export
 
     export(_store().existing(session), form=form, output=output)
 
@@ -162,7 +162,7 @@ def check_sessions(
     as_json: JsonOption = False,
 ) -> None:
     """Find and mend what crashes, full disks and hands did to sessions. The exit code is 1 when something was wrong."""
-    from cli.session_check import check_all
+    from cli.pages.session_removal import check_all
 
     folders = [_store().existing(session)] if session else _store().all()
     raise typer.Exit(check_all(folders, mends=not dry_run, as_json=as_json, is_named=session is not None))

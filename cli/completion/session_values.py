@@ -7,9 +7,8 @@ from typing import get_args
 from agent.config.places import data_path
 from agent.protocol.events import Event
 from agent.sessions.resume.lookup import is_unfinished
-from agent.sessions.run_list import LAST, find_run, newest_runs, runs_of
 from agent.sessions.store import SessionStore
-from agent.sessions.views.listing import newest_first, row_of
+from agent.sessions.views.listing import LAST, find_run, newest_first, newest_runs, row_of, runs_of
 from agent.sessions.views.session_summary import RunRecord, read_session
 from cli.completion.values import Asked, Source, Value
 

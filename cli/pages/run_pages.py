@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from agent.sessions.run_list import RunRow
-from agent.sessions.run_view import CallView, RunView, StepView
+from agent.sessions.views.listing import RunRow
+from agent.sessions.views.run_summary import CallView, RunView, StepView
 from cli.escape_command import visible
 from cli.pages.columns import Column, table
 from cli.pages.pages import age, indented, moment, one_line

@@ -7,9 +7,8 @@ from typing import BinaryIO
 
 from agent.protocol.events import RunCompleted
 from agent.sessions.lock import holder_of
-from agent.sessions.log.log_index import LogLine, head_of
-from agent.sessions.run_events import lines_of
-from agent.sessions.run_list import FoundRun
+from agent.sessions.log.log_index import LogLine, head_of, lines_of
+from agent.sessions.views.listing import FoundRun
 from agent.vocabulary import exit_codes
 from cli.pages.pages import show_text
 from cli.run.progress import stderr_line

@@ -8,12 +8,9 @@ import typer
 from agent.config.load import load_settings
 from agent.config.places import os_environ
 from agent.sessions.changes.changes import Made, Span, made_in, spans_of
-from agent.sessions.changes.undo import undo
-from agent.sessions.diffs import net_diff, step_diffs
+from agent.sessions.changes.undo import keep_undo, net_diff, step_diffs, summary_of, undo, undo_request
 from agent.sessions.log.event_log import read_events
 from agent.sessions.store import SessionFolder, SessionLock
-from agent.sessions.undo_log import keep_undo, summary_of
-from agent.sessions.undo_order import undo_request
 from agent.sessions.views.session_summary import read_session
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import UsageError

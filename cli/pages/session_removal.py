@@ -1,20 +1,27 @@
 """Removing sessions: the named ones after a yes, the old ones by age."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, TypeAlias
 
 import typer
 
-from agent.sessions.removing import remove
 from agent.sessions.store import SessionFolder, SessionStore
-from agent.sessions.upkeep.gc import Old, collect, old_sessions, orphans, sweep
+from agent.sessions.upkeep.exporting import document_of, markdown
+from agent.sessions.upkeep.fsck import Problem, check
+from agent.sessions.upkeep.gc import Old, collect, old_sessions, orphans, remove, sweep
 from agent.sessions.views.listing import RUNNING, SessionRow, row_of
 from agent.sessions.views.titles import given_title
 from agent.vocabulary import exit_codes
-from agent.vocabulary.errors import UsageError
+from agent.vocabulary.errors import InputError, SessionBusy, UsageError
 from cli.pages.columns import Column, table
-from cli.pages.pages import age, folder, one_line, show, show_json, size, width
+from cli.pages.pages import age, folder, one_line, show, show_json, show_text, size, tell, width
+from cli.run.progress import stderr_line
+from cli.safe_write import write_own_file
+from cli.screen.sanitize import readable_json
+from tooling.contract.json_codec import encode
 
 
 def remove_all(store: SessionStore, folders: Sequence[SessionFolder], *, is_agreed: bool) -> int:
@@ -76,3 +83,56 @@ def _moment(old: Old) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def check_all(folders: Iterable[SessionFolder], *, mends: bool, as_json: bool, is_named: bool) -> int:
+    """Check sessions and tell what was found; one that is busy is passed over unless it was asked for by name."""
+    found: dict[str, list[Problem]] = {}
+    for session in folders:
+        try:
+            found[session.id] = check(session, mends=mends)
+        except SessionBusy as busy:
+            if is_named:
+                raise
+            stderr_line(f"left out: {busy.message}")
+        except OSError as error:
+            problem = Problem(path=str(error.filename or "."), what=f"{error.strerror}", is_mended=False)
+            found[session.id] = [problem]
+    if as_json:
+        show_json([{"session": name, "problems": encode(tuple(problems))} for name, problems in found.items()])
+    else:
+        show(_line(name, problem) for name, problems in found.items() for problem in problems)
+    problems = [problem for some in found.values() for problem in some]
+    mended = sum(problem.is_mended for problem in problems)
+    typer.echo(f"{len(found)} checked, {len(problems)} problems, {mended} mended", err=True)
+    return exit_codes.FAILED if problems else exit_codes.OK
+
+
+def _line(session: str, problem: Problem) -> str:
+    return f"{session}  {problem.path}  {problem.what}{'  (mended)' if problem.is_mended else ''}"
+
+
+Form: TypeAlias = Literal["markdown", "json"]
+
+
+def export(session: SessionFolder, *, form: Form | None, output: Path | None) -> None:
+    """Write a session in the asked-for form; without one the file's name decides, else it is Markdown."""
+    document = document_of(session)
+    is_json = form == "json" or (form is None and output is not None and output.suffix == ".json")
+    text = _json(encode(document)) if is_json else markdown(document)
+    if output is None:
+        show_text(text)
+        return
+    # A script that names a file means it; a person may have forgotten that it is there.
+    is_asked = output.exists() and sys.stdin.isatty()
+    if is_asked and not typer.confirm(f"{output} is there already; replace it?", err=True):
+        raise typer.Exit(exit_codes.FAILED)
+    try:
+        write_own_file(output, text, [Path(document.cwd)])
+    except OSError as error:
+        raise InputError(f"the session cannot be written to {output}: {error.strerror}") from error
+    tell(f"written to {output}")
+
+
+def _json(data: object) -> str:
+    return readable_json(data, indent=2) + "\n"

@@ -1,9 +1,13 @@
 """`@path` in a request: which files come along, and which are named by somebody who should not have them."""
 
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+
 from tooling.contract.fast_dataclass import dataclass
+from tooling.files.atomic_write import write_whole
 from tooling.safety.paths.sensitive_files import is_sensitive_file
 
 _MENTION = re.compile(r"(?:^|(?<=\s))@(\S+)")
@@ -49,3 +53,84 @@ def _is_file(path: Path) -> bool:
     except (OSError, ValueError):
         # Too long for a name, or behind a folder that is closed to us: words, then.
         return False
+
+
+# A pasted book need not be found again by pressing an arrow.
+_LONGEST_CHARS = 10_000
+_MOST_BYTES = 1_000_000
+_ENTRY = b"\n# "
+
+
+class CarefulHistory(FileHistory):
+    """Leaves out of the file what holds a secret; it can be found again until the prompt is closed."""
+
+    def __init__(self, path: Path, redact: Callable[[str], str]) -> None:
+        super().__init__(str(path))
+        self._redact = redact
+
+    def load_history_strings(self) -> Iterable[str]:
+        """Return what is kept, newest first; a file that cannot be read holds nothing."""
+        try:
+            return list(super().load_history_strings())
+        except OSError:
+            return []
+
+    def store_string(self, string: str) -> None:
+        """Keep a text, unless it should not lie on a disk."""
+        if len(string) > _LONGEST_CHARS or self._redact(string) != string:
+            return
+        try:
+            super().store_string(string.encode("utf-8", "replace").decode())
+        except OSError:
+            # A full disk is told of by what matters more.
+            return
+
+
+def open_history(folder: Path, redact: Callable[[str], str]) -> History:
+    """Return the history in a folder; one that cannot be kept lasts as long as the prompt."""
+    path = folder / "history"
+    try:
+        path.touch(mode=0o600)
+        if path.stat().st_size > _MOST_BYTES:
+            _shorten(path)
+    except OSError:
+        return InMemoryHistory()
+    return CarefulHistory(path, redact)
+
+
+def _shorten(path: Path) -> None:
+    """Keep the newer half."""
+    newer = path.read_bytes()[-_MOST_BYTES // 2 :]
+    write_whole(path, newer[max(0, newer.find(_ENTRY)) :])
+
+
+_MOST_CHARS = 2000
+_MOST_LINES = 30
+
+
+class Pastes:
+    """What was pasted since the last request."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def taken(self, pasted: str) -> str:
+        """Return what stands in the prompt: the text itself, or a few words for one that is long."""
+        text = pasted.replace("\r\n", "\n").replace("\r", "\n")
+        lines = text.count("\n") + 1
+        if len(text) <= _MOST_CHARS and lines <= _MOST_LINES:
+            return text
+        size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
+        sign = f"[paste {len(self._texts) + 1}: {size}]"
+        self._texts[sign] = text
+        return sign
+
+    def whole(self, typed: str) -> str:
+        """Return what was typed with the pasted texts in their places."""
+        for sign, text in self._texts.items():
+            typed = typed.replace(sign, text)
+        return typed
+
+    def forget(self) -> None:
+        """Let go of what was sent or dropped."""
+        self._texts.clear()

@@ -30,8 +30,7 @@ class PlanReview:
         return replace(plan, steps=in_order(ended[0]))
 
     def _edited(self, plan: Plan) -> tuple[PlanStep, ...] | AgentError:
-        from cli.given_plan import check_size, means_of
-        from cli.run.plan_editor import PlanEditor
+        from cli.run.plan_editor import PlanEditor, check_size, means_of
 
         settings = self._place.loaded().settings
         editor = PlanEditor(means_of(settings), self._place.environ)

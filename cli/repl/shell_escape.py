@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from cli.repl.leavings import Written
+from cli.repl.ui.frame_output import Written
 from tooling.output import decode_output, sanitize_output
 
 _POLL_S = 0.2

@@ -1,5 +1,6 @@
 """A plan in the person's own editor: opened as TOML, checked when it is closed, opened again or given up."""
 
+import asyncio
 import shlex
 import shutil
 import signal
@@ -9,14 +10,20 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from agent.config.settings import Settings
+from agent.dispatcher import Dispatcher
+from agent.planning.graph import in_order
 from agent.planning.means import Means
-from agent.planning.plan_file import PlanProblem, parse_plan
+from agent.planning.plan_file import PlanFile, PlanProblem, parse_plan, read_plan_file
 from agent.planning.plan_text import toml_text
-from agent.vocabulary.errors import AgentError
-from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.errors import AgentError, LimitError
+from agent.vocabulary.plan import Plan, PlanStep
+from cli.run.flags import RunFlags
 from cli.run.progress import stderr_line
+from tooling.tool_catalog import read_catalogue
 
 DEFAULT_EDITOR = "vi"
 # A signal that came while the editor was open may be looked at after it has closed.
@@ -140,3 +147,51 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def given_plan(flags: RunFlags, settings: Settings, environ: Mapping[str, str]) -> PlanFile:
+    """Return the plan of `--plan`; raises InputError or LimitError before anything has run."""
+    means = means_of(settings)
+    given = read_plan_file(flags.plan or Path(), means)
+    if flags.edit:
+        given = replace(given, steps=PlanEditor(means, environ).edited(given.steps, flags.prompt or given.request))
+    check_size(len(given.steps), settings)
+    return given
+
+
+def means_of(settings: Settings) -> Means:
+    """Return what steps can use under these settings."""
+    tools = {spec.name: spec for spec in read_catalogue().specs}
+    return Means(tools=tools, profiles=Dispatcher(settings, tuple(tools)).profiles)
+
+
+def check_size(count: int, settings: Settings) -> None:
+    """Refuse a plan that is longer than the limit: a file is run whole or not at all."""
+    if count > settings.max_steps:
+        problem = f"the plan has {count} steps and the limit is {settings.max_steps}"
+        raise LimitError(problem, f"raise it with --max-steps {count}")
+
+
+class PlanReview:
+    """Opens the editor while the run waits; nothing else is going on then."""
+
+    def __init__(self, *, settings: Settings, environ: Mapping[str, str], request: str) -> None:
+        self._settings = settings
+        self._request = request
+        self._editor = PlanEditor(means_of(settings), environ)
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether the terminal belongs to the editor now, and Ctrl-C with it."""
+        return self._editor.is_open
+
+    async def __call__(self, plan: Plan) -> Plan:
+        """Return the plan as the person wants it."""
+        if plan.answer is not None:
+            return plan
+        try:
+            steps = await asyncio.to_thread(self._editor.edited, plan.steps, self._request)
+        finally:
+            self._editor.stop()
+        check_size(len(steps), self._settings)
+        return replace(plan, steps=in_order(steps))

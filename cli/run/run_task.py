@@ -11,23 +11,51 @@ from typing import TYPE_CHECKING
 from agent.app import App, RunOptions
 from agent.config.load import Loaded, load_settings
 from agent.config.places import data_dir, os_environ
+from agent.config.settings import Settings
 from agent.protocol.commands import Submit
 from agent.run_scope import Place
+from agent.sessions.lock import Patience
 from agent.sessions.store import SessionStore
-from agent.sessions.waiting import Patience
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, SessionBusy, UsageError
 from agent.vocabulary.outcome import Outcome
+from agent.vocabulary.plan import Plan
 from cli.run.flags import RunFlags, understood
 from cli.run.listener import Listener
 from cli.run.progress import stderr_line
 from cli.run.result_output import check_writable, deliver, tell_failure
-from cli.run.task_input import StoppedEarly
-from cli.submission import submission
+from cli.run.task_input import StoppedEarly, task_and_stdin
 
 if TYPE_CHECKING:
-    from cli.plan_review import PlanReview
+    from cli.run.plan_editor import PlanReview
     from cli.run.resume_target import GoingOn
+
+
+def submission(flags: RunFlags, settings: Settings, environ: Mapping[str, str]) -> Submit:
+    """Return the task; a plan file is read, checked and perhaps edited before anything else happens."""
+    plan, asked = None, flags.prompt
+    if flags.plan:
+        from cli.run.plan_editor import given_plan
+
+        given = given_plan(flags, settings, environ)
+        plan, asked = given.plan, given.request if asked is None else asked
+    prompt, stdin = task_and_stdin(
+        asked, stderr_line, settings.timeout_s, reads_context=plan is None or _uses_context(flags, plan)
+    )
+    return Submit(
+        prompt=prompt,
+        stdin=stdin,
+        files=flags.files,
+        inputs=flags.inputs,
+        plan_only=flags.plan_only,
+        plan=plan,
+    )
+
+
+def _uses_context(flags: RunFlags, plan: Plan) -> bool:
+    """Say whether piped text has a reader; a plan without a model must not wait for the end of a pipe."""
+    return plan.needs_model and not flags.plan_only
+
 
 _SIGNALS = {
     signal.SIGINT: (exit_codes.INTERRUPTED, "interrupted"),
@@ -109,7 +137,7 @@ def _review(flags: RunFlags, loaded: Loaded, environ: Mapping[str, str], submit:
     """Return what lets the person edit a plan that is still to be made."""
     if not flags.edit or submit.plan:
         return None
-    from cli.plan_review import PlanReview
+    from cli.run.plan_editor import PlanReview
 
     return PlanReview(settings=loaded.settings, environ=environ, request=submit.prompt)
 

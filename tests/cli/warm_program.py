@@ -19,7 +19,7 @@ IMPORTED = (
     "cli.application",
     "cli.run.result_output",
     "cli.exit",
-    "cli.submission",
+    "cli.run.run_task",
     "tooling.safety.shell.shell_judge",
 )
 LARGEST_REQUEST = 1 << 18

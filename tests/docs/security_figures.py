@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
-from agent.backends.confinement import GIB, Limits
+from agent.backends.sandbox.seccomp import MACHINES
 from agent.backends.sandbox.self_test import NAMES
-from agent.backends.syscalls import MACHINES
+from agent.backends.sandbox.types import GIB, Limits
 from tests.house.source_tree import ROOT
 from tests.sandbox.probes import ESCAPES
 from tests.tooling.tool_harness import TASK, USER
@@ -83,7 +83,7 @@ def _box() -> Iterator[tuple[str, str, str]]:
     yield (
         "system calls refused (x86_64)",
         f"{boxed} in the box, {boxed + len(calls.unboxed)} under Landlock alone",
-        "`agent/backends/syscalls.py`",
+        "`agent/backends/sandbox/seccomp.py`",
     )
     limits = Limits()
     memory, file = (limits.memory_bytes or 0) // GIB, (limits.file_bytes or 0) // GIB
@@ -93,7 +93,7 @@ def _box() -> Iterator[tuple[str, str, str]]:
         f"{file} GiB a file, {limits.open_files} open files, "
         f"{limits.scratch_bytes // GIB} GiB each in `/tmp` and home, "
         f"{limits.free_disk_bytes // GIB} GiB of the disk left free",
-        "`agent/backends/confinement.py`",
+        "`agent/backends/sandbox/types.py`",
     )
 
 

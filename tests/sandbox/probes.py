@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from platform import machine
 
-from agent.backends.syscalls import MACHINES
+from agent.backends.sandbox.seccomp import MACHINES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

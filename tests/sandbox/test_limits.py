@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.backends.confinement import MIB, Limits
-from agent.backends.disk_watch import DiskWatch
-from agent.backends.sandbox.runner import SandboxCommandRunner, build_sandbox_runner
+from agent.backends.sandbox.runner import DiskWatch, SandboxCommandRunner, build_sandbox_runner
+from agent.backends.sandbox.types import MIB, Limits
 from tests.agent.backends.backend_cases import ENVIRON, MARK, living, survivors
 from tests.sandbox.escape_range import Arena
 from tests.sandbox.ordinary_user import NOBODY, run_as_nobody

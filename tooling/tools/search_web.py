@@ -44,7 +44,7 @@ class SearchWeb(Tool[SearchWebParams]):
         if not words:
             raise ToolError("The query is empty.")
         # The providers and their wire formats load with the first search.
-        from tooling.web.search.searching import search
+        from tooling.web.search.search import search
         from tooling.web.search.types import Query
 
         return await search(Query(words=words, count=min(max(params.count, 1), MOST_RESULTS)), self._services.web)

@@ -1,5 +1,6 @@
 """A page as fetch_page hands it out: text with its origin, marked as data, in parts if it is long."""
 
+import re
 from collections.abc import Sequence
 from http import HTTPStatus
 
@@ -7,7 +8,21 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.output import trim_fetch_output
 from tooling.web.documents.read_document import Reading
 from tooling.web.passages import Passage
-from tooling.web.untrusted import as_data
+
+_TAG = "web"
+# The wide and the small form of the bracket and of the slash look the same to some readers.
+_OWN_TAG = rf"[<\uff1c\ufe64](?=[\s/\uff0f]*{_TAG}\b)"
+
+
+def as_data(text: str, *, origin: str) -> str:
+    """Return the text between marks that say where it comes from."""
+    inner = re.sub(_OWN_TAG, "&lt;", text, flags=re.IGNORECASE)
+    return f'<{_TAG} origin="{_attribute(origin)}">\n{inner}\n</{_TAG}>'
+
+
+def _attribute(text: str) -> str:
+    return " ".join(text.split()).replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+
 
 # What stands around the text: marks, title, notices.
 _FRAME_CHARS = 1500

@@ -9,9 +9,9 @@ from tooling.web.settings import WebSettings
 
 if TYPE_CHECKING:
     from tooling.web.addresses.url_check import Resolver
-    from tooling.web.attempt import Attempt
     from tooling.web.documents.worker_pool import ReadingRoom
     from tooling.web.fetch import Fetcher
+    from tooling.web.http.messages import Attempt
     from tooling.web.http.web_client import WebClient
 
 

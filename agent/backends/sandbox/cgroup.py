@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent.backends.confinement import Limits
+from agent.backends.sandbox.types import Limits
 from tooling.contract.fast_dataclass import dataclass
 
 MOUNT = Path("/sys/fs/cgroup")

@@ -4,10 +4,9 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from agent.backends.confinement import Confinement
 from agent.backends.process.host_process import HostProcess
 from agent.backends.process.output_capture import OutputCollector
-from agent.backends.sandbox.types import Description, check_request
+from agent.backends.sandbox.types import Confinement, Description, check_request
 from tooling.contract.command import CommandRequest
 
 PROGRAM = Path("/usr/bin/sandbox-exec")

@@ -3,15 +3,90 @@
 import errno
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
-from agent.backends.confinement import Confinement
 from agent.backends.process.output_capture import OutputCollector
 from agent.backends.process.run_process import Running
 from tooling.contract.command import CommandRequest
 from tooling.contract.fast_dataclass import dataclass
+
+MIB = 1024 * 1024
+GIB = 1024 * MIB
+# Where the socket of the egress proxy appears inside a box.
+PROXY_SOCKET = Path("/run/windlass/proxy.sock")
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """Return the words of a table that is written as text."""
+    return tuple(text.split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much one command may use; None leaves a thing unlimited. Its time is limited by the request."""
+
+    processes: int | None = 1024
+    memory_bytes: int | None = 8 * GIB
+    file_bytes: int | None = 2 * GIB
+    open_files: int | None = 8192
+    cpu_s: int | None = None
+    scratch_bytes: int = GIB
+    free_disk_bytes: int = GIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A symbolic link to make in the box."""
+
+    path: Path
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A small file to make in the box."""
+
+    path: Path
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confinement:
+    """One box: all paths are absolute and resolved, all that is not named here does not exist in it.
+
+    `writable` are the folders commands may change. `pinned` are folders inside them that can be neither renamed nor
+    removed, `protected` paths inside them that cannot be changed, `hidden_…` ones that cannot be read. `home` is an
+    empty folder that lasts as long as one command. `entry` is put before the words of every command.
+    """
+
+    writable: tuple[Path, ...]
+    home: Path
+    readable: tuple[Path, ...] = ()
+    links: tuple[Link, ...] = ()
+    documents: tuple[Document, ...] = ()
+    toolchains: tuple[Path, ...] = ()
+    pinned: tuple[Path, ...] = ()
+    protected: tuple[Path, ...] = ()
+    hidden_folders: tuple[Path, ...] = ()
+    hidden_files: tuple[Path, ...] = ()
+    proxy_socket: Path | None = None
+    proxy_env: Mapping[str, str] = field(default_factory=dict)
+    entry: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    uid: int = 1000
+    gid: int = 1000
+
+    def shows_folder(self, path: Path) -> bool:
+        """Say whether a command may start in this folder."""
+        return any(path.is_relative_to(root) for root in (*self.writable, *self.toolchains, *self.readable))
+
+    def environment_with(self, more: Mapping[str, str]) -> dict[str, str]:
+        """Return what a command's environment holds."""
+        return {**self.environment, **self.proxy_env, **more}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

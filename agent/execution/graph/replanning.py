@@ -3,8 +3,8 @@
 import asyncio
 
 from agent.config.settings import ReplanPolicy
-from agent.execution.conclude import refusals
 from agent.execution.graph.run_state import Board
+from agent.execution.step.step_result import refusals
 from agent.model.budget import BudgetExhausted
 from agent.model.faults import ModelFault
 from agent.planning.planner import Planner

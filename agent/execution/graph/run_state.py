@@ -1,14 +1,126 @@
 """Where a run stands: its plan, how its steps ended, and what the rest of the plan becomes."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from agent.execution.graph.plan_revision import revised
+from agent.execution.graph.plan_revision import progress_text, revised
 from agent.execution.graph.scheduler import Scheduler
-from agent.execution.plan_book import PlanBook
-from agent.execution.progress import progress_text
+from agent.protocol.channel import Channel
+from agent.protocol.events import PlanMade
 from agent.vocabulary import exit_codes
-from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.plan import COMPLETE, STREAMING, PlanStep
 from agent.vocabulary.step import ExecutorResponse
+from agent.vocabulary.usage import Usage
+from tooling.contract.json_codec import encode
+
+# A plan that grows is announced for each of its first steps, then only when it has grown by a quarter or when nobody
+# has announced it for a moment: every announcement holds all of it.
+_EAGER_REVISIONS = 8
+_PATIENCE_S = 0.25
+# A planner that has written its last step has nearly ended its reply: then a step goes on with its connection.
+_LAST_WORDS_S = 0.02
+
+
+class PlanBook:
+    """Knows every step that is or was in the plan; a step is announced before it starts."""
+
+    def __init__(self, *, channel: Channel, max_steps: int, spent: Callable[[], Usage] = Usage) -> None:
+        self._channel = channel
+        self._spent = spent
+        self._max_steps = max_steps
+        self._known: dict[str, PlanStep] = {}
+        self._steps: list[PlanStep] = []
+        self._announced: set[str] = set()
+        self._told = asyncio.Event()
+        self._revision = 0
+        self.whole = asyncio.Event()
+        self.plan_id: str | None = None
+        self.beyond: set[str] = set()
+
+    @property
+    def steps(self) -> tuple[PlanStep, ...]:
+        """Return the plan."""
+        return tuple(self._steps)
+
+    @property
+    def known(self) -> tuple[PlanStep, ...]:
+        """Return the plan and the steps that have left it after they ran, in the order in which they came."""
+        return tuple(self._known.values())
+
+    def add(self, step: PlanStep) -> bool:
+        """Take a step in; False when it is beyond the limit: it belongs to the plan, and is not run."""
+        has_room = self.room_beside(()) > 0
+        if not has_room:
+            self.beyond.add(step.id)
+        self._known[step.id] = step
+        self._steps.append(step)
+        return has_room
+
+    async def announced(self, step_id: str) -> None:
+        """Return when everybody could hear of a step before hearing that it starts."""
+        if not self.whole.is_set():
+            await _within(_LAST_WORDS_S, self.whole)
+        if step_id not in self._announced and not self._is_worth_telling():
+            await _within(_PATIENCE_S, self._told)
+        if step_id not in self._announced:
+            self._tell(STREAMING)
+
+    def complete(self, reason: str) -> None:
+        """Announce that the plan is whole; `reason` when it is so from the beginning."""
+        self.whole.set()
+        if self._steps:
+            self._tell(COMPLETE if self._revision else reason)
+
+    def room_beside(self, dropped: Collection[str]) -> int:
+        """Return how many steps may still come in the place of those that are `dropped`."""
+        leaving = sum(step_id in self._known for step_id in dropped)
+        return max(0, self._max_steps - (len(self._known) - len(self.beyond) - leaving))
+
+    def revise(self, steps: Sequence[PlanStep], dropped: Collection[str], reason: str, diff: str) -> None:
+        """Put another plan in the place of this one; what was `dropped` never ran and is forgotten."""
+        for step_id in dropped:
+            self._known.pop(step_id, None)
+        self._known.update((step.id, step) for step in steps)
+        self._steps = list(steps)
+        self._tell(reason, diff)
+
+    def confirm(self, reason: str) -> None:
+        """Announce that the plan stays as it is."""
+        self._tell(reason)
+
+    def _is_worth_telling(self) -> bool:
+        fresh = len(self._steps) - len(self._announced)
+        return self._revision < _EAGER_REVISIONS or fresh * 4 >= len(self._announced)
+
+    def _tell(self, reason: str, diff: str | None = None) -> None:
+        self._announced = {step.id for step in self._steps}
+        self._told.set()
+        self._told = asyncio.Event()
+        self._revision += 1
+        digest = hashlib.sha256(json.dumps(encode(self.steps), sort_keys=True).encode()).hexdigest()
+        self.plan_id = self.plan_id or f"plan-{digest[:8]}"
+        made = PlanMade(
+            plan_id=self.plan_id,
+            revision=self._revision,
+            hash=digest[:16],
+            reason=reason,
+            steps=self.steps,
+            diff=diff,
+            spent=spent if (spent := self._spent()).requests else None,
+        )
+        # Not waited for: it reaches the disk before the start of the step it is told for, which is.
+        self._channel.whisper(made)
+
+
+async def _within(seconds: float, event: asyncio.Event) -> None:
+    """Wait for something, and no longer than that."""
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        pass
+
 
 # Why a step is not run that is one too many.
 BEYOND = "the plan has more steps than its limit"

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from typing import Protocol
 
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorProfile, ExecutorResponse
@@ -39,3 +40,26 @@ def key_of(source: KeySource, step: PlanStep, profile: ExecutorProfile, dependen
         tuple(dependencies),
     )
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class StepShelf(Protocol):
+    """Results by key; a result is on disk before its step is reported done."""
+
+    def find(self, key: str) -> ExecutorResponse | None:
+        """Return the result of a step that was asked for exactly this, or None."""
+        ...
+
+    async def keep(self, key: str, response: ExecutorResponse) -> None:
+        """Store a successful result so that it survives a crash from now on. Raises OSError when it does not."""
+        ...
+
+
+class NoShelf:
+    """Keeps nothing: for runs that leave nothing behind."""
+
+    def find(self, key: str) -> ExecutorResponse | None:
+        """Return nothing."""
+        return None
+
+    async def keep(self, key: str, response: ExecutorResponse) -> None:
+        """Forget the result."""

@@ -1,8 +1,11 @@
 """The final answer: composed from what the steps found, never from a memory of it."""
 
-from collections.abc import Collection, Mapping, Sequence
+import asyncio
+import os
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 
-from agent.execution.receipts import ASK, with_real_receipts
 from agent.model.budget import BudgetExhausted
 from agent.model.faults import ModelFault
 from agent.model.metered_client import Hear, ModelDesk
@@ -12,6 +15,38 @@ from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import is_success
 from agent.vocabulary.step import ExecutorResponse
 from agent.workspace.materials import marked
+from tooling.finish import output_stem
+
+ASK = (
+    "After each fact put the id of the result it comes from in square brackets, such as [{example}]; "
+    "name no id that is not there."
+)
+# Code is not prose: brackets in it mean something else.
+_CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
+_BRACKETS = re.compile(r"[ \t]?\[(?P<ids>[\w.-]+(?:\s*[,;]\s*[\w.-]+)*)\](?![(:])")
+
+
+def with_real_receipts(answer: str, ids: Collection[str]) -> str:
+    """Return the answer without receipts for steps that do not exist; other brackets stay as they are."""
+    kinds = {_kind(step_id) for step_id in ids}
+
+    def keep(found: re.Match[str]) -> str:
+        named = re.split(r"\s*[,;]\s*", found["ids"])
+        real = [name for name in named if name in ids]
+        if len(real) == len(named) or not all(name in ids or _kind(name) in kinds for name in named):
+            return found[0]
+        lead = found[0][: found[0].index("[")]
+        return f"{lead}[{', '.join(real)}]" if real else ""
+
+    parts = _CODE.split(answer)
+    parts[::2] = [_BRACKETS.sub(keep, part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _kind(step_id: str) -> str:
+    """Return the shape of an id: an unknown one of the same shape was meant as a receipt, a footnote was not."""
+    return re.sub(r"\d+", "0", step_id)
+
 
 RESULTS_CHARS = 40_000
 EMPTY = "(empty response)"
@@ -123,3 +158,36 @@ def _cut(text: str, limit: int, place: str = "") -> str:
         return text
     whole = f"; the whole is in {place}" if place else ""
     return f"{text[: limit * 2 // 3]}\n[… {len(text) - limit} characters left out{whole}]\n{text[-(limit // 3) :]}"
+
+
+EXCERPTS_CHARS = 6000
+
+
+async def excerpts(
+    found: Sequence[tuple[PlanStep, ExecutorResponse]],
+    outputs: Path | None,
+    mask: Callable[[str], str] = lambda text: text,
+) -> str:
+    """Return the results as marked data; one that is cut is kept whole in `outputs`, and its path is told.
+
+    What stays on disk is masked.
+    """
+    share = share_of(EXCERPTS_CHARS, len(found))
+    places: dict[str, str] = {}
+    for step, response in found:
+        if len(response.text) > share and outputs is not None:
+            path = outputs / f"{output_stem(step.id, response.attempts)}-answer.txt"
+            if await asyncio.to_thread(_is_written, path, mask(response.text)):
+                places[step.id] = str(path)
+    return results_text(found, EXCERPTS_CHARS, places=places)
+
+
+def _is_written(path: Path, text: str) -> bool:
+    """Write a file for its owner alone; without room for it the excerpt must do."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+    except OSError:
+        return False
+    return True

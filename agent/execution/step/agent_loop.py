@@ -1,18 +1,16 @@
 """The loop of one step: ask the model, run the tools it calls, ask again, until it answers."""
 
+import json
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from agent.execution.fitter import Fitter
-from agent.execution.repetition import END, REMARK, Repetition
-from agent.execution.step.context import GO_ON, Conversation
+from agent.execution.step.context import CHARS_PER_TOKEN, GO_ON, Conversation, Fitter, size_of
 from agent.execution.step.control import Wishes
 from agent.execution.step.prompts import step_message
 from agent.execution.step.step_result import Ending
 from agent.execution.step.tool_calls import CallDesk
-from agent.execution.streak import Streak
-from agent.execution.surprise import without_surprise
-from agent.execution.window import CHARS_PER_TOKEN, size_of
 from agent.model.faults import ModelFault
 from agent.model.metered_client import ModelDesk
 from agent.model.port import Delta, ModelReply, ModelRequest, TextDelta
@@ -20,9 +18,88 @@ from agent.protocol.channel import Channel
 from agent.protocol.events import CallMade, MessageSaid
 from agent.vocabulary import exit_codes
 from agent.vocabulary.message import Message
+from agent.vocabulary.status import StepStatus
 from agent.vocabulary.step import CallFact, ExecutorProfile, ExecutorRequest
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
+
+LIMIT = 3
+_REFUSED = frozenset({"blocked", "denied", "deferred"})
+
+
+class Streak:
+    """Counts turns in a row in which every call failed.
+
+    A command that was not tried before and ends with an error is news, not failure: that is how one debugs.
+    """
+
+    def __init__(self) -> None:
+        self._turns = 0
+        self._fruitless = 0
+        self._refused = 0
+        self._tried: set[str] = set()
+
+    def after(self, facts: Sequence[CallFact]) -> StepStatus | None:
+        """Return how the step must end after this turn, or None to go on."""
+        if any(fact.success for fact in facts):
+            self._turns = self._fruitless = self._refused = 0
+            return None
+        self._turns += 1
+        self._refused = self._refused + 1 if all(fact.status in _REFUSED for fact in facts) else 0
+        self._fruitless = 0 if self._taught_something(facts) else self._fruitless + 1
+        if self._refused >= LIMIT:
+            return "blocked"
+        return "error" if self._turns >= LIMIT and self._fruitless >= LIMIT - 1 else None
+
+    def _taught_something(self, facts: Sequence[CallFact]) -> bool:
+        commands = {str(fact.args) for fact in facts if fact.tool == "run_command" and fact.status == "error"}
+        fresh = commands - self._tried
+        self._tried |= commands
+        return bool(fresh)
+
+
+# The second repetition gets a remark, the third ends the step.
+REMARK, END = 2, 3
+_CHANGES = frozenset({"write", "execute"})
+
+
+class Repetition:
+    """Counts how often a call came back with the same result.
+
+    A new deed starts the count anew: tests that fail the same way after another edit are work, not a circle.
+    """
+
+    def __init__(self, effect_of: Callable[[str], str | None]) -> None:
+        self._effect_of = effect_of
+        self._seen: Counter[str] = Counter()
+
+    def after(self, facts: Sequence[CallFact]) -> int:
+        """Return how often everything in this turn has been repeated by now; 0 when there was anything new."""
+        signs = [_sign(fact) for fact in facts]
+        for fact, sign in zip(facts, signs, strict=True):
+            if sign not in self._seen and self._effect_of(fact.tool) in _CHANGES:
+                self._seen.clear()
+        self._seen.update(signs)
+        return min((self._seen[sign] - 1 for sign in signs), default=0)
+
+
+def _sign(fact: CallFact) -> str:
+    call = json.dumps([fact.tool, dict(fact.args)], sort_keys=True, default=str)
+    return f"{call} {fact.status} {fact.exit_code} {fact.output_len} {fact.output_preview}"
+
+
+_LINE = re.compile(r"^[\s>*_`#-]*SURPRISE:[*_`]*\s*(?P<why>.*?)[\s*_`]*$")
+
+
+def without_surprise(answer: str) -> tuple[str, str]:
+    """Return an answer without the surprise it ends with, and the surprise."""
+    before, _, last = answer.rstrip().rpartition("\n")
+    found = _LINE.match(last)
+    if found is None:
+        return answer, ""
+    why = found["why"] or "the plan no longer fits"
+    return before.rstrip() or why, why
+
 
 _STEERED = "The user adds, while you work: "
 _NUDGE = "Go on: reply with the result, or call a tool."

@@ -1,12 +1,17 @@
 """How the work on a step ended, and the response that tells of it."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 from agent.execution.step.context import Conversation
-from agent.vocabulary.status import StepStatus
-from agent.vocabulary.step import ExecutorResponse, StepOutput
+from agent.vocabulary import exit_codes
+from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.status import StepStatus, Subtype, is_success
+from agent.vocabulary.step import CallFact, ExecutorResponse, StepOutput
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
+from tooling.safety.secrets.redact import MASK
 
 SUMMARY_CHARS = 400
 
@@ -50,3 +55,137 @@ def _outputs(ending: Ending, talk: Conversation) -> tuple[StepOutput, ...]:
 
 def _summary(text: str) -> str:
     return text if len(text) <= SUMMARY_CHARS else text[:SUMMARY_CHARS] + " …"
+
+
+def unasked(step: PlanStep) -> ExecutorResponse:
+    """Return how a question ends that is one too many."""
+    question = step.ask_question or step.instruction
+    return ExecutorResponse(
+        task_id=step.id,
+        status="needs_input",
+        summary=question,
+        next_questions=(question,),
+        exit_code=exit_codes.FAILED,
+    )
+
+
+def is_censored(step: PlanStep) -> bool:
+    """Say whether what a step would run had a secret in it that the log masks."""
+    return MASK in step.verify or (step.type == "tool" and MASK in str(step.args))
+
+
+def censored(step: PlanStep) -> ExecutorResponse:
+    """Return how a step ends that would run the mask instead of the secret."""
+    summary = "What it runs holds a secret, and no log keeps secrets: start it anew with `agent run`."
+    return ExecutorResponse(task_id=step.id, status="error", summary=summary, exit_code=exit_codes.FAILED)
+
+
+def broken(step: PlanStep, error: Exception) -> ExecutorResponse:
+    """Return how a step ends that could not even begin."""
+    return ExecutorResponse(
+        task_id=step.id, status="error", summary=f"internal error: {error!r}", exit_code=exit_codes.FAILED
+    )
+
+
+def unkept(response: ExecutorResponse) -> ExecutorResponse:
+    """Return how a step ends whose end could not be kept: it may not be called done."""
+    return replace(response, status="cancelled", summary="Its end could not be kept.")
+
+
+_REFUSED = frozenset({"denied", "blocked"})
+_REASON_CHARS = 400
+# When several steps failed for different reasons, the first of these decides.
+_PRECEDENCE = (
+    exit_codes.BUDGET,
+    exit_codes.NO_KEY,
+    exit_codes.BAD_CONFIG,
+    exit_codes.RETRY_LATER,
+    exit_codes.LIMIT,
+    exit_codes.TOOL_FAILED,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusals:
+    """Calls that were not allowed, in the words of the person who must decide."""
+
+    denied: tuple[str, ...] = ()
+    deferred: tuple[str, ...] = ()
+
+
+def refusals(responses: Sequence[ExecutorResponse]) -> Refusals:
+    """Collect what was denied, blocked or put off, and not done later after all."""
+    refused = [fact for response in responses for fact in _refused_in(response.tool_calls)]
+    return Refusals(
+        denied=tuple(dict.fromkeys(_subject(fact) for fact in refused if fact.status in _REFUSED)),
+        deferred=tuple(dict.fromkeys(_subject(fact) for fact in refused if fact.status == "deferred")),
+    )
+
+
+def stands(response: ExecutorResponse) -> bool:
+    """Say whether a result is the step's for good; a run that goes on takes up what a limit or a no cut short."""
+    refused = refusals([response])
+    return is_success(response.status) and not (response.exit_code or refused.denied or refused.deferred)
+
+
+def _refused_in(facts: Sequence[CallFact]) -> list[CallFact]:
+    """Return the calls that were refused in a step; one that was allowed later is none of them."""
+    refused: dict[tuple[str, str], CallFact] = {}
+    for fact in facts:
+        if fact.status in _REFUSED or fact.status == "deferred":
+            refused[fact.tool, _subject(fact)] = fact
+        elif fact.status != "cancelled":
+            refused.pop((fact.tool, _subject(fact)), None)
+    return list(refused.values())
+
+
+def verified_by(responses: Sequence[ExecutorResponse]) -> bool | None:
+    """Return whether checks passed: False when any step's failed, None when there was none."""
+    verdicts = {response.verified for response in responses}
+    return False if False in verdicts else True if True in verdicts else None
+
+
+def reason_of(responses: Sequence[ExecutorResponse], exit_code: int) -> str | None:
+    """Return why a run ended with an exit code, for the person who reads nothing else."""
+    if exit_code == exit_codes.OK:
+        return None
+    if exit_code == exit_codes.APPROVAL:
+        return _refusal(responses)
+    failed = [response for response in responses if not is_success(response.status)]
+    # A step that was skipped only tells of the one that made it so.
+    failed.sort(key=lambda response: response.status == "skipped")
+    deciding = [response for response in responses if response.exit_code == exit_code]
+    for response in (*deciding, *failed):
+        is_question = response.status == "needs_input"
+        return f"the question stayed open: {response.summary}" if is_question else response.summary
+    return "there is no answer"
+
+
+def _refusal(responses: Sequence[ExecutorResponse]) -> str:
+    """Return what was refused first, in the words that also say what would allow it, and what else was."""
+    refused = {_subject(fact): fact for response in responses for fact in _refused_in(response.tool_calls)}
+    first, *others = refused
+    words, _, _ = refused[first].output_preview.partition("\n")
+    return f"{first}: {words[:_REASON_CHARS]}" + (f" Also: {', '.join(others)}." if others else "")
+
+
+def _subject(fact: CallFact) -> str:
+    return str(fact.args.get("command") or fact.args.get("path") or fact.tool)
+
+
+def conclude(responses: Sequence[ExecutorResponse], answer: str) -> tuple[Subtype, int]:
+    """Return subtype and exit code; a run in which something was refused, failed or left out is no success."""
+    refused = refusals(responses)
+    if refused.denied or refused.deferred:
+        return "error_approval", exit_codes.APPROVAL
+    codes = {response.exit_code for response in responses if response.exit_code}
+    for code in _PRECEDENCE:
+        if code in codes:
+            return exit_codes.SUBTYPES[code], code
+    failed = [response for response in responses if not is_success(response.status)]
+    if failed:
+        statuses = {response.status for response in failed}
+        if "timeout" in statuses and statuses <= {"timeout", "skipped"}:
+            return "error_timeout", exit_codes.TIMED_OUT
+        return ("partial" if len(failed) < len(responses) else "error_task"), exit_codes.FAILED
+    return ("success", exit_codes.OK) if answer.strip() else ("error_task", exit_codes.FAILED)

@@ -3,11 +3,10 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.sessions.lineage import in_chain, newest
 from agent.sessions.lock import holder_of
-from agent.sessions.run_list import runs_named
+from agent.sessions.resume.resume_state import in_chain, newest
 from agent.sessions.store import SessionFolder, SessionStore
-from agent.sessions.views.listing import newest_first
+from agent.sessions.views.listing import newest_first, runs_named
 from agent.sessions.views.session_summary import RunRecord, SessionRecord, read_every_run, read_session
 from agent.vocabulary.errors import InputError, UsageError
 from tooling.contract.fast_dataclass import dataclass

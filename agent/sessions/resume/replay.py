@@ -5,8 +5,8 @@ from pathlib import Path
 
 from agent.protocol.commands import Submit
 from agent.protocol.events import Envelope, MessageSaid, PlanMade, RunStarted, StepStarted
-from agent.sessions.run_events import events_of
-from agent.sessions.run_list import FoundRun
+from agent.sessions.log.log_index import events_of
+from agent.sessions.views.listing import FoundRun
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.plan import FILE, Plan
 from tooling.contract.fast_dataclass import dataclass

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 from agent.protocol.events import Envelope
 from agent.sessions.log.event_log import read_events
-from agent.sessions.run_view import CallView, RunView, StepView
 from agent.sessions.store import SessionFolder
-from agent.sessions.views.run_summary import view_of
+from agent.sessions.views.run_summary import CallView, RunView, StepView, view_of
 from agent.sessions.views.session_summary import read_head
 from agent.sessions.views.titles import title_of
 from tooling.contract.fast_dataclass import dataclass

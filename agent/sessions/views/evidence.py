@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.protocol.events import Envelope, PlanMade
-from agent.sessions.run_events import lineage
-from agent.sessions.run_view import CallView, StepView
+from agent.sessions.log.log_index import lineage
 from agent.sessions.step_results import StepResults
 from agent.sessions.store import SessionFolder
-from agent.sessions.views.run_summary import step_view
+from agent.sessions.views.run_summary import CallView, StepView, step_view
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.plan import PlanStep
 from tooling.contract.fast_dataclass import dataclass

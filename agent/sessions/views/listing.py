@@ -1,13 +1,17 @@
 """All sessions at a glance, the newest first: their names and times are looked at, only what is shown is read."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from itertools import islice
 
 from agent.sessions.lock import holder_of
+from agent.sessions.log.log_index import read_lines
 from agent.sessions.store import SessionFolder, SessionStore
-from agent.sessions.views.session_summary import read_head
+from agent.sessions.views.session_summary import RunRecord, SessionRecord, read_every_run, read_head, read_session
 from agent.sessions.views.titles import title_of
+from agent.vocabulary.errors import InputError
+from agent.vocabulary.status import is_success
 from tooling.contract.fast_dataclass import dataclass
 
 UNFINISHED, RUNNING, INTERRUPTED, UNREADABLE = "unfinished", "running", "interrupted", "unreadable"
@@ -101,3 +105,158 @@ def _touched(name: str, sessions: int) -> float | None:
         except OSError:
             continue
     return None
+
+
+LAST = "last"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One line of a listing of runs."""
+
+    run_id: str
+    session_id: str
+    started_at: str
+    request: str
+    status: str
+    exit_code: int | None
+    steps: int
+    steps_ok: int
+    duration_ms: int
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRun:
+    """A run and the session whose log tells of it."""
+
+    folder: SessionFolder
+    run_id: str
+
+
+def runs_of(folder: SessionFolder) -> list[RunRow]:
+    """Return a line for every run of a session, the newest first."""
+    return _rows(folder, read_every_run(folder))
+
+
+def newest_runs(store: SessionStore, limit: int | None = None) -> list[RunRow]:
+    """Return the newest runs of all sessions, looking no further back than needed.
+
+    A session that cannot be read is left out, and told of only where there is nothing else.
+    """
+    rows: list[RunRow] = []
+    problem: OSError | None = None
+    for one in newest_first(store):
+        # No run can have begun after the last thing that happened in its session.
+        if limit is not None and len(rows) >= limit and rows[limit - 1].started_at >= _timestamp(one.at):
+            break
+        try:
+            rows += runs_of(store.named(one.id))
+        except OSError as error:
+            problem = error
+        if limit is not None:
+            rows.sort(key=_beginning, reverse=True)
+    if problem and not rows:
+        raise problem
+    return sorted(rows, key=_beginning, reverse=True)[:limit]
+
+
+def find_run(store: SessionStore, name: str) -> FoundRun:
+    """Return a run by its id, the beginning of it, or `last`."""
+    if name == LAST:
+        found = {row.run_id: store.named(row.session_id) for row in newest_runs(store, 1)}
+    else:
+        found = runs_named(store, name)
+    if not found:
+        raise InputError(f"there is no run {name!r}", "`agent runs list` shows them")
+    if len(found) > 1:
+        raise InputError(f"{name!r} is the beginning of {len(found)} runs", "give more of the id")
+    ((run_id, folder),) = found.items()
+    return FoundRun(folder=folder, run_id=run_id)
+
+
+def runs_named(store: SessionStore, name: str) -> dict[str, SessionFolder]:
+    """Return the runs whose ids begin so, each with its session; an id that is whole leads to one run."""
+    # Summaries hold the newest runs of each session; the whole logs are read only for older ones.
+    problems: list[OSError] = []
+    found = _found(store, name, _in_summary, problems) or _found(store, name, _in_log, problems)
+    if problems and not found:
+        # It may well be in there.
+        raise problems[0]
+    return found
+
+
+def _found(
+    store: SessionStore,
+    name: str,
+    ids_in: Callable[[SessionFolder, str], Iterable[str]],
+    problems: list[OSError],
+) -> dict[str, SessionFolder]:
+    """Return the runs whose ids begin so; in copies of a session the same run is found once, where it was used last."""
+    found: dict[str, SessionFolder] = {}
+    for one in newest_first(store) if name else ():
+        folder = store.named(one.id)
+        try:
+            for run_id in ids_in(folder, name):
+                if run_id == name:
+                    return {run_id: folder}
+                found.setdefault(run_id, folder)
+        except OSError as error:
+            problems.append(error)
+    return found
+
+
+def _in_summary(folder: SessionFolder, name: str) -> list[str]:
+    try:
+        is_current = folder.summary.stat().st_mtime_ns >= folder.events.stat().st_mtime_ns
+        if is_current and name.encode() not in folder.summary.read_bytes():
+            return []
+    except OSError:
+        pass
+    return [run.run_id for run in read_session(folder).runs if run.run_id.startswith(name)]
+
+
+def _in_log(folder: SessionFolder, name: str) -> Iterator[str]:
+    return (line.run_id for line in read_lines(folder.events) if line.run_id.startswith(name))
+
+
+def run_status(found: FoundRun, subtype: str) -> str:
+    """Say how a run ended, that it goes on, or that it was cut off; only the last of its session can go on."""
+    if subtype != UNFINISHED or _last_run(found.folder) == found.run_id:
+        return status_of(found.folder, subtype)
+    return INTERRUPTED
+
+
+def _last_run(folder: SessionFolder) -> str:
+    return next((run.run_id for run in reversed(read_session(folder).runs)), "")
+
+
+def _rows(folder: SessionFolder, record: SessionRecord) -> list[RunRow]:
+    *earlier, last = record.runs or (None,)
+    rows = [_row(record.id, run, INTERRUPTED if run.subtype == UNFINISHED else run.subtype) for run in earlier if run]
+    rows += [_row(record.id, last, status_of(folder, last.subtype))] if last else []
+    return rows[::-1]
+
+
+def _row(session_id: str, run: RunRecord, status: str) -> RunRow:
+    return RunRow(
+        run_id=run.run_id,
+        session_id=session_id,
+        started_at=run.date,
+        request=run.user,
+        status=status,
+        exit_code=run.exit_code,
+        steps=len(run.steps),
+        steps_ok=sum(is_success(step.status) for step in run.step_results),
+        duration_ms=run.duration_ms,
+        cost_usd=run.known_usage.cost_usd if run.known_usage else None,
+    )
+
+
+def _beginning(row: RunRow) -> tuple[str, str]:
+    return row.started_at, row.run_id
+
+
+def _timestamp(seconds: float) -> str:
+    """Return a time as events write it, so that the two can be compared as text."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

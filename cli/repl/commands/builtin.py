@@ -8,8 +8,8 @@ from cli.pages.columns import rows
 from cli.repl.commands import session_commands as sessions
 from cli.repl.commands import setting_commands as settings
 from cli.repl.commands.session_commands import words_of
+from cli.repl.commands.setting_commands import context_lines
 from cli.repl.commands.user_commands import OwnCommand
-from cli.repl.context_page import context_lines
 from cli.repl.repl import Repl
 from cli.repl.slash_commands import Candidate, SlashCommand, unknown
 from cli.screen.colors import THEMES, clipped

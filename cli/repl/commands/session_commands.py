@@ -36,7 +36,7 @@ def words_of(argument: str) -> tuple[str, ...]:
 
 def undo(repl: Repl, argument: str) -> Awaitable[None]:
     """Take back what the last request changed that was not taken back yet, or all of the session."""
-    from agent.sessions.undo_order import undo_order
+    from agent.sessions.changes.undo import undo_order
 
     session = _at_rest(repl, "take it back")
     words = words_of(argument)
@@ -52,7 +52,7 @@ def undo(repl: Repl, argument: str) -> Awaitable[None]:
 
 def redo(repl: Repl, argument: str) -> Awaitable[None]:
     """Take back the last undo."""
-    from agent.sessions.undo_order import undo_order
+    from agent.sessions.changes.undo import undo_order
 
     session = _at_rest(repl, "do it again")
     taken_back = undo_order(_store(repl).existing(session)).taken_back

@@ -1,14 +1,96 @@
 """Completion: `/command` with its help, the arguments of a command, `@path` anywhere."""
 
+import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from cli.repl.file_names import FileNames
 from cli.repl.slash_commands import Candidate, SlashCommand
 from cli.screen.colors import shown
+
+_FRESH_S = 5.0
+_MOST = 200_000
+_PATIENCE_S = 10.0
+# A repository may name programs in its own settings: none of them is run, and nothing is fetched.
+_NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+_LISTERS = (
+    ("git", "-c", "core.fsmonitor=false", "ls-files", "--cached", "--others", "--exclude-standard", "-z"),
+    ("rg", "--files", "--hidden", "--glob", "!.git", "--null"),
+)
+
+
+class FileNames:
+    """Paths below a folder; only the very first question waits for the disk."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._environ = {**environ, **_NO_FETCHING}
+        self._names: tuple[str, ...] = ()
+        self._read_at = float("-inf")
+        self._reader: threading.Thread | None = None
+
+    def names(self) -> tuple[str, ...]:
+        """Return what is known now, and look again when that was some time ago."""
+        if time.monotonic() - self._read_at > _FRESH_S and (self._reader is None or not self._reader.is_alive()):
+            self._reader = threading.Thread(target=self._read, daemon=True, name="file-names")
+            self._reader.start()
+        if self._reader and self._read_at == float("-inf"):
+            self._reader.join(_PATIENCE_S)
+        return self._names
+
+    def matching(self, wanted: str, limit: int) -> list[str]:
+        """Return the names that fit best: those beginning so, then files named so, then any that hold it."""
+        low = wanted.lower()
+        found: tuple[list[str], list[str], list[str]] = ([], [], [])
+        for name in self.names():
+            lower = name.lower()
+            if low not in lower:
+                continue
+            base = lower.rpartition("/")[2]
+            found[0 if lower.startswith(low) else 1 if base.startswith(low) else 2].append(name)
+            if len(found[0]) >= limit:
+                break
+        return [name for group in found for name in group][:limit]
+
+    def _read(self) -> None:
+        names = next((found for lister in _LISTERS if (found := self._listed(lister)) is not None), None)
+        self._names = tuple(names if names is not None else _walked(self._folder))
+        self._read_at = time.monotonic()
+
+    def _listed(self, command: tuple[str, ...]) -> list[str] | None:
+        try:
+            ended = subprocess.run(
+                command,
+                cwd=self._folder,
+                capture_output=True,
+                timeout=_PATIENCE_S,
+                check=False,
+                stdin=subprocess.DEVNULL,
+                env=self._environ,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        if ended.returncode != 0:
+            return None
+        return [os.fsdecode(name) for name in ended.stdout.split(b"\0")[:_MOST] if name]
+
+
+def _walked(folder: Path) -> Iterator[str]:
+    count = 0
+    for root, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files:
+            yield str((Path(root) / name).relative_to(folder))
+            count += 1
+            if count >= _MOST:
+                return
+
 
 _PATH = re.compile(r"(?:^|(?<=\s))@(\S*)$")
 _SHOWN = 50

@@ -8,7 +8,7 @@ from prompt_toolkit.document import Document
 
 from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked
 from cli.repl.ui.approval_cards import Cards
-from tooling.safety.shell_characters import without_odd_characters
+from tooling.safety.shell.parse import without_odd_characters
 
 # What is written for a card: another command in place of the one asked for, or why not.
 _Words: TypeAlias = Literal["command", "reason"]

@@ -17,13 +17,11 @@ from prompt_toolkit.search import stop_search
 
 from agent.config.places import data_dir
 from agent.protocol.events import Envelope, RunCompleted
-from cli.repl.file_names import FileNames
-from cli.repl.history import open_history
-from cli.repl.leavings import TIDY
-from cli.repl.pastes import Pastes
+from cli.repl.input import Pastes, open_history
 from cli.repl.slash_commands import Candidate, SlashCommand
 from cli.repl.ui.approval_cards import Cards
-from cli.repl.ui.completion import ReplCompleter
+from cli.repl.ui.completion import FileNames, ReplCompleter
+from cli.repl.ui.frame_output import TIDY
 from cli.repl.ui.input_focus import Answering
 from cli.repl.ui.keys import key_bindings
 from cli.repl.ui.notifications import notice_of

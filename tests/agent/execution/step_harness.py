@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.execution.approvals import Person
+from agent.execution.graph.step_cache import StepShelf
 from agent.execution.step.agent_loop import AgentRunner, RunnerSettings
 from agent.execution.step.context import Conversation
 from agent.execution.step.tool_calls import CallDesk
-from agent.execution.step_shelf import StepShelf
 from agent.executor import Executor
 from agent.model.budget import Ledger
 from agent.model.faults import ModelFault

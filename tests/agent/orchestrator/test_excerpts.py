@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from agent.execution.excerpts import EXCERPTS_CHARS, excerpts
+from agent.execution.result.compose import EXCERPTS_CHARS, excerpts
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorResponse, StepOutput
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.execution.plan_book import PlanBook
+from agent.execution.graph.run_state import PlanBook
 from agent.protocol.channel import Channel, LogWriteError
 from agent.vocabulary.plan import PlanStep
 from tests.agent.orchestrator.fake_clock import Deadlock, run_by_hand

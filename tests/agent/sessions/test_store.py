@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from agent.sessions.lock import Patience, lock_within
 from agent.sessions.store import SessionLock, SessionStore
-from agent.sessions.waiting import Patience, lock_within
 from agent.vocabulary.errors import InputError, SessionBusy
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from agent.config.places import os_environ
 from cli.repl.external_programs import Guests
-from cli.repl.file_names import FileNames
+from cli.repl.ui.completion import FileNames
 from tests.cli.terminal_user import User
 
 

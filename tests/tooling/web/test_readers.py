@@ -9,8 +9,8 @@ import pytest
 from tests.tooling.web.site import Site, page
 from tests.tooling.web.test_fetch_page import LOCAL, fetched, place
 from tooling.web.addresses.url_check import parse_url
+from tooling.web.fetch import JINA, reader_url, reading_of, request_for, why_not_told
 from tooling.web.http.messages import WebFault, WebResponse
-from tooling.web.reader_service import JINA, reader_url, reading_of, request_for, why_not_told
 from tooling.web.settings import WebSettings
 
 ANSWER = json.dumps(

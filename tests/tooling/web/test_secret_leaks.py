@@ -13,7 +13,7 @@ from tests.tooling.tool_harness import Workplace
 from tests.tooling.web.site import Site, page, redirect
 from tooling.approvals.policy import PolicyApprover
 from tooling.web.addresses.url_check import parse_url
-from tooling.web.reader_service import why_not_told
+from tooling.web.fetch import why_not_told
 from tooling.web.session import WebDesk
 from tooling.web.settings import WebSettings
 

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from tooling.safety.shell.command import HIDDEN, HOLE, is_unknown, program_name
 from tooling.safety.shell.expand import ansi_c
-from tooling.safety.shell_find import found_paths
+from tooling.safety.shell.programs import found_paths
 
 # Version managers print settings for the shell that asks them; nothing of it comes from elsewhere.
 _HOOKS = re.compile(

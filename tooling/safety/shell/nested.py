@@ -1,23 +1,136 @@
 """What follows from one command: its effects on the rest of the text, what it prints, and what it runs inside."""
 
+import json
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tooling.contract.action import Decision
-from tooling.safety.shell.command import HOLE, Code, Command, Redirect, is_unknown, program_name
+from tooling.safety.shell.command import HOLE, Code, Command, Finding, Redirect, ask, doubt, is_unknown, program_name
 from tooling.safety.shell.constant_output import hides, printed
 from tooling.safety.shell.interpreters import language_of
 from tooling.safety.shell.nested_types import Inner, ShellText
-from tooling.safety.shell.state import joined
+from tooling.safety.shell.state import Context, Made, joined
 from tooling.safety.shell.unwrap import unwrapped
 from tooling.safety.shell.wrappers import PROJECT_RUNNERS
-from tooling.safety.shell_context import Context
-from tooling.safety.shell_effects import apply_effects
-from tooling.safety.shell_finding import Finding, ask, doubt
-from tooling.safety.shell_recipes import recipes
 
 if TYPE_CHECKING:
     from tooling.safety.shell.reader import ShellReader
+
+_MAKERS = frozenset({"make", "gmake", "just"})
+_MAKEFILES = ("Makefile", "makefile", "GNUmakefile", "justfile")
+_PACKAGERS = frozenset({"npm", "yarn", "pnpm", "bun"})
+
+
+def recipes(program: str, cwd: str, made: Made) -> Iterator[str | None]:
+    """Yield the shell texts that a program finds in what was just written; None is one that nobody can see."""
+    names: tuple[str, ...]
+    if program in _MAKERS:
+        names = _MAKEFILES
+    elif program in _PACKAGERS:
+        names = ("package.json",)
+    else:
+        return
+    for name in names:
+        path = joined(cwd, name)
+        if path in made.files:
+            content = made.files[path]
+            yield from (None,) if content is None else _scripts(content) if name == "package.json" else _lines(content)
+
+
+def _lines(makefile: str) -> Iterator[str]:
+    for line in makefile.splitlines():
+        if line.startswith(("\t", " ")):
+            yield line.strip().lstrip("@-+")
+
+
+def _scripts(package: str) -> Iterator[str | None]:
+    try:
+        scripts = json.loads(package).get("scripts", {})
+    except (ValueError, AttributeError):
+        yield None
+        return
+    yield from (script for script in (scripts.values() if isinstance(scripts, dict) else ()) if isinstance(script, str))
+
+
+_CHANGING = frozenset(
+    {"cd", "pushd", "popd", "set", "shift", "read", "mapfile", "readarray", "getopts", "printf", "let", "mkdir"}
+    | {"alias"}
+)
+
+
+def apply_effects(command: Command, context: Context) -> None:
+    """Change the scope as the command will."""
+    words, scope = command.words, context.scope
+    if words[0] not in _CHANGING and "-o" not in words:
+        return
+    match words[0]:
+        case "cd" | "pushd":
+            _change_directory(words, context)
+        case "popd":
+            scope.go_back()
+        case "set":
+            _set(words, context)
+        case "shift" if scope.positional:
+            scope.positional = scope.positional[int(words[1]) if words[1:] and words[1].isdigit() else 1 :]
+        case "read":
+            _read(command, context)
+        case "mapfile" | "readarray" | "getopts":
+            for name in words[1:]:
+                if name.isidentifier():
+                    scope.forget(name)
+        case "printf" if words[1:2] == ("-v",) and len(words) > 2:
+            scope.forget(words[2])
+        case "let":
+            for word in words[1:]:
+                scope.forget(word.partition("=")[0].rstrip("+-*/"))
+        case "alias":
+            scope.made.aliases |= {word.partition("=")[0] for word in words[1:] if "=" in word}
+        case "mkdir":
+            _make_folders(command, context)
+        case _ if "-o" in words[1:-1]:
+            context.scope.made.note(joined(command.cwd, words[words.index("-o") + 1]))
+
+
+def _change_directory(words: tuple[str, ...], context: Context) -> None:
+    targets = [word for word in words[1:] if word == "-" or not word.startswith(("-", "+"))]
+    scope = context.scope
+    if not targets:
+        scope.go("~")
+    elif targets[0] == "-":
+        scope.go_back()
+    elif len(targets) > 1:
+        # One of several places: which one is not known, where they lie is judged with the command itself.
+        scope.go(joined(scope.cwd, targets[0]) if len({*targets}) == 1 else HOLE)
+    else:
+        scope.go(targets[0])
+
+
+def _set(words: tuple[str, ...], context: Context) -> None:
+    if "--" in words:
+        context.scope.positional = words[words.index("--") + 1 :]
+    if any(word.startswith("-") and not word.startswith("--") and "e" in word for word in words[1:]):
+        context.scope.is_certain = True
+
+
+def _read(command: Command, context: Context) -> None:
+    names = [word for word in command.words[1:] if word.isidentifier()]
+    lines = command.stdin.splitlines() if command.stdin else []
+    for name in names or ["REPLY"]:
+        if len(names) == 1 and lines and not any(map(is_unknown, lines)) and len(lines) <= 200:
+            context.scope.assign(name, lines, may_keep=False)
+        else:
+            context.scope.forget(name)
+
+
+def _make_folders(command: Command, context: Context) -> None:
+    made = context.scope.made
+    for word in command.words[1:]:
+        path = joined(command.cwd, word)
+        while not word.startswith("-") and len(path) > len(command.cwd) and path not in made.since:
+            made.note(path)
+            path = path.rpartition("/")[0]
+
 
 _DEEPEST = 8
 # Where one of these stands for a program, the grammar has lost its way.
@@ -107,7 +220,7 @@ class InnerReader:
 
     def _code(self, code: Code, command: Command, context: Context) -> None:
         # Its tables of signs are large, and most commands hand no program text to anybody.
-        from tooling.safety.shell_code import scanned
+        from tooling.safety.shell.interpreters import scanned
 
         found = scanned(code)
         findings = self._reader.findings

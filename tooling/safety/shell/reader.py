@@ -6,18 +6,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tooling.safety.shell.assignments import AssignmentReader
-from tooling.safety.shell.command import HOLE, Command
+from tooling.safety.shell.command import HOLE, Command, Finding, block, doubt, unparsable
 from tooling.safety.shell.constant_output import Output
 from tooling.safety.shell.nested import InnerReader
-from tooling.safety.shell.parse import has_false_comment, parsed, passed_over, source_of
+from tooling.safety.shell.parse import (
+    CONDITIONAL,
+    REDIRECTS,
+    SILENT,
+    VALUES,
+    CommandParts,
+    has_false_comment,
+    last_command,
+    parsed,
+    passed_over,
+    source_of,
+)
 from tooling.safety.shell.parse_audit import doubts
 from tooling.safety.shell.redirects import Redirections, RedirectReader
-from tooling.safety.shell.state import Made, Scope
-from tooling.safety.shell.words import WordReader, text_of
-from tooling.safety.shell_context import Context
-from tooling.safety.shell_finding import Finding, block, doubt, unparsable
-from tooling.safety.shell_grammar import CONDITIONAL, REDIRECTS, SILENT, VALUES, CommandParts, last_command
-from tooling.safety.shell_lines import command_lines
+from tooling.safety.shell.state import Context, Made, Scope
+from tooling.safety.shell.words import WordReader, command_lines, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from tooling.contract.fast_dataclass import dataclass
 from tooling.safety.shell.command import Redirect
+from tooling.safety.shell.parse import ends_where_the_shell_ends
 from tooling.safety.shell.state import Scope
 from tooling.safety.shell.words import WordReader, text_of
-from tooling.safety.shell_grammar import ends_where_the_shell_ends
 
 if TYPE_CHECKING:
     from tree_sitter import Node

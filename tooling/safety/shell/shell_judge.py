@@ -1,22 +1,39 @@
 """A shell text against the rules and the borders of the workspace; the strictest finding decides."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tooling.contract.action import Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.safety.rules import PATTERNS_DIR, RuleBook, load_rules
-from tooling.safety.shell.command import HIDDEN, Command, is_unknown, shown_word
+from tooling.safety.shell.command import HIDDEN, Command, Finding, ask, block, doubt, is_unknown, shown_word
 from tooling.safety.shell.deletions import deletion_problems
+from tooling.safety.shell.parse import has_control_characters, has_odd_characters
 from tooling.safety.shell.path_access import Reach
 from tooling.safety.shell.programs import TEXT_ONLY
 from tooling.safety.shell.reader import ShellReader
 from tooling.safety.shell.rule_forms import family, rule_texts, rule_word
 from tooling.safety.shell.state import Made, joined
-from tooling.safety.shell_characters import has_control_characters, has_odd_characters
-from tooling.safety.shell_finding import Finding, ask, block, doubt
-from tooling.safety.shell_pipes import is_remote_shell
+from tooling.safety.shell.wrappers import SHELLS
+
+_CONNECTORS = frozenset({"nc", "ncat", "netcat", "telnet", "socat", "nc.traditional", "nc.openbsd"})
+_PIPE_MAKERS = frozenset({"mkfifo", "mknod"})
+
+
+def is_remote_shell(commands: Sequence[Command]) -> bool:
+    """Say whether a text ties a shell to another machine, with or without a named pipe."""
+    programs = {command.program for command in commands}
+    if not (programs & _CONNECTORS or _is_tls_client(commands)):
+        return False
+    shells = [command for command in commands if command.program in SHELLS]
+    has_pipe = bool(programs & _PIPE_MAKERS)
+    return any(has_pipe or "-i" in shell.words or (shell.is_fed and len(shell.words) == 1) for shell in shells)
+
+
+def _is_tls_client(commands: Sequence[Command]) -> bool:
+    return any(command.program == "openssl" and "s_client" in command.words for command in commands)
+
 
 # A definition that pipes into itself is one even where the grammar gives up.
 _FORK_BOMB = re.compile(r"(?<!\w)(\w{1,40}|:)\s{0,4}\(\s{0,4}\)\s{0,4}\{[^}]{0,80}?\1\s{0,4}\|\s{0,4}\1\s{0,4}&")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tooling.contract.fast_dataclass import dataclass
 from tooling.safety.shell.command import HOLE, is_unknown
+from tooling.safety.shell.constant_output import Output
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -172,3 +173,21 @@ def joined(cwd: str, path: str) -> str:
         return "/" if inside.startswith("..") else head if inside == "." else f"{head}/{inside}"
     normal = os.path.normpath(whole)
     return normal[1:] if normal.startswith("//") else normal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """Where a statement stands: its shell, what it reads, who reads what it prints."""
+
+    scope: Scope
+    stdin: str | None = None
+    feed: Output | None = None
+    is_fed: bool = False
+    sink: Output | None = None
+    may_skip: bool = False
+    is_parallel: bool = False
+
+    @property
+    def input(self) -> str | None:
+        """Return the text that comes in, where it is known."""
+        return self.feed.text if self.feed is not None else self.stdin

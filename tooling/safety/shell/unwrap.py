@@ -5,6 +5,7 @@ import re
 from tooling.safety.shell.command import HOLE, is_unknown, program_name
 from tooling.safety.shell.interpreters import is_cluster, language_of, read_interpreter, read_shell
 from tooling.safety.shell.nested_types import Inner, ShellText
+from tooling.safety.shell.programs import find_commands
 from tooling.safety.shell.wrappers import (
     LANGUAGES,
     SHELLS,
@@ -15,7 +16,6 @@ from tooling.safety.shell.wrappers import (
     XARGS,
     Wrapper,
 )
-from tooling.safety.shell_find import find_commands
 
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _LOADER = re.compile(r"ld-(?:linux|musl).*\.so.*|ld\.so.*")

@@ -7,8 +7,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import urljoin
 
 from tooling.contract.fast_dataclass import dataclass
-from tooling.web.charset import decoded
-from tooling.web.documents.content_type import Kind, kind_of, media_type
+from tooling.web.documents.content_type import Kind, decoded, kind_of, media_type
 from tooling.web.html.hidden_unicode import without_invisible
 
 Way: TypeAlias = Literal["auto", "text", "raw"]

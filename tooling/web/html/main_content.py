@@ -6,7 +6,17 @@ from collections.abc import Iterable
 import trafilatura
 from lxml.html import HtmlElement
 
-from tooling.web.extraction_size import size_of
+
+def size_of(element: HtmlElement) -> int:
+    """Return the number of characters in an element that are not blank."""
+    return len("".join(element.text_content().split()))
+
+
+def link_share(element: HtmlElement) -> float:
+    """Return how much of an element's text is inside links."""
+    size = size_of(element)
+    return sum(map(size_of, element.iter("a"))) / size if size else 0.0
+
 
 _WHOLE_ARTICLE = 0.6
 _WHOLE_MAIN = 0.25

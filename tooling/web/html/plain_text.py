@@ -8,8 +8,8 @@ from urllib.parse import urljoin
 from lxml import etree
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.web.html.inline import LinkRoom
 from tooling.web.html.visibility import StyleSheet, is_hidden
-from tooling.web.link_room import LinkRoom
 
 _CHUNK = 65_536
 _UNSEEN = frozenset(

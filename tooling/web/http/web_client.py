@@ -1,21 +1,54 @@
 """The one client for all that tools ask of the web: checked addresses on every hop, limits while reading."""
 
+import asyncio
 import ssl
-from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from urllib.parse import urljoin
 
 from tooling.contract.fast_dataclass import dataclass
 from tooling.web.addresses.url_check import AddressRefused, Resolver, Target, is_own_url, parse_url
-from tooling.web.attempt import Attempt
-from tooling.web.clock import RequestClock, request_clock
 from tooling.web.http.httpx_import import httpx
-from tooling.web.http.messages import WebFault, WebRequest, WebResponse
+from tooling.web.http.messages import Attempt, WebFault, WebRequest, WebResponse
 from tooling.web.http.page_cache import DiskCache, Entry
 from tooling.web.http.politeness import Manners, Robots
+from tooling.web.http.transport import Wire
 from tooling.web.settings import WebSettings
-from tooling.web.wire import Wire
+
+
+class RequestClock:
+    """Counts the seconds of a request and nothing else."""
+
+    def __init__(self, timeout: asyncio.Timeout) -> None:
+        self._timeout = timeout
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Let the clock stand still: for a person's answer, or one's turn at a busy host."""
+        loop = asyncio.get_running_loop()
+        end = self._timeout.when()
+        left_s = None if end is None else end - loop.time()
+        self._timeout.reschedule(None)
+        try:
+            yield
+        finally:
+            if left_s is not None and not self._timeout.expired():
+                self._timeout.reschedule(loop.time() + left_s)
+
+
+@asynccontextmanager
+async def request_clock(limit_s: float) -> AsyncIterator[RequestClock]:
+    """Open a clock for one request; when it runs out, a WebFault says so."""
+    timeout = asyncio.timeout(limit_s)
+    try:
+        async with timeout:
+            yield RequestClock(timeout)
+    except TimeoutError as error:
+        if not timeout.expired():
+            raise
+        raise WebFault("timeout", f"the answer took longer than {limit_s:g} s") from error
+
 
 MOST_REDIRECTS = 5
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))

@@ -4,8 +4,7 @@ from urllib.parse import urlencode
 
 from tooling.web.http.messages import WebRequest, WebResponse
 from tooling.web.search.errors import answered, provider_words
-from tooling.web.search.json_fields import number_at, objects_in
-from tooling.web.search.types import Access, Query, Reply, hit
+from tooling.web.search.types import Access, Query, Reply, hit, number_at, objects_in
 
 URL = "https://s.jina.ai"
 USD_PER_TOKEN = 0.05e-6

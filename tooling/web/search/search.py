@@ -2,16 +2,63 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import field, replace
+from itertools import chain, zip_longest
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.result import ToolError, ToolMeta, ToolResult
 from tooling.web.http.messages import WebFault, WebRequest, WebResponse
+from tooling.web.page import as_data
 from tooling.web.search.errors import SearchFault, of_web
-from tooling.web.search.merge import merged
-from tooling.web.search.providers import PROVIDERS, usable
+from tooling.web.search.providers import PROVIDERS, setup_words, usable
 from tooling.web.search.types import Access, Hit, Query, Reply
+from tooling.web.session import WebDesk
 from tooling.web.settings import SearchProvider, WebSettings
+
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+# Added by advertisers and newsletters; the page is the same without them.
+_TRACKING = ("utm_", "mc_", "fb_", "ga_", "hsa_")
+_TRACKING_NAMES = frozenset(
+    ("gclid", "fbclid", "msclkid", "dclid", "yclid", "igshid", "ref_src", "srsltid", "gad_source")
+)
+
+
+def merged(replies: Sequence[tuple[str, Sequence[Hit]]], count: int) -> tuple[Hit, ...]:
+    """Return at most `count` results; what several providers found stands where the first of them put it."""
+    kept: dict[str, Hit] = {}
+    named = [[replace(hit, found_by=(name,)) for hit in hits] for name, hits in replies]
+    for hit in _in_turns(named):
+        key = canonical(hit.url)
+        kept[key] = _united(kept[key], hit) if key in kept else hit
+    return tuple(kept.values())[:count]
+
+
+def canonical(url: str) -> str:
+    """Return one spelling for all addresses of the same page, for comparison only."""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.lower().removesuffix(_DEFAULT_PORTS.get(parts.scheme.lower(), "")).removeprefix("www.")
+        fields = sorted(field for field in parse_qsl(parts.query, keep_blank_values=True) if not _is_tracking(field[0]))
+    except ValueError:
+        return url
+    return f"{host}{parts.path.rstrip('/')}?{urlencode(fields)}"
+
+
+def _is_tracking(name: str) -> bool:
+    return name.lower().startswith(_TRACKING) or name.lower() in _TRACKING_NAMES
+
+
+def _in_turns(lists: Sequence[Sequence[Hit]]) -> Iterable[Hit]:
+    return (hit for hit in chain.from_iterable(zip_longest(*lists)) if hit is not None)
+
+
+def _united(first: Hit, second: Hit) -> Hit:
+    snippet = max(first.snippet, second.snippet, key=len)
+    names = tuple(dict.fromkeys((*first.found_by, *second.found_by)))
+    return replace(first, snippet=snippet, date=first.date or second.date, found_by=names)
+
 
 Send = Callable[[WebRequest], Awaitable[WebResponse]]
 _MOST_BYTES = 2_000_000
@@ -81,3 +128,37 @@ class Search:
         except WebFault as fault:
             raise of_web(fault) from fault
         return provider.read(response)
+
+
+NO_RESULTS = "(no results)"
+
+
+def for_model(found: Found) -> str:
+    """Return the results as data with their origin, and below them what did not work."""
+    blocks = "\n\n".join(_block(number, hit, found) for number, hit in enumerate(found.hits, 1))
+    told = as_data(blocks, origin=f"search by {', '.join(found.answered)}") if blocks else NO_RESULTS
+    return "\n".join((told, *(f"[{name} was asked before: {words}]" for name, words in found.failed.items())))
+
+
+def for_person(found: Found) -> str:
+    """Return titles and addresses."""
+    return "\n".join(f"{number}. {hit.title}  {hit.url}" for number, hit in enumerate(found.hits, 1)) or NO_RESULTS
+
+
+def _block(number: int, hit: Hit, found: Found) -> str:
+    lines = [f"{number}. {hit.title}", hit.date, hit.url, hit.snippet]
+    if len(found.answered) > 1:
+        lines.append(f"(found by {', '.join(hit.found_by)})")
+    return "\n   ".join(line for line in lines if line)
+
+
+async def search(query: Query, web: WebDesk) -> ToolResult:
+    """Ask the providers that are set up; finding nothing is a result, reaching nobody is an error."""
+    if not usable(web.settings):
+        raise ToolError(f"No search provider is set up. The user can set {setup_words(web.settings.search_order)}.")
+    client = await web.client()
+    found = await Search(web.settings, client.send).find(query)
+    if not found.answered:
+        told = "; ".join(f"{name}: {why}" for name, why in found.failed.items())
+        raise ToolError(f"No search provider answered. {told}.")
+    return ToolResult(for_model(found), display=for_person(found), meta=ToolMeta(cost_usd=found.cost_usd))

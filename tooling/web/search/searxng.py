@@ -4,8 +4,7 @@ from urllib.parse import urlencode
 
 from tooling.web.http.messages import WebRequest, WebResponse
 from tooling.web.search.errors import SearchFault, answered, fault_of
-from tooling.web.search.json_fields import objects_in
-from tooling.web.search.types import Access, Query, Reply, hit
+from tooling.web.search.types import Access, Query, Reply, hit, objects_in
 
 
 def request(query: Query, access: Access) -> WebRequest:

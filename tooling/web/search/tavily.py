@@ -4,8 +4,7 @@ import json
 
 from tooling.web.http.messages import WebRequest, WebResponse
 from tooling.web.search.errors import answered
-from tooling.web.search.json_fields import number_at, objects_in
-from tooling.web.search.types import Access, Query, Reply, hit
+from tooling.web.search.types import Access, Query, Reply, hit, number_at, objects_in
 
 URL = "https://api.tavily.com"
 USD_PER_CREDIT = 0.008

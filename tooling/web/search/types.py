@@ -1,7 +1,10 @@
 """What is asked of a search provider and what it answers, the same for all of them."""
 
+from collections.abc import Mapping
+
 from tooling.contract.fast_dataclass import dataclass
 from tooling.web.html.hidden_unicode import without_invisible
+from tooling.web.search.errors import SearchFault
 
 _TITLE_CHARS = 300
 _SNIPPET_CHARS = 1200
@@ -66,3 +69,19 @@ def _line(value: object) -> str:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+def objects_in(data: object, *path: str) -> list[Mapping[str, object]]:
+    """Return the objects of the list at `path`; an answer without such a list is none."""
+    for name in path:
+        data = data.get(name) if isinstance(data, Mapping) else None
+    if not isinstance(data, list):
+        raise SearchFault("malformed", f"there is no list of {path[-1]}")
+    return [item for item in data if isinstance(item, Mapping)]
+
+
+def number_at(data: object, *path: str) -> float | None:
+    """Return the number at `path`, or None."""
+    for name in path:
+        data = data.get(name) if isinstance(data, Mapping) else None
+    return float(data) if isinstance(data, (int, float)) and not isinstance(data, bool) else None

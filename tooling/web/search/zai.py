@@ -5,8 +5,7 @@ from urllib.parse import urlencode
 
 from tooling.web.http.messages import WebRequest, WebResponse
 from tooling.web.search.errors import answered, fault_of
-from tooling.web.search.json_fields import objects_in
-from tooling.web.search.types import Access, Query, Reply, hit
+from tooling.web.search.types import Access, Query, Reply, hit, objects_in
 
 URL = "https://api.z.ai/api"
 USD_PER_SEARCH = 0.01

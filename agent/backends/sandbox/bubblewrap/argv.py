@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from agent.backends.confinement import MIB, PROXY_SOCKET, Confinement
+from agent.backends.sandbox.types import MIB, PROXY_SOCKET, Confinement
 from tooling.contract.fast_dataclass import dataclass
 
 HOST_NAME = "windlass"

@@ -11,16 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agent.backends.confinement import Confinement
-from agent.backends.kept_file import KeptFile
 from agent.backends.process.output_capture import OutputCollector
 from agent.backends.sandbox.bubblewrap.argv import bwrap_argv
 from agent.backends.sandbox.bubblewrap.prewarmed import Spare, build_spare
-from agent.backends.sandbox.bubblewrap.sandboxed_process import BoxProcess
+from agent.backends.sandbox.bubblewrap.sandboxed_process import BoxProcess, KeptFile
 from agent.backends.sandbox.cgroup import GroupPlace
 from agent.backends.sandbox.process_limits import Bounds, Seats
 from agent.backends.sandbox.seccomp import box_filter
-from agent.backends.sandbox.types import Description, check_request
+from agent.backends.sandbox.types import Confinement, Description, check_request
 from tooling.contract.command import CommandRequest
 
 _LOADER = ("LD_", "GLIBC_", "GCONV_", "MALLOC_")

@@ -5,9 +5,9 @@ import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from agent.backends.confinement import Confinement
 from agent.backends.process.output_capture import OutputCollector
 from agent.backends.sandbox.bubblewrap.sandboxed_process import BoxProcess
+from agent.backends.sandbox.types import Confinement
 from tooling.contract.command import CommandRequest
 from tooling.contract.fast_dataclass import dataclass
 

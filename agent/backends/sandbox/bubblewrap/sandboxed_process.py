@@ -6,15 +6,31 @@ import os
 import re
 import signal
 import subprocess
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from agent.backends.kept_file import KeptFile
 from agent.backends.process.host_process import DEATH_S, HostProcess
 from agent.backends.process.orphans import descendants, is_childless
 from agent.backends.process.output_capture import OutputCollector
 from agent.backends.sandbox.bubblewrap.argv import BoxDescriptors
 from agent.backends.sandbox.process_limits import Bounds
+
+
+class KeptFile:
+    """Lives as long as somebody holds it."""
+
+    def __init__(self, content: bytes) -> None:
+        self.number = os.memfd_create("windlass", os.MFD_CLOEXEC)
+        weakref.finalize(self, os.close, self.number)
+        left = memoryview(content)
+        while left:
+            left = left[os.write(self.number, left) :]
+
+    def opened(self) -> int:
+        """Return a new descriptor that reads from the start, whatever others read at the same time."""
+        return os.open(f"/proc/self/fd/{self.number}", os.O_RDONLY | os.O_CLOEXEC)
+
 
 _FIRST_PROCESS = re.compile(rb'"child-pid"\s*:\s*(\d+)\s*[,}]')
 _COMMAND_ENDED = b'"exit-code"'

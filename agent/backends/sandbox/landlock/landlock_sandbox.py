@@ -9,14 +9,13 @@ from asyncio import Future
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent.backends.confinement import Confinement
 from agent.backends.process.host_process import HostProcess
 from agent.backends.process.output_capture import OutputCollector
 from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import NO_GROUPS
 from agent.backends.sandbox.cgroup import GroupPlace
 from agent.backends.sandbox.process_limits import Bounds, Seats
 from agent.backends.sandbox.seccomp import bare_filter
-from agent.backends.sandbox.types import Description, check_request
+from agent.backends.sandbox.types import Confinement, Description, check_request
 from agent.vocabulary.errors import SandboxError
 from tooling.contract.command import CommandRequest
 

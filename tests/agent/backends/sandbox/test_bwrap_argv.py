@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from agent.backends.confinement import Confinement, Document, Limits, Link
 from agent.backends.sandbox.bubblewrap.argv import BoxDescriptors, bwrap_argv
+from agent.backends.sandbox.types import Confinement, Document, Limits, Link
 
 PLAIN = Confinement(
     writable=(Path("/home/me/project"),),

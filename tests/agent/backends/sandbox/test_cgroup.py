@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.backends.confinement import Limits
 from agent.backends.sandbox.cgroup import MOUNT, Group, GroupPlace, find_group_place
+from agent.backends.sandbox.types import Limits
 
 LIMITS = Limits(memory_bytes=1000, processes=10)
 

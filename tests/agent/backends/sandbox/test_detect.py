@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.backends.confinement import Limits
-from agent.backends.sandbox.detect import confine
+from agent.backends.sandbox.detect import confine, find_toolchains
 from agent.backends.sandbox.git_protection import git_places
-from agent.backends.toolchains import find_toolchains
+from agent.backends.sandbox.types import Limits
 from agent.vocabulary.errors import SandboxError
 
 

@@ -5,8 +5,7 @@ import struct
 
 import pytest
 
-from agent.backends.sandbox.seccomp import ALLOW, KILL, MachineUnknown, bare_filter, box_filter
-from agent.backends.syscalls import MACHINES
+from agent.backends.sandbox.seccomp import ALLOW, KILL, MACHINES, MachineUnknown, bare_filter, box_filter
 
 DENIED = 0x00050000 | errno.EPERM
 ABSENT = 0x00050000 | errno.ENOSYS

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.backends.confinement import Confinement
 from agent.backends.process.host_process import HostProcess
 from agent.backends.process.output_capture import OutputCollector
 from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import BubblewrapBox
 from agent.backends.sandbox.runner import SandboxCommandRunner
 from agent.backends.sandbox.self_test import NAMES, BoxNotStarted, Probe, self_test, settle
-from agent.backends.sandbox.types import Description
+from agent.backends.sandbox.types import Confinement, Description
 from agent.vocabulary.errors import SandboxError
 from agent.vocabulary.exit_codes import NO_SANDBOX
 from tests.agent.backends.backend_cases import ENVIRON, MARK, names_in, sandbox_of, survivors

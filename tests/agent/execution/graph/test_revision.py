@@ -5,9 +5,8 @@ import json
 import pytest
 
 from agent.config.settings import ReplanPolicy
-from agent.execution.graph.plan_revision import revised
+from agent.execution.graph.plan_revision import progress_text, revised
 from agent.execution.graph.replanning import surprise_of
-from agent.execution.progress import progress_text
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import StepStatus
 from agent.vocabulary.step import CallFact, ExecutorResponse

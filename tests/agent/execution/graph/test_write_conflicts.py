@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.execution.write_places import Place, WritePlaces, places_of
+from agent.execution.graph.ready_queue import Place, WritePlaces, places_of
 
 ROOT = "/work/project"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.execution.receipts import with_real_receipts
+from agent.execution.result.compose import with_real_receipts
 
 IDS = ["s1", "s2", "build-3"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.execution.partial import cost_of_rest, partial_answer
+from agent.execution.result.outcome_builder import cost_of_rest, partial_answer
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import StepStatus
 from agent.vocabulary.step import ExecutorResponse, StepOutput

@@ -5,9 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.execution.fitter import TURNS_BETWEEN
-from agent.execution.step.context import Conversation
-from agent.execution.window import overdue, shorten, size_of
+from agent.execution.step.context import TURNS_BETWEEN, Conversation, overdue, shorten, size_of
 from agent.model.faults import ModelFault
 from agent.vocabulary.message import Message, ToolCall
 from tests.agent.execution.step_harness import Line, Workshop, calls, ends, exits, says

@@ -1,6 +1,6 @@
 """When a step goes in circles."""
 
-from agent.execution.repetition import Repetition
+from agent.execution.step.agent_loop import Repetition
 from agent.vocabulary.step import CallFact
 
 EFFECTS = {"read_file": "read", "run_command": "execute", "write_file": "write"}

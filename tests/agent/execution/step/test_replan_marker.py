@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.execution.surprise import without_surprise
+from agent.execution.step.agent_loop import without_surprise
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """When a step gets nowhere."""
 
-from agent.execution.streak import Streak
+from agent.execution.step.agent_loop import Streak
 from agent.vocabulary.step import CallFact
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.sessions.removing import remove
 from agent.sessions.store import SessionBusy, SessionLock, SessionStore
-from agent.sessions.upkeep.gc import collect, old_sessions, orphans, sweep
+from agent.sessions.upkeep.gc import collect, old_sessions, orphans, remove, sweep
 from agent.vocabulary.errors import InputError
 from tests.agent.sessions.past_runs import keep, whole_run
 from tests.house.source_tree import ROOT

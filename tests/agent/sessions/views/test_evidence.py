@@ -15,7 +15,7 @@ from agent.protocol.events import (
     StepStarted,
     ToolStarted,
 )
-from agent.sessions.run_events import events_of
+from agent.sessions.log.log_index import events_of
 from agent.sessions.upkeep.exporting import document_of, fenced, markdown
 from agent.sessions.views.evidence import evidence
 from agent.sessions.views.run_summary import view_of

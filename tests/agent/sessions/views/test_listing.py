@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from agent.sessions.resume.lookup import last_unfinished
-from agent.sessions.run_list import find_run, newest_runs, run_status, runs_of
 from agent.sessions.store import SessionLock, SessionStore
-from agent.sessions.views.listing import newest_first, row_of, rows_of
+from agent.sessions.views.listing import find_run, newest_first, newest_runs, row_of, rows_of, run_status, runs_of
 from agent.sessions.views.session_summary import RUNS_KEPT
 from agent.vocabulary.errors import InputError
 from tests.agent.sessions.past_runs import begun, keep, whole_run

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from cli.repl.history import CarefulHistory, open_history
-from cli.repl.pastes import Pastes
+from cli.repl.input import CarefulHistory, Pastes, open_history
 from tooling.safety.secrets.redact import Redactor
 
 KEY = "sk-proj-" + "a1B2" * 12

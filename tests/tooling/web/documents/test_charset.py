@@ -4,7 +4,7 @@ import codecs
 
 import pytest
 
-from tooling.web.charset import decoded
+from tooling.web.documents.content_type import decoded
 
 GERMAN = "Größe und Übermaß – schön, für Jürgen und Änne"
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 5

@@ -11,7 +11,7 @@ from tooling.web.documents.read_document import Answer, Reading, read
 from tooling.web.html.hidden_unicode import without_invisible
 from tooling.web.html.plain_text import plain_html
 from tooling.web.html.visibility import StyleSheet
-from tooling.web.untrusted import as_data
+from tooling.web.page import as_data
 
 URL = "https://example.org/a/b"
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.tooling.web.site import Send, Site, Visit, page, redirect, web
-from tooling.web.cache_rules import MOST_GUESSED_S, fresh_until, label_of
 from tooling.web.http.messages import WebRequest, WebResponse
-from tooling.web.http.page_cache import DiskCache
+from tooling.web.http.page_cache import MOST_GUESSED_S, DiskCache, fresh_until, label_of
 
 NOW = 1_800_000_000.0
 HOUR_AGO = formatdate(NOW - 3600, usegmt=True)
