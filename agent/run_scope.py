@@ -2,8 +2,6 @@
 
 import contextlib
 import os
-import shutil
-import tempfile
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +14,7 @@ from agent.sessions.views.session_summary import SessionRecord, read_session, re
 from agent.vocabulary.errors import AgentError, InputError
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
+from tooling.files.temp_dir import TempDir
 from tooling.safety.secrets.redact import Redactor
 
 # One local user: the id only has to be the same for every run of one account.
@@ -40,8 +39,8 @@ class RunScope:
         self._place = place
         asked_for = _existing_folder(place.cwd) if place.cwd else None
         self.extra_dirs = tuple(_existing_folder(path) for path in place.extra_dirs)
-        self._temporary = Path(tempfile.mkdtemp(prefix="windlass-")) if place.is_ephemeral else None
-        store = SessionStore(self._temporary or place.data_dir)
+        self._temporary = TempDir() if place.is_ephemeral else None
+        store = SessionStore(self._temporary.path if self._temporary else place.data_dir)
         self.folder: SessionFolder = store.open(place.session_id or new_session_id(datetime.now(UTC)))
         self.cwd = asked_for or self.folder.workspace
         self._lock = lock_within(self.folder, patience)
@@ -109,7 +108,7 @@ class RunScope:
             problem = f"SESSION.json was not written: {error.strerror}"
         self._lock.release()
         if self._temporary:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary.remove()
         return problem
 
 

@@ -23,7 +23,7 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.memory import Memory
 from tooling.contract.tool import ToolExecutor
 from tooling.safety.action_judge import ActionJudge
-from tooling.web.http.messages import Attempt
+from tooling.web.network_attempt import Attempt
 from tooling.web.session import WebDesk
 
 HOST_BANNER = "commands run on this machine without a box (--backend host); every one of them needs approval"

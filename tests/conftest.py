@@ -1,9 +1,12 @@
-"""How the tests are handed out: the slow ones first, so that at the end no worker is left alone with one."""
+"""How the tests run: slow ones first, in a temporary folder of their own in which nothing may be left behind."""
 
 import gc
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -21,6 +24,31 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     # The slow tests wait for a process, a clock or a screen; with two workers a core somebody always computes.
     return (os.cpu_count() or 1) * (1 if config.option.markexpr == "not slow" else 2)
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not _is_worker(config):
+        # The workers inherit it. Its path is short, because the paths of sockets are bounded.
+        folder = Path(tempfile.mkdtemp(prefix="wl-"))
+        folder.chmod(0o755)
+        tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    left = sorted(path.name for path in Path(tempfile.gettempdir()).glob("*windlass*"))
+    if left and not _is_worker(session.config):
+        print(f"\n{len(left)} temporary folders were left behind: {' '.join(left[:5])}")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not _is_worker(config):
+        shutil.rmtree(tempfile.gettempdir(), ignore_errors=True)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,7 +3,6 @@
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -17,6 +16,7 @@ from agent.model.providers import resolve
 from agent.vocabulary.errors import AgentError, SandboxError
 from agent.web_settings import web_settings
 from tooling.contract.fast_dataclass import dataclass
+from tooling.files.temp_dir import TempDir
 from tooling.tool_catalog import read_catalogue
 from tooling.web.search.providers import setup_words, usable
 
@@ -107,9 +107,9 @@ async def _box(environ: Mapping[str, str]) -> list[Finding]:
     from agent.backends.sandbox.runner import build_sandbox_runner
     from agent.backends.sandbox.self_test import settle
 
-    with tempfile.TemporaryDirectory(prefix="windlass-doctor-") as folder:
+    with TempDir() as folder:
         try:
-            runner = build_sandbox_runner(workspace=_real(folder), environ=environ)
+            runner = build_sandbox_runner(workspace=folder, environ=environ)
             try:
                 probes, warning = await settle(runner)
                 described = runner.describe()
@@ -122,10 +122,6 @@ async def _box(environ: Mapping[str, str]) -> list[Finding]:
         Finding(name="sandbox", state="note", detail=f"does not cover: {what}") for what in described.not_covered
     ]
     return [held, *([Finding(name="sandbox", state="note", detail=warning)] if warning else []), *lacking]
-
-
-def _real(folder: str) -> Path:
-    return Path(folder).resolve()
 
 
 def _program(name: str) -> Finding:

@@ -1,6 +1,5 @@
 """`agent demo`: a whole run with real tools, its model's replies played from a cassette."""
 
-import tempfile
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +8,7 @@ import typer
 
 from cli.pages.pages import tell
 from cli.run.run_task import perform
+from tooling.files.temp_dir import TempDir
 
 _FILES = {
     "orders.csv": "customer,amount\nAda,400\nGrace,250\nAlan,300\nBarbara,400\n",
@@ -36,8 +36,7 @@ or none with ollama, llama.cpp or LM Studio"""
 
 def command(*, record: Annotated[bool, typer.Option("--record", hidden=True)] = False) -> None:
     """Run the demonstration in a folder of its own, without a key or a network."""
-    with tempfile.TemporaryDirectory(prefix="windlass-demo-") as name:
-        folder = Path(name).resolve()
+    with TempDir() as folder:
         for file, text in _FILES.items():
             (folder / file).write_text(text)
         tell(_BEFORE.format(folder=folder, task=_TASK))

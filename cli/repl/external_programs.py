@@ -4,11 +4,11 @@ import contextlib
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agent.vocabulary.errors import InputError
+from tooling.files.temp_dir import TempDir
 from tooling.output import decode_output
 
 _EDITOR = "vi"
@@ -35,8 +35,8 @@ class Guests:
     def edited(self, text: str) -> str:
         """Return a text as the person left it in their editor."""
         editor = self._environ.get("VISUAL") or self._environ.get("EDITOR") or _EDITOR
-        with tempfile.TemporaryDirectory(prefix="windlass-") as folder:
-            path = Path(folder, "request.md")
+        with TempDir() as folder:
+            path = folder / "request.md"
             path.write_text(text, "utf-8", "replace")
             if self._run([*_words(editor), str(path)]):
                 raise InputError(f"the editor {editor!r} did not end well", "set VISUAL or EDITOR to the one you use")

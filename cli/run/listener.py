@@ -18,7 +18,7 @@ from cli.run.terminal_approvals import TerminalAnswers
 from cli.screen.ascii_fallback import knows_unicode, without_unicode
 
 if TYPE_CHECKING:
-    from cli.run.progress import LiveProgress
+    from cli.run.live_progress import LiveProgress
 
 _PATIENCE_S = 2.0
 
@@ -121,7 +121,7 @@ class Listener:
 
 def _live_progress(environ: Mapping[str, str]) -> "LiveProgress":
     # A pipe or a file, which most runs of programs write to, does without all that draws.
-    from cli.run.progress import LiveProgress
+    from cli.run.live_progress import LiveProgress
 
     return LiveProgress(environ)
 

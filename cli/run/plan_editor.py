@@ -61,7 +61,7 @@ class PlanEditor:
 
     def edited(self, steps: Sequence[PlanStep], request: str) -> tuple[PlanStep, ...]:
         """Return the steps as the person wants them; raises GivenUp when there is nothing to run."""
-        folder = Path(tempfile.mkdtemp(prefix="windlass-"))
+        folder = Path(tempfile.mkdtemp(prefix="windlass-plan-"))
         path = folder / "plan.toml"
         path.write_text(toml_text("", steps, head=(f"Request: {' '.join(request.split())}", *_HEAD)), "utf-8")
         is_kept = False

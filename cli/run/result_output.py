@@ -1,62 +1,20 @@
 """The end of a command line: the answer where it was asked for, the failure where a program looks for it."""
 
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.config.places import os_environ
-from agent.planning.estimate import total_usd
-from agent.planning.graph import critical_path, levels
-from agent.planning.plan_text import json_text, toml_text
 from agent.protocol.events import Envelope, Event, RunCompleted, RunStarted
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, InputError
 from agent.vocabulary.outcome import Outcome
 from cli.run.flags import RunFlags
 from cli.run.listener import Listener
-from cli.run.progress import stderr_line, wants_colour
-from cli.run.stdout import event_line, shown_text, whole_result, write_line
+from cli.run.progress import stderr_line
+from cli.run.stdout import event_line, whole_result, write_line
 from cli.safe_write import write_own_file
-from cli.screen.colors import Paint
-from cli.screen.plan_graph import graph_lines, summary_lines
-
-# What a program or a file gets, which have no width.
-_NO_TERMINAL = (100, 24)
-
-
-def plan_text(outcome: Outcome) -> str:
-    """Return the plan as a drawing; or the answer when there is nothing to plan."""
-    if outcome.plan is None or outcome.plan.answer is not None or not outcome.plan.steps:
-        return shown_text(outcome.answer)
-    width = shutil.get_terminal_size(_NO_TERMINAL).columns
-    paint = Paint(has_colour=wants_colour(os_environ(), sys.stdout))
-    steps = outcome.plan.steps
-    lines = graph_lines(steps, width=width, paint=paint)
-    return "\n".join((*lines, "", *summary_lines(steps, width=width, paint=paint)))
-
-
-def graph_figures(outcome: Outcome) -> dict[str, object]:
-    """Return the shape of the plan as data: steps by level, the critical path, the estimated cost of all."""
-    steps = outcome.plan.steps if outcome.plan else ()
-    place = levels(steps)
-    return {
-        "levels": [
-            [step.id for step in steps if place[step.id] == level]
-            for level in range(max(place.values(), default=-1) + 1)
-        ],
-        "critical_path": list(critical_path(steps)),
-        "est_usd": total_usd(steps),
-    }
-
-
-def save_plan(path: Path, request: str, outcome: Outcome) -> None:
-    """Write the plan to a file, in the form its name ends in."""
-    if outcome.plan and outcome.plan.steps:
-        form = json_text if path.suffix.lower() == ".json" else toml_text
-        write_own_file(path, form(request, outcome.plan.steps))
 
 
 def deliver(flags: RunFlags, outcome: Outcome, listener: Listener, request: str = "") -> int:
@@ -82,6 +40,8 @@ def _save(flags: RunFlags, outcome: Outcome, folders: tuple[Path, ...], request:
     if flags.last_message:
         write_own_file(flags.last_message, outcome.answer + "\n", folders)
     if flags.save:
+        from cli.run.plan_output import save_plan
+
         save_plan(flags.save, request, outcome)
 
 
@@ -96,6 +56,7 @@ def _show(flags: RunFlags, outcome: Outcome, listener: Listener) -> None:
 
 
 def _show_plan(flags: RunFlags, outcome: Outcome, listener: Listener) -> None:
+    from cli.run.plan_output import graph_figures, plan_text
 
     if flags.output_format == "text":
         if text := plan_text(outcome):

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +47,7 @@ class User:
             "HOME": str(self.home),
             "AGENT_SANDBOX": str(self.data),
             "PYTHONPATH": str(ROOT),
+            "TMPDIR": tempfile.gettempdir(),
             "PYTHONWARNINGS": "error",
             **self.environ,
             **more,

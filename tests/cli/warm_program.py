@@ -7,6 +7,7 @@ import runpy
 import signal
 import socket
 import sys
+import tempfile
 from importlib import import_module
 
 # What a run needs; all else is imported by the run itself.
@@ -61,6 +62,7 @@ def become(*, words: list[str], environ: dict[str, str], cwd: str) -> None:
     """Be `python -m cli` from here on."""
     os.chdir(cwd)
     os.environ.clear()
+    tempfile.tempdir = None
     os.environ.update(environ)
     sys.argv[1:] = words
     sys.path[0] = cwd

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from tooling.web.addresses.url_check import Resolver
     from tooling.web.documents.worker_pool import ReadingRoom
     from tooling.web.fetch import Fetcher
-    from tooling.web.http.messages import Attempt
     from tooling.web.http.web_client import WebClient
+    from tooling.web.network_attempt import Attempt
 
 
 class WebDesk:

@@ -15,7 +15,7 @@ from agent.backends.egress.proxy_connection import Connect, Visit, WayOut
 from agent.backends.egress.proxy_http import WireFault
 from agent.backends.egress.stream import EgressLimits, Peer
 from tooling.web.addresses.url_check import Resolver
-from tooling.web.http.messages import Attempt
+from tooling.web.network_attempt import Attempt
 
 SOCKET_NAME = "proxy.sock"
 # The kernel has room for 108 bytes of a socket's name; other systems have a little less.

@@ -24,7 +24,7 @@ from agent.backends.egress.tls_sni import MOST_HELLO_BYTES, HelloInvalid, server
 from tooling.contract.fast_dataclass import dataclass
 from tooling.web.addresses.hostnames import HostInvalid, normal_host
 from tooling.web.addresses.url_check import AddressRefused, HostUnknown, Resolver, parse_url, resolve_public
-from tooling.web.http.messages import Attempt
+from tooling.web.network_attempt import Attempt
 
 MOST_ADDRESSES_TRIED = 4
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent.vocabulary.errors import SandboxError
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.fast_dataclass import dataclass
-from tooling.web.http.messages import Attempt
+from tooling.web.network_attempt import Attempt
 
 if TYPE_CHECKING:
     from agent.backends.egress.proxy import EgressProxy

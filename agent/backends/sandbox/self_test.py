@@ -2,10 +2,8 @@
 
 import os
 import secrets
-import shutil
 import signal
 import socket
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +12,7 @@ from agent.backends.sandbox.runner import INSTALL_HINT, SandboxCommandRunner
 from agent.vocabulary.errors import SandboxError
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.fast_dataclass import dataclass
+from tooling.files.temp_dir import TempDir
 
 TIMEOUT_S = 10.0
 
@@ -74,11 +73,8 @@ class Probe:
 
 async def self_test(runner: SandboxCommandRunner) -> tuple[Probe, ...]:
     """Try to escape; return what was tried. Raises SandboxError when anything succeeded or the box does not start."""
-    bait = Path(tempfile.mkdtemp(prefix="windlass-bait-"))
-    try:
+    with TempDir() as bait:
         probes = await _try(runner, bait)
-    finally:
-        shutil.rmtree(bait, ignore_errors=True)
     if escaped := [probe.name for probe in probes if not probe.held]:
         name = runner.describe().name
         raise SandboxError(f"the {name} box does not hold here: {', '.join(escaped)}", hint=INSTALL_HINT)

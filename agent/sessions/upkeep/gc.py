@@ -4,7 +4,6 @@ import os
 import secrets
 import shutil
 import signal
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from agent.sessions.views.listing import newest_first
 from agent.vocabulary.errors import AgentError, InputError, SessionBusy
 from tooling.contract.fast_dataclass import dataclass
 from tooling.files.atomic_write import TEMPORARY
+from tooling.files.temp_dir import stale_dirs
 
 # Begins with a dot, so that no reader of sessions takes what is left for one.
 REMOVED = ".removed-"
@@ -85,7 +85,6 @@ def _open_up(tree: Path) -> None:
 
 # Nobody works this long on a file that is put in place whole.
 _ORPHANED_AFTER_S = 3600
-_EPHEMERAL = "windlass-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +125,7 @@ def collect(store: SessionStore, old: Old) -> bool:
 
 def orphans(store: SessionStore) -> list[Path]:
     """Return half-made and half-removed things of processes that are long gone."""
-    found = [*_left_over(store.root), *_ephemeral_ones()]
+    found = [*_left_over(store.root), *stale_dirs()]
     for folder in store.all():
         if holder_of(folder) is None:
             found += [*_left_over(folder.root), *_left_over(folder.steps)]
@@ -177,14 +176,3 @@ def _is_old(path: Path) -> bool:
         return time.time() - path.lstat().st_mtime > _ORPHANED_AFTER_S
     except OSError:
         return False
-
-
-def _ephemeral_ones() -> Iterator[Path]:
-    """Yield the folders of `--ephemeral` runs that were killed; only this user's, and only those nobody runs in."""
-    for path in sorted(Path(tempfile.gettempdir()).glob(f"{_EPHEMERAL}*")):
-        try:
-            is_ours = path.lstat().st_uid == os.getuid() and not path.is_symlink() and (path / "sessions").is_dir()
-        except OSError:
-            continue
-        if is_ours and _is_old(path) and all(holder_of(folder) is None for folder in SessionStore(path).all()):
-            yield path

@@ -17,6 +17,12 @@ STEPS = (
 )
 
 
+@pytest.fixture(autouse=True)
+def _temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A plan that was given up stays there for the user.
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("tmp")))
+
+
 class Edit:
     """One visit to the editor after the other, each a shell command on the file."""
 

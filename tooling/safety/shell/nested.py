@@ -220,7 +220,7 @@ class InnerReader:
 
     def _code(self, code: Code, command: Command, context: Context) -> None:
         # Its tables of signs are large, and most commands hand no program text to anybody.
-        from tooling.safety.shell.interpreters import scanned
+        from tooling.safety.shell.code_scan import scanned
 
         found = scanned(code)
         findings = self._reader.findings

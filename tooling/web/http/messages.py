@@ -98,13 +98,3 @@ class WebResponse:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
             raise WebFault("malformed", f"{self.url} did not answer with JSON") from error
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """Who was to be reached and whether that was allowed; an empty host means that no destination could be read."""
-
-    host: str
-    port: int
-    allowed: bool
-    reason: str

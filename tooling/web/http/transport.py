@@ -15,7 +15,8 @@ import httpcore
 from tooling.web.addresses.url_check import AddressRefused, HostUnknown, Resolver, Target, resolve_public
 from tooling.web.http.body import BodyReader
 from tooling.web.http.httpx_import import httpx
-from tooling.web.http.messages import Attempt, WebFault, WebResponse
+from tooling.web.http.messages import WebFault, WebResponse
+from tooling.web.network_attempt import Attempt
 from tooling.web.settings import WebSettings
 
 # The first connection would load these, in the loop's own time.

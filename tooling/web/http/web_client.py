@@ -10,10 +10,11 @@ from urllib.parse import urljoin
 from tooling.contract.fast_dataclass import dataclass
 from tooling.web.addresses.url_check import AddressRefused, Resolver, Target, is_own_url, parse_url
 from tooling.web.http.httpx_import import httpx
-from tooling.web.http.messages import Attempt, WebFault, WebRequest, WebResponse
+from tooling.web.http.messages import WebFault, WebRequest, WebResponse
 from tooling.web.http.page_cache import DiskCache, Entry
 from tooling.web.http.politeness import Manners, Robots
 from tooling.web.http.transport import Wire
+from tooling.web.network_attempt import Attempt
 from tooling.web.settings import WebSettings
 
 

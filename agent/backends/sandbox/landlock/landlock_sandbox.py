@@ -2,8 +2,6 @@
 
 import os
 import platform
-import shutil
-import tempfile
 import weakref
 from asyncio import Future
 from collections.abc import Sequence
@@ -18,6 +16,7 @@ from agent.backends.sandbox.seccomp import bare_filter
 from agent.backends.sandbox.types import Confinement, Description, check_request
 from agent.vocabulary.errors import SandboxError
 from tooling.contract.command import CommandRequest
+from tooling.files.temp_dir import TempDir
 
 _DEVICES = tuple(map(Path, ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")))
 # Facts about the machine that programs ask for; nothing about its processes.
@@ -56,8 +55,9 @@ class LandlockBox:
         self.confinement = confinement
         self._group_place = group_place
         self._program = bare_filter(platform.machine())
-        self._scratch = Path(tempfile.mkdtemp(prefix="windlass-box-"))
-        weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
+        self._temporary = TempDir()
+        self._scratch = self._temporary.path
+        weakref.finalize(self, self._temporary.remove)
         self._private = {"HOME": self._scratch / "home", "TMPDIR": self._scratch / "tmp"}
         for folder in self._private.values():
             folder.mkdir(mode=0o700)
@@ -92,7 +92,7 @@ class LandlockBox:
     def close(self) -> None:
         """Remove the private folders."""
         self._seats.close()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._temporary.remove()
 
     def _bind_thread(self) -> None:
         # The C library loads with the first command, in the thread that needs it.

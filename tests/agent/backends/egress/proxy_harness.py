@@ -16,7 +16,7 @@ from agent.backends.egress.proxy import EgressProxy
 from agent.backends.egress.proxy_connection import Connect
 from agent.backends.egress.stream import EgressLimits
 from tooling.web.addresses.url_check import Resolver
-from tooling.web.http.messages import Attempt
+from tooling.web.network_attempt import Attempt
 
 PUBLIC = "93.184.216.34"
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"

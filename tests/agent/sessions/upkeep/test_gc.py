@@ -130,24 +130,20 @@ def test_a_session_that_was_used_since_it_was_listed_stays(tmp_path: Path) -> No
 
 
 def test_what_crashes_left_behind_is_swept_out_once_it_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setattr("tempfile.tempdir", str(_made(tmp_path / "tmp")))
     store, folder = SessionStore(tmp_path), keep(tmp_path, "s", whole_run())
-    ephemeral = keep(_made(tmp_path / "tmp" / "windlass-x"), "e", [])
     left = [
         _made(store.root / ".copy-s.1"),
         _made(store.root / ".removed-s.1"),
         _made(folder.root / "SESSION.1.tmp"),
         _made(folder.steps / ".k.json.1.tmp"),
-        tmp_path / "tmp" / "windlass-x",
     ]
-    _made(tmp_path / "tmp" / "windlass-other")
     assert orphans(store) == []
-    for path in (*left, tmp_path / "tmp" / "windlass-other", folder.events):
+    for path in (*left, folder.events):
         os.utime(path, (1, 1))
+    # A temporary directory that no process has locked is an orphan at once.
+    left.append(_made(tmp_path / "tmp" / "windlass-tmp-abcdefgh"))
     assert sorted(orphans(store)) == sorted(left)
-    lock = SessionLock(ephemeral)
-    assert tmp_path / "tmp" / "windlass-x" not in orphans(store)
-    lock.release()
     for path in orphans(store):
         sweep(path)
     assert orphans(store) == []

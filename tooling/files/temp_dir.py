@@ -1,0 +1,88 @@
+"""Temporary directories that survive no crash for long: locked while in use, removed by the next start otherwise."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+
+_PREFIX = "windlass-tmp-"
+# Nothing is removed on the strength of its name alone.
+_MARKER = ".windlass-temporary"
+
+
+class TempDir:
+    """A private directory, removed on `remove`, on leaving the context, or by a later process after a crash."""
+
+    def __init__(self) -> None:
+        remove_stale()
+        while True:
+            path = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+            lock = _lock(path)
+            # Another process may take a directory for stale in the moment before it is locked.
+            if lock is not None and path.exists():
+                break
+        self._lock: int | None = lock
+        (path / _MARKER).touch(mode=0o600)
+        self.path = path / "content"
+        self.path.mkdir(mode=0o700)
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.remove()
+
+    def remove(self) -> None:
+        """Delete the directory and everything in it; calling it again does nothing."""
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            shutil.rmtree(self.path.parent, ignore_errors=True)
+            os.close(lock)
+
+
+@cache
+def remove_stale() -> None:
+    """Delete the directories of processes that are gone, once per process."""
+    for path in stale_dirs():
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def stale_dirs() -> Iterator[Path]:
+    """Yield this user's temporary directories that no process has locked."""
+    try:
+        found = sorted(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"))
+    except OSError:
+        return
+    for path in found:
+        with contextlib.suppress(OSError):
+            is_ours = path.lstat().st_uid == os.getuid() and _is_marked(path)
+            if is_ours and (lock := _lock(path)) is not None:
+                yield path
+                os.close(lock)
+
+
+def _is_marked(path: Path) -> bool:
+    """Whether a directory is one of these; a crash can come before its marker, when it is still empty."""
+    names = {entry.name for entry in path.iterdir()}
+    return _MARKER in names or not names
+
+
+def _lock(path: Path) -> int | None:
+    """Lock a directory for this process; the kernel unlocks it when the process ends, however that happens."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor

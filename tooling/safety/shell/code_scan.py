@@ -1,0 +1,181 @@
+"""Program texts handed to interpreters: what they run, delete, open and reach, as far as their words give it away."""
+
+import re
+from dataclasses import field
+
+from tooling.contract.fast_dataclass import dataclass
+from tooling.safety.shell.code_patterns import DANGERS, DELETES, LOCAL, REVERSE_SHELL, RUNNING_NAMES, SHELL_OUTS, SOCKET
+from tooling.safety.shell.command import HOLE, Code
+
+_STRING = re.compile(
+    r"'''(.*?)'''|\"\"\"(.*?)\"\"\"|'((?:\\.|[^'\\\n])*)'|\"((?:\\.|[^\"\\\n])*)\"|`((?:\\.|[^`\\])*)`", re.DOTALL
+)
+
+
+_OUTSIDE = re.compile(
+    r"(?:~\w*(?:/|$)|/(?:etc|root|home|proc|sys|boot|var|dev|run|srv|mnt|media|Users|private)(?:/|$)|\.\./|\.\.$)"
+)
+
+
+_SENSITIVE = re.compile(
+    r"\.env\b|id_(?:rsa|dsa|ecdsa|ed25519)|\.(?:pem|key|p12|pfx|netrc|npmrc|pypirc)$|credentials|secrets?\.",
+    re.IGNORECASE,
+)
+
+
+_BUILT = re.compile(r"[+%]|\bjoin\b|\bdecode\b|\bformat\b|\bchr\b|\bfromCharCode\b|\bpack\b|\breverse|\[::-1\]|\.\s*\$")
+
+
+_FORMATTED = re.compile(r"\$?\{[^{}]*\}|#\{[^{}]*\}")
+
+
+_IMPORTED = re.compile(r"\bfrom\s+(?:subprocess|os|pty)\s+import\s+\(?([\w, ]+)")
+
+
+_ALIASED = re.compile(r"\bimport\s+(?:subprocess|os)\s+as\s+(\w+)")
+
+
+_NAME = re.compile(r"\w+")
+
+
+_SED_S = re.compile(r"s([^\w\s\\])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1([a-zA-Z0-9]*)[ \t]*([^\s;}]*)", re.DOTALL)
+
+
+_SED_Y = re.compile(r"y([^\w\s\\])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1", re.DOTALL)
+
+
+_SED_ADDRESS = re.compile(r"\\?([/|,#%])(?:\\.|(?!\1).)*\1[IM]*", re.DOTALL)
+
+
+_SED_TEXT = re.compile(r"(?:^|(?<=[;{}\s\d$!,]))[aic](?:\\\s*|\s+)[^\n]*")
+
+
+_SED_RUNS = re.compile(r"(?:^|[;{}\s\d$!,])e(?:\s+([^\n]*)|$|(?=[;}]))")
+
+
+_SED_FILES = re.compile(r"(?:^|[;{}\s\d$!,/])[wWrR]\s+([^\s;}]+)")
+
+
+@dataclass(slots=True)
+class Scanned:
+    """What a program text will do beyond computing: why to ask, why to block, and which commands it amounts to."""
+
+    asks: list[tuple[str, str]] = field(default_factory=list)
+    blocks: list[tuple[str, str]] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    argvs: list[tuple[str, ...]] = field(default_factory=list)
+
+
+def scanned(code: Code) -> Scanned:
+    """Read a program text; whatever builds its commands from pieces asks."""
+    found = Scanned()
+    text = code.text
+    if code.language == "sed":
+        _scan_sed(text, found)
+        return found
+    if REVERSE_SHELL.search(text) and SOCKET.search(text):
+        found.blocks.append(("reverse-shell", "it hands a shell to another machine"))
+    for danger in DANGERS.get(code.language, ()):
+        if danger.pattern.search(text) and not (danger.rule == "code-network" and LOCAL.search(text)):
+            kept = found.blocks if danger.blocks else found.asks
+            kept.append((danger.rule, danger.reason))
+    _scan_calls(code, found)
+    _scan_paths(code, found)
+    return found
+
+
+def _scan_calls(code: Code, found: Scanned) -> None:
+    for pattern in (*SHELL_OUTS.get(code.language, ()), *_renamed(code)):
+        for match in pattern.finditer(code.text):
+            _scan_call(code.text, match.end(), found, replaces="exec" in match[0] or "spawn" in match[0])
+    for pattern, command in DELETES.get(code.language, ()):
+        for match in pattern.finditer(code.text):
+            literals, rest = _arguments(code.text, match.end())
+            if literals and not _BUILT.search(rest):
+                found.argvs.append((*command, *literals))
+            else:
+                found.asks.append(("code-deletes", "its code deletes files that it does not name"))
+
+
+def _renamed(code: Code) -> list["re.Pattern[str]"]:
+    """Return patterns for calls that run commands under names the text itself gave them."""
+    if code.language != "python":
+        return []
+    names = [name for match in _IMPORTED.finditer(code.text) for name in _NAME.findall(match[1])]
+    patterns = [rf"(?<![\w.]){name}\s*\(" for name in names if name in RUNNING_NAMES]
+    patterns += [rf"\b{match[1]}\.(?:{'|'.join(RUNNING_NAMES)})\s*\(" for match in _ALIASED.finditer(code.text)]
+    return [re.compile(pattern) for pattern in patterns]
+
+
+def _scan_call(text: str, start: int, found: Scanned, *, replaces: bool) -> None:
+    literals, rest = _arguments(text, start)
+    if not literals or _BUILT.search(rest):
+        found.asks.append(("code-runs-commands", "its code runs commands that it does not spell out"))
+        return
+    filled = [_FORMATTED.sub(HOLE, literal) for literal in literals]
+    if "[" in rest or len(filled) > 1:
+        found.argvs.append(tuple(filled))
+        if replaces:
+            # The first is the file, the second the name it runs under.
+            found.argvs.append(tuple(filled[1:]))
+    else:
+        found.texts.append(filled[0])
+
+
+def _arguments(text: str, start: int) -> tuple[list[str], str]:
+    """Return the strings of a call's arguments, and the rest of its text."""
+    literals: list[str] = []
+    rest: list[str] = []
+    at, depth = start, 0
+    # A backtick that opened the call is the string itself.
+    if start and text[start - 1] in "`":
+        end = text.find("`", start)
+        return [text[start : end if end > 0 else len(text)]], ""
+    while at < len(text) and at - start < 20_000:
+        string = _STRING.match(text, at)
+        if string:
+            literals.append(_unquoted(next(group for group in string.groups() if group is not None)))
+            at = string.end()
+            continue
+        char = text[at]
+        depth += (char in "([{") - (char in ")]}")
+        if depth < 0 or (depth == 0 and char in ";\n"):
+            break
+        rest.append(char)
+        at += 1
+    return literals, "".join(rest)
+
+
+def _unquoted(literal: str) -> str:
+    return literal.replace('\\"', '"').replace("\\'", "'").replace("\\\\", "\\").replace("\\n", "\n")
+
+
+def _scan_paths(code: Code, found: Scanned) -> None:
+    if code.language in ("jq", "sql", "lisp", "debugger"):
+        return
+    literals = (next(group for group in match.groups() if group is not None) for match in _STRING.finditer(code.text))
+    paths = tuple(
+        literal
+        for literal in literals
+        if len(literal) < 500 and " " not in literal and (_OUTSIDE.match(literal) or _SENSITIVE.search(literal))
+    )
+    if paths:
+        found.argvs.append(("open()", *dict.fromkeys(paths)))
+
+
+def _scan_sed(text: str, found: Scanned) -> None:
+    files: list[str] = []
+    for match in _SED_S.finditer(text):
+        if "e" in match[2]:
+            found.asks.append(("sed-runs", "its sed script runs commands"))
+        if "w" in match[2] and match[3]:
+            files.append(match[3])
+    bare = _SED_TEXT.sub(" ", _SED_Y.sub(" ", _SED_S.sub(" ", text)))
+    files += [match[1] for match in _SED_FILES.finditer(bare)]
+    rest = _SED_ADDRESS.sub(" ", bare)
+    for match in _SED_RUNS.finditer(rest):
+        found.asks.append(("sed-runs", "its sed script runs commands"))
+        if match[1]:
+            found.texts.append(match[1])
+    if files:
+        found.argvs.append(("tee", *files))
