@@ -6,7 +6,7 @@ from agent.config.settings import Settings
 from agent.vocabulary.errors import ConfigError
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import CHECK_TOOL, ExecutorProfile
-from tooling.contract.json_codec import nearest
+from tooling.contract.json_codec import did_you_mean
 
 READ_ONLY_TOOLS = ("read_file", "list_directory", "find_files", "search_text", "run_command")
 
@@ -15,12 +15,12 @@ class Dispatcher:
     """Finds the profile of each step among the built-in ones and the user's."""
 
     def __init__(self, settings: Settings, tools: tuple[str, ...]) -> None:
-        self._profiles = _built_in(settings) | _configured(settings)
+        self._profiles = _builtin_profiles(settings) | _configured_profiles(settings)
         for profile in self._profiles.values():
             for tool in profile.allowed_tools or ():
                 if tool not in tools:
                     problem = f"step profile {profile.name!r} names the unknown tool {tool!r}"
-                    raise ConfigError(problem + nearest(tool, list(tools)), "`agent tools list` shows the tools")
+                    raise ConfigError(problem + did_you_mean(tool, list(tools)), "`agent tools list` shows the tools")
 
     @property
     def profiles(self) -> tuple[str, ...]:
@@ -39,14 +39,14 @@ class Dispatcher:
         return replace(profile, allowed_tools=allowed)
 
 
-def _built_in(settings: Settings) -> dict[str, ExecutorProfile]:
+def _builtin_profiles(settings: Settings) -> dict[str, ExecutorProfile]:
     turns = settings.max_turns
     reviewer = ExecutorProfile(name="reviewer", allowed_tools=READ_ONLY_TOOLS, max_retries=1, max_turns=turns)
     developer = ExecutorProfile(name="developer", allowed_tools=(), max_retries=0, max_turns=turns)
     return {"default": ExecutorProfile(max_turns=turns), "reviewer": reviewer, "developer": developer}
 
 
-def _configured(settings: Settings) -> dict[str, ExecutorProfile]:
+def _configured_profiles(settings: Settings) -> dict[str, ExecutorProfile]:
     return {
         name: ExecutorProfile(
             name=name,

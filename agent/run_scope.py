@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.protocol.channel import Channel
-from agent.sessions.lock import Patience, lock_within
+from agent.sessions.lock import LockTimeout, acquire_lock
 from agent.sessions.log.event_log import FileLog, last_seq
 from agent.sessions.store import SessionFolder, SessionStore, new_session_id
 from agent.sessions.views.session_summary import SessionRecord, read_session, refresh_session
@@ -22,7 +22,7 @@ _USER = uuid.uuid5(uuid.NAMESPACE_URL, f"windlass:user:{os.getuid()}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SessionLocation:
     """What a person may choose about where a run works and what is kept of it."""
 
     data_dir: Path
@@ -35,16 +35,16 @@ class Place:
 class RunScope:
     """Holds the session for one run; an ephemeral one leaves nothing behind."""
 
-    def __init__(self, place: Place, secrets: tuple[str, ...], patience: Patience) -> None:
-        self._place = place
+    def __init__(self, place: SessionLocation, secrets: tuple[str, ...], patience: LockTimeout) -> None:
+        self._location = place
         asked_for = _existing_folder(place.cwd) if place.cwd else None
         self.extra_dirs = tuple(_existing_folder(path) for path in place.extra_dirs)
-        self._temporary = TempDir() if place.is_ephemeral else None
-        store = SessionStore(self._temporary.path if self._temporary else place.data_dir)
+        self._temp_dir = TempDir() if place.is_ephemeral else None
+        store = SessionStore(self._temp_dir.path if self._temp_dir else place.data_dir)
         self.folder: SessionFolder = store.open(place.session_id or new_session_id(datetime.now(UTC)))
         self.cwd = asked_for or self.folder.workspace
-        self._lock = lock_within(self.folder, patience)
-        self._lock.tell("")
+        self._lock = acquire_lock(self.folder, patience)
+        self._lock.write_holder("")
         now = datetime.now(UTC)
         self.run_id = f"run-{now:%Y%m%d%H%M%S}-{uuid.uuid4().hex[:6]}"
         self.date = f"{now:%Y-%m-%d}"
@@ -61,26 +61,26 @@ class RunScope:
     @property
     def data_dir(self) -> Path:
         """Return where this user's sessions and memory live."""
-        return self._place.data_dir
+        return self._location.data_dir
 
     @property
-    def is_kept(self) -> bool:
+    def is_persistent(self) -> bool:
         """Say whether the session's folder outlives the run."""
-        return self._temporary is None
+        return self._temp_dir is None
 
     @property
     def is_own_workspace(self) -> bool:
         """Say whether commands work in a folder made for this session, not in one of the person's."""
-        return self._place.cwd is None
+        return self._location.cwd is None
 
     def session(self) -> SessionRecord:
         """Return what the session holds so far."""
         return read_session(self.folder)
 
-    def tell(self, request: str) -> None:
+    def record_request(self, request: str) -> None:
         """Let whoever waits for the session know what is done in it."""
         with contextlib.suppress(OSError):
-            self._lock.tell(self.redactor.redact(request))
+            self._lock.write_holder(self.redactor.redact(request))
 
     def ctx_of(self, step_id: str) -> ExecCtx:
         """Return the context in which a step's tools are called."""
@@ -107,15 +107,15 @@ class RunScope:
         except OSError as error:
             problem = f"SESSION.json was not written: {error.strerror}"
         self._lock.release()
-        if self._temporary:
-            self._temporary.remove()
+        if self._temp_dir:
+            self._temp_dir.remove()
         return problem
 
 
-def open_scope(place: Place, secrets: tuple[str, ...], patience: Patience | None = None) -> RunScope:
+def open_scope(place: SessionLocation, secrets: tuple[str, ...], patience: LockTimeout | None = None) -> RunScope:
     """Open the session of a run once it is free; a disk that is full or not writable is told as such."""
     try:
-        return RunScope(place, secrets, patience or Patience())
+        return RunScope(place, secrets, patience or LockTimeout())
     except OSError as error:
         problem = f"the session cannot be kept in {place.data_dir}: {error.strerror}"
         raise AgentError(problem, "free some space, set AGENT_SANDBOX to another folder, or use --ephemeral") from error

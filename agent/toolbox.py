@@ -4,13 +4,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from agent.backends.host import EveryCommandAsks, HostCommandRunner, HostExecutor, SandboxExecutor, wire_executor
+from agent.backends.host import (
+    AlwaysAskJudge,
+    HostCommandRunner,
+    LocalToolExecutor,
+    SandboxExecutor,
+    build_tool_executor,
+)
 from agent.backends.process.environment import clean_environment
-from agent.backends.sandbox.lazy_runner import BoxedRunner, BoxPlan
-from agent.config.places import config_dir, config_file
-from agent.config.rules import Rule, add_rule, in_folder
+from agent.backends.sandbox.lazy_runner import LazySandboxRunner, SandboxOptions
+from agent.config.rules import CommandRule, add_rule, rules_for_folder
 from agent.config.settings import Settings
-from agent.execution.approvals import Person, Witness
+from agent.config.user_dirs import config_dir, config_file
+from agent.execution.approvals import ApprovalGateway, PendingQuestions
 from agent.protocol.channel import Channel
 from agent.protocol.events import NetworkTried, WarningRaised
 from agent.run_scope import RunScope
@@ -23,24 +29,24 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.memory import Memory
 from tooling.contract.tool import ToolExecutor
 from tooling.safety.action_judge import ActionJudge
-from tooling.web.network_attempt import Attempt
-from tooling.web.session import WebDesk
+from tooling.web.network_attempt import NetworkAttempt
+from tooling.web.session import WebSession
 
 HOST_BANNER = "commands run on this machine without a box (--backend host); every one of them needs approval"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ToolEnvironment:
     """What the tools of a run work in and with."""
 
     settings: Settings
     environ: Mapping[str, str]
     secrets: tuple[str, ...]
     scope: RunScope
-    person: Person
-    is_person_present: bool
+    questions: PendingQuestions
+    is_user_present: bool
     on_refused: Callable[[str], None]
-    on_broken: Callable[[SandboxError], None]
+    on_sandbox_error: Callable[[SandboxError], None]
     is_checked: bool = True
     memory: Memory | None = None
 
@@ -51,56 +57,58 @@ class Surroundings:
 
     def warn(self, message: str) -> None:
         """Tell a person something they should know."""
-        self.channel.whisper(WarningRaised(message=message))
+        self.channel.emit(WarningRaised(message=message))
 
 
-class Toolbox:
+class ToolSetup:
     """The tools of one run, and the box their commands run in."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ToolEnvironment) -> None:
         settings = around.settings
         _check_hosts(settings)
-        self._box = BoxedRunner(_box_plan(around)) if settings.backend == "sandbox" else None
+        self._sandbox = LazySandboxRunner(_sandbox_options(around)) if settings.backend == "sandbox" else None
         judge: Judge = ActionJudge(warn=around.warn)
-        if self._box:
-            judge = KnownHosts(judge, self._box)
-        judge = WebHosts(judge, settings)
-        approver: Approver = Witness(
-            policy=_policy(around),
+        if self._sandbox:
+            judge = AllowedHostsJudge(judge, self._sandbox)
+        judge = WebHostsJudge(judge, settings)
+        approver: Approver = ApprovalGateway(
+            policy=_build_policy(around),
             channel=around.channel,
             on_fail=around.on_refused,
             judge=judge,
-            place=self._box or OpenGround(),
+            place=self._sandbox or NoSandbox(),
         )
         self.executor: ToolExecutor
-        self.executor, warnings = wire_executor(
-            SandboxExecutor if self._box else HostExecutor,
-            self._box or HostCommandRunner(clean_environment(around.environ)),
-            judge=(judge if self._box else EveryCommandAsks(judge)) if around.is_checked else Unchecked(),
-            approver=approver if around.is_checked else Unchecked(),
-            asker=around.person,
+        self.executor, warnings = build_tool_executor(
+            SandboxExecutor if self._sandbox else LocalToolExecutor,
+            self._sandbox or HostCommandRunner(clean_environment(around.environ)),
+            judge=(judge if self._sandbox else AlwaysAskJudge(judge)) if around.is_checked else AllowAll(),
+            approver=approver if around.is_checked else AllowAll(),
+            asker=around.questions,
             secrets=around.secrets,
             command_timeout_s=settings.command_timeout_s,
             trim_chars=settings.output_trim_chars,
             plugin_paths=None,
-            web=WebDesk(web_settings(settings, _cache_dir(around)), on_attempt=lambda tried: _tell(around, tried)),
+            web=WebSession(
+                web_settings(settings, _cache_dir(around)), on_attempt=lambda tried: _emit_attempt(around, tried)
+            ),
             memory=around.memory,
         )
-        self.warnings = warnings if self._box else (HOST_BANNER, *warnings)
+        self.warnings = warnings if self._sandbox else (HOST_BANNER, *warnings)
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Make the box ready in the background."""
-        if self._box:
-            self._box.begin()
+        if self._sandbox:
+            self._sandbox.start()
 
     async def close(self) -> None:
         """End everything that calls left running."""
         await self.executor.close()
-        if self._box:
-            await self._box.close()
+        if self._sandbox:
+            await self._sandbox.close()
 
 
-class OpenGround:
+class NoSandbox:
     """The machine itself: always ready, and every host is open already."""
 
     async def ready(self) -> None:
@@ -110,22 +118,22 @@ class OpenGround:
         """Do nothing."""
 
 
-class KnownHosts:
+class AllowedHostsJudge:
     """A judge that does not ask again for hosts that were opened: the proxy holds everybody to them anyway."""
 
-    def __init__(self, judge: Judge, box: BoxedRunner) -> None:
+    def __init__(self, judge: Judge, box: LazySandboxRunner) -> None:
         self._judge = judge
-        self._box = box
+        self._sandbox = box
 
     def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
         """Return the other judge's verdict, milder where only open hosts were the reason."""
         verdict = self._judge.judge(action, ctx)
-        if verdict.is_only_network and all(self._box.lets_through(host) for host in verdict.hosts):
-            return replace(verdict, decision=Decision.ALLOW, asking=())
+        if verdict.is_only_network and all(self._sandbox.is_host_allowed(host) for host in verdict.hosts):
+            return replace(verdict, decision=Decision.ALLOW, commands_to_approve=())
         return verdict
 
 
-class WebHosts:
+class WebHostsJudge:
     """A judge that holds the web tools to the same lists of hosts as the commands."""
 
     def __init__(self, judge: Judge, settings: Settings) -> None:
@@ -141,15 +149,17 @@ class WebHosts:
 
         rules = EgressRules(allow=self._settings.allow_net, deny=self._settings.deny_net)
         for host in verdict.hosts:
-            if denied := rules.denying(host):
+            if denied := rules.find_deny_rule(host):
                 reason = f"{host} is denied by the rule {denied} of deny_net"
-                return replace(verdict, decision=Decision.BLOCK, reasons=(reason,), rule="deny-net", asking=())
-        if all(map(rules.allowing, verdict.hosts)):
-            return replace(verdict, decision=Decision.ALLOW, asking=())
+                return replace(
+                    verdict, decision=Decision.BLOCK, reasons=(reason,), rule="deny-net", commands_to_approve=()
+                )
+        if all(map(rules.find_allow_rule, verdict.hosts)):
+            return replace(verdict, decision=Decision.ALLOW, commands_to_approve=())
         return verdict
 
 
-class Unchecked:
+class AllowAll:
     """Lets everything pass: for a person who skips the text check of their own command, never for a model."""
 
     def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
@@ -173,32 +183,32 @@ def _check_hosts(settings: Settings) -> None:
         raise ConfigError(f"allow_net, deny_net: {error}", hint) from error
 
 
-def _policy(around: Surroundings) -> PolicyApprover:
+def _build_policy(around: ToolEnvironment) -> PolicyApprover:
     settings, folder = around.settings, around.scope.cwd
     return PolicyApprover(
         mode=settings.approval_mode,
-        allow=in_folder(settings, folder, "allow"),
-        deny=in_folder(settings, folder, "deny"),
+        allow=rules_for_folder(settings, folder, "allow"),
+        deny=rules_for_folder(settings, folder, "deny"),
         on_approval=settings.on_approval,
-        person=around.person if around.is_person_present else None,
+        person=around.questions if around.is_user_present else None,
         asks_for_edits=not around.scope.is_own_workspace,
-        keep_rules=lambda scope, rules: _keep_rules(around, scope, rules),
+        keep_rules=lambda scope, rules: _save_rules(around, scope, rules),
     )
 
 
-def _tell(around: Surroundings, attempt: Attempt) -> None:
+def _emit_attempt(around: ToolEnvironment, attempt: NetworkAttempt) -> None:
     """Let everybody know who was to be reached."""
     tried = NetworkTried(host=attempt.host, port=attempt.port, allowed=attempt.allowed, reason=attempt.reason)
-    around.channel.whisper(tried)
+    around.channel.emit(tried)
 
 
-def _cache_dir(around: Surroundings) -> Path | None:
+def _cache_dir(around: ToolEnvironment) -> Path | None:
     """Return where pages are kept from run to run; a run that leaves nothing behind keeps none."""
-    return around.scope.data_dir / "web" if around.scope.is_kept else None
+    return around.scope.data_dir / "web" if around.scope.is_persistent else None
 
 
-def _box_plan(around: Surroundings) -> BoxPlan:
-    return BoxPlan(
+def _sandbox_options(around: ToolEnvironment) -> SandboxOptions:
+    return SandboxOptions(
         workspace=around.scope.cwd,
         extra_dirs=around.scope.extra_dirs,
         hidden=(around.scope.data_dir, config_dir(around.environ)),
@@ -206,17 +216,17 @@ def _box_plan(around: Surroundings) -> BoxPlan:
         allow_net=around.settings.allow_net,
         deny_net=around.settings.deny_net,
         socket_dir=around.scope.folder.root / "net",
-        on_attempt=lambda attempt: _tell(around, attempt),
+        on_attempt=lambda attempt: _emit_attempt(around, attempt),
         warn=around.warn,
-        on_broken=around.on_broken,
+        on_failure=around.on_sandbox_error,
     )
 
 
-def _keep_rules(around: Surroundings, scope: Scope, rules: tuple[str, ...]) -> None:
+def _save_rules(around: ToolEnvironment, scope: Scope, rules: tuple[str, ...]) -> None:
     """Store what a person allowed for longer than this run; what cannot be stored still holds for the run."""
     folder = str(around.scope.cwd) if scope == "project" else ""
     try:
         for words in rules:
-            add_rule(config_file(around.environ), Rule(effect="allow", words=words, folder=folder))
+            add_rule(config_file(around.environ), CommandRule(effect="allow", words=words, folder=folder))
     except AgentError as error:
         around.warn(f"the rule was not stored: {error.message}")

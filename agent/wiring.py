@@ -4,23 +4,23 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agent.config.load import Loaded
+from agent.config.load import LoadedSettings
 from agent.dispatcher import Dispatcher
-from agent.execution.approvals import Person
+from agent.execution.approvals import PendingQuestions
 from agent.execution.result.compose import Composer
-from agent.execution.step.control import Wishes
+from agent.execution.step.control import StepControl
 from agent.execution.step.prompts import system_message
-from agent.model.budget import Ledger
-from agent.model.metered_client import ModelDesk
+from agent.model.budget import Budget
+from agent.model.metered_client import MeteredModel
 from agent.model.prices import PriceTable
-from agent.model.router import ModelSwitch
+from agent.model.router import ModelRouter
 from agent.model_choice import replans_given_plans
 from agent.orchestrator import GraphSettings, OrchestratorRunner, Review
-from agent.planning.estimate import estimator
-from agent.planning.means import Means
+from agent.planning.capabilities import Capabilities
+from agent.planning.estimate import build_estimator
 from agent.planning.planner import Planner
 from agent.run_scope import RunScope
-from agent.sessions.step_results import StepResults
+from agent.sessions.step_results import StepResultStore
 from agent.vocabulary.unfinished import UnfinishedRun
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.tool import ToolExecutor
@@ -33,69 +33,69 @@ UNKNOWN_CONTEXT_TOKENS = 32_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class RunBuilder:
     """What a run is made of, besides the request; `before` is the run it goes on with."""
 
-    loaded: Loaded
+    loaded: LoadedSettings
     scope: RunScope
-    person: Person
-    wishes: Wishes
-    ledger: Ledger
+    questions: PendingQuestions
+    control: StepControl
+    budget: Budget
     prices: PriceTable
-    client: ModelSwitch
+    client: ModelRouter
     tools: ToolExecutor
-    names: tuple[str, ...]
+    tool_names: tuple[str, ...]
     model: str
-    before: UnfinishedRun | None
+    unfinished: UnfinishedRun | None
     review: Review | None
     on_bug: Callable[[], str]
 
-    def desk(self) -> ModelDesk:
+    def build_model(self) -> MeteredModel:
         """Return the one place from which models are asked."""
-        return ModelDesk(client=self.client, ledger=self.ledger, channel=self.scope.channel, price=self.client.cost)
+        return MeteredModel(client=self.client, budget=self.budget, channel=self.scope.channel, price=self.client.cost)
 
-    def orchestrator(self, desk: ModelDesk) -> OrchestratorRunner:
+    def build_orchestrator(self, desk: MeteredModel) -> OrchestratorRunner:
         """Return who sees the request through."""
         settings, scope = self.loaded.settings, self.scope
-        dispatcher = Dispatcher(settings, self.names)
-        shelf = StepResults(scope.folder.steps, scope.redactor.redact) if scope.is_kept else None
+        dispatcher = Dispatcher(settings, self.tool_names)
+        shelf = StepResultStore(scope.folder.steps, scope.redactor.redact) if scope.is_persistent else None
         orchestrator = OrchestratorRunner(
-            planner=self._planner(desk, dispatcher),
-            executor=lambda: self._executor(desk, shelf),
+            planner=self._build_planner(desk, dispatcher),
+            executor=lambda: self._build_executor(desk, shelf),
             composer=Composer(desk=desk, model=self.model, max_output_tokens=settings.max_output_tokens),
             dispatcher=dispatcher,
             channel=scope.channel,
-            ledger=self.ledger,
+            ledger=self.budget,
             ctx_of=scope.ctx_of,
             settings=self._graph_settings(),
             shelf=shelf,
             review=self.review,
         )
-        self.person.watch(began=orchestrator.pause, ended=orchestrator.go_on)
+        self.questions.set_wait_callbacks(began=orchestrator.pause, ended=orchestrator.resume)
         return orchestrator
 
-    def _planner(self, desk: ModelDesk, dispatcher: Dispatcher) -> Planner:
+    def _build_planner(self, desk: MeteredModel, dispatcher: Dispatcher) -> Planner:
         settings = self.loaded.settings
         return Planner(
             desk=desk,
             model=settings.planner_model or self.model,
             max_output_tokens=settings.max_output_tokens,
-            means=Means(
-                tools={name: spec for name in self.names if (spec := self.tools.spec_of(name))},
+            means=Capabilities(
+                tools={name: spec for name in self.tool_names if (spec := self.tools.spec_of(name))},
                 profiles=dispatcher.profiles,
                 models=(self.model, settings.planner_model),
             ),
-            estimate=estimator(self.model or settings.model, self.client.cost),
+            estimate=build_estimator(self.model or settings.model, self.client.cost),
         )
 
-    def _executor(self, desk: ModelDesk, shelf: StepResults | None) -> "Executor":
+    def _build_executor(self, desk: MeteredModel, shelf: StepResultStore | None) -> "Executor":
         """Return who works on steps; it is loaded while the planner thinks."""
         from agent.execution.step.agent_loop import AgentRunner, RunnerSettings
-        from agent.execution.step.tool_calls import CallDesk
+        from agent.execution.step.tool_calls import ToolCallRunner
         from agent.executor import Executor
 
         settings, scope = self.loaded.settings, self.scope
-        calls = CallDesk(tools=self.tools, channel=scope.channel, book=desk.book)
+        calls = ToolCallRunner(tools=self.tools, channel=scope.channel, book=desk.record_tool_cost)
         of_steps = RunnerSettings(
             model=self.model,
             system=system_message(cwd=str(scope.cwd), platform=sys.platform, date=scope.date),
@@ -104,13 +104,13 @@ class Parts:
             temperature=settings.temperature,
         )
         return Executor(
-            runner=AgentRunner(desk=desk, calls=calls, channel=scope.channel, wishes=self.wishes, settings=of_steps),
+            runner=AgentRunner(desk=desk, calls=calls, channel=scope.channel, wishes=self.control, settings=of_steps),
             calls=calls,
-            asker=self.person,
+            asker=self.questions,
             channel=scope.channel,
-            wishes=self.wishes,
-            usage_of=self.ledger.of_step,
-            waited_s=self.person.waited_s,
+            wishes=self.control,
+            usage_of=self.budget.step_usage,
+            waited_s=self.questions.waited_s,
             on_bug=self.on_bug,
             shelf=shelf,
         )
@@ -122,11 +122,11 @@ class Parts:
             max_steps=settings.max_steps,
             root=scope.cwd,
             # Results are found under the name of the model that the chain began with, whoever goes on.
-            model=self.before.model if self.before else self.model,
+            model=self.unfinished.model if self.unfinished else self.model,
             replan=settings.replan if self.model else "never",
             max_replans=settings.max_replans,
             replans_given_plans=replans_given_plans(self.loaded),
             require_verified=settings.require_verified,
-            resume=f"agent resume {scope.run_id}" if scope.is_kept else None,
+            resume_command=f"agent resume {scope.run_id}" if scope.is_persistent else None,
             mask=scope.redactor.redact,
         )

@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 
 from bench import (
-    box,
-    going_on,
     graph,
     judge,
     memory,
     pages,
     prompt,
     random_graphs,
+    resume,
+    sandbox,
     scheduler,
     sessions,
     start_up,
@@ -21,8 +21,8 @@ from bench import (
     turns,
     web,
 )
-from bench.measure import Bench, Figure
-from bench.program import Failed
+from bench.measure import Bench, BenchResult
+from bench.program import BenchError
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHES = (
@@ -42,9 +42,9 @@ BENCHES = (
     Bench(name="memory", run=memory.one_shot),
     Bench(name="long-run", run=memory.long_run),
     Bench(name="request-size", run=turns.first_bodies),
-    Bench(name="resume", run=going_on.going_on),
+    Bench(name="resume", run=resume.resume),
     Bench(name="sessions", run=sessions.sessions),
-    Bench(name="box", run=box.box),
+    Bench(name="box", run=sandbox.sandbox),
     Bench(name="pages", run=pages.pages),
     Bench(name="web", run=web.web),
 )
@@ -61,17 +61,17 @@ def main() -> int:
     if unknown := [name for name in asked.names if name not in names]:
         parser.error(f"there is no {', '.join(unknown)}; choose from {', '.join(names)}")
     _compile()
-    figures = _measured(asked.names or names)
-    print(table.text(figures))
+    figures = _measure(asked.names or names)
+    print(table.render_text(figures))
     if asked.json:
         table.save(asked.json, figures)
     if asked.markdown:
-        table.put_into(asked.markdown, figures)
+        table.update_document(asked.markdown, figures)
     return 0 if all(figure.is_met for figure in figures) else 1
 
 
-def _measured(names: list[str]) -> list[Figure]:
-    figures: list[Figure] = []
+def _measure(names: list[str]) -> list[BenchResult]:
+    figures: list[BenchResult] = []
     for bench in BENCHES:
         if bench.name in names:
             print(f"{bench.name} …", end=" ", flush=True, file=sys.stderr)
@@ -89,5 +89,5 @@ def _compile() -> None:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except Failed as failure:
+    except BenchError as failure:
         sys.exit(f"error: {failure}")

@@ -5,13 +5,13 @@ import sys
 import time
 from pathlib import Path
 
-from agent.config.places import os_environ
+from agent.config.user_dirs import os_environ
 from agent.protocol.events import Envelope, Event, MessageSaid, PlanMade, RunStarted, StepStarted
 from agent.vocabulary.plan import PlanStep
 from cli.repl.commands.builtin import COMMANDS
 from cli.repl.repl import Repl
-from cli.repl.state import ReplPlace
-from cli.repl.ui.tui import DrawnFace
+from cli.repl.state import ReplState
+from cli.repl.ui.tui import Tui
 from cli.screen.colors import Paint
 
 STEPS = 8
@@ -29,22 +29,22 @@ def main() -> None:
 
 
 async def _draw(seconds: float, rate: int) -> float:
-    place = ReplPlace(environ=os_environ(), cwd=Path.cwd())
-    repl = Repl(place=place, paint=Paint(has_colour=True), commands=COMMANDS, face=DrawnFace)
-    showing = asyncio.ensure_future(repl.face.run())
+    place = ReplState(environ=os_environ(), cwd=Path.cwd())
+    repl = Repl(state=place, paint=Paint(has_colour=True), commands=COMMANDS, ui=Tui)
+    showing = asyncio.ensure_future(repl.ui.run())
     steps = tuple(PlanStep(id=f"s{n}", title=f"Step {n}", instruction="x") for n in range(STEPS))
     for event in (_STARTED, PlanMade(plan_id="p", revision=1, hash="h", reason="request", steps=steps)):
-        repl.face.hear(_envelope(event))
+        repl.ui.on_event(_envelope(event))
     for step in steps:
-        repl.face.hear(_envelope(StepStarted(title=step.title), step.id))
+        repl.ui.on_event(_envelope(StepStarted(title=step.title), step.id))
     began, used = time.monotonic(), time.process_time()
     for number in range(int(seconds * rate)):
         await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
         said = MessageSaid(role="assistant", content=WORDS[number % len(WORDS)], delta=True)
         for step in steps:
-            repl.face.hear(_envelope(said, step.id))
+            repl.ui.on_event(_envelope(said, step.id))
     share = (time.process_time() - used) / (time.monotonic() - began)
-    repl.leave()
+    repl.exit()
     await showing
     return share
 

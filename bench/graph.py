@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from bench.measure import Figure, in_ms, in_turns
-from bench.program import Ended, Failed, Home, answered
+from bench.measure import BenchResult, format_ms, sample_interleaved
+from bench.program import BenchError, Home, ProcessRun, reply_ended_at
 from bench.replies import DONE, plan
 from tests.provider.replies import Pace
 from tests.provider.threaded import ThreadedProvider
@@ -17,7 +17,7 @@ ROUNDS = 9
 LIMITS = {8: 1.15, 32: 1.45}
 
 
-def graph() -> list[Figure]:
+def graph() -> list[BenchResult]:
     """Measure first request to last byte of runs with default flags against three latencies."""
     pace = Pace(head_s=LATENCY_S)
     whole: dict[int, list[float]] = {steps: [] for steps in LIMITS}
@@ -30,21 +30,21 @@ def graph() -> list[Figure]:
             whole[steps].append(ended.seconds)
             return _span(ended, steps)
 
-        samples = in_turns(ROUNDS, *(partial(span, steps) for steps in LIMITS))
+        samples = sample_interleaved(ROUNDS, *(partial(span, steps) for steps in LIMITS))
     return [_figure(steps, taken, whole[steps][1:]) for steps, taken in zip(LIMITS, samples, strict=True)]
 
 
-def _span(ended: Ended, steps: int) -> float:
+def _span(ended: ProcessRun, steps: int) -> float:
     if len(ended.requests) != steps + 2:
-        raise Failed(f"{steps} steps took {len(ended.requests)} requests instead of {steps + 2}")
-    return max(answered(request) for request in ended.requests) - ended.requests[0].at
+        raise BenchError(f"{steps} steps took {len(ended.requests)} requests instead of {steps + 2}")
+    return max(reply_ended_at(request) for request in ended.requests) - ended.requests[0].received_at
 
 
-def _figure(steps: int, spans: list[float], whole: list[float]) -> Figure:
+def _figure(steps: int, spans: list[float], whole: list[float]) -> BenchResult:
     span = median(spans)
     detail = (
-        f"{in_ms(span)} from first request to last byte against 3 latencies of {in_ms(LATENCY_S)}, "
-        f"median of {len(spans)}; whole process {in_ms(median(whole))}"
+        f"{format_ms(span)} from first request to last byte against 3 latencies of {format_ms(LATENCY_S)}, "
+        f"median of {len(spans)}; whole process {format_ms(median(whole))}"
     )
     what = f"{steps} independent steps against the critical path"
-    return Figure(what=what, measured=span / CRITICAL_PATH_S, limit=LIMITS[steps], unit="×", detail=detail)
+    return BenchResult(what=what, measured=span / CRITICAL_PATH_S, limit=LIMITS[steps], unit="×", detail=detail)

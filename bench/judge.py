@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.measure import Figure, milliseconds
+from bench.measure import BenchResult, milliseconds
 from tooling.safety.action_judge import ActionJudge
-from tooling.safety.check import verdict_on
+from tooling.safety.check import judge_command
 
 ROUNDS = 40
 LONG_ROUNDS = 10
@@ -22,7 +22,7 @@ TYPICAL = (
 LINE = ("echo one", "ls -la src", "cat notes.txt | wc -l", "git status", "x=1")
 
 
-def judge() -> list[Figure]:
+def judge() -> list[BenchResult]:
     """Measure verdicts after the first, which loads the grammar and the rules."""
     judged = ActionJudge()
     long_line = "; ".join(f"{LINE[number % len(LINE)]}" for number in range(COMMANDS))
@@ -30,7 +30,7 @@ def judge() -> list[Figure]:
 
     def timed(text: str) -> float:
         started = time.perf_counter()
-        verdict_on(text, workspace=WORKSPACE, judge=judged)
+        judge_command(text, workspace=WORKSPACE, judge=judged)
         return time.perf_counter() - started
 
     timed(TYPICAL[0])

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from bench.measure import Figure
-from bench.program import Failed, Home
+from bench.measure import BenchResult
+from bench.program import BenchError, Home
 from bench.replies import DONE, command, last_result, plan
-from tests.provider.server import Recorded, Responder, Scripted
+from tests.provider.server import ReceivedRequest, Responder, ScriptedReply
 from tests.provider.threaded import ThreadedProvider
 
 MEGABYTE = 1000 * 1000
@@ -22,7 +22,7 @@ ONE_MEGABYTE_OF_LINES = f"yes '{LINE}' | head -c 1000000"
 _POLL_S = 0.005
 
 
-def one_shot() -> list[Figure]:
+def one_shot() -> list[BenchResult]:
     """Measure the peak of a run with a plan, one step, one command and an answer."""
     with tempfile.TemporaryDirectory() as name, ThreadedProvider() as provider:
         home = Home(Path(name), provider)
@@ -31,16 +31,16 @@ def one_shot() -> list[Figure]:
             provider.reply(plan(1), command("true"), DONE)
             peaks.append(_peak(home, "--approval-mode", "yolo"))
     what, detail = "peak memory of a one-shot run", f"median of {SHORT_RUNS} runs with one command each"
-    return [Figure(what=what, measured=median(peaks), limit=60, unit="MB", detail=detail)]
+    return [BenchResult(what=what, measured=median(peaks), limit=60, unit="MB", detail=detail)]
 
 
-def long_run() -> list[Figure]:
+def long_run() -> list[BenchResult]:
     """Measure the peak of a hundred turns with a megabyte of output each, and its growth after the first twenty."""
     by_turn: list[float] = []
     watched: list[int] = []
 
-    def next_call(reply: Scripted) -> Responder:
-        def respond(request: Recorded) -> Scripted:
+    def next_call(reply: ScriptedReply) -> Responder:
+        def respond(request: ReceivedRequest) -> ScriptedReply:
             by_turn.append(_memory(watched[0], "VmRSS"))
             return reply
 
@@ -57,14 +57,14 @@ def long_run() -> list[Figure]:
     early, late = median(by_turn[FLAT_FROM - 4 : FLAT_FROM + 1]), median(by_turn[-5:])
     grown = f"{by_turn[0]:.1f} MB at turn 1, {early:.1f} MB at turn {FLAT_FROM}, {late:.1f} MB at turn {TURNS}"
     return [
-        Figure(
+        BenchResult(
             what=f"peak memory of a {TURNS}-turn run with 1 MB outputs",
             measured=peak,
             limit=120,
             unit="MB",
             detail=grown,
         ),
-        Figure(
+        BenchResult(
             what=f"its growth after turn {FLAT_FROM}",
             measured=max(late - early, 0.0),
             limit=FLAT_MB,
@@ -74,12 +74,12 @@ def long_run() -> list[Figure]:
     ]
 
 
-def _check(requests: list[Recorded]) -> None:
+def _check(requests: list[ReceivedRequest]) -> None:
     """Make sure that every turn took place and that the commands did run."""
     if len(requests) != TURNS + 2:
-        raise Failed(f"the long run had {len(requests)} requests instead of {TURNS + 2}")
+        raise BenchError(f"the long run had {len(requests)} requests instead of {TURNS + 2}")
     if LINE not in (said := last_result(requests[-1])):
-        raise Failed(f"the command was not run: {said}")
+        raise BenchError(f"the command was not run: {said}")
 
 
 def _peak(home: Home, *flags: str, also: Callable[[int], None] | None = None) -> float:

@@ -6,66 +6,66 @@ from html.parser import HTMLParser
 
 import trafilatura
 
-from bench.measure import Figure
-from tests.tooling.web.sample_pages import Page, corpus
-from tooling.web.html.extract import decoded, extract
+from bench.measure import BenchResult
+from tests.tooling.web.sample_pages import SamplePage, load_pages
+from tooling.web.html.extract import decode_html, extract
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Yield:
+class ExtractionScore:
     """What one way of reading leaves of all pages."""
 
     facts: int
-    frame: int
+    boilerplate: int
     chars: int
 
     @property
-    def chars_a_fact(self) -> float:
+    def chars_per_fact(self) -> float:
         return self.chars / self.facts
 
 
-def pages() -> list[Figure]:
+def pages() -> list[BenchResult]:
     """Read the corpus of tests/data/pages with fetch_page's extraction, plain trafilatura, and tags stripped."""
-    every = corpus()
+    every = load_pages()
     whole = sum(len(page.keep) for page in every)
     frame = sum(len(page.gone) for page in every)
-    ours = _yield(every, lambda page: extract(page.html, url=page.url).markdown)
-    plain = _yield(every, lambda page: trafilatura.extract(page.html, url=page.url) or "")
-    bare = _yield(every, lambda page: _stripped(decoded(page.html)))
+    ours = _score(every, lambda page: extract(page.html, url=page.url).markdown)
+    plain = _score(every, lambda page: trafilatura.extract(page.html, url=page.url) or "")
+    bare = _score(every, lambda page: _strip_tags(decode_html(page.html)))
     others = f"plain trafilatura {{}}, tags stripped {{}}, of {{}} on {len(every)} pages"
     return [
-        Figure(
+        BenchResult(
             what="facts lost from web pages",
             measured=whole - ours.facts,
             limit=0,
             unit="",
             detail=others.format(whole - plain.facts, whole - bare.facts, whole),
         ),
-        Figure(
+        BenchResult(
             what="pieces of their frame that are left",
-            measured=ours.frame,
+            measured=ours.boilerplate,
             limit=0,
             unit="",
-            detail=others.format(plain.frame, bare.frame, frame),
+            detail=others.format(plain.boilerplate, bare.boilerplate, frame),
         ),
-        _against("plain trafilatura", ours, plain, 1.0),
-        _against("tags stripped", ours, bare, 0.75),
+        _compare("plain trafilatura", ours, plain, 1.0),
+        _compare("tags stripped", ours, bare, 0.75),
     ]
 
 
-def _yield(every: list[Page], read: Callable[[Page], str]) -> Yield:
+def _score(every: list[SamplePage], read: Callable[[SamplePage], str]) -> ExtractionScore:
     texts = [(page, read(page)) for page in every]
-    return Yield(
-        facts=sum(len(page.kept(text)) for page, text in texts),
-        frame=sum(len(page.left_over(text)) for page, text in texts),
+    return ExtractionScore(
+        facts=sum(len(page.kept_facts(text)) for page, text in texts),
+        boilerplate=sum(len(page.remaining_boilerplate(text)) for page, text in texts),
         chars=sum(len(text) for _, text in texts),
     )
 
 
-def _against(name: str, ours: Yield, theirs: Yield, limit: float) -> Figure:
-    return Figure(
+def _compare(name: str, ours: ExtractionScore, theirs: ExtractionScore, limit: float) -> BenchResult:
+    return BenchResult(
         what=f"characters for each fact kept, against {name}",
-        measured=ours.chars_a_fact / theirs.chars_a_fact,
+        measured=ours.chars_per_fact / theirs.chars_per_fact,
         limit=limit,
         unit="×",
         detail=f"{ours.chars} for {ours.facts} against {theirs.chars} for {theirs.facts}",
@@ -76,20 +76,20 @@ class _Stripper(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.words: list[str] = []
-        self._unseen = 0
+        self._skip_depth = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._unseen += tag in ("script", "style", "title")
+        self._skip_depth += tag in ("script", "style", "title")
 
     def handle_endtag(self, tag: str) -> None:
-        self._unseen -= tag in ("script", "style", "title") and self._unseen > 0
+        self._skip_depth -= tag in ("script", "style", "title") and self._skip_depth > 0
 
     def handle_data(self, data: str) -> None:
-        if not self._unseen:
+        if not self._skip_depth:
             self.words += data.split()
 
 
-def _stripped(html: str) -> str:
+def _strip_tags(html: str) -> str:
     stripper = _Stripper()
     stripper.feed(html)
     return " ".join(stripper.words)

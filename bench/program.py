@@ -9,27 +9,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.provider.server import Recorded
+from tests.provider.server import ReceivedRequest
 from tests.provider.threaded import ThreadedProvider
 
 PYTHON = sys.executable
 AGENT = str(Path(sys.executable).with_name("agent"))
 BARE_CLIENT = str(Path(__file__).with_name("bare_client.py"))
 BARE_GRAPH = str(Path(__file__).with_name("bare_graph.py"))
-_LONGEST_S = 120.0
+_TIMEOUT_S = 120.0
 
 
-class Failed(Exception):
+class BenchError(Exception):
     """A program under measurement did not do its work, so its time means nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class ProcessRun:
     """One process from start to end, on the clock that the provider's records use."""
 
     started_at: float
     ended_at: float
-    requests: tuple[Recorded, ...] = ()
+    requests: tuple[ReceivedRequest, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -39,12 +39,12 @@ class Ended:
     @property
     def until_first_request(self) -> float:
         """Return the time from its start until its first request had arrived whole."""
-        return self.requests[0].at - self.started_at
+        return self.requests[0].received_at - self.started_at
 
     @property
     def after_last_byte(self) -> float:
         """Return the time from the last byte of the last reply to its end."""
-        return self.ended_at - max(answered(request) for request in self.requests)
+        return self.ended_at - max(reply_ended_at(request) for request in self.requests)
 
 
 class Home:
@@ -62,7 +62,7 @@ class Home:
         if provider:
             self.environ |= {"AGENT_API_BASE": provider.base_url, "AGENT_API_KEY": "sk-0123456789abcdef"}
 
-    def run(self, words: Sequence[str], *, watch: Callable[[int], None] | None = None) -> Ended:
+    def run(self, words: Sequence[str], *, watch: Callable[[int], None] | None = None) -> ProcessRun:
         """Run one command line to its end; `watch` is told the process id at once."""
         before = len(self._provider.requests) if self._provider else 0
         with tempfile.TemporaryFile() as said:
@@ -73,35 +73,35 @@ class Home:
             if watch:
                 watch(process.pid)
             # Waiting with a time limit polls; a timer that kills lets the wait end the moment the process does.
-            limit = threading.Timer(_LONGEST_S, process.kill)
+            limit = threading.Timer(_TIMEOUT_S, process.kill)
             limit.start()
             exit_code = process.wait()
             ended_at = time.monotonic()
             limit.cancel()
             if exit_code:
                 said.seek(0)
-                raise Failed(f"{' '.join(words)} ended with {exit_code}:\n{said.read().decode(errors='replace')}")
+                raise BenchError(f"{' '.join(words)} ended with {exit_code}:\n{said.read().decode(errors='replace')}")
         requests = tuple(self._provider.requests[before:]) if self._provider else ()
-        return Ended(started_at=started_at, ended_at=ended_at, requests=requests)
+        return ProcessRun(started_at=started_at, ended_at=ended_at, requests=requests)
 
-    def agent_run(self, *flags: str, watch: Callable[[int], None] | None = None) -> Ended:
+    def agent_run(self, *flags: str, watch: Callable[[int], None] | None = None) -> ProcessRun:
         """Run `agent run` against the provider."""
         words = [AGENT, "run", "--model", "openai/bench-model", *flags, "do what the benchmark asks"]
         return self.run(words, watch=watch)
 
-    def bare_request(self, body: Path) -> Ended:
+    def bare_request(self, body: Path) -> ProcessRun:
         """Run the bare script that sends a recorded body."""
         assert self._provider
         return self.run([PYTHON, BARE_CLIENT, f"{self._provider.base_url}/chat/completions", str(body)])
 
-    def bare_graph(self, body: Path, graph: Path) -> Ended:
+    def bare_graph(self, body: Path, graph: Path) -> ProcessRun:
         """Run the bare script that sends a recorded body for every step of a graph."""
         assert self._provider
         return self.run([PYTHON, BARE_GRAPH, f"{self._provider.base_url}/chat/completions", str(body), str(graph)])
 
 
-def answered(request: Recorded) -> float:
+def reply_ended_at(request: ReceivedRequest) -> float:
     """Return when the last byte of a reply was written."""
     if request.answered_at is None:
-        raise Failed("a request was left before its reply had been written")
+        raise BenchError("a request was left before its reply had been written")
     return request.answered_at

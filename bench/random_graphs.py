@@ -7,8 +7,8 @@ from pathlib import Path
 from random import Random
 from statistics import median
 
-from bench.measure import Figure, in_ms
-from bench.program import Ended, Failed, Home, answered
+from bench.measure import BenchResult, format_ms
+from bench.program import BenchError, Home, ProcessRun, reply_ended_at
 from bench.replies import DONE, offers_tools
 from tests.provider.replies import Pace, Text
 from tests.provider.threaded import ThreadedProvider
@@ -25,7 +25,7 @@ EARLY_LIMIT = 0.5
 _Steps = Sequence[Mapping[str, object]]
 
 
-def random_graphs() -> list[Figure]:
+def random_graphs() -> list[BenchResult]:
     """Measure first request to last byte of random graphs against a bare client that walks the same graphs."""
     ratios: list[float] = []
     ideal: list[float] = []
@@ -40,10 +40,10 @@ def random_graphs() -> list[Figure]:
                 ideal.append(ours / ((longest_chain(steps) + 2) * LATENCY_S))
     detail = (
         f"median of {GRAPHS} graphs, worst {max(ratios):.2f}, against bare Python + httpx on the same graph; "
-        f"against the latencies of {in_ms(LATENCY_S)} alone {median(ideal):.2f}"
+        f"against the latencies of {format_ms(LATENCY_S)} alone {median(ideal):.2f}"
     )
     what = f"random graphs of {STEPS} steps against their critical path"
-    return [Figure(what=what, measured=median(ratios), limit=LIMIT, unit="×", detail=detail)]
+    return [BenchResult(what=what, measured=median(ratios), limit=LIMIT, unit="×", detail=detail)]
 
 
 class _Walk:
@@ -65,13 +65,13 @@ class _Walk:
         self._graph.write_text(json.dumps({step["id"]: step["depends_on"] for step in steps}))
         return self._span(self._home.bare_graph(self._body, self._graph))
 
-    def _span(self, ended: Ended) -> float:
+    def _span(self, ended: ProcessRun) -> float:
         if len(ended.requests) != STEPS + 2:
-            raise Failed(f"{STEPS} steps took {len(ended.requests)} requests instead of {STEPS + 2}")
-        return max(answered(request) for request in ended.requests) - ended.requests[0].at
+            raise BenchError(f"{STEPS} steps took {len(ended.requests)} requests instead of {STEPS + 2}")
+        return max(reply_ended_at(request) for request in ended.requests) - ended.requests[0].received_at
 
 
-def streamed_plan() -> list[Figure]:
+def streamed_plan() -> list[BenchResult]:
     """Measure how much of a plan has arrived when its first step asks the model."""
     shares: list[float] = []
     steps = [_step(number, ()) for number in range(EARLY_STEPS)]
@@ -83,15 +83,17 @@ def streamed_plan() -> list[Figure]:
             share = _share(home.agent_run())
             if number:
                 shares.append(share)
-    detail = f"a plan of {EARLY_STEPS} steps in fragments {in_ms(BETWEEN_FRAGMENTS_S)} apart, median of {EARLY_ROUNDS}"
+    detail = (
+        f"a plan of {EARLY_STEPS} steps in fragments {format_ms(BETWEEN_FRAGMENTS_S)} apart, median of {EARLY_ROUNDS}"
+    )
     what = "part of the plan that has arrived when the first step asks"
-    return [Figure(what=what, measured=median(shares), limit=EARLY_LIMIT, unit="×", detail=detail)]
+    return [BenchResult(what=what, measured=median(shares), limit=EARLY_LIMIT, unit="×", detail=detail)]
 
 
-def _share(ended: Ended) -> float:
+def _share(ended: ProcessRun) -> float:
     planner = ended.requests[0]
-    first = min(request.at for request in ended.requests if offers_tools(request))
-    return (first - planner.at) / (answered(planner) - planner.at)
+    first = min(request.received_at for request in ended.requests if offers_tools(request))
+    return (first - planner.received_at) / (reply_ended_at(planner) - planner.received_at)
 
 
 def random_steps(seed: int) -> _Steps:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 
 from tests.provider.replies import Calls, Reply, Text
-from tests.provider.server import Recorded
+from tests.provider.server import ReceivedRequest
 
 DIRECT_ANSWER = Text(json.dumps({"answer": "Done."}))
 DONE = Text("Done.")
@@ -20,12 +20,12 @@ def command(line: str) -> Reply:
     return Calls(("run_command", {"command": line}))
 
 
-def offers_tools(request: Recorded) -> bool:
+def offers_tools(request: ReceivedRequest) -> bool:
     """Say whether a request comes from a step; planner and composer offer no tools."""
     return bool(request.body.get("tools"))
 
 
-def last_result(request: Recorded) -> str:
+def last_result(request: ReceivedRequest) -> str:
     """Return what the model was told last of a tool's output."""
     messages = request.body["messages"]
     assert isinstance(messages, list)

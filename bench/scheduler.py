@@ -7,15 +7,15 @@ from random import Random
 from agent.execution.graph.scheduler import Scheduler
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorResponse
-from bench.measure import Figure, milliseconds
-from bench.program import Failed
+from bench.measure import BenchResult, milliseconds
+from bench.program import BenchError
 
 STEPS = 5000
 ROUNDS = 5
 LIMIT_MS = 1000.0
 
 
-def scheduler() -> list[Figure]:
+def scheduler() -> list[BenchResult]:
     """Measure graphs whose steps take no time at all."""
     graph = _graph()
     samples = [asyncio.run(_cost(graph)) for _ in range(ROUNDS + 1)]
@@ -40,7 +40,7 @@ async def _cost(graph: list[PlanStep]) -> float:
     work.seal()
     await work.drain()
     if sorted(ended) != sorted(step.id for step in graph):
-        raise Failed("not every step came to exactly one end")
+        raise BenchError("not every step came to exactly one end")
     return time.perf_counter() - began
 
 

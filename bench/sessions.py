@@ -4,22 +4,22 @@ import os
 import tempfile
 from pathlib import Path
 
-from bench.measure import Figure, in_turns, milliseconds
+from bench.measure import BenchResult, milliseconds, sample_interleaved
 from bench.program import AGENT, Home
-from tests.agent.sessions.past_runs import keep, whole_run
+from tests.agent.sessions.past_runs import completed_run, write_run
 
 COUNT = 10_000
 ROUNDS = 10
 _FIRST = "20250101-000000-000000"
-_BEGAN = 1_735_689_600
+_STARTED_AT = 1_735_689_600
 
 
-def sessions() -> list[Figure]:
+def sessions() -> list[BenchResult]:
     """Measure `agent sessions list` and a search that has to look into every session, process start included."""
     with tempfile.TemporaryDirectory() as name:
         home = Home(Path(name))
-        make(Path(name) / "data", COUNT)
-        listed, searched = in_turns(
+        write_sessions(Path(name) / "data", COUNT)
+        listed, searched = sample_interleaved(
             ROUNDS,
             lambda: home.run([AGENT, "sessions", "list"]).seconds,
             lambda: home.run([AGENT, "sessions", "search", "answer 000000"]).seconds,
@@ -31,9 +31,9 @@ def sessions() -> list[Figure]:
     ]
 
 
-def make(data: Path, count: int) -> None:
+def write_sessions(data: Path, count: int) -> None:
     """Write sessions as runs leave them: one real one, and copies under ids of the same length."""
-    first = keep(data, _FIRST, whole_run("count the lines " * 4, "answer 000000 " * 20), mtime=_BEGAN)
+    first = write_run(data, _FIRST, completed_run("count the lines " * 4, "answer 000000 " * 20), mtime=_STARTED_AT)
     files = {path.name: path.read_bytes() for path in (first.events, first.summary)}
     for number in range(1, count):
         session = f"20250101-000000-{number:06d}"
@@ -43,4 +43,4 @@ def make(data: Path, count: int) -> None:
         for name, data_of_first in files.items():
             own = data_of_first.replace(_FIRST.encode(), session.encode())
             (root / name).write_bytes(own.replace(b"answer 000000", f"answer {number:06d}".encode()))
-            os.utime(root / name, (_BEGAN + number, _BEGAN + number))
+            os.utime(root / name, (_STARTED_AT + number, _STARTED_AT + number))

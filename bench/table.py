@@ -6,35 +6,35 @@ import platform
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.measure import Figure
+from bench.measure import BenchResult
 
 _HEAD = ("what", "measured", "at most", "verdict", "how")
 _BEGIN, _END = "<!-- table: written by `python -m bench --markdown FILE` -->\n", "<!-- end of table -->\n"
 
 
-def text(figures: Sequence[Figure]) -> str:
+def render_text(figures: Sequence[BenchResult]) -> str:
     """Return the table for a terminal."""
     rows = [_HEAD, *map(_row, figures)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
-def markdown(figures: Sequence[Figure]) -> str:
+def render_markdown(figures: Sequence[BenchResult]) -> str:
     """Return the table for a document."""
     rows = [_HEAD, ("---", "---:", "---:", "---", "---"), *map(_row, figures)]
     machine = f"Python {platform.python_version()}, {os.cpu_count()} processors.\n\n"
     return machine + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def put_into(path: Path, figures: Sequence[Figure]) -> None:
+def update_document(path: Path, figures: Sequence[BenchResult]) -> None:
     """Replace the table of a document, or write a document that is only the table."""
     whole = path.read_text() if path.exists() else ""
     before, begin, rest = whole.partition(_BEGIN)
     after = rest.partition(_END)[2] if begin else ""
-    path.write_text(f"{before}{_BEGIN}{markdown(figures)}{_END}{after}")
+    path.write_text(f"{before}{_BEGIN}{render_markdown(figures)}{_END}{after}")
 
 
-def save(path: Path, figures: Sequence[Figure]) -> None:
+def save(path: Path, figures: Sequence[BenchResult]) -> None:
     """Write the figures for another program."""
     rows = [
         {
@@ -50,11 +50,11 @@ def save(path: Path, figures: Sequence[Figure]) -> None:
     path.write_text(json.dumps(rows, ensure_ascii=False, indent=2) + "\n")
 
 
-def _row(figure: Figure) -> tuple[str, ...]:
+def _row(figure: BenchResult) -> tuple[str, ...]:
     verdict = "ok" if figure.is_met else "MISSED"
     return figure.what, _amount(figure.measured, figure), _amount(figure.limit, figure), verdict, figure.detail
 
 
-def _amount(value: float, figure: Figure) -> str:
+def _amount(value: float, figure: BenchResult) -> str:
     number = f"{value:.2f}" if figure.unit in ("×", "kB") else f"{value:.1f}" if figure.unit else f"{value:g}"
     return f"{number} {figure.unit}".strip()

@@ -4,26 +4,26 @@ import tempfile
 from itertools import pairwise
 from pathlib import Path
 
-from bench.measure import Figure, milliseconds
-from bench.program import Ended, Failed, Home, answered
+from bench.measure import BenchResult, milliseconds
+from bench.program import BenchError, Home, ProcessRun, reply_ended_at
 from bench.replies import DONE, command, last_result, offers_tools, plan
-from tests.provider.server import Recorded
+from tests.provider.server import ReceivedRequest
 from tests.provider.threaded import ThreadedProvider
 
 CALLS = 10
 RUNS = 20
 KILOBYTE = 1000
-NOTHING_SAID = "(empty output)"
+EMPTY_OUTPUT = "(empty output)"
 
 
-def turns() -> list[Figure]:
+def turns() -> list[BenchResult]:
     """Measure the time between turns in a loop of ten calls of `true`, and count its connections."""
     runs = _loops()
     gaps = [gap for run in runs for gap in _gaps(run)]
     connections = max(len({request.connection for request in run.requests}) for run in runs)
     return [
         milliseconds(f"reply → next request in a loop of {CALLS} calls, tool `true`", 10, gaps),
-        Figure(
+        BenchResult(
             what="connections of that whole run",
             measured=connections,
             limit=1,
@@ -33,33 +33,36 @@ def turns() -> list[Figure]:
     ]
 
 
-def first_bodies() -> list[Figure]:
+def first_bodies() -> list[BenchResult]:
     """Weigh the first request of the planner and of a step: system prompt and tool schemas."""
     (run,) = _loops(runs=1)
     planner, step = run.requests[0], next(request for request in run.requests if offers_tools(request))
-    return [_weight("first request of the planner", planner), _weight("first request of a step, tools and all", step)]
+    return [
+        _body_size("first request of the planner", planner),
+        _body_size("first request of a step, tools and all", step),
+    ]
 
 
-def _loops(runs: int = RUNS) -> list[Ended]:
+def _loops(runs: int = RUNS) -> list[ProcessRun]:
     with tempfile.TemporaryDirectory() as name, ThreadedProvider() as provider:
         home = Home(Path(name), provider)
-        ended: list[Ended] = []
+        ended: list[ProcessRun] = []
         for _ in range(runs):
             # The very same call again and again would be taken for a circle.
             provider.reply(plan(1), *[command(f"true {number}") for number in range(CALLS)], DONE)
             ended.append(home.agent_run("--approval-mode", "yolo"))
-            if (said := last_result(ended[-1].requests[-1])) != NOTHING_SAID:
-                raise Failed(f"`true` was not run: {said}")
+            if (said := last_result(ended[-1].requests[-1])) != EMPTY_OUTPUT:
+                raise BenchError(f"`true` was not run: {said}")
     return ended
 
 
-def _gaps(run: Ended) -> list[float]:
+def _gaps(run: ProcessRun) -> list[float]:
     """Return the times between turns of the step; the planner's reply is not one of them."""
     turns = [request for request in run.requests if offers_tools(request)]
-    return [later.at - answered(earlier) for earlier, later in pairwise(turns)]
+    return [later.received_at - reply_ended_at(earlier) for earlier, later in pairwise(turns)]
 
 
-def _weight(what: str, request: Recorded) -> Figure:
+def _body_size(what: str, request: ReceivedRequest) -> BenchResult:
     tools = request.body.get("tools")
     detail = f"{request.size} bytes of JSON, {len(tools) if isinstance(tools, list) else 0} tools"
-    return Figure(what=what, measured=request.size / KILOBYTE, limit=8, unit="kB", detail=detail)
+    return BenchResult(what=what, measured=request.size / KILOBYTE, limit=8, unit="kB", detail=detail)

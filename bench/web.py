@@ -8,14 +8,14 @@ from pathlib import Path
 
 import httpx
 
-from bench.measure import Figure, in_turns, ratio
-from tests.tooling.tool_harness import Workplace
-from tests.tooling.web.isolated_process import serving_apart
-from tests.tooling.web.site import page
+from bench.measure import BenchResult, ratio, sample_interleaved
+from tests.tooling.tool_harness import ToolHarness
+from tests.tooling.web.isolated_process import serve_in_process
+from tests.tooling.web.site import http_response
 from tooling.approvals.policy import PolicyApprover
 from tooling.web.http.messages import WebRequest
 from tooling.web.http.web_client import WebClient
-from tooling.web.session import WebDesk
+from tooling.web.session import WebSession
 from tooling.web.settings import WebSettings
 
 PAGES = 32
@@ -25,11 +25,11 @@ LINE = "A line of a page that is a megabyte long, with words in it and a number:
 SETTINGS = WebSettings(allow_loopback=True)
 
 
-def web() -> list[Figure]:
+def web() -> list[BenchResult]:
     """Measure the client alone, and the tool with all it does to a text, against bare httpx."""
     text = "".join(LINE.format(n) for n in range(MEGABYTE // len(LINE) + 200))
-    pages = {"*": page(text, kind="text/plain; charset=utf-8")}
-    with serving_apart(pages) as base, tempfile.TemporaryDirectory() as name, asyncio.Runner() as loop:
+    pages = {"*": http_response(text, kind="text/plain; charset=utf-8")}
+    with serve_in_process(pages) as base, tempfile.TemporaryDirectory() as name, asyncio.Runner() as loop:
         urls = [f"{base}/{n}" for n in range(PAGES)]
 
         def timed(deed: Callable[[], Awaitable[int]]) -> Callable[[], float]:
@@ -41,8 +41,8 @@ def web() -> list[Figure]:
 
             return measured
 
-        work = Workplace(Path(name), approver=PolicyApprover(mode="yolo"), web=WebDesk(SETTINGS))
-        ours, tool, floor = in_turns(
+        work = ToolHarness(Path(name), approver=PolicyApprover(mode="yolo"), web=WebSession(SETTINGS))
+        ours, tool, floor = sample_interleaved(
             ROUNDS,
             timed(lambda: _by_client(urls)),
             timed(lambda: _by_tool(urls, work)),
@@ -74,6 +74,6 @@ async def _by_client(urls: list[str]) -> int:
     return sum(len(answer.body) >= MEGABYTE for answer in answers)
 
 
-async def _by_tool(urls: list[str], work: Workplace) -> int:
+async def _by_tool(urls: list[str], work: ToolHarness) -> int:
     results = await asyncio.gather(*(work.call("fetch_page", url=url) for url in urls))
     return sum(result.is_ok and "go on with offset" in result.content for result in results)

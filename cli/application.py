@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from agent.config.places import os_environ
+from agent.config.user_dirs import os_environ
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError, UsageError
 from tooling.contract.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CommandEntry:
     """One command: its module in `cli.commands` holds `command` (one deed) or `app` (several).
 
     `works_with` is what does the work; whoever only wants to know the flags does without it.
@@ -24,23 +24,23 @@ class Entry:
     name: str
     help: str
     is_group: bool = False
-    works_with: str = ""
+    preload: str = ""
 
 
 COMMANDS = (
-    Entry(name="run", help="Do one task, start to end.", works_with="cli.run.run_task"),
-    Entry(name="resume", help="Go on with a run that did not finish.", works_with="cli.run.run_task"),
-    Entry(name="plan", help="Plan a task; execute nothing.", works_with="cli.run.run_task"),
-    Entry(name="exec", help="Run one command as the agent would: same checks, same box."),
-    Entry(name="check", help="Judge a command; run nothing."),
-    Entry(name="demo", help="See a whole run, without a key or a network."),
-    Entry(name="sessions", help="Sessions and what they changed.", is_group=True),
-    Entry(name="runs", help="Runs and the evidence behind their answers.", is_group=True),
-    Entry(name="memory", help="What is remembered from run to run.", is_group=True),
-    Entry(name="tools", help="What the model may use.", is_group=True),
-    Entry(name="rules", help="Which commands run unasked, and which never run.", is_group=True),
-    Entry(name="config", help="Settings and where they come from.", is_group=True),
-    Entry(name="doctor", help="Check that everything a run needs is there."),
+    CommandEntry(name="run", help="Do one task, start to end.", preload="cli.run.run_task"),
+    CommandEntry(name="resume", help="Go on with a run that did not finish.", preload="cli.run.run_task"),
+    CommandEntry(name="plan", help="Plan a task; execute nothing.", preload="cli.run.run_task"),
+    CommandEntry(name="exec", help="Run one command as the agent would: same checks, same box."),
+    CommandEntry(name="check", help="Judge a command; run nothing."),
+    CommandEntry(name="demo", help="See a whole run, without a key or a network."),
+    CommandEntry(name="sessions", help="Sessions and what they changed.", is_group=True),
+    CommandEntry(name="runs", help="Runs and the evidence behind their answers.", is_group=True),
+    CommandEntry(name="memory", help="What is remembered from run to run.", is_group=True),
+    CommandEntry(name="tools", help="What the model may use.", is_group=True),
+    CommandEntry(name="rules", help="Which commands run unasked, and which never run.", is_group=True),
+    CommandEntry(name="config", help="Settings and where they come from.", is_group=True),
+    CommandEntry(name="doctor", help="Check that everything a run needs is there."),
 )
 # What the shells' scripts call: `agent __complete bash …`.
 COMPLETE = "__complete"
@@ -54,21 +54,21 @@ _RESUME = typer.Option("-r", "--resume", metavar="SESSION", help="Open the promp
 _EPILOG = "`agent -p PROMPT` is `agent run PROMPT`."
 
 
-def start(arguments: list[str]) -> int:
+def run_cli(arguments: list[str]) -> int:
     """Run one command line and return its exit code."""
     if arguments[:1] == [COMPLETE]:
-        from cli.completion.answer import answer
+        from cli.completion.complete import print_completions
 
-        return answer(arguments[1:])
-    arguments = _with_command(arguments)
+        return print_completions(arguments[1:])
+    arguments = _expand_prompt_flag(arguments)
     wanted = next((word for word in arguments if not word.startswith("-")), None)
     if wanted is not None and arguments[0] == wanted and all(wanted != entry.name for entry in COMMANDS):
-        show_error(_no_command(wanted))
+        show_error(_unknown_command(wanted))
         return UsageError.exit_code
-    program = application(wanted)
+    program = build_application(wanted)
     for entry in COMMANDS:
-        if entry.name == wanted and entry.works_with:
-            importlib.import_module(entry.works_with)
+        if entry.name == wanted and entry.preload:
+            importlib.import_module(entry.preload)
     # What is loaded stays; from here on garbage is looked for, but not among that.
     gc.freeze()
     gc.enable()
@@ -88,10 +88,10 @@ def start(arguments: list[str]) -> int:
     return 0
 
 
-def _no_command(word: str) -> UsageError:
-    from tooling.contract.json_codec import nearest
+def _unknown_command(word: str) -> UsageError:
+    from tooling.contract.json_codec import did_you_mean
 
-    known = "" if " " in word else nearest(word, [entry.name for entry in COMMANDS])
+    known = "" if " " in word else did_you_mean(word, [entry.name for entry in COMMANDS])
     return UsageError(
         f"there is no command {word!r}{known}", f'a task is written behind `agent run`: agent run "{word}"'
     )
@@ -101,22 +101,22 @@ def show_error(error: AgentError) -> None:
     """Tell the person what happened and what to do."""
     try:
         text = f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else "")
-        print(_readable(text), file=sys.stderr)
+        print(_wrap_for_terminal(text), file=sys.stderr)
     except OSError:
         # Nobody can read it; the exit code still says it.
         pass
 
 
-def _readable(text: str) -> str:
+def _wrap_for_terminal(text: str) -> str:
     """Return a text with its lines broken between words where a terminal would break them anywhere."""
     if not sys.stderr.isatty():
         return text
-    from cli.pages.pages import broken
+    from cli.pages.pages import wrap_text
 
-    return broken(text)
+    return wrap_text(text)
 
 
-def _with_command(arguments: list[str]) -> list[str]:
+def _expand_prompt_flag(arguments: list[str]) -> list[str]:
     """Turn `agent … -p PROMPT …` into `agent run … PROMPT …`."""
     first = arguments[0] if arguments else ""
     if first.startswith("-") and (short := next((flag for flag in ("-p", "--prompt") if flag in arguments), None)):
@@ -127,7 +127,7 @@ def _with_command(arguments: list[str]) -> list[str]:
     return [*arguments, ""] if arguments[-1:] in (["--install-completion"], ["--show-completion"]) else arguments
 
 
-def application(wanted: str | None) -> typer.Typer:
+def build_application(wanted: str | None) -> typer.Typer:
     """Return the command line with one command that can be called; the others are only listed."""
     program = typer.Typer(
         help=_HELP,
@@ -143,9 +143,9 @@ def application(wanted: str | None) -> typer.Typer:
     return program
 
 
-def _register(program: typer.Typer, entry: Entry, *, is_loaded: bool) -> None:
+def _register(program: typer.Typer, entry: CommandEntry, *, is_loaded: bool) -> None:
     if not is_loaded:
-        program.command(entry.name, help=entry.help)(_listed_only)
+        program.command(entry.name, help=entry.help)(_not_loaded)
         return
     module = importlib.import_module(f"cli.commands.{entry.name}")
     if entry.is_group:
@@ -156,18 +156,18 @@ def _register(program: typer.Typer, entry: Entry, *, is_loaded: bool) -> None:
         program.command(entry.name, help=entry.help, context_settings=context)(command)
 
 
-def _tell_completion(install: str | None, show: str | None) -> None:
+def _handle_completion(install: str | None, show: str | None) -> None:
     from cli.completion.install import install as put_in_place
-    from cli.completion.install import script_of, shell_named
+    from cli.completion.install import read_script, resolve_shell
 
     environ = os_environ()
     if show is not None:
-        print(script_of(shell_named(show, environ)), end="")
+        print(read_script(resolve_shell(show, environ)), end="")
     if install is not None:
-        print("\n".join(put_in_place(shell_named(install, environ), environ)), file=sys.stderr)
+        print("\n".join(put_in_place(resolve_shell(install, environ), environ)), file=sys.stderr)
 
 
-def _listed_only() -> None:
+def _not_loaded() -> None:
     raise AssertionError("a command that was not loaded cannot be called")
 
 
@@ -184,7 +184,7 @@ def _open_repl(
         print(f"windlass {VERSION}")
         raise typer.Exit
     if install is not None or show is not None:
-        _tell_completion(install, show)
+        _handle_completion(install, show)
         raise typer.Exit
     if context.invoked_subcommand and (last or session is not None):
         raise UsageError("-c and -r before a command are for the prompt alone", "write them behind `agent run`")

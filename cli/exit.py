@@ -4,7 +4,7 @@ import os
 import sys
 
 
-def leave(exit_code: int) -> None:
+def exit_process(exit_code: int) -> None:
     """End the process; a reader that went away is no error, a disk that is full is one."""
     for stream in (sys.stdout, sys.stderr):
         try:

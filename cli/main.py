@@ -25,26 +25,26 @@ def _run() -> None:
     # Nearly all that loading makes stays: to look for garbage meanwhile costs a twentieth of a start.
     gc.disable()
     _open_closed_streams()
-    _tame_streams()
+    _sanitize_streams()
     if not arguments and sys.stdin.isatty() and sys.stdout.isatty():
-        from cli.run.early_prompt import first_prompt
+        from cli.run.early_prompt import early_prompt
 
-        with first_prompt():
-            exit_code = _start(arguments)
+        with early_prompt():
+            exit_code = _run_cli(arguments)
     else:
-        exit_code = _start(arguments)
-    from cli.exit import leave
+        exit_code = _run_cli(arguments)
+    from cli.exit import exit_process
 
-    leave(exit_code)
-
-
-def _start(arguments: list[str]) -> int:
-    from cli.application import start
-
-    return start(arguments)
+    exit_process(exit_code)
 
 
-def _tame_streams() -> None:
+def _run_cli(arguments: list[str]) -> int:
+    from cli.application import run_cli
+
+    return run_cli(arguments)
+
+
+def _sanitize_streams() -> None:
     """Let a terminal get words alone, and a sign for a character that it does not know instead of an error."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 # Here links are the system's own: /dev/stdout, /dev/fd/3.
-_SYSTEM = (Path("/dev"), Path("/proc"))
+_SYSTEM_DIRS = (Path("/dev"), Path("/proc"))
 _LINK = "it is a link"
 
 
-def write_own_file(path: Path, text: str, folders: Iterable[Path] = ()) -> None:
+def write_user_file(path: Path, text: str, folders: Iterable[Path] = ()) -> None:
     """Write a text; raises OSError, also for a link that commands in the working folder or `folders` may have made."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    if not any(map(path.absolute().is_relative_to, _SYSTEM)):
-        _check_way(path, (Path.cwd(), *folders))
+    if not any(map(path.absolute().is_relative_to, _SYSTEM_DIRS)):
+        _check_path(path, (Path.cwd(), *folders))
         # A pipe in place of the file must not hold up the end.
         flags |= os.O_NOFOLLOW | os.O_NONBLOCK
     try:
@@ -25,7 +25,7 @@ def write_own_file(path: Path, text: str, folders: Iterable[Path] = ()) -> None:
         file.write(text)
 
 
-def _check_way(path: Path, folders: Iterable[Path]) -> None:
+def _check_path(path: Path, folders: Iterable[Path]) -> None:
     """Refuse a name inside of a folder that leads out of it."""
     ways = [parent.resolve() for parent in Path(os.path.abspath(path)).parents]  # noqa: PTH100 (no link followed)
     real = path.resolve()

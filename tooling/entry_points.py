@@ -38,9 +38,9 @@ def entry_points(paths: Iterable[str], group: str = GROUP) -> Iterator[EntryPoin
             if distribution in seen:
                 continue
             seen.add(distribution)
-            text = _text(Path(folder, name, "entry_points.txt"))
+            text = _read_text(Path(folder, name, "entry_points.txt"))
             if group in text:
-                yield from _in_section(text, group, distribution)
+                yield from _parse_section(text, group, distribution)
 
 
 def _metadata_folders(folder: str) -> list[str]:
@@ -51,13 +51,13 @@ def _metadata_folders(folder: str) -> list[str]:
         return []
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return path.read_text(encoding="utf-8")
     return ""
 
 
-def _in_section(text: str, group: str, distribution: str) -> Iterator[EntryPoint]:
+def _parse_section(text: str, group: str, distribution: str) -> Iterator[EntryPoint]:
     section = ""
     for raw in text.splitlines():
         line = raw.strip()

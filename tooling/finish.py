@@ -14,7 +14,7 @@ from tooling.output import TrimLengths, sanitize_output, trim_output
 from tooling.safety.secrets.redact import Redactor
 
 _UNSAFE_IN_NAME = r"[^A-Za-z0-9_.-]+"
-_PART_CHARS = 48
+_MAX_PART_CHARS = 48
 
 
 class OutputFinisher:
@@ -30,7 +30,7 @@ class OutputFinisher:
         text = self._clean(result.content)
         meta = self._clean_meta(result.meta)
         if len(text) > lengths.limit or meta.dropped_bytes:
-            path = await self._keep(text, meta, ctx)
+            path = await self._save_output(text, meta, ctx)
             text = trim_output(
                 text,
                 lengths,
@@ -38,26 +38,26 @@ class OutputFinisher:
                 total_bytes=(meta.total_bytes or 0) if meta.dropped_bytes else 0,
             )
             meta = dataclasses.replace(meta, output_path=path)
-        if meta.whole_text is not None:
-            meta = await self._keep_whole(meta)
+        if meta.full_text is not None:
+            meta = await self._save_full_text(meta)
         display = None if result.display is None else trim_output(self._clean(result.display), lengths, where="")
         return ToolResult(text, result.exit_code, display, meta)
 
-    async def _keep_whole(self, meta: ToolMeta) -> ToolMeta:
+    async def _save_full_text(self, meta: ToolMeta) -> ToolMeta:
         """Write what a tool shows only a part of to the place it named; unmasked it touches no disk."""
-        whole, path = meta.whole_text or "", meta.output_path
+        whole, path = meta.full_text or "", meta.output_path
         try:
             if path is not None:
-                await asyncio.to_thread(self._write_masked, Path(path), whole)
+                await asyncio.to_thread(self._write_redacted, Path(path), whole)
         except OSError:
             # A full disk; the part is still worth having.
             pass
-        return dataclasses.replace(meta, whole_text=None)
+        return dataclasses.replace(meta, full_text=None)
 
-    def _write_masked(self, path: Path, text: str) -> None:
+    def _write_redacted(self, path: Path, text: str) -> None:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8", errors="replace", newline="") as file:
-            for piece in self._redactor.redact_in_pieces(text):
+            for piece in self._redactor.redact_chunks(text):
                 file.write(sanitize_output(piece))
 
     def _clean(self, text: str) -> str:
@@ -72,7 +72,7 @@ class OutputFinisher:
         ]
         return dataclasses.replace(meta, changes=tuple(changes))
 
-    async def _keep(self, text: str, meta: ToolMeta, ctx: ExecCtx) -> str | None:
+    async def _save_output(self, text: str, meta: ToolMeta, ctx: ExecCtx) -> str | None:
         try:
             if meta.output_path is not None:
                 # What the runner spooled has not been masked yet.
@@ -81,7 +81,7 @@ class OutputFinisher:
             target = output_file(ctx)
             if target is None:
                 return None
-            await asyncio.to_thread(_write, target, text)
+            await asyncio.to_thread(_write_text, target, text)
             return str(target)
         except OSError:
             return None
@@ -103,12 +103,12 @@ def output_file(ctx: ExecCtx) -> Path | None:
 
 def output_stem(step_id: str, attempt: int, call_id: str = "") -> str:
     """Return how the names of a step's output files begin, or with a call that of its own."""
-    return "-".join(_in_file_name(part) for part in (step_id, str(attempt), call_id) if part)
+    return "-".join(_safe_name_part(part) for part in (step_id, str(attempt), call_id) if part)
 
 
-def _in_file_name(part: str) -> str:
+def _safe_name_part(part: str) -> str:
     """Return a part of a file's name; what had to be changed stays different from everything else."""
-    safe = re.sub(_UNSAFE_IN_NAME, "_", part).lstrip(".")[:_PART_CHARS]
+    safe = re.sub(_UNSAFE_IN_NAME, "_", part).lstrip(".")[:_MAX_PART_CHARS]
     return safe if safe == part else f"{safe}{hashlib.sha256(part.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
@@ -124,7 +124,7 @@ def reserve_output(ctx: ExecCtx) -> Path | None:
     return path
 
 
-def _write(path: Path, text: str) -> None:
+def _write_text(path: Path, text: str) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "w", encoding="utf-8", newline="") as file:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tooling.contract.action import Approver, Decision, Judge
 from tooling.contract.context import ExecCtx
-from tooling.contract.json_codec import JsonObject, ShapeError, decode, nearest
+from tooling.contract.json_codec import DecodeError, JsonObject, decode, did_you_mean
 from tooling.contract.result import (
     BAD_ARGUMENTS,
     CANCELLED,
@@ -16,11 +16,11 @@ from tooling.contract.result import (
     UNKNOWN_TOOL,
     ToolError,
     ToolResult,
-    failed,
+    error_result,
 )
 from tooling.contract.tool import AnyTool, ToolSpec
 from tooling.finish import OutputFinisher
-from tooling.permission import Permission, blocked
+from tooling.permission import PermissionChecker, blocked_result
 from tooling.registry import ToolRegistry
 
 
@@ -29,53 +29,56 @@ class Invoker:
 
     def __init__(self, *, registry: ToolRegistry, judge: Judge, approver: Approver, finisher: OutputFinisher) -> None:
         self._registry = registry
-        self._permission = Permission(judge, approver)
+        self._permission = PermissionChecker(judge, approver)
         self._finisher = finisher
 
     async def invoke(self, name: str, args: JsonObject, ctx: ExecCtx) -> ToolResult:
         """Run one call; every failure is a result, only cancellation comes through."""
         tool = self._registry.get(name)
         if tool is None:
-            return failed(self._unknown(name, ctx), exit_code=UNKNOWN_TOOL)
+            return error_result(self._unknown_tool_message(name, ctx), exit_code=UNKNOWN_TOOL)
         if not ctx.may_use(name):
-            return failed(
-                f"The tool {name} is not available in this step. {_offer(ctx.allowed_tools)}", exit_code=REFUSED
+            return error_result(
+                f"The tool {name} is not available in this step. {_list_available(ctx.allowed_tools)}",
+                exit_code=REFUSED,
             )
-        result = await self._guarded(tool, args, ctx)
+        result = await self._authorize_and_run(tool, args, ctx)
         return await self._finisher.finish(result, ctx, output_chars=tool.spec.output_chars)
 
-    async def _guarded(self, tool: AnyTool, args: JsonObject, ctx: ExecCtx) -> ToolResult:
+    async def _authorize_and_run(self, tool: AnyTool, args: JsonObject, ctx: ExecCtx) -> ToolResult:
         name = tool.spec.name
         try:
             params = decode(tool.params, _without_nulls(args, tool.spec))
             action = tool.action(params, ctx)
-            answer = await self._permission.answer(action, ctx, always_asks=tool.spec.requires_approval)
+            answer = await self._permission.authorize(action, ctx, always_asks=tool.spec.requires_approval)
             if isinstance(answer, ToolResult):
                 return answer
             if answer is not None:
-                return await self._changed(tool, tool.changed(params, answer), answer, ctx)
+                return await self._run_edited(tool, tool.with_subject(params, answer), answer, ctx)
             if ctx.cancel_check is not None and ctx.cancel_check():
-                return failed("Cancelled.", exit_code=CANCELLED, status="cancelled")
+                return error_result("Cancelled.", exit_code=CANCELLED, status="cancelled")
             return await _run(tool, params, ctx)
-        except ShapeError as error:
-            return failed(f"Wrong arguments for {name}: {error}. {_form(tool.spec)}", exit_code=BAD_ARGUMENTS)
+        except DecodeError as error:
+            return error_result(
+                f"Wrong arguments for {name}: {error}. {_describe_parameters(tool.spec)}", exit_code=BAD_ARGUMENTS
+            )
         except ToolError as error:
-            return failed(str(error), exit_code=error.exit_code, status=error.status)
+            return error_result(str(error), exit_code=error.exit_code, status=error.status)
         except Exception as error:  # noqa: BLE001 (the edge: whatever a tool raises becomes a result)
-            return failed(f"{name} failed: {type(error).__name__}: {error}", exit_code=TOOL_RAISED)
+            return error_result(f"{name} failed: {type(error).__name__}: {error}", exit_code=TOOL_RAISED)
 
-    async def _changed(self, tool: AnyTool, params: object, subject: str, ctx: ExecCtx) -> ToolResult:
+    async def _run_edited(self, tool: AnyTool, params: object, subject: str, ctx: ExecCtx) -> ToolResult:
         """Run what the person wrote instead, still never what is blocked, and tell the model of it."""
         action = tool.action(params, ctx)
         verdict = self._permission.verdict(action, ctx, always_asks=tool.spec.requires_approval)
         if verdict.decision is Decision.BLOCK:
-            return blocked(verdict)
+            return blocked_result(verdict)
         result = await _run(tool, params, ctx)
         return replace(result, content=f"The user changed the command to: {subject}\n{result.content}")
 
-    def _unknown(self, name: str, ctx: ExecCtx) -> str:
+    def _unknown_tool_message(self, name: str, ctx: ExecCtx) -> str:
         names = [known for known in self._registry.names if ctx.may_use(known)]
-        return f"There is no tool {name!r}{nearest(name, names) or '.'} {_offer(names)}"
+        return f"There is no tool {name!r}{did_you_mean(name, names) or '.'} {_list_available(names)}"
 
 
 async def _run(tool: AnyTool, params: object, ctx: ExecCtx) -> ToolResult:
@@ -102,23 +105,23 @@ def _without_nulls(args: object, spec: ToolSpec) -> object:
     return {key: value for key, value in args.items() if value is not None or key in required}
 
 
-def _form(spec: ToolSpec) -> str:
+def _describe_parameters(spec: ToolSpec) -> str:
     properties = spec.parameters.get("properties")
     required = spec.parameters.get("required")
     if not isinstance(properties, Mapping):
         return ""
     needed = required if isinstance(required, (list, tuple)) else ()
-    fields = [f"{name}{'' if name in needed else '?'}: {_type(schema)}" for name, schema in properties.items()]
+    fields = [f"{name}{'' if name in needed else '?'}: {_describe_type(schema)}" for name, schema in properties.items()]
     return f"Expected: {{{', '.join(fields)}}}"
 
 
-def _type(schema: object) -> str:
+def _describe_type(schema: object) -> str:
     if not isinstance(schema, Mapping):
         return "value"
     choices = schema.get("enum")
     return "|".join(map(str, choices)) if isinstance(choices, (list, tuple)) else str(schema.get("type", "value"))
 
 
-def _offer(names: object) -> str:
+def _list_available(names: object) -> str:
     known = ", ".join(map(str, names)) if isinstance(names, (list, tuple)) else ""
     return f"Available: {known or 'none'}."

@@ -10,10 +10,10 @@ from pathlib import Path
 from tooling.contract.command import CommandOutput, CommandRequest, CommandRunner
 from tooling.contract.fast_dataclass import dataclass
 
-LONGEST_S = 24 * 3600.0
-MOST_JOBS = 16
+MAX_JOB_S = 24 * 3600.0
+MAX_JOBS = 16
 # Long enough to notice a server that cannot bind its port, short enough not to be felt.
-EARLY_S = 0.3
+STARTUP_WAIT_S = 0.3
 _TAIL_BYTES = 64_000
 
 
@@ -24,14 +24,14 @@ class Job:
     id: str
     command: str
     output: Path
-    began: float
+    started_at: float
     task: "asyncio.Task[CommandOutput]"
 
     @property
     def state(self) -> str:
         """Return whether it runs, or how it ended."""
         if not self.task.done():
-            return f"running for {time.monotonic() - self.began:.0f} s"
+            return f"running for {time.monotonic() - self.started_at:.0f} s"
         if self.task.cancelled():
             return "stopped"
         problem = self.task.exception()
@@ -48,7 +48,7 @@ class Job:
             return b""
 
 
-class JobDesk:
+class BackgroundJobs:
     """Keeps the background commands of a run; none outlives it."""
 
     def __init__(self, runner: CommandRunner, mask: Callable[[Path], None] | None = None) -> None:
@@ -64,7 +64,7 @@ class JobDesk:
     @property
     def is_full(self) -> bool:
         """Say whether as many run as may."""
-        return sum(not job.task.done() for job in self._jobs.values()) >= MOST_JOBS
+        return sum(not job.task.done() for job in self._jobs.values()) >= MAX_JOBS
 
     def get(self, job_id: str) -> Job | None:
         """Return a job by its id."""
@@ -73,16 +73,16 @@ class JobDesk:
     async def start(self, command: str, request: CommandRequest, output: Path) -> Job:
         """Start a command and return once it has survived its first moment, or died in it."""
         # A cap of nothing sends every byte to the file, where it can be read while the job runs.
-        request = replace(request, spool=output, cap_bytes=2, timeout_s=LONGEST_S)
+        request = replace(request, spool=output, cap_bytes=2, timeout_s=MAX_JOB_S)
         job = Job(
             id=f"job{len(self._jobs) + 1}",
             command=command,
             output=output,
-            began=time.monotonic(),
+            started_at=time.monotonic(),
             task=asyncio.ensure_future(self._runner.run(request)),
         )
         self._jobs[job.id] = job
-        await asyncio.wait({job.task}, timeout=EARLY_S)
+        await asyncio.wait({job.task}, timeout=STARTUP_WAIT_S)
         return job
 
     async def stop(self, job: Job) -> None:

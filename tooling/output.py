@@ -13,9 +13,9 @@ OUTPUT_TAIL_LEN = 1000
 FETCH_MAX_CHARS = 80_000
 
 # Kept as text: the expressions are compiled when the first output comes, not when the program starts.
-_SPECIAL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+_CONTROL_CHARS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 # The bytes of UTF-8 that are no control character by themselves.
-_PLAIN = bytes([9, 10, *range(32, 127), *range(128, 256)])
+_PLAIN_BYTES = bytes([9, 10, *range(32, 127), *range(128, 256)])
 # Every branch consumes what it scans and never crosses a line, so no input can make this slow or swallow the rest.
 _ESCAPE = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
@@ -34,15 +34,15 @@ def sanitize_output(text: str | None) -> str:
     """Return text without escape sequences and control characters; rewritten lines keep their last state."""
     if not text:
         return ""
-    text = _encodable(text)
+    text = _replace_surrogates(text)
     if _is_plain(text):
         return text
     text = re.sub(_ESCAPE, "", text)
     if "\x08" in text:
         text = re.sub(_OVERSTRUCK, "", text)
     if "\r" in text:
-        text = "\n".join(_last_state(line) for line in text.split("\n"))
-    return re.sub(_SPECIAL, "", text)
+        text = "\n".join(_apply_carriage_returns(line) for line in text.split("\n"))
+    return re.sub(_CONTROL_CHARS, "", text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +91,13 @@ def trim_fetch_output(text: str, *, reason: str = "limit exceeded", limit: int =
 def _is_plain(text: str) -> bool:
     """Say whether a text holds nothing special: bytes are looked through ten times as fast as an expression does it."""
     data = text.encode("utf-8")
-    if data.translate(None, _PLAIN):
+    if data.translate(None, _PLAIN_BYTES):
         return False
     # In UTF-8 the upper control characters begin with this byte, and so do a few signs that are in order.
-    return b"\xc2" not in data or re.search(_SPECIAL, text) is None
+    return b"\xc2" not in data or re.search(_CONTROL_CHARS, text) is None
 
 
-def _encodable(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Replace lone surrogates (from file names that are no UTF-8): nothing after this may fail to encode."""
     if text.isascii():
         return text
@@ -108,5 +108,5 @@ def _encodable(text: str) -> str:
     return text
 
 
-def _last_state(line: str) -> str:
+def _apply_carriage_returns(line: str) -> str:
     return line.rstrip("\r").rpartition("\r")[2]

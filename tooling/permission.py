@@ -2,37 +2,39 @@
 
 from tooling.contract.action import Action, ApprovalAnswer, Approver, Decision, Judge, Verdict
 from tooling.contract.context import ExecCtx
-from tooling.contract.result import REFUSED, CallStatus, ToolResult, failed
+from tooling.contract.result import REFUSED, CallStatus, ToolResult, error_result
 
 # Reading, asking and taking notes need no approval unless the judge says so.
 _NEEDS_APPROVER = ("write", "execute", "web", "remember", "forget")
 
 
-class Permission:
+class PermissionChecker:
     """Asks the judge, and whoever decides what the judge will not; also in the middle of a call."""
 
     def __init__(self, judge: Judge, approver: Approver) -> None:
         self._judge = judge
         self._approver = approver
 
-    async def answer(self, action: Action, ctx: ExecCtx, *, always_asks: bool = False) -> ToolResult | str | None:
+    async def authorize(self, action: Action, ctx: ExecCtx, *, always_asks: bool = False) -> ToolResult | str | None:
         """Return the refusal, the person's own command, or None to go ahead as asked."""
         verdict = self.verdict(action, ctx, always_asks=always_asks)
         if verdict.decision is Decision.BLOCK:
-            return blocked(verdict)
+            return blocked_result(verdict)
         if verdict.decision is Decision.ALLOW and action.effect not in _NEEDS_APPROVER:
             return None
         answer = await self._approver.approve(action, verdict, ctx)
         if answer.decision == "allow":
             # A person may take long to answer: what was judged must still be what it was.
             again = self.verdict(action, ctx, always_asks=always_asks)
-            return blocked(again) if again.decision > verdict.decision else answer.command
+            return blocked_result(again) if again.decision > verdict.decision else answer.command
         status: CallStatus = "deferred" if answer.decision == "defer" else "denied"
-        return failed(_refused(answer, verdict), exit_code=REFUSED, status=status, rule=answer.rule or verdict.rule)
+        return error_result(
+            _denial_message(answer, verdict), exit_code=REFUSED, status=status, rule=answer.rule or verdict.rule
+        )
 
     async def refusal(self, action: Action, ctx: ExecCtx) -> str | None:
         """Return why a further action of a call may not be done, in words for the model, or None."""
-        answer = await self.answer(action, ctx)
+        answer = await self.authorize(action, ctx)
         return answer.content if isinstance(answer, ToolResult) else None
 
     def verdict(self, action: Action, ctx: ExecCtx, *, always_asks: bool = False) -> Verdict:
@@ -48,15 +50,15 @@ class Permission:
         return verdict
 
 
-def blocked(verdict: Verdict) -> ToolResult:
+def blocked_result(verdict: Verdict) -> ToolResult:
     """Return the result that tells a model of a blocking verdict."""
     reason = verdict.reason or "it is forbidden"
     if not reason.startswith("BLOCKED"):
         reason = f"BLOCKED: {reason}. This is permanent: nobody can approve it, do not try it in another form."
-    return failed(reason, exit_code=REFUSED, status="blocked", rule=verdict.rule)
+    return error_result(reason, exit_code=REFUSED, status="blocked", rule=verdict.rule)
 
 
-def _refused(answer: ApprovalAnswer, verdict: Verdict) -> str:
+def _denial_message(answer: ApprovalAnswer, verdict: Verdict) -> str:
     verb = {"defer": "Deferred", "fail": "Denied, and the run stops here"}.get(answer.decision, "Denied")
     reason = f": {verdict.reason}" if verdict.reason else ""
     remark = f" {answer.remark}" if answer.remark else ""

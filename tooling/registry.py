@@ -53,7 +53,7 @@ class ToolRegistry:
     def register(self, tool: AnyTool) -> None:
         """Add a tool, or raise RegistrationError when its name or schema will not do."""
         spec = getattr(tool, "spec", None)
-        if not isinstance(spec, ToolSpec) or not _is_name(spec.name):
+        if not isinstance(spec, ToolSpec) or not _is_valid_name(spec.name):
             raise RegistrationError(f"{type(tool).__name__} has no spec with a usable name")
         if spec.parameters.get("type") != "object":
             raise RegistrationError(f"{spec.name}: its parameters are not an object schema")
@@ -65,7 +65,7 @@ class ToolRegistry:
     def _check_commands(self, tool: AnyTool) -> None:
         taken = {command.name for known in self for command in known.commands}
         for command in tool.commands:
-            if not isinstance(command, ToolCommand) or not _is_name(command.name) or not command.help:
+            if not isinstance(command, ToolCommand) or not _is_valid_name(command.name) or not command.help:
                 raise RegistrationError(f"{tool.spec.name}: its command {command!r} has no usable name or no help")
             if command.name in taken:
                 raise RegistrationError(f"{tool.spec.name}: there is already a command /{command.name}")
@@ -88,7 +88,7 @@ class ToolRegistry:
         return [tool.spec.to_openai_tool() for tool in self]
 
 
-def _is_name(name: str) -> bool:
+def _is_valid_name(name: str) -> bool:
     """Say whether every provider accepts this as the name of a function."""
     return 0 < len(name) <= 64 and name.isascii() and name.replace("_", "a").replace("-", "a").isalnum()
 

@@ -5,12 +5,12 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.question import Question
 from tooling.contract.tool import ToolCommand, ToolServices, ToolSpec
-from tooling.jobs import JobDesk
+from tooling.jobs import BackgroundJobs
 from tooling.registry import load_tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedCommand:
+class CatalogCommand:
     """A slash command and the tool that it calls."""
 
     tool: str
@@ -18,15 +18,15 @@ class OfferedCommand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCatalogue:
+class ToolCatalog:
     """What there is, and which plugins could not be loaded."""
 
     specs: tuple[ToolSpec, ...]
     warnings: tuple[str, ...]
-    commands: tuple[OfferedCommand, ...] = ()
+    commands: tuple[CatalogCommand, ...] = ()
 
 
-class _Nobody:
+class _UnusedPorts:
     """Stands in for the ports of tools that are only looked at."""
 
     async def run(self, request: CommandRequest) -> CommandOutput:
@@ -36,14 +36,16 @@ class _Nobody:
         raise AssertionError("a catalogue asks nobody")
 
 
-def read_catalogue() -> ToolCatalogue:
+def load_catalog() -> ToolCatalog:
     """Return the specs of all tools and plugins."""
-    nobody = _Nobody()
-    registry, warnings = load_tools(ToolServices(runner=nobody, asker=nobody, jobs=JobDesk(nobody)), only_useful=False)
-    return ToolCatalogue(
+    nobody = _UnusedPorts()
+    registry, warnings = load_tools(
+        ToolServices(runner=nobody, asker=nobody, jobs=BackgroundJobs(nobody)), only_useful=False
+    )
+    return ToolCatalog(
         specs=tuple(tool.spec for tool in registry),
         warnings=warnings,
         commands=tuple(
-            OfferedCommand(tool=tool.spec.name, command=command) for tool in registry for command in tool.commands
+            CatalogCommand(tool=tool.spec.name, command=command) for tool in registry for command in tool.commands
         ),
     )

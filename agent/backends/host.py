@@ -7,7 +7,7 @@ from typing import TypeVar
 from agent.backends.process.environment import clean_environment
 from agent.backends.process.host_process import HostProcess
 from agent.backends.process.output_capture import OutputCollector
-from agent.backends.process.run_process import see_through
+from agent.backends.process.run_process import run_process
 from tooling.contract.action import Action, Approver, Decision, Judge, Verdict
 from tooling.contract.command import CommandOutput, CommandRequest, CommandRunner
 from tooling.contract.context import ExecCtx
@@ -18,14 +18,14 @@ from tooling.contract.result import ToolResult
 from tooling.contract.tool import ToolServices, ToolSpec
 from tooling.finish import OutputFinisher
 from tooling.invoke import Invoker
-from tooling.jobs import JobDesk
+from tooling.jobs import BackgroundJobs
 from tooling.output import OUTPUT_TRIM_LEN, TrimLengths
-from tooling.permission import Permission
+from tooling.permission import PermissionChecker
 from tooling.registry import ToolRegistry, load_tools
 from tooling.safety.action_judge import ActionJudge
-from tooling.safety.judges import KeysStayHere
+from tooling.safety.judges import SecretLeakJudge
 from tooling.safety.secrets.redact import Redactor
-from tooling.web.session import WebDesk
+from tooling.web.session import WebSession
 
 GRACE_S = 0.5
 
@@ -39,17 +39,17 @@ class HostCommandRunner:
 
     async def run(self, request: CommandRequest) -> CommandOutput:
         """Run to the end, the time limit or cancellation; no process of it survives the return."""
-        return await see_through(request, self._launch, grace_s=self._grace_s)
+        return await run_process(request, self._launch, grace_s=self._grace_s)
 
     def _launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> HostProcess:
         env = {**self._environment, **request.env}
         process = HostProcess.start(request.argv, cwd=request.cwd, env=env, sinks=sinks)
         # Nothing but a look around finds a child that left the group and holds none of our pipes.
-        process.looks_for_strays = True
+        process.should_kill_orphans = True
         return process
 
 
-class EveryCommandAsks:
+class AlwaysAskJudge:
     """A judge that lets no command pass unasked: without a box only a person stands between it and the machine."""
 
     def __init__(self, judge: Judge) -> None:
@@ -61,13 +61,15 @@ class EveryCommandAsks:
         if action.effect != "execute" or verdict.decision is not Decision.ALLOW:
             return verdict
         reason = "commands run on this machine without a box"
-        return replace(verdict, decision=Decision.ASK, reasons=(reason,), rule="host-backend", asking=verdict.commands)
+        return replace(
+            verdict, decision=Decision.ASK, reasons=(reason,), rule="host-backend", commands_to_approve=verdict.commands
+        )
 
 
-class HostExecutor:
+class LocalToolExecutor:
     """Runs every tool in this process, and their commands on this machine."""
 
-    def __init__(self, registry: ToolRegistry, invoker: Invoker, jobs: JobDesk, web: WebDesk) -> None:
+    def __init__(self, registry: ToolRegistry, invoker: Invoker, jobs: BackgroundJobs, web: WebSession) -> None:
         self._registry = registry
         self._invoker = invoker
         self._jobs = jobs
@@ -96,11 +98,11 @@ class HostExecutor:
         return None if tool is None else tool.spec
 
 
-class SandboxExecutor(HostExecutor):
+class SandboxExecutor(LocalToolExecutor):
     """Runs every tool in this process, and their commands in a box."""
 
 
-E = TypeVar("E", bound=HostExecutor)
+E = TypeVar("E", bound=LocalToolExecutor)
 
 
 def build_host_executor(
@@ -114,15 +116,15 @@ def build_host_executor(
     warn: Callable[[str], None] | None = None,
     plugin_paths: Sequence[str] | None = None,
     asks_for_all: bool = False,
-    web: WebDesk | None = None,
+    web: WebSession | None = None,
     memory: Memory | None = None,
-) -> tuple[HostExecutor, tuple[str, ...]]:
+) -> tuple[LocalToolExecutor, tuple[str, ...]]:
     """Wire runner, tools, judge, approver and output together; return the executor and warnings about plugins."""
     judge: Judge = ActionJudge(warn=warn)
-    return wire_executor(
-        HostExecutor,
+    return build_tool_executor(
+        LocalToolExecutor,
         HostCommandRunner(clean_environment(environ)),
-        judge=EveryCommandAsks(judge) if asks_for_all else judge,
+        judge=AlwaysAskJudge(judge) if asks_for_all else judge,
         approver=approver,
         asker=asker,
         secrets=secrets,
@@ -134,7 +136,7 @@ def build_host_executor(
     )
 
 
-def wire_executor(
+def build_tool_executor(
     kind: type[E],
     runner: CommandRunner,
     *,
@@ -145,21 +147,21 @@ def wire_executor(
     command_timeout_s: float,
     trim_chars: int,
     plugin_paths: Sequence[str] | None,
-    web: WebDesk | None = None,
+    web: WebSession | None = None,
     memory: Memory | None = None,
 ) -> tuple[E, tuple[str, ...]]:
     """Put the tools on a runner; every backend whose tools run in this process is made here."""
     redactor = Redactor(secrets)
-    judge = KeysStayHere(judge, redactor)
-    web = web or WebDesk()
-    jobs = JobDesk(runner, redactor.redact_file)
+    judge = SecretLeakJudge(judge, redactor)
+    web = web or WebSession()
+    jobs = BackgroundJobs(runner, redactor.redact_file)
     services = ToolServices(
         runner=runner,
         asker=asker,
         jobs=jobs,
         command_timeout_s=command_timeout_s,
         web=web,
-        permits=Permission(judge, approver),
+        action_gate=PermissionChecker(judge, approver),
         memory=memory,
     )
     registry, warnings = load_tools(services, paths=plugin_paths)

@@ -5,39 +5,41 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import get_origin
 
-from agent.config.origin import KeyPath, Leaf, Origin
+from agent.config.origin import KeyPath, Origin, SettingValue
 from agent.config.user_file import PROFILES, header_path, parse_toml, parse_user_file, split_key
-from agent.config.values import checked, flat, slot_at
+from agent.config.values import find_setting, flatten, validate
 from agent.vocabulary.errors import ConfigError
-from tooling.files.atomic_write import write_whole
+from tooling.files.atomic_write import write_atomic
 
-_NOTHING = "none"
-_BY_HAND = "change it by hand: the key is written in a form this command does not edit"
+_UNSET = "none"
+_EDIT_MANUALLY = "change it by hand: the key is written in a form this command does not edit"
 
 
 def set_value(path: Path, key: str, text: str) -> None:
     """Write `key = text` into the settings file at `path`; `none` takes the key out, so that its default holds."""
     keys = split_key(key)
-    value = _value_of(keys, text)
+    value = _parse_value(keys, text)
     before = _read(path)
     newline = "\r\n" if "\r\n" in before else "\n"
     before = before.replace("\r\n", "\n")
-    after = edited(before, keys, value)
-    _refuse_side_effects(before, after, path, keys, value)
+    after = edit_text(before, keys, value)
+    _check_only_this_changed(before, after, path, keys, value)
     parse_user_file(after, path)
-    _replace(path, after.replace("\n", newline))
+    _write(path, after.replace("\n", newline))
 
 
-def edited(text: str, keys: KeyPath, value: object) -> str:
+def edit_text(text: str, keys: KeyPath, value: object) -> str:
     """Return the text of a settings file with one value set, or removed when `value` is None."""
     lines = text.splitlines()
     for table_depth in range(len(keys)):
-        start, end = _region(lines, keys[:table_depth])
-        found = _assignment(lines, start, end, keys[table_depth:])
+        start, end = _table_range(lines, keys[:table_depth])
+        found = _find_assignment(lines, start, end, keys[table_depth:])
         if found:
             first, last = found
             lines[first:last] = (
-                [] if value is None else [_line(keys[table_depth:], value) + _comment(lines[first:last])]
+                []
+                if value is None
+                else [_format_assignment(keys[table_depth:], value) + _trailing_comment(lines[first:last])]
             )
             return "\n".join(lines) + "\n"
     if value is not None:
@@ -45,12 +47,12 @@ def edited(text: str, keys: KeyPath, value: object) -> str:
     return "\n".join(lines) + "\n" if lines else ""
 
 
-def _value_of(keys: KeyPath, text: str) -> object:
+def _parse_value(keys: KeyPath, text: str) -> object:
     inner = keys[2:] if keys[0] == PROFILES and len(keys) > 2 else keys
-    if text.strip().lower() == _NOTHING and (slot := slot_at(inner)) and not _is_table(slot.kind):
+    if text.strip().lower() == _UNSET and (slot := find_setting(inner)) and not _is_table(slot.kind):
         return None
-    leaf = Leaf(path=inner, value=text, origin=Origin(layer="file"), place="config set", is_text=True)
-    value = checked(leaf).value
+    leaf = SettingValue(path=inner, value=text, origin=Origin(layer="file"), source="config set", is_text=True)
+    value = validate(leaf).value
     if isinstance(value, Mapping):
         raise ConfigError(f"config set: {leaf.name} is a table", f"set one entry at a time: {leaf.name}.NAME")
     return value
@@ -69,14 +71,14 @@ def _read(path: Path) -> str:
         raise ConfigError(f"cannot read {path}: {error}") from error
 
 
-def _region(lines: list[str], table: KeyPath) -> tuple[int, int]:
+def _table_range(lines: list[str], table: KeyPath) -> tuple[int, int]:
     """Return the lines that belong to a table, the header left out; an empty range at the end when it is missing."""
     start = 0 if not table else next((n + 1 for n, line in enumerate(lines) if header_path(line) == table), len(lines))
     end = next((n for n in range(start, len(lines)) if header_path(lines[n]) is not None), len(lines))
     return start, end
 
 
-def _assignment(lines: list[str], start: int, end: int, keys: KeyPath) -> tuple[int, int] | None:
+def _find_assignment(lines: list[str], start: int, end: int, keys: KeyPath) -> tuple[int, int] | None:
     for first in range(start, end):
         name, equals, _ = lines[first].partition("=")
         if equals and split_key(name) == keys:
@@ -87,18 +89,18 @@ def _assignment(lines: list[str], start: int, end: int, keys: KeyPath) -> tuple[
 
 def _insert(lines: list[str], keys: KeyPath, value: object) -> None:
     table, name = keys[:-1], keys[-1:]
-    start, end = _region(lines, table)
+    start, end = _table_range(lines, table)
     if table and start == len(lines) and not (lines and header_path(lines[-1]) == table):
-        lines += ([""] if lines else []) + [f"[{_dotted(table)}]", _line(name, value)]
+        lines += ([""] if lines else []) + [f"[{_format_key(table)}]", _format_assignment(name, value)]
         return
     written = [n for n in range(start, end) if lines[n].strip() and not lines[n].lstrip().startswith("#")]
     spot = written[-1] + 1 if written else start
-    lines.insert(spot, _line(name, value))
+    lines.insert(spot, _format_assignment(name, value))
     if not table and not written and spot + 1 < len(lines) and lines[spot + 1].strip():
         lines.insert(spot + 1, "")
 
 
-def _comment(lines: list[str]) -> str:
+def _trailing_comment(lines: list[str]) -> str:
     """Return the remark at the end of an assignment: what follows the first # that is not inside a text."""
     whole = "\n".join(lines)
     marks = (n for n, letter in enumerate(whole) if letter == "#" and _parses(whole[:n]))
@@ -114,19 +116,19 @@ def _parses(text: str) -> bool:
     return True
 
 
-def _line(keys: KeyPath, value: object) -> str:
-    return f"{_dotted(keys)} = {_toml(value)}"
+def _format_assignment(keys: KeyPath, value: object) -> str:
+    return f"{_format_key(keys)} = {_format_value(value)}"
 
 
-def _dotted(keys: KeyPath) -> str:
+def _format_key(keys: KeyPath) -> str:
     return ".".join(
-        key if key.replace("-", "").replace("_", "").isalnum() and key.isascii() else _toml(key) for key in keys
+        key if key.replace("-", "").replace("_", "").isalnum() and key.isascii() else _format_value(key) for key in keys
     )
 
 
-def _toml(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
+        return "[" + ", ".join(_format_value(item) for item in value) + "]"
     if not isinstance(value, str):
         return str(value).lower()
     import json
@@ -135,25 +137,25 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _refuse_side_effects(before: str, after: str, path: Path, keys: KeyPath, value: object) -> None:
+def _check_only_this_changed(before: str, after: str, path: Path, keys: KeyPath, value: object) -> None:
     """Prove by parsing that the edit changed this value and nothing else."""
-    wanted = flat(parse_toml(before, path))
+    wanted = flatten(parse_toml(before, path))
     wanted.pop(keys, None)
     if value is not None:
         wanted[keys] = list(value) if isinstance(value, tuple) else value
     try:
-        found = flat(parse_toml(after, path))
+        found = flatten(parse_toml(after, path))
     except ConfigError as error:
-        raise ConfigError(f"{path}: cannot set {'.'.join(keys)}", _BY_HAND) from error
+        raise ConfigError(f"{path}: cannot set {'.'.join(keys)}", _EDIT_MANUALLY) from error
     if {k: v for k, v in found.items() if v != {}} != {k: v for k, v in wanted.items() if v != {}}:
-        raise ConfigError(f"{path}: cannot set {'.'.join(keys)}", _BY_HAND)
+        raise ConfigError(f"{path}: cannot set {'.'.join(keys)}", _EDIT_MANUALLY)
 
 
-def _replace(path: Path, text: str) -> None:
+def _write(path: Path, text: str) -> None:
     # Dotfile managers keep the real file elsewhere and link to it: the link must stay.
     target = path.resolve()
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(target, text.encode())
+        write_atomic(target, text.encode())
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from error

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 
-from agent.config.origin import KeyPath, Leaf, Origin
-from agent.config.values import checked_leaves, slots
+from agent.config.origin import KeyPath, Origin, SettingValue
+from agent.config.values import setting_specs, validate_and_split
 from agent.vocabulary.errors import ConfigError
-from tooling.contract.json_codec import nearest
+from tooling.contract.json_codec import did_you_mean
 
 _PREFIX = "AGENT_"
 # Read by other parts of the program, not settings.
-_OTHER_NAMES = ("AGENT_CONFIG_DIR", "AGENT_SANDBOX", "AGENT_PROFILE")
+_RESERVED_VARIABLES = ("AGENT_CONFIG_DIR", "AGENT_SANDBOX", "AGENT_PROFILE")
 
 # Weakest first: a later name overrides an earlier one for the same setting.
-PROVIDER_NAMES: Mapping[str, KeyPath] = {
+PROVIDER_VARIABLES: Mapping[str, KeyPath] = {
     "OPENAI_API_BASE": ("api_base",),
     "OPENAI_BASE_URL": ("api_base",),
     "OPENAI_MODEL": ("model",),
@@ -40,40 +40,42 @@ PROVIDER_NAMES: Mapping[str, KeyPath] = {
 }
 
 
-def environment_leaves(environ: Mapping[str, str]) -> tuple[Leaf, ...]:
+def read_environment(environ: Mapping[str, str]) -> tuple[SettingValue, ...]:
     """Return the settings the environment gives; an empty variable counts as not set."""
-    return tuple(leaf for name, path in _known_names() if environ.get(name) for leaf in _leaves(name, path, environ))
+    return tuple(
+        leaf for name, path in _known_variables() if environ.get(name) for leaf in _read_variable(name, path, environ)
+    )
 
 
-def unknown_names(environ: Mapping[str, str], *, strict: bool) -> tuple[str, ...]:
+def check_unknown_variables(environ: Mapping[str, str], *, strict: bool) -> tuple[str, ...]:
     """Return a warning about AGENT_* names that mean nothing here, or raise ConfigError when strict."""
     # Build servers set AGENT_* names of their own, so all of them share one line and none stops a run by default.
-    known = [name for name, _ in _known_names() if name.startswith(_PREFIX)] + list(_OTHER_NAMES)
+    known = [name for name, _ in _known_variables() if name.startswith(_PREFIX)] + list(_RESERVED_VARIABLES)
     strange = sorted(name for name in environ if name.startswith(_PREFIX) and name not in known)
     if not strange:
         return ()
-    listed = "; ".join(_with_nearest(name, known) for name in strange)
+    listed = "; ".join(_with_suggestion(name, known) for name in strange)
     message = f"environment: unknown {'setting' if len(strange) == 1 else 'settings'} {listed}"
     if strict:
         raise ConfigError(message, "unset them, or leave out --strict-config")
     return (f"{message} (ignored)",)
 
 
-def _with_nearest(name: str, known: list[str]) -> str:
+def _with_suggestion(name: str, known: list[str]) -> str:
     # Compared without the prefix all of them share, which would make any two names look alike.
     bare = {other.removeprefix(_PREFIX): other for other in known}
-    hint = nearest(name.removeprefix(_PREFIX), bare)
+    hint = did_you_mean(name.removeprefix(_PREFIX), bare)
     return name + hint.replace("did you mean ", f"did you mean {_PREFIX}")
 
 
-def _known_names() -> Iterator[tuple[str, KeyPath]]:
-    yield from PROVIDER_NAMES.items()
-    for setting in slots():
+def _known_variables() -> Iterator[tuple[str, KeyPath]]:
+    yield from PROVIDER_VARIABLES.items()
+    for setting in setting_specs():
         yield f"{_PREFIX}{setting.upper()}", (setting,)
 
 
-def _leaves(name: str, path: KeyPath, environ: Mapping[str, str]) -> tuple[Leaf, ...]:
+def _read_variable(name: str, path: KeyPath, environ: Mapping[str, str]) -> tuple[SettingValue, ...]:
     origin = Origin(layer="environment", where=name)
-    return checked_leaves(
-        Leaf(path=path, value=environ[name], origin=origin, place=f"environment {name}", is_text=True)
+    return validate_and_split(
+        SettingValue(path=path, value=environ[name], origin=origin, source=f"environment {name}", is_text=True)
     )

@@ -2,44 +2,48 @@
 
 from collections.abc import Mapping, Sequence
 
-from agent.config.origin import KeyPath, Leaf, Origin
-from agent.config.values import checked, checked_leaves
+from agent.config.origin import KeyPath, Origin, SettingValue
+from agent.config.values import validate, validate_and_split
 from agent.vocabulary.errors import UsageError
 
 _FLAG_NAMES = {"timeout_s": "--timeout"}
-_ADDING = ("allow", "deny", "allow_net", "deny_net")
+_ADDITIVE = ("allow", "deny", "allow_net", "deny_net")
 
 
-def flag_leaves(
-    flags: Mapping[str, object], assignments: Sequence[str], *, below: Mapping[KeyPath, Leaf]
-) -> tuple[Leaf, ...]:
+def read_flags(
+    flags: Mapping[str, object], assignments: Sequence[str], *, below: Mapping[KeyPath, SettingValue]
+) -> tuple[SettingValue, ...]:
     """Return the settings given as flags; a dedicated flag beats --set, None means not given."""
-    leaves: list[Leaf] = [inner for text in assignments for inner in _assigned(text)]
+    leaves: list[SettingValue] = [inner for text in assignments for inner in _parse_assignment(text)]
     for name, value in flags.items():
-        if value is not None and not (name in _ADDING and not value):
-            leaves.append(_dedicated(name, value, below, leaves))
+        if value is not None and not (name in _ADDITIVE and not value):
+            leaves.append(_parse_flag(name, value, below, leaves))
     return tuple(leaves)
 
 
-def _assigned(text: str) -> tuple[Leaf, ...]:
+def _parse_assignment(text: str) -> tuple[SettingValue, ...]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise UsageError(f"--set {key}: expected key=value")
     path = tuple(part.strip() for part in key.split("."))
     origin = Origin(layer="flag", where="--set")
-    return checked_leaves(Leaf(path=path, value=value.strip(), origin=origin, place="flag --set", is_text=True))
+    return validate_and_split(
+        SettingValue(path=path, value=value.strip(), origin=origin, source="flag --set", is_text=True)
+    )
 
 
-def _dedicated(name: str, value: object, below: Mapping[KeyPath, Leaf], given: Sequence[Leaf]) -> Leaf:
+def _parse_flag(
+    name: str, value: object, below: Mapping[KeyPath, SettingValue], given: Sequence[SettingValue]
+) -> SettingValue:
     flag = _FLAG_NAMES.get(name, "--" + name.replace("_", "-"))
-    if name in _ADDING and isinstance(value, (list, tuple)):
+    if name in _ADDITIVE and isinstance(value, (list, tuple)):
         # A flag must not silently lift a prohibition that the user's file holds, so rules add up.
-        value = [*_rules(name, below, given), *value]
+        value = [*_existing_rules(name, below, given), *value]
     origin = Origin(layer="flag", where=flag)
-    return checked(Leaf(path=(name,), value=value, origin=origin, place=f"flag {flag}", is_text=True))
+    return validate(SettingValue(path=(name,), value=value, origin=origin, source=f"flag {flag}", is_text=True))
 
 
-def _rules(name: str, below: Mapping[KeyPath, Leaf], given: Sequence[Leaf]) -> list[object]:
+def _existing_rules(name: str, below: Mapping[KeyPath, SettingValue], given: Sequence[SettingValue]) -> list[object]:
     earlier = [below[(name,)]] if (name,) in below else []
     earlier += [leaf for leaf in given if leaf.path == (name,)]
     rules = earlier[-1].value if earlier else ()

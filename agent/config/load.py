@@ -4,28 +4,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from agent.config.environment import PROVIDER_NAMES, environment_leaves, unknown_names
-from agent.config.flags import flag_leaves
-from agent.config.origin import DEFAULT, KeyPath, Leaf, Origin
-from agent.config.places import config_dir as user_config_dir
-from agent.config.secrets import secrets_of
+from agent.config.environment import PROVIDER_VARIABLES, check_unknown_variables, read_environment
+from agent.config.flags import read_flags
+from agent.config.origin import DEFAULT, KeyPath, Origin, SettingValue
+from agent.config.secrets import collect_secrets
 from agent.config.settings import Settings
+from agent.config.user_dirs import config_dir as user_config_dir
 from agent.config.user_file import PROFILES, UserFile, read_user_file
-from agent.config.values import nested
+from agent.config.values import unflatten
 from agent.vocabulary.errors import ConfigError, UsageError
 from tooling.contract.fast_dataclass import dataclass
-from tooling.contract.json_codec import decode, nearest
+from tooling.contract.json_codec import decode, did_you_mean
 
 # A bare run depends on nothing that a person or a project has left lying about, unless a flag says so.
-_BARE = tuple(
-    Leaf(path=(name,), value=False, origin=Origin(layer="flag", where="--bare"), place="flag --bare")
+_BARE_OVERRIDES = tuple(
+    SettingValue(path=(name,), value=False, origin=Origin(layer="flag", where="--bare"), source="flag --bare")
     for name in ("memory", "project_notes")
 )
-_PROVIDERS = frozenset(path[1] for path in PROVIDER_NAMES.values() if path[0] == "keys")
+_PROVIDERS = frozenset(path[1] for path in PROVIDER_VARIABLES.values() if path[0] == "keys")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedSettings:
     """The settings of a run, where each came from, what to warn of, and the texts to keep secret."""
 
     settings: Settings
@@ -43,29 +43,29 @@ def load_settings(
     config_dir: Path | None = None,
     strict: bool = False,
     bare: bool = False,
-) -> Loaded:
+) -> LoadedSettings:
     """Load the settings of a run, or raise ConfigError; `assignments` are the `key=value` texts of --set."""
     path = (config_dir or user_config_dir(environ)) / "config.toml"
     file = UserFile(profiles={}) if bare else read_user_file(path)
-    chosen = _profile_leaves(file, path, environ, profile, bare=bare)
-    warnings = (*file.warnings, *unknown_names(environ, strict=strict))
-    merged = _merged((*file.leaves, *chosen, *environment_leaves(environ)))
+    chosen = _profile_values(file, path, environ, profile, bare=bare)
+    warnings = (*file.warnings, *check_unknown_variables(environ, strict=strict))
+    merged = _by_path((*file.values, *chosen, *read_environment(environ)))
     if bare:
-        merged |= _merged(_BARE)
-    merged |= _merged(flag_leaves(flags or {}, assignments, below=merged))
-    _keep_openai_address_to_openai(merged)
-    settings = decode(Settings, nested({path: leaf.value for path, leaf in merged.items()}))
-    return Loaded(
+        merged |= _by_path(_BARE_OVERRIDES)
+    merged |= _by_path(read_flags(flags or {}, assignments, below=merged))
+    _drop_misplaced_openai_base(merged)
+    settings = decode(Settings, unflatten({path: leaf.value for path, leaf in merged.items()}))
+    return LoadedSettings(
         settings=settings,
         origins=_origins(merged),
         warnings=warnings,
-        secrets=secrets_of(settings, environ),
+        secrets=collect_secrets(settings, environ),
     )
 
 
-def _profile_leaves(
+def _profile_values(
     file: UserFile, path: Path, environ: Mapping[str, str], profile: str | None, *, bare: bool
-) -> tuple[Leaf, ...]:
+) -> tuple[SettingValue, ...]:
     if bare:
         if profile:
             raise UsageError("--profile needs the settings file that --bare leaves out")
@@ -77,17 +77,17 @@ def _profile_leaves(
         place = "flag --profile" if profile else "environment AGENT_PROFILE"
         known = ", ".join(file.profiles) or "none"
         raise ConfigError(
-            f"{place}: unknown profile {name}{nearest(name, list(file.profiles))}",
+            f"{place}: unknown profile {name}{did_you_mean(name, list(file.profiles))}",
             f"{path} has these profiles: {known}; add one as a table [{PROFILES}.{name}]",
         )
     return file.profiles[name]
 
 
-def _merged(leaves: Sequence[Leaf]) -> dict[KeyPath, Leaf]:
+def _by_path(leaves: Sequence[SettingValue]) -> dict[KeyPath, SettingValue]:
     return {leaf.path: leaf for leaf in leaves}
 
 
-def _keep_openai_address_to_openai(merged: dict[KeyPath, Leaf]) -> None:
+def _drop_misplaced_openai_base(merged: dict[KeyPath, SettingValue]) -> None:
     """Drop an address meant for OpenAI's protocol when the model names another provider.
 
     Otherwise that provider's key would be sent to a server it does not belong to.
@@ -100,6 +100,6 @@ def _keep_openai_address_to_openai(merged: dict[KeyPath, Leaf]) -> None:
         del merged[("api_base",)]
 
 
-def _origins(merged: Mapping[KeyPath, Leaf]) -> dict[str, Origin]:
+def _origins(merged: Mapping[KeyPath, SettingValue]) -> dict[str, Origin]:
     origins = {field.name: DEFAULT for field in fields(Settings)}
     return origins | {leaf.name: leaf.origin for leaf in merged.values()}

@@ -25,13 +25,13 @@ DEFAULT = Origin(layer="default")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaf:
+class SettingValue:
     """One value of one layer; `place` is what an error names."""
 
     path: KeyPath
     value: object
     origin: Origin
-    place: str
+    source: str
     is_text: bool = False
 
     @property

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from agent.config.edit import set_value
 from agent.config.settings import ProjectRules, Settings
 from agent.config.user_file import read_user_file
-from agent.config.values import nested
+from agent.config.values import unflatten
 from agent.vocabulary.errors import InputError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode
@@ -20,7 +20,7 @@ Effect: TypeAlias = Literal["allow", "deny"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class CommandRule:
     """One rule: the first words of a command, what happens to it, and where it holds ("" is everywhere)."""
 
     effect: Effect
@@ -28,41 +28,41 @@ class Rule:
     folder: str = ""
 
 
-def rules_of(settings: Settings) -> tuple[Rule, ...]:
+def all_rules(settings: Settings) -> tuple[CommandRule, ...]:
     """Return all rules, those that hold everywhere first."""
     everywhere = ProjectRules(allow=settings.allow, deny=settings.deny)
-    rules: list[Rule] = []
+    rules: list[CommandRule] = []
     for folder, group in (("", everywhere), *settings.projects.items()):
-        rules += [Rule(effect="allow", words=words, folder=folder) for words in group.allow]
-        rules += [Rule(effect="deny", words=words, folder=folder) for words in group.deny]
+        rules += [CommandRule(effect="allow", words=words, folder=folder) for words in group.allow]
+        rules += [CommandRule(effect="deny", words=words, folder=folder) for words in group.deny]
     return tuple(rules)
 
 
-def in_folder(settings: Settings, folder: Path, effect: Effect) -> tuple[str, ...]:
+def rules_for_folder(settings: Settings, folder: Path, effect: Effect) -> tuple[str, ...]:
     """Return the words of the rules that hold for work in a folder."""
     return tuple(
         rule.words
-        for rule in rules_of(settings)
+        for rule in all_rules(settings)
         if rule.effect == effect and (not rule.folder or folder.is_relative_to(rule.folder))
     )
 
 
-def add_rule(config: Path, rule: Rule) -> bool:
+def add_rule(config: Path, rule: CommandRule) -> bool:
     """Write a rule into the settings file; False when it is there already."""
-    return _change(config, rule, is_there=True)
+    return _set_rule(config, rule, is_there=True)
 
 
-def remove_rule(config: Path, rule: Rule) -> bool:
+def remove_rule(config: Path, rule: CommandRule) -> bool:
     """Take a rule out of the settings file; False when it is not there."""
-    return _change(config, rule, is_there=False)
+    return _set_rule(config, rule, is_there=False)
 
 
-def _change(config: Path, rule: Rule, *, is_there: bool) -> bool:
+def _set_rule(config: Path, rule: CommandRule, *, is_there: bool) -> bool:
     if not rule.words.split():
         raise InputError("a rule needs at least one word", "for example: agent rules add 'git push'")
-    with _alone(config):
-        leaves = {leaf.path: leaf.value for leaf in read_user_file(config).leaves}
-        known = rules_of(decode(Settings, nested(leaves)))
+    with _locked(config):
+        leaves = {leaf.path: leaf.value for leaf in read_user_file(config).values}
+        known = all_rules(decode(Settings, unflatten(leaves)))
         if (rule in known) == is_there:
             return False
         group = [other.words for other in known if (other.effect, other.folder) == (rule.effect, rule.folder)]
@@ -73,7 +73,7 @@ def _change(config: Path, rule: Rule, *, is_there: bool) -> bool:
 
 
 @contextmanager
-def _alone(config: Path) -> Iterator[None]:
+def _locked(config: Path) -> Iterator[None]:
     """Keep two programs that add a rule at the same moment from losing one of them."""
     config.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fd = os.open(config.parent / ".rules.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

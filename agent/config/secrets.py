@@ -9,8 +9,8 @@ _SECRET_SETTINGS = ("api_key", "keys")
 _SECRET_SUFFIXES = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_SECRET_KEY", "_ACCESS_KEY")
 # Local servers want any key; hiding these words would eat ordinary text.
 _PLACEHOLDERS = frozenset({"lm-studio", "ollama", "not-needed", "no-key", "no-key-required", "sk-no-key-required"})
-_SHORTEST = 6
-_SHORTEST_WITH_TAIL = 12
+_MIN_SECRET_CHARS = 6
+_MIN_CHARS_WITH_TAIL = 12
 
 
 def is_secret(path: KeyPath) -> bool:
@@ -19,14 +19,14 @@ def is_secret(path: KeyPath) -> bool:
     return bool(inner) and inner[0] in _SECRET_SETTINGS
 
 
-def masked(value: str) -> str:
+def mask(value: str) -> str:
     """Return a key as it may be shown: at most its last four characters."""
     if not value:
         return ""
-    return "****" + (value[-4:] if len(value) >= _SHORTEST_WITH_TAIL else "")
+    return "****" + (value[-4:] if len(value) >= _MIN_CHARS_WITH_TAIL else "")
 
 
-def secrets_of(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
+def collect_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the texts to remove from everything shown or stored, longest first."""
     from_environ = (value for name, value in environ.items() if name.upper().endswith(_SECRET_SUFFIXES))
     return _longest_first((settings.api_key, *settings.keys.values(), *from_environ))
@@ -34,6 +34,8 @@ def secrets_of(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...
 
 def _longest_first(values: Iterable[str]) -> tuple[str, ...]:
     found = {
-        value for value in map(str.strip, values) if len(value) >= _SHORTEST and value.lower() not in _PLACEHOLDERS
+        value
+        for value in map(str.strip, values)
+        if len(value) >= _MIN_SECRET_CHARS and value.lower() not in _PLACEHOLDERS
     }
     return tuple(sorted(found, key=lambda value: (-len(value), value)))

@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 
-from agent.config.load import Loaded
+from agent.config.load import LoadedSettings
 from agent.config.origin import DEFAULT, Origin
-from agent.config.secrets import is_secret, masked
+from agent.config.secrets import is_secret, mask
 from agent.config.user_file import split_key
-from agent.config.values import flat, slots
+from agent.config.values import flatten, setting_specs
 from agent.vocabulary.errors import ConfigError
 from tooling.contract.fast_dataclass import dataclass
-from tooling.contract.json_codec import encode, nearest
+from tooling.contract.json_codec import did_you_mean, encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class SettingRow:
     """One setting as shown."""
 
     name: str
@@ -32,33 +32,35 @@ class Row:
         return str(self.value).lower() if isinstance(self.value, bool) else str(self.value)
 
 
-def rows(loaded: Loaded) -> tuple[Row, ...]:
+def setting_rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
     """Return every setting in the order of the table; keys are masked."""
     plain = encode(loaded.settings)
     return tuple(
-        Row(name=".".join(path), value=_shown(path, value), origin=_origin(path, loaded.origins))
-        for path, value in flat(plain if isinstance(plain, Mapping) else {}).items()
+        SettingRow(name=".".join(path), value=_mask_secret(path, value), origin=_origin(path, loaded.origins))
+        for path, value in flatten(plain if isinstance(plain, Mapping) else {}).items()
     )
 
 
-def row_named(loaded: Loaded, name: str) -> Row:
+def find_row(loaded: LoadedSettings, name: str) -> SettingRow:
     """Return one setting; a provider without a key is an empty row, an unknown name a ConfigError."""
-    found = {row.name: row for row in rows(loaded)}
+    found = {row.name: row for row in setting_rows(loaded)}
     if name in found:
         return found[name]
     path = split_key(name)
-    if path[0] not in slots():
-        raise ConfigError(f"unknown setting {path[0]}{nearest(path[0], slots())}", "see them all: agent config show")
+    if path[0] not in setting_specs():
+        raise ConfigError(
+            f"unknown setting {path[0]}{did_you_mean(path[0], setting_specs())}", "see them all: agent config show"
+        )
     if below := {row.name: row for key, row in found.items() if key.startswith(f"{name}.")}:
         value = {key.removeprefix(f"{name}."): row.value for key, row in below.items()}
-        return Row(name=name, value=value, origin=next(iter(below.values())).origin)
+        return SettingRow(name=name, value=value, origin=next(iter(below.values())).origin)
     if path[0] == "keys" and len(path) == 2:
-        return Row(name=name, value="", origin=DEFAULT)
+        return SettingRow(name=name, value="", origin=DEFAULT)
     raise ConfigError(f"unknown setting {name}", "see them all: agent config show")
 
 
-def _shown(path: tuple[str, ...], value: object) -> object:
-    return masked(value) if is_secret(path) and isinstance(value, str) else value
+def _mask_secret(path: tuple[str, ...], value: object) -> object:
+    return mask(value) if is_secret(path) and isinstance(value, str) else value
 
 
 def _origin(path: tuple[str, ...], origins: Mapping[str, Origin]) -> Origin:

@@ -4,12 +4,12 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent.config.origin import KeyPath, LayerName, Leaf, Origin
+from agent.config.origin import KeyPath, LayerName, Origin, SettingValue
 from agent.config.secrets import is_secret
-from agent.config.values import checked, flat, slots
+from agent.config.values import flatten, setting_specs, validate
 from agent.vocabulary.errors import ConfigError
 from tooling.contract.fast_dataclass import dataclass
-from tooling.contract.json_codec import nearest
+from tooling.contract.json_codec import did_you_mean
 
 PROFILES = "profile"
 
@@ -18,8 +18,8 @@ PROFILES = "profile"
 class UserFile:
     """A settings file that was read and found right."""
 
-    leaves: tuple[Leaf, ...] = ()
-    profiles: Mapping[str, tuple[Leaf, ...]]
+    values: tuple[SettingValue, ...] = ()
+    profiles: Mapping[str, tuple[SettingValue, ...]]
     warnings: tuple[str, ...] = ()
 
 
@@ -34,10 +34,10 @@ def read_user_file(path: Path) -> UserFile:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(f"cannot read {path}: {reason}") from error
     found = parse_user_file(text, path)
-    holds_keys = any(is_secret(leaf.path) for leaves in (found.leaves, *found.profiles.values()) for leaf in leaves)
+    holds_keys = any(is_secret(leaf.path) for leaves in (found.values, *found.profiles.values()) for leaf in leaves)
     if holds_keys and stat.S_IMODE(mode) & 0o077:
         warning = f"{path} holds keys and others can read it; run: chmod 600 {path}"
-        return UserFile(leaves=found.leaves, profiles=found.profiles, warnings=(warning,))
+        return UserFile(values=found.values, profiles=found.profiles, warnings=(warning,))
     return found
 
 
@@ -48,12 +48,12 @@ def parse_user_file(text: str, path: Path) -> UserFile:
     if not isinstance(named, Mapping):
         raise ConfigError(f"{path}: {PROFILES}: expected tables such as [{PROFILES}.work]")
     lines = _lines_by_key(text)
-    profiles: dict[str, tuple[Leaf, ...]] = {}
+    profiles: dict[str, tuple[SettingValue, ...]] = {}
     for name, values in named.items():
         if not isinstance(values, Mapping):
             raise ConfigError(f"{path}: {PROFILES}.{name}: expected a table [{PROFILES}.{name}]")
-        profiles[name] = _leaves(values, path, lines, profile=name)
-    return UserFile(leaves=_leaves(table, path, lines), profiles=profiles)
+        profiles[name] = _read_table(values, path, lines, profile=name)
+    return UserFile(values=_read_table(table, path, lines), profiles=profiles)
 
 
 def parse_toml(text: str, path: Path) -> dict[str, object]:
@@ -67,29 +67,29 @@ def parse_toml(text: str, path: Path) -> dict[str, object]:
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
 
 
-def _leaves(
+def _read_table(
     table: Mapping[str, object], path: Path, lines: Mapping[KeyPath, int], *, profile: str = ""
-) -> tuple[Leaf, ...]:
+) -> tuple[SettingValue, ...]:
     layer: LayerName = "profile" if profile else "file"
     above = (PROFILES, profile) if profile else ()
     leaves = []
-    for key, value in flat(table).items():
-        line = _line_of((*above, *key), lines)
+    for key, value in flatten(table).items():
+        line = _find_line((*above, *key), lines)
         spot = f":{line}" if line else ""
         where = f"{path.name}{spot}"
         origin = Origin(layer=layer, where=f"{profile} ({where})" if profile else where)
-        _refuse_unknown(key[0], f"{path}{spot}", is_profile=bool(profile))
-        leaves.append(checked(Leaf(path=key, value=value, origin=origin, place=f"{path}{spot}")))
+        _check_known(key[0], f"{path}{spot}", is_profile=bool(profile))
+        leaves.append(validate(SettingValue(path=key, value=value, origin=origin, source=f"{path}{spot}")))
     return tuple(leaves)
 
 
-def _refuse_unknown(name: str, place: str, *, is_profile: bool) -> None:
-    known = [*slots(), *(() if is_profile else (PROFILES,))]
+def _check_known(name: str, place: str, *, is_profile: bool) -> None:
+    known = [*setting_specs(), *(() if is_profile else (PROFILES,))]
     if name not in known:
-        raise ConfigError(f"{place}: unknown setting {name}{nearest(name, known)}")
+        raise ConfigError(f"{place}: unknown setting {name}{did_you_mean(name, known)}")
 
 
-def _line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int | None:
+def _find_line(path: KeyPath, lines: Mapping[KeyPath, int]) -> int | None:
     while path:
         if path in lines:
             return lines[path]

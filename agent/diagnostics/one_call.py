@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 
-from agent.toolbox import Surroundings, Toolbox
+from agent.toolbox import ToolEnvironment, ToolSetup
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import CallStatus, ToolResult
 
 # A person reads it all; the cap of the runner still holds.
-WHOLE_OUTPUT = 50_000_000
+FULL_OUTPUT_CHARS = 50_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommandEnd:
+class CommandResult:
     """How the command ended: its own output and exit code, or why it was not run."""
 
     status: CallStatus
@@ -21,9 +21,9 @@ class CommandEnd:
     total_bytes: int = 0
 
 
-async def call_one(tool: str, arguments: Mapping[str, object], around: Surroundings) -> ToolResult:
+async def call_tool(tool: str, arguments: Mapping[str, object], around: ToolEnvironment) -> ToolResult:
     """Call one tool through the one road."""
-    toolbox = Toolbox(around)
+    toolbox = ToolSetup(around)
     for warning in toolbox.warnings:
         around.warn(warning)
     try:
@@ -32,10 +32,10 @@ async def call_one(tool: str, arguments: Mapping[str, object], around: Surroundi
         await toolbox.close()
 
 
-async def run_one(command: str, around: Surroundings) -> CommandEnd:
+async def run_command(command: str, around: ToolEnvironment) -> CommandResult:
     """Run one shell line through the one road."""
-    result = await call_one("run_command", {"command": command}, around)
-    return CommandEnd(
+    result = await call_tool("run_command", {"command": command}, around)
+    return CommandResult(
         status=result.meta.status,
         exit_code=result.exit_code,
         text=result.content if result.display is None else result.display,

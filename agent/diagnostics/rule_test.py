@@ -1,4 +1,4 @@
-"""Past commands judged by the rules as they are now: what an edited rule would have changed."""
+"""PastCommand commands judged by the rules as they are now: what an edited rule would have changed."""
 
 import uuid
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from agent.config.rules import in_folder
+from agent.config.rules import rules_for_folder
 from agent.config.settings import Settings
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, RunStarted, ToolCompleted, ToolStarted
 from agent.sessions.log.event_log import read_events
@@ -21,7 +21,7 @@ _NOBODY = uuid.UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class PastCommand:
     """A command as it was treated then."""
 
     command: str
@@ -30,7 +30,7 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class TreatmentChange:
     """A command that would be treated differently now."""
 
     command: str
@@ -39,22 +39,24 @@ class Change:
     reason: str
 
 
-def changes_since(data_dir: Path, settings: Settings, *, days: float) -> tuple[int, list[Change]]:
+def find_changes(data_dir: Path, settings: Settings, *, days: float) -> tuple[int, list[TreatmentChange]]:
     """Return how many past commands were looked at, and those that the present rules treat differently."""
     since = (datetime.now(UTC) - timedelta(days=days)).isoformat()
     past = dict.fromkeys(
-        command for log in sorted((data_dir / "sessions").glob("*/events.jsonl")) for command in _commands(log, since)
+        command
+        for log in sorted((data_dir / "sessions").glob("*/events.jsonl"))
+        for command in _past_commands(log, since)
     )
-    judged = [(then, *_now(then, settings)) for then in past]
+    judged = [(then, *_current_treatment(then, settings)) for then in past]
     changes = [
-        Change(command=then.command, before=then.treatment, now=now, reason=reason)
+        TreatmentChange(command=then.command, before=then.treatment, now=now, reason=reason)
         for then, now, reason in judged
         if now != then.treatment
     ]
     return len(past), changes
 
 
-def _commands(log: Path, since: str) -> Iterator[Past]:
+def _past_commands(log: Path, since: str) -> Iterator[PastCommand]:
     cwd, is_told = Path("/"), True
     started: dict[tuple[str | None, str], str] = {}
     asked: dict[str, str] = {}
@@ -73,12 +75,14 @@ def _commands(log: Path, since: str) -> Iterator[Past]:
             case ToolCompleted(tool_id=tool_id, status=status):
                 command = started.pop((envelope.step_id, tool_id), "")
                 if command and is_told and envelope.ts >= since:
-                    yield Past(command=command, cwd=cwd, treatment=_then(status, was_asked=command in asked.values()))
+                    yield PastCommand(
+                        command=command, cwd=cwd, treatment=_past_treatment(status, was_asked=command in asked.values())
+                    )
             case _:
                 pass
 
 
-def _then(status: str, *, was_asked: bool) -> Treatment:
+def _past_treatment(status: str, *, was_asked: bool) -> Treatment:
     if status == "blocked":
         return "block"
     if was_asked:
@@ -86,13 +90,15 @@ def _then(status: str, *, was_asked: bool) -> Treatment:
     return "deny" if status in ("denied", "deferred") else "allow"
 
 
-def _now(past: Past, settings: Settings) -> tuple[Treatment, str]:
+def _current_treatment(past: PastCommand, settings: Settings) -> tuple[Treatment, str]:
     ctx = ExecCtx(user_id=_NOBODY, task_id=_NOBODY, working_dir=past.cwd)
     action = Action(tool="run_command", effect="execute", subject=past.command, cwd=past.cwd)
     verdict = ActionJudge().judge(action, ctx)
     if verdict.decision is Decision.BLOCK:
         return "block", verdict.reason
-    policy = PolicyApprover(allow=in_folder(settings, past.cwd, "allow"), deny=in_folder(settings, past.cwd, "deny"))
+    policy = PolicyApprover(
+        allow=rules_for_folder(settings, past.cwd, "allow"), deny=rules_for_folder(settings, past.cwd, "deny")
+    )
     answer = policy.decide(action, verdict)
     if answer is None:
         return "ask", verdict.reason

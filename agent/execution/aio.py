@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def to_the_end(task: "asyncio.Future[T]") -> None:
+async def wait_ignoring_cancel(task: "asyncio.Future[T]") -> None:
     """Return when the task has ended, well or not; interruptions meanwhile are raised afterwards."""
     interruption: asyncio.CancelledError | None = None
     while not task.done():
@@ -19,8 +19,8 @@ async def to_the_end(task: "asyncio.Future[T]") -> None:
         raise interruption
 
 
-async def uncut(deed: Coroutine[None, None, None]) -> None:
+async def run_shielded(deed: Coroutine[None, None, None]) -> None:
     """Do something whole, even when interrupted in the middle of it."""
     doing = asyncio.ensure_future(deed)
-    await to_the_end(doing)
+    await wait_ignoring_cancel(doing)
     doing.result()

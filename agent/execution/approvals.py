@@ -11,40 +11,40 @@ from typing import Protocol
 from agent.protocol.channel import Channel
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, QuestionAnswered, QuestionAsked
-from tooling.approvals.rule_text import offered
+from tooling.approvals.rule_text import suggest_rules
 from tooling.contract.action import Action, ApprovalAnswer, Approver, Judge, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
 
-PERSON = "person"
+USER = "person"
 
 
-class Person:
+class PendingQuestions:
     """Waits for answers to what was asked; implements the tools' Asker and Approver ports."""
 
     def __init__(self, *, channel: Channel, is_present: bool, patience_s: float) -> None:
         self._channel = channel
-        self._patience_s = patience_s
-        self._is_present = is_present
-        self._waiting: dict[str, asyncio.Future[Answer]] = {}
+        self._timeout_s = patience_s
+        self._is_user_present = is_present
+        self._pending: dict[str, asyncio.Future[Answer]] = {}
         self._waited: dict[str, float] = {}
-        self._since: dict[str, list[float]] = {}
-        self._began: Callable[[str], None] = lambda step_id: None
-        self._ended: Callable[[str], None] = lambda step_id: None
+        self._waiting_since: dict[str, list[float]] = {}
+        self._on_wait_start: Callable[[str], None] = lambda step_id: None
+        self._on_wait_end: Callable[[str], None] = lambda step_id: None
 
-    def watch(self, *, began: Callable[[str], None], ended: Callable[[str], None]) -> None:
+    def set_wait_callbacks(self, *, began: Callable[[str], None], ended: Callable[[str], None]) -> None:
         """Have somebody told when a step begins to wait for this person, and when it goes on."""
-        self._began, self._ended = began, ended
+        self._on_wait_start, self._on_wait_end = began, ended
 
     def waited_s(self, step_id: str) -> float:
         """Return how long a step has waited for this person: time that is not the step's own."""
-        since = self._since.get(step_id)
+        since = self._waiting_since.get(step_id)
         return self._waited.get(step_id, 0.0) + (time.monotonic() - since[0] if since else 0.0)
 
     def resolve(self, command: Answer) -> bool:
         """Hand an answer to whoever waits for it; False when nobody does (any more)."""
         answer_id = command.approval_id if isinstance(command, ResolveApproval) else command.question_id
-        waiting = self._waiting.pop(answer_id, None)
+        waiting = self._pending.pop(answer_id, None)
         if waiting is None or waiting.done():
             return False
         waiting.set_result(command)
@@ -54,11 +54,11 @@ class Person:
         """Put a question; None when nobody is there to answer."""
         question_id = f"q-{secrets.token_hex(4)}"
         asked = QuestionAsked(question_id=question_id, question=question.text, options=question.options)
-        waiting = self._expect(question_id) if self._is_present else None
+        waiting = self._add_pending(question_id) if self._is_user_present else None
         await self._channel.publish(asked, step_id=ctx.step_id, attempt=ctx.attempt)
         command: Answer | None = None
         if waiting:
-            with self._clock_stopped(ctx.step_id):
+            with self._count_waiting(ctx.step_id):
                 command = await waiting
         answer = command.answer if isinstance(command, AnswerQuestion) else None
         answered = QuestionAnswered(question_id=question_id, answer=answer)
@@ -67,21 +67,21 @@ class Person:
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         """Show the exact action, wait for the decision, make it known."""
-        requested = requested_of(action, verdict, ctx)
-        waiting = self._expect(requested.approval_id)
+        requested = approval_requested(action, verdict, ctx)
+        waiting = self._add_pending(requested.approval_id)
         await self._channel.publish(requested, step_id=ctx.step_id, attempt=ctx.attempt)
-        with self._clock_stopped(ctx.step_id):
-            answer = await self._decision(requested.approval_id, waiting)
-        await self._channel.publish(resolved_of(requested, answer), step_id=ctx.step_id, attempt=ctx.attempt)
+        with self._count_waiting(ctx.step_id):
+            answer = await self._wait_for_decision(requested.approval_id, waiting)
+        await self._channel.publish(approval_resolved(requested, answer), step_id=ctx.step_id, attempt=ctx.attempt)
         return answer
 
     @contextmanager
-    def _clock_stopped(self, step_id: str) -> Iterator[None]:
+    def _count_waiting(self, step_id: str) -> Iterator[None]:
         # Calls of one turn may wait side by side: the time from the first question to the last answer counts once.
-        since = self._since.setdefault(step_id, [])
+        since = self._waiting_since.setdefault(step_id, [])
         since.append(since[0] if since else time.monotonic())
         if len(since) == 1:
-            self._began(step_id)
+            self._on_wait_start(step_id)
         try:
             yield
         finally:
@@ -89,32 +89,32 @@ class Person:
                 self._waited[step_id] = self.waited_s(step_id)
             since.pop()
             if not since:
-                self._ended(step_id)
+                self._on_wait_end(step_id)
 
-    async def _decision(self, approval_id: str, waiting: asyncio.Future[Answer]) -> ApprovalAnswer:
+    async def _wait_for_decision(self, approval_id: str, waiting: asyncio.Future[Answer]) -> ApprovalAnswer:
         try:
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(self._timeout_s):
                 command = await waiting
         except TimeoutError:
-            self._waiting.pop(approval_id, None)
-            remark = f"Nobody answered within {self._patience_s:g} s."
-            return ApprovalAnswer(decision="deny", by=PERSON, remark=remark)
+            self._pending.pop(approval_id, None)
+            remark = f"Nobody answered within {self._timeout_s:g} s."
+            return ApprovalAnswer(decision="deny", by=USER, remark=remark)
         assert isinstance(command, ResolveApproval)
         return ApprovalAnswer(
             decision=command.decision,
-            by=PERSON,
+            by=USER,
             remark=command.remark,
             scope=command.scope,
             command=command.command,
         )
 
-    def _expect(self, answer_id: str) -> asyncio.Future[Answer]:
+    def _add_pending(self, answer_id: str) -> asyncio.Future[Answer]:
         waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting[answer_id] = waiting
+        self._pending[answer_id] = waiting
         return waiting
 
 
-class Place(Protocol):
+class SandboxGate(Protocol):
     """Where commands run, as far as approvals concern it."""
 
     async def ready(self) -> None:
@@ -126,7 +126,7 @@ class Place(Protocol):
         ...
 
 
-class Witness:
+class ApprovalGateway:
     """Stands before the policy: what it refuses without asking anybody becomes a request and a decision as well."""
 
     def __init__(
@@ -136,60 +136,60 @@ class Witness:
         channel: Channel,
         on_fail: Callable[[str], None],
         judge: Judge,
-        place: Place,
+        place: SandboxGate,
     ) -> None:
         self._policy = policy
         self._channel = channel
         self._on_fail = on_fail
         self._judge = judge
-        self._place = place
+        self._sandbox = place
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         """Let the policy decide, and let everybody know of a refusal."""
         # Nothing is written or run before the place is known to be safe; the web is not asked from there.
         if action.effect != "web":
-            await self._place.ready()
+            await self._sandbox.ready()
         answer = await self._policy.approve(action, verdict, ctx)
-        if answer.decision == "allow" and answer.by == PERSON and action.effect != "web":
-            await self._open_hosts(action, verdict, answer, ctx)
-        if answer.decision == "allow" or answer.by == PERSON:
+        if answer.decision == "allow" and answer.by == USER and action.effect != "web":
+            await self._allow_hosts(action, verdict, answer, ctx)
+        if answer.decision == "allow" or answer.by == USER:
             return answer
-        requested = requested_of(action, verdict, ctx)
-        for event in (requested, resolved_of(requested, answer)):
+        requested = approval_requested(action, verdict, ctx)
+        for event in (requested, approval_resolved(requested, answer)):
             await self._channel.publish(event, step_id=ctx.step_id, attempt=ctx.attempt)
         if answer.decision == "fail":
             self._on_fail(action.subject)
         return answer
 
-    async def _open_hosts(self, action: Action, verdict: Verdict, answer: ApprovalAnswer, ctx: ExecCtx) -> None:
+    async def _allow_hosts(self, action: Action, verdict: Verdict, answer: ApprovalAnswer, ctx: ExecCtx) -> None:
         """Open the hosts that the person saw, or wrote: allowing the command allows them, for this session."""
         if answer.command is not None:
             verdict = self._judge.judge(replace(action, subject=answer.command), ctx)
         for host in verdict.hosts:
-            await self._place.allow_host(host)
+            await self._sandbox.allow_host(host)
 
 
-def requested_of(action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalRequested:
+def approval_requested(action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalRequested:
     """Return the request for a decision on an action; its id joins it to the one call it is about."""
     return ApprovalRequested(
         approval_id=f"a-{ctx.call_id}",
         command=action.subject,
         cwd=str(action.cwd),
         reason=verdict.reason,
-        rule=_lasting_rule(action, verdict),
+        rule=_suggested_rule(action, verdict),
         tool=action.tool,
         involves=verdict.involves or None,
         diff=(action.preview() or None) if action.preview else None,
     )
 
 
-def resolved_of(requested: ApprovalRequested, answer: ApprovalAnswer) -> ApprovalResolved:
+def approval_resolved(requested: ApprovalRequested, answer: ApprovalAnswer) -> ApprovalResolved:
     """Return the decision on a request."""
     return ApprovalResolved(approval_id=requested.approval_id, decision=answer.decision, by=answer.by, rule=answer.rule)
 
 
-def _lasting_rule(action: Action, verdict: Verdict) -> str:
+def _suggested_rule(action: Action, verdict: Verdict) -> str:
     """Return what could be stored so that the same is not asked again; nothing for what is asked every time."""
     if action.effect in ("execute", "web"):
-        return ", ".join(offered(verdict.asking))
+        return ", ".join(suggest_rules(verdict.commands_to_approve))
     return "" if action.effect == "forget" else action.tool

@@ -2,14 +2,14 @@
 
 import asyncio
 
-from agent.memory.compaction import KB, Shortener, compact
-from agent.memory.privacy import personal_in, secret_in
+from agent.memory.compaction import KB, CompactionModel, compact
+from agent.memory.privacy import find_personal_data, find_secret
 from agent.memory.run_memory import RunMemory
-from agent.memory.triggers import is_worth_asking
-from agent.memory.what_to_keep import Decision, decision_request, is_grounded, read_decision
+from agent.memory.triggers import has_memory_trigger
+from agent.memory.what_to_keep import MemoryCandidate, build_decision_request, is_grounded, parse_decision
 from agent.model.budget import BudgetExhausted
 from agent.model.faults import ModelFault
-from agent.model.metered_client import ModelDesk
+from agent.model.metered_client import MeteredModel
 from agent.protocol.events import MemoryChanged, WarningRaised
 from agent.vocabulary.errors import InputError
 from tooling.contract.fast_dataclass import dataclass
@@ -18,11 +18,11 @@ _COMPACTION_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembering:
+class MemoryUpdater:
     """What the settings say about remembering, and the model that decides."""
 
     memory: RunMemory
-    desk: ModelDesk
+    client: MeteredModel
     model: str
     max_output_tokens: int
     timeout_s: float
@@ -31,23 +31,23 @@ class Remembering:
 
     def has_work(self) -> bool:
         """Say whether there is anything to decide or to tidy up after this run."""
-        return self.memory.is_kept and (is_worth_asking(self.memory.request) or self._is_too_large())
+        return self.memory.is_persistent and (has_memory_trigger(self.memory.request) or self._is_too_large())
 
-    async def after(self, answer: str) -> None:
+    async def update(self, answer: str) -> None:
         """Remember what the run brought, if anything; whatever goes wrong, the answer stands."""
         try:
-            if is_worth_asking(self.memory.request) and (decided := await self._decided(answer)):
+            if has_memory_trigger(self.memory.request) and (decided := await self._decide(answer)):
                 await self._store(decided)
             if self._is_too_large():
                 await self._compact()
         except OSError as error:
             await self._warn(f"the memory could not be changed: {error.strerror}")
 
-    async def _decided(self, answer: str) -> Decision | None:
-        asked = decision_request(self.memory.request, answer, self.model)
+    async def _decide(self, answer: str) -> MemoryCandidate | None:
+        asked = build_decision_request(self.memory.request, answer, self.model)
         try:
             async with asyncio.timeout(self.timeout_s):
-                reply = await self.desk.ask(asked)
+                reply = await self.client.ask(asked)
         except TimeoutError:
             await self._warn(
                 f"nothing was remembered: deciding took longer than {self.timeout_s:g} s (memory_timeout_s)"
@@ -56,11 +56,11 @@ class Remembering:
         except (ModelFault, BudgetExhausted) as problem:
             await self._warn(f"nothing was remembered: {problem}")
             return None
-        decided = read_decision(reply.message.content)
+        decided = parse_decision(reply.message.content)
         return decided if decided and is_grounded(decided.content, self.memory.request, answer) else None
 
-    async def _store(self, decided: Decision) -> None:
-        if problem := secret_in(decided.content, self.memory.redactor) or personal_in(decided.content):
+    async def _store(self, decided: MemoryCandidate) -> None:
+        if problem := find_secret(decided.content, self.memory.redactor) or find_personal_data(decided.content):
             await self._warn(f"something was not remembered: {problem}")
             return
         try:
@@ -72,8 +72,8 @@ class Remembering:
             await self.memory.channel.publish(MemoryChanged(action="added", entry=line))
 
     async def _compact(self) -> None:
-        shortener = Shortener(
-            ask=self.desk.ask, model=self.model, max_output_tokens=self.max_output_tokens, timeout_s=_COMPACTION_S
+        shortener = CompactionModel(
+            ask=self.client.ask, model=self.model, max_output_tokens=self.max_output_tokens, timeout_s=_COMPACTION_S
         )
         done = await compact(self.memory.file, self.target_kb, redactor=self.memory.redactor, shortener=shortener)
         if done.by != "nobody":

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from agent.memory.entries import TAGS
 from agent.memory.memory_file import MemoryFile
-from agent.memory.shorten import by_priority, bytes_of, entries_of, room_of, with_reply
+from agent.memory.shorten import apply_reply, byte_size, drop_by_priority, entry_room, parse_entries
 from agent.model.budget import BudgetExhausted
 from agent.model.faults import ModelFault
 from agent.model.port import ModelReply, ModelRequest
@@ -17,7 +17,7 @@ from tooling.safety.secrets.redact import Redactor
 
 KB = 1024
 Ask: TypeAlias = Callable[[ModelRequest], Awaitable[ModelReply]]
-_CUT_OFF = "length"
+_TRUNCATED = "length"
 
 _SYSTEM = """\
 You make a list of remembered facts shorter. Each line is `- YYYY-MM-DD HH:MM: [TAG] text`. Reply with the lines to \
@@ -30,7 +30,7 @@ keep, each in exactly this form and nothing else: no heading, no fence, no remar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compacted:
+class CompactionResult:
     """How a compaction went: bytes before and after, by whom, and why not by the model."""
 
     before: int
@@ -40,7 +40,7 @@ class Compacted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shortener:
+class CompactionModel:
     """A model that can be asked to shorten."""
 
     ask: Ask
@@ -50,31 +50,33 @@ class Shortener:
 
 
 async def compact(
-    file: MemoryFile, target_kb: int, *, redactor: Redactor, shortener: Shortener | None = None
-) -> Compacted:
+    file: MemoryFile, target_kb: int, *, redactor: Redactor, shortener: CompactionModel | None = None
+) -> CompactionResult:
     """Bring the file down to the target, as far as its entries allow, and keep a copy of what it was."""
     before, target = await asyncio.to_thread(file.read), target_kb * KB
     size = len(before.encode("utf-8", "surrogateescape"))
-    if bytes_of(entries_of(before)) <= room_of(before, target):
-        return Compacted(before=size, after=size, by="nobody")
+    if byte_size(parse_entries(before)) <= entry_room(before, target):
+        return CompactionResult(before=size, after=size, by="nobody")
     shorter, problem = before, ""
     if shortener:
-        shorter, problem = await _by_model(before, target, redactor, shortener)
+        shorter, problem = await _compact_with_model(before, target, redactor, shortener)
 
     def edit(now: str) -> str:
         # What others wrote while the model thought comes behind; a text that changed otherwise is shortened as it is.
         text = shorter + now[len(before) :] if now.startswith(before) else now
-        return by_priority(text, target)
+        return drop_by_priority(text, target)
 
     await asyncio.to_thread(file.change, edit, has_backup=True)
     by: Literal["model", "priority"] = "priority" if shorter == before else "model"
-    return Compacted(before=size, after=file.size(), by=by, problem=problem)
+    return CompactionResult(before=size, after=file.size(), by=by, problem=problem)
 
 
-async def _by_model(before: str, target: int, redactor: Redactor, shortener: Shortener) -> tuple[str, str]:
+async def _compact_with_model(
+    before: str, target: int, redactor: Redactor, shortener: CompactionModel
+) -> tuple[str, str]:
     """Return the text as the model would have it, or unchanged and why."""
-    system = _SYSTEM.format(tags=", ".join(TAGS), room=room_of(before, target))
-    entries = redactor.redact("\n".join(line.raw.strip() for line in entries_of(before)))
+    system = _SYSTEM.format(tags=", ".join(TAGS), room=entry_room(before, target))
+    entries = redactor.redact("\n".join(line.raw.strip() for line in parse_entries(before)))
     asked = ModelRequest(
         model=shortener.model,
         purpose="memory",
@@ -91,11 +93,11 @@ async def _by_model(before: str, target: int, redactor: Redactor, shortener: Sho
         return before, str(problem)
     except TimeoutError:
         return before, f"no reply within {shortener.timeout_s:g} s"
-    if reply.finish_reason == _CUT_OFF:
+    if reply.finish_reason == _TRUNCATED:
         return before, "the reply was cut off"
-    return with_reply(before, _unfenced(reply.message.content), redactor)
+    return apply_reply(before, _strip_fence(reply.message.content), redactor)
 
 
-def _unfenced(text: str) -> str:
+def _strip_fence(text: str) -> str:
     found = re.fullmatch(r"\s*```\w*\n(.*?)\n?```\s*", text, re.DOTALL)
     return found[1] if found else text

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from agent.memory.entries import Tag, entry_line, is_known, lines_of, said
-from tooling.files.atomic_write import TEMPORARY, write_whole
+from agent.memory.entries import Tag, format_entry, is_known, non_blank, parse_lines
+from tooling.files.atomic_write import TEMP_SUFFIX, write_atomic
 
 MEMORY_FILE = "MEMORY.md"
-BACKUPS_KEPT = 10
+MAX_BACKUPS = 10
 _BACKUPS = "memory-backups"
 _LOCK = ".memory.lock"
 
@@ -47,11 +47,11 @@ class MemoryFile:
 
     def append(self, text: str, *, tag: Tag | None = None, now: datetime | None = None) -> str | None:
         """Add an entry and return its line, or None when the same is remembered already."""
-        line = entry_line(text, tag=tag, now=now or datetime.now().astimezone())
-        (entry,) = lines_of(line)
+        line = format_entry(text, tag=tag, now=now or datetime.now().astimezone())
+        (entry,) = parse_lines(line)
 
         def added(before: str) -> str:
-            if is_known(lines_of(before), entry):
+            if is_known(parse_lines(before), entry):
                 return before
             gap = "" if not before or before.endswith("\n") else "\n"
             return f"{before}{gap}{line}\n"
@@ -60,7 +60,7 @@ class MemoryFile:
 
     def change(self, edit: Callable[[str], str], *, has_backup: bool = False) -> bool:
         """Replace the text by what `edit` makes of it while nobody else does; False when that is the same."""
-        with self._alone():
+        with self._locked():
             before = self.read()
             after = edit(before)
             if after == before:
@@ -72,18 +72,20 @@ class MemoryFile:
 
     def forget(self, text: str) -> list[str]:
         """Take out the lines that hold a text, whatever its case, here and in every copy; return them."""
-        with self._alone():
+        with self._locked():
             before = self.read()
-            gone = holding(before, text)
+            gone = find_lines(before, text)
             if gone:
-                self._write(_without(before, text))
+                self._write(_remove_lines(before, text))
                 for copy in self.backups:
-                    write_whole(copy, _bytes(_without(copy.read_bytes().decode("utf-8", "surrogateescape"), text)))
+                    write_atomic(
+                        copy, _encode(_remove_lines(copy.read_bytes().decode("utf-8", "surrogateescape"), text))
+                    )
         return gone
 
     def clear(self, *, has_backup: bool) -> int:
         """Forget everything and return how many lines that were; without a backup older copies go as well."""
-        with self._alone():
+        with self._locked():
             before = self.read()
             if has_backup and before:
                 self._back_up(before)
@@ -92,25 +94,25 @@ class MemoryFile:
                     copy.unlink()
             if before:
                 self._write("")
-        return sum(1 for _ in said(lines_of(before)))
+        return sum(1 for _ in non_blank(parse_lines(before)))
 
     def _back_up(self, text: str) -> None:
         folder = self._folder / _BACKUPS
         folder.mkdir(mode=0o700, exist_ok=True)
-        write_whole(folder / f"{datetime.now():%Y%m%d-%H%M%S-%f}.md", _bytes(text))
-        for old in self.backups[:-BACKUPS_KEPT]:
+        write_atomic(folder / f"{datetime.now():%Y%m%d-%H%M%S-%f}.md", _encode(text))
+        for old in self.backups[:-MAX_BACKUPS]:
             old.unlink()
 
     def _write(self, text: str) -> None:
         # Whoever keeps the real file elsewhere and links to it keeps the link.
         target = self.path.resolve()
-        for left in target.parent.glob(f".{target.name}.*{TEMPORARY}"):
+        for left in target.parent.glob(f".{target.name}.*{TEMP_SUFFIX}"):
             # Only a writer that was killed leaves one: we hold the lock.
             left.unlink()
-        write_whole(target, _bytes(text))
+        write_atomic(target, _encode(text))
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         fd = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
@@ -119,16 +121,16 @@ class MemoryFile:
             os.close(fd)
 
 
-def holding(memory: str, text: str) -> list[str]:
+def find_lines(memory: str, text: str) -> list[str]:
     """Return the lines that hold a text, as they stand there."""
     wanted = text.casefold()
-    return [line.raw for line in said(lines_of(memory)) if wanted in line.text.casefold()]
+    return [line.raw for line in non_blank(parse_lines(memory)) if wanted in line.text.casefold()]
 
 
-def _without(memory: str, text: str) -> str:
-    gone = set(holding(memory, text))
+def _remove_lines(memory: str, text: str) -> str:
+    gone = set(find_lines(memory, text))
     return "\n".join(raw for raw in memory.split("\n") if raw not in gone)
 
 
-def _bytes(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")

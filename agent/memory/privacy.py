@@ -19,11 +19,11 @@ _PERSONAL = (
 )
 
 
-def secret_in(text: str, redactor: Redactor) -> str | None:
+def find_secret(text: str, redactor: Redactor) -> str | None:
     """Return why a text holds a secret, or None."""
     return "it holds a key or token" if redactor.redact(text) != text else None
 
 
-def personal_in(text: str) -> str | None:
+def find_personal_data(text: str) -> str | None:
     """Return which personal data a text holds, or None."""
     return next((f"it holds {what}" for what, pattern in _PERSONAL if re.search(pattern, text)), None)

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from agent.config.settings import Settings
-from agent.memory.entries import entry_line
+from agent.memory.entries import format_entry
 from agent.memory.excerpt import excerpt
 from agent.memory.memory_file import MemoryFile
-from agent.model.metered_client import ModelDesk
+from agent.model.metered_client import MeteredModel
 from agent.protocol.channel import Channel
 from agent.protocol.events import MemoryChanged
 from agent.run_scope import RunScope
@@ -21,9 +21,9 @@ from tooling.output import sanitize_output
 from tooling.safety.secrets.redact import Redactor
 
 if TYPE_CHECKING:
-    from agent.memory.after_run import Remembering
+    from agent.memory.after_run import MemoryUpdater
 
-_KEEPS_NOTHING = "This run keeps nothing on disk (--ephemeral), so the memory stays as it is."
+_NOT_PERSISTENT = "This run keeps nothing on disk (--ephemeral), so the memory stays as it is."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,20 +34,20 @@ class RunMemory:
     redactor: Redactor
     channel: Channel
     request: str
-    is_kept: bool = True
+    is_persistent: bool = True
     settings: Settings = field(default_factory=Settings)
 
     def recall(self) -> str:
         """Return what prompts are given of the memory. Raises OSError."""
         return excerpt(self._clean(self.file.read()))
 
-    def remembering(self, desk: ModelDesk, model: str) -> "Remembering":
+    def build_updater(self, desk: MeteredModel, model: str) -> "MemoryUpdater":
         """Return what decides, with this model, what of the run is remembered."""
-        from agent.memory.after_run import Remembering
+        from agent.memory.after_run import MemoryUpdater
 
-        return Remembering(
+        return MemoryUpdater(
             memory=self,
-            desk=desk,
+            client=desk,
             model=model,
             max_output_tokens=self.settings.max_output_tokens,
             timeout_s=self.settings.memory_timeout_s,
@@ -62,18 +62,18 @@ class RunMemory:
     def check(self, text: str) -> None:
         """Raise ToolError when this text may not be remembered."""
         # A run that remembers nothing does without the words of twenty languages.
-        from agent.memory.privacy import personal_in, secret_in
+        from agent.memory.privacy import find_personal_data, find_secret
 
-        if not self.is_kept:
-            raise ToolError(_KEEPS_NOTHING)
-        if problem := secret_in(text, self.redactor) or personal_in(text):
+        if not self.is_persistent:
+            raise ToolError(_NOT_PERSISTENT)
+        if problem := find_secret(text, self.redactor) or find_personal_data(text):
             raise ToolError(f"This is not remembered: {problem}.")
         try:
-            entry_line(text, tag=None, now=datetime.now().astimezone())
+            format_entry(text, tag=None, now=datetime.now().astimezone())
         except InputError as error:
             raise ToolError(f"This is not remembered: {error.message}.") from error
 
-    def is_asked_for(self, text: str) -> bool:
+    def is_requested(self, text: str) -> bool:
         """Say whether the user asked in so many words that this be remembered."""
         from agent.memory.triggers import asks_to_remember
         from agent.memory.what_to_keep import is_grounded
@@ -86,19 +86,19 @@ class RunMemory:
         line = await asyncio.to_thread(self.file.append, text)
         if line is None:
             return "This is remembered already."
-        self._tell(MemoryChanged(action="added", entry=line), ctx)
+        self._emit(MemoryChanged(action="added", entry=line), ctx)
         return f"Remembered: {line}"
 
     async def clear(self, ctx: ExecCtx) -> int:
         """Forget everything and return how many lines that were; a copy is kept."""
-        if not self.is_kept:
-            raise ToolError(_KEEPS_NOTHING)
+        if not self.is_persistent:
+            raise ToolError(_NOT_PERSISTENT)
         count = await asyncio.to_thread(lambda: self.file.clear(has_backup=True))
-        self._tell(MemoryChanged(action="cleared"), ctx)
+        self._emit(MemoryChanged(action="cleared"), ctx)
         return count
 
-    def _tell(self, event: MemoryChanged, ctx: ExecCtx) -> None:
-        self.channel.whisper(event, step_id=ctx.step_id or None, attempt=ctx.attempt)
+    def _emit(self, event: MemoryChanged, ctx: ExecCtx) -> None:
+        self.channel.emit(event, step_id=ctx.step_id or None, attempt=ctx.attempt)
 
     def _clean(self, text: str) -> str:
         return self.redactor.redact(sanitize_output(text))
@@ -116,6 +116,6 @@ def open_memory(settings: Settings, scope: RunScope, request: str, *, is_taped: 
         redactor=scope.redactor,
         channel=scope.channel,
         request=request,
-        is_kept=scope.is_kept,
+        is_persistent=scope.is_persistent,
         settings=settings,
     )

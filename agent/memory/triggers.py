@@ -3,7 +3,7 @@
 import re
 
 # The user asks for it: these alone also let text of the answer in.
-_ASKED = (
+_EXPLICIT = (
     r"\b(?:remember|memori[sz]e|keep in mind|take note|note (?:that|down)|for (?:the )?future reference|don'?t forget"
     r"|merk(?:e)? dir|merken|erinnere dich|behalte|vergiss nicht|notiere"
     r"|souviens|rappelle-toi|retiens|mémorise|n'oublie pas|note que"
@@ -44,10 +44,10 @@ _QUESTION = ("?", "？", "؟")
 
 def asks_to_remember(request: str) -> bool:
     """Say whether the user asks that something be remembered."""
-    return re.search(_ASKED, request, re.IGNORECASE) is not None
+    return re.search(_EXPLICIT, request, re.IGNORECASE) is not None
 
 
-def is_worth_asking(request: str) -> bool:
+def has_memory_trigger(request: str) -> bool:
     """Say whether a request may hold a preference, a decision, a configuration or an agreement."""
     if asks_to_remember(request) or re.search(_LASTING, request, re.IGNORECASE):
         return True

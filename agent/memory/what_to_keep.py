@@ -3,7 +3,7 @@
 import json
 import re
 
-from agent.memory.entries import ENTRY_CHARS, Tag
+from agent.memory.entries import MAX_ENTRY_CHARS, Tag
 from agent.memory.triggers import asks_to_remember
 from agent.model.port import ModelRequest
 from agent.vocabulary.message import Message
@@ -21,7 +21,7 @@ _REQUEST_CHARS, _ANSWER_CHARS = 4000, 2000
 # Shorter words are in every text.
 _WORD_CHARS = 4
 _QUESTION = ("?", "？", "؟")
-_MARKS = ".,;:!?()[]{}\"'`«»“”„"
+_PUNCTUATION = ".,;:!?()[]{}\"'`«»“”„"
 
 _SYSTEM = """\
 You decide whether one thing from a finished request should be remembered for all later work with this user. Reply \
@@ -41,16 +41,16 @@ remember the result.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class MemoryCandidate:
     """One thing to remember."""
 
     tag: Tag
     content: str
 
 
-def decision_request(request: str, answer: str, model: str) -> ModelRequest:
+def build_decision_request(request: str, answer: str, model: str) -> ModelRequest:
     """Return the question to the model; the request and the answer are all it is told."""
-    asked, answered = _data(request, _REQUEST_CHARS), _data(answer, _ANSWER_CHARS)
+    asked, answered = _escape(request, _REQUEST_CHARS), _escape(answer, _ANSWER_CHARS)
     content = f"<request>\n{asked}\n</request>\n\n<answer>\n{answered}\n</answer>"
     return ModelRequest(
         model=model,
@@ -60,7 +60,7 @@ def decision_request(request: str, answer: str, model: str) -> ModelRequest:
     )
 
 
-def read_decision(reply: str) -> Decision | None:
+def parse_decision(reply: str) -> MemoryCandidate | None:
     """Return what is to be saved; everything that is not exactly in the asked-for form is nothing."""
     found = re.fullmatch(r"\s*(?:```(?:json)?\s*)?(\{.*\})\s*(?:```\s*)?", reply, re.DOTALL)
     try:
@@ -72,8 +72,8 @@ def read_decision(reply: str) -> Decision | None:
     category, content = data["category"], data["content"]
     if not (isinstance(category, str) and category in CATEGORIES and isinstance(content, str) and content.strip()):
         return None
-    is_fact = len(content) <= ENTRY_CHARS and not any(mark in content for mark in _QUESTION)
-    return Decision(tag=CATEGORIES[category], content=content) if is_fact else None
+    is_fact = len(content) <= MAX_ENTRY_CHARS and not any(mark in content for mark in _QUESTION)
+    return MemoryCandidate(tag=CATEGORIES[category], content=content) if is_fact else None
 
 
 def is_grounded(content: str, request: str, answer: str) -> bool:
@@ -83,7 +83,7 @@ def is_grounded(content: str, request: str, answer: str) -> bool:
     page that found its way into an answer cannot bring in a command or a host that the user never wrote.
     """
     known = (f"{request}\n{answer}" if asks_to_remember(request) else request).casefold()
-    tokens = [token.strip(_MARKS) for token in content.casefold().split()]
+    tokens = [token.strip(_PUNCTUATION) for token in content.casefold().split()]
     exact = [token for token in tokens if not all(part.isalpha() for part in re.split("[-'’]", token))]
     words = _words(content.casefold())
     return all(token in known for token in exact) and 3 * sum(word in known for word in words) >= len(words)
@@ -102,7 +102,7 @@ def _has_no_spaces(word: str) -> bool:
     return "\u0e00" <= word[0] <= "\u109f" or word[0] >= "\u2e80"
 
 
-def _data(text: str, limit: int) -> str:
+def _escape(text: str, limit: int) -> str:
     """Return a text that cannot close the mark it stands in."""
     cut = text if len(text) <= limit else f"{text[:limit]}\n[… {len(text) - limit} characters left out]"
     return cut.replace("</", "<\\/")

@@ -10,12 +10,12 @@ from agent.model.port import ModelRequest
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
 
-Price: TypeAlias = Callable[[str, Usage], float | None]
+CostFunction: TypeAlias = Callable[[str, Usage], float | None]
 
 # A call that may say less than this is not worth its prompt.
-LEAST_OUTPUT = 256
+MIN_OUTPUT_TOKENS = 256
 # What a request that names no limit of its own may answer.
-USUAL_OUTPUT = 8192
+DEFAULT_OUTPUT_TOKENS = 8192
 # Fewer bytes than a token has on average, so that a reservation is rather too large than too small.
 _BYTES_PER_TOKEN = 3
 
@@ -34,7 +34,7 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Need:
+class _CallEstimate:
     """A request in the terms of the ledger."""
 
     request: ModelRequest
@@ -51,7 +51,7 @@ class _Need:
         )
 
 
-class Ledger:
+class Budget:
     """Books what calls cost, and lets no call begin that could go past a limit together with those under way."""
 
     def __init__(self, *, max_tokens: int | None = None, max_budget_usd: float | None = None) -> None:
@@ -60,25 +60,25 @@ class Ledger:
         self.total = Usage()
         self.by_model: dict[str, Usage] = {}
         self._by_step: dict[str, Usage] = {}
-        self._under_way: list[Reservation] = []
-        self._one_at_a_time = asyncio.Lock()
-        self._settled = asyncio.Event()
+        self._pending: list[Reservation] = []
+        self._lock = asyncio.Lock()
+        self._changed = asyncio.Event()
 
     @property
     def is_limited(self) -> bool:
         """Say whether there is a limit to watch."""
         return self.max_tokens is not None or self.max_budget_usd is not None
 
-    def limit(self, *, max_tokens: int | None, max_budget_usd: float | None) -> None:
+    def set_limits(self, *, max_tokens: int | None, max_budget_usd: float | None) -> None:
         """Set other limits from now on; who waits for room looks again."""
         self.max_tokens, self.max_budget_usd = max_tokens, max_budget_usd
-        self._settled.set()
+        self._changed.set()
 
-    def of_step(self, step_id: str = "") -> Usage:
+    def step_usage(self, step_id: str = "") -> Usage:
         """Return what a step has cost so far; without an id, what was asked for no step in particular."""
         return self._by_step.get(step_id, Usage())
 
-    async def reserve(self, request: ModelRequest, price: Price, *, is_whole: bool = False) -> Reservation:
+    async def reserve(self, request: ModelRequest, price: CostFunction, *, is_whole: bool = False) -> Reservation:
         """Set aside what a call can cost; waits while only calls under way stand in its way.
 
         What is left may allow a shorter reply only, unless it must be `is_whole`; BudgetExhausted says that there is
@@ -86,34 +86,34 @@ class Ledger:
         """
         if not self.is_limited:
             return Reservation(request=request)
-        need = self._need(request, price)
-        least = need.output_tokens if is_whole else min(LEAST_OUTPUT, need.output_tokens)
-        async with self._one_at_a_time:
-            while (reservation := self._granted(need, least)) is None:
-                self._settled.clear()
-                await self._settled.wait()
-            self._under_way.append(reservation)
+        need = self._estimate(request, price)
+        least = need.output_tokens if is_whole else min(MIN_OUTPUT_TOKENS, need.output_tokens)
+        async with self._lock:
+            while (reservation := self._try_reserve(need, least)) is None:
+                self._changed.clear()
+                await self._changed.wait()
+            self._pending.append(reservation)
             return reservation
 
-    def settle(self, reservation: Reservation, usage: Usage) -> None:
+    def commit(self, reservation: Reservation, usage: Usage) -> None:
         """Book what a call has really cost, however it ended, and free what it had reserved."""
-        if reservation in self._under_way:
-            self._under_way.remove(reservation)
-        self._settled.set()
+        if reservation in self._pending:
+            self._pending.remove(reservation)
+        self._changed.set()
         self.record(reservation.request.model, usage, reservation.request.step_id)
 
     def record(self, name: str, usage: Usage, step_id: str | None) -> None:
         """Book what a model, or a tool that somebody charges for, has cost."""
         self.total += usage
         self.by_model[name] = self.by_model.get(name, Usage()) + usage
-        self._by_step[step_id or ""] = self.of_step(step_id or "") + usage
+        self._by_step[step_id or ""] = self.step_usage(step_id or "") + usage
 
-    def _need(self, request: ModelRequest, price: Price) -> _Need:
-        input_tokens = tokens_of(request)
-        need = _Need(
+    def _estimate(self, request: ModelRequest, price: CostFunction) -> _CallEstimate:
+        input_tokens = estimate_tokens(request)
+        need = _CallEstimate(
             request=request,
             input_tokens=input_tokens,
-            output_tokens=request.max_output_tokens or USUAL_OUTPUT,
+            output_tokens=request.max_output_tokens or DEFAULT_OUTPUT_TOKENS,
         )
         if self.max_budget_usd is None:
             return need
@@ -125,15 +125,15 @@ class Ledger:
             raise BudgetExhausted("the model's price is not known, so a limit in USD cannot be kept; use --max-tokens")
         return replace(need, input_usd=input_usd, usd_per_token=(whole_usd - input_usd) / need.output_tokens)
 
-    def _granted(self, need: _Need, least: int) -> Reservation | None:
+    def _try_reserve(self, need: _CallEstimate, least: int) -> Reservation | None:
         """Return the reservation, or None while others must settle first."""
-        alone = self._room_for(need, ())
+        alone = self._available_output(need, ())
         if alone < least:
-            raise BudgetExhausted(self._why_not(need, least))
+            raise BudgetExhausted(self._exhausted_reason(need, least))
         wanted = min(alone, need.output_tokens)
-        return need.reservation(wanted) if self._room_for(need, self._under_way) >= wanted else None
+        return need.reservation(wanted) if self._available_output(need, self._pending) >= wanted else None
 
-    def _room_for(self, need: _Need, others: Sequence[Reservation]) -> int:
+    def _available_output(self, need: _CallEstimate, others: Sequence[Reservation]) -> int:
         """Return how many tokens a reply may have when these calls cost all they may."""
         room = need.output_tokens
         if self.max_tokens is not None:
@@ -147,7 +147,7 @@ class Ledger:
             return 0
         return min(room, int(left / need.usd_per_token)) if need.usd_per_token else room
 
-    def _why_not(self, need: _Need, least: int) -> str:
+    def _exhausted_reason(self, need: _CallEstimate, least: int) -> str:
         if self.max_tokens is not None:
             left = self.max_tokens - self.total.total_tokens - need.input_tokens
             if left < least:
@@ -157,7 +157,7 @@ class Ledger:
         return f"the next request could pass the limit of {self.max_budget_usd:g} USD"
 
 
-def tokens_of(request: ModelRequest) -> int:
+def estimate_tokens(request: ModelRequest) -> int:
     """Estimate how many tokens a request sends: never far too few."""
     text = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
     calls = sum(len(json.dumps(dict(call.arguments))) for message in request.messages for call in message.tool_calls)

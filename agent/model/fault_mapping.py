@@ -9,8 +9,8 @@ from time import time
 from agent.model.faults import FaultKind, ModelFault
 from agent.model.json_values import object_at, text_at
 
-MAX_DETAIL = 500
-SHORTEST_KEY = 6
+MAX_DETAIL_CHARS = 500
+MIN_KEY_CHARS = 6
 
 _OVERFLOW = re.compile(
     r"context_length_exceeded|exceed_context_size|maximum context length|prompt is too long|context (window|limit|size)"
@@ -40,7 +40,7 @@ _BY_STATUS: dict[int, FaultKind] = {
     503: "overloaded",
     529: "overloaded",
 }
-_STATUS_OF_WORD: dict[str, int] = {
+_STATUS_BY_CODE: dict[str, int] = {
     "overloaded_error": 529,
     "rate_limit_error": 429,
     "rate_limit_exceeded": 429,
@@ -57,34 +57,34 @@ _STATUS_OF_WORD: dict[str, int] = {
 }
 
 
-def fault_of_status(status: int, body: bytes, headers: Mapping[str, str], *, key: str = "") -> ModelFault:
+def fault_from_status(status: int, body: bytes, headers: Mapping[str, str], *, key: str = "") -> ModelFault:
     """Return the fault a refused request stands for."""
     text = body.decode("utf-8", "replace")
-    kind = _kind(status, text)
-    detail = _words(text, key)
+    kind = _classify(status, text)
+    detail = _error_message(text, key)
     if 300 <= status < 400:
         detail = redact(f"redirects to {headers.get('location', 'nowhere')}, which is not followed", key)
     return ModelFault(kind, f"{status} {detail}".strip(), retry_after_s=_retry_after(headers))
 
 
-def fault_of_error(error: object, *, key: str = "") -> ModelFault:
+def fault_from_error(error: object, *, key: str = "") -> ModelFault:
     """Return the fault an error object inside a stream stands for; streams have no status, so its words decide."""
     text = json.dumps(error)
-    return ModelFault(_kind(_status_in(error), text), _words(text, key))
+    return ModelFault(_classify(_error_status(error), text), _error_message(text, key))
 
 
 def redact(text: str, key: str) -> str:
     """Return `text` without the key."""
     # Local servers are given any short word as a key: hiding that would eat ordinary text.
-    return text.replace(key, "[key]") if len(key) >= SHORTEST_KEY else text
+    return text.replace(key, "[key]") if len(key) >= MIN_KEY_CHARS else text
 
 
-def redacted(fault: ModelFault, key: str) -> ModelFault:
+def redact_fault(fault: ModelFault, key: str) -> ModelFault:
     """Return the same fault with the key taken out of the provider's words."""
     return ModelFault(fault.kind, redact(fault.detail, key), retry_after_s=fault.retry_after_s)
 
 
-def _kind(status: int, text: str) -> FaultKind:
+def _classify(status: int, text: str) -> FaultKind:
     # Providers disagree about statuses (llama.cpp overflows with 500, OpenAI's empty account is a 429): words go first.
     if status in (400, 402, 403, 429) and _QUOTA.search(text):
         return "quota"
@@ -97,35 +97,35 @@ def _kind(status: int, text: str) -> FaultKind:
     return _BY_STATUS.get(status, "refused")
 
 
-def _status_in(error: object) -> int:
+def _error_status(error: object) -> int:
     if not isinstance(error, dict):
         return 500
     for name in ("status", "status_code", "code", "type"):
         word = error.get(name)
-        if isinstance(word, str) and word in _STATUS_OF_WORD:
-            return _STATUS_OF_WORD[word]
+        if isinstance(word, str) and word in _STATUS_BY_CODE:
+            return _STATUS_BY_CODE[word]
         if isinstance(word, int) or (isinstance(word, str) and word.isdigit()):
             return int(word)
     return 500
 
 
-def _words(text: str, key: str) -> str:
+def _error_message(text: str, key: str) -> str:
     """Return the sentence inside an error body, whatever the provider wraps around it, without the key."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
         data = text
-    found = _message(data) or (text if not isinstance(data, str) else data)
-    return redact(" ".join(found.split()), key)[:MAX_DETAIL]
+    found = _find_message(data) or (text if not isinstance(data, str) else data)
+    return redact(" ".join(found.split()), key)[:MAX_DETAIL_CHARS]
 
 
-def _message(data: object) -> str:
+def _find_message(data: object) -> str:
     if isinstance(data, str):
         return data
     if not isinstance(data, dict):
         return ""
     # OpenRouter hides what the provider behind it said in `metadata.raw`.
-    own = _message(data.get("error")) or _message(data.get("message")) or text_at(data, "detail")
+    own = _find_message(data.get("error")) or _find_message(data.get("message")) or text_at(data, "detail")
     raw = text_at(object_at(data, "metadata"), "raw")
     return f"{own}: {raw}" if own and raw else own
 

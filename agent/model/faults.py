@@ -26,127 +26,127 @@ FaultKind: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FaultRow:
+class FaultPolicy:
     """How one kind of fault is treated: further attempts, first wait in seconds, exit code, words for the person."""
 
     retries: int
-    wait_s: float
+    backoff_s: float
     exit_code: int
-    sentence: str
+    message: str
     hint: str
 
 
-FAULTS: dict[FaultKind, FaultRow] = {
-    "connect": FaultRow(
+FAULTS: dict[FaultKind, FaultPolicy] = {
+    "connect": FaultPolicy(
         retries=2,
-        wait_s=0.5,
+        backoff_s=0.5,
         exit_code=exit_codes.RETRY_LATER,
-        sentence="could not connect to the provider",
+        message="could not connect to the provider",
         hint="check the address (`agent config get api_base`) and that the server is running",
     ),
-    "first_byte": FaultRow(
+    "first_byte": FaultPolicy(
         retries=1,
-        wait_s=0.5,
+        backoff_s=0.5,
         exit_code=exit_codes.RETRY_LATER,
-        sentence="the provider accepted the request and then said nothing",
+        message="the provider accepted the request and then said nothing",
         hint="try again, or raise `first_byte_timeout_s` for slow local models",
     ),
-    "between_chunks": FaultRow(
+    "between_chunks": FaultPolicy(
         retries=1,
-        wait_s=0.5,
+        backoff_s=0.5,
         exit_code=exit_codes.RETRY_LATER,
-        sentence="the reply stopped in the middle and did not go on",
+        message="the reply stopped in the middle and did not go on",
         hint="try again, or raise `chunk_timeout_s` for slow local models",
     ),
-    "rate_limit": FaultRow(
+    "rate_limit": FaultPolicy(
         retries=4,
-        wait_s=1.0,
+        backoff_s=1.0,
         exit_code=exit_codes.RETRY_LATER,
-        sentence="the provider's rate limit was reached",
+        message="the provider's rate limit was reached",
         hint="wait a little, lower `--concurrency`, or use another model",
     ),
-    "overloaded": FaultRow(
+    "overloaded": FaultPolicy(
         retries=3,
-        wait_s=1.0,
+        backoff_s=1.0,
         exit_code=exit_codes.RETRY_LATER,
-        sentence="the provider is overloaded",
+        message="the provider is overloaded",
         hint="try again later or use another model",
     ),
-    "server": FaultRow(
+    "server": FaultPolicy(
         retries=3,
-        wait_s=0.5,
+        backoff_s=0.5,
         exit_code=exit_codes.RETRY_LATER,
-        sentence="the provider answered with a server error",
+        message="the provider answered with a server error",
         hint="try again later",
     ),
-    "reset": FaultRow(
+    "reset": FaultPolicy(
         retries=2,
-        wait_s=0.3,
+        backoff_s=0.3,
         exit_code=exit_codes.RETRY_LATER,
-        sentence="the connection broke in the middle of the reply",
+        message="the connection broke in the middle of the reply",
         hint="try again",
     ),
-    "malformed": FaultRow(
+    "malformed": FaultPolicy(
         retries=1,
-        wait_s=0.3,
+        backoff_s=0.3,
         exit_code=exit_codes.RETRY_LATER,
-        sentence="the provider's reply could not be understood",
+        message="the provider's reply could not be understood",
         hint="check that `api_base` speaks the protocol of the chosen provider",
     ),
-    "empty": FaultRow(
+    "empty": FaultPolicy(
         retries=1,
-        wait_s=0.3,
+        backoff_s=0.3,
         exit_code=exit_codes.FAILED,
-        sentence="the model answered with nothing",
+        message="the model answered with nothing",
         hint="try again or use another model",
     ),
-    "overflow": FaultRow(
+    "overflow": FaultPolicy(
         retries=0,
-        wait_s=0.0,
+        backoff_s=0.0,
         exit_code=exit_codes.FAILED,
-        sentence="the conversation is too long for the model",
+        message="the conversation is too long for the model",
         hint="use a model with a larger context, or a smaller task",
     ),
-    "auth": FaultRow(
+    "auth": FaultPolicy(
         retries=0,
-        wait_s=0.0,
+        backoff_s=0.0,
         exit_code=exit_codes.NO_KEY,
-        sentence="the provider refused the key",
+        message="the provider refused the key",
         hint="set a valid key in the environment or with `agent config set`",
     ),
-    "quota": FaultRow(
+    "quota": FaultPolicy(
         retries=0,
-        wait_s=0.0,
+        backoff_s=0.0,
         exit_code=exit_codes.NO_KEY,
-        sentence="the account has no credit or quota left",
+        message="the account has no credit or quota left",
         hint="check the provider's billing page, or use another model",
     ),
-    "unknown_model": FaultRow(
+    "unknown_model": FaultPolicy(
         retries=0,
-        wait_s=0.0,
+        backoff_s=0.0,
         exit_code=exit_codes.BAD_CONFIG,
-        sentence="the provider does not know this model",
+        message="the provider does not know this model",
         hint="check the name given with `--model`",
     ),
-    "refused": FaultRow(
+    "refused": FaultPolicy(
         retries=0,
-        wait_s=0.0,
+        backoff_s=0.0,
         exit_code=exit_codes.FAILED,
-        sentence="the provider refused the request",
+        message="the provider refused the request",
         hint="the provider's words say why",
     ),
-    "missing": FaultRow(
+    "missing": FaultPolicy(
         retries=0,
-        wait_s=0.0,
+        backoff_s=0.0,
         exit_code=exit_codes.NO_KEY,
-        sentence="no key is set for this provider",
+        message="no key is set for this provider",
         hint="set it in the environment or with `agent config set`",
     ),
-    "script": FaultRow(
+    "script": FaultPolicy(
         retries=0,
-        wait_s=0.0,
+        backoff_s=0.0,
         exit_code=exit_codes.FAILED,
-        sentence="the scripted model has no reply for this request",
+        message="the scripted model has no reply for this request",
         hint="the script or cassette does not fit this run",
     ),
 }
@@ -156,12 +156,12 @@ class ModelFault(Exception):
     """A model call failed; `kind` finds its row, `detail` is the provider's own words (already without secrets)."""
 
     def __init__(self, kind: FaultKind, detail: str = "", *, retry_after_s: float | None = None) -> None:
-        super().__init__(f"{FAULTS[kind].sentence}: {detail}" if detail else FAULTS[kind].sentence)
+        super().__init__(f"{FAULTS[kind].message}: {detail}" if detail else FAULTS[kind].message)
         self.kind = kind
         self.detail = detail
         self.retry_after_s = retry_after_s
 
     @property
-    def row(self) -> FaultRow:
+    def policy(self) -> FaultPolicy:
         """Return how this fault is treated."""
         return FAULTS[self.kind]

@@ -11,10 +11,10 @@ from typing import Protocol
 
 from agent.config.settings import Settings
 from agent.model.faults import FaultKind, ModelFault
-from agent.model.litellm_faults import fault_of_exception
+from agent.model.litellm_faults import fault_from_exception
 from agent.model.port import ModelRequest, StreamItem
 from agent.model.providers import Endpoint, resolve
-from agent.model.reply.reply_builder import Price, ReplyBuilder
+from agent.model.reply.reply_builder import CostFunction, ReplyBuilder
 from agent.model.wire import openai_wire
 from agent.model.wire.openai_stream import OpenAiReader
 from agent.model.wire.sse import SseEvent
@@ -44,7 +44,7 @@ class Library:
 class LitellmClient:
     """A ModelClient that lets litellm speak to the provider."""
 
-    def __init__(self, settings: Settings, price: Price, *, load: Callable[[], Library] | None = None) -> None:
+    def __init__(self, settings: Settings, price: CostFunction, *, load: Callable[[], Library] | None = None) -> None:
         self._settings = settings
         self._price = price
         self._load = load or import_litellm
@@ -63,10 +63,10 @@ class LitellmClient:
         library = await self._library(request.model)
         builder = ReplyBuilder(request, self._price)
         reader = OpenAiReader(builder)
-        chunks = await self._ask(library, request, endpoint)
+        chunks = await self._send(library, request, endpoint)
         try:
             is_first = True
-            while chunk := await self._next(library, chunks, endpoint, is_first=is_first):
+            while chunk := await self._next_chunk(library, chunks, endpoint, is_first=is_first):
                 is_first = False
                 for fragment in reader.read(SseEvent(name="", data=chunk.model_dump_json())):
                     yield fragment
@@ -75,7 +75,7 @@ class LitellmClient:
                 await chunks.aclose()
         for fragment in builder.flush():
             yield fragment
-        reader.end()
+        reader.finish()
         yield builder.build()
 
     async def close(self) -> None:
@@ -92,26 +92,26 @@ class LitellmClient:
             said = f"{model} has no direct client, and litellm cannot be imported: {error}"
             raise ModelFault("unknown_model", said) from error
 
-    async def _ask(self, library: Library, request: ModelRequest, endpoint: Endpoint) -> AsyncIterator[Chunk]:
+    async def _send(self, library: Library, request: ModelRequest, endpoint: Endpoint) -> AsyncIterator[Chunk]:
         body = openai_wire.body(request, endpoint)
         # Retries are ours: the fault table knows which faults may pass, and what was already heard.
         own = {"api_key": endpoint.key or None, "num_retries": 0, "max_retries": 0, "drop_params": True}
         limit = self._settings.connect_timeout_s + self._settings.first_byte_timeout_s
-        with _faults(library, endpoint, "first_byte"):
+        with _map_errors(library, endpoint, "first_byte"):
             async with asyncio.timeout(limit):
                 return await library.complete(**body, **own, timeout=limit)
 
-    async def _next(
+    async def _next_chunk(
         self, library: Library, chunks: AsyncIterator[Chunk], endpoint: Endpoint, *, is_first: bool
     ) -> Chunk | None:
         limit = self._settings.first_byte_timeout_s if is_first else self._settings.chunk_timeout_s
-        with _faults(library, endpoint, "first_byte" if is_first else "between_chunks"):
+        with _map_errors(library, endpoint, "first_byte" if is_first else "between_chunks"):
             async with asyncio.timeout(limit):
                 return await anext(chunks, None)
 
 
 @contextmanager
-def _faults(library: Library, endpoint: Endpoint, silence: FaultKind) -> Iterator[None]:
+def _map_errors(library: Library, endpoint: Endpoint, silence: FaultKind) -> Iterator[None]:
     """Turn what the library raises into faults."""
     failures: tuple[type[Exception], ...] = (*library.errors, *_LIBRARY_BUGS)
     try:
@@ -119,7 +119,7 @@ def _faults(library: Library, endpoint: Endpoint, silence: FaultKind) -> Iterato
     except TimeoutError as error:
         raise ModelFault(silence) from error
     except failures as error:
-        raise fault_of_exception(error, key=endpoint.key) from error
+        raise fault_from_exception(error, key=endpoint.key) from error
 
 
 def _load_into(loading: Future[Library], load: Callable[[], Library]) -> None:

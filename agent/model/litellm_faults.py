@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from agent.model.fault_mapping import MAX_DETAIL, fault_of_status, redact
+from agent.model.fault_mapping import MAX_DETAIL_CHARS, fault_from_status, redact
 from agent.model.faults import FaultKind, ModelFault
 
 _BY_NAME: dict[str, FaultKind] = {
@@ -21,7 +21,7 @@ _BY_NAME: dict[str, FaultKind] = {
     "APIConnectionError": "connect",
     "APIResponseValidationError": "malformed",
 }
-_FIRST_ERROR_STATUS = 400
+_MIN_ERROR_STATUS = 400
 _NO_PROVIDER = re.compile(r"LLM Provider NOT provided", re.IGNORECASE)
 _NO_KEY = re.compile(
     r"missing.{0,40}(api[ _]key|credential)|api[ _]key.{0,40}(missing|not set|not found|must be set)", re.IGNORECASE
@@ -32,22 +32,22 @@ _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Timeout|Exception): )+")
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\).*", re.DOTALL)
 
 
-def fault_of_exception(error: Exception, *, key: str = "") -> ModelFault:
+def fault_from_exception(error: Exception, *, key: str = "") -> ModelFault:
     """Return the fault that an exception out of litellm stands for."""
     said = _PREFIX.sub("", _TRACEBACK.sub("", str(error)))
-    words = redact(" ".join(said.split()), key)[:MAX_DETAIL] or type(error).__name__
+    words = redact(" ".join(said.split()), key)[:MAX_DETAIL_CHARS] or type(error).__name__
     if _NO_PROVIDER.search(words):
         return ModelFault("unknown_model", "no provider goes by this name; write the model as provider/name")
-    kind = _kind(error, words)
+    kind = _classify(error, words)
     if kind is not None:
         return ModelFault(kind, words)
     status = getattr(error, "status_code", None)
-    if isinstance(status, int) and status >= _FIRST_ERROR_STATUS:
-        return fault_of_status(status, words.encode(), _headers(error), key=key)
+    if isinstance(status, int) and status >= _MIN_ERROR_STATUS:
+        return fault_from_status(status, words.encode(), _headers(error), key=key)
     return ModelFault("malformed", f"{type(error).__name__}: {words}")
 
 
-def _kind(error: Exception, words: str) -> FaultKind | None:
+def _classify(error: Exception, words: str) -> FaultKind | None:
     if _NOT_INSTALLED.search(words):
         return "unknown_model"
     if _NO_KEY.search(words):

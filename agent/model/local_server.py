@@ -10,12 +10,12 @@ from agent.vocabulary.errors import ModelSetupError
 from tooling.contract.fast_dataclass import dataclass
 
 HOST = "127.0.0.1"
-LIMIT_S = 0.4
-_LARGEST_BODY = 4_000_000
+PROBE_TIMEOUT_S = 0.4
+_MAX_BODY_BYTES = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class LocalServer:
     """Where a kind of local server listens, and how it lists its models."""
 
     provider: str
@@ -26,7 +26,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class LocalModel:
     """A local server and the model it offers."""
 
     model: str
@@ -34,14 +34,16 @@ class Found:
     provider: str
 
 
-PLACES = (
-    Place(provider="ollama", port=11434, path="/api/tags", list_key="models", name_key="name"),
-    Place(provider="llamacpp", port=8080),
-    Place(provider="lm-studio", port=1234),
+LOCAL_SERVERS = (
+    LocalServer(provider="ollama", port=11434, path="/api/tags", list_key="models", name_key="name"),
+    LocalServer(provider="llamacpp", port=8080),
+    LocalServer(provider="lm-studio", port=1234),
 )
 
 
-async def find_local_server(places: Sequence[Place] = PLACES, limit_s: float = LIMIT_S) -> Found | None:
+async def find_local_server(
+    places: Sequence[LocalServer] = LOCAL_SERVERS, limit_s: float = PROBE_TIMEOUT_S
+) -> LocalModel | None:
     """Ask all places at once; return the first in their order that offers a model."""
     probes = [asyncio.create_task(_probe(place, limit_s)) for place in places]
     try:
@@ -55,7 +57,7 @@ async def find_local_server(places: Sequence[Place] = PLACES, limit_s: float = L
         await asyncio.gather(*probes, return_exceptions=True)
 
 
-def no_model() -> NoReturn:
+def raise_no_model() -> NoReturn:
     """Raise the error that tells the three ways to set a model."""
     raise ModelSetupError(
         "no model is set, and no local model server was found",
@@ -68,7 +70,7 @@ def no_model() -> NoReturn:
     )
 
 
-async def _probe(place: Place, limit_s: float) -> Found | None:
+async def _probe(place: LocalServer, limit_s: float) -> LocalModel | None:
     try:
         async with asyncio.timeout(limit_s):
             body = await _get(place.port, place.path)
@@ -80,7 +82,7 @@ async def _probe(place: Place, limit_s: float) -> Found | None:
     names = [name for item in listed if (name := text_at(item, place.name_key)) and "embed" not in name]
     if not names:
         return None
-    return Found(
+    return LocalModel(
         model=f"{place.provider}/{names[0]}", api_base=f"http://{HOST}:{place.port}/v1", provider=place.provider
     )
 
@@ -100,10 +102,10 @@ async def _get(port: int, path: str) -> bytes:
 async def _body(reader: asyncio.StreamReader, head: str) -> bytes:
     headers = dict(line.split(": ", 1) for line in head.split("\r\n") if ": " in line)
     if "content-length" in headers:
-        return await reader.readexactly(min(int(headers["content-length"]), _LARGEST_BODY))
+        return await reader.readexactly(min(int(headers["content-length"]), _MAX_BODY_BYTES))
     if "chunked" not in headers.get("transfer-encoding", ""):
-        return await reader.read(_LARGEST_BODY)
+        return await reader.read(_MAX_BODY_BYTES)
     body = b""
-    while (size := int((await reader.readline()).split(b";")[0], 16)) and len(body) < _LARGEST_BODY:
+    while (size := int((await reader.readline()).split(b";")[0], 16)) and len(body) < _MAX_BODY_BYTES:
         body += (await reader.readexactly(size + 2))[:-2]
     return body

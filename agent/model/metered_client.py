@@ -3,35 +3,35 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from agent.model.budget import Ledger, Price, Reservation, tokens_of
+from agent.model.budget import Budget, CostFunction, Reservation, estimate_tokens
 from agent.model.closing import closing
 from agent.model.port import Delta, ModelClient, ModelReply, ModelRequest, StreamRestarted
 from agent.protocol.channel import Channel
 from agent.protocol.events import BudgetSpent
 from agent.vocabulary.usage import Usage
 
-Hear = Callable[[Delta], None]
+OnDelta = Callable[[Delta], None]
 
 _CHARS_PER_TOKEN = 4
 
 
-class ModelDesk:
+class MeteredModel:
     """Asks models for planner, steps and composer alike."""
 
-    def __init__(self, *, client: ModelClient, ledger: Ledger, channel: Channel, price: Price) -> None:
+    def __init__(self, *, client: ModelClient, budget: Budget, channel: Channel, price: CostFunction) -> None:
         self._client = client
-        self._ledger = ledger
+        self._budget = budget
         self._channel = channel
         self._price = price
 
     @property
-    def ledger(self) -> Ledger:
+    def budget(self) -> Budget:
         """Return the run's ledger."""
-        return self._ledger
+        return self._budget
 
-    async def ask(self, request: ModelRequest, hear: Hear | None = None) -> ModelReply:
+    async def ask(self, request: ModelRequest, hear: OnDelta | None = None) -> ModelReply:
         """Return the whole reply; raises ModelFault or BudgetExhausted."""
-        held = await self._ledger.reserve(request, self._price)
+        held = await self._budget.reserve(request, self._price)
         reply: ModelReply | None = None
         heard = 0
         try:
@@ -42,9 +42,9 @@ class ModelDesk:
                         continue
                     if isinstance(item, StreamRestarted):
                         # What broke off was paid for, and the next attempt is a call like any other.
-                        self._settle(held, self._estimate(held, heard))
+                        self._commit(held, self._estimate(held, heard))
                         heard = 0
-                        held = await self._ledger.reserve(held.request, self._price, is_whole=True)
+                        held = await self._budget.reserve(held.request, self._price, is_whole=True)
                     else:
                         heard += len(item.text)
                     if hear:
@@ -52,32 +52,34 @@ class ModelDesk:
             assert reply is not None, "a model stream ended without a reply or a fault"
             return reply
         finally:
-            self._settle(held, reply.usage if reply else self._estimate(held, heard))
+            self._commit(held, reply.usage if reply else self._estimate(held, heard))
 
-    def _settle(self, held: Reservation, usage: Usage) -> None:
-        self._ledger.settle(held, usage)
-        if self._ledger.is_limited and usage.requests:
-            self._tell(held.request.step_id)
+    def _commit(self, held: Reservation, usage: Usage) -> None:
+        self._budget.commit(held, usage)
+        if self._budget.is_limited and usage.requests:
+            self._emit_spent(held.request.step_id)
 
     def _estimate(self, held: Reservation, heard: int) -> Usage:
         """Return what a call has probably cost that broke off: nothing when it said nothing."""
         if not heard:
             return Usage()
-        usage = Usage(input_tokens=tokens_of(held.request), output_tokens=-(-heard // _CHARS_PER_TOKEN), requests=1)
+        usage = Usage(
+            input_tokens=estimate_tokens(held.request), output_tokens=-(-heard // _CHARS_PER_TOKEN), requests=1
+        )
         return replace(usage, cost_usd=self._price(held.request.model, usage))
 
-    def book(self, tool: str, cost_usd: float, step_id: str) -> None:
+    def record_tool_cost(self, tool: str, cost_usd: float, step_id: str) -> None:
         """Add what a call of a tool cost to what the models did."""
-        self._ledger.record(tool, Usage(cost_usd=cost_usd), step_id)
-        if self._ledger.is_limited:
-            self._tell(step_id)
+        self._budget.record(tool, Usage(cost_usd=cost_usd), step_id)
+        if self._budget.is_limited:
+            self._emit_spent(step_id)
 
-    def _tell(self, step_id: str | None) -> None:
-        ledger = self._ledger
+    def _emit_spent(self, step_id: str | None) -> None:
+        ledger = self._budget
         spent = BudgetSpent(
             usage=ledger.total,
             cost_usd=ledger.total.cost_usd,
             max_tokens=ledger.max_tokens,
             max_budget_usd=ledger.max_budget_usd,
         )
-        self._channel.whisper(spent, step_id=step_id)
+        self._channel.emit(spent, step_id=step_id)

@@ -8,15 +8,15 @@ from pathlib import Path
 from agent.vocabulary.usage import Usage
 
 _TABLE = "model_prices_and_context_window_backup.json"
-_LOCAL = frozenset(
+_LOCAL_PROVIDERS = frozenset(
     {"ollama", "ollama_chat", "lm-studio", "lm_studio", "lmstudio", "vllm", "hosted_vllm"}
     | {"llamacpp", "llama.cpp", "llama-cpp", "llama_cpp", "llamafile"}
 )
 _TABLE_NAMES = {"together": "together_ai", "google": "gemini", "fireworks": "fireworks_ai"}
 # These rows stand in the table without their provider's name.
 _BARE_IN_TABLE = frozenset({"openai", "anthropic", "openrouter"})
-_LONG_PROMPT = 200_000
-_TALKING = ("chat", "responses")
+_LONG_PROMPT_TOKENS = 200_000
+_CHAT_MODES = ("chat", "responses")
 
 
 class PriceTable:
@@ -50,23 +50,23 @@ class PriceTable:
 
     def context_size(self, model: str) -> int | None:
         """Return how many tokens a model can read."""
-        return self._count(model, "max_input_tokens", "max_tokens")
+        return self._token_limit(model, "max_input_tokens", "max_tokens")
 
     def max_output(self, model: str) -> int | None:
         """Return how many tokens a model can write in one reply."""
-        return self._count(model, "max_output_tokens")
+        return self._token_limit(model, "max_output_tokens")
 
-    def models_of(self, provider: str, aliases: Iterable[str] = ()) -> list[str]:
+    def list_models(self, provider: str, aliases: Iterable[str] = ()) -> list[str]:
         """Return the models of a provider that can hold a conversation, named without it, in the table's order."""
         names = {provider, *aliases, _TABLE_NAMES.get(provider, provider)}
         found = (
             name.removeprefix(f"{row['litellm_provider']}/")
-            for name, row in self._all().items()
-            if isinstance(row, dict) and row.get("litellm_provider") in names and row.get("mode") in _TALKING
+            for name, row in self._load_table().items()
+            if isinstance(row, dict) and row.get("litellm_provider") in names and row.get("mode") in _CHAT_MODES
         )
         return list(dict.fromkeys(found))
 
-    def _all(self) -> Mapping[str, object]:
+    def _load_table(self) -> Mapping[str, object]:
         path = self._path or _shipped_table()
         try:
             table: object = json.loads(path.read_bytes()) if path else {}
@@ -74,7 +74,7 @@ class PriceTable:
             return {}
         return table if isinstance(table, dict) else {}
 
-    def _count(self, model: str, *keys: str) -> int | None:
+    def _token_limit(self, model: str, *keys: str) -> int | None:
         row = self._row(model) or {}
         for key in keys:
             value = row.get(key)
@@ -84,27 +84,31 @@ class PriceTable:
 
     def _row(self, model: str) -> Mapping[str, object] | None:
         if model not in self._rows:
-            self._rows[model] = None if model.startswith("script:") else self._find(model)
+            self._rows[model] = None if model.startswith("script:") else self._find_row(model)
         return self._rows[model]
 
-    def _find(self, model: str) -> Mapping[str, object] | None:
+    def _find_row(self, model: str) -> Mapping[str, object] | None:
         path = self._path or _shipped_table()
         if path is None:
             return None
         try:
             # Mapped, not read: the table has megabytes and one row is wanted.
             with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as table:
-                return next((row for name in _names(model) if (row := _row_named(table, name))), None)
+                return next((row for name in _candidate_names(model) if (row := _parse_row(table, name))), None)
         except (OSError, ValueError):
             return None
 
 
 def _is_free(model: str) -> bool:
     provider = model.partition("/")[0]
-    return model.startswith("script:") or provider in _LOCAL or (provider == "openrouter" and model.endswith(":free"))
+    return (
+        model.startswith("script:")
+        or provider in _LOCAL_PROVIDERS
+        or (provider == "openrouter" and model.endswith(":free"))
+    )
 
 
-def _names(model: str) -> Iterator[str]:
+def _candidate_names(model: str) -> Iterator[str]:
     """Yield the names under which the table may know a model."""
     yield model
     provider, slash, rest = model.partition("/")
@@ -120,7 +124,7 @@ def _names(model: str) -> Iterator[str]:
         yield name.replace(".", "-")
 
 
-def _row_named(table: mmap.mmap, name: str) -> Mapping[str, object] | None:
+def _parse_row(table: mmap.mmap, name: str) -> Mapping[str, object] | None:
     """Decode the one object that stands under `name`, without parsing the rest."""
     key = f"\n    {json.dumps(name)}: ".encode()
     start = table.find(key)
@@ -134,7 +138,7 @@ def _row_named(table: mmap.mmap, name: str) -> Mapping[str, object] | None:
 
 def _price(row: Mapping[str, object], key: str, usage: Usage) -> float | None:
     value = row.get(key)
-    if usage.input_tokens > _LONG_PROMPT:
+    if usage.input_tokens > _LONG_PROMPT_TOKENS:
         value = row.get(f"{key}_above_200k_tokens", value)
     return float(value) if isinstance(value, int | float) else None
 

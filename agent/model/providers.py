@@ -18,18 +18,18 @@ class Provider:
     name: str
     base_url: str
     wire: Wire = "openai"
-    key_names: tuple[str, ...] = ()
+    key_variables: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
-    bare_prefixes: tuple[str, ...] = ()
+    model_prefixes: tuple[str, ...] = ()
     # Mistral refuses `stream_options` and sends usage unasked.
-    usage_option: bool = True
+    has_usage_option: bool = True
     # DeepSeek refuses a history whose tool-calling turns have lost their thinking.
-    resend_reasoning: bool = False
+    should_resend_reasoning: bool = False
 
     @property
     def needs_key(self) -> bool:
         """Say whether a request without a key is pointless."""
-        return bool(self.key_names)
+        return bool(self.key_variables)
 
     @property
     def is_local(self) -> bool:
@@ -52,30 +52,32 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="openai",
         base_url="https://api.openai.com/v1",
-        key_names=("OPENAI_API_KEY",),
-        bare_prefixes=("gpt-", "chatgpt-", "o1", "o3", "o4", "codex-"),
+        key_variables=("OPENAI_API_KEY",),
+        model_prefixes=("gpt-", "chatgpt-", "o1", "o3", "o4", "codex-"),
     ),
     Provider(
         name="anthropic",
         base_url="https://api.anthropic.com/v1",
         wire="anthropic",
-        key_names=("ANTHROPIC_API_KEY",),
-        bare_prefixes=("claude-",),
+        key_variables=("ANTHROPIC_API_KEY",),
+        model_prefixes=("claude-",),
     ),
-    Provider(name="openrouter", base_url="https://openrouter.ai/api/v1", key_names=("OPENROUTER_API_KEY",)),
+    Provider(name="openrouter", base_url="https://openrouter.ai/api/v1", key_variables=("OPENROUTER_API_KEY",)),
     Provider(
         name="deepseek",
         base_url="https://api.deepseek.com/v1",
-        key_names=("DEEPSEEK_API_KEY",),
-        bare_prefixes=("deepseek-chat", "deepseek-reasoner"),
-        resend_reasoning=True,
+        key_variables=("DEEPSEEK_API_KEY",),
+        model_prefixes=("deepseek-chat", "deepseek-reasoner"),
+        should_resend_reasoning=True,
     ),
-    Provider(name="groq", base_url="https://api.groq.com/openai/v1", key_names=("GROQ_API_KEY",)),
-    Provider(name="mistral", base_url="https://api.mistral.ai/v1", key_names=("MISTRAL_API_KEY",), usage_option=False),
+    Provider(name="groq", base_url="https://api.groq.com/openai/v1", key_variables=("GROQ_API_KEY",)),
+    Provider(
+        name="mistral", base_url="https://api.mistral.ai/v1", key_variables=("MISTRAL_API_KEY",), has_usage_option=False
+    ),
     Provider(
         name="together",
         base_url="https://api.together.xyz/v1",
-        key_names=("TOGETHER_API_KEY", "TOGETHERAI_API_KEY"),
+        key_variables=("TOGETHER_API_KEY", "TOGETHERAI_API_KEY"),
         aliases=("together_ai",),
     ),
     Provider(name="ollama", base_url="http://127.0.0.1:11434/v1", aliases=("ollama_chat",)),
@@ -89,7 +91,7 @@ GENERIC = Provider(name="api_base", base_url="")
 _BY_NAME: dict[str, Provider] = {name: row for row in PROVIDERS for name in (row.name, *row.aliases)}
 
 
-def provider_named(name: str) -> Provider:
+def get_provider(name: str) -> Provider:
     """Return the row of a provider; the generic one for a name that has no row."""
     return _BY_NAME.get(name, GENERIC)
 
@@ -99,26 +101,26 @@ def resolve(model: str, settings: Settings) -> Endpoint:
     prefix, slash, rest = model.partition("/")
     named = _BY_NAME.get(prefix) if slash and rest else None
     if settings.api_base and (named is None or named.is_local or named.name in ("openai", "anthropic")):
-        return _at_api_base(model if named is None else rest, named, settings)
-    row = named or _of_bare_name(model)
+        return _resolve_at_api_base(model if named is None else rest, named, settings)
+    row = named or _find_by_bare_name(model)
     if row is None:
         key = settings.keys.get(prefix, "") or settings.api_key
         return Endpoint(provider=prefix if slash else "", wire="litellm", base_url="", key=key, model=model)
-    key = _key_of(row, settings) or settings.api_key
+    key = _find_key(row, settings) or settings.api_key
     if row.needs_key and not key:
-        raise ModelFault("missing", f"set {row.key_names[0]} to use {model}")
-    return _endpoint(row, base_url=row.base_url, key=key, model=rest if named else model)
+        raise ModelFault("missing", f"set {row.key_variables[0]} to use {model}")
+    return _build_endpoint(row, base_url=row.base_url, key=key, model=rest if named else model)
 
 
-def _at_api_base(model: str, named: Provider | None, settings: Settings) -> Endpoint:
+def _resolve_at_api_base(model: str, named: Provider | None, settings: Settings) -> Endpoint:
     # A bare name says nothing about the wire: `api_base` is an OpenAI-compatible server unless `anthropic/` is written,
     # and no other provider's key may go there.
     row = named or GENERIC
-    key = settings.api_key or _key_of(row, settings)
-    return _endpoint(row, base_url=_address(settings.api_base), key=key, model=model)
+    key = settings.api_key or _find_key(row, settings)
+    return _build_endpoint(row, base_url=_normalize_base_url(settings.api_base), key=key, model=model)
 
 
-def _address(api_base: str) -> str:
+def _normalize_base_url(api_base: str) -> str:
     """Return the address without its last slash; a bare host gets the `/v1` all servers use."""
     try:
         parts = urlsplit(api_base)
@@ -131,16 +133,16 @@ def _address(api_base: str) -> str:
     return base if parts.path.strip("/") else f"{base}/v1"
 
 
-def _endpoint(row: Provider, *, base_url: str, key: str, model: str) -> Endpoint:
+def _build_endpoint(row: Provider, *, base_url: str, key: str, model: str) -> Endpoint:
     key = key.strip()
     if not (key.isascii() and key.isprintable()):
         raise ModelFault("auth", f"the key for {row.name} holds characters no key has; was it pasted whole?")
     return Endpoint(provider=row.name, wire=row.wire, base_url=base_url, key=key, model=model)
 
 
-def _of_bare_name(model: str) -> Provider | None:
-    return next((row for row in PROVIDERS if row.bare_prefixes and model.startswith(row.bare_prefixes)), None)
+def _find_by_bare_name(model: str) -> Provider | None:
+    return next((row for row in PROVIDERS if row.model_prefixes and model.startswith(row.model_prefixes)), None)
 
 
-def _key_of(row: Provider, settings: Settings) -> str:
+def _find_key(row: Provider, settings: Settings) -> str:
     return next((settings.keys[name] for name in (row.name, *row.aliases) if settings.keys.get(name)), "")

@@ -10,7 +10,7 @@ from agent.model.closing import closing
 from agent.model.faults import FaultKind, ModelFault
 from agent.model.port import ModelClient, ModelReply, ModelRequest, StreamItem, StreamRestarted
 
-LONGEST_WAIT_S = 60.0
+MAX_WAIT_S = 60.0
 OnRetry: TypeAlias = Callable[[ModelFault, float], None]
 
 
@@ -41,7 +41,7 @@ class RetryingClient:
                         yield item
                 return
             except ModelFault as fault:
-                wait = self._wait(fault, made[fault.kind])
+                wait = self._backoff(fault, made[fault.kind])
                 if wait is None:
                     raise
                 made[fault.kind] += 1
@@ -49,19 +49,19 @@ class RetryingClient:
             if self._on_retry is not None:
                 self._on_retry(failed, wait)
             if was_heard:
-                yield StreamRestarted(reason=failed.row.sentence)
+                yield StreamRestarted(reason=failed.policy.message)
             await self._sleep(wait)
 
     async def close(self) -> None:
         """Give back connections; harmless twice."""
         await self._inner.close()
 
-    def _wait(self, fault: ModelFault, made: int) -> float | None:
+    def _backoff(self, fault: ModelFault, made: int) -> float | None:
         """Return how long to wait before the next attempt, or None when there is none."""
-        if made >= fault.row.retries:
+        if made >= fault.policy.retries:
             return None
         spread = 0.75 + 0.5 * self._jitter()
-        wait = fault.row.wait_s * 2**made * spread
+        wait = fault.policy.backoff_s * 2**made * spread
         if fault.retry_after_s is not None:
             wait = max(fault.retry_after_s, wait)
-        return wait if wait <= LONGEST_WAIT_S else None
+        return wait if wait <= MAX_WAIT_S else None

@@ -20,12 +20,12 @@ from agent.vocabulary.usage import Usage
 if TYPE_CHECKING:
     from agent.model.litellm_client import LitellmClient
 
-SCRIPT = "script:"
+SCRIPT_PREFIX = "script:"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_SHORTEST_SECRET = 6
+_MIN_SECRET_CHARS = 6
 
 
-class ModelSwitch:
+class ModelRouter:
     """A ModelClient for every model name: asks again after faults that may pass, records or replays when told to."""
 
     def __init__(
@@ -41,17 +41,17 @@ class ModelSwitch:
     ) -> None:
         if record and replay:
             raise UsageError("--record and --replay exclude each other")
-        self._router = Router(settings, prices or PriceTable())
+        self._pool = ClientPool(settings, prices or PriceTable())
         self._is_replay = replay is not None
         self._client: ModelClient
-        clean = _without_keys(settings, redact)
+        clean = _key_redactor(settings, redact)
         if replay:
-            self._client = _replaying(replay, volatile or {}, clean)
+            self._client = _open_replay(replay, volatile or {}, clean)
             return
-        self._router.open_scripts()
-        self._client = RetryingClient(self._router, on_retry=on_retry)
+        self._pool.open_scripts()
+        self._client = RetryingClient(self._pool, on_retry=on_retry)
         if record:
-            self._client = _recording(self._client, record, volatile or {}, clean)
+            self._client = _open_recording(self._client, record, volatile or {}, clean)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Yield fragments, then exactly one ModelReply."""
@@ -59,18 +59,18 @@ class ModelSwitch:
 
     def cost(self, model: str, usage: Usage) -> float | None:
         """Return what such a call of a model costs; None when that is not known. A replay costs nothing."""
-        return 0.0 if self._is_replay else self._router.price(model, usage)
+        return 0.0 if self._is_replay else self._pool.cost(model, usage)
 
     def warm_up(self) -> None:
         """Begin slow imports that the configured models will need."""
-        self._router.warm_up()
+        self._pool.warm_up()
 
     async def close(self) -> None:
         """Close every client that was opened; harmless twice."""
         await self._client.close()
 
 
-class Router:
+class ClientPool:
     """Opens clients when their first request comes, and shares them."""
 
     def __init__(self, settings: Settings, prices: PriceTable) -> None:
@@ -86,13 +86,13 @@ class Router:
 
     def open_scripts(self) -> None:
         """Read the configured scripts, so that a broken one is known before anything is asked."""
-        for model in self._configured():
-            if model.startswith(SCRIPT):
+        for model in self._configured_models():
+            if model.startswith(SCRIPT_PREFIX):
                 self._open_script(model)
 
     def warm_up(self) -> None:
         """Begin the import of litellm when a configured model needs it."""
-        if any(self._needs_litellm(model) for model in self._configured()):
+        if any(self._needs_litellm(model) for model in self._configured_models()):
             self._open_litellm().warm_up()
 
     async def close(self) -> None:
@@ -101,11 +101,11 @@ class Router:
             if client is not None:
                 await client.close()
 
-    def _configured(self) -> set[str]:
+    def _configured_models(self) -> set[str]:
         return {model for model in (self._settings.model, self._settings.planner_model) if model}
 
     def _client_for(self, model: str) -> ModelClient:
-        if model.startswith(SCRIPT):
+        if model.startswith(SCRIPT_PREFIX):
             return self._open_script(model)
         if resolve(model, self._settings).wire == "litellm":
             return self._open_litellm()
@@ -113,7 +113,7 @@ class Router:
 
     def _needs_litellm(self, model: str) -> bool:
         try:
-            return not model.startswith(SCRIPT) and resolve(model, self._settings).wire == "litellm"
+            return not model.startswith(SCRIPT_PREFIX) and resolve(model, self._settings).wire == "litellm"
         except ModelFault:
             return False
 
@@ -121,24 +121,24 @@ class Router:
         if self._http is None:
             from agent.model.wire.http_client import HttpModelClient
 
-            self._http = HttpModelClient(self._settings, self.price)
+            self._http = HttpModelClient(self._settings, self.cost)
         return self._http
 
     def _open_litellm(self) -> "LitellmClient":
         if self._litellm is None:
             from agent.model.litellm_client import LitellmClient
 
-            self._litellm = LitellmClient(self._settings, self.price)
+            self._litellm = LitellmClient(self._settings, self.cost)
         return self._litellm
 
     def _open_script(self, model: str) -> ModelClient:
         if model not in self._scripts:
             from agent.model.recorded.script import ScriptedModel
 
-            self._scripts[model] = ScriptedModel(Path(model.removeprefix(SCRIPT)).expanduser())
+            self._scripts[model] = ScriptedModel(Path(model.removeprefix(SCRIPT_PREFIX)).expanduser())
         return self._scripts[model]
 
-    def price(self, model: str, usage: Usage) -> float | None:
+    def cost(self, model: str, usage: Usage) -> float | None:
         """Return what a call cost; a server on this machine costs nothing, whatever its models are called."""
         try:
             base_url = resolve(model, self._settings).base_url
@@ -148,20 +148,22 @@ class Router:
         return 0.0 if urlsplit(base_url).hostname in _LOOPBACK else self._prices.cost(model, usage)
 
 
-def _replaying(path: Path, volatile: Mapping[str, str], clean: Callable[[str], str]) -> ModelClient:
+def _open_replay(path: Path, volatile: Mapping[str, str], clean: Callable[[str], str]) -> ModelClient:
     from agent.model.recorded.replaying import ReplayingClient
 
     return ReplayingClient(path, volatile, clean)
 
 
-def _recording(inner: ModelClient, path: Path, volatile: Mapping[str, str], clean: Callable[[str], str]) -> ModelClient:
+def _open_recording(
+    inner: ModelClient, path: Path, volatile: Mapping[str, str], clean: Callable[[str], str]
+) -> ModelClient:
     from agent.model.recorded.recording import RecordingClient
 
     return RecordingClient(inner, path, volatile, clean)
 
 
-def _without_keys(settings: Settings, redact: Callable[[str], str]) -> Callable[[str], str]:
-    keys = [key for key in (settings.api_key, *settings.keys.values()) if len(key) >= _SHORTEST_SECRET]
+def _key_redactor(settings: Settings, redact: Callable[[str], str]) -> Callable[[str], str]:
+    keys = [key for key in (settings.api_key, *settings.keys.values()) if len(key) >= _MIN_SECRET_CHARS]
 
     def clean(text: str) -> str:
         for key in keys:

@@ -18,7 +18,7 @@ TYPICAL_STEP = Usage(
 )
 
 
-def estimator(model: str, cost: Cost) -> Estimate:
+def build_estimator(model: str, cost: Cost) -> Estimate:
     """Return the estimate for steps of a run; None where the price of a step's model is not known."""
     known: dict[str, float | None] = {}
 

@@ -10,7 +10,7 @@ from agent.vocabulary.plan import PlanStep, StepType
 _WEIGHTS: dict[StepType, int] = {"task": 5, "tool": 1, "ask_user": 0}
 
 
-def in_order(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
+def topological_order(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
     """Return the steps with dependencies first, stable otherwise; steps of a cycle come last, none is lost."""
     place = {step.id: index for index, step in enumerate(steps)}
     missing = [{place[dep] for dep in step.depends_on if dep in place} for step in steps]
@@ -34,7 +34,7 @@ def in_order(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
 def levels(steps: Sequence[PlanStep]) -> Mapping[str, int]:
     """Return how many steps at least come before each, one after the other; steps of one level may run together."""
     found: dict[str, int] = {}
-    for step in in_order(steps):
+    for step in topological_order(steps):
         found[step.id] = max((found[dep] + 1 for dep in step.depends_on if dep in found), default=0)
     return found
 
@@ -43,7 +43,7 @@ def critical_path(steps: Sequence[PlanStep]) -> tuple[str, ...]:
     """Return the chain of steps that decides how long the plan takes, as far as that can be told before."""
     length: dict[str, tuple[int, int]] = {}
     before: dict[str, str | None] = {}
-    for step in in_order(steps):
+    for step in topological_order(steps):
         known = [dep for dep in step.depends_on if dep in length]
         longest = max(known, key=lambda dep: length[dep], default=None)
         weight, count = length[longest] if longest else (0, 0)
@@ -56,11 +56,11 @@ def critical_path(steps: Sequence[PlanStep]) -> tuple[str, ...]:
     return tuple(reversed(path))
 
 
-def circle(steps: Sequence[PlanStep]) -> tuple[str, ...]:
+def find_cycle(steps: Sequence[PlanStep]) -> tuple[str, ...]:
     """Return steps that wait for each other, the first of them named again at the end; empty when there are none."""
     needs = {step.id: list(step.depends_on) for step in steps}
     free: set[str] = set()
-    for step in in_order(steps):
+    for step in topological_order(steps):
         if all(dep in free or dep not in needs for dep in step.depends_on):
             free.add(step.id)
     trail: list[str] = []

@@ -5,17 +5,17 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agent.planning.file_steps import StepReader
-from agent.planning.graph import circle, in_order
-from agent.planning.means import Means
+from agent.planning.capabilities import Capabilities
+from agent.planning.graph import find_cycle, topological_order
+from agent.planning.plan_file_steps import StepReader
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.plan import FILE, Plan, PlanStep
 from tooling.contract.fast_dataclass import dataclass
-from tooling.contract.json_codec import nearest
+from tooling.contract.json_codec import did_you_mean
 
 _FILE_BYTES = 1_000_000
 _KEYS = ("request", "steps")
-_MOST_PROBLEMS = 10
+_MAX_PROBLEMS = 10
 _HINT = "docs/guide.md#plan-files has all the fields of a step"
 
 
@@ -29,35 +29,35 @@ class PlanFile:
     @property
     def plan(self) -> Plan:
         """Return it as a plan to run."""
-        return Plan(steps=in_order(self.steps), reason=FILE)
+        return Plan(steps=topological_order(self.steps), reason=FILE)
 
 
-class PlanProblem(InputError):
+class PlanFileError(InputError):
     """A plan file that cannot be run; the message names every problem."""
 
 
-def read_plan_file(path: Path, means: Means) -> PlanFile:
-    """Read a plan file; raises PlanProblem for one that cannot be run as it stands."""
+def read_plan_file(path: Path, means: Capabilities) -> PlanFile:
+    """Read a plan file; raises PlanFileError for one that cannot be run as it stands."""
     try:
         with path.open("rb") as file:
             data = file.read(_FILE_BYTES + 1)
     except OSError as error:
-        raise PlanProblem(f"cannot read the plan file {path}: {error.strerror}") from error
+        raise PlanFileError(f"cannot read the plan file {path}: {error.strerror}") from error
     if len(data) > _FILE_BYTES:
-        raise PlanProblem(f"{path} is longer than {_FILE_BYTES} bytes, which is no plan")
+        raise PlanFileError(f"{path} is longer than {_FILE_BYTES} bytes, which is no plan")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise PlanProblem(f"{path} is not UTF-8 text") from error
+        raise PlanFileError(f"{path} is not UTF-8 text") from error
     return parse_plan(text, name=str(path), default_request=path.stem, means=means)
 
 
-def parse_plan(text: str, *, name: str, default_request: str, means: Means) -> PlanFile:
+def parse_plan(text: str, *, name: str, default_request: str, means: Capabilities) -> PlanFile:
     """Turn the text of a plan file into steps; `name` is what problems are told with."""
     is_json = name.endswith(".json") or text.lstrip()[:1] == "{"
     table = _from_json(text, name) if is_json else _from_toml(text, name)
     raw_steps = table.get("steps")
-    problems = [f"unknown key {key}{nearest(key, list(_KEYS))}" for key in table if key not in _KEYS]
+    problems = [f"unknown key {key}{did_you_mean(key, list(_KEYS))}" for key in table if key not in _KEYS]
     request = table.get("request", "")
     if not isinstance(request, str):
         problems.append(f"request: expected text, got {request!r}")
@@ -67,14 +67,16 @@ def parse_plan(text: str, *, name: str, default_request: str, means: Means) -> P
         problems.append("steps: expected a list of steps" + ("" if is_json else ", each under a line [[steps]]"))
     steps: list[PlanStep] = []
     if isinstance(raw_steps, list):
-        found, more = _steps(raw_steps, means, {} if is_json else _lines(text, len(raw_steps)))
+        found, more = _steps(raw_steps, means, {} if is_json else _step_lines(text, len(raw_steps)))
         steps, problems = found, problems + more
     if problems:
-        raise PlanProblem(_told(name, problems), _HINT)
+        raise PlanFileError(_format_problems(name, problems), _HINT)
     return PlanFile(request=str(request).strip() or default_request, steps=tuple(steps))
 
 
-def _steps(raw_steps: Sequence[object], means: Means, lines: Mapping[int, int]) -> tuple[list[PlanStep], list[str]]:
+def _steps(
+    raw_steps: Sequence[object], means: Capabilities, lines: Mapping[int, int]
+) -> tuple[list[PlanStep], list[str]]:
     reader = StepReader(means)
     steps: list[PlanStep] = []
     problems: list[str] = []
@@ -87,7 +89,7 @@ def _steps(raw_steps: Sequence[object], means: Means, lines: Mapping[int, int]) 
         problems += [f"{line}step {_name(raw, number)}: {problem}" for problem in made]
     if not problems:
         problems = _unknown_dependencies(steps)
-    if not problems and (ring := circle(steps)):
+    if not problems and (ring := find_cycle(steps)):
         problems = [f"steps wait for each other: {' → '.join(ring)}"]
     return steps, problems
 
@@ -95,7 +97,7 @@ def _steps(raw_steps: Sequence[object], means: Means, lines: Mapping[int, int]) 
 def _unknown_dependencies(steps: Sequence[PlanStep]) -> list[str]:
     ids = [step.id for step in steps]
     return [
-        f"step {step.id}: depends_on: there is no step {dep!r}{nearest(dep, ids)}"
+        f"step {step.id}: depends_on: there is no step {dep!r}{did_you_mean(dep, ids)}"
         for step in steps
         for dep in step.depends_on
         if dep not in ids
@@ -107,10 +109,10 @@ def _name(raw: object, number: int) -> str:
     return f"{number} ({step_id})" if isinstance(step_id, str) and step_id else f"{number}"
 
 
-def _told(name: str, problems: Sequence[str]) -> str:
+def _format_problems(name: str, problems: Sequence[str]) -> str:
     if len(problems) == 1:
         return f"{name}: {problems[0]}"
-    shown = [f"  {problem}" for problem in problems[:_MOST_PROBLEMS]]
+    shown = [f"  {problem}" for problem in problems[:_MAX_PROBLEMS]]
     if len(problems) > len(shown):
         shown.append(f"  and {len(problems) - len(shown)} more")
     return "\n".join((f"{name} has {len(problems)} problems:", *shown))
@@ -122,20 +124,20 @@ def _from_toml(text: str, name: str) -> Mapping[str, object]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise PlanProblem(f"{name}: not valid TOML: {error}", _HINT) from error
+        raise PlanFileError(f"{name}: not valid TOML: {error}", _HINT) from error
 
 
 def _from_json(text: str, name: str) -> Mapping[str, object]:
     try:
-        value: object = json.loads(text, object_pairs_hook=_without_repeats)
+        value: object = json.loads(text, object_pairs_hook=_reject_duplicates)
     except (ValueError, RecursionError) as error:
-        raise PlanProblem(f"{name}: not valid JSON: {error}", _HINT) from error
+        raise PlanFileError(f"{name}: not valid JSON: {error}", _HINT) from error
     if not isinstance(value, Mapping):
-        raise PlanProblem(f'{name}: expected an object {{"request": …, "steps": […]}}', _HINT)
+        raise PlanFileError(f'{name}: expected an object {{"request": …, "steps": […]}}', _HINT)
     return value
 
 
-def _without_repeats(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+def _reject_duplicates(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     table = dict(pairs)
     if len(table) < len(pairs):
         names = [name for name, _ in pairs]
@@ -143,7 +145,7 @@ def _without_repeats(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     return table
 
 
-def _lines(text: str, count: int) -> dict[int, int]:
+def _step_lines(text: str, count: int) -> dict[int, int]:
     """Return the line each step begins at; none when the headers found are not as many as the steps."""
     heads = [
         number

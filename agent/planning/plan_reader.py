@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from agent.model.reply.call_arguments import read_arguments
+from agent.model.reply.call_arguments import parse_arguments
 from tooling.contract.fast_dataclass import dataclass
 
 _STEPS = re.compile(r'"(?:steps|plan)"\s*:\s*\[')
@@ -40,7 +40,7 @@ class PlanReader:
         fresh: list[Mapping[str, object]] = []
         # Only a closing brace can complete an object: other fragments need no decoding attempt.
         if "}" in fragment:
-            while (step := self._take()) is not None:
+            while (step := self._next_step()) is not None:
                 fresh.append(step)
         self._steps += fresh
         return fresh
@@ -61,9 +61,9 @@ class PlanReader:
                 found = tuple(step for step in steps if isinstance(step, Mapping))
                 if found or not steps:
                     return RawPlan(steps=found, is_empty=not steps)
-        return RawPlan(steps=tuple(self._steps) or _listed(text))
+        return RawPlan(steps=tuple(self._steps) or _bare_list(text))
 
-    def _take(self) -> Mapping[str, object] | None:
+    def _next_step(self) -> Mapping[str, object] | None:
         """Return the next complete step object, passing over what is none."""
         while True:
             assert self._next is not None
@@ -90,13 +90,13 @@ def _objects(text: str) -> list[Mapping[str, object]]:
         found.append(value)
         start = text.find("{", end)
     if not found and (first := text.find("{")) != -1:
-        value, problem = read_arguments(text[first : text.rfind("}") + 1])
+        value, problem = parse_arguments(text[first : text.rfind("}") + 1])
         if problem is None:
             found.append(value)
     return found
 
 
-def _listed(text: str) -> tuple[Mapping[str, object], ...]:
+def _bare_list(text: str) -> tuple[Mapping[str, object], ...]:
     """Return the objects of a reply that is a bare list of steps."""
     start = text.find("[")
     try:

@@ -27,7 +27,7 @@ _FIELDS = (
     "timeout_s",
     "args",
 )
-_OWN_WORDS = {"task": "", "tool": "instruction", "ask_user": "instruction"}
+_REDUNDANT_FIELDS = {"task": "", "tool": "instruction", "ask_user": "instruction"}
 
 
 def json_text(request: str, steps: Sequence[PlanStep]) -> str:
@@ -54,18 +54,18 @@ def _fields(step: PlanStep, steps: Sequence[PlanStep]) -> dict[str, object]:
         value = getattr(step, name)
         if name == "depends_on":
             value = tuple(dep for dep in value if dep in ids)
-        is_said = name not in ("type", _OWN_WORDS[step.type]) and value != getattr(_DEFAULTS, name)
+        is_said = name not in ("type", _REDUNDANT_FIELDS[step.type]) and value != getattr(_DEFAULTS, name)
         if is_said:
-            found[name] = _plain(value)
+            found[name] = _without_nulls(value)
     return found
 
 
-def _plain(value: object) -> object:
+def _without_nulls(value: object) -> object:
     """Return a value without nulls, which TOML has not and no tool needs."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items() if item is not None}
+        return {str(name): _without_nulls(item) for name, item in value.items() if item is not None}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value if item is not None]
+        return [_without_nulls(item) for item in value if item is not None]
     return value
 
 
@@ -91,20 +91,20 @@ def _inline(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_inline, value))}]"
     if isinstance(value, str):
-        return _escaped(json.dumps(value, ensure_ascii=False))
+        return _escape(json.dumps(value, ensure_ascii=False))
     return json.dumps(value)
 
 
 def _block(text: str) -> str:
     """Return text of several lines as such: escaped line by line, the lines kept."""
-    lines = (_escaped(json.dumps(line, ensure_ascii=False)[1:-1]) for line in text.split("\n"))
+    lines = (_escape(json.dumps(line, ensure_ascii=False)[1:-1]) for line in text.split("\n"))
     return '"""\n' + "\n".join(lines) + '"""'
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\x7f", "\\u007f")
 
 
 def _key(name: str) -> str:
     is_bare = name.isascii() and name.replace("_", "a").replace("-", "a").isalnum()
-    return name if is_bare else _escaped(json.dumps(name, ensure_ascii=False))
+    return name if is_bare else _escape(json.dumps(name, ensure_ascii=False))

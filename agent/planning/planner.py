@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from agent.model.metered_client import ModelDesk
+from agent.model.metered_client import MeteredModel
 from agent.model.port import Delta, ModelRequest, StreamRestarted, TextDelta
+from agent.planning.capabilities import Capabilities
 from agent.planning.estimate import Estimate
-from agent.planning.graph import in_order
-from agent.planning.means import Means
+from agent.planning.graph import topological_order
 from agent.planning.plan_reader import PlanReader
 from agent.planning.prompt import planner_messages, replan_messages
-from agent.planning.steps import StepMaker, only_answers, only_step
+from agent.planning.steps import StepBuilder, fallback_step, is_answer_only
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import Plan, PlanStep
 
@@ -21,16 +21,16 @@ class Planner:
     def __init__(
         self,
         *,
-        desk: ModelDesk,
+        desk: MeteredModel,
         model: str,
         max_output_tokens: int,
-        means: Means | None = None,
+        means: Capabilities | None = None,
         estimate: Estimate = lambda step: None,
     ) -> None:
-        self._desk = desk
+        self._client = desk
         self._model = model
         self._max_output_tokens = max_output_tokens
-        self._means = means or Means()
+        self._capabilities = means or Capabilities()
         self._estimate = estimate
 
     async def plan(self, request: str, context: str, on_step: Callable[[PlanStep], None]) -> Plan:
@@ -38,7 +38,7 @@ class Planner:
         plan = await self._ask(planner_messages(request, context), request, on_step)
         if plan and (plan.steps or plan.answer is not None):
             return plan
-        step = self._priced(only_step(request))
+        step = self._with_estimate(fallback_step(request))
         on_step(step)
         return Plan(steps=(step,))
 
@@ -53,17 +53,17 @@ class Planner:
         """Return all the work that remains, perhaps no step at all; None for a reply that holds no plan."""
         return await self._ask(replan_messages(request, context, progress, reason), request, on_step)
 
-    def priced(self, plan: Plan) -> Plan:
+    def with_estimates(self, plan: Plan) -> Plan:
         """Return a plan that came from elsewhere with the estimated cost of its steps."""
-        return replace(plan, steps=tuple(map(self._priced, plan.steps)))
+        return replace(plan, steps=tuple(map(self._with_estimate, plan.steps)))
 
-    def _priced(self, step: PlanStep) -> PlanStep:
+    def _with_estimate(self, step: PlanStep) -> PlanStep:
         return replace(step, est_usd=self._estimate(step))
 
     async def _ask(
         self, messages: tuple[Message, ...], request: str, on_step: Callable[[PlanStep], None]
     ) -> Plan | None:
-        reader, maker = PlanReader(), StepMaker(request, self._means)
+        reader, maker = PlanReader(), StepBuilder(request, self._capabilities)
         seen: list[Mapping[str, object]] = []
         steps: list[PlanStep] = []
 
@@ -73,8 +73,8 @@ class Planner:
                 if raw in seen:
                     continue
                 seen.append(raw)
-                if not only_answers(step := maker.make(raw)):
-                    steps.append(self._priced(step))
+                if not is_answer_only(step := maker.build(raw)):
+                    steps.append(self._with_estimate(step))
                     on_step(steps[-1])
 
         def hear(delta: Delta) -> None:
@@ -86,9 +86,9 @@ class Planner:
         asked = ModelRequest(
             model=self._model, messages=messages, purpose="planner", max_output_tokens=self._max_output_tokens
         )
-        reply = await self._desk.ask(asked, hear)
+        reply = await self._client.ask(asked, hear)
         whole = reader.finish(reply.message.content)
         if whole.answer is not None and not steps:
             return Plan(answer=whole.answer)
         take(whole.steps)
-        return Plan(steps=in_order(steps)) if steps or whole.is_empty else None
+        return Plan(steps=topological_order(steps)) if steps or whole.is_empty else None

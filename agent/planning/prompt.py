@@ -39,7 +39,7 @@ one. If nothing is left to do: {{"steps": []}}"""
 
 def planner_messages(request: str, context: str) -> tuple[Message, ...]:
     """Return the planner's conversation: constant words first, so that providers can cache them."""
-    context = bounded(context, CONTEXT_CHARS)
+    context = truncate(context, CONTEXT_CHARS)
     return (
         Message(role="system", content=SYSTEM),
         Message(role="user", content=f"{context}\n\nRequest: {request}" if context else f"Request: {request}"),
@@ -49,11 +49,11 @@ def planner_messages(request: str, context: str) -> tuple[Message, ...]:
 def replan_messages(request: str, context: str, progress: str, reason: str) -> tuple[Message, ...]:
     """Return the conversation about the rest of a plan whose beginning is done."""
     system, asked = planner_messages(request, context)
-    again = REPLAN.format(progress=bounded(progress, PROGRESS_CHARS), reason=reason)
+    again = REPLAN.format(progress=truncate(progress, PROGRESS_CHARS), reason=reason)
     return system, Message(role="user", content=f"{asked.content}\n\n{again}")
 
 
-def bounded(text: str, limit: int) -> str:
+def truncate(text: str, limit: int) -> str:
     """Return a text whose middle is left out when it is too long to plan with."""
     if len(text) <= limit:
         return text

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from agent.planning.means import Means
+from agent.planning.capabilities import Capabilities
 from agent.vocabulary.plan import PlanStep, StepType
 
 _TITLE_CHARS = 60
@@ -21,29 +21,29 @@ _ANSWERS = (
 _FILE = r"(?i)\bfiles?\b|\b[\w-]+\.[a-z]\w{0,5}\b"
 
 
-class StepMaker:
+class StepBuilder:
     """Makes steps out of raw objects, one at a time, as they stream in."""
 
-    def __init__(self, request: str, means: Means | None = None) -> None:
+    def __init__(self, request: str, means: Capabilities | None = None) -> None:
         self._request = request
-        self._means = means or Means()
+        self._capabilities = means or Capabilities()
         self._ids: set[str] = set()
 
-    def make(self, raw: Mapping[str, object]) -> PlanStep:
+    def build(self, raw: Mapping[str, object]) -> PlanStep:
         """Return the step, whatever is missing or misshapen in the raw object; what there is not is left out."""
         number = len(self._ids) + 1
-        step_id = self._unique(_id(raw.get("id")) or f"step{number}")
+        step_id = self._unique_id(_id(raw.get("id")) or f"step{number}")
         step_type = self._type(raw)
-        instruction = _text(raw.get("instruction")) or _text(raw.get("description")) or self._deed(raw)
+        instruction = _text(raw.get("instruction")) or _text(raw.get("description")) or self._default_instruction(raw)
         step = PlanStep(
             id=step_id,
-            title=_title(raw.get("title")) or first_words(instruction) or f"Step {number}",
+            title=_title(raw.get("title")) or short_title(instruction) or f"Step {number}",
             instruction=instruction,
             type=step_type,
             depends_on=tuple(dict.fromkeys(dep for dep in _ids(raw.get("depends_on")) if dep != step_id)),
             reads=_texts(raw.get("reads")),
             writes=_texts(raw.get("writes")),
-            profile=_among(self._means.profiles, raw.get("profile")) or "default",
+            profile=_if_known(self._capabilities.profiles, raw.get("profile")) or "default",
             verify=_text(raw.get("verify")),
             timeout_s=_seconds(raw.get("timeout_s")),
         )
@@ -64,23 +64,27 @@ class StepMaker:
 
     def _can_call(self, raw: Mapping[str, object]) -> bool:
         tool, args = _text(raw.get("tool")), _args(raw)
-        return tool in self._means.tools and _can_be_kept(args) and self._means.problem_with_call(tool, args) is None
+        return (
+            tool in self._capabilities.tools
+            and _is_encodable(args)
+            and self._capabilities.problem_with_call(tool, args) is None
+        )
 
-    def _deed(self, raw: Mapping[str, object]) -> str:
+    def _default_instruction(self, raw: Mapping[str, object]) -> str:
         """Return what is to be done where no instruction says it."""
         tool = _text(raw.get("tool"))
         return f"Do this: {tool} {json.dumps(_args(raw), ensure_ascii=False)}" if tool else self._request
 
     def _task(self, step: PlanStep, raw: Mapping[str, object]) -> PlanStep:
-        allowed = tuple(name for name in _texts(raw.get("allowed_tools")) if name in self._means.tools)
-        model = _among(self._means.models, raw.get("model"))
+        allowed = tuple(name for name in _texts(raw.get("allowed_tools")) if name in self._capabilities.tools)
+        model = _if_known(self._capabilities.models, raw.get("model"))
         return replace(step, allowed_tools=allowed or None, model=model, expect=_text(raw.get("expect")))
 
     def _call(self, step: PlanStep, raw: Mapping[str, object]) -> PlanStep:
         tool, args = _text(raw.get("tool")), _args(raw)
-        return replace(step, tool=tool, args=args, writes=step.writes or self._means.written_by(tool, args))
+        return replace(step, tool=tool, args=args, writes=step.writes or self._capabilities.written_paths(tool, args))
 
-    def _unique(self, wanted: str) -> str:
+    def _unique_id(self, wanted: str) -> str:
         step_id, suffix = wanted, 2
         while step_id in self._ids:
             step_id, suffix = f"{wanted}-{suffix}", suffix + 1
@@ -88,16 +92,16 @@ class StepMaker:
         return step_id
 
 
-def only_answers(step: PlanStep) -> bool:
+def is_answer_only(step: PlanStep) -> bool:
     """Say whether a step does nothing but tell what others found: that is done without it."""
     if step.type != "task" or step.writes or step.verify or not step.depends_on:
         return False
     return bool(re.search(_ANSWERS, step.title)) and not re.search(_FILE, f"{step.title} {step.instruction}")
 
 
-def only_step(request: str) -> PlanStep:
+def fallback_step(request: str) -> PlanStep:
     """Return the one step of a request that could not be planned."""
-    return PlanStep(id="step1", title=first_words(request) or "Do the task", instruction=request)
+    return PlanStep(id="step1", title=short_title(request) or "Do the task", instruction=request)
 
 
 def _question(step: PlanStep, raw: Mapping[str, object]) -> PlanStep:
@@ -114,7 +118,7 @@ def _args(raw: Mapping[str, object]) -> Mapping[str, object]:
     return {str(name): value for name, value in args.items()} if isinstance(args, Mapping) else {}
 
 
-def _can_be_kept(args: Mapping[str, object]) -> bool:
+def _is_encodable(args: Mapping[str, object]) -> bool:
     """Say whether arguments can be written down: no half characters, no numbers without end."""
     try:
         json.dumps(args, ensure_ascii=False, allow_nan=False).encode()
@@ -136,7 +140,7 @@ def _ids(value: object) -> Iterable[str]:
     return (step_id for text in _texts(value) if (step_id := _id(text)))
 
 
-def _among(known: Sequence[str], value: object) -> str:
+def _if_known(known: Sequence[str], value: object) -> str:
     return text if (text := _text(value)) in known else ""
 
 
@@ -159,7 +163,7 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(text for item in items if (text := _text(item)))
 
 
-def first_words(text: str) -> str:
+def short_title(text: str) -> str:
     """Return the beginning of a text as a title."""
     line = text.strip().partition("\n")[0]
     return line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"

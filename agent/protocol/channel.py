@@ -25,9 +25,9 @@ from agent.protocol.events import (
     RunStarted,
     StepCompleted,
 )
-from agent.protocol.fragments import Fragments
-from agent.protocol.masking import masked
-from agent.protocol.open_ends import OpenEnds
+from agent.protocol.in_flight import InFlightTracker
+from agent.protocol.masking import mask_strings
+from agent.protocol.stream_redaction import StreamRedactor
 from agent.vocabulary.errors import AgentError
 from tooling.safety.secrets.redact import Redactor
 
@@ -57,7 +57,7 @@ class Subscription:
 
     def push(self, envelope: Envelope) -> None:
         """Take an event in; called by the channel only."""
-        if not envelope.is_lasting:
+        if not envelope.is_durable:
             if self._deltas >= DELTA_BACKLOG:
                 return
             self._deltas += 1
@@ -73,7 +73,7 @@ class Subscription:
         while True:
             while self._queue:
                 envelope = self._queue.popleft()
-                if not envelope.is_lasting:
+                if not envelope.is_durable:
                     self._deltas -= 1
                 yield envelope
             if self._closed:
@@ -105,9 +105,9 @@ class Channel:
         self._pending: list[tuple[Envelope, asyncio.Future[None] | None]] = []
         self._flusher: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "event-log") if log else None
-        self._broken: OSError | None = None
-        self._open = OpenEnds()
-        self._fragments: dict[tuple[str | None, int | None], Fragments] = {}
+        self._write_error: OSError | None = None
+        self._in_flight = InFlightTracker()
+        self._fragments: dict[tuple[str | None, int | None], StreamRedactor] = {}
 
     def subscribe(self) -> Subscription:
         """Add a listener that hears everything from now on."""
@@ -123,7 +123,7 @@ class Channel:
         await asyncio.shield(done)
         return envelope
 
-    def announce(
+    def emit_durable(
         self, event: Event, *, step_id: str | None = None, attempt: int | None = None
     ) -> "asyncio.Future[None]":
         """Number and log one lasting event; what is returned is done when `publish` would have returned."""
@@ -131,11 +131,11 @@ class Channel:
         self._enqueue(event, step_id, attempt, done)
         return done
 
-    def whisper(self, event: Event, *, step_id: str | None = None, attempt: int | None = None) -> None:
+    def emit(self, event: Event, *, step_id: str | None = None, attempt: int | None = None) -> None:
         """Fan out an event in order with the rest, without waiting; all but fragments are kept like any other."""
         if self._redactor and isinstance(event, MessageSaid) and event.delta:
-            stream = self._fragments.setdefault((step_id, attempt), Fragments(self._redactor))
-            event = replace(event, content=stream.add(event.content))
+            stream = self._fragments.setdefault((step_id, attempt), StreamRedactor(self._redactor))
+            event = replace(event, content=stream.feed(event.content))
             if not event.content:
                 return
         self._enqueue(event, step_id, attempt, None)
@@ -154,7 +154,7 @@ class Channel:
         self, event: Event, step_id: str | None, attempt: int | None, done: asyncio.Future[None] | None
     ) -> Envelope:
         if isinstance(event, (StepCompleted, RunCompleted)) or (isinstance(event, MessageSaid) and not event.delta):
-            self._end_fragments(step_id)
+            self._flush_fragments(step_id)
         self._seq += 1
         envelope = Envelope(
             seq=self._seq,
@@ -165,76 +165,78 @@ class Channel:
             step_id=step_id,
             attempt=attempt if step_id is None else attempt or 1,
         )
-        envelope = self._without_secrets(envelope)
+        envelope = self._redact(envelope)
         self._pending.append((envelope, done))
         if self._flusher is None:
             self._flusher = asyncio.get_running_loop().create_task(self._flush())
         return envelope
 
-    def _end_fragments(self, step_id: str | None) -> None:
+    def _flush_fragments(self, step_id: str | None) -> None:
         """Let the end of a text be heard that was held back, before whatever follows it."""
         for place in [place for place in self._fragments if place[0] == step_id]:
-            if rest := self._fragments.pop(place).rest():
+            if rest := self._fragments.pop(place).flush():
                 said = MessageSaid(role="assistant", content=rest, delta=True)
                 self._enqueue(said, step_id, place[1], None)
 
-    def _without_secrets(self, envelope: Envelope) -> Envelope:
+    def _redact(self, envelope: Envelope) -> Envelope:
         """Return the event with every secret masked, however it got in."""
-        if self._redactor is None or not envelope.is_lasting:
+        if self._redactor is None or not envelope.is_durable:
             return envelope
         # Whoever approves a command must see all of it: only what we know to be a secret is masked there.
         is_exact = isinstance(envelope.event, ApprovalRequested)
         mask = self._redactor.mask_known if is_exact else self._redactor.redact
-        event: Event = masked(envelope.event, mask)
+        event: Event = mask_strings(envelope.event, mask)
         return envelope if event is envelope.event else replace(envelope, event=event)
 
     async def _flush(self) -> None:
         try:
             while self._pending:
                 batch, self._pending = self._pending, []
-                await self._keep([envelope for envelope, _ in batch if envelope.is_lasting])
+                await self._append_to_log([envelope for envelope, _ in batch if envelope.is_durable])
                 for envelope, done in batch:
-                    self._hand_out(envelope, done)
+                    self._deliver(envelope, done)
         finally:
             self._flusher = None
 
-    async def _keep(self, envelopes: list[Envelope]) -> None:
-        if not envelopes or self._log is None or self._broken:
+    async def _append_to_log(self, envelopes: list[Envelope]) -> None:
+        if not envelopes or self._log is None or self._write_error:
             return
         lines = b"".join(map(to_line, envelopes))
         try:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._log.append, lines)
         except OSError as error:
-            self._broken = error
+            self._write_error = error
 
-    def _hand_out(self, envelope: Envelope, done: asyncio.Future[None] | None) -> None:
+    def _deliver(self, envelope: Envelope, done: asyncio.Future[None] | None) -> None:
         # That a run began, and that and why it ended, is told even when nothing can be kept any more.
         is_frame = isinstance(envelope.event, (RunStarted, RunCompleted, ErrorRaised))
-        if self._broken is None or not envelope.is_lasting:
-            self._let_hear(envelope)
+        if self._write_error is None or not envelope.is_durable:
+            self._broadcast(envelope)
         elif is_frame:
-            for event, step_id, attempt in self._open.endings(self._problem):
-                self._let_hear(replace(envelope, event=event, step_id=step_id, attempt=attempt))
-            self._let_hear(envelope)
+            for event, step_id, attempt in self._in_flight.cancellations(self._write_error_text):
+                self._broadcast(replace(envelope, event=event, step_id=step_id, attempt=attempt))
+            self._broadcast(envelope)
         if done is None or done.done():
             return
-        if self._broken is None or is_frame:
+        if self._write_error is None or is_frame:
             done.set_result(None)
         else:
-            done.set_exception(LogWriteError(self._problem, "free some space or set AGENT_SANDBOX to another folder"))
+            done.set_exception(
+                LogWriteError(self._write_error_text, "free some space or set AGENT_SANDBOX to another folder")
+            )
             # Whoever announced it may be gone; the next to publish meets the same problem.
             done.exception()
 
     @property
-    def _problem(self) -> str:
-        error = self._broken
+    def _write_error_text(self) -> str:
+        error = self._write_error
         return f"the event log cannot be written: {error.strerror or error}" if error else ""
 
-    def _let_hear(self, envelope: Envelope) -> None:
-        if self._broken:
+    def _broadcast(self, envelope: Envelope) -> None:
+        if self._write_error:
             # Of what is told and not kept, only the order matters.
             self._seq += 1
             envelope = replace(envelope, seq=self._seq)
-        self._open.hear(envelope)
+        self._in_flight.on_event(envelope)
         for subscription in self._subscriptions:
             subscription.push(envelope)

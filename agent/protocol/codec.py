@@ -5,11 +5,11 @@ from typing import get_args
 
 from agent.protocol.events import Envelope, Event
 from tooling.contract.fast_dataclass import dataclass
-from tooling.contract.json_codec import JsonObject, ShapeError, decode, encode
+from tooling.contract.json_codec import DecodeError, JsonObject, decode, encode
 
 FORMAT = 1
 _EVENTS: dict[str, type] = {event.type: event for event in get_args(Event)}
-_PLACE = ("v", "type", "ts", "seq", "session_id", "run_id", "step_id", "attempt")
+_ENVELOPE_KEYS = ("v", "type", "ts", "seq", "session_id", "run_id", "step_id", "attempt")
 # Fields the contract marks optional: left out when there is nothing to say.
 _OPTIONAL = frozenset(
     {
@@ -32,7 +32,7 @@ _OPTIONAL = frozenset(
         "tool",
     }
 )
-_UNLESS_TRUE = frozenset({"delta", "plan_only"})
+_OMIT_IF_FALSE = frozenset({"delta", "plan_only"})
 
 
 class CodecError(ValueError):
@@ -40,7 +40,7 @@ class CodecError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _EnvelopeFields:
     """The envelope's own fields as they stand on a line."""
 
     ts: str
@@ -50,7 +50,7 @@ class _Place:
     step_id: str | None = None
     attempt: int | None = None
 
-    def around(self, event: Event) -> Envelope:
+    def wrap(self, event: Event) -> Envelope:
         return Envelope(
             event=event,
             seq=self.seq,
@@ -76,11 +76,11 @@ def to_json(envelope: Envelope) -> dict[str, object]:
         flat |= {"step_id": envelope.step_id, "attempt": envelope.attempt or 1}
     payload = encode(envelope.event)
     assert isinstance(payload, dict)
-    return flat | {key: value for key, value in payload.items() if not _is_left_out(key, value)}
+    return flat | {key: value for key, value in payload.items() if not _is_omitted(key, value)}
 
 
-def _is_left_out(key: str, value: object) -> bool:
-    return (value is None and key in _OPTIONAL) or (value is False and key in _UNLESS_TRUE)
+def _is_omitted(key: str, value: object) -> bool:
+    return (value is None and key in _OPTIONAL) or (value is False and key in _OMIT_IF_FALSE)
 
 
 def to_line(envelope: Envelope) -> bytes:
@@ -106,10 +106,10 @@ def from_json(flat: JsonObject) -> Envelope:
     event_type = _EVENTS.get(str(flat.get("type")))
     if event_type is None:
         raise CodecError(f"event type {flat.get('type')!r} is not known")
-    payload = {key: value for key, value in flat.items() if key not in _PLACE}
+    payload = {key: value for key, value in flat.items() if key not in _ENVELOPE_KEYS}
     try:
         event: Event = decode(event_type, payload, extra="ignore")
-        place = decode(_Place, flat, extra="ignore")
-    except ShapeError as error:
+        place = decode(_EnvelopeFields, flat, extra="ignore")
+    except DecodeError as error:
         raise CodecError(f"{flat.get('type')}: {error}") from error
-    return place.around(event)
+    return place.wrap(event)

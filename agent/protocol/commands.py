@@ -74,5 +74,5 @@ class SetLimits:
 
 
 Answer: TypeAlias = ResolveApproval | AnswerQuestion
-Wish: TypeAlias = Steer | StopStep | SetLimits
-Command: TypeAlias = Submit | Answer | Wish
+RunControl: TypeAlias = Steer | StopStep | SetLimits
+Command: TypeAlias = Submit | Answer | RunControl

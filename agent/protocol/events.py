@@ -304,6 +304,6 @@ class Envelope:
     attempt: int | None = None
 
     @property
-    def is_lasting(self) -> bool:
+    def is_durable(self) -> bool:
         """Say whether this event must survive: everything but fragments of text."""
         return not (isinstance(self.event, MessageSaid) and self.event.delta)

@@ -10,10 +10,10 @@ from agent.sessions.store import SessionFolder, SessionLock
 from agent.vocabulary.errors import SessionBusy
 from tooling.contract.fast_dataclass import dataclass
 
-_PROCESSES = Path("/proc")
+_PROC = Path("/proc")
 
 
-def holder_of(folder: SessionFolder) -> int | None:
+def lock_holder(folder: SessionFolder) -> int | None:
     """Return the process that holds a session, None when nobody does.
 
     Who held it last stays written in its lock, so a dead process is told from its number alone; only where that
@@ -24,7 +24,7 @@ def holder_of(folder: SessionFolder) -> int | None:
     except OSError:
         return None
     try:
-        pid = _number(os.pread(fd, 32, 0))
+        pid = _parse_pid(os.pread(fd, 32, 0))
         if pid is None or not _is_alive(pid) or not _is_locked(fd):
             return None
         return pid
@@ -32,14 +32,14 @@ def holder_of(folder: SessionFolder) -> int | None:
         os.close(fd)
 
 
-def has_open(pid: int, path: Path) -> bool:
+def has_file_open(pid: int, path: Path) -> bool:
     """Say whether a process has a file open; where processes cannot be looked into, take it for granted."""
-    files = _PROCESSES / str(pid) / "fd"
+    files = _PROC / str(pid) / "fd"
     try:
         wanted = path.stat()
-        return any(os.path.samestat(wanted, seen) for seen in map(_stat_of, files.iterdir()) if seen)
+        return any(os.path.samestat(wanted, seen) for seen in map(_try_stat, files.iterdir()) if seen)
     except FileNotFoundError:
-        return not _PROCESSES.joinpath("self", "fd").exists() and path.exists()
+        return not _PROC.joinpath("self", "fd").exists() and path.exists()
     except OSError:
         return False
 
@@ -62,12 +62,12 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def _number(text: bytes) -> int | None:
+def _parse_pid(text: bytes) -> int | None:
     first = text.split()[:1]
     return int(first[0]) if first and first[0].isdigit() else None
 
 
-def _stat_of(path: Path) -> os.stat_result | None:
+def _try_stat(path: Path) -> os.stat_result | None:
     try:
         return path.stat()
     except OSError:
@@ -76,18 +76,18 @@ def _stat_of(path: Path) -> os.stat_result | None:
 
 _POLL_S = 0.05
 # A listing that looks whether somebody runs here holds the lock for a moment; that is nobody to give up for.
-_GLANCE_S = 0.1
+_GRACE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class LockTimeout:
     """How long to wait for a session, None for ever, and who is told that it takes a while."""
 
     limit_s: float | None = 0.0
-    tell: Callable[[str], None] = lambda message: None
+    on_wait: Callable[[str], None] = lambda message: None
 
 
-def lock_within(folder: SessionFolder, patience: Patience) -> SessionLock:
+def acquire_lock(folder: SessionFolder, patience: LockTimeout) -> SessionLock:
     """Return the lock of a session as soon as it is free, or raise SessionBusy when that takes too long."""
     start = time.monotonic()
     has_told = False
@@ -96,10 +96,10 @@ def lock_within(folder: SessionFolder, patience: Patience) -> SessionLock:
             return SessionLock(folder)
         except SessionBusy as busy:
             waited = time.monotonic() - start
-            if patience.limit_s is not None and waited >= max(patience.limit_s, _GLANCE_S):
+            if patience.limit_s is not None and waited >= max(patience.limit_s, _GRACE_S):
                 raise
-            if not has_told and waited >= _GLANCE_S:
-                patience.tell(f"{busy.message}; waiting for it to end")
+            if not has_told and waited >= _GRACE_S:
+                patience.on_wait(f"{busy.message}; waiting for it to end")
                 has_told = True
         # A lock has no wait with a time limit; a signal ends the sleep at once.
         time.sleep(_POLL_S)

@@ -76,7 +76,7 @@ class SessionStore:
         """Return the folder that holds all sessions; it may not be there yet."""
         return self._sessions
 
-    def names(self, start: str = "") -> list[str]:
+    def ids(self, start: str = "") -> list[str]:
         """Return the ids of all sessions, or of those whose ids begin so."""
         try:
             with os.scandir(self._sessions) as entries:
@@ -87,18 +87,18 @@ class SessionStore:
 
     def all(self) -> list[SessionFolder]:
         """Return every session there is, by their ids."""
-        return [self.named(name) for name in self.names()]
+        return [self.folder_for(name) for name in self.ids()]
 
-    def existing(self, name: str) -> SessionFolder:
+    def find(self, name: str) -> SessionFolder:
         """Return a session by its id or the beginning of it, without making one; no other one is looked into."""
-        names = [name] if (self._sessions / name).is_dir() else self.names(name)
+        names = [name] if (self._sessions / name).is_dir() else self.ids(name)
         if not _ID.fullmatch(name) or not names:
             raise InputError(f"there is no session {name!r}", "`agent sessions list` shows them")
         if len(names) > 1:
             raise InputError(f"{name!r} is the beginning of {len(names)} sessions", "give more of the id")
-        return self.named(names[0])
+        return self.folder_for(names[0])
 
-    def named(self, session_id: str) -> SessionFolder:
+    def folder_for(self, session_id: str) -> SessionFolder:
         """Return where a session of this id is or would be; a name that is a path trick is refused."""
         if not _ID.fullmatch(session_id):
             raise InputError(
@@ -108,7 +108,7 @@ class SessionStore:
 
     def open(self, session_id: str) -> SessionFolder:
         """Return the folder of a session, made when it is new."""
-        folder = self.named(session_id)
+        folder = self.folder_for(session_id)
         # Parents that mkdir makes on the way get the ordinary mode, so each is made by name.
         for path in (self._sessions, folder.root, folder.outputs, folder.workspace):
             path.mkdir(exist_ok=True, mode=0o700)
@@ -128,7 +128,7 @@ class SessionLock:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            holder = _holder(os.pread(self._fd, _HOLDER_BYTES, 0))
+            holder = _describe_holder(os.pread(self._fd, _HOLDER_BYTES, 0))
             os.close(self._fd)
             message = f"session {folder.id} is busy: {holder}"
             raise SessionBusy(message, "wait for it to end, or use another --session") from error
@@ -137,9 +137,9 @@ class SessionLock:
             raise FileNotFoundError(errno.ENOENT, "the session was removed meanwhile", str(folder.root))
         # Who holds it is good to know; a full disk must not keep anybody from tidying up.
         with contextlib.suppress(OSError):
-            self.tell("")
+            self.write_holder("")
 
-    def tell(self, request: str) -> None:
+    def write_holder(self, request: str) -> None:
         """Write down who holds the session and what was asked, for others to read."""
         line = " ".join(request.split())[:_REQUEST_CHARS]
         os.ftruncate(self._fd, 0)
@@ -150,7 +150,7 @@ class SessionLock:
         os.close(self._fd)
 
 
-def _holder(written: bytes) -> str:
+def _describe_holder(written: bytes) -> str:
     pid, _, request = written.decode(errors="replace").partition("\n")
     who = f"process {pid.strip() or 'unknown'}"
     return f"{who} runs {request.strip()!r} in it" if request.strip() else f"{who} runs in it"

@@ -56,7 +56,7 @@ class UnfinishedRun:
     model: str = ""
     plan: tuple[PlanStep, ...] = ()
     is_plan_complete: bool = False
-    is_as_written: bool = False
+    is_plan_given: bool = False
     steps: Mapping[str, UnfinishedStep] = field(default_factory=dict)
     replans: int = 0
     clarifications: int = 0

@@ -5,15 +5,15 @@ import stat
 from pathlib import Path
 
 from tooling.contract.fast_dataclass import dataclass
-from tooling.files.openat2 import FOLDER, open_beneath
+from tooling.files.openat2 import DIR_FLAGS, open_beneath
 from tooling.output import sanitize_output
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
 NOTES_CHARS = 16_000
 # What one file may hold before only its beginning is looked at.
-_MOST_BYTES = 256_000
+_MAX_BYTES = 256_000
 # Without O_NONBLOCK the open of a FIFO waits for a writer, for ever.
-_READING = os.O_RDONLY | os.O_NONBLOCK
+_OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,24 +29,24 @@ def read_notes(folder: Path, limit: int = NOTES_CHARS) -> list[ProjectNote]:
 
     When they are too long together, the nearest have their room first and the rest is cut, which they say.
     """
-    top = _root_of(folder)
+    top = _repo_root(folder)
     found: list[ProjectNote] = []
     seen: set[str] = set()
     room = limit
     for place in (folder, *folder.parents):
-        notes = [(name, text) for name in NAMES if (text := _text(place / name, top).strip())]
+        notes = [(name, text) for name in NAMES if (text := _read_text(place / name, top).strip())]
         for name, text in reversed(notes):
             if text in seen or room <= 0:
                 continue
             seen.add(text)
-            found.append(ProjectNote(path=os.path.relpath(place / name, folder), text=_cut(text, room)))
+            found.append(ProjectNote(path=os.path.relpath(place / name, folder), text=_truncate(text, room)))
             room -= len(text)
         if place == top:
             break
     return found[::-1]
 
 
-def _root_of(folder: Path) -> Path:
+def _repo_root(folder: Path) -> Path:
     """Return the top of the repository around a folder, or the folder when there is none of the same owner."""
     owner = folder.stat().st_uid
     for place in (folder, *folder.parents):
@@ -58,25 +58,25 @@ def _root_of(folder: Path) -> Path:
     return folder
 
 
-def _text(path: Path, top: Path) -> str:
+def _read_text(path: Path, top: Path) -> str:
     """Return what a file says; one that is missing, no text, or a link that leads out of the project says nothing."""
     try:
         below = path.resolve(strict=True).relative_to(top)
-        root = os.open(top, FOLDER)
+        root = os.open(top, DIR_FLAGS)
         try:
-            fd = open_beneath(root, str(below), _READING)
+            fd = open_beneath(root, str(below), _OPEN_FLAGS)
         finally:
             os.close(root)
         with os.fdopen(fd, "rb") as file:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 return ""
-            data = file.read(_MOST_BYTES)
+            data = file.read(_MAX_BYTES)
     except (OSError, ValueError, RuntimeError):
         return ""
     return "" if b"\0" in data else sanitize_output(data.decode("utf-8", "replace"))
 
 
-def _cut(text: str, room: int) -> str:
+def _truncate(text: str, room: int) -> str:
     if len(text) <= room:
         return text
     return f"{text[:room].rstrip()}\n[… {len(text) - room} characters left out; read the file for the rest]"

@@ -10,12 +10,12 @@ import typer
 
 from agent.vocabulary.errors import UsageError
 from cli.run import flags as flag
-from cli.run.progress import stderr_line
+from cli.run.progress import print_stderr
 from cli.run.stdout import write_line
-from cli.screen.sanitize import readable_json
+from cli.screen.sanitize import to_safe_json
 from tooling.contract.action import Decision, Verdict
 from tooling.safety.action_judge import ActionJudge
-from tooling.safety.check import verdict_on
+from tooling.safety.check import judge_command
 
 Words = Annotated[
     list[str] | None,
@@ -23,7 +23,7 @@ Words = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object for each command.")]
 ChatType = Annotated[str, typer.Option("--chat-type", help="private, or group for a shared machine.")]
-_NAMES = {Decision.ALLOW: "allow", Decision.ASK: "ask", Decision.BLOCK: "block"}
+_DECISION_NAMES = {Decision.ALLOW: "allow", Decision.ASK: "ask", Decision.BLOCK: "block"}
 
 
 def command(
@@ -40,13 +40,13 @@ def command(
     """
     if chat_type not in ("private", "group"):
         raise UsageError(f"--chat-type must be private or group, not {chat_type!r}")
-    judge = ActionJudge(warn=lambda problem: stderr_line(f"warning: {problem}"))
+    judge = ActionJudge(warn=lambda problem: print_stderr(f"warning: {problem}"))
     workspace = (cwd or Path.cwd()).absolute()
     for line in _lines(words):
-        verdict = verdict_on(
+        verdict = judge_command(
             line, workspace=workspace, judge=judge, chat_type=chat_type, extra_dirs=tuple(add_dirs or ())
         )
-        write_line(readable_json(_record(line, verdict)) if as_json else _told(line, verdict))
+        write_line(to_safe_json(_record(line, verdict)) if as_json else _format_verdict(line, verdict))
 
 
 def _lines(words: list[str] | None) -> Iterator[str]:
@@ -64,7 +64,7 @@ def _lines(words: list[str] | None) -> Iterator[str]:
 def _record(line: str, verdict: Verdict) -> dict[str, object]:
     return {
         "command": line,
-        "decision": _NAMES[verdict.decision],
+        "decision": _DECISION_NAMES[verdict.decision],
         "approval": verdict.decision is Decision.ASK,
         "blocked": verdict.decision is Decision.BLOCK,
         "reason": verdict.reason or None,
@@ -75,7 +75,7 @@ def _record(line: str, verdict: Verdict) -> dict[str, object]:
     }
 
 
-def _told(line: str, verdict: Verdict) -> str:
+def _format_verdict(line: str, verdict: Verdict) -> str:
     shown = line if line.isprintable() else repr(line)
     why = f"  ({verdict.rule}: {verdict.reason})" if verdict.decision else ""
-    return f"{_NAMES[verdict.decision]:<5}  {shown}{why}"
+    return f"{_DECISION_NAMES[verdict.decision]:<5}  {shown}{why}"

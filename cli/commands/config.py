@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from agent.config.edit import set_value
-from agent.config.load import Loaded, load_settings
-from agent.config.places import config_file, os_environ
-from agent.config.show import Row, row_named, rows
+from agent.config.load import LoadedSettings, load_settings
+from agent.config.show import SettingRow, find_row, setting_rows
+from agent.config.user_dirs import config_file, os_environ
 
 app = typer.Typer(help="Show and change settings.", no_args_is_help=True)
 
@@ -22,11 +22,11 @@ def show(profile: ProfileOption = None, as_json: JsonOption = False) -> None:  #
     """List every setting with its value and origin. Keys are masked."""
     loaded = _load(profile)
     if as_json:
-        settings = {row.name: _fields(row) for row in rows(loaded)}
+        settings = {row.name: _fields(row) for row in setting_rows(loaded)}
         path = str(config_file(os_environ()))
         typer.echo(json.dumps({"path": path, "settings": settings, "warnings": loaded.warnings}, indent=2))
         return
-    typer.echo("\n".join(_aligned(rows(loaded))))
+    typer.echo("\n".join(_align(setting_rows(loaded))))
     _warn(loaded)
 
 
@@ -38,7 +38,7 @@ def get(
 ) -> None:
     """Print one setting. Its value goes to stdout, where it came from to stderr."""
     loaded = _load(profile)
-    row = row_named(loaded, key)
+    row = find_row(loaded, key)
     if as_json:
         typer.echo(json.dumps({"name": row.name, **_fields(row)}))
         return
@@ -64,20 +64,20 @@ def path() -> None:
     typer.echo(str(config_file(os_environ())))
 
 
-def _load(profile: str | None) -> Loaded:
+def _load(profile: str | None) -> LoadedSettings:
     return load_settings(environ=os_environ(), profile=profile)
 
 
-def _fields(row: Row) -> dict[str, object]:
+def _fields(row: SettingRow) -> dict[str, object]:
     return {"value": row.value, "layer": row.origin.layer, "where": row.origin.where}
 
 
-def _aligned(listed: tuple[Row, ...]) -> list[str]:
+def _align(listed: tuple[SettingRow, ...]) -> list[str]:
     name = max(len(row.name) for row in listed)
     value = min(40, max(len(row.text) for row in listed))
     return [f"{row.name:{name}}  {row.text or '-':{value}}  {row.origin}" for row in listed]
 
 
-def _warn(loaded: Loaded) -> None:
+def _warn(loaded: LoadedSettings) -> None:
     for warning in loaded.warnings:
         typer.echo(f"warning: {warning}", err=True)

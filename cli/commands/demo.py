@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from cli.pages.pages import tell
-from cli.run.run_task import perform
+from cli.pages.pages import print_notice
+from cli.run.run_task import run_task
 from tooling.files.temp_dir import TempDir
 
 _FILES = {
@@ -15,12 +15,12 @@ _FILES = {
     "notes.txt": "done: order paper\nopen: send the invoice to Ada\nopen: call Grace about the delivery\n",
 }
 _TASK = "Add up the orders, find the open notes, and write both into report.md."
-_BEFORE = """\
+_INTRO = """\
 A recorded conversation with a model, played with real tools: no network, no key.
 folder: {folder}
 task:   {task}
 """
-_AFTER = """
+_OUTRO = """
 What happened: the task became a plan of three steps; two ran side by side, the third waited for both, wrote \
 report.md and checked it. The answer went to stdout, everything else to stderr.
 
@@ -39,10 +39,10 @@ def command(*, record: Annotated[bool, typer.Option("--record", hidden=True)] = 
     with TempDir() as folder:
         for file, text in _FILES.items():
             (folder / file).write_text(text)
-        tell(_BEFORE.format(folder=folder, task=_TASK))
+        print_notice(_INTRO.format(folder=folder, task=_TASK))
         with as_file(files("cli.demo") / "cassette.jsonl") as cassette:
             exit_code = _play(folder, cassette, is_recording=record)
-    tell(_AFTER if exit_code == 0 else "\nThe demonstration failed; `agent doctor` may tell why.")
+    print_notice(_OUTRO if exit_code == 0 else "\nThe demonstration failed; `agent doctor` may tell why.")
     raise typer.Exit(exit_code)
 
 
@@ -50,4 +50,4 @@ def _play(folder: Path, cassette: Path, *, is_recording: bool) -> int:
     script = cassette.with_name("script.jsonl")
     tape = {"model": f"script:{script}", "record": cassette} if is_recording else {"replay": cassette}
     flags = {"prompt": _TASK, "cwd": folder, "bare": True, "ephemeral": True, "approval_mode": "auto-edit"}
-    return perform({**flags, **tape})
+    return run_task({**flags, **tape})

@@ -10,15 +10,15 @@ from typing import Annotated
 
 import typer
 
-from agent.diagnostics.one_call import CommandEnd, run_one
-from agent.toolbox import Surroundings
+from agent.diagnostics.one_call import CommandResult, run_command
+from agent.toolbox import ToolEnvironment
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import UsageError
 from cli.run import flags as flag
-from cli.run.flags import refuse_backend
-from cli.run.progress import stderr_line
-from cli.run.standalone_call import Conditions, alone
-from cli.run.stdout import shown_text, write_line
+from cli.run.flags import check_backend
+from cli.run.progress import print_stderr
+from cli.run.standalone_call import CallOptions, run_standalone
+from cli.run.stdout import sanitize_for_terminal, write_line
 
 # Everything behind the first word belongs to the command, dashes or not.
 CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
@@ -28,7 +28,7 @@ Words = Annotated[
 ]
 SkipCheck = Annotated[bool, typer.Option("--skip-check", help="Leave out the text check and approvals, not the box.")]
 
-_PIECE_CHARS = 65_536
+_CHUNK_CHARS = 65_536
 
 
 def command(
@@ -46,32 +46,32 @@ def command(
     """Run one command with the agent's checks, box and limits; its exit code is the command's own."""
     if not words:
         raise UsageError("a command is missing", "write it after two dashes: agent exec -- ls -l")
-    refuse_backend(backend)
+    check_backend(backend)
     line = words[0] if len(words) == 1 else shlex.join(words)
-    conditions = Conditions(
+    conditions = CallOptions(
         cwd=cwd,
         add_dirs=tuple(add_dirs or ()),
         flags={"backend": backend, "allow_net": allow_net, "allow": allow, "deny": deny},
         assignments=tuple(assignments or ()),
         is_checked=not skip_check,
     )
-    raise typer.Exit(_tell(alone(conditions, lambda around: _run(line, around))))
+    raise typer.Exit(_report(run_standalone(conditions, lambda around: _run(line, around))))
 
 
-async def _run(line: str, around: Surroundings) -> CommandEnd:
-    end = await run_one(line, around)
+async def _run(line: str, around: ToolEnvironment) -> CommandResult:
+    end = await run_command(line, around)
     if end.output_path:
         # The scope takes its files with it; what was too long to hold is written out from its file.
-        _copy(Path(end.output_path), end.total_bytes)
+        _copy_output(Path(end.output_path), end.total_bytes)
         end = replace(end, text="")
     return end
 
 
-def _copy(path: Path, total_bytes: int) -> None:
+def _copy_output(path: Path, total_bytes: int) -> None:
     with path.open("rb") as file:
         if sys.stdout.isatty():
             text = io.TextIOWrapper(file, "utf-8", "backslashreplace")
-            while piece := text.read(_PIECE_CHARS):
+            while piece := text.read(_CHUNK_CHARS):
                 sys.stdout.write(piece)
             text.detach()
         else:
@@ -79,15 +79,15 @@ def _copy(path: Path, total_bytes: int) -> None:
         kept = file.tell()
     sys.stdout.flush()
     if kept < total_bytes:
-        stderr_line(f"warning: only the first {kept} of {total_bytes} bytes of output were kept")
+        print_stderr(f"warning: only the first {kept} of {total_bytes} bytes of output were kept")
 
 
-def _tell(end: CommandEnd) -> int:
+def _report(end: CommandResult) -> int:
     if end.status in _REFUSED:
-        stderr_line(end.text)
+        print_stderr(end.text)
         return exit_codes.APPROVAL
     if end.status == "timeout":
-        stderr_line("error: stopped at the time limit (`command_timeout_s`)")
+        print_stderr("error: stopped at the time limit (`command_timeout_s`)")
     if end.text:
-        write_line(shown_text(end.text))
+        write_line(sanitize_for_terminal(end.text))
     return end.exit_code

@@ -8,20 +8,20 @@ from typing import Annotated
 
 import typer
 
-from agent.config.load import Loaded, load_settings
-from agent.config.places import data_dir, os_environ
-from agent.memory.compaction import KB, Compacted, Shortener, compact
-from agent.memory.entries import Line, Tag, lines_of, said
-from agent.memory.memory_file import MemoryFile, holding
-from agent.memory.privacy import secret_in
+from agent.config.load import LoadedSettings, load_settings
+from agent.config.user_dirs import data_dir, os_environ
+from agent.memory.compaction import KB, CompactionModel, CompactionResult, compact
+from agent.memory.entries import MemoryLine, Tag, non_blank, parse_lines
+from agent.memory.memory_file import MemoryFile, find_lines
+from agent.memory.privacy import find_secret
 from agent.model.port import ModelClient, ModelReply, ModelRequest
-from agent.model.router import ModelSwitch
+from agent.model.router import ModelRouter
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import InputError, UsageError
-from cli.pages.pages import show_json, tell
-from cli.screen.sanitize import readable
+from cli.pages.pages import print_json, print_notice
+from cli.screen.sanitize import sanitize
 from tooling.safety.secrets.redact import Redactor
-from tooling.tools.memory import EMPTY
+from tooling.tools.memory import EMPTY_MEMORY
 
 app = typer.Typer(help="What is remembered from run to run.", no_args_is_help=True)
 
@@ -38,12 +38,12 @@ def show(*, as_json: JsonOption = False) -> None:
     memory = _memory()
     text = memory.read()
     if as_json:
-        lines = [_fields(line) for line in said(lines_of(readable(text)))]
-        show_json({"path": str(memory.path), "bytes": memory.size(), "lines": lines})
+        lines = [_fields(line) for line in non_blank(parse_lines(sanitize(text)))]
+        print_json({"path": str(memory.path), "bytes": memory.size(), "lines": lines})
         return
     # What a file holds must not move the cursor; a program gets the text as it is.
-    shown = readable(text) if sys.stdout.isatty() else text
-    sys.stdout.buffer.write((shown.rstrip("\n") or EMPTY).encode("utf-8", "surrogateescape") + b"\n")
+    shown = sanitize(text) if sys.stdout.isatty() else text
+    sys.stdout.buffer.write((shown.rstrip("\n") or EMPTY_MEMORY).encode("utf-8", "surrogateescape") + b"\n")
 
 
 @app.command("add")
@@ -54,13 +54,13 @@ def add(
     as_json: JsonOption = False,
 ) -> None:
     """Remember something."""
-    memory, loaded = _memory(), _loaded()
+    memory, loaded = _memory(), _load()
     words = sys.stdin.read() if text == ["-"] else " ".join(text)
-    if problem := secret_in(words, Redactor(loaded.secrets)):
+    if problem := find_secret(words, Redactor(loaded.secrets)):
         raise InputError(f"this is not remembered: {problem}", "what is remembered is sent to models with every run")
     line = memory.append(words, tag=tag)
     if as_json:
-        show_json({"added": line is not None, "line": line})
+        print_json({"added": line is not None, "line": line})
         return
     typer.echo(line or "this is remembered already", err=True)
     if memory.size() > loaded.settings.memory_max_kb * KB:
@@ -77,18 +77,18 @@ def forget(
 ) -> None:
     """Forget the lines that hold a text, for good. You are asked when there are several."""
     memory, words = _memory(), " ".join(text)
-    found = holding(memory.read(), words) if words.strip() else []
+    found = find_lines(memory.read(), words) if words.strip() else []
     if not found:
         raise InputError(f"nothing that is remembered holds {words!r}", "`agent memory show` shows everything")
     if len(found) > 1 and not yes:
-        tell(readable("\n".join(found)))
-        if not _agrees(f"forget these {_lines(len(found))}?"):
+        print_notice(sanitize("\n".join(found)))
+        if not _confirm(f"forget these {_line_count(len(found))}?"):
             raise typer.Exit(exit_codes.FAILED)
     gone = memory.forget(words)
     if as_json:
-        show_json({"forgotten": [line.strip() for line in gone]})
+        print_json({"forgotten": [line.strip() for line in gone]})
     else:
-        tell(readable("\n".join(f"forgotten: {line.strip()}" for line in gone)))
+        print_notice(sanitize("\n".join(f"forgotten: {line.strip()}" for line in gone)))
 
 
 @app.command("clear")
@@ -99,14 +99,14 @@ def clear(
 ) -> None:
     """Forget everything for good. Copies from earlier compactions go as well."""
     memory = _memory()
-    count = sum(1 for _ in said(lines_of(memory.read())))
-    if not yes and not _agrees(f"forget {_lines(count)} in {memory.path} and all older copies?"):
+    count = sum(1 for _ in non_blank(parse_lines(memory.read())))
+    if not yes and not _confirm(f"forget {_line_count(count)} in {memory.path} and all older copies?"):
         raise typer.Exit(exit_codes.FAILED)
     count = memory.clear(has_backup=False)
     if as_json:
-        show_json({"cleared": count})
+        print_json({"cleared": count})
     else:
-        typer.echo(f"forgotten: {_lines(count)}", err=True)
+        typer.echo(f"forgotten: {_line_count(count)}", err=True)
 
 
 @app.command("compact")
@@ -116,13 +116,13 @@ def compact_(
     as_json: JsonOption = False,
 ) -> None:
     """Make the memory shorter: by a model, or without one by priority. A copy is kept."""
-    memory, loaded = _memory(), _loaded({"model": model} if model else {})
-    done = asyncio.run(_compacted(memory, loaded))
+    memory, loaded = _memory(), _load({"model": model} if model else {})
+    done = asyncio.run(_run_compaction(memory, loaded))
     copy = None if done.by == "nobody" else str(memory.backups[-1])
     if done.problem:
         typer.echo(f"warning: shortened without the model: {done.problem}", err=True)
     if as_json:
-        show_json({"before": done.before, "after": done.after, "by": done.by, "backup": copy})
+        print_json({"before": done.before, "after": done.after, "by": done.by, "backup": copy})
     elif copy:
         typer.echo(f"{_size(done.before)} → {_size(done.after)}, by {done.by}; a copy is in {copy}", err=True)
     else:
@@ -131,13 +131,13 @@ def compact_(
         typer.echo(f"{_size(done.before)}: {why}", err=True)
 
 
-async def _compacted(memory: MemoryFile, loaded: Loaded) -> Compacted:
+async def _run_compaction(memory: MemoryFile, loaded: LoadedSettings) -> CompactionResult:
     settings, redactor = loaded.settings, Redactor(loaded.secrets)
     target = settings.memory_compact_target_kb
     if not settings.model:
         return await compact(memory, target, redactor=redactor)
-    client = ModelSwitch(settings, redact=redactor.redact)
-    shortener = Shortener(
+    client = ModelRouter(settings, redact=redactor.redact)
+    shortener = CompactionModel(
         ask=partial(_reply, client), model=settings.model, max_output_tokens=settings.max_output_tokens
     )
     try:
@@ -155,21 +155,21 @@ def _memory() -> MemoryFile:
     return MemoryFile(data_dir(os_environ()))
 
 
-def _loaded(flags: Mapping[str, object] | None = None) -> Loaded:
+def _load(flags: Mapping[str, object] | None = None) -> LoadedSettings:
     return load_settings(environ=os_environ(), flags=flags)
 
 
-def _agrees(question: str) -> bool:
+def _confirm(question: str) -> bool:
     if not sys.stdin.isatty():
         raise UsageError("nobody can be asked here", "--yes forgets without asking")
     return typer.confirm(question, err=True)
 
 
-def _fields(line: Line) -> dict[str, object]:
+def _fields(line: MemoryLine) -> dict[str, object]:
     return {"date": line.stamp if line.is_dated else None, "tag": line.tag, "text": line.text}
 
 
-def _lines(count: int) -> str:
+def _line_count(count: int) -> str:
     return "1 line" if count == 1 else f"{count} lines"
 
 

@@ -27,6 +27,6 @@ def command(
 ) -> None:
     """Plan a task; execute nothing."""
     given = {**locals(), "plan_only": True}
-    from cli.run.run_task import perform
+    from cli.run.run_task import run_task
 
-    raise typer.Exit(perform(given))
+    raise typer.Exit(run_task(given))

@@ -40,6 +40,6 @@ def command(
 ) -> None:
     """Go on with an interrupted or partial run, the last one by default; what it finished is not done again."""
     given = {**locals(), "finish": finish or ""}
-    from cli.run.run_task import perform
+    from cli.run.run_task import run_task
 
-    raise typer.Exit(perform(given))
+    raise typer.Exit(run_task(given))

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from agent.config.load import load_settings
-from agent.config.places import config_file, data_dir, os_environ
-from agent.config.rules import Rule, add_rule, remove_rule, rules_of
-from agent.diagnostics.rule_test import Change, changes_since
+from agent.config.rules import CommandRule, add_rule, all_rules, remove_rule
+from agent.config.user_dirs import config_file, data_dir, os_environ
+from agent.diagnostics.rule_test import TreatmentChange, find_changes
 from agent.vocabulary.errors import InputError
-from cli.durations import days
+from cli.durations import parse_days
 from tooling.contract.json_codec import encode
 
 app = typer.Typer(help="Rules for commands.", no_args_is_help=True)
@@ -27,7 +27,7 @@ FolderOption = Annotated[Path | None, typer.Option("-C", "--project", help="The 
 @app.command("list")
 def list_rules(*, as_json: JsonOption = False) -> None:
     """List the rules, with where each holds."""
-    rules = rules_of(load_settings(environ=os_environ()).settings)
+    rules = all_rules(load_settings(environ=os_environ()).settings)
     if as_json:
         typer.echo(json.dumps(encode(rules), indent=2))
         return
@@ -64,21 +64,21 @@ def test(
     """Judge past commands by the rules of today. What would be different is shown."""
     environ = os_environ()
     settings = load_settings(environ=environ).settings
-    count, changes = changes_since(data_dir(environ), settings, days=days(against, "--against"))
+    count, changes = find_changes(data_dir(environ), settings, days=parse_days(against, "--against"))
     if as_json:
         typer.echo(json.dumps({"commands": count, "changes": encode(changes)}, indent=2))
         return
     for change in changes:
-        typer.echo(_line(change))
+        typer.echo(_format_change(change))
     typer.echo(f"{count} past commands, {len(changes)} would be treated differently", err=True)
 
 
-def _rule(words: list[str], *, deny: bool, project: Path | None) -> Rule:
+def _rule(words: list[str], *, deny: bool, project: Path | None) -> CommandRule:
     folder = str(project.expanduser().resolve()) if project else ""
-    return Rule(effect="deny" if deny else "allow", words=" ".join(" ".join(words).split()), folder=folder)
+    return CommandRule(effect="deny" if deny else "allow", words=" ".join(" ".join(words).split()), folder=folder)
 
 
-def _line(change: Change) -> str:
+def _format_change(change: TreatmentChange) -> str:
     return f"{change.before:<7} -> {change.now:<7}  {change.command}" + (
         f"  ({change.reason})" if change.reason else ""
     )

@@ -52,6 +52,6 @@ def command(
 ) -> None:
     """Do one task. The argument is the instruction; piped stdin is context."""
     given = dict(locals())
-    from cli.run.run_task import perform
+    from cli.run.run_task import run_task
 
-    raise typer.Exit(perform(given))
+    raise typer.Exit(run_task(given))

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from agent.config.places import data_dir, os_environ
+from agent.config.user_dirs import data_dir, os_environ
 from agent.sessions.store import SessionStore
-from agent.sessions.views.listing import FoundRun, find_run
+from agent.sessions.views.listing import RunRef, find_run
 from agent.vocabulary.errors import AgentError
-from cli.pages.pages import show, show_json, show_page, width
+from cli.pages.pages import print_json, print_lines, print_page, terminal_width
 from cli.run import flags as flag
 from tooling.contract.json_codec import encode
 
@@ -19,44 +19,44 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, the beginning of it, or last.")]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")]
 AllOption = Annotated[bool, typer.Option("--all", "-a", help="All of them.")]
-_SHOWN = 30
+_DEFAULT_LIMIT = 30
 
 
 @app.command("list")
 def list_runs(
     *,
     session: Annotated[str | None, typer.Option("--session", help="Only those of this session.")] = None,
-    limit: LimitOption = _SHOWN,
+    limit: LimitOption = _DEFAULT_LIMIT,
     every: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """List the runs of all sessions or of one, the newest first."""
-    from agent.sessions.views.listing import newest_runs, runs_of
-    from cli.pages.run_pages import listing
+    from agent.sessions.views.listing import newest_runs, run_rows
+    from cli.pages.run_pages import runs_table
 
     store, most = _store(), None if every else limit
-    rows = runs_of(store.existing(session))[:most] if session else newest_runs(store, most)
+    rows = run_rows(store.find(session))[:most] if session else newest_runs(store, most)
     if as_json:
-        show_json(encode(rows))
+        print_json(encode(rows))
     else:
-        show(listing(rows, width()) if rows else ["(no runs)"])
+        print_lines(runs_table(rows, terminal_width()) if rows else ["(no runs)"])
 
 
 @app.command("show")
 def show_run(run: RunArgument, *, as_json: JsonOption = False) -> None:
     """Show a run: its plan, its steps, its answer."""
-    from agent.sessions.log.log_index import events_of
+    from agent.sessions.log.log_index import run_events
     from agent.sessions.views.listing import run_status
-    from agent.sessions.views.run_summary import view_of
-    from cli.pages.run_pages import page
+    from agent.sessions.views.run_summary import run_view
+    from cli.pages.run_pages import render_run
 
-    found = _found(run)
-    view = view_of(events_of(found.folder.events, found.run_id))
+    found = _find_run(run)
+    view = run_view(run_events(found.folder.events, found.run_id))
     status = run_status(found, view.subtype)
     if as_json:
-        show_json({"status": status, **_object(encode(view))})
+        print_json({"status": status, **_object(encode(view))})
     else:
-        show_page(page(view, status=status, width=width()))
+        print_page(render_run(view, status=status, width=terminal_width()))
 
 
 @app.command("events")
@@ -70,7 +70,7 @@ def show_events(
     """Print the events of a run. They stand as in the log, one JSON object a line."""
     from cli.pages.run_stream import print_events
 
-    raise typer.Exit(print_events(_found(run), types=types or (), steps=steps or (), is_followed=follow))
+    raise typer.Exit(print_events(_find_run(run), types=types or (), steps=steps or (), is_followed=follow))
 
 
 @app.command("why")
@@ -81,15 +81,15 @@ def show_evidence(
     as_json: JsonOption = False,
 ) -> None:
     """Show what stands behind a step. Every call with its exit code and whole output, changes, checks, its answer."""
-    from agent.sessions.views.evidence import evidence
-    from cli.pages.run_pages import why
+    from agent.sessions.views.evidence import collect_evidence
+    from cli.pages.run_pages import render_evidence
 
-    found = _found(run)
-    known = evidence(found.folder, found.run_id, step.strip("[]"))
+    found = _find_run(run)
+    known = collect_evidence(found.folder, found.run_id, step.strip("[]"))
     if as_json:
-        show_json(encode(known))
+        print_json(encode(known))
     else:
-        show(why(known))
+        print_lines(render_evidence(known))
 
 
 @app.command("replay")
@@ -110,23 +110,23 @@ def replay_run(
 ) -> None:
     """Play a recorded run again, without a network. Its tools are real and work in a session of their own."""
     given = {name: value for name, value in locals().items() if name != "run"}
-    from agent.sessions.resume.replay import replay_of
-    from cli.run.run_task import perform, refused
+    from agent.sessions.resume.replay import load_replay
+    from cli.run.run_task import report_error, run_task
 
     try:
-        known = replay_of(_found(run))
+        known = load_replay(_find_run(run))
     except AgentError as error:
-        raise typer.Exit(refused(error, output_format)) from error
+        raise typer.Exit(report_error(error, output_format)) from error
     submit = replace(known.submit, inputs=tuple(inputs or ()))
     tape = {"prompt": submit.prompt, "plan_only": submit.plan_only, "replay": known.cassette}
-    raise typer.Exit(perform({**given, **tape}, submit))
+    raise typer.Exit(run_task({**given, **tape}, submit))
 
 
 def _store() -> SessionStore:
     return SessionStore(data_dir(os_environ()))
 
 
-def _found(run: str) -> FoundRun:
+def _find_run(run: str) -> RunRef:
     return find_run(_store(), run)
 
 

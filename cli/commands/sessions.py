@@ -6,10 +6,18 @@ from typing import Annotated, Literal
 
 import typer
 
-from agent.config.places import data_dir, os_environ
+from agent.config.user_dirs import data_dir, os_environ
 from agent.sessions.store import SessionStore
 from agent.vocabulary import exit_codes
-from cli.pages.pages import show, show_json, show_page, show_painted, stdout_paint, tell, width
+from cli.pages.pages import (
+    print_json,
+    print_lines,
+    print_notice,
+    print_page,
+    print_styled,
+    stdout_colors,
+    terminal_width,
+)
 from tooling.contract.json_codec import encode
 
 app = typer.Typer(help="Sessions and what they changed.", no_args_is_help=True)
@@ -25,22 +33,24 @@ StepOption = Annotated[
     str | None,
     typer.Option("--step", metavar="STEP", help="Only this step, of --run or of the newest run that has it."),
 ]
-_SHOWN = 30
+_DEFAULT_LIMIT = 30
 
 
 @app.command("list")
-def list_sessions(*, limit: LimitOption = _SHOWN, every: AllOption = False, as_json: JsonOption = False) -> None:
+def list_sessions(
+    *, limit: LimitOption = _DEFAULT_LIMIT, every: AllOption = False, as_json: JsonOption = False
+) -> None:
     """List the sessions, the newest first."""
-    from agent.sessions.views.listing import newest_first, rows_of
-    from cli.pages.session_pages import listing
+    from agent.sessions.views.listing import newest_sessions, session_rows
+    from cli.pages.session_pages import sessions_table
 
     store = _store()
-    sessions = newest_first(store)
-    rows = list(rows_of(store, sessions, None if every else limit))
+    sessions = newest_sessions(store)
+    rows = list(session_rows(store, sessions, None if every else limit))
     if as_json:
-        show_json(encode(rows))
+        print_json(encode(rows))
     else:
-        show(listing(rows, width()) if rows else ["(no sessions)"])
+        print_lines(sessions_table(rows, terminal_width()) if rows else ["(no sessions)"])
     if left := len(sessions) - len(rows):
         typer.echo(f"{left} older ones are not shown; --all shows them", err=True)
 
@@ -48,18 +58,18 @@ def list_sessions(*, limit: LimitOption = _SHOWN, every: AllOption = False, as_j
 @app.command("show")
 def show_session(session: SessionArgument, *, as_json: JsonOption = False) -> None:
     """Show a session: what was asked and answered in it."""
-    from agent.sessions.views.listing import status_of
+    from agent.sessions.views.listing import session_status
     from agent.sessions.views.session_summary import read_session
-    from agent.sessions.views.titles import title_of
-    from cli.pages.session_pages import page
+    from agent.sessions.views.titles import session_title
+    from cli.pages.session_pages import render_session
 
-    folder = _store().existing(session)
+    folder = _store().find(session)
     record = read_session(folder)
-    title, status = title_of(folder, record), status_of(folder, record.last_subtype)
+    title, status = session_title(folder, record), session_status(folder, record.last_subtype)
     if as_json:
-        show_json({"id": record.id, "title": title, "status": status, **_object(encode(record))})
+        print_json({"id": record.id, "title": title, "status": status, **_object(encode(record))})
     else:
-        show_page(page(record, title=title, status=status))
+        print_page(render_session(record, title=title, status=status))
 
 
 @app.command("rename")
@@ -69,16 +79,16 @@ def rename_session(
     """Give a session a title; its id stays."""
     from agent.sessions.views.titles import rename
 
-    rename(_store().existing(session), title)
+    rename(_store().find(session), title)
 
 
 @app.command("rm")
 def remove_sessions(sessions: SessionsArgument, *, yes: YesOption = False) -> None:
     """Remove sessions with all they hold. A run that is going on in one is ended first."""
-    from cli.pages.session_removal import remove_all
+    from cli.pages.session_upkeep import remove_all
 
     store = _store()
-    raise typer.Exit(remove_all(store, [store.existing(name) for name in sessions], is_agreed=yes))
+    raise typer.Exit(remove_all(store, [store.find(name) for name in sessions], is_agreed=yes))
 
 
 @app.command("fork")
@@ -87,10 +97,10 @@ def fork_session(
     new_id: Annotated[str | None, typer.Argument(metavar="NEW_ID", help="Id of the copy.")] = None,
 ) -> None:
     """Copy a session under another id. It is printed; what happens in one does not concern the other."""
-    from agent.sessions.upkeep.copying import fork
+    from agent.sessions.upkeep.fork import fork
 
     store = _store()
-    show([fork(store, store.existing(session), new_id).id])
+    print_lines([fork(store, store.find(session), new_id).id])
 
 
 @app.command("export")
@@ -103,9 +113,9 @@ def export_session(
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it to a file.")] = None,
 ) -> None:
     """Write a session down: Markdown for people, JSON for programs."""
-    from cli.pages.session_removal import export
+    from cli.pages.session_upkeep import export
 
-    export(_store().existing(session), form=form, output=output)
+    export(_store().find(session), form=form, output=output)
 
 
 @app.command("search")
@@ -119,19 +129,21 @@ def search_sessions(
 ) -> None:
     """Find text in what was asked and answered. The exit code is 1 when it is nowhere."""
     from agent.sessions.views.search import search
-    from cli.pages.session_pages import hits, marked_hits
+    from cli.pages.session_pages import highlight_hits, hits_table
 
     text = " ".join(words)
     found = search(_store(), text, is_deep=deep)
     shown = list(islice(found, None if every else limit))
     if as_json:
-        show_json(encode(shown))
-    elif (room := width()) is None:
-        show(hits(shown) if shown else [])
+        print_json(encode(shown))
+    elif (room := terminal_width()) is None:
+        print_lines(hits_table(shown) if shown else [])
     elif shown:
-        show_painted("\n".join([*marked_hits(shown, text, width=room, paint=stdout_paint()), ""]))
+        print_styled("\n".join([*highlight_hits(shown, text, width=room, paint=stdout_colors()), ""]))
     else:
-        tell("it is nowhere" if deep else "it is nowhere in what was asked and answered; --deep looks everywhere")
+        print_notice(
+            "it is nowhere" if deep else "it is nowhere in what was asked and answered; --deep looks everywhere"
+        )
     if next(found, None) is not None:
         typer.echo("there is more; --all shows it", err=True)
     raise typer.Exit(exit_codes.OK if shown else exit_codes.FAILED)
@@ -146,12 +158,12 @@ def collect_garbage(
     as_json: JsonOption = False,
 ) -> None:
     """Clear away old sessions and leftovers. Without --yes they are only listed; by default after 30 days."""
-    from cli.durations import days
-    from cli.pages.session_removal import collect_old
+    from cli.durations import parse_days
+    from cli.pages.session_upkeep import run_gc
 
     by_default = "30d" if older_than is None and keep is None else older_than
-    age_s = None if by_default is None else days(by_default, "--older-than") * 86400
-    collect_old(_store(), older_than_s=age_s, keep=keep or 0, is_agreed=yes, as_json=as_json)
+    age_s = None if by_default is None else parse_days(by_default, "--older-than") * 86400
+    run_gc(_store(), older_than_s=age_s, keep=keep or 0, is_agreed=yes, as_json=as_json)
 
 
 @app.command("fsck")
@@ -162,9 +174,9 @@ def check_sessions(
     as_json: JsonOption = False,
 ) -> None:
     """Find and mend what crashes, full disks and hands did to sessions. The exit code is 1 when something was wrong."""
-    from cli.pages.session_removal import check_all
+    from cli.pages.session_upkeep import check_all
 
-    folders = [_store().existing(session)] if session else _store().all()
+    folders = [_store().find(session)] if session else _store().all()
     raise typer.Exit(check_all(folders, mends=not dry_run, as_json=as_json, is_named=session is not None))
 
 
@@ -177,9 +189,9 @@ def diff(
     by_step: Annotated[bool, typer.Option("--by-step", help="Every change by itself instead of the sum.")] = False,
 ) -> None:
     """Show what the file tools of a session changed, as unified diffs."""
-    from cli.pages.session_changes import show_diff
+    from cli.pages.session_changes import print_diff
 
-    show_diff(_store().existing(session), run=run, step=step, by_step=by_step)
+    print_diff(_store().find(session), run=run, step=step, by_step=by_step)
 
 
 @app.command("undo")
@@ -192,9 +204,9 @@ def undo(
     force: Annotated[bool, typer.Option("--force", help="Also files that were changed since.")] = False,
 ) -> None:
     """Put files back as they were. Before the session, a run or a step; an undo can be undone itself."""
-    from cli.pages.session_changes import take_back
+    from cli.pages.session_changes import undo_changes
 
-    raise typer.Exit(take_back(_store().existing(session), run=run, step=step, is_agreed=yes, is_forced=force))
+    raise typer.Exit(undo_changes(_store().find(session), run=run, step=step, is_agreed=yes, is_forced=force))
 
 
 def _store() -> SessionStore:

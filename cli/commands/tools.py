@@ -9,14 +9,14 @@ import typer
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import UsageError
 from cli.pages import pages
-from cli.pages.columns import rows
+from cli.pages.columns import render_rows
 from cli.run import flags as flag
-from cli.run.progress import stderr_line
-from cli.tool_arguments import arguments_of
-from tooling.contract.json_codec import encode, nearest
+from cli.run.progress import print_stderr
+from cli.tool_arguments import parse_arguments
+from tooling.contract.json_codec import did_you_mean, encode
 from tooling.contract.result import ToolResult
 from tooling.contract.tool import ToolSpec
-from tooling.tool_catalog import ToolCatalogue, read_catalogue
+from tooling.tool_catalog import ToolCatalog, load_catalog
 
 app = typer.Typer(help="What the model may use.", no_args_is_help=True)
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -34,13 +34,13 @@ def list_tools(*, as_json: JsonOption = False) -> None:
         typer.echo(json.dumps([spec.to_openai_tool() for spec in catalogue.specs], indent=2))
         return
     specs = [(spec.name, spec.effect, spec.description.partition("\n")[0]) for spec in catalogue.specs]
-    pages.show(rows(specs, pages.width()))
+    pages.print_lines(render_rows(specs, pages.terminal_width()))
 
 
 @app.command("show")
 def show(name: Name) -> None:
     """Show one tool: what it does, what it takes, how long it may take."""
-    typer.echo("\n".join(_lines(_spec(name, _catalogue()))))
+    typer.echo("\n".join(_spec_lines(_find_spec(name, _catalogue()))))
 
 
 @app.command("call")
@@ -59,29 +59,29 @@ def call(
     assignments: flag.Assignments = None,
 ) -> None:
     """Call one tool as the model would. Same judge, approvals, box and limits; the exit code is the call's."""
-    from agent.diagnostics.one_call import call_one
-    from cli.run.standalone_call import Conditions, alone
+    from agent.diagnostics.one_call import call_tool
+    from cli.run.standalone_call import CallOptions, run_standalone
 
     # A plugin that cannot be loaded is warned of when the call is made.
-    arguments = arguments_of(words or (), _spec(name, read_catalogue()))
-    flag.refuse_backend(backend)
-    conditions = Conditions(
+    arguments = parse_arguments(words or (), _find_spec(name, load_catalog()))
+    flag.check_backend(backend)
+    conditions = CallOptions(
         cwd=cwd,
         add_dirs=tuple(add_dirs or ()),
         flags={
             "backend": backend,
             "allow_net": allow_net,
             "approval_mode": mode,
-            "allow": [*(allow or ()), *_typed(name, arguments)] or None,
+            "allow": [*(allow or ()), *_host_rules(name, arguments)] or None,
             "deny": deny,
         },
         assignments=tuple(assignments or ()),
     )
-    result = alone(conditions, lambda around: call_one(name, arguments, around))
-    raise typer.Exit(_told(name, result, as_json=as_json))
+    result = run_standalone(conditions, lambda around: call_tool(name, arguments, around))
+    raise typer.Exit(_print_result(name, result, as_json=as_json))
 
 
-def _typed(name: str, arguments: Mapping[str, object]) -> list[str]:
+def _host_rules(name: str, arguments: Mapping[str, object]) -> list[str]:
     """Return the rule that goes with an address: who types it himself need not be asked for its host."""
     from tooling.web.addresses.url_check import AddressRefused, parse_url, with_scheme
 
@@ -94,39 +94,41 @@ def _typed(name: str, arguments: Mapping[str, object]) -> list[str]:
         return []
 
 
-def _told(name: str, result: ToolResult, *, as_json: bool) -> int:
+def _print_result(name: str, result: ToolResult, *, as_json: bool) -> int:
     """Write the result: what the model would read to stdout, or to stderr when the call failed."""
     code = exit_codes.APPROVAL if result.meta.status in _REFUSED else result.exit_code
     if as_json:
         told = {"tool": name, "status": result.meta.status, "exit_code": code, "content": result.content}
         told |= {} if result.display is None else {"display": result.display}
         told |= {"changes": encode(result.meta.changes)} if result.meta.changes else {}
-        pages.show_json(told)
+        pages.print_json(told)
         return code
     if result.meta.output_path:
-        stderr_line("note: only a run keeps full outputs; the file named in this one is gone")
+        print_stderr("note: only a run keeps full outputs; the file named in this one is gone")
     if result.is_ok:
-        pages.show_text(result.content + "\n")
+        pages.print_text(result.content + "\n")
     else:
-        stderr_line(result.content)
+        print_stderr(result.content)
     return code
 
 
-def _spec(name: str, catalogue: ToolCatalogue) -> ToolSpec:
+def _find_spec(name: str, catalogue: ToolCatalog) -> ToolSpec:
     specs = {spec.name: spec for spec in catalogue.specs}
     if name not in specs:
-        raise UsageError(f"there is no tool {name!r}{nearest(name, list(specs))}", "`agent tools list` shows them all")
+        raise UsageError(
+            f"there is no tool {name!r}{did_you_mean(name, list(specs))}", "`agent tools list` shows them all"
+        )
     return specs[name]
 
 
-def _catalogue() -> ToolCatalogue:
-    catalogue = read_catalogue()
+def _catalogue() -> ToolCatalog:
+    catalogue = load_catalog()
     for warning in catalogue.warnings:
         typer.echo(f"warning: {warning}", err=True)
     return catalogue
 
 
-def _lines(spec: ToolSpec) -> list[str]:
+def _spec_lines(spec: ToolSpec) -> list[str]:
     limit = f"{spec.timeout_ms / 1000:g} s" if spec.timeout_ms else "its own"
     parameters = json.dumps(spec.parameters, indent=2)
     return [spec.name, f"  {spec.description}", f"  effect: {spec.effect}", f"  time limit: {limit}", parameters]

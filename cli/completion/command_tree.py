@@ -15,19 +15,19 @@ class Parameter:
     name: str
     flags: tuple[str, ...] = ()
     takes_value: bool = True
-    is_many: bool = False
+    is_repeatable: bool = False
     is_path: bool = False
     choices: tuple[str, ...] = ()
     help: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class CommandNode:
     """One command, or a group when it has `commands`; parameters in the order they are declared in."""
 
     help: str = ""
     parameters: tuple[Parameter, ...] = ()
-    commands: Mapping[str, "Command"] = field(default_factory=dict)
+    commands: Mapping[str, "CommandNode"] = field(default_factory=dict)
 
     @property
     def flags(self) -> Mapping[str, Parameter]:
@@ -43,33 +43,35 @@ class Command:
 _HELP = Parameter(name="help", flags=("-h", "--help"), takes_value=False, help="Show help and exit.")
 
 
-def tree_of(program: typer.Typer) -> Command:
+def build_tree(program: typer.Typer) -> CommandNode:
     """Return the whole of a command line, as far as it is loaded."""
-    return _command(get_command(program))
+    return _build_command(get_command(program))
 
 
-def _command(command: object) -> Command:
+def _build_command(command: object) -> CommandNode:
     below = getattr(command, "commands", {})
     described = getattr(command, "short_help", "") or getattr(command, "help", "") or ""
-    return Command(
+    return CommandNode(
         help=described.strip().partition("\n")[0],
-        parameters=(*_parameters(getattr(command, "params", [])), _HELP),
-        commands={name: _command(one) for name, one in below.items() if not one.hidden},
+        parameters=(*_build_parameters(getattr(command, "params", [])), _HELP),
+        commands={name: _build_command(one) for name, one in below.items() if not one.hidden},
     )
 
 
-def _parameters(declared: list[object]) -> list[Parameter]:
-    return [_parameter(one) for one in declared if isinstance(one, TyperArgument | TyperOption) and not one.hidden]
+def _build_parameters(declared: list[object]) -> list[Parameter]:
+    return [
+        _build_parameter(one) for one in declared if isinstance(one, TyperArgument | TyperOption) and not one.hidden
+    ]
 
 
-def _parameter(declared: TyperArgument | TyperOption) -> Parameter:
+def _build_parameter(declared: TyperArgument | TyperOption) -> Parameter:
     is_option = isinstance(declared, TyperOption)
     spelled = [flag.strip() for flag in (*declared.opts, *declared.secondary_opts)] if is_option else []
     return Parameter(
         name=str(declared.name),
         flags=tuple(flag for flag in spelled if flag),
         takes_value=not getattr(declared, "is_flag", False),
-        is_many=declared.nargs == -1 or bool(getattr(declared, "multiple", False)),
+        is_repeatable=declared.nargs == -1 or bool(getattr(declared, "multiple", False)),
         is_path="Path" in type(declared.type).__name__,
         choices=tuple(getattr(declared.type, "choices", ())),
         help=(declared.help or "").partition("\n")[0],

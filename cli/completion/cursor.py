@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cli.completion.command_tree import Command, Parameter
+from cli.completion.command_tree import CommandNode, Parameter
 
 _PROMPT = ("-p", "--prompt")
 
@@ -17,92 +17,92 @@ class Cursor:
     """
 
     path: tuple[str, ...]
-    command: Command
+    command: CommandNode
     parameter: Parameter | None
     given: Mapping[str, tuple[str, ...]]
-    start: str
+    prefix: str
     word: str
 
 
-class _Reader:
+class _WordParser:
     """Reads the words before the cursor, one after another."""
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, command: CommandNode) -> None:
         self.path: tuple[str, ...] = ()
         self.command = command
         self.given: dict[str, tuple[str, ...]] = {}
-        self.awaits: Parameter | None = None
+        self.pending_option: Parameter | None = None
         self.only_arguments = False
 
-    def read(self, word: str) -> None:
-        if self.awaits:
-            self._give(self.awaits, word)
-            self.awaits = None
+    def feed(self, word: str) -> None:
+        if self.pending_option:
+            self._add_value(self.pending_option, word)
+            self.pending_option = None
         elif word == "--" and not self.only_arguments:
             self.only_arguments = True
         elif word.startswith("-") and len(word) > 1 and not self.only_arguments:
-            self._flag(word)
+            self._parse_flag(word)
         elif self.command.commands:
-            self._enter(word)
-        elif argument := self.argument():
-            self._give(argument, word)
+            self._enter_command(word)
+        elif argument := self.next_argument():
+            self._add_value(argument, word)
 
-    def argument(self) -> Parameter | None:
+    def next_argument(self) -> Parameter | None:
         """Return the argument whose turn it is."""
-        return next((one for one in self.command.arguments if one.is_many or one.name not in self.given), None)
+        return next((one for one in self.command.arguments if one.is_repeatable or one.name not in self.given), None)
 
-    def _flag(self, word: str) -> None:
+    def _parse_flag(self, word: str) -> None:
         name, equals, value = word.partition("=")
         flag = self.command.flags.get(name)
         if flag is None:
             return
         if equals or not flag.takes_value:
-            self._give(flag, value)
+            self._add_value(flag, value)
         else:
-            self.awaits = flag
+            self.pending_option = flag
 
-    def _enter(self, name: str) -> None:
+    def _enter_command(self, name: str) -> None:
         if name in self.command.commands:
             self.command = self.command.commands[name]
             self.path, self.given = (*self.path, name), {}
         else:
             # A wrong command has nothing to offer.
-            self.command = Command()
+            self.command = CommandNode()
 
-    def _give(self, parameter: Parameter, value: str) -> None:
+    def _add_value(self, parameter: Parameter, value: str) -> None:
         self.given[parameter.name] = (*self.given.get(parameter.name, ()), value)
 
 
-def command_of(words: Sequence[str]) -> str | None:
+def command_name(words: Sequence[str]) -> str | None:
     """Return which command the words before the cursor are about; only that one need be loaded."""
-    if is_prompt(words):
+    if is_prompt_shorthand(words):
         return "run"
     return next((word for word in words if not word.startswith("-")), None)
 
 
-def is_prompt(words: Sequence[str]) -> bool:
+def is_prompt_shorthand(words: Sequence[str]) -> bool:
     """Say whether this is `agent … -p PROMPT`, which is `agent run`."""
     return bool(words) and words[0].startswith("-") and any(word in _PROMPT for word in words)
 
 
-def cursor_in(tree: Command, words: Sequence[str], word: str) -> Cursor:
+def locate_cursor(tree: CommandNode, words: Sequence[str], word: str) -> Cursor:
     """Return where the cursor stands behind `words`, with `word` begun."""
-    reader = _Reader(tree)
-    if is_prompt(words):
-        reader.read("run")
+    reader = _WordParser(tree)
+    if is_prompt_shorthand(words):
+        reader.feed("run")
         words = _without_prompt(words)
     for one in words:
-        reader.read(one)
-    start, parameter = "", reader.awaits
+        reader.feed(one)
+    start, parameter = "", reader.pending_option
     if parameter is None and not reader.only_arguments and word.startswith("-"):
         name, equals, value = word.partition("=")
         flag = reader.command.flags.get(name) if equals else None
         if flag and flag.takes_value:
             start, word, parameter = f"{name}=", value, flag
     elif parameter is None and not reader.command.commands:
-        parameter = reader.argument()
+        parameter = reader.next_argument()
     return Cursor(
-        path=reader.path, command=reader.command, parameter=parameter, given=reader.given, start=start, word=word
+        path=reader.path, command=reader.command, parameter=parameter, given=reader.given, prefix=start, word=word
     )
 
 

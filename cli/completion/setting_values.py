@@ -4,72 +4,83 @@ from collections.abc import Iterable, Mapping
 from typing import get_args, get_origin
 
 from agent.config.load import load_settings
-from agent.config.places import config_file
-from agent.config.rules import rules_of
+from agent.config.rules import all_rules
+from agent.config.user_dirs import config_file
 from agent.config.user_file import read_user_file
-from agent.config.values import slot_at, slots
+from agent.config.values import find_setting, setting_specs
 from agent.model.providers import PROVIDERS
-from cli.completion.model_values import models
-from cli.completion.values import Asked, FileKind, Source, Value
+from cli.completion.model_values import model_items
+from cli.completion.values import CompletionItem, CompletionRequest, CompletionSource, FileKind
 
 _MODELS = ("model", "planner_model")
 # Flags that are a setting by another name.
-_OTHERWISE = {"mode": "approval_mode"}
+_FLAG_SETTINGS = {"mode": "approval_mode"}
 
 
-def _keys(asked: Asked) -> Iterable[Value]:
-    yield from (Value(word=name, about=slot.doc) for name, slot in slots().items())
-    yield from (Value(word=f"keys.{row.name}", about=f"key for {row.name}") for row in PROVIDERS if row.needs_key)
+def _keys(asked: CompletionRequest) -> Iterable[CompletionItem]:
+    yield from (CompletionItem(word=name, description=slot.doc) for name, slot in setting_specs().items())
+    yield from (
+        CompletionItem(word=f"keys.{row.name}", description=f"key for {row.name}") for row in PROVIDERS if row.needs_key
+    )
 
 
-def _values(asked: Asked) -> Iterable[Value] | FileKind:
+def _values(asked: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
     """Return what the setting that was named may hold."""
-    return _held_by(asked.first("key"), asked.environ, asked.word)
+    return _setting_values(asked.first("key"), asked.environ, asked.word)
 
 
-def _of_flag(asked: Asked) -> Iterable[Value] | FileKind:
+def _flag_values(asked: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
     name = asked.parameter.name
-    return _held_by(_OTHERWISE.get(name, name), asked.environ, asked.word)
+    return _setting_values(_FLAG_SETTINGS.get(name, name), asked.environ, asked.word)
 
 
-def _held_by(name: str, environ: Mapping[str, str], word: str) -> Iterable[Value] | FileKind:
+def _setting_values(name: str, environ: Mapping[str, str], word: str) -> Iterable[CompletionItem] | FileKind:
     if name in _MODELS:
-        return models(environ, word)
-    slot = slot_at(tuple(name.split(".")))
+        return model_items(environ, word)
+    slot = find_setting(tuple(name.split(".")))
     kind = slot.kind if slot else None
     if kind is bool:
-        return [Value(word="true"), Value(word="false")]
+        return [CompletionItem(word="true"), CompletionItem(word="false")]
     is_choice = get_origin(kind) is not tuple and all(isinstance(one, str) for one in get_args(kind))
-    return [Value(word=one) for one in get_args(kind)] if is_choice else ()
+    return [CompletionItem(word=one) for one in get_args(kind)] if is_choice else ()
 
 
-def _assignments(asked: Asked) -> Iterable[Value] | FileKind:
+def _assignments(asked: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
     name, equals, word = asked.word.partition("=")
     if not equals:
-        return [Value(word=f"{key.word}=", about=key.about) for key in _keys(asked)]
-    found = _held_by(name, asked.environ, word)
-    return found if isinstance(found, str) else [Value(word=f"{name}={one.word}", about=one.about) for one in found]
+        return [CompletionItem(word=f"{key.word}=", description=key.description) for key in _keys(asked)]
+    found = _setting_values(name, asked.environ, word)
+    return (
+        found
+        if isinstance(found, str)
+        else [CompletionItem(word=f"{name}={one.word}", description=one.description) for one in found]
+    )
 
 
-def _profiles(asked: Asked) -> Iterable[Value]:
+def _profiles(asked: CompletionRequest) -> Iterable[CompletionItem]:
     profiles = read_user_file(config_file(asked.environ)).profiles
-    return (Value(word=name, about=", ".join(leaf.name for leaf in leaves)) for name, leaves in profiles.items())
+    return (
+        CompletionItem(word=name, description=", ".join(leaf.name for leaf in leaves))
+        for name, leaves in profiles.items()
+    )
 
 
-def _rules(asked: Asked) -> Iterable[Value]:
-    rules = rules_of(load_settings(environ=asked.environ).settings)
-    return (Value(word=rule.words, about=f"{rule.effect}, {rule.folder or 'everywhere'}") for rule in rules)
+def _rules(asked: CompletionRequest) -> Iterable[CompletionItem]:
+    rules = all_rules(load_settings(environ=asked.environ).settings)
+    return (
+        CompletionItem(word=rule.words, description=f"{rule.effect}, {rule.folder or 'everywhere'}") for rule in rules
+    )
 
 
-VALUES: Mapping[str, Source] = {
+VALUES: Mapping[str, CompletionSource] = {
     "profile": _profiles,
     "assignments": _assignments,
     "key": _keys,
     "value": _values,
-    "backend": _of_flag,
-    "approval_mode": _of_flag,
-    "mode": _of_flag,
-    "replan": _of_flag,
-    "on_approval": _of_flag,
+    "backend": _flag_values,
+    "approval_mode": _flag_values,
+    "mode": _flag_values,
+    "replan": _flag_values,
+    "on_approval": _flag_values,
     "rules rm words": _rules,
 }

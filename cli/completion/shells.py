@@ -5,20 +5,20 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from cli.completion.values import Value
-from cli.screen.colors import clipped, shown
+from cli.completion.values import CompletionItem
+from cli.screen.colors import clip, to_single_line
 
 # What bash says in COMP_TYPE when a key puts one candidate after another into the line.
-_ONE_BY_ONE = ("37", "42")
-_LEAST_ABOUT = 12
+_MENU_COMPLETION = ("37", "42")
+_MIN_DESCRIPTION_WIDTH = 12
 
 
-def plain_lines(values: Sequence[Value]) -> list[str]:
+def plain_lines(values: Sequence[CompletionItem]) -> list[str]:
     """Return a line for each value: the word, a tab, what it means."""
-    return [f"{value.word}\t{shown(value.about)}" for value in values]
+    return [f"{value.word}\t{to_single_line(value.description)}" for value in values]
 
 
-def bash_lines(values: Sequence[Value], *, typed: str, current: str, key: str, columns: str) -> list[str]:
+def bash_lines(values: Sequence[CompletionItem], *, typed: str, current: str, key: str, columns: str) -> list[str]:
     """Return what bash shall offer in place of `current`, the part of the typed word behind its last `=` or `:`.
 
     Several candidates are only listed, and bash inserts what they have in common: so their meanings can stand behind
@@ -26,14 +26,14 @@ def bash_lines(values: Sequence[Value], *, typed: str, current: str, key: str, c
     """
     kept = typed.removesuffix(current) if current and typed.endswith(current) else typed if not current else ""
     words = [shlex.quote(value.word.removeprefix(kept)) for value in values]
-    if len(words) == 1 or key in _ONE_BY_ONE:
+    if len(words) == 1 or key in _MENU_COMPLETION:
         return words
     width = max(map(cell_len, words), default=0)
     room = (int(columns) if columns.isdecimal() else 80) - width - 5
-    if room < _LEAST_ABOUT or not any(value.about for value in values):
+    if room < _MIN_DESCRIPTION_WIDTH or not any(value.description for value in values):
         return words
     return [
-        f"{word:<{width}}  ({clipped(value.about, room)})" if value.about else word
+        f"{word:<{width}}  ({clip(value.description, room)})" if value.description else word
         for word, value in zip(words, values, strict=True)
     ]
 

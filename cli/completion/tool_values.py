@@ -2,23 +2,23 @@
 
 from collections.abc import Iterable, Mapping
 
-from cli.completion.values import Asked, FileKind, Source, Value
+from cli.completion.values import CompletionItem, CompletionRequest, CompletionSource, FileKind
 from tooling.contract.tool import ToolSpec
-from tooling.tool_catalog import read_catalogue
+from tooling.tool_catalog import load_catalog
 
 
-def _tools(asked: Asked) -> Iterable[Value]:
-    return (Value(word=spec.name, about=spec.description) for spec in read_catalogue().specs)
+def _tools(asked: CompletionRequest) -> Iterable[CompletionItem]:
+    return (CompletionItem(word=spec.name, description=spec.description) for spec in load_catalog().specs)
 
 
-def _arguments(asked: Asked) -> Iterable[Value] | FileKind:
+def _arguments(asked: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
     """Return the arguments of the tool that was named, those that are given left out; their values are the person's."""
-    spec = next((spec for spec in read_catalogue().specs if spec.name == asked.first("name")), None)
+    spec = next((spec for spec in load_catalog().specs if spec.name == asked.first("name")), None)
     given = {word.partition("=")[0].removesuffix(":") for word in asked.given.get(asked.parameter.name, ())}
     if spec is None or "=" in asked.word:
         return "files" if asked.word.startswith("path=") else ()
     return [
-        Value(word=f"{name}=", about=str(schema.get("description", schema.get("type", ""))))
+        CompletionItem(word=f"{name}=", description=str(schema.get("description", schema.get("type", ""))))
         for name, schema in _properties(spec).items()
         if name not in given
     ]
@@ -30,4 +30,9 @@ def _properties(spec: ToolSpec) -> Mapping[str, Mapping[str, object]]:
     return {str(name): schema for name, schema in named if isinstance(schema, Mapping)}
 
 
-VALUES: Mapping[str, Source] = {"allow": _tools, "deny": _tools, "name": _tools, "tools call words": _arguments}
+VALUES: Mapping[str, CompletionSource] = {
+    "allow": _tools,
+    "deny": _tools,
+    "name": _tools,
+    "tools call words": _arguments,
+}

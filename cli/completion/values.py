@@ -11,15 +11,15 @@ FileKind: TypeAlias = Literal["files", "folders", "plans"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
+class CompletionItem:
     """One candidate and what it means."""
 
     word: str
-    about: str = ""
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CompletionRequest:
     """A parameter whose value is being typed, with what was given before it."""
 
     path: tuple[str, ...]
@@ -33,7 +33,7 @@ class Asked:
         return next(iter(self.given.get(name, ())), "")
 
 
-Source: TypeAlias = Callable[[Asked], Iterable[Value] | FileKind]
+CompletionSource: TypeAlias = Callable[[CompletionRequest], Iterable[CompletionItem] | FileKind]
 
 # Parameters by name, or by command and name where one name means several things. Each module holds VALUES by these
 # names; only the one that is needed is loaded.
@@ -73,16 +73,16 @@ FILES: Mapping[str, FileKind] = {
 }
 
 
-def values_for(asked: Asked) -> Iterable[Value] | FileKind:
+def values_for(asked: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
     """Return the values of a parameter, or which files the shell shall offer."""
     parameter = asked.parameter
     if parameter.choices:
-        return [Value(word=choice) for choice in parameter.choices]
+        return [CompletionItem(word=choice) for choice in parameter.choices]
     names = (" ".join((*asked.path, parameter.name)), parameter.name)
     for name in names:
         if name in FILES:
             return FILES[name]
         if name in SOURCES:
-            sources: Mapping[str, Source] = importlib.import_module(f"cli.completion.{SOURCES[name]}").VALUES
+            sources: Mapping[str, CompletionSource] = importlib.import_module(f"cli.completion.{SOURCES[name]}").VALUES
             return sources[name](asked)
     return "files" if parameter.is_path else ()

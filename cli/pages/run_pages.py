@@ -6,101 +6,103 @@ from typing import TYPE_CHECKING
 
 from agent.sessions.views.listing import RunRow
 from agent.sessions.views.run_summary import CallView, RunView, StepView
-from cli.escape_command import visible
-from cli.pages.columns import Column, table
-from cli.pages.pages import age, indented, moment, one_line
-from cli.pages.session_pages import cost
-from cli.screen.format import amount, span
+from cli.escape_command import escape
+from cli.pages.columns import Column, render_table
+from cli.pages.pages import format_age, format_time, indent_lines, one_line
+from cli.pages.session_pages import cost_or_dash
+from cli.screen.format import format_cost, format_count, format_duration
 from tooling.contract.result import FileChange
 
 if TYPE_CHECKING:
     from agent.sessions.views.evidence import Evidence
 
 
-def listing(rows: Sequence[RunRow], width: int | None) -> list[str]:
+def runs_table(rows: Sequence[RunRow], width: int | None) -> list[str]:
     """Return a table of runs."""
     columns = [
-        Column(head="ID", cells=[row.run_id for row in rows]),
-        Column(head="SESSION", cells=[row.session_id for row in rows], yields=6),
-        Column(head="AGE", cells=[age(row.started_at) for row in rows], yields=2),
-        Column(head="STATUS", cells=[row.status for row in rows], yields=1),
-        Column(head="STEPS", cells=[f"{row.steps_ok}/{row.steps}" for row in rows], yields=5),
-        Column(head="TIME", cells=[_took(row.duration_ms) for row in rows], yields=4),
-        Column(head="COST", cells=[cost(row.cost_usd) for row in rows], yields=3),
-        Column(head="REQUEST", cells=[one_line(row.request, 200) for row in rows], least=12),
+        Column(header="ID", cells=[row.run_id for row in rows]),
+        Column(header="SESSION", cells=[row.session_id for row in rows], drop_priority=6),
+        Column(header="AGE", cells=[format_age(row.started_at) for row in rows], drop_priority=2),
+        Column(header="STATUS", cells=[row.status for row in rows], drop_priority=1),
+        Column(header="STEPS", cells=[f"{row.steps_ok}/{row.steps}" for row in rows], drop_priority=5),
+        Column(header="TIME", cells=[_format_duration(row.duration_ms) for row in rows], drop_priority=4),
+        Column(header="COST", cells=[cost_or_dash(row.cost_usd) for row in rows], drop_priority=3),
+        Column(header="REQUEST", cells=[one_line(row.request, 200) for row in rows], min_width=12),
     ]
-    return table(columns, width)
+    return render_table(columns, width)
 
 
-def page(run: RunView, *, status: str, width: int | None) -> Iterator[str]:
+def render_run(run: RunView, *, status: str, width: int | None) -> Iterator[str]:
     """Yield a run: what was asked, the plan and how each step stands, what it cost, the answer."""
     ending = "" if run.exit_code is None else f", exit {run.exit_code}"
     yield f"{run.run_id}  {status}{ending}"
     yield f"  session  {run.session_id}"
-    yield f"  began    {moment(run.started_at)}" + (f", took {_took(run.duration_ms)}" if run.duration_ms else "")
+    yield f"  began    {format_time(run.started_at)}" + (
+        f", took {_format_duration(run.duration_ms)}" if run.duration_ms else ""
+    )
     yield f"  folder   {one_line(run.cwd, 1000)}"
     yield f"  model    {one_line(run.model, 200) or 'none'}"
     if run.usage:
-        tokens = f"{amount(run.usage.input_tokens)} tokens in, {amount(run.usage.output_tokens)} out"
-        yield f"  cost     {cost(run.usage.cost_usd)}  ({tokens}, {run.usage.requests} requests)"
+        tokens = f"{format_count(run.usage.input_tokens)} tokens in, {format_count(run.usage.output_tokens)} out"
+        yield f"  cost     {cost_or_dash(run.usage.cost_usd)}  ({tokens}, {run.usage.requests} requests)"
     if run.verified is not None:
         yield f"  verified {'yes' if run.verified else 'no'}"
     if run.resumes:
         yield f"  resumes  {run.resumes}"
     yield "asked:"
-    yield from indented(run.request)
+    yield from indent_lines(run.request)
     if run.steps:
         yield "plan:"
-        yield from (f"  {line}" for line in _graph(run.steps, None if width is None else width - 2))
+        yield from (f"  {line}" for line in _steps_table(run.steps, None if width is None else width - 2))
     for revision in run.revisions:
         yield f"plan {revision.revision}, {one_line(revision.reason, 200)}:"
-        yield from indented(revision.diff)
+        yield from indent_lines(revision.diff)
     yield from (f"warning: {one_line(text, 400)}" for text in run.warnings)
     yield from (f"error: {one_line(text, 400)}" for text in run.errors)
     yield from (f"denied: {one_line(text, 400)}" for text in (*run.permission_denials, *run.deferred))
     yield from (f"made: {one_line(path, 400)}" for path in run.artifacts)
     if run.answer:
         yield "answer:"
-        yield from indented(run.answer)
+        yield from indent_lines(run.answer)
 
 
-def why(evidence: "Evidence") -> Iterator[str]:
+def render_evidence(evidence: "Evidence") -> Iterator[str]:
     """Yield everything behind a step: its task, every call with what came of it, changes, checks, its answer."""
     step = evidence.step
-    took = f" in {_took(step.elapsed_ms)}" if step.elapsed_ms else ""
+    took = f" in {_format_duration(step.elapsed_ms)}" if step.elapsed_ms else ""
     yield f"{step.id}: {one_line(step.title, 200)}"
     yield f"  {step.status}{took}" + (f", {step.attempts} attempts" if step.attempts > 1 else "")
     yield f"  session {evidence.session_id}, {' and '.join(evidence.runs) or 'never begun'}"
-    yield from _part("task", step.instruction)
+    yield from _section("task", step.instruction)
     for call in step.calls:
-        yield from ("", *_call(call))
+        yield from ("", *_call_lines(call))
     for change in step.changes:
-        yield from ("", f"changed: {one_line(change.path, 400)} {_lines(change)}", *indented(change.diff))
+        yield from ("", f"changed: {one_line(change.path, 400)} {_change_counts(change)}", *indent_lines(change.diff))
     if step.verify and not any(call.is_check for call in step.calls):
         yield from ("", f"check: {one_line(step.verify, 400)}: not run")
-    yield from ("", *_part("answer", evidence.answer))
+    yield from ("", *_section("answer", evidence.answer))
 
 
-def _call(call: CallView) -> Iterator[str]:
+def _call_lines(call: CallView) -> Iterator[str]:
     """Yield one call: a command as it was typed, another tool with its arguments."""
     if call.name == "run_command":
-        command = "\n".join(map(visible, str(call.input.get("command", "")).split("\n")))
-        yield from _part("checked" if call.is_check else "ran", command)
+        command = "\n".join(map(escape, str(call.input.get("command", "")).split("\n")))
+        yield from _section("checked" if call.is_check else "ran", command)
     else:
         yield f"called: {one_line(call.name, 100)} {one_line(json.dumps(dict(call.input), ensure_ascii=False), 400)}"
     ending = call.status if call.exit_code is None else f"{call.status}, exit {call.exit_code}"
     verdict = (": passed" if call.exit_code == 0 else ": failed") if call.is_check else ""
     whole = f"; whole output in {one_line(call.output_file, 1000)}" if call.output_file else ""
     yield f"ended: {ending}{verdict}{whole}"
-    yield from indented(call.output)
+    yield from indent_lines(call.output)
 
 
-def _lines(change: FileChange) -> str:
+def _change_counts(change: FileChange) -> str:
     return f"({change.status}, +{change.added_lines} -{change.deleted_lines})"
 
 
-def _part(name: str, text: str) -> Iterator[str]:
-    lines = indented(text)
+def _section(name: str, text: str) -> Iterator[str]:
+    lines = indent_lines(text)
     if len(lines) == 1:
         yield f"{name}: {lines[0].strip()}"
     elif lines:
@@ -108,24 +110,28 @@ def _part(name: str, text: str) -> Iterator[str]:
         yield from lines
 
 
-def _graph(steps: Sequence[StepView], width: int | None) -> list[str]:
+def _steps_table(steps: Sequence[StepView], width: int | None) -> list[str]:
     after = [f"after {', '.join(step.depends_on)}" if step.depends_on else "" for step in steps]
     columns = [
-        Column(head="STEP", cells=[step.id for step in steps]),
-        Column(head="STATUS", cells=[_standing(step) for step in steps]),
-        Column(head="TIME", cells=[_took(step.elapsed_ms) for step in steps], yields=2),
-        Column(head="COST", cells=["" if step.cost_usd is None else cost(step.cost_usd) for step in steps], yields=3),
-        Column(head="AFTER", cells=after, least=10, yields=1),
-        Column(head="TITLE", cells=[step.title for step in steps], least=12),
+        Column(header="STEP", cells=[step.id for step in steps]),
+        Column(header="STATUS", cells=[_step_status(step) for step in steps]),
+        Column(header="TIME", cells=[_format_duration(step.elapsed_ms) for step in steps], drop_priority=2),
+        Column(
+            header="COST",
+            cells=["" if step.cost_usd is None else format_cost(step.cost_usd) for step in steps],
+            drop_priority=3,
+        ),
+        Column(header="AFTER", cells=after, min_width=10, drop_priority=1),
+        Column(header="TITLE", cells=[step.title for step in steps], min_width=12),
     ]
-    return table(columns, width)
+    return render_table(columns, width)
 
 
-def _standing(step: StepView) -> str:
+def _step_status(step: StepView) -> str:
     checked = {True: ", verified", False: ", check failed", None: ""}[step.verified]
     cached = f" ({step.cache})" if step.cache != "miss" else ""
     return f"{step.status}{checked}{cached}"
 
 
-def _took(milliseconds: int) -> str:
-    return span(milliseconds / 1000) if milliseconds else "-"
+def _format_duration(milliseconds: int) -> str:
+    return format_duration(milliseconds / 1000) if milliseconds else "-"

@@ -8,57 +8,57 @@ from pathlib import Path
 from rich.cells import cell_len
 
 from agent.sessions.views.listing import SessionRow
-from agent.sessions.views.search import Hit
+from agent.sessions.views.search import SessionHit
 from agent.sessions.views.session_summary import RunRecord, SessionRecord
-from cli.pages.columns import Column, table
-from cli.pages.pages import age, folder, moment, one_line
-from cli.screen.colors import Paint, clipped_line
-from cli.screen.format import money, span
+from cli.pages.columns import Column, render_table
+from cli.pages.pages import format_age, format_time, one_line, shorten_path
+from cli.screen.colors import Paint, clip_line
+from cli.screen.format import format_cost, format_duration
 
 _LINE_CHARS = 100
 
 
-def listing(rows: Sequence[SessionRow], width: int | None) -> list[str]:
+def sessions_table(rows: Sequence[SessionRow], width: int | None) -> list[str]:
     """Return a table of sessions."""
     columns = [
-        Column(head="ID", cells=[row.id for row in rows]),
-        Column(head="AGE", cells=[age(row.updated_at) for row in rows], yields=2),
-        Column(head="RUNS", cells=[str(row.runs) for row in rows], yields=4),
-        Column(head="STATUS", cells=[row.status for row in rows], yields=1),
-        Column(head="COST", cells=[cost(row.cost_usd) for row in rows], yields=3),
-        Column(head="FOLDER", cells=[_folder(row) for row in rows], least=12, yields=5),
-        Column(head="TITLE", cells=[one_line(row.title, 200) for row in rows], least=16),
+        Column(header="ID", cells=[row.id for row in rows]),
+        Column(header="AGE", cells=[format_age(row.updated_at) for row in rows], drop_priority=2),
+        Column(header="RUNS", cells=[str(row.runs) for row in rows], drop_priority=4),
+        Column(header="STATUS", cells=[row.status for row in rows], drop_priority=1),
+        Column(header="COST", cells=[cost_or_dash(row.cost_usd) for row in rows], drop_priority=3),
+        Column(header="FOLDER", cells=[_format_folder(row) for row in rows], min_width=12, drop_priority=5),
+        Column(header="TITLE", cells=[one_line(row.title, 200) for row in rows], min_width=16),
     ]
-    return table(columns, width)
+    return render_table(columns, width)
 
 
-def page(record: SessionRecord, *, title: str, status: str) -> list[str]:
+def render_session(record: SessionRecord, *, title: str, status: str) -> list[str]:
     """Return a session with its newest runs, the oldest of them first."""
     lines = [
         f"{record.id}  {one_line(title, 200)}",
-        f"  created  {moment(record.created_at)}",
-        f"  updated  {moment(record.updated_at)}",
+        f"  created  {format_time(record.created_at)}",
+        f"  updated  {format_time(record.updated_at)}",
         f"  folder   {one_line(record.cwd, 1000)}",
         f"  status   {status}",
-        f"  cost     {cost(record.cost_usd)}",
+        f"  cost     {cost_or_dash(record.cost_usd)}",
     ]
     if older := record.run_count - len(record.runs):
         lines.append(f"  older    {older} runs before these; `agent runs list --session {record.id} --all`")
     return [*lines, *(line for run in record.runs for line in _run_lines(run))]
 
 
-def hits(found: Sequence[Hit]) -> list[str]:
+def hits_table(found: Sequence[SessionHit]) -> list[str]:
     """Return the lines that a search found, for a program."""
     columns = [
-        Column(head="SESSION", cells=[hit.session_id for hit in found]),
-        Column(head="RUN", cells=[hit.run_id for hit in found]),
-        Column(head="IN", cells=[hit.where for hit in found]),
-        Column(head="LINE", cells=[one_line(hit.line, 300) for hit in found]),
+        Column(header="SESSION", cells=[hit.session_id for hit in found]),
+        Column(header="RUN", cells=[hit.run_id for hit in found]),
+        Column(header="IN", cells=[hit.where for hit in found]),
+        Column(header="LINE", cells=[one_line(hit.line, 300) for hit in found]),
     ]
-    return table(columns, None)
+    return render_table(columns, None)
 
 
-def marked_hits(found: Sequence[Hit], text: str, *, width: int, paint: Paint) -> list[str]:
+def highlight_hits(found: Sequence[SessionHit], text: str, *, width: int, paint: Paint) -> list[str]:
     """Return the lines that a search found below the sessions they are in, with what was looked for marked."""
     wanted = re.compile(re.escape(" ".join(text.split())), re.IGNORECASE)
     lines: list[str] = []
@@ -66,32 +66,35 @@ def marked_hits(found: Sequence[Hit], text: str, *, width: int, paint: Paint) ->
         lines.append(paint("accent", session))
         for hit in group:
             head = f"  {hit.where}: "
-            line = _around(one_line(hit.line, 300), wanted, width - cell_len(head))
+            line = _excerpt(one_line(hit.line, 300), wanted, width - cell_len(head))
             lines.append(paint("quiet", head) + wanted.sub(lambda found: paint("warn", found[0]), line))
     return lines
 
 
-def _around(line: str, wanted: re.Pattern[str], width: int) -> str:
+def _excerpt(line: str, wanted: re.Pattern[str], width: int) -> str:
     """Return the part of a line in which something was found."""
     found = wanted.search(line)
     if found and cell_len(line[: found.end()]) >= width:
         line = "…" + line[max(0, found.start() - width // 3) :]
-    return clipped_line(line, width)
+    return clip_line(line, width)
 
 
-def cost(usd: float | None) -> str:
+def cost_or_dash(usd: float | None) -> str:
     """Return money as far as it is known."""
-    return "?" if usd is None else money(usd) if usd else "-"
+    return "?" if usd is None else format_cost(usd) if usd else "-"
 
 
-def _folder(row: SessionRow) -> str:
+def _format_folder(row: SessionRow) -> str:
     """Return where a session works; its own workspace has no name worth reading."""
-    return "(its own)" if Path(row.cwd).parent.name == row.id else folder(row.cwd)
+    return "(its own)" if Path(row.cwd).parent.name == row.id else shorten_path(row.cwd)
 
 
 def _run_lines(run: RunRecord) -> list[str]:
     known = [run.subtype, *([f"exit {run.exit_code}"] if run.exit_code is not None else [])]
-    known += [span(run.duration_ms / 1000)] if run.duration_ms else []
-    lines = [f"{run.run_id}  {moment(run.date)}  {', '.join(known)}", f"  asked     {one_line(run.user, _LINE_CHARS)}"]
+    known += [format_duration(run.duration_ms / 1000)] if run.duration_ms else []
+    lines = [
+        f"{run.run_id}  {format_time(run.date)}  {', '.join(known)}",
+        f"  asked     {one_line(run.user, _LINE_CHARS)}",
+    ]
     lines += [f"  {step.id:<8}  {step.status}: {one_line(step.summary, _LINE_CHARS)}" for step in run.step_results]
     return [*lines, f"  answered  {one_line(run.final, _LINE_CHARS)}"]

@@ -15,7 +15,7 @@ _EDITOR = "vi"
 _PAGER = "less -R"
 
 
-class Guests:
+class ExternalPrograms:
     """Runs one program at a time to its end, in the thread that calls; `send_away` ends it from another."""
 
     def __init__(self, environ: Mapping[str, str], cwd: Path) -> None:
@@ -23,26 +23,26 @@ class Guests:
         self._cwd = cwd
         self._running: subprocess.Popen[bytes] | None = None
 
-    def agent(self, *words: str, typed: str | None = None) -> None:
+    def run_agent(self, *words: str, typed: str | None = None) -> None:
         """Run `agent …`, with `typed` on its stdin: the words of a command can be read by everybody on the machine."""
         # Without -P a `cli.py` in the folder would be taken for ours, and run.
         self._run([sys.executable, "-P", "-m", "cli", *words], None if typed is None else typed.encode())
 
-    def page(self, text: str) -> None:
+    def open_pager(self, text: str) -> None:
         """Show a long text in the person's pager."""
-        self._run(_words(self._environ.get("PAGER") or _PAGER), text.encode("utf-8", "replace"))
+        self._run(_split_command(self._environ.get("PAGER") or _PAGER), text.encode("utf-8", "replace"))
 
-    def edited(self, text: str) -> str:
+    def edit(self, text: str) -> str:
         """Return a text as the person left it in their editor."""
         editor = self._environ.get("VISUAL") or self._environ.get("EDITOR") or _EDITOR
         with TempDir() as folder:
             path = folder / "request.md"
             path.write_text(text, "utf-8", "replace")
-            if self._run([*_words(editor), str(path)]):
+            if self._run([*_split_command(editor), str(path)]):
                 raise InputError(f"the editor {editor!r} did not end well", "set VISUAL or EDITOR to the one you use")
             return decode_output(path.read_bytes()).removesuffix("\n")
 
-    def send_away(self) -> None:
+    def terminate(self) -> None:
         """End what still has the terminal."""
         if running := self._running:
             running.terminate()
@@ -64,7 +64,7 @@ class Guests:
             self._running = None
 
 
-def _words(command: str) -> list[str]:
+def _split_command(command: str) -> list[str]:
     try:
         return shlex.split(command) or [_EDITOR]
     except ValueError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from tooling.contract.fast_dataclass import dataclass
-from tooling.files.atomic_write import write_whole
+from tooling.files.atomic_write import write_atomic
 from tooling.safety.paths.sensitive_files import is_sensitive_file
 
 _MENTION = re.compile(r"(?:^|(?<=\s))@(\S+)")
@@ -22,7 +22,7 @@ class Mentions:
     refused: tuple[str, ...] = ()
 
 
-def mentions_in(request: str, folder: Path) -> Mentions:
+def find_mentions(request: str, folder: Path) -> Mentions:
     """Return the files that a request names; part of it may be pasted, so not everything it names comes along."""
     files: list[Path] = []
     refused: list[str] = []
@@ -30,14 +30,14 @@ def mentions_in(request: str, folder: Path) -> Mentions:
         path = folder / name
         if not _is_file(path):
             continue
-        if why := _objection(path, folder):
+        if why := _refusal_reason(path, folder):
             refused.append(f"@{name} stays here: {why}; !cat takes along what you want to send")
         else:
             files.append(path)
     return Mentions(files=tuple(files), refused=tuple(refused))
 
 
-def _objection(path: Path, folder: Path) -> str:
+def _refusal_reason(path: Path, folder: Path) -> str:
     real, here = path.resolve(), folder.resolve()
     if is_sensitive_file(path) or is_sensitive_file(real):
         return _SECRETS
@@ -56,12 +56,12 @@ def _is_file(path: Path) -> bool:
 
 
 # A pasted book need not be found again by pressing an arrow.
-_LONGEST_CHARS = 10_000
-_MOST_BYTES = 1_000_000
+_MAX_ENTRY_CHARS = 10_000
+_MAX_HISTORY_BYTES = 1_000_000
 _ENTRY = b"\n# "
 
 
-class CarefulHistory(FileHistory):
+class FilteredHistory(FileHistory):
     """Leaves out of the file what holds a secret; it can be found again until the prompt is closed."""
 
     def __init__(self, path: Path, redact: Callable[[str], str]) -> None:
@@ -77,7 +77,7 @@ class CarefulHistory(FileHistory):
 
     def store_string(self, string: str) -> None:
         """Keep a text, unless it should not lie on a disk."""
-        if len(string) > _LONGEST_CHARS or self._redact(string) != string:
+        if len(string) > _MAX_ENTRY_CHARS or self._redact(string) != string:
             return
         try:
             super().store_string(string.encode("utf-8", "replace").decode())
@@ -91,46 +91,46 @@ def open_history(folder: Path, redact: Callable[[str], str]) -> History:
     path = folder / "history"
     try:
         path.touch(mode=0o600)
-        if path.stat().st_size > _MOST_BYTES:
-            _shorten(path)
+        if path.stat().st_size > _MAX_HISTORY_BYTES:
+            _truncate_history(path)
     except OSError:
         return InMemoryHistory()
-    return CarefulHistory(path, redact)
+    return FilteredHistory(path, redact)
 
 
-def _shorten(path: Path) -> None:
+def _truncate_history(path: Path) -> None:
     """Keep the newer half."""
-    newer = path.read_bytes()[-_MOST_BYTES // 2 :]
-    write_whole(path, newer[max(0, newer.find(_ENTRY)) :])
+    newer = path.read_bytes()[-_MAX_HISTORY_BYTES // 2 :]
+    write_atomic(path, newer[max(0, newer.find(_ENTRY)) :])
 
 
-_MOST_CHARS = 2000
-_MOST_LINES = 30
+_MAX_INLINE_CHARS = 2000
+_MAX_INLINE_LINES = 30
 
 
-class Pastes:
+class LargePastes:
     """What was pasted since the last request."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
 
-    def taken(self, pasted: str) -> str:
+    def add(self, pasted: str) -> str:
         """Return what stands in the prompt: the text itself, or a few words for one that is long."""
         text = pasted.replace("\r\n", "\n").replace("\r", "\n")
         lines = text.count("\n") + 1
-        if len(text) <= _MOST_CHARS and lines <= _MOST_LINES:
+        if len(text) <= _MAX_INLINE_CHARS and lines <= _MAX_INLINE_LINES:
             return text
         size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
         sign = f"[paste {len(self._texts) + 1}: {size}]"
         self._texts[sign] = text
         return sign
 
-    def whole(self, typed: str) -> str:
+    def expand(self, typed: str) -> str:
         """Return what was typed with the pasted texts in their places."""
         for sign, text in self._texts.items():
             typed = typed.replace(sign, text)
         return typed
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Let go of what was sent or dropped."""
         self._texts.clear()

@@ -13,16 +13,16 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from cli.repl.ui.frame_output import Written
+from cli.repl.ui.frame_output import CapturedOutput
 from tooling.output import decode_output, sanitize_output
 
 _POLL_S = 0.2
-_PATIENCE_S = 1.0
+_TIMEOUT_S = 1.0
 _CTRL_C = b"\x03"
-_ENOUGH = 3
+_MAX_CTRL_C = 3
 
 
-class OwnShell:
+class ShellEscape:
     """Runs commands on a terminal of their own, which is joined to the person's; in the thread that calls."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -38,32 +38,32 @@ class OwnShell:
                 os.execle(shell, shell, "-c", command, dict(self._environ))
             os._exit(127)
         self._pid = pid
-        written = Written()
+        written = CapturedOutput()
         try:
-            with _raw(sys.stdin.fileno()):
-                _join(pid, terminal, written)
-                _write(sys.stdout.fileno(), written.ending())
+            with _raw_mode(sys.stdin.fileno()):
+                _relay(pid, terminal, written)
+                _write(sys.stdout.fileno(), written.reset_sequence())
         finally:
             os.close(terminal)
-            status = _ended(pid)
+            status = _reap(pid)
             self._pid = 0
-        output = decode_output(bytes(written.kept)).replace("\r\n", "\n")
+        output = decode_output(bytes(written.tail)).replace("\r\n", "\n")
         return os.waitstatus_to_exitcode(status), sanitize_output(output)
 
-    def send_away(self) -> None:
+    def terminate(self) -> None:
         """End a command that still runs, as a terminal that is closed does."""
         if self._pid:
             with suppress(OSError):
                 os.killpg(self._pid, signal.SIGHUP)
 
 
-def _join(pid: int, terminal: int, written: Written) -> None:
+def _relay(pid: int, terminal: int, written: CapturedOutput) -> None:
     """Hand keys in and output out until the command ends or either terminal is closed."""
     keyboard, size = sys.stdin.fileno(), b""
-    presses: deque[float] = deque(maxlen=_ENOUGH)
+    presses: deque[float] = deque(maxlen=_MAX_CTRL_C)
     while True:
         # A signal that says so would reach the main thread only.
-        if (now := _size(keyboard)) != size:
+        if (now := _window_size(keyboard)) != size:
             size = now
             fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
         ready, _, _ = select.select([terminal, keyboard], [], [], _POLL_S)
@@ -74,31 +74,31 @@ def _join(pid: int, terminal: int, written: Written) -> None:
             if terminal in ready:
                 if not (data := os.read(terminal, 65536)):
                     return
-                written.take(data)
+                written.feed(data)
                 _write(sys.stdout.fileno(), data)
             if keyboard in ready:
                 if not (typed := os.read(keyboard, 4096)):
                     return
                 _write(terminal, typed)
-                if _is_enough(typed, terminal, presses):
+                if _should_give_up(typed, terminal, presses):
                     return
         except OSError:
             # On Linux a closed terminal is an error, not an end.
             return
 
 
-def _is_enough(typed: bytes, terminal: int, presses: deque[float]) -> bool:
+def _should_give_up(typed: bytes, terminal: int, presses: deque[float]) -> bool:
     """Say whether Ctrl-C was pressed again and again, at a program that takes no notice of it."""
     if not termios.tcgetattr(terminal)[3] & termios.ISIG:
         # It reads the key itself, as an editor does.
         return False
     presses.extend([time.monotonic()] * typed.count(_CTRL_C))
-    return len(presses) == _ENOUGH and presses[-1] - presses[0] < _PATIENCE_S
+    return len(presses) == _MAX_CTRL_C and presses[-1] - presses[0] < _TIMEOUT_S
 
 
-def _ended(pid: int) -> int:
+def _reap(pid: int) -> int:
     """Return how a process ended whose terminal is closed; one that takes no notice of that is killed."""
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < deadline:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
@@ -114,12 +114,12 @@ def _write(fd: int, data: bytes) -> None:
         data = data[os.write(fd, data) :]
 
 
-def _size(fd: int) -> bytes:
+def _window_size(fd: int) -> bytes:
     return fcntl.ioctl(fd, termios.TIOCGWINSZ, bytes(8))
 
 
 @contextmanager
-def _raw(fd: int) -> Iterator[None]:
+def _raw_mode(fd: int) -> Iterator[None]:
     before = termios.tcgetattr(fd)
     tty.setraw(fd)
     try:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from tooling.contract.fast_dataclass import dataclass
-from tooling.contract.json_codec import nearest
+from tooling.contract.json_codec import did_you_mean
 
 if TYPE_CHECKING:
     from cli.repl.repl import Repl
@@ -27,12 +27,12 @@ class SlashCommand:
     complete: Callable[["Repl", Sequence[str]], Iterable[Candidate]] | None = None
 
 
-def parsed(line: str) -> tuple[str, str]:
+def parse_command(line: str) -> tuple[str, str]:
     """Return the name and the argument of a line that begins with a slash."""
     name, _, argument = line[1:].partition(" ")
     return name, argument.strip()
 
 
-def unknown(name: str, commands: Sequence[SlashCommand]) -> str:
+def unknown_command(name: str, commands: Sequence[SlashCommand]) -> str:
     """Say that there is no such command, and which one may be meant."""
-    return f"there is no command /{name}{nearest(name, [command.name for command in commands])}; /help lists them"
+    return f"there is no command /{name}{did_you_mean(name, [command.name for command in commands])}; /help lists them"

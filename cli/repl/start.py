@@ -6,66 +6,66 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.config.places import config_dir, data_dir, os_environ
+from agent.config.user_dirs import config_dir, data_dir, os_environ
 from agent.sessions.store import SessionStore
 from agent.version import VERSION
-from cli.repl.commands.builtin import COMMANDS, own_command, plugin_command
-from cli.repl.commands.session_commands import enter
-from cli.repl.commands.user_commands import own_commands
+from cli.repl.commands.builtin import COMMANDS, plugin_command, user_command
+from cli.repl.commands.session_commands import switch_to
+from cli.repl.commands.user_commands import load_user_commands
 from cli.repl.repl import Repl
-from cli.repl.state import ReplPlace
+from cli.repl.state import ReplState
 from cli.run.progress import wants_colour
-from cli.screen.colors import Paint, ground, wrapped
-from tooling.tool_catalog import read_catalogue
+from cli.screen.colors import Paint, resolve_theme, wrap
+from tooling.tool_catalog import load_catalog
 
 if TYPE_CHECKING:
-    from cli.repl.repl import Face
+    from cli.repl.repl import ReplUi
 
 
 def open_repl(flags: Mapping[str, object], cwd: Path | None = None, session: str | None = None) -> int:
     """Talk with the person until they leave; return the exit code. The session "" is the last one."""
     environ = os_environ()
-    session = None if session is None else _found(session, environ)
-    place = ReplPlace(environ=environ, cwd=(cwd or Path.cwd()).resolve(), flags=dict(flags))
-    theme = ground(place.loaded().settings.theme, environ)
+    session = None if session is None else _find_session(session, environ)
+    place = ReplState(environ=environ, cwd=(cwd or Path.cwd()).resolve(), flags=dict(flags))
+    theme = resolve_theme(place.read_settings().settings.theme, environ)
     paint = Paint(has_colour=wants_colour(environ, sys.stdout), theme=theme)
-    return asyncio.run(_talk(place, paint, session))
+    return asyncio.run(_run_repl(place, paint, session))
 
 
-def _found(name: str, environ: Mapping[str, str]) -> str:
+def _find_session(name: str, environ: Mapping[str, str]) -> str:
     from agent.sessions.resume.lookup import last_session
 
     store = SessionStore(data_dir(environ))
-    return (store.existing(name) if name else last_session(store)).id
+    return (store.find(name) if name else last_session(store)).id
 
 
-async def _talk(place: ReplPlace, paint: Paint, session: str | None) -> int:
-    repl = Repl(place=place, paint=paint, commands=COMMANDS, face=_face(place))
-    repl.load(_load_the_rest(repl))
+async def _run_repl(place: ReplState, paint: Paint, session: str | None) -> int:
+    repl = Repl(state=place, paint=paint, commands=COMMANDS, ui=_choose_ui(place))
+    repl.load_in_background(_load_commands(repl))
     if session:
-        repl.start(_begin_in(repl, session))
+        repl.spawn(_open_session(repl, session))
     greeting = f"Windlass {VERSION} · /help lists commands, Ctrl-D leaves"
-    return await repl.talk("\n".join(wrapped(greeting, repl.face.columns)))
+    return await repl.run_until_exit("\n".join(wrap(greeting, repl.ui.columns)))
 
 
-def _face(place: ReplPlace) -> "Callable[[Repl], Face]":
+def _choose_ui(place: ReplState) -> "Callable[[Repl], ReplUi]":
     """Return what fits the terminal."""
     if place.term in ("", "dumb"):
-        from cli.repl.ui.plain_ui import LineFace
+        from cli.repl.ui.plain_ui import PlainUi
 
-        return LineFace
-    from cli.repl.ui.tui import DrawnFace
+        return PlainUi
+    from cli.repl.ui.tui import Tui
 
-    return DrawnFace
-
-
-async def _begin_in(repl: Repl, session: str) -> None:
-    enter(repl, session)
+    return Tui
 
 
-async def _load_the_rest(repl: Repl) -> None:
+async def _open_session(repl: Repl, session: str) -> None:
+    switch_to(repl, session)
+
+
+async def _load_commands(repl: Repl) -> None:
     """Load what the first request needs, and commands that are not ours, behind the prompt."""
-    repl.add_commands(map(own_command, own_commands(config_dir(repl.place.environ), repl.warn)))
-    await asyncio.to_thread(repl.place.warm_up)
-    catalogue = await asyncio.to_thread(read_catalogue)
+    repl.add_commands(map(user_command, load_user_commands(config_dir(repl.state.environ), repl.warn)))
+    await asyncio.to_thread(repl.state.warm_up)
+    catalogue = await asyncio.to_thread(load_catalog)
     repl.add_commands(map(plugin_command, catalogue.commands))

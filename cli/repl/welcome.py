@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from agent.config.edit import set_value
-from agent.config.places import config_file
+from agent.config.user_dirs import config_file
 from agent.model.local_server import find_local_server
 from agent.model.providers import PROVIDERS
 from tooling.contract.fast_dataclass import dataclass
@@ -35,12 +35,12 @@ class Offer:
         return f"{self.model} ({self.why})"
 
 
-async def offers(environ: Mapping[str, str]) -> list[Offer]:
+async def detect_models(environ: Mapping[str, str]) -> list[Offer]:
     """Return the models for which there is a key in the environment, or a server on this machine."""
     found = [
         Offer(model=f"{provider.name}/{_FIRST_MODELS[provider.name]}", why=f"{name} is set")
         for provider in PROVIDERS
-        if provider.name in _FIRST_MODELS and (name := next(filter(environ.get, provider.key_names), None))
+        if provider.name in _FIRST_MODELS and (name := next(filter(environ.get, provider.key_variables), None))
     ]
     if server := await find_local_server():
         found.append(Offer(model=server.model, why=f"{server.provider} runs on this machine"))
@@ -54,7 +54,7 @@ async def welcome(
     say: Callable[[str], None],
 ) -> None:
     """Offer the models that could be used from here, and keep the one that is chosen."""
-    found = await offers(environ)
+    found = await detect_models(environ)
     if not found:
         say(NOTHING_FOUND)
         return

@@ -6,13 +6,13 @@ import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from agent.config.places import os_environ
+from agent.config.user_dirs import os_environ
 
 PROMPT = b"> "
 
 
 @contextmanager
-def first_prompt() -> Iterator[None]:
+def early_prompt() -> Iterator[None]:
     """Draw the prompt and keep the terminal from echoing and changing keys; put it back as it was at the end."""
     if os_environ().get("TERM", "dumb") == "dumb":
         # Lines are all it knows, and it edits them itself.

@@ -79,10 +79,10 @@ _SETTINGS = {
     "deny": "deny",
     "on_approval": "on_approval",
 }
-_NOT_YET = {
+_UNIMPLEMENTED = {
     "callback_url": "--callback-url",
 }
-_BACKENDS_NOT_YET = ("docker",)
+_UNIMPLEMENTED_BACKENDS = ("docker",)
 PLAN_SUFFIXES = (".toml", ".json")
 
 
@@ -122,23 +122,23 @@ class RunFlags:
     settings: Mapping[str, object]
 
     @property
-    def goes_on(self) -> bool:
+    def is_resume(self) -> bool:
         """Say whether an earlier session or run is gone on with."""
         return self.finish is not None or self.go_on or self.resume is not None
 
     @property
-    def asks_nothing_new(self) -> bool:
+    def has_no_task(self) -> bool:
         """Say whether there is neither a request nor a plan, so that only what is unfinished can be meant."""
         return self.prompt is None and self.plan is None
 
 
-def refuse_backend(backend: object) -> None:
+def check_backend(backend: object) -> None:
     """Say of a backend that is not built yet that it is not, instead of calling it unknown."""
-    if backend in _BACKENDS_NOT_YET:
+    if backend in _UNIMPLEMENTED_BACKENDS:
         raise UsageError(f"--backend {backend} is not there yet", "use --backend sandbox, or --backend host")
 
 
-def _refuse_senseless_plans(given: Mapping[str, object]) -> None:
+def _check_plan_flags(given: Mapping[str, object]) -> None:
     save = given.get("save")
     if isinstance(save, Path) and save.suffix.lower() not in PLAN_SUFFIXES:
         raise UsageError(f"--save {save}: a plan file ends in {' or '.join(PLAN_SUFFIXES)}")
@@ -146,7 +146,7 @@ def _refuse_senseless_plans(given: Mapping[str, object]) -> None:
         raise UsageError("--plan leaves nothing to plan, so --planner-model has nothing to do")
 
 
-def _refuse_contradictions(given: Mapping[str, object]) -> None:
+def _check_session_flags(given: Mapping[str, object]) -> None:
     """Refuse to guess which session is meant."""
     names = {"session": "--session", "go_on": "--continue", "resume": "--resume"}
     chosen = [flag for name, flag in names.items() if given.get(name)]
@@ -158,16 +158,16 @@ def _refuse_contradictions(given: Mapping[str, object]) -> None:
         raise UsageError("--fork copies the session to go on with", "give --continue or --resume ID as well")
 
 
-def understood(given: Mapping[str, object]) -> RunFlags:
+def parse_run_flags(given: Mapping[str, object]) -> RunFlags:
     """Return the flags as one value; a flag whose part does not exist yet is refused, never ignored."""
-    for name, flag in _NOT_YET.items():
+    for name, flag in _UNIMPLEMENTED.items():
         if given.get(name):
             raise UsageError(f"{flag} is not there yet", "leave it out; `agent run --help` marks what is not there yet")
-    refuse_backend(given.get("backend"))
+    check_backend(given.get("backend"))
     if given.get("record") and given.get("replay"):
         raise UsageError("--record and --replay exclude each other")
-    _refuse_contradictions(given)
-    _refuse_senseless_plans(given)
+    _check_session_flags(given)
+    _check_plan_flags(given)
     settings = {setting: given[name] for name, setting in _SETTINGS.items() if given.get(name) is not None}
     settings |= {"web_cache": False} if given.get("no_cache") else {}
     known = {field.name for field in fields(RunFlags)}

@@ -12,15 +12,15 @@ from agent.protocol.channel import Subscription
 from agent.protocol.events import Envelope, ErrorRaised, Event, MessageSaid, PlanMade, RunCompleted
 from agent.vocabulary import exit_codes
 from cli.run.flags import RunFlags
-from cli.run.progress import Progress, has_room, stderr_painted, wants_colour
-from cli.run.stdout import LineWriter, event_line, shown_text
-from cli.run.terminal_approvals import TerminalAnswers
-from cli.screen.ascii_fallback import knows_unicode, without_unicode
+from cli.run.progress import Progress, can_redraw, wants_colour, write_stderr_raw
+from cli.run.stdout import LineWriter, event_line, sanitize_for_terminal
+from cli.run.terminal_approvals import TerminalApprovals
+from cli.screen.ascii_fallback import supports_unicode, to_ascii
 
 if TYPE_CHECKING:
     from cli.run.live_progress import LiveProgress
 
-_PATIENCE_S = 2.0
+_DRAIN_INTERVAL_S = 2.0
 
 
 class Listener:
@@ -34,18 +34,18 @@ class Listener:
         self._is_quiet = flags.quiet or is_stream
         self._is_plan_shown = not flags.plan_only
         # An editor needs the terminal for itself.
-        is_live = not (self._is_quiet or flags.plain or flags.edit) and has_room(environ)
+        is_live = not (self._is_quiet or flags.plain or flags.edit) and can_redraw(environ)
         self._live = _live_progress(environ) if is_live else None
-        self._has_unicode = knows_unicode(environ)
+        self._has_unicode = supports_unicode(environ)
         self._progress = self._live or Progress(write=self._write_line, has_colour=wants_colour(environ))
-        self._is_read_here = self._live is not None and sys.stdout.isatty()
-        self._answers = TerminalAnswers(send=app.send, screen=self._live) if app.is_person_present else None
+        self._is_answer_on_terminal = self._live is not None and sys.stdout.isatty()
+        self._answers = TerminalApprovals(send=app.send, screen=self._live) if app.is_user_present else None
         self.result: Envelope | None = None
         self.has_answered = False
-        self.problem: OSError | None = None
+        self.write_error: OSError | None = None
 
     @property
-    def folders(self) -> tuple[Path, ...]:
+    def writable_dirs(self) -> tuple[Path, ...]:
         """Return where the commands of the run could write."""
         return (self._app.scope.cwd, *self._app.scope.extra_dirs)
 
@@ -56,30 +56,34 @@ class Listener:
 
     def answer_text(self, text: str) -> str:
         """Return an answer for stdout: laid out where a person reads it below the run, else as it is."""
-        return self._live.laid_out(text) if self._live and self._is_read_here else shown_text(text)
+        return (
+            self._live.render_answer(text)
+            if self._live and self._is_answer_on_terminal
+            else sanitize_for_terminal(text)
+        )
 
     async def finish(self, listening: "asyncio.Task[None]") -> None:
         """Wait until everything is shown; a reader that does not read is waited for until somebody interrupts."""
         is_last = False
         while not (listening.done() or is_last):
             is_last = self._app.is_interrupted
-            await asyncio.wait([listening], timeout=_PATIENCE_S)
+            await asyncio.wait([listening], timeout=_DRAIN_INTERVAL_S)
         if not listening.done():
-            self.problem = OSError(errno.ETIMEDOUT, "nobody reads stdout")
+            self.write_error = OSError(errno.ETIMEDOUT, "nobody reads stdout")
 
     async def listen(self, events: Subscription) -> None:
         """Show everything to the end."""
         async for envelope in events:
             if self._answers:
-                self._answers.show(envelope)
-            await self._last_words(envelope.event)
+                self._answers.on_event(envelope)
+            await self._write_answer_early(envelope.event)
             if self._is_progress(envelope.event):
-                self._progress.show(envelope)
+                self._progress.on_event(envelope)
             if isinstance(envelope.event, RunCompleted):
                 self.result = envelope
-            await self._write(envelope)
-            if self._is_text and (answer := _answer_in(envelope)):
-                await self._answer(answer)
+            await self._write_event(envelope)
+            if self._is_text and (answer := _final_answer(envelope)):
+                await self._write_answer(answer)
         if self._live:
             self._live.close()
 
@@ -88,34 +92,34 @@ class Listener:
         is_shown = self._is_plan_shown or not isinstance(event, PlanMade)
         return isinstance(event, ErrorRaised) or (is_shown and not self._is_quiet)
 
-    async def _last_words(self, event: Event) -> None:
+    async def _write_answer_early(self, event: Event) -> None:
         """Let the answer come before the line that ends the transcript, as at the prompt."""
-        is_due = self._is_text and self._is_read_here and self._is_plan_shown and not self.has_answered
+        is_due = self._is_text and self._is_answer_on_terminal and self._is_plan_shown and not self.has_answered
         if is_due and isinstance(event, RunCompleted) and event.result:
-            await self._answer(event.result)
+            await self._write_answer(event.result)
 
-    async def _answer(self, text: str) -> None:
+    async def _write_answer(self, text: str) -> None:
         """Show the answer of a run that still has something to do; nobody shall wait for that."""
         if self._live:
-            self._live.hold()
+            self._live.pause()
         try:
             await LineWriter().write(self.answer_text(text))
             self.has_answered = True
         except OSError as problem:
-            self.problem = problem
+            self.write_error = problem
         if self._live:
-            self._live.go_on()
+            self._live.resume()
 
     def _write_line(self, text: str) -> None:
-        stderr_painted(f"{text if self._has_unicode else without_unicode(text)}\n")
+        write_stderr_raw(f"{text if self._has_unicode else to_ascii(text)}\n")
 
-    async def _write(self, envelope: Envelope) -> None:
+    async def _write_event(self, envelope: Envelope) -> None:
         if self._stream is None:
             return
         try:
             await self._stream.write(event_line(envelope))
         except OSError as problem:
-            self.problem, self._stream = problem, None
+            self.write_error, self._stream = problem, None
             self._app.interrupt(exit_codes.TERMINATED, "nobody reads stdout any more")
 
 
@@ -126,7 +130,7 @@ def _live_progress(environ: Mapping[str, str]) -> "LiveProgress":
     return LiveProgress(environ)
 
 
-def _answer_in(envelope: Envelope) -> str:
+def _final_answer(envelope: Envelope) -> str:
     """Return the whole answer when this event tells it before the end of the run."""
     match envelope.event:
         case MessageSaid(role="assistant", delta=False, content=answer) if envelope.step_id is None:

@@ -15,21 +15,21 @@ from pathlib import Path
 
 from agent.config.settings import Settings
 from agent.dispatcher import Dispatcher
-from agent.planning.graph import in_order
-from agent.planning.means import Means
-from agent.planning.plan_file import PlanFile, PlanProblem, parse_plan, read_plan_file
+from agent.planning.capabilities import Capabilities
+from agent.planning.graph import topological_order
+from agent.planning.plan_file import PlanFile, PlanFileError, parse_plan, read_plan_file
 from agent.planning.plan_text import toml_text
 from agent.vocabulary.errors import AgentError, LimitError
 from agent.vocabulary.plan import Plan, PlanStep
 from cli.run.flags import RunFlags
-from cli.run.progress import stderr_line
-from tooling.tool_catalog import read_catalogue
+from cli.run.progress import print_stderr
+from tooling.tool_catalog import load_catalog
 
 DEFAULT_EDITOR = "vi"
 # A signal that came while the editor was open may be looked at after it has closed.
-_HEARD_S = 0.2
-_WHICH = "set VISUAL or EDITOR to the editor you use"
-_HEAD = (
+_SIGNAL_DELAY_S = 0.2
+_EDITOR_HINT = "set VISUAL or EDITOR to the editor you use"
+_HEADER = (
     "",
     "Change, add or remove steps; save and close to go on. A file without steps runs nothing.",
     "docs/guide.md#plan-files has all the fields of a step.",
@@ -37,7 +37,7 @@ _HEAD = (
 )
 
 
-class GivenUp(AgentError):
+class EditCancelled(AgentError):
     """The person decided not to run the plan."""
 
 
@@ -46,37 +46,37 @@ class PlanEditor:
 
     def __init__(
         self,
-        means: Means,
+        means: Capabilities,
         environ: Mapping[str, str],
         *,
         ask: Callable[[str], str] = lambda question: _ask(question),
-        tell: Callable[[str], None] = stderr_line,
+        tell: Callable[[str], None] = print_stderr,
     ) -> None:
         self._means = means
         self._editor = environ.get("VISUAL") or environ.get("EDITOR") or DEFAULT_EDITOR
         self._ask = ask
-        self._tell = tell
+        self._print = tell
         self._running: subprocess.Popen[bytes] | None = None
         self._closed_at = float("-inf")
 
-    def edited(self, steps: Sequence[PlanStep], request: str) -> tuple[PlanStep, ...]:
-        """Return the steps as the person wants them; raises GivenUp when there is nothing to run."""
+    def edit(self, steps: Sequence[PlanStep], request: str) -> tuple[PlanStep, ...]:
+        """Return the steps as the person wants them; raises EditCancelled when there is nothing to run."""
         folder = Path(tempfile.mkdtemp(prefix="windlass-plan-"))
         path = folder / "plan.toml"
-        path.write_text(toml_text("", steps, head=(f"Request: {' '.join(request.split())}", *_HEAD)), "utf-8")
+        path.write_text(toml_text("", steps, head=(f"Request: {' '.join(request.split())}", *_HEADER)), "utf-8")
         is_kept = False
         try:
             while True:
                 self._open(path)
                 try:
                     return self._read(path, request)
-                except PlanProblem as problem:
-                    self._tell(f"error: {problem.message}")
-                    if self._wants_another_try():
+                except PlanFileError as problem:
+                    self._print(f"error: {problem.message}")
+                    if self._should_retry():
                         continue
                     is_kept = path.exists()
                     hint = f"your edit is in {path}" if is_kept else ""
-                    raise GivenUp("the plan was given up, nothing was run", hint) from problem
+                    raise EditCancelled("the plan was given up, nothing was run", hint) from problem
         finally:
             if not is_kept:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -84,7 +84,7 @@ class PlanEditor:
     @property
     def is_open(self) -> bool:
         """Say whether the person is in the editor, or was when they pressed a key that is only heard now."""
-        return self._running is not None or time.monotonic() - self._closed_at < _HEARD_S
+        return self._running is not None or time.monotonic() - self._closed_at < _SIGNAL_DELAY_S
 
     def stop(self) -> None:
         """End an editor that is still open."""
@@ -95,30 +95,34 @@ class PlanEditor:
         # The answer belongs to stdout; an editor needs a terminal.
         out = None if sys.stdout.isatty() else sys.stderr
         try:
-            with _deaf_to_ctrl_c():
+            with _ignore_sigint():
                 # Without a shell between: one that hears Ctrl-C with its editor would end with it.
                 self._running = subprocess.Popen([*shlex.split(self._editor), str(path)], stdout=out)
                 code = self._running.wait()
                 self._closed_at = time.monotonic()
                 self._running = None
         except (OSError, ValueError) as error:
-            raise GivenUp(f"the editor {self._editor!r} cannot be started, nothing was run: {error}", _WHICH) from error
+            raise EditCancelled(
+                f"the editor {self._editor!r} cannot be started, nothing was run: {error}", _EDITOR_HINT
+            ) from error
         if code:
-            raise GivenUp(f"the editor {self._editor!r} ended with exit code {code}, nothing was run", _WHICH)
+            raise EditCancelled(
+                f"the editor {self._editor!r} ended with exit code {code}, nothing was run", _EDITOR_HINT
+            )
 
     def _read(self, path: Path, request: str) -> tuple[PlanStep, ...]:
         try:
             text = path.read_bytes().decode()
         except (OSError, UnicodeDecodeError) as error:
-            raise PlanProblem(f"{path} cannot be read: {error}") from error
+            raise PlanFileError(f"{path} cannot be read: {error}") from error
         if not any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines()):
-            raise GivenUp("the plan was emptied, nothing was run")
+            raise EditCancelled("the plan was emptied, nothing was run")
         found = parse_plan(text, name="plan.toml", default_request=request, means=self._means)
         if found.request != request:
-            raise PlanProblem("plan.toml: request: the task itself cannot be changed here; start again with another")
+            raise PlanFileError("plan.toml: request: the task itself cannot be changed here; start again with another")
         return found.steps
 
-    def _wants_another_try(self) -> bool:
+    def _should_retry(self) -> bool:
         try:
             return self._ask("edit it again? [Y/n] ").strip().lower() in ("", "y", "yes")
         except EOFError:
@@ -135,7 +139,7 @@ def _ask(question: str) -> str:
 
 
 @contextmanager
-def _deaf_to_ctrl_c() -> Iterator[None]:
+def _ignore_sigint() -> Iterator[None]:
     """Leave Ctrl-C to the editor, which shares the terminal with us."""
     try:
         before = signal.signal(signal.SIGINT, lambda number, frame: None)
@@ -149,23 +153,23 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def given_plan(flags: RunFlags, settings: Settings, environ: Mapping[str, str]) -> PlanFile:
+def load_plan(flags: RunFlags, settings: Settings, environ: Mapping[str, str]) -> PlanFile:
     """Return the plan of `--plan`; raises InputError or LimitError before anything has run."""
     means = means_of(settings)
     given = read_plan_file(flags.plan or Path(), means)
     if flags.edit:
-        given = replace(given, steps=PlanEditor(means, environ).edited(given.steps, flags.prompt or given.request))
-    check_size(len(given.steps), settings)
+        given = replace(given, steps=PlanEditor(means, environ).edit(given.steps, flags.prompt or given.request))
+    check_step_limit(len(given.steps), settings)
     return given
 
 
-def means_of(settings: Settings) -> Means:
+def means_of(settings: Settings) -> Capabilities:
     """Return what steps can use under these settings."""
-    tools = {spec.name: spec for spec in read_catalogue().specs}
-    return Means(tools=tools, profiles=Dispatcher(settings, tuple(tools)).profiles)
+    tools = {spec.name: spec for spec in load_catalog().specs}
+    return Capabilities(tools=tools, profiles=Dispatcher(settings, tuple(tools)).profiles)
 
 
-def check_size(count: int, settings: Settings) -> None:
+def check_step_limit(count: int, settings: Settings) -> None:
     """Refuse a plan that is longer than the limit: a file is run whole or not at all."""
     if count > settings.max_steps:
         problem = f"the plan has {count} steps and the limit is {settings.max_steps}"
@@ -190,8 +194,8 @@ class PlanReview:
         if plan.answer is not None:
             return plan
         try:
-            steps = await asyncio.to_thread(self._editor.edited, plan.steps, self._request)
+            steps = await asyncio.to_thread(self._editor.edit, plan.steps, self._request)
         finally:
             self._editor.stop()
-        check_size(len(steps), self._settings)
-        return replace(plan, steps=in_order(steps))
+        check_step_limit(len(steps), self._settings)
+        return replace(plan, steps=topological_order(steps))

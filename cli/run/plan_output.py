@@ -4,33 +4,33 @@ import shutil
 import sys
 from pathlib import Path
 
-from agent.config.places import os_environ
+from agent.config.user_dirs import os_environ
 from agent.planning.estimate import total_usd
 from agent.planning.graph import critical_path, levels
 from agent.planning.plan_text import json_text, toml_text
 from agent.vocabulary.outcome import Outcome
 from cli.run.progress import wants_colour
-from cli.run.stdout import shown_text
-from cli.safe_write import write_own_file
+from cli.run.stdout import sanitize_for_terminal
+from cli.safe_write import write_user_file
 from cli.screen.colors import Paint
 from cli.screen.plan_graph import graph_lines, summary_lines
 
 # What a program or a file gets, which have no width.
-_NO_TERMINAL = (100, 24)
+_DEFAULT_SIZE = (100, 24)
 
 
-def plan_text(outcome: Outcome) -> str:
+def render_plan(outcome: Outcome) -> str:
     """Return the plan as a drawing; or the answer when there is nothing to plan."""
     if outcome.plan is None or outcome.plan.answer is not None or not outcome.plan.steps:
-        return shown_text(outcome.answer)
-    width = shutil.get_terminal_size(_NO_TERMINAL).columns
+        return sanitize_for_terminal(outcome.answer)
+    width = shutil.get_terminal_size(_DEFAULT_SIZE).columns
     paint = Paint(has_colour=wants_colour(os_environ(), sys.stdout))
     steps = outcome.plan.steps
     lines = graph_lines(steps, width=width, paint=paint)
     return "\n".join((*lines, "", *summary_lines(steps, width=width, paint=paint)))
 
 
-def graph_figures(outcome: Outcome) -> dict[str, object]:
+def graph_data(outcome: Outcome) -> dict[str, object]:
     """Return the shape of the plan as data: steps by level, the critical path, the estimated cost of all."""
     steps = outcome.plan.steps if outcome.plan else ()
     place = levels(steps)
@@ -48,4 +48,4 @@ def save_plan(path: Path, request: str, outcome: Outcome) -> None:
     """Write the plan to a file, in the form its name ends in."""
     if outcome.plan and outcome.plan.steps:
         form = json_text if path.suffix.lower() == ".json" else toml_text
-        write_own_file(path, form(request, outcome.plan.steps))
+        write_user_file(path, form(request, outcome.plan.steps))

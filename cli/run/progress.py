@@ -20,9 +20,9 @@ from agent.protocol.events import (
 from agent.vocabulary.plan import PlanStep
 
 _SUBJECT_CHARS = 100
-_SUBJECTS = ("command", "path", "url", "query", "pattern", "question", "action")
-_BEFORE = {"miss": "", "hit": " (done before)", "resumed": " (goes on)"}
-_CODES = {"dim": "2", "red": "31", "green": "32", "yellow": "33", "bold": "1"}
+_SUBJECT_KEYS = ("command", "path", "url", "query", "pattern", "question", "action")
+_CACHE_NOTES = {"miss": "", "hit": " (done before)", "resumed": " (goes on)"}
+_ANSI_CODES = {"dim": "2", "red": "31", "green": "32", "yellow": "33", "bold": "1"}
 
 
 class Progress:
@@ -34,60 +34,60 @@ class Progress:
         self._subjects: dict[tuple[str | None, str], str] = {}
         self._shown_steps = 0
 
-    def show(self, envelope: Envelope) -> None:
+    def on_event(self, envelope: Envelope) -> None:
         """Write what a person should see of an event."""
         step = envelope.step_id
         match envelope.event:
             case RunStarted() as started:
                 if started.resumes:
-                    self._line("bold", f"goes on with {started.resumes}")
+                    self._print_line("bold", f"goes on with {started.resumes}")
                 for warning in started.warnings:
-                    self._line("yellow", f"warning: {warning}")
+                    self._print_line("yellow", f"warning: {warning}")
             case PlanMade(diff=diff, reason=reason) if diff:
-                self._line("bold", f"plan, again: {reason}")
+                self._print_line("bold", f"plan, again: {reason}")
                 for line in diff.splitlines():
-                    self._line("dim", f"  {line}")
+                    self._print_line("dim", f"  {line}")
             case PlanMade(steps=steps):
-                self._plan(steps)
+                self._print_plan(steps)
             case StepStarted(title=title, cache=cache):
-                self._line("bold", f"{step}: {title}{_BEFORE[cache]}")
+                self._print_line("bold", f"{step}: {title}{_CACHE_NOTES[cache]}")
             case ToolStarted() as call:
                 self._subjects[(step, call.tool_id)] = _subject(call.input)
             case ToolCompleted() as call:
                 subject = self._subjects.pop((step, call.tool_id), "")
                 ending = "" if call.status == "ok" else f" [{call.status}, exit {call.exit_code}]"
-                self._line("dim" if call.status == "ok" else "yellow", f"  {step}: {call.name} {subject}{ending}")
+                self._print_line("dim" if call.status == "ok" else "yellow", f"  {step}: {call.name} {subject}{ending}")
             case StepCompleted() as end:
                 colour = "green" if end.status in ("ok", "partial") else "red"
                 why = "" if end.status in ("ok", "partial") else f": {end.summary}"
-                self._line(colour, f"{step}: {end.status} in {end.elapsed_ms / 1000:.1f} s{why}")
+                self._print_line(colour, f"{step}: {end.status} in {end.elapsed_ms / 1000:.1f} s{why}")
             case ApprovalResolved(decision=decision, by=by) if decision != "allow":
-                self._line("yellow", f"  {step}: not allowed ({decision} by {by})")
+                self._print_line("yellow", f"  {step}: not allowed ({decision} by {by})")
             case MemoryChanged(action=action, entry=entry):
-                self._line("dim", f"memory {action}{': ' + entry if entry else ''}")
+                self._print_line("dim", f"memory {action}{': ' + entry if entry else ''}")
             case WarningRaised(message=message):
-                self._line("yellow", f"warning: {message}")
+                self._print_line("yellow", f"warning: {message}")
             case ErrorRaised(message=message, hint=hint):
-                self._line("red", f"error: {message}")
+                self._print_line("red", f"error: {message}")
                 for number, line in enumerate((hint or "").splitlines()):
-                    self._line("dim", line if number else f"hint: {line}")
+                    self._print_line("dim", line if number else f"hint: {line}")
             case _:
                 pass
 
-    def _plan(self, steps: tuple[PlanStep, ...]) -> None:
+    def _print_plan(self, steps: tuple[PlanStep, ...]) -> None:
         if not self._shown_steps:
-            self._line("bold", "plan:")
+            self._print_line("bold", "plan:")
         for planned in steps[self._shown_steps :]:
             after = f"  (after {', '.join(planned.depends_on)})" if planned.depends_on else ""
-            self._line("dim", f"  {planned.id}  {planned.title}{after}")
+            self._print_line("dim", f"  {planned.id}  {planned.title}{after}")
         self._shown_steps = len(steps)
 
-    def _line(self, colour: str, text: str) -> None:
+    def _print_line(self, colour: str, text: str) -> None:
         shown = "".join(mark if mark.isprintable() else "?" for mark in text.replace("\n", " ⏎ "))
-        self._write(f"\x1b[{_CODES[colour]}m{shown}\x1b[0m" if self._has_colour else shown)
+        self._write(f"\x1b[{_ANSI_CODES[colour]}m{shown}\x1b[0m" if self._has_colour else shown)
 
 
-def stderr_painted(text: str) -> None:
+def write_stderr_raw(text: str) -> None:
     """Write text with our own sequences in it, which a terminal would not get as plain text."""
     try:
         sys.stderr.flush()
@@ -98,7 +98,7 @@ def stderr_painted(text: str) -> None:
         pass
 
 
-def stderr_line(text: str) -> None:
+def print_stderr(text: str) -> None:
     """Write one line to stderr; a reader that went away must not end the run."""
     try:
         sys.stderr.write(text + "\n")
@@ -113,13 +113,13 @@ def wants_colour(environ: Mapping[str, str], stream: TextIO | None = None) -> bo
     return (stream or sys.stderr).isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
-def has_room(environ: Mapping[str, str]) -> bool:
+def can_redraw(environ: Mapping[str, str]) -> bool:
     """Say whether stderr is a terminal on which lines can be redrawn."""
     return sys.stderr.isatty() and environ.get("TERM", "dumb") != "dumb"
 
 
 def _subject(arguments: Mapping[str, object]) -> str:
-    for name in _SUBJECTS:
+    for name in _SUBJECT_KEYS:
         if value := arguments.get(name):
             text = " ".join(str(value).split())
             return text if len(text) <= _SUBJECT_CHARS else text[: _SUBJECT_CHARS - 1] + "…"

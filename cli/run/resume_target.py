@@ -4,20 +4,27 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from agent.sessions.resume.lookup import Found, is_unfinished, last_session, last_unfinished, run_named, unfinished_in
+from agent.sessions.resume.lookup import (
+    ResumableRun,
+    find_resumable_run,
+    is_unfinished,
+    last_session,
+    last_unfinished,
+    unfinished_in,
+)
 from agent.sessions.store import SessionFolder, SessionStore
-from agent.sessions.upkeep.copying import fork
+from agent.sessions.upkeep.fork import fork
 from agent.sessions.views.session_summary import RunRecord, read_session
 from agent.vocabulary.errors import InputError, UsageError
 from cli.run.flags import RunFlags
-from cli.run.progress import stderr_line
+from cli.run.progress import print_stderr
 from tooling.contract.fast_dataclass import dataclass
 
 _HINT = 'say what to do next: agent run --continue "your task"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoingOn:
+class ResumeTarget:
     """A session to go on in, and the run to be finished in it, if it is not a new request.
 
     `cwd` is None for the session's own workspace; `settings` are those of the run before, where they still hold.
@@ -29,70 +36,68 @@ class GoingOn:
     settings: Mapping[str, object]
 
 
-def going_on(flags: RunFlags, store: SessionStore) -> GoingOn:
+def find_resume_target(flags: RunFlags, store: SessionStore) -> ResumeTarget:
     """Return where to go on."""
-    before = _unfinished(flags, store) if flags.asks_nothing_new else _last_run(_session(flags, store))
-    going = GoingOn(
+    before = _find_unfinished(flags, store) if flags.has_no_task else _last_run(_find_session(flags, store))
+    going = ResumeTarget(
         session_id=before.folder.id,
-        run_id=before.run.run_id if flags.asks_nothing_new else None,
+        run_id=before.run.run_id if flags.has_no_task else None,
         cwd=before.cwd,
-        settings=_inherited(before, flags),
+        settings=_inherited_settings(before, flags),
     )
-    return _forked(going, before.folder, store) if flags.fork else going
+    return _fork(going, before.folder, store) if flags.fork else going
 
 
-def _unfinished(flags: RunFlags, store: SessionStore) -> Found:
+def _find_unfinished(flags: RunFlags, store: SessionStore) -> ResumableRun:
     """Return the run to be finished, or say why there is none."""
     if flags.finish == "":
         return last_unfinished(store)
     name = flags.finish or flags.resume
-    if name is not None and (found := _named_run(name, store)):
+    if name is not None and (found := _find_run(name, store)):
         if not is_unfinished(found.run):
             why = "finished successfully" if found.run.subtype == "success" else "was not asked to do anything"
             raise UsageError(f"run {found.run.run_id} {why}; there is nothing to resume", _HINT)
         return found
-    folder = last_session(store) if name is None else store.existing(name)
+    folder = last_session(store) if name is None else store.find(name)
     in_session = unfinished_in(folder)
     if in_session is None:
         raise UsageError(f"the runs of session {folder.id} have finished; there is nothing to resume", _HINT)
     return in_session
 
 
-def _session(flags: RunFlags, store: SessionStore) -> SessionFolder:
+def _find_session(flags: RunFlags, store: SessionStore) -> SessionFolder:
     """Return the session that a new request goes to."""
     if flags.resume is None:
         return last_session(store)
-    named = _named_run(flags.resume, store)
-    return named.folder if named else store.existing(flags.resume)
+    named = _find_run(flags.resume, store)
+    return named.folder if named else store.find(flags.resume)
 
 
-def _named_run(name: str, store: SessionStore) -> Found | None:
+def _find_run(name: str, store: SessionStore) -> ResumableRun | None:
     """Return the run of this name, None for the name of a session."""
     try:
-        store.existing(name)
+        store.find(name)
     except InputError:
         if name.startswith("run-"):
-            return run_named(store, name)
+            return find_resumable_run(store, name)
     return None
 
 
-def _last_run(folder: SessionFolder) -> Found:
+def _last_run(folder: SessionFolder) -> ResumableRun:
     runs = read_session(folder).runs
-    return Found(folder=folder, run=runs[-1] if runs else RunRecord(run_id="", date=""))
+    return ResumableRun(folder=folder, run=runs[-1] if runs else RunRecord(run_id="", date=""))
 
 
-def _inherited(before: Found, flags: RunFlags) -> dict[str, object]:
+def _inherited_settings(before: ResumableRun, flags: RunFlags) -> dict[str, object]:
     """Return the settings that stay as they were; a new request is for the model of today."""
     assigned = {text.partition("=")[0].strip() for text in flags.assignments}
     settings = before.settings.items()
     return {
-        name: value
-        for name, value in settings
-        if name not in assigned and (flags.asks_nothing_new or name == "backend")
+        name: value for name, value in settings if name not in assigned and (flags.has_no_task or name == "backend")
     }
 
 
-def _forked(going: GoingOn, folder: SessionFolder, store: SessionStore) -> GoingOn:
+def _fork(going: ResumeTarget, folder: SessionFolder, store: SessionStore) -> ResumeTarget:
     copy = fork(store, folder)
-    stderr_line(f"session {folder.id} goes on as {copy.id}")
+    print_stderr(f"session {folder.id} goes on as {copy.id}")
     return replace(going, session_id=copy.id)

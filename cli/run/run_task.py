@@ -9,38 +9,38 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent.app import App, RunOptions
-from agent.config.load import Loaded, load_settings
-from agent.config.places import data_dir, os_environ
+from agent.config.load import LoadedSettings, load_settings
 from agent.config.settings import Settings
+from agent.config.user_dirs import data_dir, os_environ
 from agent.protocol.commands import Submit
-from agent.run_scope import Place
-from agent.sessions.lock import Patience
+from agent.run_scope import SessionLocation
+from agent.sessions.lock import LockTimeout
 from agent.sessions.store import SessionStore
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, SessionBusy, UsageError
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.plan import Plan
-from cli.run.flags import RunFlags, understood
+from cli.run.flags import RunFlags, parse_run_flags
 from cli.run.listener import Listener
-from cli.run.progress import stderr_line
-from cli.run.result_output import check_writable, deliver, tell_failure
-from cli.run.task_input import StoppedEarly, task_and_stdin
+from cli.run.progress import print_stderr
+from cli.run.result_output import check_writable, write_failure, write_result
+from cli.run.task_input import StoppedEarly, read_task
 
 if TYPE_CHECKING:
     from cli.run.plan_editor import PlanReview
-    from cli.run.resume_target import GoingOn
+    from cli.run.resume_target import ResumeTarget
 
 
-def submission(flags: RunFlags, settings: Settings, environ: Mapping[str, str]) -> Submit:
+def build_request(flags: RunFlags, settings: Settings, environ: Mapping[str, str]) -> Submit:
     """Return the task; a plan file is read, checked and perhaps edited before anything else happens."""
     plan, asked = None, flags.prompt
     if flags.plan:
-        from cli.run.plan_editor import given_plan
+        from cli.run.plan_editor import load_plan
 
-        given = given_plan(flags, settings, environ)
+        given = load_plan(flags, settings, environ)
         plan, asked = given.plan, given.request if asked is None else asked
-    prompt, stdin = task_and_stdin(
-        asked, stderr_line, settings.timeout_s, reads_context=plan is None or _uses_context(flags, plan)
+    prompt, stdin = read_task(
+        asked, print_stderr, settings.timeout_s, reads_context=plan is None or _uses_context(flags, plan)
     )
     return Submit(
         prompt=prompt,
@@ -64,47 +64,49 @@ _SIGNALS = {
 }
 
 
-def perform(given: Mapping[str, object], known: Submit | None = None) -> int:
+def run_task(given: Mapping[str, object], known: Submit | None = None) -> int:
     """Do the task of a command line, or one that is known already, and return the exit code.
 
     Programs get their document on every ending.
     """
     try:
-        flags = understood(given)
+        flags = parse_run_flags(given)
         environ = os_environ()
-        going = _going_on(flags, environ)
-        loaded = _settings(flags, environ, going)
+        going = _resume_target(flags, environ)
+        loaded = _load_settings(flags, environ, going)
         check_writable(flags.last_message)
         check_writable(flags.save)
-        if flags.edit and not is_terminal():
+        if flags.edit and not is_interactive():
             raise UsageError("--edit needs a terminal")
         with _signals_as_errors():
-            submit = known or _asked(flags, going, loaded, environ)
-            review = _review(flags, loaded, environ, submit)
-            app = _app(flags, going, loaded, environ, review)
+            submit = known or _resolve_request(flags, going, loaded, environ)
+            review = _plan_review(flags, loaded, environ, submit)
+            app = _open_app(flags, going, loaded, environ, review)
         outcome, listener = asyncio.run(_run(app, flags, environ, submit, review))
     except AgentError as error:
-        return refused(error, given.get("output_format", "text"))
-    return deliver(flags, outcome, listener, submit.prompt)
+        return report_error(error, given.get("output_format", "text"))
+    return write_result(flags, outcome, listener, submit.prompt)
 
 
-def _going_on(flags: RunFlags, environ: Mapping[str, str]) -> "GoingOn | None":
-    if not flags.goes_on:
+def _resume_target(flags: RunFlags, environ: Mapping[str, str]) -> "ResumeTarget | None":
+    if not flags.is_resume:
         return None
-    from cli.run.resume_target import going_on
+    from cli.run.resume_target import find_resume_target
 
-    return going_on(flags, SessionStore(data_dir(environ)))
+    return find_resume_target(flags, SessionStore(data_dir(environ)))
 
 
-def refused(error: AgentError, output_format: object) -> int:
+def report_error(error: AgentError, output_format: object) -> int:
     """Give a program the document of a run that could not begin; a person is told by who called."""
     if output_format == "text":
         raise error
-    return tell_failure(error, is_stream=output_format == "stream-json")
+    return write_failure(error, is_stream=output_format == "stream-json")
 
 
-def _asked(flags: RunFlags, going: "GoingOn | None", loaded: Loaded, environ: Mapping[str, str]) -> Submit:
-    return Submit(prompt="") if going and going.run_id else submission(flags, loaded.settings, environ)
+def _resolve_request(
+    flags: RunFlags, going: "ResumeTarget | None", loaded: LoadedSettings, environ: Mapping[str, str]
+) -> Submit:
+    return Submit(prompt="") if going and going.run_id else build_request(flags, loaded.settings, environ)
 
 
 @contextmanager
@@ -122,7 +124,7 @@ def _signals_as_errors() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _settings(flags: RunFlags, environ: Mapping[str, str], going: "GoingOn | None") -> Loaded:
+def _load_settings(flags: RunFlags, environ: Mapping[str, str], going: "ResumeTarget | None") -> LoadedSettings:
     return load_settings(
         environ=environ,
         flags={**(going.settings if going else {}), **flags.settings},
@@ -133,7 +135,9 @@ def _settings(flags: RunFlags, environ: Mapping[str, str], going: "GoingOn | Non
     )
 
 
-def _review(flags: RunFlags, loaded: Loaded, environ: Mapping[str, str], submit: Submit) -> "PlanReview | None":
+def _plan_review(
+    flags: RunFlags, loaded: LoadedSettings, environ: Mapping[str, str], submit: Submit
+) -> "PlanReview | None":
     """Return what lets the person edit a plan that is still to be made."""
     if not flags.edit or submit.plan:
         return None
@@ -142,20 +146,20 @@ def _review(flags: RunFlags, loaded: Loaded, environ: Mapping[str, str], submit:
     return PlanReview(settings=loaded.settings, environ=environ, request=submit.prompt)
 
 
-def _app(
+def _open_app(
     flags: RunFlags,
-    going: "GoingOn | None",
-    loaded: Loaded,
+    going: "ResumeTarget | None",
+    loaded: LoadedSettings,
     environ: Mapping[str, str],
     review: "PlanReview | None",
 ) -> App:
     """Open the run's session, waiting for one that is busy, but not past the time limit."""
-    wait_s = None if is_terminal() else loaded.settings.session_wait_s
+    wait_s = None if is_interactive() else loaded.settings.session_wait_s
     limit_s = loaded.settings.timeout_s
     is_limit_first = limit_s is not None and (wait_s is None or limit_s < wait_s)
-    patience = Patience(limit_s=limit_s if is_limit_first else wait_s, tell=stderr_line)
+    patience = LockTimeout(limit_s=limit_s if is_limit_first else wait_s, on_wait=print_stderr)
     try:
-        options = replace(_options(flags, going, environ, patience), review=review)
+        options = replace(_run_options(flags, going, environ, patience), review=review)
         return App(loaded=loaded, environ=environ, options=options)
     except SessionBusy as busy:
         if is_limit_first:
@@ -183,8 +187,10 @@ async def _run(
     return outcome, listener
 
 
-def _options(flags: RunFlags, going: "GoingOn | None", environ: Mapping[str, str], patience: Patience) -> RunOptions:
-    place = Place(
+def _run_options(
+    flags: RunFlags, going: "ResumeTarget | None", environ: Mapping[str, str], patience: LockTimeout
+) -> RunOptions:
+    place = SessionLocation(
         data_dir=data_dir(environ),
         session_id=going.session_id if going else flags.session,
         is_ephemeral=flags.ephemeral,
@@ -192,17 +198,17 @@ def _options(flags: RunFlags, going: "GoingOn | None", environ: Mapping[str, str
         extra_dirs=flags.add_dirs,
     )
     return RunOptions(
-        place=place,
-        is_person_present=is_terminal(),
+        location=place,
+        is_user_present=is_interactive(),
         record=flags.record,
         replay=flags.replay,
         output_schema=flags.schema,
-        patience=patience,
+        lock_timeout=patience,
         resumes=going.run_id if going else None,
     )
 
 
-def is_terminal() -> bool:
+def is_interactive() -> bool:
     """Say whether a person can be asked: both sides of the conversation are a terminal."""
     try:
         return sys.stdin.isatty() and sys.stderr.isatty()

@@ -10,25 +10,25 @@ from typing import TypeVar
 import typer
 
 from agent.config.load import load_settings
-from agent.config.places import data_dir, os_environ
-from agent.diagnostics.one_call import WHOLE_OUTPUT
-from agent.execution.approvals import Person
+from agent.config.user_dirs import data_dir, os_environ
+from agent.diagnostics.one_call import FULL_OUTPUT_CHARS
+from agent.execution.approvals import PendingQuestions
 from agent.protocol.channel import Subscription
 from agent.protocol.events import WarningRaised
-from agent.run_scope import Place, open_scope
-from agent.toolbox import Surroundings
+from agent.run_scope import SessionLocation, open_scope
+from agent.toolbox import ToolEnvironment
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import SandboxError
-from cli.run.progress import stderr_line
-from cli.run.run_task import is_terminal
-from cli.run.terminal_approvals import TerminalAnswers
+from cli.run.progress import print_stderr
+from cli.run.run_task import is_interactive
+from cli.run.terminal_approvals import TerminalApprovals
 from tooling.contract.fast_dataclass import dataclass
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
+class CallOptions:
     """Where the deed is done and under which settings; `is_checked` off leaves out judge and approvals."""
 
     cwd: Path | None = None
@@ -38,34 +38,36 @@ class Conditions:
     is_checked: bool = True
 
 
-def alone(conditions: Conditions, deed: Callable[[Surroundings], Awaitable[T]]) -> T:
+def run_standalone(conditions: CallOptions, deed: Callable[[ToolEnvironment], Awaitable[T]]) -> T:
     """Do it and return what it returns; a signal ends it and everything it started."""
     try:
-        return asyncio.run(_done(conditions, deed))
+        return asyncio.run(_run(conditions, deed))
     except asyncio.CancelledError as stopped:
         raise typer.Exit(exit_codes.TERMINATED) from stopped
 
 
-async def _done(conditions: Conditions, deed: Callable[[Surroundings], Awaitable[T]]) -> T:
+async def _run(conditions: CallOptions, deed: Callable[[ToolEnvironment], Awaitable[T]]) -> T:
     for number in (signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, _stop_once, asyncio.current_task())
     environ = os_environ()
     loaded = load_settings(environ=environ, flags=conditions.flags, assignments=conditions.assignments)
-    settings = replace(loaded.settings, output_trim_chars=WHOLE_OUTPUT)
-    scope = open_scope(_place(conditions, environ), loaded.secrets)
-    person = Person(channel=scope.channel, is_present=is_terminal(), patience_s=settings.approval_timeout_s)
+    settings = replace(loaded.settings, output_trim_chars=FULL_OUTPUT_CHARS)
+    scope = open_scope(_session_location(conditions, environ), loaded.secrets)
+    person = PendingQuestions(
+        channel=scope.channel, is_present=is_interactive(), patience_s=settings.approval_timeout_s
+    )
     listening = asyncio.ensure_future(_listen(scope.channel.subscribe(), person))
     broken: list[SandboxError] = []
-    around = Surroundings(
+    around = ToolEnvironment(
         settings=settings,
         environ=environ,
         secrets=loaded.secrets,
         scope=scope,
-        person=person,
-        is_person_present=is_terminal(),
+        questions=person,
+        is_user_present=is_interactive(),
         is_checked=conditions.is_checked,
         on_refused=lambda subject: None,
-        on_broken=broken.append,
+        on_sandbox_error=broken.append,
     )
     try:
         done = await deed(around)
@@ -77,8 +79,8 @@ async def _done(conditions: Conditions, deed: Callable[[Surroundings], Awaitable
         await asyncio.wait([listening])
 
 
-def _place(conditions: Conditions, environ: Mapping[str, str]) -> Place:
-    return Place(
+def _session_location(conditions: CallOptions, environ: Mapping[str, str]) -> SessionLocation:
+    return SessionLocation(
         data_dir=data_dir(environ),
         is_ephemeral=True,
         cwd=conditions.cwd or Path.cwd(),
@@ -92,10 +94,10 @@ def _stop_once(work: "asyncio.Task[T] | None") -> None:
         work.cancel()
 
 
-async def _listen(events: Subscription, person: Person) -> None:
-    answers = TerminalAnswers(send=person.resolve) if is_terminal() else None
+async def _listen(events: Subscription, person: PendingQuestions) -> None:
+    answers = TerminalApprovals(send=person.resolve) if is_interactive() else None
     async for envelope in events:
         if answers:
-            answers.show(envelope)
+            answers.on_event(envelope)
         if isinstance(envelope.event, WarningRaised):
-            stderr_line(f"warning: {envelope.event.message}")
+            print_stderr(f"warning: {envelope.event.message}")

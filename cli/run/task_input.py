@@ -10,8 +10,8 @@ from collections.abc import Callable
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, InputError, UsageError
 
-STDIN_BYTES = 1_000_000
-_PATIENCE_S = 2.0
+MAX_STDIN_BYTES = 1_000_000
+_WARN_AFTER_S = 2.0
 
 
 class StoppedEarly(AgentError):
@@ -22,18 +22,18 @@ class StoppedEarly(AgentError):
         self.exit_code = exit_code
 
 
-def task_and_stdin(
+def read_task(
     prompt: str | None, warn: Callable[[str], None], limit_s: float | None = None, *, reads_context: bool = True
 ) -> tuple[str, str | None]:
     """Return the instruction and the piped context; `-`, or no argument at all, makes stdin the instruction."""
     if prompt not in (None, "-"):
-        return _real(prompt or ""), (_piped(warn, limit_s) if reads_context else "") or None
+        return _check_task(prompt or ""), (_read_stdin(warn, limit_s) if reads_context else "") or None
     if prompt is None and not _is_pipe_or_file():
         raise UsageError("a task is missing", 'write it after the command: agent run "your task"')
-    return _real(_piped(warn, limit_s)), None
+    return _check_task(_read_stdin(warn, limit_s)), None
 
 
-def _real(text: str) -> str:
+def _check_task(text: str) -> str:
     if not text.strip():
         raise InputError("the task is empty", 'write what is to be done: agent run "your task"')
     if "\0" in text:
@@ -41,18 +41,18 @@ def _real(text: str) -> str:
     return text.strip()
 
 
-def _piped(warn: Callable[[str], None], limit_s: float | None) -> str:
+def _read_stdin(warn: Callable[[str], None], limit_s: float | None) -> str:
     if not _is_pipe_or_file():
         return ""
     fd = sys.stdin.fileno()
     end = None if limit_s is None else time.monotonic() + limit_s
-    if not select.select([fd], [], [], min(_PATIENCE_S, limit_s or _PATIENCE_S))[0]:
+    if not select.select([fd], [], [], min(_WARN_AFTER_S, limit_s or _WARN_AFTER_S))[0]:
         warn("waiting for the end of stdin (use </dev/null when there is none)")
     text = bytearray()
     while chunk := _next_chunk(fd, end):
         text += chunk
-        if len(text) > STDIN_BYTES:
-            raise InputError(f"stdin is longer than {STDIN_BYTES} bytes", "hand it over as a file with -i/--input")
+        if len(text) > MAX_STDIN_BYTES:
+            raise InputError(f"stdin is longer than {MAX_STDIN_BYTES} bytes", "hand it over as a file with -i/--input")
     return text.decode("utf-8", "replace")
 
 

@@ -11,120 +11,120 @@ from typing import Literal, Protocol, TypeAlias
 
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked
-from cli.escape_command import command_lines, visible
+from cli.escape_command import command_lines, escape
 from tooling.contract.action import Scope
 
-Asked: TypeAlias = ApprovalRequested | QuestionAsked
+InputRequest: TypeAlias = ApprovalRequested | QuestionAsked
 
 _ONCE = "[y] once  [r] {what} in this run"
 _SAME = "the same again"
 _LASTING = "  [p] {rule} in this folder  [a] {rule} always"
 _EDIT = "  [e] edit it"
-_REST = "  [n] no, or write why not: "
+_DENY = "  [n] no, or write why not: "
 _COMMAND = "run_command"
-PASTED = "(lines that are pasted answer nothing)"
+PASTE_NOTICE = "(lines that are pasted answer nothing)"
 _DIFF_LINES = 60
-_WHY_ASKED = "it changes a file in your folder (--approval-mode auto-edit does not ask for that)"
+_DEFAULT_REASON = "it changes a file in your folder (--approval-mode auto-edit does not ask for that)"
 _SCOPES: dict[str, Scope] = {"y": "once", "yes": "once", "r": "run", "p": "project", "a": "always"}
 
 
-class Screen(Protocol):
+class PausableScreen(Protocol):
     """What else is drawn on the terminal, as far as questions concern it."""
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         """Leave the terminal to the question."""
         ...
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Take the terminal back."""
         ...
 
 
-class TerminalAnswers:
+class TerminalApprovals:
     """Reads answers in a thread of its own: other steps go on, and an unanswered question never holds up the end."""
 
-    def __init__(self, *, send: Callable[[Answer], bool], screen: Screen | None = None) -> None:
+    def __init__(self, *, send: Callable[[Answer], bool], screen: PausableScreen | None = None) -> None:
         self._send = send
         self._screen = screen
-        self._open = 0
+        self._pending_count = 0
         self._loop = asyncio.get_running_loop()
-        self._asked: queue.SimpleQueue[Asked] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[InputRequest] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def show(self, envelope: Envelope) -> None:
+    def on_event(self, envelope: Envelope) -> None:
         """Take in what needs an answer."""
         if not isinstance(envelope.event, (ApprovalRequested, QuestionAsked)):
             return
-        self._open += 1
+        self._pending_count += 1
         if self._screen:
-            self._screen.hold()
-        self._asked.put(envelope.event)
+            self._screen.pause()
+        self._requests.put(envelope.event)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, daemon=True, name="answers")
+            self._thread = threading.Thread(target=self._read_answers, daemon=True, name="answers")
             self._thread.start()
 
-    def _work(self) -> None:
+    def _read_answers(self) -> None:
         while True:
-            answer = _answer(self._asked.get())
-            self._loop.call_soon_threadsafe(self._answered, answer)
+            answer = _prompt_user(self._requests.get())
+            self._loop.call_soon_threadsafe(self._on_answer, answer)
 
-    def _answered(self, answer: Answer) -> None:
+    def _on_answer(self, answer: Answer) -> None:
         self._send(answer)
-        self._open -= 1
-        if self._screen and not self._open:
-            self._screen.go_on()
+        self._pending_count -= 1
+        if self._screen and not self._pending_count:
+            self._screen.resume()
 
 
-def _answer(asked: Asked) -> Answer:
+def _prompt_user(asked: InputRequest) -> Answer:
     lines = question_lines(asked) if isinstance(asked, QuestionAsked) else approval_lines(asked)
-    _say("\n" + "\n".join(lines) + "\n")
-    answer = answer_of(asked, _read(offer(asked)))
+    _write("\n" + "\n".join(lines) + "\n")
+    answer = parse_answer(asked, _read_line(answer_prompt(asked)))
     while answer is None:
-        answer = answer_of(asked, _read(edit_question(asked)), is_edited=True)
+        answer = parse_answer(asked, _read_line(edit_prompt(asked)), is_edited=True)
     return answer
 
 
-def answer_of(asked: Asked, line: str, *, is_edited: bool = False) -> Answer | None:
+def parse_answer(asked: InputRequest, line: str, *, is_edited: bool = False) -> Answer | None:
     """Return what a line means as an answer; None when another command is to be asked for, `is_edited` when it was."""
     if isinstance(asked, QuestionAsked):
-        return chosen(asked, line)
+        return parse_choice(asked, line)
     word = line.lower()
     if is_edited:
         decision: Literal["allow", "deny"] = "allow" if line else "deny"
         return ResolveApproval(approval_id=asked.approval_id, decision=decision, command=line or None)
-    if word in _SCOPES and (may_last(asked) or word not in ("p", "a")):
+    if word in _SCOPES and (can_store_rule(asked) or word not in ("p", "a")):
         return ResolveApproval(approval_id=asked.approval_id, decision="allow", scope=_SCOPES[word])
     if word in ("e", "edit") and asked.tool == _COMMAND:
         return None
     return ResolveApproval(approval_id=asked.approval_id, decision="deny", remark="" if word in ("n", "no") else line)
 
 
-def chosen(asked: QuestionAsked, line: str) -> AnswerQuestion:
+def parse_choice(asked: QuestionAsked, line: str) -> AnswerQuestion:
     """Return the answer to a question: the option of that number, or the words themselves."""
     place = int(line) - 1 if line.isdecimal() else -1
     answer = asked.options[place] if 0 <= place < len(asked.options) else line
     return AnswerQuestion(question_id=asked.question_id, answer=answer)
 
 
-def offer(asked: Asked) -> str:
+def answer_prompt(asked: InputRequest) -> str:
     """Return how something can be answered, on the line that is answered."""
     if isinstance(asked, QuestionAsked):
         return "your answer: "
-    lasting = _LASTING.format(rule=rule_text(asked)) if may_last(asked) else ""
-    return _once(asked) + lasting + (_EDIT if asked.tool == _COMMAND else "") + _REST
+    lasting = _LASTING.format(rule=rule_text(asked)) if can_store_rule(asked) else ""
+    return _once_text(asked) + lasting + (_EDIT if asked.tool == _COMMAND else "") + _DENY
 
 
-def edit_question(asked: Asked) -> str:
+def edit_prompt(asked: InputRequest) -> str:
     """Return what asks for another command."""
-    return f"run instead of {visible(asked.command if isinstance(asked, ApprovalRequested) else '')}\n> "
+    return f"run instead of {escape(asked.command if isinstance(asked, ApprovalRequested) else '')}\n> "
 
 
-def asked_id(asked: Asked) -> str:
+def request_id(asked: InputRequest) -> str:
     """Return the id that an answer must carry."""
     return asked.approval_id if isinstance(asked, ApprovalRequested) else asked.question_id
 
 
-def _once(asked: ApprovalRequested) -> str:
+def _once_text(asked: ApprovalRequested) -> str:
     """Return what yes means; for a page it is its host that stays allowed, not the one address."""
     is_host = asked.tool != _COMMAND and asked.rule.startswith(f"{asked.tool} ")
     return _ONCE.format(what=rule_text(asked) if is_host else _SAME)
@@ -132,10 +132,10 @@ def _once(asked: ApprovalRequested) -> str:
 
 def rule_text(asked: ApprovalRequested) -> str:
     """Return the rule that would be stored, as it would be."""
-    return f"'{visible(asked.rule)}'"
+    return f"'{escape(asked.rule)}'"
 
 
-def may_last(asked: ApprovalRequested) -> bool:
+def can_store_rule(asked: ApprovalRequested) -> bool:
     """Say whether a rule could be stored, so that the same need not be asked again."""
     return bool(asked.rule)
 
@@ -146,15 +146,15 @@ def approval_lines(asked: ApprovalRequested) -> list[str]:
     return [
         f"allow this?  {'' if asked.tool in (None, _COMMAND) else f'{asked.tool} '}{first}",
         *rest,
-        f"  in {visible(asked.cwd)}",
-        f"  because {visible(asked.reason) or _WHY_ASKED}",
-        *(f"  it {visible(part)}" for part in asked.involves or ()),
+        f"  in {escape(asked.cwd)}",
+        f"  because {escape(asked.reason) or _DEFAULT_REASON}",
+        *(f"  it {escape(part)}" for part in asked.involves or ()),
         *(_diff_lines(asked.diff) if asked.diff else ()),
     ]
 
 
 def _diff_lines(diff: str) -> list[str]:
-    lines = [visible(line) for line in diff.split("\n")]
+    lines = [escape(line) for line in diff.split("\n")]
     if len(lines) <= _DIFF_LINES:
         return lines
     return [*lines[:_DIFF_LINES], f"… {len(lines) - _DIFF_LINES} more lines"]
@@ -162,8 +162,8 @@ def _diff_lines(diff: str) -> list[str]:
 
 def question_lines(asked: QuestionAsked) -> list[str]:
     """Return a question and its numbered options, in lines."""
-    options = [f"  {n}. {visible(option)}" for n, option in enumerate(asked.options, 1)]
-    return [*map(visible, asked.question.split("\n")), *options]
+    options = [f"  {n}. {escape(option)}" for n, option in enumerate(asked.options, 1)]
+    return [*map(escape, asked.question.split("\n")), *options]
 
 
 def is_pasted() -> bool:
@@ -171,17 +171,17 @@ def is_pasted() -> bool:
     return bool(select.select([sys.stdin], [], [], 0)[0])
 
 
-def _say(text: str) -> None:
+def _write(text: str) -> None:
     sys.stderr.write(text)
     sys.stderr.flush()
 
 
-def _read(prompt: str) -> str:
+def _read_line(prompt: str) -> str:
     # What was typed before the question stood on the screen cannot be meant as its answer.
     termios.tcflush(sys.stdin, termios.TCIFLUSH)
-    _say(prompt)
+    _write(prompt)
     line = sys.stdin.buffer.readline().decode(errors="replace").strip()
     if is_pasted():
-        _say(f"{PASTED}\n")
-        return _read(prompt)
+        _write(f"{PASTE_NOTICE}\n")
+        return _read_line(prompt)
     return line

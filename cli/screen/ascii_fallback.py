@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-_TWINS = {
+_REPLACEMENTS = {
     "✓": "+",
     "✗": "x",
     "●": "*",
@@ -29,18 +29,18 @@ _TWINS = {
     **dict.fromkeys("─━┄┅┈┉╌╍═╴╶╸╺", "-"),
     **dict.fromkeys("│┃┆┇┊┋╎╏║╵╷╹╻", "|"),
 }
-_TABLE = str.maketrans(_TWINS)
-_PYTHONS_OWN = ("C.UTF-8", "C.utf8", "UTF-8")
+_TABLE = str.maketrans(_REPLACEMENTS)
+_PYTHON_DEFAULTS = ("C.UTF-8", "C.utf8", "UTF-8")
 
 
-def without_unicode(text: str) -> str:
+def to_ascii(text: str) -> str:
     """Return the text with our marks as plain characters; what others wrote stays as it is."""
     return text if text.isascii() else text.translate(_TABLE)
 
 
-def knows_unicode(environ: Mapping[str, str]) -> bool:
+def supports_unicode(environ: Mapping[str, str]) -> bool:
     """Say whether the terminal shows Unicode, by the language settings; where nothing is set, it does today."""
     # Python itself puts the second of them in place of a "C" that it does not like.
-    names = ("LC_ALL", "LANG") if environ.get("LC_CTYPE") in _PYTHONS_OWN else ("LC_ALL", "LC_CTYPE", "LANG")
+    names = ("LC_ALL", "LANG") if environ.get("LC_CTYPE") in _PYTHON_DEFAULTS else ("LC_ALL", "LC_CTYPE", "LANG")
     chosen = next((value for name in names if (value := environ.get(name))), "utf8")
     return "utf8" in chosen.lower().replace("-", "")

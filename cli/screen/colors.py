@@ -37,7 +37,7 @@ class Paint:
         return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
 
 
-def ground(theme: str, environ: Mapping[str, str]) -> str:
+def resolve_theme(theme: str, environ: Mapping[str, str]) -> str:
     """Return the theme to paint with: the one that is set, else the one that fits what the terminal says of itself."""
     if theme in THEMES:
         return theme
@@ -45,19 +45,19 @@ def ground(theme: str, environ: Mapping[str, str]) -> str:
     return "light" if background in ("7", "15") else "dark"
 
 
-def clipped(text: str, width: int) -> str:
+def clip(text: str, width: int) -> str:
     """Return words on one line of at most `width` cells; what is cut is marked."""
-    return _cut(shown(text), width)
+    return _truncate(to_single_line(text), width)
 
 
-def clipped_line(text: str, width: int) -> str:
+def clip_line(text: str, width: int) -> str:
     """Return a line as it is, its blanks kept, in at most `width` cells; what is cut is marked."""
-    return _cut(_harmless(text), width)
+    return _truncate(_sanitize_line(text), width)
 
 
-def ending(text: str, width: int) -> str:
+def clip_start(text: str, width: int) -> str:
     """Return the newest part of a line that is still being written."""
-    line = shown(text)
+    line = to_single_line(text)
     if cell_len(line) <= width:
         return line
     while line and cell_len(line) > width - 1:
@@ -65,12 +65,12 @@ def ending(text: str, width: int) -> str:
     return f"…{line}"
 
 
-def wrapped(text: str, width: int) -> list[str]:
+def wrap(text: str, width: int) -> list[str]:
     """Return a text as lines that fit, broken between words, its indentation kept."""
     indent = " " * (len(text) - len(text.lstrip(" ")))
     width -= len(indent)
     lines = [""]
-    for word in shown(text).split(" "):
+    for word in to_single_line(text).split(" "):
         longer = f"{lines[-1]} {word}" if lines[-1] else word
         # A word that no line can hold whole need not begin one.
         if lines[-1] and cell_len(longer) > width >= cell_len(word):
@@ -80,31 +80,31 @@ def wrapped(text: str, width: int) -> list[str]:
     return [indent + piece for line in lines for piece in chop_cells(line, max(2, width)) or [""]]
 
 
-def fitted(text: str, width: int) -> list[str]:
+def wrap_lines(text: str, width: int) -> list[str]:
     """Return the lines of a text; those that are too long are broken between words, the others stay as they are."""
-    return [piece for line in text.splitlines() for piece in _fitted_line(line, width)]
+    return [piece for line in text.splitlines() for piece in _wrap_line(line, width)]
 
 
-def shown(text: str) -> str:
+def to_single_line(text: str) -> str:
     """Return text on one line, with nothing in it that could move the cursor or hide something."""
-    return _harmless(" ".join(text.split()))
+    return _sanitize_line(" ".join(text.split()))
 
 
-def _fitted_line(line: str, width: int) -> list[str]:
-    safe = _harmless(line)
-    return [safe] if cell_len(safe) <= width else wrapped(safe, width)
+def _wrap_line(line: str, width: int) -> list[str]:
+    safe = _sanitize_line(line)
+    return [safe] if cell_len(safe) <= width else wrap(safe, width)
 
 
-def _cut(line: str, width: int) -> str:
+def _truncate(line: str, width: int) -> str:
     if width <= 0:
         return ""
     return line if cell_len(line) <= width else set_cell_size(line, width - 1).rstrip() + "…"
 
 
-def _harmless(line: str) -> str:
-    return line if line.isprintable() else "".join(mark if _is_harmless(mark) else "�" for mark in line)
+def _sanitize_line(line: str) -> str:
+    return line if line.isprintable() else "".join(mark if _is_safe(mark) else "�" for mark in line)
 
 
-def _is_harmless(mark: str) -> bool:
+def _is_safe(mark: str) -> bool:
     # Joiners and combining marks are not printable by themselves but belong to what people write.
     return mark.isprintable() or mark in "\u200c\u200d" or unicodedata.category(mark) in ("Mn", "Me")

@@ -12,7 +12,7 @@ def diff_lines(diff: str) -> list[tuple[Tone, str]]:
     return [(_tone(line), line) for line in (body if body[-1:] != [""] else body[:-1])]
 
 
-def coloured(diff: str, paint: Paint) -> str:
+def color_diff(diff: str, paint: Paint) -> str:
     """Return the whole diff of one file, its header too, in colours."""
     head, begin, body = diff.partition("\n@@")
     painted = [paint("strong", line) for line in head.split("\n")]

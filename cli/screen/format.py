@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-_SUBJECTS = ("command", "path", "url", "query", "pattern", "question", "action")
+_SUBJECT_KEYS = ("command", "path", "url", "query", "pattern", "question", "action")
 
 
-def span(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a length of time: 0.4s, 12s, 3m05s, 2h10m."""
     if seconds < 10:
         return f"{seconds:.1f}s"
@@ -17,7 +17,7 @@ def span(seconds: float) -> str:
     return f"{minutes // 60}h{minutes % 60:02d}m"
 
 
-def amount(number: int) -> str:
+def format_count(number: int) -> str:
     """Return a count: 950, 1.2k, 34k, 1.5M."""
     for limit, unit in ((1_000_000, "M"), (1_000, "k")):
         if number >= limit:
@@ -26,11 +26,11 @@ def amount(number: int) -> str:
     return str(number)
 
 
-def money(usd: float) -> str:
+def format_cost(usd: float) -> str:
     """Return a sum of money: $0.0004, $0.03, $12.50."""
     return f"${usd:.4f}" if usd < 0.01 else f"${usd:.2f}"
 
 
-def subject(arguments: Mapping[str, object]) -> str:
+def call_subject(arguments: Mapping[str, object]) -> str:
     """Return what a call is about: its command, its path, its address."""
-    return next((" ".join(str(arguments[name]).split()) for name in _SUBJECTS if arguments.get(name)), "")
+    return next((" ".join(str(arguments[name]).split()) for name in _SUBJECT_KEYS if arguments.get(name)), "")

@@ -13,34 +13,34 @@ class LiveLines:
     def __init__(self) -> None:
         self.drawn: list[str] = []
 
-    def put(self, lines: list[str]) -> str:
+    def draw(self, lines: list[str]) -> str:
         """Draw lines from the beginning of the row the cursor is in; it ends in the row below them."""
         self.drawn = lines
         return f"{_NO_WRAP}{''.join(f'{line}{chr(13)}{chr(10)}' for line in lines)}{_WRAP}" if lines else ""
 
-    def change(self, lines: list[str]) -> str:
+    def update(self, lines: list[str]) -> str:
         """Draw as many lines as there are in their places; the cursor begins and ends where the first of them does."""
         assert len(lines) == len(self.drawn)
         parts, row = [_NO_WRAP], 0
         for number, (before, after) in enumerate(zip(self.drawn, lines, strict=True)):
             if before != after:
                 # Erased first: behind a line that fills the row the cursor is still on its last cell.
-                parts.append(f"{down(number - row)}\r\x1b[K{after}")
+                parts.append(f"{cursor_down(number - row)}\r\x1b[K{after}")
                 row = number
         self.drawn = lines
-        return "".join([*parts, up(row), "\r", _WRAP])
+        return "".join([*parts, cursor_up(row), "\r", _WRAP])
 
-    def take_away(self) -> str:
+    def erase(self) -> str:
         """Remove the lines and whatever stands below; the cursor is in the row below them."""
         rows, self.drawn = len(self.drawn), []
-        return f"\r{up(rows)}{ERASE_DOWN}"
+        return f"\r{cursor_up(rows)}{ERASE_DOWN}"
 
 
-def up(rows: int) -> str:
+def cursor_up(rows: int) -> str:
     """Move the cursor up."""
     return f"\x1b[{rows}A" if rows else ""
 
 
-def down(rows: int) -> str:
+def cursor_down(rows: int) -> str:
     """Move the cursor down to column 0, with rows added at the bottom if there are too few: `up` is its opposite."""
     return "\r\n" * rows

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from cli.screen.live_lines import ERASE_DOWN, LiveLines, up
+from cli.screen.live_lines import ERASE_DOWN, LiveLines, cursor_up
 
 _FRAME_S = 0.1
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
@@ -29,7 +29,7 @@ class LiveScreen:
         self._drawn_size = (0, 0)
         self._lines = LiveLines()
         self._finished: list[str] = []
-        self._is_held = False
+        self._is_paused = False
         self._last_frame = 0.0
         self._next_frame: asyncio.TimerHandle | None = None
 
@@ -40,27 +40,27 @@ class LiveScreen:
 
     def refresh(self) -> None:
         """Draw soon, however often this is called."""
-        if self._next_frame is None and not self._is_held:
+        if self._next_frame is None and not self._is_paused:
             loop = asyncio.get_running_loop()
             wait = max(0.0, self._last_frame + _FRAME_S - loop.time())
             self._next_frame = loop.call_later(wait, self._frame)
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         """Show what is finished, take the live lines away, and leave the terminal to somebody else."""
         if self._next_frame:
             self._next_frame.cancel()
             self._next_frame = None
         self._draw([])
-        self._is_held = True
+        self._is_paused = True
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Take the terminal back."""
-        self._is_held = False
+        self._is_paused = False
         self.refresh()
 
     def close(self) -> None:
         """Show the rest; nothing moves any more."""
-        self.hold()
+        self.pause()
 
     def _frame(self) -> None:
         self._next_frame = None
@@ -72,15 +72,15 @@ class LiveScreen:
             self.refresh()
 
     def _draw(self, lines: list[str]) -> None:
-        if self._is_held:
+        if self._is_paused:
             return
         before, size = self._lines.drawn, self._size()
         if self._finished or len(lines) != len(before) or size != self._drawn_size:
             erased = ERASE_DOWN if before else ""
             finished, self._finished = "".join(self._finished), []
-            text = f"{erased}{finished}{self._lines.put(lines)}{up(len(lines))}"
+            text = f"{erased}{finished}{self._lines.draw(lines)}{cursor_up(len(lines))}"
         elif lines != before:
-            text = self._lines.change(lines)
+            text = self._lines.update(lines)
         else:
             return
         self._drawn_size = size

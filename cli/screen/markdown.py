@@ -9,10 +9,10 @@ from rich.text import Text
 from rich.theme import Theme
 
 from cli.screen.colors import Paint
-from cli.screen.markdown_stream import blocks
-from cli.screen.sanitize import readable, seen
+from cli.screen.markdown_stream import split_blocks
+from cli.screen.sanitize import sanitize, strip_invisible
 
-_WIDEST = 100
+_MAX_WIDTH = 100
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -24,18 +24,18 @@ class _LeftHeading(Heading):
         yield Text.assemble((self.text.plain, "bold underline" if self.tag in ("h1", "h2") else "bold"))
 
 
-class _Calm(Markdown):
+class _PlainMarkdown(Markdown):
     """Markdown without boxes and centred words."""
 
     elements = {**Markdown.elements, "heading_open": _LeftHeading}  # noqa: RUF012 (the library's way)
 
 
-def rendered(text: str, *, width: int, paint: Paint) -> str:
+def render_markdown(text: str, *, width: int, paint: Paint) -> str:
     """Return Markdown laid out for a width, its blocks one blank line apart; without colour only its layout is left."""
     screen = io.StringIO()
     console = Console(
         file=screen,
-        width=max(10, min(width, _WIDEST)),
+        width=max(10, min(width, _MAX_WIDTH)),
         force_terminal=paint.has_colour,
         color_system="standard" if paint.has_colour else None,
         no_color=not paint.has_colour,
@@ -43,11 +43,11 @@ def rendered(text: str, *, width: int, paint: Paint) -> str:
         highlight=False,
         theme=_theme(paint),
     )
-    for block in blocks(readable(text)):
-        console.print(_Calm(block, code_theme=f"ansi_{paint.theme}", hyperlinks=False))
+    for block in split_blocks(sanitize(text)):
+        console.print(_PlainMarkdown(block, code_theme=f"ansi_{paint.theme}", hyperlinks=False))
         console.print()
     # Markdown has names for characters, also for those that were taken out.
-    drawn = seen(screen.getvalue())
+    drawn = strip_invisible(screen.getvalue())
     lines = [line.rstrip() if _COLOUR.sub("", line).strip() else "" for line in drawn.splitlines()]
     # Blocks bring blank lines of their own; one between two is enough.
     apart = [line for line, before in zip(lines, ["", *lines], strict=False) if line or before]

@@ -11,12 +11,12 @@ class MarkdownStream:
 
     def __init__(self) -> None:
         self._text = ""
-        self._given = 0
+        self._emitted = 0
 
     @property
-    def rest(self) -> str:
+    def pending(self) -> str:
         """Return the block that is not whole yet."""
-        return self._text[self._given :]
+        return self._text[self._emitted :]
 
     @property
     def is_empty(self) -> bool:
@@ -26,29 +26,29 @@ class MarkdownStream:
     def feed(self, fragment: str) -> str:
         """Return the blocks that this fragment completed, empty when there are none."""
         self._text += fragment
-        end = self._given + _whole(self.rest)
-        blocks, self._given = self._text[self._given : end], end
+        end = self._emitted + _complete_length(self.pending)
+        blocks, self._emitted = self._text[self._emitted : end], end
         return blocks
 
     def finish(self, whole: str) -> str | None:
         """Return what is missing of the whole text, or None when other words were shown: then it must be shown anew."""
         # An answer is told without the blank lines it may have ended with.
-        given = self._text[: self._given].rstrip()
+        given = self._text[: self._emitted].rstrip()
         return whole[len(given) :] if whole.startswith(given) else None
 
 
-def blocks(text: str) -> list[str]:
+def split_blocks(text: str) -> list[str]:
     """Return a text as the blocks that it is let go in."""
-    ends = [0, *_ends(text), len(text)]
+    ends = [0, *_block_ends(text), len(text)]
     return [block for start, end in pairwise(ends) if (block := text[start:end]).strip()]
 
 
-def _whole(text: str) -> int:
+def _complete_length(text: str) -> int:
     """Return how much of a text is whole, whatever comes next."""
-    return max(_ends(text), default=0)
+    return max(_block_ends(text), default=0)
 
 
-def _ends(text: str) -> list[int]:
+def _block_ends(text: str) -> list[int]:
     """Return where blocks end: before a line that is not indented, after a blank one or a fence that was closed."""
     ends: list[int] = []
     place, fence, may_end = 0, "", False

@@ -7,14 +7,14 @@ from rich.cells import cell_len
 from agent.planning.estimate import total_usd
 from agent.planning.graph import critical_path, levels
 from agent.vocabulary.plan import PlanStep
-from cli.screen.colors import Paint, Tone, clipped, shown, wrapped
-from cli.screen.format import money
+from cli.screen.colors import Paint, Tone, clip, to_single_line, wrap
+from cli.screen.format import format_cost
 from tooling.contract.fast_dataclass import dataclass
 
-LEAST_WIDTH, MOST_WIDTH = 40, 200
+MIN_WIDTH, MAX_WIDTH = 40, 200
 _ID_CELLS = 20
 # Number, rail, mark, id and words have seven cells of blanks and signs between them.
-_BETWEEN = 7
+_GAP_CELLS = 7
 _ON_PATH, _OFF_PATH = "●", "○"
 # How a step that is under way or has ended is marked.
 _MARKS: dict[str, tuple[str, Tone]] = {
@@ -47,17 +47,19 @@ def graph_lines(
     steps: Sequence[PlanStep], *, width: int, paint: Paint, statuses: Mapping[str, str] | None = None
 ) -> list[str]:
     """Return the steps level by level; those of one level, joined by a rail, may run at the same time."""
-    width = min(max(width, LEAST_WIDTH), MOST_WIDTH)
+    width = min(max(width, MIN_WIDTH), MAX_WIDTH)
     rows = _rows(steps, statuses or {})
     number_cells = max((len(row.number) for row in rows), default=0)
     id_cells = min(max((cell_len(step.id) for step in steps), default=0), _ID_CELLS)
-    room = width - number_cells - id_cells - _BETWEEN
+    room = width - number_cells - id_cells - _GAP_CELLS
     lines: list[str] = []
     for row in rows:
-        name = clipped(row.step.id, id_cells)
+        name = clip(row.step.id, id_cells)
         head = f"{paint('quiet', f'{row.number:>{number_cells}} {row.rail}')} {paint(row.tone, f'{row.mark} {name}')}"
-        below = paint("quiet", f"{'':>{number_cells}} {' ' if row.is_last else '│'}") + " " * (id_cells + _BETWEEN - 2)
-        first, *rest = _words(row.step, room, paint)
+        below = paint("quiet", f"{'':>{number_cells}} {' ' if row.is_last else '│'}") + " " * (
+            id_cells + _GAP_CELLS - 2
+        )
+        first, *rest = _step_lines(row.step, room, paint)
         lines.append(f"{head}{' ' * (id_cells - cell_len(name))}  {first}".rstrip())
         lines += [f"{below}{line}" for line in rest]
     return lines
@@ -65,12 +67,12 @@ def graph_lines(
 
 def summary_lines(steps: Sequence[PlanStep], *, width: int, paint: Paint) -> list[str]:
     """Return what can be said of the plan as a whole: its longest chain and what it will probably cost."""
-    width = min(max(width, LEAST_WIDTH), MOST_WIDTH)
+    width = min(max(width, MIN_WIDTH), MAX_WIDTH)
     path = critical_path(steps)
     lines: list[str] = []
     if len(path) > 1 and len(path) < len(steps):
-        lines += wrapped(f"{_ON_PATH} critical path: {' → '.join(path)}", width)
-    return [paint("quiet", line) for line in (*lines, *wrapped(cost_text(steps), width))]
+        lines += wrap(f"{_ON_PATH} critical path: {' → '.join(path)}", width)
+    return [paint("quiet", line) for line in (*lines, *wrap(cost_text(steps), width))]
 
 
 def cost_text(steps: Sequence[PlanStep]) -> str:
@@ -82,7 +84,7 @@ def cost_text(steps: Sequence[PlanStep]) -> str:
         return "estimated cost: unknown, because the price of the model is"
     if total == 0:
         return "estimated cost: none, the model is free"
-    return f"estimated cost: about {money(total)} for steps of a usual size"
+    return f"estimated cost: about {format_cost(total)} for steps of a usual size"
 
 
 def _rows(steps: Sequence[PlanStep], statuses: Mapping[str, str]) -> list[_Row]:
@@ -100,13 +102,13 @@ def _rows(steps: Sequence[PlanStep], statuses: Mapping[str, str]) -> list[_Row]:
     return rows
 
 
-def _words(step: PlanStep, room: int, paint: Paint) -> list[str]:
+def _step_lines(step: PlanStep, room: int, paint: Paint) -> list[str]:
     """Return title, kind and dependencies on one line when they fit, else the dependencies below."""
     kind = _KINDS[step.type]
-    title = clipped(f"{step.title} ({kind})" if kind else step.title, room)
-    after = shown(f"← {', '.join(step.depends_on)}") if step.depends_on else ""
+    title = clip(f"{step.title} ({kind})" if kind else step.title, room)
+    after = to_single_line(f"← {', '.join(step.depends_on)}") if step.depends_on else ""
     if not after:
         return [title]
     if cell_len(title) + 2 + cell_len(after) <= room:
         return [f"{title}  {paint('quiet', after)}"]
-    return [title, *(paint("quiet", line) for line in wrapped(after, room))]
+    return [title, *(paint("quiet", line) for line in wrap(after, room))]

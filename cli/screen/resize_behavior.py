@@ -18,7 +18,7 @@ _BY_TERM = ("tmux", "xterm-kitty", "alacritty", "foot", "wezterm", "xterm-ghostt
 _BY_PROGRAM = ("iTerm.app", "Apple_Terminal", "WezTerm", "vscode", "ghostty", "WarpTerminal", "Tabby", "Hyper")
 
 
-def breaks_lines(environ: Mapping[str, str]) -> bool:
+def reflows_lines(environ: Mapping[str, str]) -> bool:
     """Say whether lines that become too long for the window are broken, not cut."""
     # Inside of another terminal's program the variables of the outer one are still there.
     if environ.get("TERM", "").startswith("screen") and not environ.get("TMUX"):

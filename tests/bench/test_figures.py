@@ -7,10 +7,10 @@ import pytest
 
 import bench.__main__ as command
 from bench import table
-from bench.measure import Bench, Figure, in_turns, milliseconds, ratio
+from bench.measure import Bench, BenchResult, milliseconds, ratio, sample_interleaved
 
-MET = Figure(what="a", measured=1.5, limit=1.6, unit="×", detail="how")
-MISSED = Figure(what="b", measured=61, limit=60, unit="ms", detail="how")
+MET = BenchResult(what="a", measured=1.5, limit=1.6, unit="×", detail="how")
+MISSED = BenchResult(what="b", measured=61, limit=60, unit="ms", detail="how")
 
 
 def test_a_ratio_compares_medians() -> None:
@@ -31,16 +31,16 @@ def test_samples_are_taken_in_turns_and_the_first_round_is_not_counted() -> None
         done.append(name)
         return float(len(done))
 
-    assert in_turns(2, lambda: deed("a"), lambda: deed("b")) == [[3.0, 5.0], [4.0, 6.0]]
+    assert sample_interleaved(2, lambda: deed("a"), lambda: deed("b")) == [[3.0, 5.0], [4.0, 6.0]]
     assert done == ["a", "b"] * 3
 
 
 def test_a_table_in_a_document_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# before\n")
-    table.put_into(page, [MISSED])
+    table.update_document(page, [MISSED])
     page.write_text(page.read_text() + "after\n")
-    table.put_into(page, [MET])
+    table.update_document(page, [MET])
     lines = page.read_text().splitlines()
     assert (lines[0], lines[-1]) == ("# before", "after")
     assert "| a | 1.50 × | 1.60 × | ok | how |" in lines
@@ -49,7 +49,7 @@ def test_a_table_in_a_document_is_replaced_and_nothing_else(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("figures", "exit_code"), [([MET], 0), ([MET, MISSED], 1)])
 def test_a_missed_limit_is_shown_saved_and_fails(
-    figures: list[Figure],
+    figures: list[BenchResult],
     exit_code: int,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.cli.warm_start import Order, run_warm
+from tests.cli.warm_start import Invocation, run_warm
 from tests.house.source_tree import ROOT
 
 LIMIT_S = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
+class ProgramResult:
     """How one command line ended."""
 
     exit_code: int
@@ -56,16 +56,16 @@ class User:
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "cli", *words]
 
-    def agent(self, *words: str, stdin: str | None = None, cwd: Path | None = None, **environ: str) -> Ended:
+    def agent(self, *words: str, stdin: str | None = None, cwd: Path | None = None, **environ: str) -> ProgramResult:
         """Run `agent …` to its end."""
-        order = Order(
+        order = Invocation(
             words=words,
             environ=self.environment(**environ),
             cwd=cwd or self.home,
             stdin=stdin.encode() if stdin is not None else None,
         )
         ended = run_warm(order, LIMIT_S)
-        return Ended(exit_code=ended.returncode, stdout=ended.stdout.decode(), stderr=ended.stderr.decode())
+        return ProgramResult(exit_code=ended.returncode, stdout=ended.stdout.decode(), stderr=ended.stderr.decode())
 
     def script(self, *replies: object, name: str = "script.jsonl") -> str:
         """Write a script and return the model that plays it."""
@@ -88,17 +88,17 @@ def step(name: str, *after: str, **more: object) -> dict[str, object]:
     return {"id": name, "title": f"Title of {name}", "instruction": f"Do {name}", "depends_on": list(after), **more}
 
 
-def says(name: str, text: str, **more: object) -> dict[str, object]:
+def step_reply(name: str, text: str, **more: object) -> dict[str, object]:
     """The worker of a step answers."""
     return {"match": {"purpose": "step", "step": name}, "text": text, **more}
 
 
-def calls(name: str, tool: str, **arguments: object) -> dict[str, object]:
+def step_call(name: str, tool: str, **arguments: object) -> dict[str, object]:
     """The worker of a step calls a tool."""
     return {"match": {"purpose": "step", "step": name}, "tool_calls": [{"name": tool, "arguments": arguments}]}
 
 
-def composes(text: str) -> dict[str, object]:
+def composer_reply(text: str) -> dict[str, object]:
     return {"match": {"purpose": "composer"}, "text": text}
 
 
@@ -107,5 +107,5 @@ def one_step(*replies: dict[str, object]) -> tuple[dict[str, object], ...]:
     return (plan(step("s1")), *replies)
 
 
-def types_of(events: Sequence[dict[str, object]]) -> list[str]:
+def event_types(events: Sequence[dict[str, object]]) -> list[str]:
     return [str(event["type"]) for event in events]

@@ -34,7 +34,7 @@ def serve(requests: socket.socket) -> None:
             return
         if os.fork() == 0:
             requests.close()
-            attend(message, fds)
+            start_program(message, fds)
             return
         for fd in fds:
             os.close(fd)
@@ -42,7 +42,7 @@ def serve(requests: socket.socket) -> None:
             pass
 
 
-def attend(message: bytes, fds: list[int]) -> None:
+def start_program(message: bytes, fds: list[int]) -> None:
     """Start the program, say which process it is and, when it has ended, how."""
     *streams, report = fds
     if pid := os.fork():
@@ -55,10 +55,10 @@ def attend(message: bytes, fds: list[int]) -> None:
         os.dup2(fd, number)
     for fd in fds:
         os.close(fd)
-    become(**json.loads(message))
+    run_cli(**json.loads(message))
 
 
-def become(*, words: list[str], environ: dict[str, str], cwd: str) -> None:
+def run_cli(*, words: list[str], environ: dict[str, str], cwd: str) -> None:
     """Be `python -m cli` from here on."""
     os.chdir(cwd)
     os.environ.clear()

@@ -18,7 +18,7 @@ READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class Invocation:
     """A command line of the program and all it is started with."""
 
     words: Sequence[str]
@@ -34,7 +34,7 @@ class Order:
         return _starter(tuple(item for item in self.environ.items() if item[0].startswith(READ_AT_START)))
 
 
-def run_warm(order: Order, timeout: float) -> subprocess.CompletedProcess[bytes]:
+def run_warm(order: Invocation, timeout: float) -> subprocess.CompletedProcess[bytes]:
     """Do what `subprocess.run` would, with a program that is forked and not started from nothing."""
     (out, stdout), (err, stderr), (told, report) = (os.pipe() for _ in range(3))
     stdin, feed = (os.open(os.devnull, os.O_RDONLY), None) if order.stdin is None else os.pipe()

@@ -10,14 +10,14 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from tests.cli.terminal_user import Ended, User
-from tests.crash.test_kills import log_of, repeated
-from tests.crash.twenty_steps import NAMES, Work, task_plan, tool_plan
+from tests.cli.terminal_user import ProgramResult, User
+from tests.crash.test_kills import read_log, repeated_steps
+from tests.crash.twenty_steps import NAMES, Workload, task_plan, tool_plan
 from tests.docs.grammar import broken_rules
 
 SIZE = 2 << 20
 # From nothing at all to enough for a part of a run.
-ROOM = (0, 60_000)
+FREE_BYTES = (0, 60_000)
 STREAM = ("--output-format", "stream-json")
 SESSION = "s"
 ENDS = ("error", "result")
@@ -31,32 +31,32 @@ def main(home: Path, rounds: int) -> None:
         user = User(home=folder)
         user.data.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=0700", "tmpfs", user.data], check=True)
-        goes_on(make(user), rounds, chance, f"seed {seed}, {make.__name__}")
+        run_rounds(make(user), rounds, chance, f"seed {seed}, {make.__name__}")
 
 
-def goes_on(work: Work, rounds: int, chance: random.Random, place: str) -> None:
+def run_rounds(work: Workload, rounds: int, chance: random.Random, place: str) -> None:
     """Run and resume on a full disk, then once with room enough, and see that nothing was lost or done twice."""
     user = work.user
-    words = first = (*work.words, "--session", SESSION)
+    words = first = (*work.argv, "--session", SESSION)
     for _ in range(rounds):
-        ballast = fill(user.data, chance.randint(*ROOM))
+        ballast = fill_disk(user.data, chance.randint(*FREE_BYTES))
         ended = user.agent(*words, *STREAM)
         ballast.unlink()
-        told = check(ended, user, place)
+        told = check_result(ended, user, place)
         if told == 0:
             break
-        words = ("resume", SESSION) if has_begun(user) else first
+        words = ("resume", SESSION) if has_request(user) else first
     else:
         ended = user.agent(*words, *STREAM)
-        assert check(ended, user, place) == 0, f"{place}: {ended.stderr}\n{ended.stdout[-2000:]}"
+        assert check_result(ended, user, place) == 0, f"{place}: {ended.stderr}\n{ended.stdout[-2000:]}"
     assert Counter(work.lines) == Counter(NAMES), f"{place}: {work.lines}"
-    assert repeated(log_of(user, SESSION)) == [], place
+    assert repeated_steps(read_log(user, SESSION)) == [], place
 
 
-def check(ended: Ended, user: User, place: str) -> int:
+def check_result(ended: ProgramResult, user: User, place: str) -> int:
     """See that what was told is kept and what could not be kept was not told; return the exit code."""
     assert "Traceback" not in ended.stderr and "internal error" not in ended.stdout, f"{place}: {ended.stderr}"
-    log = log_of(user, SESSION)
+    log = read_log(user, SESSION)
     kept = {event["seq"] for event in log}
     # How a run ended is told even when nothing can be written any more, and so is the `init` of one that never began.
     untold = (*ENDS, "init") if len(ended.events) <= len(ENDS) + 1 else ENDS
@@ -71,11 +71,11 @@ def check(ended: Ended, user: User, place: str) -> int:
     return ended.exit_code
 
 
-def has_begun(user: User) -> bool:
-    return any(event.get("role") == "user" for event in log_of(user, SESSION))
+def has_request(user: User) -> bool:
+    return any(event.get("role") == "user" for event in read_log(user, SESSION))
 
 
-def fill(folder: Path, room: int) -> Path:
+def fill_disk(folder: Path, room: int) -> Path:
     """Leave only so much room in a file system."""
     ballast = folder / "ballast"
     free = os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize

@@ -13,14 +13,14 @@ import pytest
 from agent.sessions.resume.resume_state import unfinished_run
 from tests.agent.execution.test_races import problems_of
 from tests.cli.terminal_user import User
-from tests.crash.twenty_steps import NAMES, Work, task_plan, tool_plan
+from tests.crash.twenty_steps import NAMES, Workload, task_plan, tool_plan
 from tests.docs.grammar import broken_rules
 
 pytestmark = pytest.mark.slow
 STREAM = ("--output-format", "stream-json")
 LIMIT_S = 60
 # So often at most one run is killed before it may end: each kill finds less left to do.
-MOST_OF_ONE = 8
+MAX_KILLS_PER_RUN = 8
 
 
 class Killer:
@@ -65,7 +65,7 @@ class Killer:
         return told
 
 
-def log_of(user: User, session: str) -> list[dict[str, object]]:
+def read_log(user: User, session: str) -> list[dict[str, object]]:
     """Return the log of a session; only its very end may be torn."""
     path = user.data / "sessions" / session / "events.jsonl"
     *whole, end = path.read_bytes().split(b"\n") if path.exists() else [b""]
@@ -74,7 +74,7 @@ def log_of(user: User, session: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in whole]
 
 
-def repeated(log: list[dict[str, object]]) -> list[object]:
+def repeated_steps(log: list[dict[str, object]]) -> list[object]:
     """Return the steps of which a call was begun after they had succeeded."""
     done: set[object] = set()
     again: list[object] = []
@@ -88,20 +88,20 @@ def repeated(log: list[dict[str, object]]) -> list[object]:
 
 @pytest.mark.parametrize("make", [tool_plan, task_plan])
 def test_a_run_that_is_killed_at_random_moments_ends_and_repeats_nothing(
-    user: User, make: Callable[[User], Work], kills: int
+    user: User, make: Callable[[User], Workload], kills: int
 ) -> None:
     seed = random.randrange(1 << 30)
     killer, left, sessions = Killer(seed), kills // 2, 0
     while left > 0:
         work = make(user)
-        work.out.unlink(missing_ok=True)
+        work.output_file.unlink(missing_ok=True)
         session = f"session-{sessions}"
         sessions += 1
-        first, words = (*work.words, "--session", session), (*work.words, "--session", session)
+        first, words = (*work.argv, "--session", session), (*work.argv, "--session", session)
         heard: set[object] = set()
-        for number in range(MOST_OF_ONE + 1):
-            told = killer.run(user, words, is_killed=number < MOST_OF_ONE and left > 0)
-            log = log_of(user, session)
+        for number in range(MAX_KILLS_PER_RUN + 1):
+            told = killer.run(user, words, is_killed=number < MAX_KILLS_PER_RUN and left > 0)
+            log = read_log(user, session)
             heard |= {event["seq"] for event in told if not event.get("delta")}
             assert heard <= {event["seq"] for event in log}, f"seed {seed}: something was heard that is not kept"
             # A kill can come after the end was kept and before it was heard.
@@ -114,18 +114,18 @@ def test_a_run_that_is_killed_at_random_moments_ends_and_repeats_nothing(
         check_end(work, log, f"seed {seed}, session {session}")
 
 
-def check_end(work: Work, log: list[dict[str, object]], place: str) -> None:
+def check_end(work: Workload, log: list[dict[str, object]], place: str) -> None:
     result = log[-1]
     assert (result["type"], result["exit_code"]) == ("result", 0), f"{place}: {result}"
     assert Counter(work.lines) == Counter(NAMES), place
-    assert repeated(log) == [], place
+    assert repeated_steps(log) == [], place
     assert broken_rules([event for event in log if event["run_id"] == result["run_id"]]) == [], place
     assert [event["seq"] for event in log] == sorted({int(str(event["seq"])) for event in log}), place
 
 
 def test_every_beginning_of_a_log_can_be_gone_on_with_by_every_provider(user: User) -> None:
     work = task_plan(user)
-    Killer(seed=3).run_until(user, (*work.words, "--session", "s"), events=90)
+    Killer(seed=3).run_until(user, (*work.argv, "--session", "s"), events=90)
     assert user.agent("resume", "s").exit_code == 0
     log = user.data / "sessions/s/events.jsonl"
     # Up to the last result, behind which there is nothing to go on with.

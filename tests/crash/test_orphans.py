@@ -16,11 +16,11 @@ from tests.cli.terminal_user import User
 pytestmark = pytest.mark.slow
 LIMIT_S = 60
 # The test of the box, the command's box and the command itself all begin within this time, the first at once.
-BEGINNING_S = 0.15
+STARTUP_S = 0.15
 BACKENDS: dict[str, tuple[str, ...]] = {"sandbox": (), "host": ("--backend", "host", "--skip-check")}
 
 
-def holding(word: str, kind: str) -> list[int]:
+def find_processes(word: str, kind: str) -> list[int]:
     """Return the processes in whose environment or command line a word stands."""
     found = []
     for path in Path("/proc").glob(f"[0-9]*/{kind}"):
@@ -32,11 +32,11 @@ def holding(word: str, kind: str) -> list[int]:
     return found
 
 
-def mark_of(agent: "subprocess.Popen[bytes]") -> str:
+def marker_of(agent: "subprocess.Popen[bytes]") -> str:
     return f"WINDLASS_CALL={agent.pid}-"
 
 
-def eventually(is_so: Callable[[], object]) -> bool:
+def wait_until(is_so: Callable[[], object]) -> bool:
     """Wait for processes that tell nobody of their begin and end."""
     deadline = time.monotonic() + LIMIT_S
     while not is_so():
@@ -47,7 +47,7 @@ def eventually(is_so: Callable[[], object]) -> bool:
 
 
 @contextmanager
-def command(user: User, backend: str, *words: str) -> Iterator["subprocess.Popen[bytes]"]:
+def start_command(user: User, backend: str, *words: str) -> Iterator["subprocess.Popen[bytes]"]:
     folder = user.home / "work"
     folder.mkdir(exist_ok=True)
     line = user.command("exec", "-C", str(folder), *BACKENDS[backend], "--", *words)
@@ -60,29 +60,29 @@ def command(user: User, backend: str, *words: str) -> Iterator["subprocess.Popen
 def test_a_run_that_is_killed_while_its_command_begins_leaves_no_process(user: User, backend: str, kills: int) -> None:
     chance = random.Random(seed := random.randrange(1 << 30))
     for _ in range(max(1, kills // 2)):
-        with command(user, backend, "sleep", "600.5") as agent:
-            mark = mark_of(agent)
-            assert eventually(lambda: holding(mark, "environ"))  # noqa: B023 (called at once)
-            time.sleep(BEGINNING_S * chance.random() ** 2)
+        with start_command(user, backend, "sleep", "600.5") as agent:
+            mark = marker_of(agent)
+            assert wait_until(lambda: find_processes(mark, "environ"))  # noqa: B023 (called at once)
+            time.sleep(STARTUP_S * chance.random() ** 2)
             agent.kill()
             agent.wait(LIMIT_S)
-        if not eventually(lambda: not holding(mark, "environ")):  # noqa: B023 (called at once)
-            for pid in holding(mark, "environ"):
+        if not wait_until(lambda: not find_processes(mark, "environ")):  # noqa: B023 (called at once)
+            for pid in find_processes(mark, "environ"):
                 kill(pid, signal.SIGKILL)
             pytest.fail(f"something was left, seed {seed}")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_what_a_killed_command_had_put_into_a_session_of_its_own_is_gone_as_well(user: User, backend: str) -> None:
-    with command(user, backend, "setsid sleep 600.25 </dev/null >/dev/null 2>&1 & touch begun; wait") as agent:
-        assert eventually((user.home / "work/begun").exists)
+    with start_command(user, backend, "setsid sleep 600.25 </dev/null >/dev/null 2>&1 & touch begun; wait") as agent:
+        assert wait_until((user.home / "work/begun").exists)
         agent.kill()
         agent.wait(LIMIT_S)
-    assert eventually(lambda: not holding(mark_of(agent), "environ"))
+    assert wait_until(lambda: not find_processes(marker_of(agent), "environ"))
 
 
 def test_a_run_that_ended_is_kept_no_longer(user: User) -> None:
-    with command(user, "sandbox", "sleep 0.1") as agent:
-        assert eventually(lambda: holding(mark_of(agent), "cmdline"))
+    with start_command(user, "sandbox", "sleep 0.1") as agent:
+        assert wait_until(lambda: find_processes(marker_of(agent), "cmdline"))
         assert agent.wait(LIMIT_S) == 0
-    assert eventually(lambda: not holding(mark_of(agent), "cmdline"))
+    assert wait_until(lambda: not find_processes(marker_of(agent), "cmdline"))

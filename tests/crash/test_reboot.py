@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from tests.cli.terminal_user import User
-from tests.crash.test_kills import Killer, log_of, repeated
+from tests.crash.test_kills import Killer, read_log, repeated_steps
 from tests.crash.twenty_steps import NAMES, tool_plan
 
 pytestmark = pytest.mark.slow
@@ -19,7 +19,7 @@ CUT_OFF = {
 
 def test_what_a_power_cut_leaves_behind_is_gone_on_with(user: User) -> None:
     work = tool_plan(user)
-    Killer(seed=7).run_until(user, (*work.words, "--session", "s"), events=60)
+    Killer(seed=7).run_until(user, (*work.argv, "--session", "s"), events=60)
     folder = user.data / "sessions/s"
     log = folder / "events.jsonl"
     # The machine is up again: another process has the number of the old one, and writes were cut off.
@@ -33,7 +33,7 @@ def test_what_a_power_cut_leaves_behind_is_gone_on_with(user: User) -> None:
     ended = user.agent("resume")
     assert ended.exit_code == 0, ended.stderr
     assert "SESSION.json was damaged; it is kept as SESSION.json.corrupt" in ended.stderr
-    assert (Counter(work.lines), repeated(log_of(user, "s"))) == (Counter(NAMES), [])
+    assert (Counter(work.lines), repeated_steps(read_log(user, "s"))) == (Counter(NAMES), [])
     told = user.agent("sessions", "fsck", "s")
     assert sorted(line.split("  ")[1] for line in told.stdout.splitlines()) == sorted(cut_off)[1:]
     assert user.agent("sessions", "fsck", "s").exit_code == 0

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cli.terminal_user import User, composes, plan
+from tests.cli.terminal_user import User, composer_reply, plan
 
 LAYERS, WIDTH = 5, 4
 NAMES = tuple(f"s{number:02}" for number in range(LAYERS * WIDTH))
@@ -12,68 +12,68 @@ FILE = "out.txt"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class Workload:
     """How a run is begun, and what is there when it has ended."""
 
     user: User
-    words: tuple[str, ...]
+    argv: tuple[str, ...]
 
     @property
-    def out(self) -> Path:
+    def output_file(self) -> Path:
         return self.user.home / "work" / FILE
 
     @property
     def lines(self) -> list[str]:
-        return self.out.read_text().splitlines() if self.out.exists() else []
+        return self.output_file.read_text().splitlines() if self.output_file.exists() else []
 
 
-def append(name: str) -> str:
+def append_command(name: str) -> str:
     """Return a command that can be killed before and after it has had its effect."""
     return f"sleep 0.01; echo {name} >> {FILE}; sleep 0.01"
 
 
-def is_there(name: str) -> str:
+def check_command(name: str) -> str:
     return f"grep -qsx {name} {FILE}"
 
 
-def after(number: int) -> list[str]:
+def dependencies(number: int) -> list[str]:
     """Return the steps that a step waits for: two of the layer before."""
     layer, place = divmod(number, WIDTH)
     return [NAMES[(layer - 1) * WIDTH + (place + more) % WIDTH] for more in (0, 1)] if layer else []
 
 
-def tool_plan(user: User) -> Work:
+def tool_plan(user: User) -> Workload:
     """Twenty direct calls, without any model; whether one had its effect is decided by its check."""
     steps = [
         {
             "id": name,
             "title": f"Append {name}",
             "tool": "run_command",
-            "args": {"command": append(name)},
-            "verify": is_there(name),
-            "depends_on": after(number),
+            "args": {"command": append_command(name)},
+            "verify": check_command(name),
+            "depends_on": dependencies(number),
         }
         for number, name in enumerate(NAMES)
     ]
     file = user.home / "plan.json"
     file.write_text(json.dumps({"request": "append twenty lines", "steps": steps}))
-    return Work(user=user, words=("run", "--plan", str(file), *_place(user)))
+    return Workload(user=user, argv=("run", "--plan", str(file), *_run_flags(user)))
 
 
-def task_plan(user: User) -> Work:
+def task_plan(user: User) -> Workload:
     """Twenty steps of a model that looks before it does again what it may have done."""
     steps = [
-        {"id": name, "title": name, "instruction": f"Append {name}.", "depends_on": after(number)}
+        {"id": name, "title": name, "instruction": f"Append {name}.", "depends_on": dependencies(number)}
         for number, name in enumerate(NAMES)
     ]
-    replies = [reply for name in NAMES for reply in _worker(name)]
+    replies = [reply for name in NAMES for reply in _step_replies(name)]
     # Slow enough for a kill before the plan is whole; the rest of it is then planned again.
     planner = plan(*steps) | {"chunks": 8, "chunk_delay_ms": 20}
-    model = user.script(planner, *replies, composes("All lines are there."))
-    return Work(user=user, words=("run", "append twenty lines", "--model", model, *_place(user)))
+    model = user.script(planner, *replies, composer_reply("All lines are there."))
+    return Workload(user=user, argv=("run", "append twenty lines", "--model", model, *_run_flags(user)))
 
 
-def _worker(name: str) -> list[dict[str, object]]:
+def _step_replies(name: str) -> list[dict[str, object]]:
     def when(contains: str, command: str) -> dict[str, object]:
         match = {"purpose": "step", "step": name, "contains": contains}
         call = {"name": "run_command", "arguments": {"command": command}}
@@ -82,13 +82,13 @@ def _worker(name: str) -> list[dict[str, object]]:
     done = {"match": {"purpose": "step", "step": name, "contains": "empty output"}, "text": f"{name} is there."}
     return [
         # Also a call that was certainly not run may have been a look at what an earlier one had done.
-        when("(Unknown|Cancelled): the run was stopped", f"{is_there(name)} || echo {name} >> {FILE}"),
+        when("(Unknown|Cancelled): the run was stopped", f"{check_command(name)} || echo {name} >> {FILE}"),
         done | {"repeat": True},
-        when(f"Append {name}", append(name)),
+        when(f"Append {name}", append_command(name)),
     ]
 
 
-def _place(user: User) -> tuple[str, ...]:
+def _run_flags(user: User) -> tuple[str, ...]:
     folder = user.home / "work"
     folder.mkdir(exist_ok=True)
     return ("-C", str(folder), "--concurrency", str(WIDTH))

@@ -13,36 +13,36 @@ ANYTHING = "…"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block:
+class ConsoleBlock:
     """One session at a terminal, as a page shows it."""
 
     page: Path
     number: int
     commands: tuple[str, ...]
-    shown: str
+    output: str
 
     @property
     def name(self) -> str:
         return f"{self.page.stem}-{self.number}"
 
-    def fits(self, output: str) -> bool:
+    def matches(self, output: str) -> bool:
         """Say whether a real session showed the same."""
-        lines = [_pattern(line) for line in self.shown.splitlines()]
+        lines = [_pattern(line) for line in self.output.splitlines()]
         return re.fullmatch("".join(lines), output) is not None
 
 
-def blocks() -> list[Block]:
+def blocks() -> list[ConsoleBlock]:
     """Return every block of every page."""
     return [
         _block(page, number, text) for page in PAGES for number, text in enumerate(_BLOCK.findall(page.read_text()), 1)
     ]
 
 
-def _block(page: Path, number: int, text: str) -> Block:
+def _block(page: Path, number: int, text: str) -> ConsoleBlock:
     lines = text.splitlines(keepends=True)
     commands = tuple(line.removeprefix("$ ").rstrip("\n") for line in lines if line.startswith("$ "))
     shown = "".join(line for line in lines if not line.startswith("$ "))
-    return Block(page=page, number=number, commands=commands, shown=shown)
+    return ConsoleBlock(page=page, number=number, commands=commands, output=shown)
 
 
 def _pattern(line: str) -> str:

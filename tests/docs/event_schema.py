@@ -18,9 +18,9 @@ IN_STEP = ("step.", "tool.", "approval.", "question.", "todo", "files")
 
 Schema = dict[str, object]
 ENVELOPE = "Envelope"
-_STEP_PLACE = ("step_id", "attempt")
+_STEP_FIELDS = ("step_id", "attempt")
 _SCALARS: dict[object, str] = {str: "string", int: "integer", float: "number", bool: "boolean", Path: "string"}
-_PLACE: Schema = {
+_ENVELOPE_FIELDS: Schema = {
     "ts": {"type": "string", "format": "date-time", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$"},
     "seq": {"type": "integer", "minimum": 1},
     "session_id": {"type": "string"},
@@ -84,8 +84,8 @@ def _envelope() -> Schema:
     return {
         "description": "Where and when an event happened; stands in every event.",
         "type": "object",
-        "properties": {"v": {"const": FORMAT}, "type": {"type": "string"}, **_PLACE},
-        "required": ["v", "type", *(name for name in _PLACE if name not in _STEP_PLACE)],
+        "properties": {"v": {"const": FORMAT}, "type": {"type": "string"}, **_ENVELOPE_FIELDS},
+        "required": ["v", "type", *(name for name in _ENVELOPE_FIELDS if name not in _STEP_FIELDS)],
         "dependentRequired": {"step_id": ["attempt"], "attempt": ["step_id"]},
     }
 
@@ -93,7 +93,7 @@ def _envelope() -> Schema:
 def _event(event: type, found: dict[str, Schema]) -> Schema:
     name: str = event.type  # type: ignore[attr-defined]
     body = _record(event, found, optional=_OPTIONAL)
-    place = _STEP_PLACE if is_in_step(name) else ()
+    place = _STEP_FIELDS if is_in_step(name) else ()
     return {
         "description": body["description"],
         "$ref": f"#/$defs/{ENVELOPE}",

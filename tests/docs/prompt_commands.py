@@ -13,7 +13,7 @@ def table() -> str:
     return "\n".join(("| command | does |", "|---|---|", *map(_row, COMMANDS)))
 
 
-def with_table(page: str) -> str:
+def update_table(page: str) -> str:
     """Return the page with its table written anew."""
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
@@ -26,4 +26,4 @@ def _row(command: SlashCommand) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_table(PAGE.read_text()))
+    PAGE.write_text(update_table(PAGE.read_text()))

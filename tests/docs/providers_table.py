@@ -12,7 +12,7 @@ def table() -> str:
     return "\n".join(("| provider | also written | key | address |", "|---|---|---|---|", *map(_row, PROVIDERS)))
 
 
-def with_table(page: str) -> str:
+def update_table(page: str) -> str:
     """Return the page with its table written anew."""
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
@@ -20,13 +20,13 @@ def with_table(page: str) -> str:
 
 
 def _row(row: Provider) -> str:
-    keys = _listed(row.key_names) or "none needed"
-    return f"| `{row.name}` | {_listed(row.aliases)} | {keys} | {row.base_url} |"
+    keys = _format_names(row.key_variables) or "none needed"
+    return f"| `{row.name}` | {_format_names(row.aliases)} | {keys} | {row.base_url} |"
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _format_names(names: tuple[str, ...]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_table(PAGE.read_text()))
+    PAGE.write_text(update_table(PAGE.read_text()))

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cli.repl.terminal_session import ENTER, Seat
-from tests.cli.terminal_user import User, calls, composes, plan, says, step
-from tests.docs.terminal_svg import picture, screen_of
+from tests.cli.repl.terminal_session import ENTER, TerminalSession
+from tests.cli.terminal_user import User, composer_reply, plan, step, step_call, step_reply
+from tests.docs.terminal_svg import render_screen, render_svg
 
 REQUEST = "round invoice totals half up, with a test, and note it in the changelog"
 PUBLISH = "push it, and write the mail to the customers"
 # Longer than any picture takes to make: the model of a scene is silent from here on.
-_FOR_EVER_MS = 600_000
+_FOREVER_MS = 600_000
 _FILES = {
     "invoice.py": '''"""Invoices."""
 
@@ -68,25 +68,25 @@ class Scene:
     title: str
     columns: int
     rows: int
-    play: Callable[["Scene", User], Seat]
+    play: Callable[["Scene", User], TerminalSession]
 
     def svg(self, home: Path) -> str:
         """Play the scene in a home of its own and return its picture."""
-        seat = self.play(self, _person(home))
+        seat = self.play(self, _make_user(home))
         try:
             # The home is a temporary folder; its name says nothing to anybody.
-            sent = seat.bytes_seen.replace(str(home).encode(), b"/home/ada")
-            screen = screen_of(sent, columns=self.columns, rows=self.rows)
+            sent = seat.raw_output.replace(str(home).encode(), b"/home/ada")
+            screen = render_screen(sent, columns=self.columns, rows=self.rows)
         finally:
             seat.close()
-        return picture(screen, title=self.title)
+        return render_svg(screen, title=self.title)
 
-    def seat(self, user: User, *words: str, **environ: str) -> Seat:
+    def open_terminal(self, user: User, *words: str, **environ: str) -> TerminalSession:
         """Sit down at a terminal of the scene's size."""
-        return Seat(user, *words, columns=self.columns, rows=self.rows, NO_COLOR="", **environ)
+        return TerminalSession(user, *words, columns=self.columns, rows=self.rows, NO_COLOR="", **environ)
 
 
-def _person(home: Path) -> User:
+def _make_user(home: Path) -> User:
     """Return somebody with a project under version control."""
     user = User(home=home)
     project = home / "project"
@@ -98,13 +98,13 @@ def _person(home: Path) -> User:
     return user
 
 
-def _used(reply: dict[str, object], tokens: int, after_ms: int = 0) -> dict[str, object]:
+def _with_usage(reply: dict[str, object], tokens: int, after_ms: int = 0) -> dict[str, object]:
     """Return a reply with what it took: a fifth of a cent for a thousand tokens."""
     usage = {"input_tokens": tokens, "output_tokens": tokens // 10, "cost_usd": tokens * 2e-6}
     return {**reply, "usage": usage, "delay_ms": after_ms}
 
 
-def _looking() -> list[dict[str, object]]:
+def _first_replies() -> list[dict[str, object]]:
     """Three steps side by side, the first of a longer plan."""
     planned = plan(
         step("tests", title="Run the tests as they are"),
@@ -115,85 +115,89 @@ def _looking() -> list[dict[str, object]]:
         step("note", "fix", title="Write the changelog", writes=["CHANGES.md"]),
     )
     return [
-        {**_used(planned, 640), "chunks": 1},
-        _used(calls("tests", "run_command", command="make test"), 1210),
-        _used(calls("callers", "search_text", pattern="quantize|round"), 1180, after_ms=900),
-        _used(calls("promise", "read_file", path="MANUAL.md"), 1160, after_ms=1400),
+        {**_with_usage(planned, 640), "chunks": 1},
+        _with_usage(step_call("tests", "run_command", command="make test"), 1210),
+        _with_usage(step_call("callers", "search_text", pattern="quantize|round"), 1180, after_ms=900),
+        _with_usage(step_call("promise", "read_file", path="MANUAL.md"), 1160, after_ms=1400),
     ]
 
 
-def _running(scene: Scene, user: User) -> Seat:
+def _play_running(scene: Scene, user: User) -> TerminalSession:
     told = "Only `total` in invoice.py rounds, half to even. "
     replies = [
-        *_looking(),
-        {**_used(says("callers", told * 2), 1280), "chunks": 2, "chunk_delay_ms": _FOR_EVER_MS},
-        _used(says("tests", "…"), 1300, after_ms=_FOR_EVER_MS),
-        _used(says("promise", "…"), 1240, after_ms=_FOR_EVER_MS),
+        *_first_replies(),
+        {**_with_usage(step_reply("callers", told * 2), 1280), "chunks": 2, "chunk_delay_ms": _FOREVER_MS},
+        _with_usage(step_reply("tests", "…"), 1300, after_ms=_FOREVER_MS),
+        _with_usage(step_reply("promise", "…"), 1240, after_ms=_FOREVER_MS),
     ]
-    seat = _asked(scene, user, REQUEST, replies)
+    seat = _start_request(scene, user, REQUEST, replies)
     for shown in ("│ OK", "to the cent.", "half to even"):
-        seat.sees(shown)
-    seat.types("then bump the version")
-    seat.sees("then bump the version")
+        seat.wait_for(shown)
+    seat.send("then bump the version")
+    seat.wait_for("then bump the version")
     return seat
 
 
-def _approving(scene: Scene, user: User) -> Seat:
+def _play_approval(scene: Scene, user: User) -> TerminalSession:
     replies = [
-        {**_used(plan(step("push", title="Push it"), step("mail", title="Write the mail")), 410), "chunks": 1},
-        _used(calls("mail", "run_command", command="git log --oneline -1"), 1190),
-        _used(says("mail", "…"), 1240, after_ms=_FOR_EVER_MS),
-        _used(calls("push", "run_command", command="make test && git push origin main"), 1500, after_ms=1200),
+        {**_with_usage(plan(step("push", title="Push it"), step("mail", title="Write the mail")), 410), "chunks": 1},
+        _with_usage(step_call("mail", "run_command", command="git log --oneline -1"), 1190),
+        _with_usage(step_reply("mail", "…"), 1240, after_ms=_FOREVER_MS),
+        _with_usage(step_call("push", "run_command", command="make test && git push origin main"), 1500, after_ms=1200),
     ]
-    seat = _asked(scene, user, PUBLISH, replies)
+    seat = _start_request(scene, user, PUBLISH, replies)
     for shown in ("[y] once", "│ waits for you", " Shop"):
-        seat.sees(shown)
+        seat.wait_for(shown)
     return seat
 
 
-def _finished(scene: Scene, user: User) -> Seat:
+def _play_finished(scene: Scene, user: User) -> TerminalSession:
     even, up = "ROUND_HALF_EVEN", "ROUND_HALF_UP"
     last = 'Decimal("10.00"))\n'
     changed = "# Changes\n\n- Totals are rounded half up.\n"
     replies = [
-        *_looking(),
-        _used(says("tests", "The test passes."), 1300, after_ms=300),
-        _used(says("callers", "Only `total` in invoice.py rounds, half to even."), 1280, after_ms=900),
-        _used(says("promise", "MANUAL.md promises rounding half up, to the cent."), 1240, after_ms=900),
-        _used(calls("fix", "edit_file", path="invoice.py", old_text=even, new_text=up, replace_all=True), 1390),
-        _used(says("fix", "total rounds half up."), 1560),
-        _used(calls("prove", "edit_file", path="test_invoice.py", old_text=last, new_text=last + _TEST), 1420),
-        _used(calls("prove", "run_command", command="make test"), 1460),
-        _used(says("prove", "Both tests pass."), 1490),
-        _used(calls("note", "write_file", path="CHANGES.md", content=changed), 1330, after_ms=1500),
-        _used(says("note", "Noted."), 1370),
-        _used(composes(_ANSWER), 900, after_ms=600),
+        *_first_replies(),
+        _with_usage(step_reply("tests", "The test passes."), 1300, after_ms=300),
+        _with_usage(step_reply("callers", "Only `total` in invoice.py rounds, half to even."), 1280, after_ms=900),
+        _with_usage(step_reply("promise", "MANUAL.md promises rounding half up, to the cent."), 1240, after_ms=900),
+        _with_usage(
+            step_call("fix", "edit_file", path="invoice.py", old_text=even, new_text=up, replace_all=True), 1390
+        ),
+        _with_usage(step_reply("fix", "total rounds half up."), 1560),
+        _with_usage(
+            step_call("prove", "edit_file", path="test_invoice.py", old_text=last, new_text=last + _TEST), 1420
+        ),
+        _with_usage(step_call("prove", "run_command", command="make test"), 1460),
+        _with_usage(step_reply("prove", "Both tests pass."), 1490),
+        _with_usage(step_call("note", "write_file", path="CHANGES.md", content=changed), 1330, after_ms=1500),
+        _with_usage(step_reply("note", "Noted."), 1370),
+        _with_usage(composer_reply(_ANSWER), 900, after_ms=600),
     ]
-    seat = _asked(scene, user, REQUEST, replies)
-    seat.sees("6 ok")
-    seat.settles()
+    seat = _start_request(scene, user, REQUEST, replies)
+    seat.wait_for("6 ok")
+    seat.pause()
     return seat
 
 
-def _planned(scene: Scene, user: User) -> Seat:
-    user.script(*_looking(), name="shop.jsonl")
-    seat = scene.seat(user, "plan", "--model", "script:../shop.jsonl", REQUEST)
-    seat.ends()
+def _play_plan(scene: Scene, user: User) -> TerminalSession:
+    user.script(*_first_replies(), name="shop.jsonl")
+    seat = scene.open_terminal(user, "plan", "--model", "script:../shop.jsonl", REQUEST)
+    seat.wait_exit()
     return seat
 
 
-def _asked(scene: Scene, user: User, request: str, replies: list[dict[str, object]]) -> Seat:
+def _start_request(scene: Scene, user: User, request: str, replies: list[dict[str, object]]) -> TerminalSession:
     """Open the REPL and ask."""
     user.script(*replies, name="shop.jsonl")
-    seat = scene.seat(user, AGENT_MODEL="script:../shop.jsonl", AGENT_APPROVAL_MODE="auto-edit")
-    seat.sees("auto-edit")
-    seat.types(request + ENTER)
+    seat = scene.open_terminal(user, AGENT_MODEL="script:../shop.jsonl", AGENT_APPROVAL_MODE="auto-edit")
+    seat.wait_for("auto-edit")
+    seat.send(request + ENTER)
     return seat
 
 
 SCENES = (
-    Scene(name="running", title="agent", columns=100, rows=30, play=_running),
-    Scene(name="approval", title="agent", columns=100, rows=30, play=_approving),
-    Scene(name="finished", title="agent", columns=100, rows=64, play=_finished),
-    Scene(name="plan", title=f'agent plan "{REQUEST}"', columns=100, rows=14, play=_planned),
+    Scene(name="running", title="agent", columns=100, rows=30, play=_play_running),
+    Scene(name="approval", title="agent", columns=100, rows=30, play=_play_approval),
+    Scene(name="finished", title="agent", columns=100, rows=64, play=_play_finished),
+    Scene(name="plan", title=f'agent plan "{REQUEST}"', columns=100, rows=14, play=_play_plan),
 )

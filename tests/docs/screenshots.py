@@ -12,7 +12,7 @@ from tests.house.source_tree import ROOT
 FOLDER = ROOT / "docs" / "screenshots"
 _CELLS = re.compile(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>')
 # What differs from one run of the same scene to the next.
-_MOVING = re.compile(r"\b\d+(?:\.\d+)?s\b|[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]|\b[0-9a-f]{7}\b")
+_VOLATILE = re.compile(r"\b\d+(?:\.\d+)?s\b|[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]|\b[0-9a-f]{7}\b")
 
 
 def path_of(scene: Scene) -> Path:
@@ -20,26 +20,26 @@ def path_of(scene: Scene) -> Path:
     return FOLDER / f"{scene.name}.svg"
 
 
-def drawn(scene: Scene) -> str:
+def render_scene(scene: Scene) -> str:
     """Play a scene and return its picture."""
     with tempfile.TemporaryDirectory() as home:
         return scene.svg(Path(home).resolve())
 
 
-def lines(svg: str) -> list[str]:
+def text_lines(svg: str) -> list[str]:
     """Return the lines of a picture without what moves, sorted: steps side by side may end in either order."""
     rows: dict[float, str] = {}
     for _, y, text in _CELLS.findall(svg):
         rows[float(y)] = f"{rows.get(float(y), '')} {html.unescape(text)}"
-    return sorted(" ".join(_MOVING.sub("~", row).split()) for row in rows.values())
+    return sorted(" ".join(_VOLATILE.sub("~", row).split()) for row in rows.values())
 
 
 def main() -> None:
     """Draw what has changed."""
     FOLDER.mkdir(exist_ok=True)
     for scene in SCENES:
-        path, svg = path_of(scene), drawn(scene)
-        if not path.exists() or lines(path.read_text()) != lines(svg) or "--all" in sys.argv:
+        path, svg = path_of(scene), render_scene(scene)
+        if not path.exists() or text_lines(path.read_text()) != text_lines(svg) or "--all" in sys.argv:
             path.write_text(svg)
 
 

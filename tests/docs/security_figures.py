@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
-from agent.backends.sandbox.seccomp import MACHINES
-from agent.backends.sandbox.self_test import NAMES
-from agent.backends.sandbox.types import GIB, Limits
+from agent.backends.sandbox.seccomp import ARCHITECTURES
+from agent.backends.sandbox.self_test import ESCAPE_NAMES
+from agent.backends.sandbox.types import GIB, ResourceLimits
 from tests.house.source_tree import ROOT
 from tests.sandbox.probes import ESCAPES
 from tests.tooling.tool_harness import TASK, USER
@@ -16,7 +16,7 @@ from tooling.contract.action import Action, Decision
 from tooling.contract.context import ExecCtx
 from tooling.safety.action_judge import ActionJudge
 from tooling.safety.rules import load_rules
-from tooling.safety.secrets.patterns import ANCHORED_SECRETS, LED_SECRETS, RUN_SECRETS
+from tooling.safety.secrets.patterns import ANCHORED_PATTERNS, PREFIXED_PATTERNS, TOKEN_PATTERNS
 
 PAGE = ROOT / "docs" / "security.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
@@ -30,10 +30,10 @@ _JUDGE = ActionJudge()
 
 def table() -> str:
     """Return the figures as Markdown."""
-    return "\n".join(("| what | figure | where |", "|---|---|---|", *map(_row, (*_rules(), *_corpora(), *_box()))))
+    return "\n".join(("| what | figure | where |", "|---|---|---|", *map(_row, (*_rules(), *_corpora(), *_sandbox()))))
 
 
-def with_table(page: str) -> str:
+def update_table(page: str) -> str:
     """Return the page with its table written anew."""
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
@@ -48,7 +48,7 @@ def _rules() -> Iterator[tuple[str, str, str]]:
         f"{len(rules)}, of which {sum(rule.blocked for rule in rules)} block; {examples} examples",
         "`patterns/`",
     )
-    patterns = len(RUN_SECRETS) + len(LED_SECRETS) + len(ANCHORED_SECRETS)
+    patterns = len(TOKEN_PATTERNS) + len(PREFIXED_PATTERNS) + len(ANCHORED_PATTERNS)
     yield "patterns of secrets", str(patterns), "`tooling/safety/secrets/patterns.py`"
 
 
@@ -70,22 +70,22 @@ def _corpora() -> Iterator[tuple[str, str, str]]:
     )
 
 
-def _box() -> Iterator[tuple[str, str, str]]:
+def _sandbox() -> Iterator[tuple[str, str, str]]:
     kinds = Counter(escape.name.partition("/")[0] for escape in ESCAPES)
     yield (
         "escapes tried by the tests",
         f"{len(ESCAPES)}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}",
         "`tests/sandbox/probes.py`",
     )
-    yield "escapes tried by every run", str(len(NAMES)), "`agent/backends/sandbox/self_test.py`"
-    calls = MACHINES["x86_64"]
+    yield "escapes tried by every run", str(len(ESCAPE_NAMES)), "`agent/backends/sandbox/self_test.py`"
+    calls = ARCHITECTURES["x86_64"]
     boxed = len(calls.denied) + len(calls.absent)
     yield (
         "system calls refused (x86_64)",
-        f"{boxed} in the box, {boxed + len(calls.unboxed)} under Landlock alone",
+        f"{boxed} in the box, {boxed + len(calls.denied_without_namespaces)} under Landlock alone",
         "`agent/backends/sandbox/seccomp.py`",
     )
-    limits = Limits()
+    limits = ResourceLimits()
     memory, file = (limits.memory_bytes or 0) // GIB, (limits.file_bytes or 0) // GIB
     yield (
         "limits of one command",
@@ -114,4 +114,4 @@ def _row(cells: tuple[str, str, str]) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_table(PAGE.read_text()))
+    PAGE.write_text(update_table(PAGE.read_text()))

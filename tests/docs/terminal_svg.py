@@ -10,8 +10,8 @@ import pyte
 from pyte.screens import Char
 
 _CELL, _LINE, _SIZE, _EDGE, _BAR = 8.4, 18.0, 14, 14, 34
-_GROUND, _INK, _FRAME = "#16181d", "#d3d7de", "#3a3f4b"
-_COLOURS = {
+_BACKGROUND, _FOREGROUND, _FRAME = "#16181d", "#d3d7de", "#3a3f4b"
+_COLORS = {
     "black": "#3a3f4b",
     "red": "#f07178",
     "green": "#a5d97b",
@@ -21,14 +21,14 @@ _COLOURS = {
     "cyan": "#7fdbca",
     "white": "#d3d7de",
     "brightblack": "#7d8694",
-    "default": _INK,
+    "default": _FOREGROUND,
 }
 _FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace"
 _SGR = re.compile(rb"\x1b\[([0-9;]*)m")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class TextRun:
     """Cells of one line that look the same."""
 
     column: int
@@ -37,25 +37,25 @@ class Run:
     style: tuple[str, str, bool, bool]
 
 
-def screen_of(sent: bytes, *, columns: int, rows: int) -> pyte.Screen:
+def render_screen(sent: bytes, *, columns: int, rows: int) -> pyte.Screen:
     """Return the screen of a terminal that was sent these bytes."""
     screen = pyte.Screen(columns, rows)
     pyte.ByteStream(screen).feed(_SGR.sub(_without_faint, sent))
     return screen
 
 
-def picture(screen: pyte.Screen, *, title: str) -> str:
+def render_svg(screen: pyte.Screen, *, title: str) -> str:
     """Return a window with the screen in it, down to its last line that is not empty."""
     rows = max((row for row, text in enumerate(screen.display) if text.strip()), default=0) + 1
     width, height = screen.columns * _CELL + 2 * _EDGE, rows * _LINE + _BAR + 2 * _EDGE
-    body = [element for row in range(rows) for run in _runs(screen, row) for element in _drawn(row, run)]
+    body = [element for row in range(rows) for run in _runs(screen, row) for element in _render_run(row, run)]
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
         f'aria-label="{escape(title)}" font-family="{_FONTS}" font-size="{_SIZE}">'
     )
-    frame = f'<rect width="100%" height="100%" rx="8" fill="{_GROUND}" stroke="{_FRAME}"/>'
+    frame = f'<rect width="100%" height="100%" rx="8" fill="{_BACKGROUND}" stroke="{_FRAME}"/>'
     dots = [f'<circle cx="{22 + 18 * place}" cy="20" r="5" fill="{_FRAME}"/>' for place in range(3)]
-    name = f'<text x="50%" y="25" text-anchor="middle" fill="{_COLOURS["brightblack"]}">{escape(title)}</text>'
+    name = f'<text x="50%" y="25" text-anchor="middle" fill="{_COLORS["brightblack"]}">{escape(title)}</text>'
     return "\n".join((head, frame, *dots, name, *body, "</svg>")) + "\n"
 
 
@@ -66,15 +66,15 @@ def _without_faint(found: re.Match[bytes]) -> bytes:
     return found[0] if is_palette else b"\x1b[%sm" % b";".join(b"90" if code == b"2" else code for code in codes)
 
 
-def _runs(screen: pyte.Screen, row: int) -> Iterator[Run]:
+def _runs(screen: pyte.Screen, row: int) -> Iterator[TextRun]:
     """Return the visible parts of a line; blanks between words of one style stay in them."""
     cells = [(column, screen.buffer[row][column]) for column in range(screen.columns)]
     for (style, _), together in groupby(cells, key=lambda cell: (_style(cell[1]), _is_braille(cell[1]))):
         part = list(together)
         text = "".join(char.data for _, char in part)
-        if style[1] == _GROUND and not text.strip():
+        if style[1] == _BACKGROUND and not text.strip():
             continue
-        yield Run(column=part[0][0], cells=len(part), text=text, style=style)
+        yield TextRun(column=part[0][0], cells=len(part), text=text, style=style)
 
 
 def _is_braille(char: Char) -> bool:
@@ -83,20 +83,20 @@ def _is_braille(char: Char) -> bool:
 
 
 def _style(char: Char) -> tuple[str, str, bool, bool]:
-    ink, ground = _colour(char.fg, _INK), _colour(char.bg, _GROUND)
+    ink, ground = _color(char.fg, _FOREGROUND), _color(char.bg, _BACKGROUND)
     return (ground, ink, char.bold, char.underscore) if char.reverse else (ink, ground, char.bold, char.underscore)
 
 
-def _colour(name: str, otherwise: str) -> str:
+def _color(name: str, otherwise: str) -> str:
     if name == "default":
         return otherwise
-    return _COLOURS.get(name) or _COLOURS.get(name.removeprefix("bright")) or f"#{name}"
+    return _COLORS.get(name) or _COLORS.get(name.removeprefix("bright")) or f"#{name}"
 
 
-def _drawn(row: int, run: Run) -> Iterator[str]:
+def _render_run(row: int, run: TextRun) -> Iterator[str]:
     ink, ground, is_bold, is_underlined = run.style
     x, y = _EDGE + run.column * _CELL, _EDGE + _BAR + row * _LINE
-    if ground != _GROUND:
+    if ground != _BACKGROUND:
         yield f'<rect x="{x:.1f}" y="{y:.0f}" width="{run.cells * _CELL:.1f}" height="{_LINE:.0f}" fill="{ground}"/>'
     text = run.text.rstrip()
     if not text:

@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 
-from cli.application import application
-from cli.completion.command_tree import Command, tree_of
+from cli.application import build_application
+from cli.completion.command_tree import CommandNode, build_tree
 from tests.docs.console_blocks import PAGES
 from tests.house.source_tree import ROOT
 
@@ -22,8 +22,8 @@ LINES = [
 
 
 @cache
-def tree(name: str | None) -> Command:
-    return tree_of(application(name))
+def tree(name: str | None) -> CommandNode:
+    return build_tree(build_application(name))
 
 
 def unknown_words(line: str) -> list[str]:

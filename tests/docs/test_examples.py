@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.repl.terminal_session import Seat
-from tests.cli.terminal_user import LIMIT_S, User, calls, one_step, says
-from tests.docs.console_blocks import PAGES, Block, blocks
+from tests.cli.repl.terminal_session import TerminalSession
+from tests.cli.terminal_user import LIMIT_S, User, one_step, step_call, step_reply
+from tests.docs.console_blocks import PAGES, ConsoleBlock, blocks
 from tests.house.program import AGENT
 from tests.house.source_tree import ROOT
 
@@ -36,17 +36,17 @@ def shell(user: User, line: str) -> str:
 
 
 @pytest.mark.parametrize("block", blocks(), ids=lambda block: block.name)
-def test_a_session_at_the_terminal_goes_as_shown(user: User, block: Block) -> None:
+def test_a_session_at_the_terminal_goes_as_shown(user: User, block: ConsoleBlock) -> None:
     output = shell(user, "\n".join(block.commands))
-    assert block.fits(output), f"expected:\n{block.shown}\ngot:\n{output}"
+    assert block.matches(output), f"expected:\n{block.output}\ngot:\n{output}"
 
 
 def test_the_comparison_can_fail() -> None:
-    block = Block(page=PAGES[0], number=1, commands=(), shown="a … c\n…\nend\n")
-    assert block.fits("a b c\nx\ny\nend\n")
-    assert block.fits("a  c\nend\n")
-    assert not block.fits("a b d\nend\n")
-    assert not block.fits("a b c\nend\nmore\n")
+    block = ConsoleBlock(page=PAGES[0], number=1, commands=(), output="a … c\n…\nend\n")
+    assert block.matches("a b c\nx\ny\nend\n")
+    assert block.matches("a  c\nend\n")
+    assert not block.matches("a b d\nend\n")
+    assert not block.matches("a b c\nend\nmore\n")
 
 
 def test_every_example_runs_as_its_first_lines_say(user: User) -> None:
@@ -69,17 +69,17 @@ def test_the_plugin_of_the_guide_is_a_tool(user: User) -> None:
     environ = {"PYTHONPATH": f"{ROOT}:{plugin}"}
     listed = user.agent("tools", "list", **environ)
     assert "word_count      read     Count the words of a text file." in listed.stdout
-    model = user.script(*one_step(calls("s1", "word_count", path="poem.txt"), says("s1", "counted")))
+    model = user.script(*one_step(step_call("s1", "word_count", path="poem.txt"), step_reply("s1", "counted")))
     ended = user.agent("run", "count", "--model", model, "-C", "work", "--output-format", "json", **environ)
     (call,) = ended.document["step_results"][0]["tool_calls"]  # type: ignore[index]
     assert (call["status"], call["output_preview"]) == ("ok", "3 words")
-    seat = Seat(user, rows=60, AGENT_MODEL=model, **environ)
+    seat = TerminalSession(user, rows=60, AGENT_MODEL=model, **environ)
     seat.folder.joinpath("poem.txt").write_text("just two")
     # Plugins are loaded behind the prompt.
-    while "/words" not in seat.settles():
-        seat.says("/help")
-    seat.says("/words poem.txt")
-    seat.sees("2 words")
+    while "/words" not in seat.pause():
+        seat.send_line("/help")
+    seat.send_line("/words poem.txt")
+    seat.wait_for("2 words")
     seat.close()
 
 

@@ -32,11 +32,11 @@ def stream() -> list[Event]:
     return [{"seq": seq, "session_id": "s", "run_id": "r", **event} for seq, event in enumerate(events, 1)]
 
 
-def without(place: int) -> Callable[[list[Event]], object]:
+def drop_event(place: int) -> Callable[[list[Event]], object]:
     return lambda events: events.pop(place)
 
 
-def swapped(one: int, other: int) -> Callable[[list[Event]], object]:
+def swap_events(one: int, other: int) -> Callable[[list[Event]], object]:
     def swap(events: list[Event]) -> None:
         events[one], events[other] = events[other], events[one]
         for seq, event in enumerate(events, 1):
@@ -45,7 +45,7 @@ def swapped(one: int, other: int) -> Callable[[list[Event]], object]:
     return swap
 
 
-def changed(place: int, **values: object) -> Callable[[list[Event]], object]:
+def update_event(place: int, **values: object) -> Callable[[list[Event]], object]:
     return lambda events: events[place].update(values)
 
 
@@ -81,29 +81,29 @@ def test_a_stopped_step_ends_its_calls_but_not_what_it_waited_for() -> None:
     ("damage", "told"),
     [
         (list.clear, "no event at all"),
-        (without(0), "init is not at its end"),
-        (without(-1), "result is not at its end"),
+        (drop_event(0), "init is not at its end"),
+        (drop_event(-1), "result is not at its end"),
         (lambda events: events.insert(3, {**events[0], "seq": 4}), "2 init events"),
-        (changed(4, seq=2), "seq 2 follows 4"),
-        (changed(4, run_id="other"), "run_id changes"),
+        (update_event(4, seq=2), "seq 2 follows 4"),
+        (update_event(4, run_id="other"), "run_id changes"),
         (lambda events: events[4].pop("attempt"), "no step_id and attempt"),
-        (without(1), "before a plan that holds it"),
-        (changed(3, revision=3), "plan revisions are [1, 3]"),
-        (changed(3, plan_id="q"), "plan_id changes"),
-        (swapped(8, 9), "b started before a had succeeded"),
-        (changed(8, status="error"), "b started before a had succeeded"),
-        (without(2), "comes before its step.started"),
-        (without(8), "a started and never ended"),
-        (changed(9, step_id="a"), "comes after its step.completed"),
-        (changed(9, type="step.completed", status="ok"), "without having started"),
-        (without(7), "tool.started t of a has no tool.completed"),
-        (without(4), "tool.completed t has no tool.started"),
-        (without(6), "approval.requested x of a has no approval.resolved"),
-        (changed(6, approval_id="y"), "approval.resolved y has no approval.requested"),
-        (changed(-1, exit_code=1), "is_error is False with exit code 1"),
-        (changed(-1, subtype="partial"), "subtype is partial with exit code 0"),
-        (changed(-1, plan_id="q"), "never announced"),
-        (changed(-1, steps={"ok": 1, "failed": 0, "skipped": 0}), "the result counts"),
+        (drop_event(1), "before a plan that holds it"),
+        (update_event(3, revision=3), "plan revisions are [1, 3]"),
+        (update_event(3, plan_id="q"), "plan_id changes"),
+        (swap_events(8, 9), "b started before a had succeeded"),
+        (update_event(8, status="error"), "b started before a had succeeded"),
+        (drop_event(2), "comes before its step.started"),
+        (drop_event(8), "a started and never ended"),
+        (update_event(9, step_id="a"), "comes after its step.completed"),
+        (update_event(9, type="step.completed", status="ok"), "without having started"),
+        (drop_event(7), "tool.started t of a has no tool.completed"),
+        (drop_event(4), "tool.completed t has no tool.started"),
+        (drop_event(6), "approval.requested x of a has no approval.resolved"),
+        (update_event(6, approval_id="y"), "approval.resolved y has no approval.requested"),
+        (update_event(-1, exit_code=1), "is_error is False with exit code 1"),
+        (update_event(-1, subtype="partial"), "subtype is partial with exit code 0"),
+        (update_event(-1, plan_id="q"), "never announced"),
+        (update_event(-1, steps={"ok": 1, "failed": 0, "skipped": 0}), "the result counts"),
     ],
 )
 def test_every_hole_is_noticed(damage: Callable[[list[Event]], object], told: str) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.run.test_approvals import Terminal
-from tests.cli.terminal_user import Ended, User, calls, composes, says
+from tests.cli.pty_terminal import PtyTerminal
+from tests.cli.terminal_user import ProgramResult, User, composer_reply, step_call, step_reply
 from tests.house.source_tree import ROOT
 
 pytestmark = pytest.mark.slow
@@ -29,7 +29,7 @@ def project(user: User) -> Path:
     return folder
 
 
-def run(user: User, name: str, *words: str) -> Ended:
+def run(user: User, name: str, *words: str) -> ProgramResult:
     return user.agent("run", "--plan", str(EXAMPLES / name), *words)
 
 
@@ -72,17 +72,17 @@ def test_the_log_digest_puts_its_parts_together(user: User) -> None:
 
 def test_the_release_notes_ask_and_write(user: User, project: Path) -> None:
     model = user.script(
-        calls("notes", "write_file", path="RELEASE-NOTES.md", content="- one is there\n"),
-        says("notes", "Written."),
-        composes("The notes are in RELEASE-NOTES.md."),
+        step_call("notes", "write_file", path="RELEASE-NOTES.md", content="- one is there\n"),
+        step_reply("notes", "Written."),
+        composer_reply("The notes are in RELEASE-NOTES.md."),
     )
     file = str(EXAMPLES / "release-notes.toml")
     words = ("run", "--plan", file, "-C", str(project), "--model", model, "--approval-mode", "auto-edit", "--plain")
-    terminal = Terminal(user, *words, "--record", "tape.jsonl")
-    terminal.sees("Whom are the notes for?")
-    terminal.sees("your answer: ")
-    terminal.types("users")
-    code, shown = terminal.ends()
+    terminal = PtyTerminal(user, *words, "--record", "tape.jsonl")
+    terminal.wait_for("Whom are the notes for?")
+    terminal.wait_for("your answer: ")
+    terminal.send_line("users")
+    code, shown = terminal.wait_exit()
     assert (code, "The notes are in RELEASE-NOTES.md." in shown) == (0, True)
     tape = (user.home / "tape.jsonl").read_text()
     assert "the first words" in tape and "users" in tape

@@ -13,12 +13,12 @@ PAGE = security_figures.PAGE.read_text()
 
 
 def test_the_figures_are_up_to_date() -> None:
-    assert security_figures.with_table(PAGE) == PAGE, "run: python -m tests.docs.security_figures"
+    assert security_figures.update_table(PAGE) == PAGE, "run: python -m tests.docs.security_figures"
 
 
 @pytest.mark.parametrize("box", [bubblewrap_sandbox, landlock_sandbox, seatbelt], ids=lambda box: str(box.__name__))
 def test_every_gap_that_a_box_tells_of_is_on_the_page(box: object) -> None:
-    gaps = [*vars(box)["_NOT_COVERED"], bubblewrap_sandbox.NO_GROUPS]
+    gaps = [*vars(box)["_NOT_COVERED"], bubblewrap_sandbox.NO_CGROUPS]
     assert [gap for gap in gaps if gap not in PAGE.replace("\n  ", " ")] == []
 
 

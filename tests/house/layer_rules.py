@@ -94,7 +94,7 @@ def cycles(sources: Iterable[Module]) -> list[str]:
     sources = tuple(sources)
     known = frozenset(source.name for source in sources)
     graph = {source.name: sorted(set(_edges(source, known))) for source in sources}
-    return [" → ".join(ring) for ring in _rings(graph)]
+    return [" → ".join(ring) for ring in _find_cycles(graph)]
 
 
 def _edges(source: Module, known: frozenset[str]) -> Iterator[str]:
@@ -111,7 +111,7 @@ def _targets(found: Import, known: frozenset[str]) -> Iterator[str]:
         yield found.target
 
 
-def _rings(graph: Mapping[str, list[str]]) -> Iterator[list[str]]:
+def _find_cycles(graph: Mapping[str, list[str]]) -> Iterator[list[str]]:
     done: set[str] = set()
 
     def visit(name: str, trail: list[str]) -> Iterator[list[str]]:

@@ -32,7 +32,7 @@ LAZY_MODULES: dict[str, str] = {
     "cli.repl.ui.tui": "brings prompt-toolkit, which a terminal that only knows lines does without",
     "cli.repl.ui.plain_ui": "only for a terminal that only knows lines",
     "cli.run.run_task": "`application` loads it before the command is called; completion does without it",
-    "cli.completion.answer": "only when a shell asks",
+    "cli.completion.complete": "only when a shell asks",
     "cli.completion.install": "only for --install-completion and --show-completion",
     "cli.run.plan_editor": "only for plans that are given or edited",
     "cli.run.early_prompt": "only for the REPL",

@@ -11,16 +11,16 @@ AGENT = PYTHON.with_name("agent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class FinishedProcess:
     """A process that ended, and the modules it loaded."""
 
     exit_code: int
     stdout: str
     stderr: str
-    loaded: frozenset[str]
+    loaded_modules: frozenset[str]
 
 
-def run_python(home: Path, words: Sequence[str | Path], *, cwd: Path | None = None) -> Finished:
+def run_python(home: Path, words: Sequence[str | Path], *, cwd: Path | None = None) -> FinishedProcess:
     """Run Python with a clean environment and note every module it imports, in any thread."""
     done = subprocess.run(
         [PYTHON, "-X", "importtime", *words],
@@ -33,14 +33,14 @@ def run_python(home: Path, words: Sequence[str | Path], *, cwd: Path | None = No
         check=False,
     )
     lines = done.stderr.splitlines()
-    return Finished(
+    return FinishedProcess(
         exit_code=done.returncode,
         stdout=done.stdout,
         stderr="\n".join(line for line in lines if not line.startswith("import time:")),
-        loaded=frozenset(line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")),
+        loaded_modules=frozenset(line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")),
     )
 
 
-def run_agent(home: Path, *words: str | Path) -> Finished:
+def run_agent(home: Path, *words: str | Path) -> FinishedProcess:
     """Run the installed `agent` program."""
     return run_python(home, (AGENT, *words))

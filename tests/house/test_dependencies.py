@@ -9,21 +9,21 @@ from importlib.metadata import packages_distributions
 from tests.house.source_tree import LAYERS, ROOT, Module, imports, module, modules
 
 # Libraries that a declared one always brings along and that are part of how it is used.
-BROUGHT_ALONG = {"openai": "litellm", "httpcore": "httpx", "charset_normalizer": "trafilatura"}
+TRANSITIVE = {"openai": "litellm", "httpcore": "httpx", "charset_normalizer": "trafilatura"}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-def declared() -> frozenset[str]:
+def declared_dependencies() -> frozenset[str]:
     extras = [line for name, lines in PROJECT["optional-dependencies"].items() if name != "dev" for line in lines]
     return frozenset(_distribution(line) for line in (*PROJECT["dependencies"], *extras))
 
 
-def undeclared(sources: Iterable[Module]) -> Iterator[str]:
-    known, owners = declared(), packages_distributions()
+def undeclared_imports(sources: Iterable[Module]) -> Iterator[str]:
+    known, owners = declared_dependencies(), packages_distributions()
     for source in sources:
         for found in imports(source):
             library = found.target.partition(".")[0]
-            library = BROUGHT_ALONG.get(library, library)
+            library = TRANSITIVE.get(library, library)
             if library in LAYERS or library in sys.stdlib_module_names:
                 continue
             if not known & {_distribution(owner) for owner in owners.get(library, [library])}:
@@ -36,9 +36,9 @@ def _distribution(requirement: str) -> str:
 
 
 def test_every_imported_library_is_declared() -> None:
-    assert list(undeclared(modules())) == []
+    assert list(undeclared_imports(modules())) == []
 
 
 def test_the_rule_can_fail() -> None:
-    assert list(undeclared([module("agent.x", "def f():\n    import pytest")]))
-    assert not list(undeclared([module("agent.x", "import httpx, json\nfrom agent.y import z")]))
+    assert list(undeclared_imports([module("agent.x", "def f():\n    import pytest")]))
+    assert not list(undeclared_imports([module("agent.x", "import httpx, json\nfrom agent.y import z")]))

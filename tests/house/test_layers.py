@@ -6,7 +6,7 @@ from tests.house import layer_rules
 from tests.house.source_tree import Module, module, modules
 
 
-def broken(rule: str, sources: tuple[Module, ...]) -> list[str]:
+def violations(rule: str, sources: tuple[Module, ...]) -> list[str]:
     return [found for source in sources for found in getattr(layer_rules, rule)(source)]
 
 
@@ -23,7 +23,7 @@ RULES = (
 
 @pytest.mark.parametrize("rule", RULES)
 def test_the_house_keeps_the_rule(rule: str) -> None:
-    assert broken(rule, modules()) == []
+    assert violations(rule, modules()) == []
 
 
 def test_every_layer_was_read() -> None:
@@ -62,7 +62,7 @@ def test_no_modules_import_each_other_in_a_round() -> None:
     ],
 )
 def test_the_rule_can_fail(rule: str, name: str, source: str) -> None:
-    assert len(broken(rule, (module(name, source),))) == 1
+    assert len(violations(rule, (module(name, source),))) == 1
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_the_rule_can_fail(rule: str, name: str, source: str) -> None:
     ],
 )
 def test_the_rule_allows_what_it_should(rule: str, name: str, source: str) -> None:
-    assert broken(rule, (module(name, source),)) == []
+    assert violations(rule, (module(name, source),)) == []
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_the_full_path_rule_can_fail(source: str) -> None:
 def test_the_package_rule_can_fail() -> None:
     for source in ("", '"""Doc."""\nfrom agent.engine import A'):
         package = Module(name="agent.x", tree=module("", source).tree, is_package=True)
-        assert broken("code_in_package_files", (package,))
+        assert violations("code_in_package_files", (package,))
 
 
 def test_the_cycle_rule_can_fail() -> None:

@@ -8,22 +8,22 @@ import pytest
 
 from tests.house.source_tree import LAYERS, ROOT
 
-MOST_FILE_LINES = 400
-MOST_FUNCTION_LINES = 60
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
 FILES = tuple(path for folder in (*LAYERS, "tests", "bench") for path in sorted((ROOT / folder).rglob("*.py")))
 
 
 def too_large(name: str, source: str) -> Iterator[str]:
-    if (lines := len(source.splitlines())) > MOST_FILE_LINES:
+    if (lines := len(source.splitlines())) > MAX_FILE_LINES:
         yield f"{name} has {lines} lines"
     for node in ast.walk(ast.parse(source, filename=name)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
-            if length > MOST_FUNCTION_LINES:
+            if length > MAX_FUNCTION_LINES:
                 yield f"{name}:{node.lineno} {node.name}() has {length} lines"
 
 
-def undescribed(name: str, source: str) -> Iterator[str]:
+def missing_docstring(name: str, source: str) -> Iterator[str]:
     # Where a file begins with a text, its end is the first end of a text; all else need not be parsed.
     beginning = source[: source.find('"""', 3) + 3] if source.startswith('"""') else source
     docstring = ast.get_docstring(ast.parse(beginning, filename=name)) or ""
@@ -32,17 +32,17 @@ def undescribed(name: str, source: str) -> Iterator[str]:
         yield f"{name} does not say at its top what it is"
 
 
-def broken(rule: object) -> list[str]:
+def violations(rule: object) -> list[str]:
     assert callable(rule)
     return [found for path in FILES for found in rule(str(path.relative_to(ROOT)), path.read_text())]
 
 
 def test_no_file_or_function_is_too_large() -> None:
-    assert broken(too_large) == []
+    assert violations(too_large) == []
 
 
 def test_every_file_says_what_it_is() -> None:
-    assert broken(undescribed) == []
+    assert violations(missing_docstring) == []
 
 
 def test_all_sources_were_read() -> None:
@@ -65,4 +65,4 @@ def test_the_size_rule_allows_the_limit() -> None:
 
 @pytest.mark.parametrize("source", ["", "x = 1", "# a comment", '"""Doc"""'])
 def test_the_description_rule_can_fail(source: str) -> None:
-    assert list(undescribed("x", source))
+    assert list(missing_docstring("x", source))

@@ -3,22 +3,22 @@
 from collections.abc import Callable
 
 from tests.provider import anthropic_frames, openai_frames
-from tests.provider.answers import answer_of, error_body, refusal
-from tests.provider.replies import Answer, Calls, Form, Hang, Reply, Reset, Text
+from tests.provider.replies import Calls, Form, Hang, HttpResponse, Reply, Reset, Text
+from tests.provider.responses import build_response, error_body, json_response
 
-_HALF = '{"path": "notes.txt", "content": "this was going to be a long te'
-_BROKEN = '{"path": notes.txt and then some}'
+_TRUNCATED_ARGUMENTS = '{"path": "notes.txt", "content": "this was going to be a long te'
+_INVALID_ARGUMENTS = '{"path": notes.txt and then some}'
 
 
-def fault(name: str, form: Form, *, retry_after: str | None = None) -> Answer:
+def fault_response(name: str, form: Form, *, retry_after: str | None = None) -> HttpResponse:
     """Return the answer that shows a fault."""
     headers = {"Retry-After": retry_after} if retry_after is not None else {}
     if name.isdigit():
-        return refusal(int(name), error_body(form, "api_error", "Something went wrong on our side."), headers)
+        return json_response(int(name), error_body(form, "api_error", "Something went wrong on our side."), headers)
     if name in _REFUSALS:
         status, kind, openai_words, anthropic_words = _REFUSALS[name]
         words = openai_words if form == "openai" else anthropic_words
-        return refusal(status, error_body(form, kind, words), headers)
+        return json_response(status, error_body(form, kind, words), headers)
     return _BROKEN_REPLIES[name](form)
 
 
@@ -66,34 +66,34 @@ def _frames(reply: Reply, form: Form) -> list[bytes]:
     return list(speak(reply, "test-model"))
 
 
-def _beginning(form: Form) -> tuple[bytes, ...]:
+def _first_frames(form: Form) -> tuple[bytes, ...]:
     return tuple(_frames(Text("this is the beginning of an answer"), form)[:4])
 
 
-def _error_in_stream(form: Form) -> Answer:
+def _error_in_stream(form: Form) -> HttpResponse:
     error = {"type": "overloaded_error", "message": "Overloaded"}
     frame = openai_frames.frame({"error": error})
     if form == "anthropic":
         frame = anthropic_frames.frame({"type": "error", "error": error})
-    return Answer(parts=(*_beginning(form), frame))
+    return HttpResponse(parts=(*_first_frames(form), frame))
 
 
-_BROKEN_REPLIES: dict[str, Callable[[Form], Answer]] = {
-    "silence": lambda form: Answer(before=(Hang(),)),
-    "head_then_silence": lambda form: Answer(parts=(Hang(),)),
-    "stops_between_chunks": lambda form: Answer(parts=(*_beginning(form), Hang())),
-    "reset": lambda form: Answer(parts=(*_beginning(form), Reset())),
-    "reset_at_once": lambda form: Answer(before=(Reset(),)),
-    "ends_early": lambda form: Answer(parts=_beginning(form)),
-    "malformed": lambda form: Answer(parts=(*_beginning(form), b'data: {"choices": [{"del\n\n')),
+_BROKEN_REPLIES: dict[str, Callable[[Form], HttpResponse]] = {
+    "silence": lambda form: HttpResponse(before=(Hang(),)),
+    "head_then_silence": lambda form: HttpResponse(parts=(Hang(),)),
+    "stops_between_chunks": lambda form: HttpResponse(parts=(*_first_frames(form), Hang())),
+    "reset": lambda form: HttpResponse(parts=(*_first_frames(form), Reset())),
+    "reset_at_once": lambda form: HttpResponse(before=(Reset(),)),
+    "ends_early": lambda form: HttpResponse(parts=_first_frames(form)),
+    "malformed": lambda form: HttpResponse(parts=(*_first_frames(form), b'data: {"choices": [{"del\n\n')),
     "error_in_stream": _error_in_stream,
-    "web_page": lambda form: Answer(content_type="text/html", parts=(b"<html>welcome to the portal</html>",)),
-    "redirect": lambda form: Answer(status=302, headers={"Location": "http://elsewhere.invalid/v1"}),
-    "empty": lambda form: answer_of(Text(""), form, "test-model"),
-    "truncated_arguments": lambda form: answer_of(
-        Reply(calls=(("write_file", _HALF),), finish="length"), form, "test-model"
+    "web_page": lambda form: HttpResponse(content_type="text/html", parts=(b"<html>welcome to the portal</html>",)),
+    "redirect": lambda form: HttpResponse(status=302, headers={"Location": "http://elsewhere.invalid/v1"}),
+    "empty": lambda form: build_response(Text(""), form, "test-model"),
+    "truncated_arguments": lambda form: build_response(
+        Reply(calls=(("write_file", _TRUNCATED_ARGUMENTS),), finish="length"), form, "test-model"
     ),
-    "invalid_arguments": lambda form: answer_of(Calls(("write_file", _BROKEN)), form, "test-model"),
+    "invalid_arguments": lambda form: build_response(Calls(("write_file", _INVALID_ARGUMENTS)), form, "test-model"),
 }
 
-NAMES = (*_REFUSALS, *_BROKEN_REPLIES)
+FAULT_NAMES = (*_REFUSALS, *_BROKEN_REPLIES)

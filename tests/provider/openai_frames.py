@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 
-from tests.provider.replies import Reply, pieces
+from tests.provider.replies import Reply, split_text
 
 
 def frame(data: object) -> bytes:
@@ -17,47 +17,51 @@ DONE = b"data: [DONE]\n\n"
 def frames(reply: Reply, model: str, turn: int = 1) -> Iterator[bytes]:
     """Yield the events of a reply."""
     yield _chunk(model, {"role": "assistant", "content": ""})
-    for part in pieces(reply.reasoning, reply.fragment):
+    for part in split_text(reply.reasoning, reply.fragment_chars):
         yield _chunk(model, {"reasoning_content": part})
-    for part in pieces(reply.text, reply.fragment):
+    for part in split_text(reply.text, reply.fragment_chars):
         yield _chunk(model, {"content": part})
     for index, (name, arguments) in enumerate(reply.calls):
         head = {"name": name, "arguments": ""}
         yield _chunk(
             model, {"tool_calls": [{"index": index, "id": call_id(turn, index), "type": "function", "function": head}]}
         )
-        for part in pieces(as_text(arguments), reply.fragment):
+        for part in split_text(arguments_text(arguments), reply.fragment_chars):
             yield _chunk(model, {"tool_calls": [{"index": index, "function": {"arguments": part}}]})
-    yield _chunk(model, {}, finish=finish_of(reply))
+    yield _chunk(model, {}, finish=finish_reason(reply))
     if reply.usage is not None:
-        yield frame({"id": "chatcmpl-1", "model": model, "choices": [], "usage": usage_of(reply)})
+        yield frame({"id": "chatcmpl-1", "model": model, "choices": [], "usage": usage_json(reply)})
     yield DONE
 
 
-def whole(reply: Reply, model: str, turn: int = 1) -> dict[str, object]:
+def response_body(reply: Reply, model: str, turn: int = 1) -> dict[str, object]:
     """Return the reply as one object, as for a request without `stream`."""
     calls = [
-        {"id": call_id(turn, index), "type": "function", "function": {"name": name, "arguments": as_text(arguments)}}
+        {
+            "id": call_id(turn, index),
+            "type": "function",
+            "function": {"name": name, "arguments": arguments_text(arguments)},
+        }
         for index, (name, arguments) in enumerate(reply.calls)
     ]
     message = {"role": "assistant", "content": reply.text or None, "tool_calls": calls}
-    choice = {"index": 0, "message": message, "finish_reason": finish_of(reply)}
-    return {"id": "chatcmpl-1", "model": model, "choices": [choice], "usage": usage_of(reply)}
+    choice = {"index": 0, "message": message, "finish_reason": finish_reason(reply)}
+    return {"id": "chatcmpl-1", "model": model, "choices": [choice], "usage": usage_json(reply)}
 
 
 def call_id(turn: int, index: int) -> str:
     return f"call_{turn}_{index}"
 
 
-def as_text(arguments: Mapping[str, object] | str) -> str:
+def arguments_text(arguments: Mapping[str, object] | str) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments)
 
 
-def finish_of(reply: Reply) -> str:
+def finish_reason(reply: Reply) -> str:
     return reply.finish or ("tool_calls" if reply.calls else "stop")
 
 
-def usage_of(reply: Reply) -> dict[str, object] | None:
+def usage_json(reply: Reply) -> dict[str, object] | None:
     tokens = reply.usage
     if tokens is None:
         return None

@@ -40,8 +40,8 @@ class Reply:
     finish: Literal["", "stop", "length"] = ""
     usage: Tokens | None = field(default_factory=Tokens)
     pace: Pace | None = None
-    fragment: int = 12
-    is_whole: bool = False
+    fragment_chars: int = 12
+    ignores_stream: bool = False
 
 
 class Text(Reply):
@@ -75,20 +75,20 @@ class Reset:
     """Break the connection with a TCP reset."""
 
 
-Part: TypeAlias = bytes | Pause | Hang | Reset
+ResponsePart: TypeAlias = bytes | Pause | Hang | Reset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class HttpResponse:
     """One HTTP answer, part by part."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     content_type: str = "text/event-stream"
-    before: tuple[Part, ...] = ()
-    parts: tuple[Part, ...] = ()
+    before: tuple[ResponsePart, ...] = ()
+    parts: tuple[ResponsePart, ...] = ()
 
 
-def pieces(text: str, size: int) -> list[str]:
+def split_text(text: str, size: int) -> list[str]:
     """Cut a text into the fragments a stream would carry."""
     return [text[at : at + size] for at in range(0, len(text), size)]

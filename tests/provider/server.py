@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeAlias
 
-from tests.provider.answers import answer_of, error_body, refusal
-from tests.provider.faults import fault
-from tests.provider.replies import Answer, Form, Hang, Pace, Part, Pause, Reply, Reset
+from tests.provider.faults import fault_response
+from tests.provider.replies import Form, Hang, HttpResponse, Pace, Pause, Reply, Reset, ResponsePart
+from tests.provider.responses import build_response, error_body, json_response
 
 
 @dataclass(slots=True, kw_only=True)
-class Recorded:
+class ReceivedRequest:
     """One request as it came; `answered_at` is when the last byte of its answer was written."""
 
     method: str
@@ -27,7 +27,7 @@ class Recorded:
     body: dict[str, object]
     size: int
     connection: int
-    at: float
+    received_at: float
     answered_at: float | None = None
 
 
@@ -39,22 +39,22 @@ class Fault:
     retry_after: str | None = None
 
 
-Scripted: TypeAlias = Reply | Fault | Answer
-Responder: TypeAlias = Callable[[Recorded], Scripted]
+ScriptedReply: TypeAlias = Reply | Fault | HttpResponse
+Responder: TypeAlias = Callable[[ReceivedRequest], ScriptedReply]
 
 
 class Provider:
     """`async with Provider() as provider: provider.reply(Text("hi"))`; past its script it answers 500."""
 
     def __init__(
-        self, *script: Scripted, otherwise: Scripted | Responder | None = None, pace: Pace | None = None
+        self, *script: ScriptedReply, otherwise: ScriptedReply | Responder | None = None, pace: Pace | None = None
     ) -> None:
-        self._script: deque[Scripted | Responder] = deque(script)
-        self._otherwise = otherwise
+        self._script: deque[ScriptedReply | Responder] = deque(script)
+        self._default = otherwise
         self._pace = pace
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self.requests: list[Recorded] = []
+        self.requests: list[ReceivedRequest] = []
         self.connections = 0
         self.port = 0
 
@@ -63,7 +63,7 @@ class Provider:
         """Return the address for `api_base`; both forms are spoken behind it."""
         return f"http://127.0.0.1:{self.port}/v1"
 
-    def reply(self, *replies: Scripted | Responder) -> None:
+    def reply(self, *replies: ScriptedReply | Responder) -> None:
         """Add replies, or functions that choose one by the request."""
         self._script.extend(replies)
 
@@ -71,7 +71,7 @@ class Provider:
         """Add a fault."""
         self._script.extend([Fault(name=name, retry_after=retry_after)] * times)
 
-    async def refuse(self) -> None:
+    async def stop_listening(self) -> None:
         """Stop listening: from now on connections are refused."""
         if self._server is not None:
             self._server.close()
@@ -80,22 +80,22 @@ class Provider:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._on_connection, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.refuse()
+        await self.stop_listening()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         self.connections += 1
         try:
-            await self._converse(reader, writer, self.connections)
+            await self._serve_connection(reader, writer, self.connections)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             # A client that leaves, or a provider that stops, ends the conversation and nothing else.
             pass
@@ -103,51 +103,53 @@ class Provider:
             self._tasks.discard(task)
             writer.transport.abort()
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: int) -> None:
+    async def _serve_connection(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: int
+    ) -> None:
         while True:
-            request = await _request(reader, connection)
+            request = await _read_request(reader, connection)
             self.requests.append(request)
-            answer = self._answer(request)
-            await _play(answer.before, reader, writer, is_body=False)
-            writer.write(_head(answer))
-            await _play(answer.parts, reader, writer, is_body=True)
+            answer = self._choose_response(request)
+            await _send_parts(answer.before, reader, writer, is_body=False)
+            writer.write(_encode_head(answer))
+            await _send_parts(answer.parts, reader, writer, is_body=True)
             # Before the last byte, so that no client can have it earlier than the record says.
             request.answered_at = time.monotonic()
             writer.write(b"0\r\n\r\n")
             await writer.drain()
 
-    def _answer(self, request: Recorded) -> Answer:
+    def _choose_response(self, request: ReceivedRequest) -> HttpResponse:
         if request.method == "GET":
-            return refusal(200, {"object": "list", "data": [{"id": "test-model", "object": "model"}]})
-        chosen = self._script.popleft() if self._script else self._otherwise
+            return json_response(200, {"object": "list", "data": [{"id": "test-model", "object": "model"}]})
+        chosen = self._script.popleft() if self._script else self._default
         if chosen is None:
-            return refusal(500, error_body(request.form, "api_error", "nothing is scripted for this request"))
+            return json_response(500, error_body(request.form, "api_error", "nothing is scripted for this request"))
         scripted = chosen(request) if callable(chosen) else chosen
         if isinstance(scripted, Reply):
             model, is_streamed = str(request.body.get("model")), bool(request.body.get("stream"))
-            return answer_of(
+            return build_response(
                 scripted, request.form, model, self._pace, is_streamed=is_streamed, turn=len(self.requests)
             )
         if isinstance(scripted, Fault):
-            answer = fault(scripted.name, request.form, retry_after=scripted.retry_after)
-            return _with_key(answer, request) if scripted.name == "auth" else answer
+            answer = fault_response(scripted.name, request.form, retry_after=scripted.retry_after)
+            return _echo_key(answer, request) if scripted.name == "auth" else answer
         return scripted
 
 
-def _with_key(answer: Answer, request: Recorded) -> Answer:
+def _echo_key(answer: HttpResponse, request: ReceivedRequest) -> HttpResponse:
     """Let the refusal quote the key, as providers do, so that tests can see it is not repeated."""
     key = request.headers.get("x-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
     parts = tuple(part.replace(b"{key}", key.encode()) for part in answer.parts if isinstance(part, bytes))
-    return Answer(status=answer.status, headers=answer.headers, content_type=answer.content_type, parts=parts)
+    return HttpResponse(status=answer.status, headers=answer.headers, content_type=answer.content_type, parts=parts)
 
 
-async def _request(reader: asyncio.StreamReader, connection: int) -> Recorded:
+async def _read_request(reader: asyncio.StreamReader, connection: int) -> ReceivedRequest:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     first, *lines = head.strip().split("\r\n")
     method, path, _ = first.split(" ", 2)
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     raw = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Recorded(
+    return ReceivedRequest(
         method=method,
         path=path,
         form="anthropic" if path.endswith("/messages") else "openai",
@@ -155,18 +157,18 @@ async def _request(reader: asyncio.StreamReader, connection: int) -> Recorded:
         body=json.loads(raw) if raw else {},
         size=len(raw),
         connection=connection,
-        at=time.monotonic(),
+        received_at=time.monotonic(),
     )
 
 
-def _head(answer: Answer) -> bytes:
+def _encode_head(answer: HttpResponse) -> bytes:
     headers = {"Content-Type": answer.content_type, "Transfer-Encoding": "chunked", **answer.headers}
     lines = [f"HTTP/1.1 {answer.status} Status", *(f"{name}: {value}" for name, value in headers.items())]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-async def _play(
-    parts: tuple[Part, ...], reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_body: bool
+async def _send_parts(
+    parts: tuple[ResponsePart, ...], reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_body: bool
 ) -> None:
     for part in parts:
         match part:

@@ -6,14 +6,14 @@ from types import TracebackType
 from typing import Self
 
 from tests.provider.replies import Pace
-from tests.provider.server import Provider, Responder, Scripted
+from tests.provider.server import Provider, Responder, ScriptedReply
 
 
 class ThreadedProvider:
     """`with ThreadedProvider() as provider: provider.reply(...)`: the same words as Provider, without a loop."""
 
     def __init__(
-        self, *script: Scripted, otherwise: Scripted | Responder | None = None, pace: Pace | None = None
+        self, *script: ScriptedReply, otherwise: ScriptedReply | Responder | None = None, pace: Pace | None = None
     ) -> None:
         self._provider = Provider(*script, otherwise=otherwise, pace=pace)
         # Replies and requests are lists appended to by one side only, so no lock is needed.
@@ -35,10 +35,10 @@ class ThreadedProvider:
         """Return how many connections were made so far."""
         return self._provider.connections
 
-    def refuse(self) -> None:
+    def stop_listening(self) -> None:
         """Stop listening: from now on connections are refused."""
         assert self._loop is not None
-        asyncio.run_coroutine_threadsafe(self._provider.refuse(), self._loop).result()
+        asyncio.run_coroutine_threadsafe(self._provider.stop_listening(), self._loop).result()
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from platform import machine
 
-from agent.backends.sandbox.seccomp import MACHINES
+from agent.backends.sandbox.seccomp import ARCHITECTURES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,13 +12,13 @@ class Escape:
 
     name: str
     script: str
-    seen: str = ""
+    created_file: str = ""
     survives: bool = False
 
 
 def _call(name: str, *arguments: object, reached: str = "") -> str:
     """Make a system call; it succeeds when the kernel let it through, also to complain about the arguments."""
-    table = MACHINES[machine()]
+    table = ARCHITECTURES[machine()]
     number = {**table.denied, **table.absent}[name]
     return f"$PY $WS/.syscall.py {number} {reached or '-'} {' '.join(map(str, arguments))}"
 
@@ -140,7 +140,7 @@ _NAMESPACES = {
     "user-and-root": "unshare -Ur true",
     "clone-call": _python(
         "import ctypes, os; c = ctypes.CDLL(None); p = c.syscall("
-        + str(MACHINES[machine()].clone)
+        + str(ARCHITECTURES[machine()].clone)
         + ", 0x10000011, 0, 0, 0, 0)"
         "; os._exit(0) if p == 0 else exit(p < 0)"
     ),
@@ -186,7 +186,7 @@ _SURVIVORS = {
 
 ESCAPES = (
     *(Escape(name=f"read/{name}", script=script) for name, script in _READS.items()),
-    *(Escape(name=f"write/{name}", script=script, seen=seen) for name, (script, seen) in _WRITES.items()),
+    *(Escape(name=f"write/{name}", script=script, created_file=seen) for name, (script, seen) in _WRITES.items()),
     *(Escape(name=f"environment/{name}", script=script) for name, script in _ENVIRONMENT.items()),
     *(Escape(name=f"network/{name}", script=script) for name, script in _NETWORK.items()),
     *(Escape(name=f"processes/{name}", script=script) for name, script in _PROCESSES.items()),

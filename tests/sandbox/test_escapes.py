@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.backends.sandbox.runner import SandboxCommandRunner, build_sandbox_runner
-from tests.sandbox.escape_range import Arena
+from tests.sandbox.escape_harness import EscapeHarness
 from tests.sandbox.ordinary_user import NOBODY, run_as_nobody
 from tests.sandbox.probes import ESCAPES
 from tooling.contract.command import CommandRequest
@@ -18,11 +18,11 @@ pytestmark = pytest.mark.slow
 LANDLOCK_LEAKS = {"write/mode", "write/time"}
 
 
-async def escaped_from(runner: SandboxCommandRunner, arena: Arena) -> list[str]:
+async def run_escapes(runner: SandboxCommandRunner, arena: EscapeHarness) -> list[str]:
     request = CommandRequest(argv=("bash", "-c", arena.script()), cwd=arena.workspace, timeout_s=120)
     found = await runner.run(request)
     assert found.output.endswith(b"all tried\n"), found
-    return arena.escaped(found.output)
+    return arena.find_escapes(found.output)
 
 
 def test_there_are_enough_of_them() -> None:
@@ -31,32 +31,32 @@ def test_there_are_enough_of_them() -> None:
 
 
 async def test_nothing_escapes_the_box() -> None:
-    with Arena() as arena:
+    with EscapeHarness() as arena:
         runner = build_sandbox_runner(workspace=arena.workspace, environ=arena.environ)
-        assert await escaped_from(runner, arena) == []
+        assert await run_escapes(runner, arena) == []
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="is an ordinary user already")
 def test_nothing_escapes_the_box_of_an_ordinary_user() -> None:
-    with Arena(owner=NOBODY) as arena:
+    with EscapeHarness(owner=NOBODY) as arena:
         output = run_as_nobody(
             arena.script(), workspace=arena.workspace, environ=arena.environ, copy=arena.root / "sources"
         )
         assert output.endswith(b"all tried\n"), output
-        assert arena.escaped(output) == []
+        assert arena.find_escapes(output) == []
 
 
 async def test_what_escapes_landlock_is_what_it_says_aloud() -> None:
-    with Arena() as arena:
+    with EscapeHarness() as arena:
         runner = build_sandbox_runner(workspace=arena.workspace, environ=arena.environ)
-        runner.fall_back()
-        escaped = set(await escaped_from(runner, arena))
+        runner.use_landlock()
+        escaped = set(await run_escapes(runner, arena))
         assert {name for name in escaped if not name.startswith("git/")} <= LANDLOCK_LEAKS
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user cannot do half of it anyway")
 def test_the_escapes_bite_on_plain_bash() -> None:
-    with Arena() as arena:
+    with EscapeHarness() as arena:
         done = subprocess.run(
             ["bash", "-c", arena.script()],
             cwd=arena.workspace,
@@ -67,8 +67,8 @@ def test_the_escapes_bite_on_plain_bash() -> None:
             timeout=120,
             check=False,
         )
-        escaped = arena.escaped(done.stdout)
-        arena.end_survivors()
+        escaped = arena.find_escapes(done.stdout)
+        arena.kill_survivors()
         missed = [escape.name for escape in ESCAPES if escape.name not in escaped]
         assert len(missed) <= len(ESCAPES) / 10, missed
         assert Path("/usr/.windlass-probe").exists() is False

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import as_it_stands
+from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import refresh_policy
 from agent.backends.sandbox.runner import SandboxCommandRunner, build_sandbox_runner
-from tests.agent.backends.backend_cases import ENVIRON, MARK, appears, living, names_in
+from tests.agent.backends.backend_cases import ENVIRON, MARK, find_processes, list_names, wait_for_file
 from tooling.contract.command import CommandOutput, CommandRequest
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ asyncio.run(runner.run(CommandRequest(argv=words, cwd=workspace, timeout_s=60)))
 
 
 async def sh(runner: SandboxCommandRunner, command: str, **env: str) -> CommandOutput:
-    cwd = runner.box.confinement.writable[0]
+    cwd = runner.sandbox.policy.writable[0]
     return await runner.run(CommandRequest(argv=("bash", "-c", command), cwd=cwd, timeout_s=20, env=env))
 
 
@@ -61,7 +61,7 @@ async def test_the_box_does_not_load_what_a_command_built(tmp_path: Path) -> Non
     for name, value in (("LD_LIBRARY_PATH", str(workspace)), ("LD_PRELOAD", str(workspace / "libcap.so.2"))):
         found = await sh(runner, f"echo ${name}", **{name: value})
         assert found.output.decode().strip().endswith(value)
-    assert names_in(outside) == []
+    assert list_names(outside) == []
 
 
 async def test_a_planted_link_is_never_followed_into_the_box(repository: Path, tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ async def test_a_planted_link_is_never_followed_into_the_box(repository: Path, t
 async def test_a_repository_that_a_person_removed_is_no_obstacle(repository: Path) -> None:
     runner = build_sandbox_runner(workspace=repository, environ=ENVIRON)
     shutil.rmtree(repository / ".git")
-    assert as_it_stands(runner.box.confinement).protected == ()
+    assert refresh_policy(runner.sandbox.policy).protected == ()
     assert (await sh(runner, "echo on")).output == b"on\n"
 
 
@@ -95,7 +95,7 @@ async def test_secrets_in_a_home_that_is_the_workspace_stay_hidden(tmp_path: Pat
     found = await sh(runner, "cat .ssh/* .netrc .config/gh/* s/* c/gh/* n s2/*; grep -r bait . ; touch works")
     assert b"bait" not in found.output
     assert (tmp_path / ".ssh" / "id").read_text() == "bait"
-    assert "works" in names_in(tmp_path)
+    assert "works" in list_names(tmp_path)
 
 
 def test_a_box_dies_with_the_agent(tmp_path: Path) -> None:
@@ -103,11 +103,11 @@ def test_a_box_dies_with_the_agent(tmp_path: Path) -> None:
         [sys.executable, "-c", LONG_RUN, tmp_path, MARK], cwd=ROOT, env={**ENVIRON, "PYTHONPATH": str(ROOT)}
     )
     try:
-        asyncio.run(appears(tmp_path / "started"))
+        asyncio.run(wait_for_file(tmp_path / "started"))
     finally:
         agent.send_signal(signal.SIGKILL)
         agent.wait()
     deadline = time.monotonic() + 5
-    while living(MARK) and time.monotonic() < deadline:
+    while find_processes(MARK) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert living(MARK) == []
+    assert find_processes(MARK) == []

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from agent.backends.sandbox.runner import DiskWatch, SandboxCommandRunner, build_sandbox_runner
-from agent.backends.sandbox.types import MIB, Limits
-from tests.agent.backends.backend_cases import ENVIRON, MARK, living, survivors
-from tests.sandbox.escape_range import Arena
+from agent.backends.sandbox.types import MIB, ResourceLimits
+from tests.agent.backends.backend_cases import ENVIRON, MARK, find_processes, find_survivors
+from tests.sandbox.escape_harness import EscapeHarness
 from tests.sandbox.ordinary_user import NOBODY, run_as_nobody
 from tooling.contract.command import CommandOutput, CommandRequest
 
 pytestmark = pytest.mark.slow
 
-LIMITS = Limits(processes=100, memory_bytes=200 * MIB, file_bytes=20 * MIB, scratch_bytes=30 * MIB, cpu_s=1)
+LIMITS = ResourceLimits(processes=100, memory_bytes=200 * MIB, file_bytes=20 * MIB, scratch_bytes=30 * MIB, cpu_s=1)
 # Forks without end, in a shell whose name can be looked for.
 BOMB = f"exec -a wl-bomb-{MARK} bash -c 'f() {{ f | f & }}; f; sleep 30'"
 # Says how many children it could have.
@@ -44,7 +44,7 @@ def runner(tmp_path: Path) -> Iterator[SandboxCommandRunner]:
 
 
 async def sh(runner: SandboxCommandRunner, command: str, *, timeout_s: float = 20) -> CommandOutput:
-    cwd = runner.box.confinement.writable[0]
+    cwd = runner.sandbox.policy.writable[0]
     return await runner.run(CommandRequest(argv=("bash", "-c", command), cwd=cwd, timeout_s=timeout_s))
 
 
@@ -55,7 +55,7 @@ async def test_a_fork_bomb_is_bounded_and_ends(runner: SandboxCommandRunner) -> 
     async def count() -> None:
         nonlocal most
         while True:
-            most = max(most, len(living(f"wl-bomb-{MARK}")))
+            most = max(most, len(find_processes(f"wl-bomb-{MARK}")))
             await asyncio.sleep(0.1)
 
     counting = asyncio.create_task(count())
@@ -64,12 +64,12 @@ async def test_a_fork_bomb_is_bounded_and_ends(runner: SandboxCommandRunner) -> 
     assert found.timed_out
     assert time.monotonic() - started < 8
     assert 0 < most <= 100
-    assert survivors(f"wl-bomb-{MARK}") == []
+    assert find_survivors(f"wl-bomb-{MARK}") == []
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="is an ordinary user already")
 def test_a_fork_bomb_of_an_ordinary_user_is_bounded_without_control_groups() -> None:
-    with Arena(owner=NOBODY) as arena:
+    with EscapeHarness(owner=NOBODY) as arena:
         output = run_as_nobody(
             f"{FORKS} || true", workspace=arena.workspace, environ=arena.environ, copy=arena.root / "sources"
         )
@@ -106,7 +106,7 @@ async def test_the_folders_in_memory_are_bounded(runner: SandboxCommandRunner, f
 async def test_a_disk_that_runs_full_ends_the_command(runner: SandboxCommandRunner, tmp_path: Path) -> None:
     free = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
     watched = build_sandbox_runner(
-        workspace=tmp_path, environ=ENVIRON, limits=Limits(free_disk_bytes=free - 100 * MIB), grace_s=0.2
+        workspace=tmp_path, environ=ENVIRON, limits=ResourceLimits(free_disk_bytes=free - 100 * MIB), grace_s=0.2
     )
     found = await sh(watched, "for i in {1..8}; do head -c 100M /dev/zero > f$i; done; sleep 20")
     assert (found.exit_code, found.cancelled) == (1, False)
@@ -142,10 +142,10 @@ async def test_two_gigabytes_take_little_memory(tmp_path: Path) -> None:
     runner = build_sandbox_runner(workspace=tmp_path, environ=ENVIRON)
     await sh(runner, "true")
     gc.collect()
-    before = resident()
+    before = resident_bytes()
     found = await sh(runner, "head -c 2G /dev/zero", timeout_s=120)
     assert (found.exit_code, found.total_bytes) == (0, 2 << 30)
-    assert resident() - before < 80 * MIB
+    assert resident_bytes() - before < 80 * MIB
 
 
 async def test_a_deaf_tree_is_asked_and_then_ended(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ async def test_a_deaf_tree_is_asked_and_then_ended(tmp_path: Path) -> None:
     runner.close()
     assert found.timed_out
     assert (tmp_path / "asked").exists()
-    assert survivors(MARK) == []
+    assert find_survivors(MARK) == []
 
 
 async def test_hundreds_of_boxes_leave_no_open_file_and_no_group(runner: SandboxCommandRunner) -> None:
@@ -164,11 +164,11 @@ async def test_hundreds_of_boxes_leave_no_open_file_and_no_group(runner: Sandbox
     for _ in range(25):
         await asyncio.gather(*(sh(runner, "true") for _ in range(8)))
     assert open_files() == before
-    others = groups()
+    others = list_cgroups()
     runner.close()
     del runner
     gc.collect()
-    assert len(groups()) < len(others) or not others
+    assert len(list_cgroups()) < len(others) or not others
 
 
 async def test_a_box_that_is_cancelled_while_it_starts_leaves_nobody(runner: SandboxCommandRunner) -> None:
@@ -178,16 +178,16 @@ async def test_a_box_that_is_cancelled_while_it_starts_leaves_nobody(runner: San
         call.cancel()
         await asyncio.wait({call})
     await asyncio.sleep(0.05)
-    assert survivors(MARK) == []
+    assert find_survivors(MARK) == []
 
 
 def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def groups() -> list[Path]:
+def list_cgroups() -> list[Path]:
     return list(Path("/sys/fs/cgroup").glob(f"*/windlass-{os.getpid()}-*"))
 
 
-def resident() -> int:
+def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -42,6 +42,6 @@ async def test_commands_reach_the_proxy_once_it_is_open_and_nothing_else(tmp_pat
 
 async def test_landlock_has_no_way_out_and_says_so(tmp_path: Path) -> None:
     runner = build_sandbox_runner(workspace=tmp_path, environ=ENVIRON)
-    runner.fall_back()
+    runner.use_landlock()
     with pytest.raises(SandboxError, match="allowed hosts need bubblewrap"):
         runner.open_network(tmp_path / "proxy.sock")

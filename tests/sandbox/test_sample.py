@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.backends.sandbox.runner import SandboxCommandRunner, build_sandbox_runner
-from tests.agent.backends.backend_cases import names_in
+from tests.agent.backends.backend_cases import list_names
 from tooling.contract.command import CommandOutput, CommandRequest
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ def runner(tmp_path: Path) -> Iterator[SandboxCommandRunner]:
 
 
 async def sh(runner: SandboxCommandRunner, command: str) -> CommandOutput:
-    cwd = runner.box.confinement.writable[0]
+    cwd = runner.sandbox.policy.writable[0]
     return await runner.run(CommandRequest(argv=("bash", "-c", command), cwd=cwd, timeout_s=60))
 
 
@@ -50,8 +50,8 @@ async def test_a_repository_is_made_changed_and_read(runner: SandboxCommandRunne
     work = "git init -q . && git add -A && git commit -qm first && echo x >> words.txt && git diff --stat"
     first = await sh(runner, work)
     assert first.exit_code == 0, first.output.decode()
-    workspace = runner.box.confinement.writable[0]
-    again = build_sandbox_runner(workspace=workspace, environ=dict(runner.box.confinement.environment))
+    workspace = runner.sandbox.policy.writable[0]
+    again = build_sandbox_runner(workspace=workspace, environ=dict(runner.sandbox.policy.environment))
     protected = await sh(
         again, "git commit -qam second && git log --format=%an:%s && git checkout -qb topic && git stash list"
     )
@@ -67,6 +67,6 @@ async def test_a_virtual_environment_can_be_made_and_used(runner: SandboxCommand
 
 async def test_nothing_but_the_work_is_left(runner: SandboxCommandRunner, tmp_path: Path) -> None:
     await sh(runner, "touch ~/a /tmp/b made; mkdir -p ../other; touch ../other/c")
-    assert names_in(tmp_path) == ["home", "ws"]
-    assert names_in(tmp_path / "home") == [".gitconfig"]
-    assert "made" in names_in(tmp_path / "ws")
+    assert list_names(tmp_path) == ["home", "ws"]
+    assert list_names(tmp_path / "home") == [".gitconfig"]
+    assert "made" in list_names(tmp_path / "ws")

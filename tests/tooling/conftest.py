@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.tool_harness import Workplace
+from tests.tooling.tool_harness import ToolHarness
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path)
+def place(tmp_path: Path) -> ToolHarness:
+    return ToolHarness(tmp_path)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.tool_harness import TASK, USER, Nobody, Someone, Workplace
+from tests.tooling.tool_harness import TASK, USER, FakeUser, NoUser, ToolHarness
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Action, ApprovalAnswer, Verdict
 from tooling.contract.command import CommandOutput, CommandRequest
@@ -16,22 +16,22 @@ from tooling.contract.result import ToolResult
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
 from tooling.finish import OutputFinisher, reserve_output
 from tooling.invoke import Invoker
-from tooling.jobs import JobDesk
+from tooling.jobs import BackgroundJobs
 from tooling.registry import ToolRegistry
 from tooling.safety.action_judge import ActionJudge
 from tooling.safety.secrets.redact import Redactor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoParams:
+class FakeToolParams:
     what: str = "nothing"
 
 
-class Doer(Tool[DoParams]):
-    params = DoParams
-    spec = ToolSpec(name="do", description="Do.", parameters=schema_of(DoParams), effect="note", timeout_ms=100)
+class FakeTool(Tool[FakeToolParams]):
+    params = FakeToolParams
+    spec = ToolSpec(name="do", description="Do.", parameters=schema_of(FakeToolParams), effect="note", timeout_ms=100)
 
-    async def run(self, params: DoParams, ctx: ExecCtx) -> ToolResult:
+    async def run(self, params: FakeToolParams, ctx: ExecCtx) -> ToolResult:
         match params.what:
             case "raise":
                 raise ValueError("broken inside")
@@ -42,28 +42,32 @@ class Doer(Tool[DoParams]):
         return ToolResult("done")
 
 
-class Deleter(Doer):
+class ApprovalTool(FakeTool):
     spec = ToolSpec(
-        name="delete", description="Delete.", parameters=schema_of(DoParams), effect="note", requires_approval=True
+        name="delete",
+        description="Delete.",
+        parameters=schema_of(FakeToolParams),
+        effect="note",
+        requires_approval=True,
     )
 
 
-class NoMachine:
+class NoCommandRunner:
     async def run(self, request: CommandRequest) -> CommandOutput:
         raise AssertionError("nothing may run")
 
 
-class Confused:
+class FailingJudge:
     """A judge that breaks."""
 
     def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
         raise RuntimeError("cannot think")
 
 
-def road(*, person: Someone | None = None, judge: Confused | None = None) -> Invoker:
-    services = ToolServices(runner=NoMachine(), asker=Nobody(), jobs=JobDesk(NoMachine()))
+def build_invoker(*, person: FakeUser | None = None, judge: FailingJudge | None = None) -> Invoker:
+    services = ToolServices(runner=NoCommandRunner(), asker=NoUser(), jobs=BackgroundJobs(NoCommandRunner()))
     return Invoker(
-        registry=ToolRegistry((Doer(services), Deleter(services))),
+        registry=ToolRegistry((FakeTool(services), ApprovalTool(services))),
         judge=judge or ActionJudge(),
         approver=PolicyApprover(person=person),
         finisher=OutputFinisher(Redactor()),
@@ -86,18 +90,20 @@ def ctx(folder: Path) -> ExecCtx:
 async def test_a_tool_may_do_what_it_likes(
     tmp_path: Path, what: str, exit_code: int, status: str, content: str
 ) -> None:
-    result = await road().invoke("do", {"what": what}, ctx(tmp_path))
+    result = await build_invoker().invoke("do", {"what": what}, ctx(tmp_path))
     assert (result.exit_code, result.meta.status, result.content) == (exit_code, status, content)
 
 
 async def test_cancellation_comes_through(tmp_path: Path) -> None:
-    services = ToolServices(runner=NoMachine(), asker=Nobody(), jobs=JobDesk(NoMachine()))
+    services = ToolServices(runner=NoCommandRunner(), asker=NoUser(), jobs=BackgroundJobs(NoCommandRunner()))
     started = asyncio.Event()
 
-    class Waiter(Doer):
-        spec = ToolSpec(name="wait", description="Wait.", parameters=schema_of(DoParams), effect="note", timeout_ms=0)
+    class Waiter(FakeTool):
+        spec = ToolSpec(
+            name="wait", description="Wait.", parameters=schema_of(FakeToolParams), effect="note", timeout_ms=0
+        )
 
-        async def run(self, params: DoParams, ctx: ExecCtx) -> ToolResult:
+        async def run(self, params: FakeToolParams, ctx: ExecCtx) -> ToolResult:
             started.set()
             await asyncio.Event().wait()
             raise AssertionError
@@ -116,27 +122,27 @@ async def test_cancellation_comes_through(tmp_path: Path) -> None:
 
 
 async def test_a_tool_that_needs_approval_gets_it_or_does_not_run(tmp_path: Path) -> None:
-    refused = await road().invoke("delete", {}, ctx(tmp_path))
+    refused = await build_invoker().invoke("delete", {}, ctx(tmp_path))
     assert (refused.meta.status, refused.exit_code) == ("denied", 126)
     assert "--allow delete" in refused.content
-    assert (await road(person=Someone()).invoke("delete", {}, ctx(tmp_path))).content == "done"
+    assert (await build_invoker(person=FakeUser()).invoke("delete", {}, ctx(tmp_path))).content == "done"
 
 
 async def test_a_judge_that_breaks_means_asking(tmp_path: Path) -> None:
-    person = Someone(decision=ApprovalAnswer(decision="deny", by="person", remark="no"))
-    result = await road(person=person, judge=Confused()).invoke("do", {}, ctx(tmp_path))
+    person = FakeUser(decision=ApprovalAnswer(decision="deny", by="person", remark="no"))
+    result = await build_invoker(person=person, judge=FailingJudge()).invoke("do", {}, ctx(tmp_path))
     assert result.meta.status == "denied"
     assert "could not be judged" in result.content
 
 
 async def test_arguments_that_are_no_object_are_told(tmp_path: Path) -> None:
-    result = await road().invoke("do", ["x"], ctx(tmp_path))  # type: ignore[arg-type]
+    result = await build_invoker().invoke("do", ["x"], ctx(tmp_path))  # type: ignore[arg-type]
     assert (result.exit_code, "expected an object, got list" in result.content) == (2, True)
 
 
 async def test_an_approved_command_returns_its_output_to_the_same_call(tmp_path: Path) -> None:
-    person = Someone()
-    place = Workplace(tmp_path, approver=PolicyApprover(person=person))
+    person = FakeUser()
+    place = ToolHarness(tmp_path, approver=PolicyApprover(person=person))
     place.write("old/file", "x")
     result = await place.call("run_command", command="rm -rv old")
     assert person.asked == ["rm -rv old"]
@@ -144,8 +150,8 @@ async def test_an_approved_command_returns_its_output_to_the_same_call(tmp_path:
 
 
 async def test_a_refused_command_reaches_the_model_with_the_remark(tmp_path: Path) -> None:
-    person = Someone(decision=ApprovalAnswer(decision="deny", by="person", remark="Use the archive instead."))
-    place = Workplace(tmp_path, approver=PolicyApprover(person=person))
+    person = FakeUser(decision=ApprovalAnswer(decision="deny", by="person", remark="Use the archive instead."))
+    place = ToolHarness(tmp_path, approver=PolicyApprover(person=person))
     place.write("old/file", "x")
     result = await place.call("run_command", command="rm -r old")
     assert result.content == "Denied by person: it deletes old and everything in it. Use the archive instead."
@@ -154,62 +160,62 @@ async def test_a_refused_command_reaches_the_model_with_the_remark(tmp_path: Pat
 
 @pytest.mark.parametrize(("choice", "status"), [("deny", "denied"), ("defer", "deferred"), ("fail", "denied")])
 async def test_without_a_person_the_status_says_what_became_of_it(tmp_path: Path, choice: str, status: str) -> None:
-    place = Workplace(tmp_path, approver=PolicyApprover(on_approval=choice))  # type: ignore[arg-type]
+    place = ToolHarness(tmp_path, approver=PolicyApprover(on_approval=choice))  # type: ignore[arg-type]
     result = await place.call("run_command", command="git push")
     assert (result.meta.status, result.exit_code, result.meta.rule) == (status, 126, "git push")
 
 
-async def test_an_empty_success_says_so_and_an_empty_failure_names_the_command(place: Workplace) -> None:
+async def test_an_empty_success_says_so_and_an_empty_failure_names_the_command(place: ToolHarness) -> None:
     assert (await place.call("run_command", command="true")).content == "(empty output)"
     failed = await place.call("run_command", command="false")
     assert failed.content == f"Exit 1: no output from 'false' in {place.root}"
 
 
-async def test_a_missing_folder_is_a_result(place: Workplace) -> None:
+async def test_a_missing_folder_is_a_result(place: ToolHarness) -> None:
     ctx = place.ctx(working_dir=place.root / "gone")
     result = await place.executor.call_tool("run_command", {"command": "true"}, ctx)
     assert (result.exit_code, "could not be started" in result.content) == (1, True)
 
 
-async def test_a_timed_out_command_returns_what_it_said_so_far(place: Workplace) -> None:
+async def test_a_timed_out_command_returns_what_it_said_so_far(place: ToolHarness) -> None:
     result = await place.call("run_command", command="echo working; sleep 60", timeout_s=0.3)
     assert result.content == (
         "Timed out after 0.3 s; the command and everything it started were ended. Output so far:\nworking"
     )
 
 
-async def test_without_a_place_for_outputs_the_cut_is_still_told(place: Workplace) -> None:
+async def test_without_a_place_for_outputs_the_cut_is_still_told(place: ToolHarness) -> None:
     ctx = place.ctx(outputs_dir=None)
     result = await place.executor.call_tool("run_command", {"command": "seq 1 5000"}, ctx)
     assert "characters cut; the rest was not kept ...]" in result.content
     assert result.meta.output_path is None
 
 
-async def test_outputs_of_repeated_calls_do_not_overwrite_each_other(place: Workplace) -> None:
+async def test_outputs_of_repeated_calls_do_not_overwrite_each_other(place: ToolHarness) -> None:
     first = await place.call("run_command", command="seq 1 5000")
     second = await place.call("run_command", command="seq 5000 9999")
     assert first.meta.output_path != second.meta.output_path
 
 
-class Asker(Doer):
-    spec = ToolSpec(name="ask_web", description="Ask.", parameters=schema_of(DoParams), effect="web")
+class WebTool(FakeTool):
+    spec = ToolSpec(name="ask_web", description="Ask.", parameters=schema_of(FakeToolParams), effect="web")
 
 
 @pytest.mark.parametrize(("deny", "status"), [((), "ok"), (("ask_web",), "denied")])
 async def test_the_web_needs_no_approval_but_can_be_denied(tmp_path: Path, deny: tuple[str, ...], status: str) -> None:
-    workplace = Workplace(tmp_path)
-    services = ToolServices(runner=NoMachine(), asker=Nobody(), jobs=JobDesk(NoMachine()))
+    workplace = ToolHarness(tmp_path)
+    services = ToolServices(runner=NoCommandRunner(), asker=NoUser(), jobs=BackgroundJobs(NoCommandRunner()))
     invoker = Invoker(
-        registry=ToolRegistry([Asker(services)]),
+        registry=ToolRegistry([WebTool(services)]),
         judge=ActionJudge(),
         approver=PolicyApprover(deny=deny),
         finisher=OutputFinisher(Redactor(())),
     )
     assert (await invoker.invoke("ask_web", {}, workplace.ctx())).meta.status == status
-    assert Asker.spec.parallelizable
+    assert WebTool.spec.parallelizable
 
 
-async def test_whole_outputs_of_calls_with_the_same_name_do_not_overwrite_each_other(place: Workplace) -> None:
+async def test_whole_outputs_of_calls_with_the_same_name_do_not_overwrite_each_other(place: ToolHarness) -> None:
     ctx = place.ctx()
     names = [reserved.name for _ in range(12) if (reserved := reserve_output(ctx))]
     stem = names[0].removesuffix(".txt")

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.tool_harness import TASK, USER, Someone
+from tests.tooling.tool_harness import TASK, USER, FakeUser
 from tooling.approvals.policy import PolicyApprover
-from tooling.approvals.rule_text import covers, rule_for
+from tooling.approvals.rule_text import covers_command, rule_for
 from tooling.contract.action import Action, ApprovalAnswer, Decision, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.safety.action_judge import ActionJudge
@@ -17,12 +17,12 @@ EDIT = Action(tool="edit_file", effect="write", subject="a.txt", cwd=WORKSPACE)
 FINE = Verdict(decision=Decision.ALLOW)
 
 
-def command(text: str) -> Action:
+def command_action(text: str) -> Action:
     return Action(tool="run_command", effect="execute", subject=text, cwd=WORKSPACE)
 
 
-async def decided(approver: PolicyApprover, text: str) -> ApprovalAnswer:
-    action = command(text)
+async def decide(approver: PolicyApprover, text: str) -> ApprovalAnswer:
+    action = command_action(text)
     return await approver.approve(action, ActionJudge().judge(action, CTX), CTX)
 
 
@@ -32,20 +32,20 @@ async def decided(approver: PolicyApprover, text: str) -> ApprovalAnswer:
 )
 async def test_modes_without_a_person(mode: str, asking: str, harmless: str) -> None:
     approver = PolicyApprover(mode=mode)  # type: ignore[arg-type]
-    assert (await decided(approver, "git push")).decision == asking
-    assert (await decided(approver, "git status")).decision == harmless
+    assert (await decide(approver, "git push")).decision == asking
+    assert (await decide(approver, "git status")).decision == harmless
 
 
 @pytest.mark.parametrize("choice", ["deny", "defer", "fail"])
 async def test_without_a_person_the_run_says_what_happens(choice: str) -> None:
-    answer = await decided(PolicyApprover(on_approval=choice), "git push origin main")  # type: ignore[arg-type]
+    answer = await decide(PolicyApprover(on_approval=choice), "git push origin main")  # type: ignore[arg-type]
     assert (answer.decision, answer.rule) == (choice, "git push")
     assert answer.remark == "Nobody can be asked in this run; --allow 'git push' would allow it."
 
 
 async def test_what_is_blocked_stays_blocked_even_in_yolo() -> None:
     verdict = Verdict(decision=Decision.BLOCK, reasons=("no",))
-    answer = await PolicyApprover(mode="yolo", allow=("rm",)).approve(command("rm -rf /"), verdict, CTX)
+    answer = await PolicyApprover(mode="yolo", allow=("rm",)).approve(command_action("rm -rf /"), verdict, CTX)
     assert answer.decision == "deny"
 
 
@@ -68,15 +68,15 @@ async def test_what_is_blocked_stays_blocked_even_in_yolo() -> None:
     ],
 )
 async def test_a_rule_allows_its_own_words_and_nothing_else(allow: str, text: str, decision: str) -> None:
-    assert (await decided(PolicyApprover(allow=(allow,)), text)).decision == decision
+    assert (await decide(PolicyApprover(allow=(allow,)), text)).decision == decision
 
 
 async def test_a_denying_rule_beats_everything() -> None:
     approver = PolicyApprover(mode="yolo", allow=("git push",), deny=("git push", "make"))
     for text in ("git push", "ls && make all > out.txt"):
-        answer = await decided(approver, text)
+        answer = await decide(approver, text)
         assert (answer.decision, answer.by) == ("deny", "a rule")
-    assert (await decided(approver, "ls")).decision == "allow"
+    assert (await decide(approver, "ls")).decision == "allow"
 
 
 async def test_edits_ask_only_in_the_users_own_folder_and_only_in_mode_ask() -> None:
@@ -97,31 +97,31 @@ async def test_the_way_out_of_a_refused_edit_is_named() -> None:
 
 
 async def test_the_person_is_asked_and_their_remark_comes_back() -> None:
-    person = Someone(decision=ApprovalAnswer(decision="deny", by="person", remark="not today"))
-    answer = await decided(PolicyApprover(person=person), "git push")
+    person = FakeUser(decision=ApprovalAnswer(decision="deny", by="person", remark="not today"))
+    answer = await decide(PolicyApprover(person=person), "git push")
     assert (answer.decision, answer.remark, person.asked) == ("deny", "not today", ["git push"])
 
 
 async def test_once_is_once_and_this_run_is_the_exact_text() -> None:
-    once = Someone()
+    once = FakeUser()
     approver = PolicyApprover(person=once)
     for _ in range(2):
-        assert (await decided(approver, "git push")).decision == "allow"
+        assert (await decide(approver, "git push")).decision == "allow"
     assert once.asked == ["git push", "git push"]
-    run = Someone(decision=ApprovalAnswer(decision="allow", by="person", scope="run"))
+    run = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope="run"))
     approver = PolicyApprover(person=run)
     for text in ("git push", "git push", "git push --force"):
-        await decided(approver, text)
+        await decide(approver, text)
     assert run.asked == ["git push", "git push --force"]
 
 
 @pytest.mark.parametrize("scope", ["project", "always"])
 async def test_an_answer_for_good_stores_the_rule_that_was_shown_and_no_wider_one(scope: str) -> None:
     kept: list[tuple[str, tuple[str, ...]]] = []
-    person = Someone(decision=ApprovalAnswer(decision="allow", by="person", scope=scope))  # type: ignore[arg-type]
+    person = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope=scope))  # type: ignore[arg-type]
     approver = PolicyApprover(person=person, keep_rules=lambda where, rules: kept.append((where, rules)))
     for text in ("git push origin main", "git push --tags", "npm publish"):
-        await decided(approver, text)
+        await decide(approver, text)
     assert person.asked == ["git push origin main", "npm publish"]
     assert kept == [(scope, ("git push",)), (scope, ("npm publish",))]
 
@@ -129,9 +129,9 @@ async def test_an_answer_for_good_stores_the_rule_that_was_shown_and_no_wider_on
 @pytest.mark.parametrize("text", ["rm -r src", "sudo ls", "curl https://example.org", "python3 -c 'x' > /etc/motd"])
 async def test_no_rule_is_ever_stored_for_programs_that_do_whatever_they_are_told(text: str) -> None:
     kept: list[tuple[str, ...]] = []
-    person = Someone(decision=ApprovalAnswer(decision="allow", by="person", scope="always"))
+    person = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope="always"))
     approver = PolicyApprover(person=person, keep_rules=lambda where, rules: kept.append(rules))
-    answer = await decided(approver, text)
+    answer = await decide(approver, text)
     assert (answer.decision, answer.scope, kept) == ("allow", "run", [])
 
 
@@ -148,4 +148,4 @@ async def test_no_rule_is_ever_stored_for_programs_that_do_whatever_they_are_tol
 )
 def test_the_offered_rule_is_narrow_and_sufficient(text: str, rule: str) -> None:
     assert rule_for(text) == rule
-    assert covers(rule, text)
+    assert covers_command(rule, text)

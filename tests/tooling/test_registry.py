@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.tool_harness import Nobody
+from tests.tooling.tool_harness import NoUser
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import ToolResult
 from tooling.contract.tool import Tool, ToolCommand, ToolServices, ToolSpec
 from tooling.entry_points import entry_points
-from tooling.jobs import JobDesk
+from tooling.jobs import BackgroundJobs
 from tooling.registry import TOOLS, RegistrationError, ToolRegistry, load_tools
 from tooling.tools.run_command import RunCommand
 
@@ -38,12 +38,12 @@ not_a_tool = 1
 """
 
 
-class NoMachine:
+class NoCommandRunner:
     async def run(self, request: CommandRequest) -> CommandOutput:
         raise AssertionError
 
 
-SERVICES = ToolServices(runner=NoMachine(), asker=Nobody(), jobs=JobDesk(NoMachine()))
+SERVICES = ToolServices(runner=NoCommandRunner(), asker=NoUser(), jobs=BackgroundJobs(NoCommandRunner()))
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_the_first_of_two_installations_wins(tmp_path: Path) -> None:
     assert [point.target for point in found] == ["m1:T"]
 
 
-def shouting(*commands: ToolCommand) -> Tool[object]:
+def shout_tool(*commands: ToolCommand) -> Tool[object]:
     class Shout(RunCommand):
         spec = ToolSpec(name="shout", description="Shout.", parameters={"type": "object"})
 
@@ -164,10 +164,10 @@ def shouting(*commands: ToolCommand) -> Tool[object]:
 )
 def test_a_command_without_a_name_or_help_is_refused(command: ToolCommand, problem: str) -> None:
     with pytest.raises(RegistrationError, match=problem):
-        ToolRegistry([shouting(command)])
+        ToolRegistry([shout_tool(command)])
 
 
 def test_a_command_that_another_tool_has_is_refused() -> None:
     command = ToolCommand(name="shout", help="Shout.")
     with pytest.raises(RegistrationError, match="already a command /shout"):
-        ToolRegistry([shouting(command, command)])
+        ToolRegistry([shout_tool(command, command)])

@@ -5,19 +5,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from agent.backends.host import HostExecutor, build_host_executor
+from agent.backends.host import LocalToolExecutor, build_host_executor
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Action, ApprovalAnswer, Approver, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
 from tooling.contract.result import ToolResult
-from tooling.web.session import WebDesk
+from tooling.web.session import WebSession
 
 USER = UUID(int=1)
 TASK = UUID(int=2)
 
 
-class Nobody:
+class NoUser:
     """No person at the terminal."""
 
     async def ask(self, question: Question, ctx: ExecCtx) -> str | None:
@@ -25,7 +25,7 @@ class Nobody:
 
 
 @dataclass
-class Someone:
+class FakeUser:
     """A person who gives the same answers every time, and remembers what was asked."""
 
     answer: str = ""
@@ -41,7 +41,7 @@ class Someone:
         return self.decision
 
 
-class Workplace:
+class ToolHarness:
     """A folder, the executor of the host, and short ways to call tools."""
 
     def __init__(
@@ -49,17 +49,17 @@ class Workplace:
         folder: Path,
         *,
         approver: Approver | None = None,
-        asker: Nobody | Someone | None = None,
-        web: WebDesk | None = None,
+        asker: NoUser | FakeUser | None = None,
+        web: WebSession | None = None,
     ) -> None:
         self.root = folder / "ws"
         self.root.mkdir(exist_ok=True)
         self.outputs = folder / "outputs"
-        self.executor: HostExecutor
+        self.executor: LocalToolExecutor
         self.executor, self.warnings = build_host_executor(
             environ={"PATH": os.environ["PATH"]},
             approver=approver or PolicyApprover(mode="auto-edit"),
-            asker=asker or Nobody(),
+            asker=asker or NoUser(),
             secrets=("correct-horse-battery",),
             plugin_paths=(),
             web=web,

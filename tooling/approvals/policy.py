@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from tooling.approvals.rule_text import covers, covers_host, names, offered, rule_for
+from tooling.approvals.rule_text import covers_command, covers_host, is_command_prefix, rule_for, suggest_rules
 from tooling.contract.action import Action, ApprovalAnswer, Approver, Decision, Scope, Verdict
 from tooling.contract.context import ExecCtx
 
@@ -26,7 +26,7 @@ OnApproval: TypeAlias = Literal["deny", "defer", "fail"]
 _THIS_RUN = "this run"
 
 # Rules for these are about a command or a host, for all others about the tool as a whole.
-_BY_PARTS = ("execute", "web")
+_SUBJECT_RULE_EFFECTS = ("execute", "web")
 
 
 class PolicyApprover:
@@ -47,26 +47,26 @@ class PolicyApprover:
         self._allow = tuple(allow)
         self._deny = tuple(deny)
         self._on_approval = on_approval
-        self._person = person
+        self._user = person
         self._asks_for_edits = asks_for_edits
-        self._keep_rules = keep_rules
-        self._remembered: set[Action] = set()
-        self._asking: dict[tuple[str, ...], asyncio.Lock] = {}
+        self._save_rules = keep_rules
+        self._allowed_for_run: set[Action] = set()
+        self._ask_locks: dict[tuple[str, ...], asyncio.Lock] = {}
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         """Decide, or wait for the person; what was approved for the run is not asked again."""
         answer = self.decide(action, verdict)
         if answer is not None:
             return answer
-        if self._person is None:
+        if self._user is None:
             return _refusal(self._on_approval, "policy", "Nobody can be asked in this run", action, verdict)
         if action.effect != "web":
-            return await self._asked(self._person, action, verdict, ctx)
+            return await self._ask_user(self._user, action, verdict, ctx)
         # Pages of one host are fetched side by side; the answer for the first may be one for all.
-        async with self._asking.setdefault(verdict.asking, asyncio.Lock()):
-            return self.decide(action, verdict) or await self._asked(self._person, action, verdict, ctx)
+        async with self._ask_locks.setdefault(verdict.commands_to_approve, asyncio.Lock()):
+            return self.decide(action, verdict) or await self._ask_user(self._user, action, verdict, ctx)
 
-    async def _asked(self, person: Approver, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
+    async def _ask_user(self, person: Approver, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
         answer = await person.approve(action, verdict, ctx)
         may_last = action.effect != "forget" and answer.command is None
         if answer.decision == "allow" and answer.scope != "once" and may_last:
@@ -92,7 +92,7 @@ class PolicyApprover:
 
     def _allowed_by(self, action: Action, verdict: Verdict) -> str:
         """Return what allows an action without asking anybody, or nothing."""
-        if action in self._remembered:
+        if action in self._allowed_for_run:
             return _THIS_RUN
         if self._is_allowed(action, verdict):
             return "a rule"
@@ -100,16 +100,16 @@ class PolicyApprover:
 
     def _remember(self, action: Action, verdict: Verdict, answer: ApprovalAnswer) -> ApprovalAnswer:
         """Let an answer hold for longer: the exact action for this run, the rules that were shown for good."""
-        rules = offered(verdict.asking) if action.effect in _BY_PARTS else (action.tool,)
+        rules = suggest_rules(verdict.commands_to_approve) if action.effect in _SUBJECT_RULE_EFFECTS else (action.tool,)
         if action.effect == "web" and answer.scope == "run":
             self._allow = (*self._allow, *rules)
             return replace(answer, rule=", ".join(rules))
         if answer.scope == "run" or not rules:
-            self._remembered.add(action)
+            self._allowed_for_run.add(action)
             return replace(answer, rule=action.subject, scope="run")
         self._allow = (*self._allow, *rules)
-        if self._keep_rules:
-            self._keep_rules(answer.scope, rules)
+        if self._save_rules:
+            self._save_rules(answer.scope, rules)
         return replace(answer, rule=", ".join(rules))
 
     def _needs_approval(self, action: Action, verdict: Verdict) -> bool:
@@ -120,7 +120,7 @@ class PolicyApprover:
     def _denied_by(self, action: Action, verdict: Verdict) -> str:
         commands = verdict.commands or (action.subject,)
         for rule in self._deny:
-            if rule == action.tool or any(_matches(rule, command, action, names) for command in commands):
+            if rule == action.tool or any(_matches(rule, command, action, is_command_prefix) for command in commands):
                 return rule
         return ""
 
@@ -129,9 +129,9 @@ class PolicyApprover:
             return True
         if action.tool in self._allow and action.effect != "execute":
             return True
-        asking = verdict.asking
+        asking = verdict.commands_to_approve
         return bool(asking) and all(
-            any(_matches(rule, command, action, covers) for rule in self._allow) for command in asking
+            any(_matches(rule, command, action, covers_command) for rule in self._allow) for command in asking
         )
 
 
@@ -155,8 +155,8 @@ def _refusal(decision: OnApproval, by: str, why: str, action: Action, verdict: V
 
 
 def _rules_for(action: Action, verdict: Verdict) -> list[str]:
-    rules = [rule_for(command) for command in verdict.asking]
-    if action.effect not in _BY_PARTS or (action.effect == "web" and not rules):
+    rules = [rule_for(command) for command in verdict.commands_to_approve]
+    if action.effect not in _SUBJECT_RULE_EFFECTS or (action.effect == "web" and not rules):
         return [action.tool]
     rules = rules or [action.subject.strip()]
     return list(dict.fromkeys(rules))

@@ -9,7 +9,7 @@ _SUBCOMMANDS = frozenset(
 _RUNNERS = frozenset(("run", "exec", "x", "dlx", "run-script", "alias"))
 _REDIRECTIONS = ("<", ">", "&>")
 # Programs that do whatever their arguments say: a rule for them would be wider than it looks.
-_NEVER_OFFERED = frozenset(
+_TOO_BROAD = frozenset(
     """
     bash sh dash zsh fish ksh busybox toybox python python2 python3 pypy3 node deno bun ruby perl php lua awk gawk mawk
     sed osascript env sudo doas su nice ionice timeout nohup setsid stdbuf xargs parallel command builtin exec eval
@@ -20,7 +20,7 @@ _NEVER_OFFERED = frozenset(
 )
 
 
-def covers(rule: str, command: str) -> bool:
+def covers_command(rule: str, command: str) -> bool:
     """Say whether a rule's words are the first words of a canonical command and no redirection follows unseen."""
     wanted, words = rule.split(), command.split()
     if not wanted or words[: len(wanted)] != wanted:
@@ -37,7 +37,7 @@ def covers_host(rule: str, fetch: str) -> bool:
     return not hosts or host == hosts[0].removeprefix(".") or (hosts[0].startswith(".") and host.endswith(hosts[0]))
 
 
-def names(rule: str, command: str) -> bool:
+def is_command_prefix(rule: str, command: str) -> bool:
     """Say whether a rule's words are the first words of a command, whatever follows; for rules that forbid."""
     wanted = rule.split()
     return bool(wanted) and command.split()[: len(wanted)] == wanted
@@ -47,19 +47,19 @@ def rule_for(command: str) -> str:
     """Return the narrowest sensible rule that would allow a canonical command."""
     words = command.split()
     is_plain = len(words) > 1 and not words[1].startswith("-") and words[1] not in _RUNNERS
-    if is_plain and words[0] in _SUBCOMMANDS and covers(" ".join(words[:2]), command):
+    if is_plain and words[0] in _SUBCOMMANDS and covers_command(" ".join(words[:2]), command):
         return " ".join(words[:2])
     return " ".join(words)
 
 
-def offered(commands: Iterable[str]) -> tuple[str, ...]:
+def suggest_rules(commands: Iterable[str]) -> tuple[str, ...]:
     """Return the rules that would allow these commands from now on, or nothing when one of them is too wide."""
     rules: dict[str, None] = {}
     for command in commands:
         words = command.split()
         program = words[0].rpartition("/")[2] if words else ""
         is_runner = len(words) > 1 and words[1] in _RUNNERS
-        if not program or program in _NEVER_OFFERED or is_runner or not program.isprintable():
+        if not program or program in _TOO_BROAD or is_runner or not program.isprintable():
             return ()
         rules[rule_for(command)] = None
     return tuple(rules)

@@ -34,7 +34,7 @@ class Action:
     effect: Effect
     subject: str
     cwd: Path
-    is_asked_for: bool = False
+    is_requested: bool = False
     url: str = ""
     preview: Callable[[], str] | None = field(default=None, compare=False, repr=False)
 
@@ -52,7 +52,7 @@ class Verdict:
     reasons: tuple[str, ...] = ()
     rule: str = ""
     commands: tuple[str, ...] = ()
-    asking: tuple[str, ...] = ()
+    commands_to_approve: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class Judge(Protocol):
         ...
 
 
-class Permits(Protocol):
+class ActionGate(Protocol):
     """Judges, and asks if need be, about a further action in the middle of a call."""
 
     async def refusal(self, action: Action, ctx: ExecCtx) -> str | None:

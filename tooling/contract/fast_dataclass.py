@@ -29,7 +29,11 @@ def _fact(cls: type[T]) -> type[T]:
     own = set(vars(cls))
     made: Any = dataclasses.dataclass(cls, init=False, repr=False, eq=False, slots=True, kw_only=True)
     compared = [field.name for field in dataclasses.fields(made) if field.compare]
-    shared: dict[str, Any] = {**_SHARED, "__init__": _constructor(made), "_compared": staticmethod(_reader(compared))}
+    shared: dict[str, Any] = {
+        **_SHARED_METHODS,
+        "__init__": _build_init(made),
+        "_compared": staticmethod(_field_getter(compared)),
+    }
     for name, function in shared.items():
         if name not in own:
             setattr(made, name, function)
@@ -37,7 +41,7 @@ def _fact(cls: type[T]) -> type[T]:
     return fact
 
 
-def _constructor(made: type) -> Callable[..., None]:
+def _build_init(made: type) -> Callable[..., None]:
     """Return `__init__` with one keyword for each field, compiled as the library would."""
     known: dict[str, Any] = {"_set": object.__setattr__, "_FACTORY": _FACTORY}
     words: list[str] = []
@@ -66,7 +70,7 @@ def _constructor(made: type) -> Callable[..., None]:
     return constructor
 
 
-def _reader(names: list[str]) -> Callable[[object], object]:
+def _field_getter(names: list[str]) -> Callable[[object], object]:
     """Return what reads these fields of a fact."""
     return attrgetter(*names) if names else lambda fact: ()
 
@@ -84,29 +88,29 @@ def _repr(self: Any) -> str:
     return f"{self.__class__.__qualname__}({', '.join(shown)})"
 
 
-def _refuse_change(self: object, name: str, value: object) -> None:
+def _frozen_setattr(self: object, name: str, value: object) -> None:
     raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
 
 
-def _refuse_removal(self: object, name: str) -> None:
+def _frozen_delattr(self: object, name: str) -> None:
     raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
 
-def _state(self: Any) -> list[object]:
+def _getstate(self: Any) -> list[object]:
     return [getattr(self, field.name) for field in dataclasses.fields(self)]
 
 
-def _take_state(self: Any, state: list[object]) -> None:
+def _setstate(self: Any, state: list[object]) -> None:
     for field, value in zip(dataclasses.fields(self), state, strict=True):
         object.__setattr__(self, field.name, value)
 
 
-_SHARED: dict[str, Any] = {
+_SHARED_METHODS: dict[str, Any] = {
     "__eq__": _is_equal,
     "__hash__": _hash,
     "__repr__": _repr,
-    "__setattr__": _refuse_change,
-    "__delattr__": _refuse_removal,
-    "__getstate__": _state,
-    "__setstate__": _take_state,
+    "__setattr__": _frozen_setattr,
+    "__delattr__": _frozen_delattr,
+    "__getstate__": _getstate,
+    "__setstate__": _setstate,
 }

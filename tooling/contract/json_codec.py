@@ -19,7 +19,7 @@ _SCALARS: dict[type, str] = {str: "string", int: "integer", float: "number", boo
 _BOOLEAN_WORDS = {"true": True, "false": False}
 
 
-class ShapeError(ValueError):
+class DecodeError(ValueError):
     """Data does not fit; the message names the place, what was expected and what came."""
 
 
@@ -35,19 +35,19 @@ def schema_of(cls: type) -> dict[str, object]:
 
 
 def decode(cls: type[T], data: object, *, place: str = "", extra: Literal["forbid", "ignore"] = "forbid") -> T:
-    """Build `cls` from plain JSON data, or raise ShapeError."""
+    """Build `cls` from plain JSON data, or raise DecodeError."""
     if not isinstance(data, Mapping):
-        raise ShapeError(f"{place or cls.__name__}: expected an object, got {_kind(data)}")
+        raise DecodeError(f"{place or cls.__name__}: expected an object, got {_json_type(data)}")
     known = {field.name: (field, hint) for field, hint in _fields(cast(type, cls))}
     prefix = f"{place}." if place else ""
     if extra == "forbid" and (strange := [str(key) for key in data if key not in known]):
-        raise ShapeError(f"unknown field {prefix}{strange[0]}{nearest(strange[0], known)}")
+        raise DecodeError(f"unknown field {prefix}{strange[0]}{did_you_mean(strange[0], known)}")
     values: dict[str, object] = {}
     for name, (field, hint) in known.items():
         if name in data:
-            values[name] = _value(hint, data[name], f"{prefix}{name}", extra)
+            values[name] = _decode_value(hint, data[name], f"{prefix}{name}", extra)
         elif _is_required(field):
-            raise ShapeError(f"missing field {prefix}{name} ({_name(hint)})")
+            raise DecodeError(f"missing field {prefix}{name} ({_describe_type(hint)})")
     return cls(**values)
 
 
@@ -62,7 +62,7 @@ def encode(value: object) -> object:
     return str(value) if isinstance(value, Path) else value
 
 
-def nearest(word: str, known: Mapping[str, object] | list[str]) -> str:
+def did_you_mean(word: str, known: Mapping[str, object] | list[str]) -> str:
     """Return ', did you mean X?' for the closest known name, or nothing."""
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f", did you mean {close[0]}?" if close else ""
@@ -95,52 +95,52 @@ def _schema(hint: object) -> dict[str, object]:
     return {"type": "object"} if origin is not None else {}
 
 
-def _value(hint: object, data: object, place: str, extra: Literal["forbid", "ignore"]) -> object:
+def _decode_value(hint: object, data: object, place: str, extra: Literal["forbid", "ignore"]) -> object:
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return _value(args[0], data, place, extra)
+        return _decode_value(args[0], data, place, extra)
     if origin in (Union, types.UnionType):
-        return _union(args, data, place, extra)
+        return _decode_union(args, data, place, extra)
     if origin is Literal:
         if data not in args:
-            raise ShapeError(f"{place}: expected one of {', '.join(map(str, args))}, got {data!r}")
+            raise DecodeError(f"{place}: expected one of {', '.join(map(str, args))}, got {data!r}")
         return data
     if origin is tuple:
-        return _items(args[0], data, place, extra)
+        return _decode_items(args[0], data, place, extra)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return decode(cast(type[object], hint), data, place=place, extra=extra)
     if origin is not None:
-        return _mapping(args[1], data, place, extra)
-    return _scalar(cast(type, hint), data, place)
+        return _decode_mapping(args[1], data, place, extra)
+    return _decode_scalar(cast(type, hint), data, place)
 
 
-def _union(args: tuple[object, ...], data: object, place: str, extra: Literal["forbid", "ignore"]) -> object:
+def _decode_union(args: tuple[object, ...], data: object, place: str, extra: Literal["forbid", "ignore"]) -> object:
     if data is None and type(None) in args:
         return None
-    problem: ShapeError | None = None
+    problem: DecodeError | None = None
     for arg in args:
         if arg is type(None):
             continue
         try:
-            return _value(arg, data, place, extra)
-        except ShapeError as error:
+            return _decode_value(arg, data, place, extra)
+        except DecodeError as error:
             problem = problem or error
-    raise problem or ShapeError(f"{place}: expected null, got {_kind(data)}")
+    raise problem or DecodeError(f"{place}: expected null, got {_json_type(data)}")
 
 
-def _items(item: object, data: object, place: str, extra: Literal["forbid", "ignore"]) -> tuple[object, ...]:
+def _decode_items(item: object, data: object, place: str, extra: Literal["forbid", "ignore"]) -> tuple[object, ...]:
     if not isinstance(data, (list, tuple)):
-        raise ShapeError(f"{place}: expected a list, got {_kind(data)}")
-    return tuple(_value(item, value, f"{place}[{index}]", extra) for index, value in enumerate(data))
+        raise DecodeError(f"{place}: expected a list, got {_json_type(data)}")
+    return tuple(_decode_value(item, value, f"{place}[{index}]", extra) for index, value in enumerate(data))
 
 
-def _mapping(item: object, data: object, place: str, extra: Literal["forbid", "ignore"]) -> dict[str, object]:
+def _decode_mapping(item: object, data: object, place: str, extra: Literal["forbid", "ignore"]) -> dict[str, object]:
     if not isinstance(data, Mapping):
-        raise ShapeError(f"{place}: expected an object, got {_kind(data)}")
-    return {str(key): _value(item, value, f"{place}.{key}", extra) for key, value in data.items()}
+        raise DecodeError(f"{place}: expected an object, got {_json_type(data)}")
+    return {str(key): _decode_value(item, value, f"{place}.{key}", extra) for key, value in data.items()}
 
 
-def _scalar(hint: type, data: object, place: str) -> object:
+def _decode_scalar(hint: type, data: object, place: str) -> object:
     if hint is object:
         return data
     if hint is Path and isinstance(data, str):
@@ -148,13 +148,13 @@ def _scalar(hint: type, data: object, place: str) -> object:
     if hint is bool and isinstance(data, str) and data.lower() in _BOOLEAN_WORDS:
         return _BOOLEAN_WORDS[data.lower()]
     if hint in (int, float) and not isinstance(data, bool):
-        return _number(hint, data, place)
+        return _decode_number(hint, data, place)
     if isinstance(data, hint) and not (isinstance(data, bool) and hint is not bool):
         return data
-    raise ShapeError(f"{place}: expected {_name(hint)}, got {_kind(data)} {_shown(data)}")
+    raise DecodeError(f"{place}: expected {_describe_type(hint)}, got {_json_type(data)} {_short_repr(data)}")
 
 
-def _number(hint: type, data: object, place: str) -> object:
+def _decode_number(hint: type, data: object, place: str) -> object:
     """Accept a number or its unmistakable text: models often quote numbers."""
     if isinstance(data, (int, float, str)):
         try:
@@ -165,23 +165,23 @@ def _number(hint: type, data: object, place: str) -> object:
             return number
         if number.is_integer():
             return int(data) if isinstance(data, int) else int(number)
-    raise ShapeError(f"{place}: expected {_name(hint)}, got {_kind(data)} {_shown(data)}")
+    raise DecodeError(f"{place}: expected {_describe_type(hint)}, got {_json_type(data)} {_short_repr(data)}")
 
 
-def _name(hint: object) -> str:
+def _describe_type(hint: object) -> str:
     if get_origin(hint) is Annotated:
-        return _name(get_args(hint)[0])
+        return _describe_type(get_args(hint)[0])
     names = {str: "text", int: "a whole number", float: "a number", bool: "true or false", Path: "a path"}
     return names.get(hint, str(hint)) if isinstance(hint, type) else str(hint)
 
 
-def _kind(data: object) -> str:
+def _json_type(data: object) -> str:
     if data is None:
         return "null"
     kinds = {str: "text", int: "number", float: "number", bool: "boolean", list: "list", tuple: "list", dict: "object"}
     return kinds.get(type(data), type(data).__name__)
 
 
-def _shown(data: object) -> str:
+def _short_repr(data: object) -> str:
     text = repr(data)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -16,7 +16,7 @@ class Memory(Protocol):
         """Raise ToolError when this text may not be remembered."""
         ...
 
-    def is_asked_for(self, text: str) -> bool:
+    def is_requested(self, text: str) -> bool:
         """Say whether the user asked in so many words that this be remembered."""
         ...
 

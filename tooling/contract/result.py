@@ -49,7 +49,7 @@ class ToolMeta:
     status: CallStatus = "ok"
     rule: str = ""
     output_path: str | None = None
-    whole_text: str | None = None
+    full_text: str | None = None
     total_bytes: int | None = None
     dropped_bytes: int = 0
     tasks: tuple[TaskItem, ...] | None = None
@@ -73,7 +73,7 @@ class ToolResult:
         return self.meta.status == "ok"
 
 
-def failed(
+def error_result(
     content: str,
     *,
     exit_code: int = TOOL_RAISED,

@@ -8,9 +8,9 @@ import json
 from collections.abc import Mapping
 from math import isfinite
 
-from tooling.contract.json_codec import JsonObject, nearest
+from tooling.contract.json_codec import JsonObject, did_you_mean
 
-_NAMES = {
+_TYPE_NAMES = {
     "string": "text",
     "integer": "a whole number",
     "number": "a number",
@@ -21,46 +21,48 @@ _NAMES = {
 }
 
 
-def problem_with(value: object, schema: JsonObject, place: str) -> str | None:
+def find_schema_error(value: object, schema: JsonObject, place: str) -> str | None:
     """Return what is wrong with a value, or None when it fits."""
-    kinds = _kinds(schema)
-    if kinds and not any(_is_kind(value, kind) for kind in kinds):
-        return f"{place}: expected {' or '.join(_NAMES.get(kind, kind) for kind in kinds)}, got {_shown(value)}"
+    kinds = _allowed_types(schema)
+    if kinds and not any(_is_type(value, kind) for kind in kinds):
+        return (
+            f"{place}: expected {' or '.join(_TYPE_NAMES.get(kind, kind) for kind in kinds)}, got {_short_json(value)}"
+        )
     choices = schema.get("enum")
     if isinstance(choices, (list, tuple)) and value not in choices:
-        near = nearest(str(value), [str(choice) for choice in choices])
-        return f"{place}: expected one of {', '.join(map(str, choices))}, got {_shown(value)}{near}"
+        near = did_you_mean(str(value), [str(choice) for choice in choices])
+        return f"{place}: expected one of {', '.join(map(str, choices))}, got {_short_json(value)}{near}"
     if isinstance(value, Mapping):
-        return _problem_with_object(value, schema, place)
+        return _find_object_error(value, schema, place)
     items = schema.get("items")
     if isinstance(value, (list, tuple)) and isinstance(items, Mapping):
-        found = (problem_with(item, items, f"{place}[{number}]") for number, item in enumerate(value, start=1))
+        found = (find_schema_error(item, items, f"{place}[{number}]") for number, item in enumerate(value, start=1))
         return next((problem for problem in found if problem), None)
     return None
 
 
-def _problem_with_object(value: JsonObject, schema: JsonObject, place: str) -> str | None:
+def _find_object_error(value: JsonObject, schema: JsonObject, place: str) -> str | None:
     properties = schema.get("properties")
     known: JsonObject = properties if isinstance(properties, Mapping) else {}
     if schema.get("additionalProperties") is False and (strange := [name for name in value if name not in known]):
-        return f"unknown name {place}.{strange[0]}{nearest(strange[0], known) or _offer(known)}"
+        return f"unknown name {place}.{strange[0]}{did_you_mean(strange[0], known) or _list_known(known)}"
     required = schema.get("required")
     for name in required if isinstance(required, (list, tuple)) else ():
         if name not in value:
             return f"{place}.{name} is missing"
     for name, item in value.items():
         inner = known.get(name)
-        if isinstance(inner, Mapping) and (problem := problem_with(item, inner, f"{place}.{name}")):
+        if isinstance(inner, Mapping) and (problem := find_schema_error(item, inner, f"{place}.{name}")):
             return problem
     return None
 
 
-def _kinds(schema: JsonObject) -> list[str]:
+def _allowed_types(schema: JsonObject) -> list[str]:
     kind = schema.get("type")
     return [kind] if isinstance(kind, str) else [str(one) for one in kind] if isinstance(kind, (list, tuple)) else []
 
 
-def _is_kind(value: object, kind: str) -> bool:
+def _is_type(value: object, kind: str) -> bool:
     match kind:
         case "string":
             return isinstance(value, str)
@@ -80,10 +82,10 @@ def _is_kind(value: object, kind: str) -> bool:
             return True
 
 
-def _offer(known: JsonObject) -> str:
+def _list_known(known: JsonObject) -> str:
     return f"; there is {', '.join(known)}" if known else "; it takes none"
 
 
-def _shown(value: object) -> str:
+def _short_json(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 60 else text[:57] + "..."

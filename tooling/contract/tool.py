@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
-from tooling.contract.action import Action, Effect, Permits
+from tooling.contract.action import Action, ActionGate, Effect
 from tooling.contract.command import CommandRunner
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
@@ -13,8 +13,8 @@ from tooling.contract.json_codec import JsonObject
 from tooling.contract.memory import Memory
 from tooling.contract.question import Asker
 from tooling.contract.result import ToolError, ToolResult
-from tooling.jobs import JobDesk
-from tooling.web.session import WebDesk
+from tooling.jobs import BackgroundJobs
+from tooling.web.session import WebSession
 
 P = TypeVar("P")
 
@@ -57,8 +57,8 @@ class ToolCommand:
     argument: str = ""
 
 
-class NothingFurther:
-    """Permits no call anything beyond what it was called for."""
+class DenyFurtherActions:
+    """ActionGate no call anything beyond what it was called for."""
 
     async def refusal(self, action: Action, ctx: ExecCtx) -> str | None:
         """Refuse."""
@@ -71,11 +71,11 @@ class ToolServices:
 
     runner: CommandRunner
     asker: Asker
-    jobs: JobDesk
+    jobs: BackgroundJobs
     command_timeout_s: float = 120.0
-    web: WebDesk = field(default_factory=WebDesk)
+    web: WebSession = field(default_factory=WebSession)
     memory: Memory | None = None
-    permits: Permits = field(default_factory=NothingFurther)
+    action_gate: ActionGate = field(default_factory=DenyFurtherActions)
 
 
 class Tool(ABC, Generic[P]):
@@ -97,7 +97,7 @@ class Tool(ABC, Generic[P]):
     async def run(self, params: P, ctx: ExecCtx) -> ToolResult:
         """Do it; an exception becomes a result with exit code 1 on the one road."""
 
-    def changed(self, params: P, subject: str) -> P:
+    def with_subject(self, params: P, subject: str) -> P:
         """Return the parameters with the person's own subject in place of the model's, where a tool allows that."""
         raise ToolError(f"{self.spec.name} cannot be changed, only allowed or denied.")
 

@@ -3,10 +3,10 @@
 import hashlib
 from pathlib import Path
 
-from tooling.files.atomic_write import write_whole
+from tooling.files.atomic_write import write_atomic
 
 
-def hash_of(data: bytes) -> str:
+def content_hash(data: bytes) -> str:
     """Return the name that content is kept under."""
     return hashlib.sha256(data).hexdigest()
 
@@ -17,14 +17,14 @@ class BlobStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def keep(self, data: bytes) -> str:
+    def put(self, data: bytes) -> str:
         """Store content so that it survives a crash, and return its hash."""
-        name = hash_of(data)
+        name = content_hash(data)
         path = self._folder / name
         if path.exists() and self.read(name) is not None:
             return name
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(path, data)
+        write_atomic(path, data)
         return name
 
     def read(self, name: str) -> bytes | None:
@@ -33,4 +33,4 @@ class BlobStore:
             data = (self._folder / name).read_bytes()
         except FileNotFoundError:
             return None
-        return data if hash_of(data) == name else None
+        return data if content_hash(data) == name else None

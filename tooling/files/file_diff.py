@@ -5,16 +5,16 @@ from tooling.contract.result import FileChange
 MAX_DIFF_CHARS = 20_000
 # difflib compares every line with every other one; beyond this the counts must do.
 MAX_DIFF_LINES = 3000
-_CONTEXT = 3
+_CONTEXT_LINES = 3
 
 
-def change_of(path: str, before: str | None, after: str | None, *, max_chars: int = MAX_DIFF_CHARS) -> FileChange:
+def compute_change(path: str, before: str | None, after: str | None, *, max_chars: int = MAX_DIFF_CHARS) -> FileChange:
     """Return the change from one content to the next; None means that there is no file."""
     if "\0" in (before or "") or "\0" in (after or ""):
         deleted_lines = added_lines = 0
         body = [] if before == after else ["Binary files differ\n"]
     else:
-        deleted_lines, added_lines, body = _differences(_lines(before), _lines(after))
+        deleted_lines, added_lines, body = _diff_lines(_split_lines(before), _split_lines(after))
     old_name = "/dev/null" if before is None else f"a/{path}"
     new_name = "/dev/null" if after is None else f"b/{path}"
     return FileChange(
@@ -22,38 +22,40 @@ def change_of(path: str, before: str | None, after: str | None, *, max_chars: in
         status="added" if before is None else "deleted" if after is None else "modified",
         added_lines=added_lines,
         deleted_lines=deleted_lines,
-        diff=_bounded(f"--- {old_name}\n+++ {new_name}\n", body, max_chars) if body else "",
+        diff=_truncate_diff(f"--- {old_name}\n+++ {new_name}\n", body, max_chars) if body else "",
     )
 
 
-def _lines(text: str | None) -> list[str]:
+def _split_lines(text: str | None) -> list[str]:
     # Only a line feed ends a line, as for git and patch; splitlines knows many more ends.
     lines = (text or "").split("\n")
     return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
-def _differences(old: list[str], new: list[str]) -> tuple[int, int, list[str]]:
+def _diff_lines(old: list[str], new: list[str]) -> tuple[int, int, list[str]]:
     """Compare the parts that differ; what is the same before and after them is left out for speed."""
-    start = _common(old, new)
-    end = _common(old[start:][::-1], new[start:][::-1])
+    start = _common_prefix_len(old, new)
+    end = _common_prefix_len(old[start:][::-1], new[start:][::-1])
     removed, added = old[start : len(old) - end], new[start : len(new) - end]
     if not removed and not added:
         return 0, 0, []
-    lead, trail = old[max(0, start - _CONTEXT) : start], old[len(old) - end : len(old) - end + _CONTEXT]
+    lead, trail = old[max(0, start - _CONTEXT_LINES) : start], old[len(old) - end : len(old) - end + _CONTEXT_LINES]
     first = start - len(lead)
     if not removed or not added or len(removed) + len(added) > MAX_DIFF_LINES:
         around = len(lead) + len(trail)
-        header = f"@@ -{_span(first, around + len(removed))} +{_span(first, around + len(added))} @@\n"
-        changed = [*_marked("-", removed), *_marked("+", added)]
-        return len(removed), len(added), [header, *_marked(" ", lead), *changed, *_marked(" ", trail)]
+        header = f"@@ -{_hunk_range(first, around + len(removed))} +{_hunk_range(first, around + len(added))} @@\n"
+        changed = [*_prefix_lines("-", removed), *_prefix_lines("+", added)]
+        return len(removed), len(added), [header, *_prefix_lines(" ", lead), *changed, *_prefix_lines(" ", trail)]
     import difflib
 
-    compared = difflib.unified_diff([*lead, *removed, *trail], [*lead, *added, *trail], n=_CONTEXT)
-    lines = [_shifted(line, first) if line.startswith("@@") else _ended(line) for line in compared][2:]
+    compared = difflib.unified_diff([*lead, *removed, *trail], [*lead, *added, *trail], n=_CONTEXT_LINES)
+    lines = [_shift_hunk(line, first) if line.startswith("@@") else _note_missing_newline(line) for line in compared][
+        2:
+    ]
     return sum(line.startswith("-") for line in lines), sum(line.startswith("+") for line in lines), lines
 
 
-def _common(old: list[str], new: list[str]) -> int:
+def _common_prefix_len(old: list[str], new: list[str]) -> int:
     length = 0
     for left, right in zip(old, new, strict=False):
         if left != right:
@@ -62,31 +64,31 @@ def _common(old: list[str], new: list[str]) -> int:
     return length
 
 
-def _span(before: int, length: int) -> str:
+def _hunk_range(before: int, length: int) -> str:
     """Return the place of a hunk: an empty one names the line before it."""
     return f"{before + 1 if length else before},{length}"
 
 
-def _marked(sign: str, lines: list[str]) -> list[str]:
-    return [_ended(sign + line) for line in lines]
+def _prefix_lines(sign: str, lines: list[str]) -> list[str]:
+    return [_note_missing_newline(sign + line) for line in lines]
 
 
-def _ended(line: str) -> str:
+def _note_missing_newline(line: str) -> str:
     return line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
 
 
-def _shifted(header: str, by: int) -> str:
+def _shift_hunk(header: str, by: int) -> str:
     """Move the line numbers of a hunk header by the lines that were left out."""
     _, old, new, *_ = header.split(" ")
-    return f"@@ {_moved(old, by)} {_moved(new, by)} @@\n"
+    return f"@@ {_shift_range(old, by)} {_shift_range(new, by)} @@\n"
 
 
-def _moved(span: str, by: int) -> str:
+def _shift_range(span: str, by: int) -> str:
     first, comma, length = span[1:].partition(",")
     return f"{span[0]}{int(first) + by}{comma}{length}"
 
 
-def _bounded(head: str, lines: list[str], max_chars: int) -> str:
+def _truncate_diff(head: str, lines: list[str], max_chars: int) -> str:
     used = len(head)
     for index, line in enumerate(lines):
         used += len(line)

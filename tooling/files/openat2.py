@@ -9,10 +9,10 @@ from typing import TypeAlias
 Opener: TypeAlias = Callable[[int, str, int], int]
 
 # Systems without O_PATH open the folders on the way for reading.
-FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+DIR_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SYS_OPENAT2 = 437
 # RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH
-_RESOLVE = 0x02 | 0x04 | 0x08
+_RESOLVE_FLAGS = 0x02 | 0x04 | 0x08
 _TRIES = 8
 
 
@@ -24,10 +24,10 @@ def open_beneath(root: int, path: str, flags: int) -> int:
     """
     if "\0" in path:
         raise ValueError("embedded null character in path")
-    return (openat2() or walk)(root, path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
+    return (openat2() or open_by_component)(root, path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
-def walk(root: int, path: str, flags: int) -> int:
+def open_by_component(root: int, path: str, flags: int) -> int:
     """Open component by component, each in the folder opened before it, for kernels without openat2."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if path.startswith("/") or ".." in parts:
@@ -37,7 +37,7 @@ def walk(root: int, path: str, flags: int) -> int:
     folder = os.dup(root)
     try:
         for part in parts[:-1]:
-            below = os.open(part, FOLDER, dir_fd=folder)
+            below = os.open(part, DIR_FLAGS, dir_fd=folder)
             os.close(folder)
             folder = below
         return os.open(parts[-1] if parts else ".", flags, dir_fd=folder)
@@ -56,7 +56,7 @@ def openat2() -> Opener | None:
         return None
 
     def opened(root: int, path: str, flags: int) -> int:
-        how = (ctypes.c_uint64 * 3)(flags, 0, _RESOLVE)
+        how = (ctypes.c_uint64 * 3)(flags, 0, _RESOLVE_FLAGS)
         for _ in range(_TRIES):
             fd = syscall(_SYS_OPENAT2, root, os.fsencode(path or "."), ctypes.byref(how), ctypes.sizeof(how))
             if fd >= 0:
@@ -66,12 +66,12 @@ def openat2() -> Opener | None:
                 break
         raise OSError(code, os.strerror(code), path)
 
-    return opened if _works(opened) else None
+    return opened if _is_supported(opened) else None
 
 
-def _works(opener: Opener) -> bool:
+def _is_supported(opener: Opener) -> bool:
     try:
-        root = os.open("/", FOLDER)
+        root = os.open("/", DIR_FLAGS)
         try:
             os.close(opener(root, ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         finally:

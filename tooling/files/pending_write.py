@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tooling.contract.result import ToolError
-from tooling.files.openat2 import FOLDER, open_beneath
-from tooling.files.regular_file import READING
-from tooling.files.resolve import Spot, open_settled
+from tooling.files.openat2 import DIR_FLAGS, open_beneath
+from tooling.files.regular_file import READ_FLAGS
+from tooling.files.resolve import ResolvedPath, open_with_retry
 
 # What is larger is neither edited nor replaced: its former content could not be kept.
 MAX_CHANGED_BYTES = 20_000_000
-_LISTING = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_PARENT_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Content(NamedTuple):
+class FileContent(NamedTuple):
     """What a file holds, and the state it was in when that was read."""
 
     data: bytes
@@ -30,68 +30,70 @@ class Content(NamedTuple):
         return stat.S_IMODE(self.status.st_mode) & 0o777
 
 
-class Target:
+class PendingWrite:
     """Reads, replaces and removes one name in one open folder."""
 
-    def __init__(self, folder: int, spot: Spot) -> None:
-        self._folder = folder
-        self._name = os.path.basename(spot.below)  # noqa: PTH119 (the way below is text, not a path of this process)
-        self.shown = spot.shown
+    def __init__(self, folder: int, spot: ResolvedPath) -> None:
+        self._folder_fd = folder
+        self._name = os.path.basename(spot.relative_path)  # noqa: PTH119 (the way below is text, not a path of this process)
+        self.display_path = spot.display_path
 
-    def content(self) -> Content | None:
+    def read(self) -> FileContent | None:
         """Return what is there now, or None; whatever may not be changed is a ToolError."""
         try:
-            fd = os.open(self._name, READING, dir_fd=self._folder)
+            fd = os.open(self._name, READ_FLAGS, dir_fd=self._folder_fd)
         except FileNotFoundError:
             return None
         try:
             status = os.fstat(fd)
-            self._check(status)
+            self._check_writable(status)
             with os.fdopen(fd, "rb", closefd=False) as file:
-                return Content(file.read(), status)
+                return FileContent(file.read(), status)
         finally:
             os.close(fd)
 
-    def replace(self, data: bytes, *, over: Content | None, mode: int | None = None) -> None:
+    def replace(self, data: bytes, *, over: FileContent | None, mode: int | None = None) -> None:
         """Put new content in place of what was read; readers see the old or the new, never a part."""
         temporary = f".windlass-{os.urandom(6).hex()}.tmp"
         try:
             self._write(temporary, data, over, mode)
-            self._expect(over)
-            os.rename(temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            self._check_unchanged(over)
+            os.rename(temporary, self._name, src_dir_fd=self._folder_fd, dst_dir_fd=self._folder_fd)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary, dir_fd=self._folder)
+                os.unlink(temporary, dir_fd=self._folder_fd)
             raise
-        os.fsync(self._folder)
+        os.fsync(self._folder_fd)
 
-    def remove(self, *, over: Content) -> None:
+    def remove(self, *, over: FileContent) -> None:
         """Remove what was read."""
-        self._expect(over)
-        os.unlink(self._name, dir_fd=self._folder)
-        os.fsync(self._folder)
+        self._check_unchanged(over)
+        os.unlink(self._name, dir_fd=self._folder_fd)
+        os.fsync(self._folder_fd)
 
-    def _check(self, status: os.stat_result) -> None:
+    def _check_writable(self, status: os.stat_result) -> None:
         if stat.S_ISDIR(status.st_mode):
-            raise ToolError(f"{self.shown} is a directory; only files can be changed.")
+            raise ToolError(f"{self.display_path} is a directory; only files can be changed.")
         if not stat.S_ISREG(status.st_mode):
-            raise ToolError(f"{self.shown} is not a regular file and cannot be written.")
+            raise ToolError(f"{self.display_path} is not a regular file and cannot be written.")
         if status.st_nlink > 1:
-            raise ToolError(f"{self.shown} has other names (hard links) that would not change with it; copy it first.")
+            raise ToolError(
+                f"{self.display_path} has other names (hard links) that would not change with it; copy it first."
+            )
         if status.st_size > MAX_CHANGED_BYTES:
-            raise ToolError(f"{self.shown} is larger than {MAX_CHANGED_BYTES} bytes; change it with a command.")
+            raise ToolError(f"{self.display_path} is larger than {MAX_CHANGED_BYTES} bytes; change it with a command.")
 
-    def _expect(self, over: Content | None) -> None:
+    def _check_unchanged(self, over: FileContent | None) -> None:
         """Make sure that nobody changed the file since it was read."""
         try:
-            now = os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)
+            now = os.stat(self._name, dir_fd=self._folder_fd, follow_symlinks=False)
         except FileNotFoundError:
             now = None
         if _identity(now) != _identity(over.status if over else None):
-            raise ToolError(f"{self.shown} was changed by something else meanwhile; read it again.")
+            raise ToolError(f"{self.display_path} was changed by something else meanwhile; read it again.")
 
-    def _write(self, name: str, data: bytes, over: Content | None, mode: int | None) -> None:
-        fd = os.open(name, _NEW, 0o666 if over is None else 0o600, dir_fd=self._folder)
+    def _write(self, name: str, data: bytes, over: FileContent | None, mode: int | None) -> None:
+        fd = os.open(name, _CREATE_FLAGS, 0o666 if over is None else 0o600, dir_fd=self._folder_fd)
         with os.fdopen(fd, "wb") as file:
             if over is not None:
                 with contextlib.suppress(PermissionError):
@@ -104,21 +106,21 @@ class Target:
 
 
 @contextlib.contextmanager
-def target(find: Callable[[], Spot], *, makes_folders: bool) -> Iterator[Target]:
+def open_for_write(find: Callable[[], ResolvedPath], *, makes_folders: bool) -> Iterator[PendingWrite]:
     """Open the folder of a file that is about to change; what the system refuses is a ToolError."""
     shown = ""
 
-    def open_folder(spot: Spot) -> int:
+    def open_folder(spot: ResolvedPath) -> int:
         nonlocal shown
-        shown = spot.shown
-        if spot.below == ".":
-            raise ToolError(f"{spot.shown} is a directory; only files can be changed.")
+        shown = spot.display_path
+        if spot.relative_path == ".":
+            raise ToolError(f"{spot.display_path} is a directory; only files can be changed.")
         return _open_folder(spot, makes_folders=makes_folders)
 
     try:
-        folder, spot = open_settled(find, open_folder)
+        folder, spot = open_with_retry(find, open_folder)
         try:
-            yield Target(folder, spot)
+            yield PendingWrite(folder, spot)
         finally:
             os.close(folder)
     except FileNotFoundError:
@@ -127,17 +129,17 @@ def target(find: Callable[[], Spot], *, makes_folders: bool) -> Iterator[Target]
         raise ToolError(f"{shown} cannot be written: {error.strerror or error}.") from error
 
 
-def _open_folder(spot: Spot, *, makes_folders: bool) -> int:
-    parent = os.path.dirname(spot.below)  # noqa: PTH120 (the way below is text, not a path of this process)
+def _open_folder(spot: ResolvedPath, *, makes_folders: bool) -> int:
+    parent = os.path.dirname(spot.relative_path)  # noqa: PTH120 (the way below is text, not a path of this process)
     root = spot.open_root()
     try:
         try:
-            return open_beneath(root, parent or ".", _LISTING)
+            return open_beneath(root, parent or ".", _PARENT_FLAGS)
         except FileNotFoundError:
             if not makes_folders:
                 raise
         _make_folders(root, parent)
-        return open_beneath(root, parent, _LISTING)
+        return open_beneath(root, parent, _PARENT_FLAGS)
     finally:
         os.close(root)
 
@@ -149,7 +151,7 @@ def _make_folders(root: int, path: str) -> None:
         for part in path.split("/"):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(part, dir_fd=folder)
-            below = os.open(part, FOLDER, dir_fd=folder)
+            below = os.open(part, DIR_FLAGS, dir_fd=folder)
             os.close(folder)
             folder = below
     finally:

@@ -6,17 +6,17 @@ import stat
 
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import ToolError
-from tooling.files.resolve import Spot, open_to_read
+from tooling.files.resolve import ResolvedPath, open_to_read
 
 # Without O_NONBLOCK the open of a FIFO waits for a writer, for ever.
-READING = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _SNIFF_BYTES = 8192
 
 
-def open_text(path: str, ctx: ExecCtx) -> tuple[io.BufferedReader, Spot]:
+def open_text(path: str, ctx: ExecCtx) -> tuple[io.BufferedReader, ResolvedPath]:
     """Open a text file a tool may read; anything else is a ToolError that says what it is."""
-    fd, spot = open_to_read(path, ctx, READING)
-    return text_reader(fd, spot.shown), spot
+    fd, spot = open_to_read(path, ctx, READ_FLAGS)
+    return text_reader(fd, spot.display_path), spot
 
 
 def text_reader(fd: int, shown: str) -> io.BufferedReader:

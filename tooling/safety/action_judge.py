@@ -10,10 +10,10 @@ from tooling.contract.context import ExecCtx
 from tooling.safety.paths.workspace_paths import PathRefused, readable_path, writable_path
 
 if TYPE_CHECKING:
-    from tooling.safety.shell.shell_judge import ShellTextJudge
+    from tooling.safety.shell.shell_judge import ShellJudge
 
-_REMEMBERS = "you did not ask for it in these words, and every later run would read it"
-_FORGETS = "it forgets everything that is remembered for you"
+_REMEMBER_REASON = "you did not ask for it in these words, and every later run would read it"
+_FORGET_REASON = "it forgets everything that is remembered for you"
 
 
 class ActionJudge:
@@ -27,26 +27,26 @@ class ActionJudge:
         """Return the strictest verdict that applies."""
         match action.effect:
             case "execute":
-                return self._shell.judge(action, ctx)
+                return self._shell_judge.judge(action, ctx)
             case "read" | "write":
                 return _file_verdict(action, ctx)
             case "web":
                 return _web_verdict(action)
             case "ask" | "note":
                 return Verdict(decision=Decision.ALLOW)
-            case "remember" if action.is_asked_for:
+            case "remember" if action.is_requested:
                 return Verdict(decision=Decision.ALLOW)
             case "remember":
-                return Verdict(decision=Decision.ASK, reasons=(_REMEMBERS,), rule="remember")
+                return Verdict(decision=Decision.ASK, reasons=(_REMEMBER_REASON,), rule="remember")
             case "forget":
-                return Verdict(decision=Decision.ASK, reasons=(_FORGETS,), rule="forget")
+                return Verdict(decision=Decision.ASK, reasons=(_FORGET_REASON,), rule="forget")
 
     @cached_property
-    def _shell(self) -> "ShellTextJudge":
+    def _shell_judge(self) -> "ShellJudge":
         # The reader of shell texts and its rules load with the first command: a run without one does not pay for them.
-        from tooling.safety.shell.shell_judge import ShellTextJudge
+        from tooling.safety.shell.shell_judge import ShellJudge
 
-        return ShellTextJudge(self._patterns_dir, warn=self._warn)
+        return ShellJudge(self._patterns_dir, warn=self._warn)
 
 
 def _file_verdict(action: Action, ctx: ExecCtx) -> Verdict:
@@ -76,7 +76,7 @@ def _web_verdict(action: Action) -> Verdict:
         reasons=(reason,),
         rule="web-host",
         commands=(words,),
-        asking=(words,),
+        commands_to_approve=(words,),
         hosts=(host,),
         is_only_network=True,
     )

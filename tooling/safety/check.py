@@ -6,14 +6,14 @@ from uuid import UUID
 from tooling.contract.action import Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.safety.action_judge import ActionJudge
-from tooling.safety.shell.path_access import Reach
+from tooling.safety.shell.path_access import PathAccess
 from tooling.safety.shell.reader import ShellReader
 
 SYSTEM_FOLDERS = ("/root", "/etc", "/proc", "/sys", "/dev", "/var", "/boot", "/run")
-_NOBODY = UUID(int=0)
+_NIL_ID = UUID(int=0)
 
 
-def verdict_on(
+def judge_command(
     command: str,
     *,
     workspace: Path,
@@ -22,7 +22,7 @@ def verdict_on(
     extra_dirs: tuple[Path, ...] = (),
 ) -> Verdict:
     """Return the whole verdict on a command, exactly as for a tool call in that workspace."""
-    ctx = ExecCtx(user_id=_NOBODY, task_id=_NOBODY, working_dir=workspace, extra_dirs=extra_dirs, chat_type=chat_type)
+    ctx = ExecCtx(user_id=_NIL_ID, task_id=_NIL_ID, working_dir=workspace, extra_dirs=extra_dirs, chat_type=chat_type)
     return judge.judge(Action(tool="run_command", effect="execute", subject=command, cwd=workspace), ctx)
 
 
@@ -30,7 +30,7 @@ def check_command(
     command: str, chat_type: str | None = None, *, workspace: Path | None = None, judge: ActionJudge | None = None
 ) -> tuple[bool, bool, str | None]:
     """Return whether a command needs approval, whether it is blocked, and why."""
-    verdict = verdict_on(
+    verdict = judge_command(
         command,
         workspace=workspace or Path.cwd(),
         judge=judge or ActionJudge(),
@@ -43,7 +43,7 @@ def check_workspace_isolation(command: str, user_workspace: str) -> tuple[bool, 
     """Say whether a command reaches into folders of the system outside the workspace; no workspace, no border."""
     if not user_workspace:
         return False, None
-    for path in _leaving(command, Path(user_workspace)):
+    for path in _paths_outside(command, Path(user_workspace)):
         if any(path == folder or path.startswith(f"{folder}/") for folder in SYSTEM_FOLDERS):
             return True, f"BLOCKED: {path} is a system folder outside the workspace {user_workspace}"
     return False, None
@@ -51,17 +51,17 @@ def check_workspace_isolation(command: str, user_workspace: str) -> tuple[bool, 
 
 def check_command_path_escape(command: str, cwd: str) -> tuple[bool, str | None]:
     """Say whether a path of a command leads out of its folder; doubt counts as leading out."""
-    paths = _leaving(command, Path(cwd))
+    paths = _paths_outside(command, Path(cwd))
     if paths:
         return True, f"BLOCKED: {paths[0]} is outside {cwd}"
     return False, None
 
 
-def _leaving(command: str, workspace: Path) -> list[str]:
+def _paths_outside(command: str, workspace: Path) -> list[str]:
     reader = ShellReader(str(workspace))
     reader.read(command)
-    reach = Reach.of(workspace)
-    paths = [path for simple in reader.commands for path in reach.leaving(simple)]
+    reach = PathAccess.for_roots(workspace)
+    paths = [path for simple in reader.commands for path in reach.paths_outside(simple)]
     is_doubtful = any(finding.is_doubt for finding in reader.findings)
     # Of a text that cannot be read to its end, every word that looks like a path counts.
     return paths + [word.strip("\"'") for word in command.split() if is_doubtful and "/" in word]

@@ -9,7 +9,7 @@ from tooling.contract.question import Question
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolSpec
 
-NOBODY = (
+NO_USER = (
     "Nobody can answer questions in this run. Go on with the most sensible assumption and state it in your answer; "
     "do not ask again."
 )
@@ -41,6 +41,6 @@ class AskUser(Tool[AskUserParams]):
             raise ToolError("The question is empty.")
         answer = await self._services.asker.ask(Question(text=params.question, options=params.options), ctx)
         if answer is None:
-            raise ToolError(NOBODY)
+            raise ToolError(NO_USER)
         verb = "selected" if answer in params.options else "answered"
         return ToolResult(f"User {verb}: {answer}")

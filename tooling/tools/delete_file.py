@@ -36,10 +36,10 @@ class DeleteFile(Tool[DeleteFileParams]):
 
     async def run(self, params: DeleteFileParams, ctx: ExecCtx) -> ToolResult:
         """Delete it; what it held is kept for undo."""
-        change = await asyncio.to_thread(change_file, params.path, ctx, _nothing)
+        change = await asyncio.to_thread(change_file, params.path, ctx, _delete)
         return ToolResult(f"Deleted {change.path}.", meta=ToolMeta(changes=(change,)))
 
 
-def _nothing(before: bytes | None, shown: str) -> None:
+def _delete(before: bytes | None, shown: str) -> None:
     if before is None:
         raise ToolError(f"{shown} does not exist.")

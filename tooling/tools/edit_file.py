@@ -9,10 +9,10 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolMeta, ToolResult
 from tooling.contract.tool import Tool, ToolSpec
-from tooling.files.change_file import as_text, change_file, preview
+from tooling.files.change_file import as_text, change_file, preview_diff
 from tooling.files.regular_file import is_binary
-from tooling.tools.nearest_place import nearest_place
-from tooling.tools.write_file import encoded
+from tooling.tools.similar_lines import describe_similar_lines
+from tooling.tools.write_file import encode_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class EditFile(Tool[EditFileParams]):
             effect="write",
             subject=params.path,
             cwd=ctx.working_dir,
-            preview=lambda: preview(params.path, ctx, lambda before, shown: _edited(before, params, shown)[0]),
+            preview=lambda: preview_diff(params.path, ctx, lambda before, shown: _apply_edit(before, params, shown)[0]),
         )
 
     async def run(self, params: EditFileParams, ctx: ExecCtx) -> ToolResult:
@@ -51,7 +51,7 @@ class EditFile(Tool[EditFileParams]):
         counts: list[int] = []
 
         def edited(before: bytes | None, shown: str) -> bytes:
-            data, count = _edited(before, params, shown)
+            data, count = _apply_edit(before, params, shown)
             counts.append(count)
             return data
 
@@ -61,23 +61,23 @@ class EditFile(Tool[EditFileParams]):
         return ToolResult(text, meta=ToolMeta(changes=(change,)))
 
 
-def _edited(data: bytes | None, params: EditFileParams, shown: str) -> tuple[bytes, int]:
+def _apply_edit(data: bytes | None, params: EditFileParams, shown: str) -> tuple[bytes, int]:
     """Return the content with the text replaced, and how often that was."""
     before = as_text(data)
     if data is None or before is None:
         raise ToolError(f"{shown} does not exist; look with list_directory or find_files.")
     if is_binary(data):
         raise ToolError(f"{shown} is a binary file; change it with a command.")
-    old, new = _wanted(before, params, shown)
+    old, new = _find_replacement(before, params, shown)
     count = before.count(old)
     if count > 1 and not params.replace_all:
         raise ToolError(
             f"old_text occurs {count} times in {shown}; add surrounding lines to make it unique, or set replace_all."
         )
-    return encoded(before.replace(old, new), shown), count
+    return encode_text(before.replace(old, new), shown), count
 
 
-def _wanted(before: str, params: EditFileParams, shown: str) -> tuple[str, str]:
+def _find_replacement(before: str, params: EditFileParams, shown: str) -> tuple[str, str]:
     """Return the pair to replace, in the line endings of the file, or say why there is none."""
     if not params.old_text:
         raise ToolError("old_text is empty; use write_file to create or replace a whole file.")
@@ -89,7 +89,7 @@ def _wanted(before: str, params: EditFileParams, shown: str) -> tuple[str, str]:
     windows = _with_crlf(params.old_text)
     if "\r\n" in before and windows in before:
         return windows, _with_crlf(params.new_text)
-    raise ToolError(f"old_text was not found in {shown}. {nearest_place(before, params.old_text)}")
+    raise ToolError(f"old_text was not found in {shown}. {describe_similar_lines(before, params.old_text)}")
 
 
 def _with_crlf(text: str) -> str:

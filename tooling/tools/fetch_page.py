@@ -11,7 +11,7 @@ from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolSpec
 
-MOST_OUTPUT_CHARS = 1_000_000
+MAX_OUTPUT_CHARS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class FetchPage(Tool[FetchPageParams]):
         parameters=schema_of(FetchPageParams),
         effect="web",
         timeout_ms=0,
-        output_chars=MOST_OUTPUT_CHARS,
+        output_chars=MAX_OUTPUT_CHARS,
     )
 
     def action(self, params: FetchPageParams, ctx: ExecCtx) -> Action:
@@ -51,14 +51,14 @@ class FetchPage(Tool[FetchPageParams]):
             raise ToolError("The URL is empty.")
         # The client and the readers of pages load with the first one, and not in the loop's own time.
         await asyncio.to_thread(import_module, "tooling.web.fetch_result")
-        from tooling.web.fetch_result import Wish, visit
+        from tooling.web.fetch_result import FetchCall, fetch_page
 
-        wish = Wish(
+        wish = FetchCall(
             tool=self.spec.name,
             url=params.url.strip(),
             query=params.query,
             offset=params.offset,
-            way=params.method,
+            mode=params.method,
             use_cache=not params.no_cache,
         )
-        return await visit(wish, self._services, ctx)
+        return await fetch_page(wish, self._services, ctx)

@@ -14,10 +14,10 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
-from tooling.files.resolve import Spot, look, open_to_read
+from tooling.files.resolve import ResolvedPath, open_to_read, stat_readable
 from tooling.output import GREP_TIMEOUT_MS
 from tooling.safety.paths.sensitive_files import is_sensitive_file
-from tooling.safety.paths.workspace_paths import shown_path
+from tooling.safety.paths.workspace_paths import display_path
 from tooling.tools.ripgrep import Ripgrep
 from tooling.tools.walk import MAX_ENTRIES, glob_regex, walk_files
 
@@ -55,24 +55,24 @@ class FindFiles(Tool[FindFilesParams]):
         """Return the paths, one a line, and say when there are more."""
         if ".." in PurePath(params.pattern).parts or not params.pattern:
             raise ToolError("The pattern must not be empty or hold '..'; give the folder as path.")
-        spot, status = await asyncio.to_thread(look, params.path, ctx)
+        spot, status = await asyncio.to_thread(stat_readable, params.path, ctx)
         if not stat.S_ISDIR(status.st_mode):
             raise ToolError(f"{params.path} is not a directory.")
-        names = await self._names(params, spot, ctx)
+        names = await self._find_names(params, spot, ctx)
         paths = [path for path in (spot.path / name for name in names) if not is_sensitive_file(path)]
-        shown = [shown_path(path, ctx) for path in paths[:MAX_ENTRIES]]
+        shown = [display_path(path, ctx) for path in paths[:MAX_ENTRIES]]
         if len(paths) > MAX_ENTRIES:
             shown.append(f"[first {MAX_ENTRIES}; there are more: narrow the pattern or the path]")
         return ToolResult("\n".join(shown) or f"No files match {params.pattern!r} in {params.path!r}.")
 
-    async def _names(self, params: FindFilesParams, spot: Spot, ctx: ExecCtx) -> list[str]:
-        output = await self._ripgrep.output(("--files", "--null"), glob=params.pattern, cwd=spot.path, ctx=ctx)
+    async def _find_names(self, params: FindFilesParams, spot: ResolvedPath, ctx: ExecCtx) -> list[str]:
+        output = await self._ripgrep.run(("--files", "--null"), glob=params.pattern, cwd=spot.path, ctx=ctx)
         if output is None:
-            return await asyncio.to_thread(_walked, params, ctx)
+            return await asyncio.to_thread(_find_by_walking, params, ctx)
         return [os.fsdecode(name) for name in output.split(b"\0") if name]
 
 
-def _walked(params: FindFilesParams, ctx: ExecCtx) -> list[str]:
+def _find_by_walking(params: FindFilesParams, ctx: ExecCtx) -> list[str]:
     matches = glob_regex(params.pattern).match
     deadline = time.monotonic() + GREP_TIMEOUT_MS / 1000
     folder, _ = open_to_read(params.path, ctx, os.O_RDONLY | os.O_DIRECTORY)

@@ -10,7 +10,7 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolSpec
-from tooling.files.resolve import Spot, open_to_read
+from tooling.files.resolve import ResolvedPath, open_to_read
 from tooling.safety.paths.sensitive_files import is_sensitive_file
 from tooling.tools.walk import MAX_ENTRIES, SKIPPED_DIRS
 
@@ -40,22 +40,22 @@ class ListDirectory(Tool[ListDirectoryParams]):
 
     async def run(self, params: ListDirectoryParams, ctx: ExecCtx) -> ToolResult:
         """Return one entry a line, folders first."""
-        lines = await asyncio.to_thread(_entries, params.path, ctx)
+        lines = await asyncio.to_thread(_list_entries, params.path, ctx)
         return ToolResult("\n".join(lines) or "(empty directory)")
 
 
-def _entries(path: str, ctx: ExecCtx) -> list[str]:
+def _list_entries(path: str, ctx: ExecCtx) -> list[str]:
     # Without O_DIRECTORY a file can be opened, and be told apart from a way that leads through one.
     fd, spot = open_to_read(path, ctx, os.O_RDONLY | os.O_NONBLOCK)
     try:
         if not stat.S_ISDIR(os.fstat(fd).st_mode):
-            raise ToolError(f"{spot.shown} is a file; use read_file.")
+            raise ToolError(f"{spot.display_path} is a file; use read_file.")
         with os.scandir(fd) as found:
             entries = [entry for entry in found if entry.name not in SKIPPED_DIRS]
         entries.sort(key=lambda entry: (not entry.is_dir(follow_symlinks=False), entry.name))
-        lines = [_line(entry, fd, spot) for entry in entries[:MAX_ENTRIES]]
+        lines = [_format_entry(entry, fd, spot) for entry in entries[:MAX_ENTRIES]]
     except OSError as error:
-        raise ToolError(f"{spot.shown} cannot be listed: {error.strerror}.") from error
+        raise ToolError(f"{spot.display_path} cannot be listed: {error.strerror}.") from error
     finally:
         os.close(fd)
     if len(entries) > MAX_ENTRIES:
@@ -63,7 +63,7 @@ def _entries(path: str, ctx: ExecCtx) -> list[str]:
     return lines
 
 
-def _line(entry: "os.DirEntry[str]", folder: int, spot: Spot) -> str:
+def _format_entry(entry: "os.DirEntry[str]", folder: int, spot: ResolvedPath) -> str:
     try:
         if entry.is_symlink():
             return f"{entry.name} -> {os.readlink(entry.name, dir_fd=folder)}"

@@ -10,7 +10,7 @@ from tooling.contract.tool import Tool, ToolSpec
 from tooling.jobs import Job
 from tooling.output import decode_output
 
-NONE = "(no background commands)"
+NO_JOBS = "(no background commands)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,16 +35,16 @@ class ManageJobs(Tool[ManageJobsParams]):
     async def run(self, params: ManageJobsParams, ctx: ExecCtx) -> ToolResult:
         """Do it; an unknown job is told with the ones there are."""
         if params.action == "list":
-            return ToolResult("\n".join(_line(job) for job in self._services.jobs.jobs) or NONE)
+            return ToolResult("\n".join(_format_job(job) for job in self._services.jobs.jobs) or NO_JOBS)
         job = self._services.jobs.get(params.id)
         if job is None:
             known = ", ".join(job.id for job in self._services.jobs.jobs) or "none"
             raise ToolError(f"There is no background command {params.id!r}. Known: {known}.")
         if params.action == "stop":
             await self._services.jobs.stop(job)
-            return ToolResult(_line(job))
-        return ToolResult(f"{_line(job)}\n{decode_output(job.tail())}".rstrip())
+            return ToolResult(_format_job(job))
+        return ToolResult(f"{_format_job(job)}\n{decode_output(job.tail())}".rstrip())
 
 
-def _line(job: Job) -> str:
+def _format_job(job: Job) -> str:
     return f"{job.id}: {job.state}: {job.command}"

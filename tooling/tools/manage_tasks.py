@@ -10,7 +10,7 @@ from tooling.contract.result import TaskItem, ToolError, ToolMeta, ToolResult
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
 
 TaskStatus: TypeAlias = Literal["pending", "in_progress", "completed", "cancelled"]
-OPEN = ("pending", "in_progress")
+OPEN_STATUSES = ("pending", "in_progress")
 _TaskList: TypeAlias = dict[str, TaskItem]
 
 
@@ -55,7 +55,7 @@ class ManageTasks(Tool[ManageTasksParams]):
             case "update":
                 _update(tasks, params.tasks)
             case "clear":
-                for id in [task.id for task in tasks.values() if task.status not in OPEN]:
+                for id in [task.id for task in tasks.values() if task.status not in OPEN_STATUSES]:
                     del tasks[id]
             case "list":
                 pass

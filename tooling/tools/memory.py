@@ -10,7 +10,7 @@ from tooling.contract.memory import Memory
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
 
-EMPTY = "(memory is empty)"
+EMPTY_MEMORY = "(memory is empty)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,19 +43,19 @@ class MemoryTool(Tool[MemoryParams]):
         effect: Effect = "note"
         if params.action == "append":
             self._memory.check(params.content)
-            effect, is_asked_for = "remember", self._memory.is_asked_for(params.content)
+            effect, is_asked_for = "remember", self._memory.is_requested(params.content)
         elif params.action == "clear":
             effect = "forget"
         subject = " ".join([params.action, *params.content.split()])
         return Action(
-            tool=self.spec.name, effect=effect, subject=subject, cwd=ctx.working_dir, is_asked_for=is_asked_for
+            tool=self.spec.name, effect=effect, subject=subject, cwd=ctx.working_dir, is_requested=is_asked_for
         )
 
     async def run(self, params: MemoryParams, ctx: ExecCtx) -> ToolResult:
         """Read, add a line, or forget everything."""
         match params.action:
             case "read":
-                return ToolResult(await self._memory.read() or EMPTY)
+                return ToolResult(await self._memory.read() or EMPTY_MEMORY)
             case "append":
                 return ToolResult(await self._memory.append(params.content, ctx))
             case "clear":

@@ -56,20 +56,22 @@ class ReadFile(Tool[ReadFileParams]):
     async def run(self, params: ReadFileParams, ctx: ExecCtx) -> ToolResult:
         """Return the page and, when there is more, how to go on."""
         page = await asyncio.to_thread(_read, params, ctx)
-        return ToolResult(page.text + _notice(page), display=f"Read {params.path} ({page.last - page.first + 1} lines)")
+        return ToolResult(
+            page.text + _more_notice(page), display=f"Read {params.path} ({page.last - page.first + 1} lines)"
+        )
 
 
 def _read(params: ReadFileParams, ctx: ExecCtx) -> _Page:
     first = max(params.offset, 1)
     file, spot = open_text(params.path, ctx)
     with file:
-        skipped = _skip(file, first - 1)
+        skipped = _skip_lines(file, first - 1)
         if skipped < first - 1:
-            raise ToolError(f"{spot.shown} has {skipped} lines; offset {first} is beyond its end.")
-        return _page(file, first, min(max(params.limit, 1), MAX_LINES))
+            raise ToolError(f"{spot.display_path} has {skipped} lines; offset {first} is beyond its end.")
+        return _read_page(file, first, min(max(params.limit, 1), MAX_LINES))
 
 
-def _skip(file: io.BufferedReader, lines: int) -> int:
+def _skip_lines(file: io.BufferedReader, lines: int) -> int:
     done = 0
     while done < lines:
         piece = file.readline(MAX_PAGE_CHARS)
@@ -81,7 +83,7 @@ def _skip(file: io.BufferedReader, lines: int) -> int:
     return done
 
 
-def _page(file: io.BufferedReader, first: int, limit: int) -> _Page:
+def _read_page(file: io.BufferedReader, first: int, limit: int) -> _Page:
     lines: list[str] = []
     room = MAX_PAGE_CHARS
     is_cut = False
@@ -97,10 +99,10 @@ def _page(file: io.BufferedReader, first: int, limit: int) -> _Page:
     text = "".join(lines).removeprefix("\ufeff")
     last = first + len(lines) - 1
     has_more = is_cut or bool(file.peek(1))
-    return _Page(text or "(empty file)", first, last, is_cut, has_more, _total(file, last) if has_more else last)
+    return _Page(text or "(empty file)", first, last, is_cut, has_more, _count_lines(file, last) if has_more else last)
 
 
-def _total(file: io.BufferedReader, last: int) -> int | None:
+def _count_lines(file: io.BufferedReader, last: int) -> int | None:
     count, seen, ended = last, 0, True
     while piece := file.read(1_000_000):
         seen += len(piece)
@@ -111,7 +113,7 @@ def _total(file: io.BufferedReader, last: int) -> int | None:
     return count if ended else count + 1
 
 
-def _notice(page: _Page) -> str:
+def _more_notice(page: _Page) -> str:
     if not page.has_more:
         return ""
     if page.is_cut:

@@ -11,8 +11,8 @@ from tooling.tools.walk import SKIPPED_DIRS
 
 _NOT_FOUND = 127
 _FAILED = 2
-_ALWAYS = ("--no-config", "--hidden", "--no-require-git", "--no-messages", "--color=never", "--sort=path")
-_EXCLUDED = tuple(part for name in SKIPPED_DIRS for part in ("--glob", f"!{name}"))
+_BASE_ARGS = ("--no-config", "--hidden", "--no-require-git", "--no-messages", "--color=never", "--sort=path")
+_EXCLUDE_ARGS = tuple(part for name in SKIPPED_DIRS for part in ("--glob", f"!{name}"))
 
 
 class Ripgrep:
@@ -22,14 +22,14 @@ class Ripgrep:
         self._runner = runner
         self._is_absent = False
 
-    async def output(self, args: Sequence[str], *, glob: str | None, cwd: Path, ctx: ExecCtx) -> bytes | None:
+    async def run(self, args: Sequence[str], *, glob: str | None, cwd: Path, ctx: ExecCtx) -> bytes | None:
         """Return what it printed, or None when it is not installed; a failure is a ToolError."""
         if self._is_absent:
             return None
         # A leading "!" would turn the wanted files into the unwanted ones.
         wanted = () if glob is None else ("--glob", glob.replace("!", "[!]", 1) if glob.startswith("!") else glob)
         request = CommandRequest(
-            argv=("rg", *_ALWAYS, *wanted, *_EXCLUDED, *args),
+            argv=("rg", *_BASE_ARGS, *wanted, *_EXCLUDE_ARGS, *args),
             cwd=cwd,
             timeout_s=GREP_TIMEOUT_MS / 1000,
             merge_stderr=False,
@@ -42,10 +42,10 @@ class Ripgrep:
         if found.exit_code == _NOT_FOUND:
             self._is_absent = True
             return None
-        return _checked(found)
+        return _check_output(found)
 
 
-def _checked(found: CommandOutput) -> bytes:
+def _check_output(found: CommandOutput) -> bytes:
     if found.timed_out:
         raise ToolError("The search took too long; narrow the path.", status="timeout", exit_code=TIMED_OUT)
     if found.cancelled:

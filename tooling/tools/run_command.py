@@ -14,7 +14,7 @@ from tooling.finish import output_file
 from tooling.output import decode_output
 
 MAX_TIMEOUT_S = 3600.0
-EMPTY = "(empty output)"
+EMPTY_OUTPUT = "(empty output)"
 SHELLS = ("bash", "sh")
 
 
@@ -43,7 +43,7 @@ class RunCommand(Tool[RunCommandParams]):
         """Return the exact command for the judge and the person."""
         return Action(tool=self.spec.name, effect="execute", subject=params.command, cwd=ctx.working_dir)
 
-    def changed(self, params: RunCommandParams, subject: str) -> RunCommandParams:
+    def with_subject(self, params: RunCommandParams, subject: str) -> RunCommandParams:
         """Return the call with the command the person wrote."""
         return replace(params, command=subject)
 
@@ -52,12 +52,12 @@ class RunCommand(Tool[RunCommandParams]):
         if not params.command.strip():
             raise ToolError("The command is empty.")
         if params.background:
-            return await self._in_background(params.command, ctx)
+            return await self._start_background(params.command, ctx)
         limit_s = min(max(params.timeout_s or self._services.command_timeout_s, 0.1), MAX_TIMEOUT_S)
-        output = await self._in_shell(params.command, limit_s, ctx)
-        return _result(output, params.command, limit_s, ctx)
+        output = await self._run_shell(params.command, limit_s, ctx)
+        return _to_result(output, params.command, limit_s, ctx)
 
-    async def _in_background(self, command: str, ctx: ExecCtx) -> ToolResult:
+    async def _start_background(self, command: str, ctx: ExecCtx) -> ToolResult:
         output = output_file(ctx)
         if output is None:
             raise ToolError("This run keeps no outputs, so nothing can run in the background.")
@@ -70,7 +70,7 @@ class RunCommand(Tool[RunCommandParams]):
         ended = f"The background command ended at once ({job.state}).\n{decode_output(job.tail())}".rstrip()
         return ToolResult(ended, 1, meta=ToolMeta(status="error"))
 
-    async def _in_shell(self, command: str, limit_s: float, ctx: ExecCtx) -> CommandOutput:
+    async def _run_shell(self, command: str, limit_s: float, ctx: ExecCtx) -> CommandOutput:
         problem: OSError | None = None
         for shell in SHELLS:
             request = CommandRequest(
@@ -90,8 +90,8 @@ class RunCommand(Tool[RunCommandParams]):
         raise ToolError(f"The command could not be started in {ctx.working_dir}: {problem}.") from problem
 
 
-def _result(output: CommandOutput, command: str, limit_s: float, ctx: ExecCtx) -> ToolResult:
-    text = shown = _text(output).strip("\n")
+def _to_result(output: CommandOutput, command: str, limit_s: float, ctx: ExecCtx) -> ToolResult:
+    text = shown = _decode_text(output).strip("\n")
     status: CallStatus = "ok"
     code = output.exit_code
     if output.timed_out:
@@ -110,11 +110,11 @@ def _result(output: CommandOutput, command: str, limit_s: float, ctx: ExecCtx) -
         total_bytes=output.total_bytes,
         dropped_bytes=0 if output.cut_at is None else max(output.total_bytes - len(output.output), 0),
     )
-    text = text or EMPTY
+    text = text or EMPTY_OUTPUT
     return ToolResult(text, code, display=None if text == shown else shown, meta=meta)
 
 
-def _text(output: CommandOutput) -> str:
+def _decode_text(output: CommandOutput) -> str:
     if output.cut_at is None:
         return decode_output(output.output)
     # Head and tail do not touch in the original; a character must not be made of both.

@@ -13,11 +13,11 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
-from tooling.files.resolve import Spot, look
+from tooling.files.resolve import ResolvedPath, stat_readable
 from tooling.output import GREP_TIMEOUT_MS
 from tooling.safety.paths.sensitive_files import is_sensitive_file
-from tooling.safety.paths.workspace_paths import shown_path
-from tooling.tools.found_lines import FoundLine, Search, in_ripgrep_output, in_walk
+from tooling.safety.paths.workspace_paths import display_path
+from tooling.tools.line_search import Search, SearchLine, parse_ripgrep_output, search_by_walking
 from tooling.tools.ripgrep import Ripgrep
 from tooling.tools.walk import MAX_ENTRIES
 
@@ -61,19 +61,19 @@ class SearchText(Tool[SearchTextParams]):
         """Return the lines found; none found and a failed search are told apart."""
         if not params.pattern:
             raise ToolError("The pattern is empty.")
-        place = _Place.of(*await asyncio.to_thread(look, params.path, ctx), path=params.path)
-        lines = await self._found(params, place, ctx)
+        place = _SearchRoot.of(*await asyncio.to_thread(stat_readable, params.path, ctx), path=params.path)
+        lines = await self._search(params, place, ctx)
         found = [line for line in lines if not is_sensitive_file(place.folder / line.path)]
         if not found:
             return ToolResult(f"No matches for {params.pattern!r} in {params.path!r}.")
-        return ToolResult(_listed(found, place.folder, ctx))
+        return ToolResult(_format_lines(found, place.folder, ctx))
 
-    async def _found(self, params: SearchTextParams, place: "_Place", ctx: ExecCtx) -> list[FoundLine]:
+    async def _search(self, params: SearchTextParams, place: "_SearchRoot", ctx: ExecCtx) -> list[SearchLine]:
         context = min(max(params.context, 0), MAX_CONTEXT)
-        args = _arguments(params, place.name, context)
-        output = await self._ripgrep.output(args, glob=params.glob, cwd=place.folder, ctx=ctx)
+        args = _ripgrep_args(params, place.name, context)
+        output = await self._ripgrep.run(args, glob=params.glob, cwd=place.folder, ctx=ctx)
         if output is not None:
-            return in_ripgrep_output(output)
+            return parse_ripgrep_output(output)
         search = Search(
             pattern=params.pattern,
             glob=params.glob,
@@ -81,17 +81,17 @@ class SearchText(Tool[SearchTextParams]):
             context=context,
             deadline=time.monotonic() + GREP_TIMEOUT_MS / 1000,
         )
-        return await asyncio.to_thread(in_walk, params.path, ctx, search)
+        return await asyncio.to_thread(search_by_walking, params.path, ctx, search)
 
 
-class _Place(NamedTuple):
+class _SearchRoot(NamedTuple):
     """The folder to search in, and what in it."""
 
     folder: Path
     name: str
 
     @classmethod
-    def of(cls, spot: Spot, status: os.stat_result, *, path: str) -> "_Place":
+    def of(cls, spot: ResolvedPath, status: os.stat_result, *, path: str) -> "_SearchRoot":
         if stat.S_ISDIR(status.st_mode):
             return cls(spot.path, ".")
         if stat.S_ISREG(status.st_mode):
@@ -99,18 +99,18 @@ class _Place(NamedTuple):
         raise ToolError(f"{path} is neither a file nor a directory.")
 
 
-def _arguments(params: SearchTextParams, name: str, context: int) -> list[str]:
+def _ripgrep_args(params: SearchTextParams, name: str, context: int) -> list[str]:
     args = ["--line-number", "--with-filename", "--no-heading", "--null", f"--context={context}"]
     args += [f"--max-columns={_MAX_COLUMNS}", "--max-columns-preview", "--max-filesize=20M"]
     args += ["--ignore-case"] if params.ignore_case else []
     return [*args, "--", params.pattern, f"./{name}"]
 
 
-def _listed(found: list[FoundLine], folder: Path, ctx: ExecCtx) -> str:
+def _format_lines(found: list[SearchLine], folder: Path, ctx: ExecCtx) -> str:
     names: dict[str, str] = {}
     lines: list[str] = []
     for line in found[:MAX_ENTRIES]:
-        name = names.setdefault(line.path, shown_path(folder / line.path, ctx))
+        name = names.setdefault(line.path, display_path(folder / line.path, ctx))
         mark = ":" if line.is_match else "-"
         lines.append(f"{name}{mark}{line.number}{mark} {line.text[:_MAX_COLUMNS]}")
     if len(found) > MAX_ENTRIES:

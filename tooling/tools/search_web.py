@@ -10,7 +10,7 @@ from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolSpec
 from tooling.output import WEB_FETCH_TIMEOUT_MS
 
-MOST_RESULTS = 20
+MAX_RESULTS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,6 @@ class SearchWeb(Tool[SearchWebParams]):
             raise ToolError("The query is empty.")
         # The providers and their wire formats load with the first search.
         from tooling.web.search.search import search
-        from tooling.web.search.types import Query
+        from tooling.web.search.types import SearchQuery
 
-        return await search(Query(words=words, count=min(max(params.count, 1), MOST_RESULTS)), self._services.web)
+        return await search(SearchQuery(text=words, count=min(max(params.count, 1), MAX_RESULTS)), self._services.web)

@@ -10,7 +10,7 @@ from tooling.files.openat2 import open_beneath
 
 SKIPPED_DIRS = (".git", "node_modules")
 MAX_ENTRIES = 200
-_GLOB_WORDS = r"(?s:\*\*/|\*\*|\*|\?|\[[^\]]+\]|\{[^{}]*\}|.)"
+_GLOB_TOKENS = r"(?s:\*\*/|\*\*|\*|\?|\[[^\]]+\]|\{[^{}]*\}|.)"
 
 
 def walk_files(root: int, *, deadline: float) -> Iterator[str]:
@@ -36,13 +36,13 @@ def _entries(root: int, path: str) -> list[str]:
         return []
     try:
         with os.scandir(folder) as found:
-            kinds = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found if _is_plain(entry)]
+            kinds = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found if _should_visit(entry)]
     finally:
         os.close(folder)
     return [f"{prefix}{name}/" if is_folder else f"{prefix}{name}" for name, is_folder in sorted(kinds)]
 
 
-def _is_plain(entry: "os.DirEntry[str]") -> bool:
+def _should_visit(entry: "os.DirEntry[str]") -> bool:
     if entry.is_dir(follow_symlinks=False):
         return entry.name not in SKIPPED_DIRS
     return entry.is_file(follow_symlinks=False)
@@ -51,17 +51,19 @@ def _is_plain(entry: "os.DirEntry[str]") -> bool:
 def glob_regex(pattern: str) -> re.Pattern[str]:
     """Return an expression for a glob as ripgrep reads it: without a slash it matches at any depth."""
     anchored = "/" in pattern.rstrip("/")
-    body = "".join(_glob_word(word) for word in re.findall(_GLOB_WORDS, pattern.lstrip("/")))
+    body = "".join(_glob_token_regex(word) for word in re.findall(_GLOB_TOKENS, pattern.lstrip("/")))
     return re.compile(rf"{'' if anchored else '(?:.*/)?'}{body}\Z", re.DOTALL)
 
 
-def _glob_word(word: str) -> str:
+def _glob_token_regex(word: str) -> str:
     fixed = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     if word in fixed:
         return fixed[word]
     if word.startswith("[") and len(word) > 1:
         return "[" + word[1:-1].replace("\\", r"\\").replace("!", "^", int(word[1] == "!")) + "]"
     if word.startswith("{") and len(word) > 1:
-        choices = ("".join(map(_glob_word, re.findall(_GLOB_WORDS, choice))) for choice in word[1:-1].split(","))
+        choices = (
+            "".join(map(_glob_token_regex, re.findall(_GLOB_TOKENS, choice))) for choice in word[1:-1].split(",")
+        )
         return f"(?:{'|'.join(choices)})"
     return re.escape(word)

@@ -8,7 +8,7 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolMeta, ToolResult
 from tooling.contract.tool import Tool, ToolSpec
-from tooling.files.change_file import change_file, preview
+from tooling.files.change_file import change_file, preview_diff
 from tooling.safety.secrets.redact import MASK
 
 
@@ -38,15 +38,15 @@ class WriteFile(Tool[WriteFileParams]):
             effect="write",
             subject=params.path,
             cwd=ctx.working_dir,
-            preview=lambda: preview(params.path, ctx, lambda before, shown: encoded(params.content, shown)),
+            preview=lambda: preview_diff(params.path, ctx, lambda before, shown: encode_text(params.content, shown)),
         )
 
     async def run(self, params: WriteFileParams, ctx: ExecCtx) -> ToolResult:
         """Write it and report what changed."""
-        data = encoded(params.content, params.path)
+        data = encode_text(params.content, params.path)
 
         def decide(before: bytes | None, shown: str) -> bytes:
-            _refuse_masks(before, data, shown)
+            _reject_masked_secrets(before, data, shown)
             return data
 
         change = await asyncio.to_thread(change_file, params.path, ctx, decide, makes_folders=True)
@@ -55,14 +55,14 @@ class WriteFile(Tool[WriteFileParams]):
         return ToolResult(text, meta=ToolMeta(changes=(change,)))
 
 
-def _refuse_masks(before: bytes | None, after: bytes, shown: str) -> None:
+def _reject_masked_secrets(before: bytes | None, after: bytes, shown: str) -> None:
     """Keep a model that read a masked secret from writing the mask over it."""
     mask = MASK.encode()
     if before is not None and mask in after and mask not in before:
         raise ToolError(f"{shown} holds a secret that you saw as {MASK}; change the rest of it with edit_file.")
 
 
-def encoded(text: str, shown: str) -> bytes:
+def encode_text(text: str, shown: str) -> bytes:
     """Return text as the bytes to store."""
     try:
         return text.encode("utf-8", "surrogateescape")

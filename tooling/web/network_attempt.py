@@ -4,7 +4,7 @@ from tooling.contract.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class NetworkAttempt:
     """Who was to be reached and whether that was allowed; an empty host means that no destination could be read."""
 
     host: str

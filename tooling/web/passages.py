@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from tooling.contract.fast_dataclass import dataclass
 
 PASSAGE_CHARS = 900
-MOST_CHARS = 12_000
+MAX_CHARS = 12_000
 _WORD = r"[^\W_]+"
 _HEADING = r"(?m)^#{1,6} +(.+)$"
-_WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u3040-\u30ff]")
+_CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u3040-\u30ff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +24,13 @@ class Passage:
     score: float = 0.0
 
 
-def passages_about(query: str, text: str, *, most_chars: int = MOST_CHARS) -> list[Passage]:
+def find_passages(query: str, text: str, *, most_chars: int = MAX_CHARS) -> list[Passage]:
     """Return the passages that fit a query best, in the order of the text; none when no word of it occurs."""
-    wanted = set(_words(query))
-    pieces = list(_pieces(text))
-    counted = [Counter(word for word in _words(f"{piece.heading}\n{piece.text}") if word in wanted) for piece in pieces]
+    wanted = set(_tokenize(query))
+    pieces = list(_split(text))
+    counted = [
+        Counter(word for word in _tokenize(f"{piece.heading}\n{piece.text}") if word in wanted) for piece in pieces
+    ]
     spread = Counter(word for words in counted for word in words)
     rated = [
         Passage(offset=piece.offset, text=piece.text, heading=piece.heading, score=_score(words, spread, len(pieces)))
@@ -50,12 +52,12 @@ def _score(words: Counter[str], spread: Counter[str], total: int) -> float:
     return sum(rarity[word] * count / (count + 1.0) for word, count in words.items()) * math.sqrt(len(words))
 
 
-def _pieces(text: str) -> Iterator[Passage]:
+def _split(text: str) -> Iterator[Passage]:
     """Cut a text between paragraphs, or lines, or words, into pieces of about the same size."""
     headings = [(found.start(), found[1].strip()) for found in re.finditer(_HEADING, text)]
     start, heading, coming = 0, "", 0
     while start < len(text):
-        end = _end(text, start)
+        end = _chunk_end(text, start)
         while coming < len(headings) and headings[coming][0] <= start:
             heading = headings[coming][1]
             coming += 1
@@ -64,7 +66,7 @@ def _pieces(text: str) -> Iterator[Passage]:
         start = end
 
 
-def _end(text: str, start: int) -> int:
+def _chunk_end(text: str, start: int) -> int:
     far = start + PASSAGE_CHARS
     if far >= len(text):
         return len(text)
@@ -79,11 +81,11 @@ def _end(text: str, start: int) -> int:
     return far
 
 
-def _words(text: str) -> Iterator[str]:
+def _tokenize(text: str) -> Iterator[str]:
     """Yield words without regard to case; scripts without blanks give every two neighbouring characters."""
     for found in re.finditer(_WORD, text.lower()):
         word = found[0]
-        if not _WIDE.search(word):
+        if not _CJK.search(word):
             yield word if len(word) < 5 or not word.endswith("s") else word[:-1]
         elif len(word) == 1:
             yield word

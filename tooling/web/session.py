@@ -9,20 +9,20 @@ from tooling.web.settings import WebSettings
 
 if TYPE_CHECKING:
     from tooling.web.addresses.url_check import Resolver
-    from tooling.web.documents.worker_pool import ReadingRoom
+    from tooling.web.documents.worker_pool import WorkerPool
     from tooling.web.fetch import Fetcher
     from tooling.web.http.web_client import WebClient
-    from tooling.web.network_attempt import Attempt
+    from tooling.web.network_attempt import NetworkAttempt
 
 
-class WebDesk:
+class WebSession:
     """Hands out the run's client and fetcher; a run that never uses the web never loads them."""
 
     def __init__(
         self,
         settings: WebSettings | None = None,
         *,
-        on_attempt: "Callable[[Attempt], None] | None" = None,
+        on_attempt: "Callable[[NetworkAttempt], None] | None" = None,
         resolver: "Resolver | None" = None,
     ) -> None:
         self.settings = settings or WebSettings()
@@ -30,7 +30,7 @@ class WebDesk:
         self._resolver = resolver
         self._client: asyncio.Future[WebClient] | None = None
         self._fetcher: asyncio.Future[Fetcher] | None = None
-        self._room: ReadingRoom | None = None
+        self._workers: WorkerPool | None = None
 
     async def client(self) -> "WebClient":
         """Return the client that all tools of the run share."""
@@ -48,8 +48,8 @@ class WebDesk:
         """Close what was opened."""
         if self._fetcher is not None:
             await asyncio.wait({self._fetcher})
-        if self._room is not None:
-            await self._room.close()
+        if self._workers is not None:
+            await self._workers.close()
         if self._client is not None:
             await (await self._client).close()
 
@@ -63,8 +63,8 @@ class WebDesk:
     async def _new_fetcher(self) -> "Fetcher":
         client = await self.client()
         await asyncio.to_thread(import_module, "tooling.web.fetch")
-        from tooling.web.documents.worker_pool import ReadingRoom
+        from tooling.web.documents.worker_pool import WorkerPool
         from tooling.web.fetch import Fetcher
 
-        self._room = ReadingRoom()
-        return Fetcher(client, self.settings, self._room, resolver=self._resolver)
+        self._workers = WorkerPool()
+        return Fetcher(client, self.settings, self._workers, resolver=self._resolver)

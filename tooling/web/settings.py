@@ -11,7 +11,7 @@ from tooling.output import FETCH_MAX_CHARS
 SearchProvider: TypeAlias = Literal["proxy", "tavily", "jina", "zai", "searxng", "brave"]
 SEARCH_ORDER: tuple[SearchProvider, ...] = get_args(SearchProvider)
 
-Reader: TypeAlias = Literal["off", "fallback", "always"]
+ReaderMode: TypeAlias = Literal["off", "fallback", "always"]
 
 CONNECT_TIMEOUT_S = 5.0
 TIMEOUT_S = 30.0
@@ -40,7 +40,7 @@ class WebSettings:
     host_connections: int = HOST_CONNECTIONS
     host_pause_s: float = 0.0
     max_chars: int = FETCH_MAX_CHARS
-    reader: Reader = "fallback"
+    reader: ReaderMode = "fallback"
     reader_url: str = ""
     search_order: tuple[SearchProvider, ...] = SEARCH_ORDER
     search_fanout: int = 1

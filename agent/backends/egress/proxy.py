@@ -11,15 +11,15 @@ from http import HTTPStatus
 from pathlib import Path
 
 from agent.backends.egress.host_rules import EgressRules
-from agent.backends.egress.proxy_connection import Connect, Visit, WayOut
-from agent.backends.egress.proxy_http import WireFault
+from agent.backends.egress.proxy_connection import Connect, ProxyConfig, ProxyConnection
+from agent.backends.egress.proxy_http import ProxyHttpError
 from agent.backends.egress.stream import EgressLimits, Peer
 from tooling.web.addresses.url_check import Resolver
-from tooling.web.network_attempt import Attempt
+from tooling.web.network_attempt import NetworkAttempt
 
 SOCKET_NAME = "proxy.sock"
 # The kernel has room for 108 bytes of a socket's name; other systems have a little less.
-MOST_SOCKET_PATH_BYTES = 100
+MAX_SOCKET_PATH_BYTES = 100
 BACKLOG = 128
 ACCEPT_PAUSE_S = 0.1
 
@@ -30,14 +30,14 @@ class EgressProxy:
     def __init__(
         self,
         rules: EgressRules,
-        on_attempt: Callable[[Attempt], None],
+        on_attempt: Callable[[NetworkAttempt], None],
         *,
         resolver: Resolver | None = None,
         connect: Connect = asyncio.open_connection,
         limits: EgressLimits | None = None,
         allow_loopback: bool = False,
     ) -> None:
-        self._way_out = WayOut(
+        self._config = ProxyConfig(
             rules=rules,
             resolver=resolver,
             connect=connect,
@@ -47,21 +47,21 @@ class EgressProxy:
         self._on_attempt = on_attempt
         self._listening: socket.socket | None = None
         self._path: Path | None = None
-        self._visits: set[asyncio.Task[None]] = set()
+        self._connections: set[asyncio.Task[None]] = set()
 
     @property
     def rules(self) -> EgressRules:
         """Return the rules as they are now."""
-        return self._way_out.rules
+        return self._config.rules
 
     @property
     def open_connections(self) -> int:
         """Return how many clients are being served."""
-        return len(self._visits)
+        return len(self._connections)
 
     def allow(self, rule: str) -> None:
         """Let one more host or suffix through from now on; a denied one stays denied."""
-        self._way_out = replace(self._way_out, rules=self.rules.with_allowed(rule))
+        self._config = replace(self._config, rules=self.rules.with_allowed(rule))
 
     async def start(self, folder: Path) -> Path:
         """Listen in a private folder, made when missing, and return the socket to mount into the box."""
@@ -77,9 +77,9 @@ class EgressProxy:
         asyncio.get_running_loop().remove_reader(self._listening)
         self._listening.close()
         self._listening = None
-        for visit in self._visits:
+        for visit in self._connections:
             visit.cancel()
-        await asyncio.gather(*self._visits, return_exceptions=True)
+        await asyncio.gather(*self._connections, return_exceptions=True)
         self._path.unlink(missing_ok=True)
 
     # asyncio's own server forgets a connection that it accepts in the moment of closing; here none escapes the list.
@@ -99,23 +99,25 @@ class EgressProxy:
             loop.call_later(ACCEPT_PAUSE_S, self._listen)
             return
         visit = loop.create_task(self._serve(connection))
-        self._visits.add(visit)
-        visit.add_done_callback(lambda done: self._leave(done, connection))
+        self._connections.add(visit)
+        visit.add_done_callback(lambda done: self._on_done(done, connection))
 
     async def _serve(self, connection: socket.socket) -> None:
-        limits = self._way_out.limits
+        limits = self._config.limits
         client = Peer(*await asyncio.open_unix_connection(sock=connection, limit=limits.head_bytes))
-        visit = Visit(client, self._way_out, self._on_attempt)
+        visit = ProxyConnection(client, self._config, self._on_attempt)
         try:
-            if len(self._visits) > limits.connections:
-                await visit.refuse(WireFault(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections at the same time"))
+            if len(self._connections) > limits.connections:
+                await visit.refuse(
+                    ProxyHttpError(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections at the same time")
+                )
             else:
                 await visit.run()
         finally:
-            client.drop()
+            client.abort()
 
-    def _leave(self, visit: asyncio.Task[None], connection: socket.socket) -> None:
-        self._visits.discard(visit)
+    def _on_done(self, visit: asyncio.Task[None], connection: socket.socket) -> None:
+        self._connections.discard(visit)
         # Also when the task ended before it began.
         connection.close()
 
@@ -132,7 +134,7 @@ def _listening_socket(folder: Path) -> socket.socket:
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listening.setblocking(False)
         try:
-            listening.bind(_bindable(folder, here))
+            listening.bind(_bindable_path(folder, here))
             os.chmod(SOCKET_NAME, 0o600, dir_fd=here)
             listening.listen(BACKLOG)
         except OSError:
@@ -143,7 +145,7 @@ def _listening_socket(folder: Path) -> socket.socket:
         os.close(here)
 
 
-def _bindable(folder: Path, here: int) -> str:
+def _bindable_path(folder: Path, here: int) -> str:
     """Return a name of the socket that is short enough for the kernel, through the open folder if need be."""
     path = str(folder / SOCKET_NAME)
-    return path if len(os.fsencode(path)) <= MOST_SOCKET_PATH_BYTES else f"/proc/self/fd/{here}/{SOCKET_NAME}"
+    return path if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES else f"/proc/self/fd/{here}/{SOCKET_NAME}"

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from tooling.contract.fast_dataclass import dataclass
 from tooling.web.addresses.url_check import Target
 
-MOST_HEADERS = 100
+MAX_HEADERS = 100
 
 Framing: TypeAlias = int | Literal["chunked"]
 Headers: TypeAlias = tuple[tuple[str, str], ...]
@@ -24,7 +24,7 @@ _HOP_BY_HOP = frozenset(
 _REWRITTEN = _HOP_BY_HOP | {"host", "content-length", "transfer-encoding"}
 
 
-class WireFault(Exception):
+class ProxyHttpError(Exception):
     """A message that is refused before anyone acts on it, with the status that says so."""
 
     def __init__(self, status: HTTPStatus, reason: str) -> None:
@@ -44,23 +44,23 @@ class Request:
     framing: Framing
 
 
-def read_request(head: bytes) -> Request:
+def parse_request(head: bytes) -> Request:
     """Read a request head that ends in an empty line, or refuse whatever two servers might read differently."""
     first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     method, _, rest = first.partition(" ")
     target, _, version = rest.partition(" ")
     if not _TOKEN.fullmatch(method) or not _TARGET.fullmatch(target) or version not in ("HTTP/1.0", "HTTP/1.1"):
-        raise WireFault(HTTPStatus.BAD_REQUEST, "this is no HTTP request")
+        raise ProxyHttpError(HTTPStatus.BAD_REQUEST, "this is no HTTP request")
     headers = _headers(lines, HTTPStatus.BAD_REQUEST)
     if len(_values(headers, "host")) > 1:
-        raise WireFault(HTTPStatus.BAD_REQUEST, "the request has more than one Host")
+        raise ProxyHttpError(HTTPStatus.BAD_REQUEST, "the request has more than one Host")
     framing = _framing(headers, version)
     return Request(method=method, target=target, version=version, headers=headers, framing=framing)
 
 
-def forwarded_head(request: Request, target: Target) -> bytes:
+def build_request_head(request: Request, target: Target) -> bytes:
     """Write the head that the server gets: its own path and Host, the same framing, and no second request."""
-    dropped = _REWRITTEN | _named_in_connection(request.headers)
+    dropped = _REWRITTEN | _connection_options(request.headers)
     lines = [f"{request.method} {target.path} {request.version}", f"Host: {target.authority}"]
     lines += [f"{name}: {value}" for name, value in request.headers if name.lower() not in dropped]
     if request.framing == "chunked":
@@ -70,23 +70,23 @@ def forwarded_head(request: Request, target: Target) -> bytes:
     return "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1")
 
 
-def returned_head(head: bytes) -> tuple[int, bytes]:
+def rewrite_response_head(head: bytes) -> tuple[int, bytes]:
     """Read a response head and write the one that the client gets; the status comes first."""
     first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     found = _STATUS.fullmatch(first)
     if found is None or not _VALUE.fullmatch(first):
-        raise WireFault(HTTPStatus.BAD_GATEWAY, "the server did not answer in HTTP")
+        raise ProxyHttpError(HTTPStatus.BAD_GATEWAY, "the server did not answer in HTTP")
     headers = _headers(lines, HTTPStatus.BAD_GATEWAY)
     status = int(found[1])
     if status == HTTPStatus.SWITCHING_PROTOCOLS:
-        raise WireFault(HTTPStatus.BAD_GATEWAY, "the server switched to another protocol")
-    dropped = _HOP_BY_HOP | _named_in_connection(headers)
+        raise ProxyHttpError(HTTPStatus.BAD_GATEWAY, "the server switched to another protocol")
+    dropped = _HOP_BY_HOP | _connection_options(headers)
     kept = [f"{name}: {value}" for name, value in headers if name.lower() not in dropped]
     last = ["Connection: close"] if status >= HTTPStatus.OK else []
     return status, "\r\n".join([first, *kept, *last, "", ""]).encode("latin-1")
 
 
-def refusal(status: HTTPStatus, reason: str) -> bytes:
+def build_error_response(status: HTTPStatus, reason: str) -> bytes:
     """Write the proxy's own answer; the reason also stands in the first line, which is all that pip and npm show."""
     words = "".join(char for char in reason if char.isascii() and char.isprintable())[:200]
     body = f"{reason}\n".encode()
@@ -98,13 +98,13 @@ def refusal(status: HTTPStatus, reason: str) -> bytes:
 
 
 def _headers(lines: list[str], status: HTTPStatus) -> Headers:
-    if len(lines) > MOST_HEADERS:
-        raise WireFault(status, "the message has too many headers")
+    if len(lines) > MAX_HEADERS:
+        raise ProxyHttpError(status, "the message has too many headers")
     found = []
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value):
-            raise WireFault(status, "the message has a broken header")
+            raise ProxyHttpError(status, "the message has a broken header")
         found.append((name, value.strip(" \t")))
     return tuple(found)
 
@@ -113,17 +113,17 @@ def _framing(headers: Headers, version: str) -> Framing:
     lengths, codings = _values(headers, "content-length"), _values(headers, "transfer-encoding")
     if codings:
         if lengths or version == "HTTP/1.0" or [coding.lower() for coding in codings] != ["chunked"]:
-            raise WireFault(HTTPStatus.BAD_REQUEST, "the length of the request is unclear")
+            raise ProxyHttpError(HTTPStatus.BAD_REQUEST, "the length of the request is unclear")
         return "chunked"
     if not lengths:
         return 0
     length = lengths[0]
     if len(lengths) > 1 or not (length.isascii() and length.isdigit()) or len(length) > 15:
-        raise WireFault(HTTPStatus.BAD_REQUEST, "the length of the request is unclear")
+        raise ProxyHttpError(HTTPStatus.BAD_REQUEST, "the length of the request is unclear")
     return int(length)
 
 
-def _named_in_connection(headers: Headers) -> frozenset[str]:
+def _connection_options(headers: Headers) -> frozenset[str]:
     named = {word.strip().lower() for value in _values(headers, "connection") for word in value.split(",")}
     # What frames a response stays, whatever the server says about it.
     return frozenset(named) - {"content-length", "transfer-encoding"}

@@ -6,24 +6,24 @@ from functools import cache
 from pathlib import Path
 
 # Inside the box, where the proxy's socket is mounted and where the relay listens; the box has a loopback of its own.
-BOX_SOCKET = "/run/windlass/proxy.sock"
-BOX_PORT = 3128
+SANDBOX_SOCKET = "/run/windlass/proxy.sock"
+RELAY_PORT = 3128
 
-_INSIDE = Path(__file__).with_name("relay_main.py")
+_RELAY_SCRIPT = Path(__file__).with_name("relay_main.py")
 # The box has no other network than its own loopback, so going there directly evades nothing.
 _OWN_LOOPBACK = "localhost,127.0.0.1,::1"
 _PROXY_NAMES = (
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"),
     *("npm_config_proxy", "npm_config_https_proxy", "YARN_HTTP_PROXY", "YARN_HTTPS_PROXY"),
 )
-_DIRECT_NAMES = ("NO_PROXY", "no_proxy", "npm_config_noproxy")
+_NO_PROXY_NAMES = ("NO_PROXY", "no_proxy", "npm_config_noproxy")
 
 
 def relay_argv(
     command: Sequence[str],
     *,
-    socket_path: str = BOX_SOCKET,
-    port: int = BOX_PORT,
+    socket_path: str = SANDBOX_SOCKET,
+    port: int = RELAY_PORT,
     python: str | None = None,
 ) -> tuple[str, ...]:
     """Return the argv that brings the relay up and then is the command: same process, same exit code.
@@ -31,7 +31,7 @@ def relay_argv(
     The interpreter is the one that runs this program, without its virtual environment; the box has to show it.
     """
     interpreter = python or relay_interpreter()
-    return (interpreter, "-I", "-S", "-c", _inside_text(), str(port), socket_path, *command)
+    return (interpreter, "-I", "-S", "-c", _relay_source(), str(port), socket_path, *command)
 
 
 def relay_interpreter() -> str:
@@ -39,16 +39,16 @@ def relay_interpreter() -> str:
     return str(Path(sys.executable).resolve())
 
 
-def proxy_environment(port: int = BOX_PORT) -> dict[str, str]:
+def proxy_environment(port: int = RELAY_PORT) -> dict[str, str]:
     """Return the variables that make curl, git, pip, npm, yarn, node, cargo and Go use the relay."""
     address = f"http://127.0.0.1:{port}"
     return {
         **dict.fromkeys(_PROXY_NAMES, address),
-        **dict.fromkeys(_DIRECT_NAMES, _OWN_LOOPBACK),
+        **dict.fromkeys(_NO_PROXY_NAMES, _OWN_LOOPBACK),
         "NODE_USE_ENV_PROXY": "1",
     }
 
 
 @cache
-def _inside_text() -> str:
-    return _INSIDE.read_text(encoding="utf-8")
+def _relay_source() -> str:
+    return _RELAY_SCRIPT.read_text(encoding="utf-8")

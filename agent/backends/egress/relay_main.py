@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 CHUNK_BYTES = 65_536
-PLAN_B_LOOK_MS = 500
+FALLBACK_POLL_MS = 500
 CANNOT_START, CANNOT_RUN, NOT_FOUND = 125, 126, 127
 
 
@@ -27,19 +27,19 @@ class Flow:
     def __init__(self, source: socket.socket, sink: socket.socket) -> None:
         self.source = source
         self._sink = sink
-        self.waiting = b""
-        self.is_ended = False
+        self.pending = b""
+        self.is_eof = False
 
-    def move(self) -> None:
+    def transfer(self) -> None:
         """Move what can be moved without waiting."""
         with contextlib.suppress(BlockingIOError):
-            if not self.waiting and not self.is_ended:
-                self.waiting = self.source.recv(CHUNK_BYTES)
-                if not self.waiting:
-                    self.is_ended = True
+            if not self.pending and not self.is_eof:
+                self.pending = self.source.recv(CHUNK_BYTES)
+                if not self.pending:
+                    self.is_eof = True
                     self._sink.shutdown(socket.SHUT_WR)
-            if self.waiting:
-                self.waiting = self.waiting[self._sink.send(self.waiting) :]
+            if self.pending:
+                self.pending = self.pending[self._sink.send(self.pending) :]
 
 
 class Relay:
@@ -52,20 +52,20 @@ class Relay:
         self._flows: dict[int, tuple[Flow, Flow]] = {}
         self._poll = select.poll()
         self._poll.register(listening, select.POLLIN)
-        self._pidfd = self._watch()
+        self._pidfd = self._open_pidfd()
 
     def run(self) -> None:
         """Carry bytes as long as the command lives."""
-        while self._command_lives():
-            for fd, _ in self._poll.poll(None if self._pidfd is not None else PLAN_B_LOOK_MS):
+        while self._is_command_alive():
+            for fd, _ in self._poll.poll(None if self._pidfd is not None else FALLBACK_POLL_MS):
                 if fd == self._listening.fileno():
                     self._accept()
                 elif fd == self._pidfd:
                     return
                 elif fd in self._flows:
-                    self._move(self._flows[fd])
+                    self._transfer(self._flows[fd])
 
-    def _watch(self) -> int | None:
+    def _open_pidfd(self) -> int | None:
         # Old kernels and strict filters give no such descriptor; then the command is looked for now and then.
         with contextlib.suppress(OSError, AttributeError):
             pidfd = os.pidfd_open(self._command)
@@ -73,7 +73,7 @@ class Relay:
             return pidfd
         return None
 
-    def _command_lives(self) -> bool:
+    def _is_command_alive(self) -> bool:
         try:
             os.kill(self._command, 0)
         except ProcessLookupError:
@@ -99,21 +99,21 @@ class Relay:
             self._flows[end.fileno()] = pair
             self._poll.register(end, select.POLLIN)
 
-    def _move(self, pair: tuple[Flow, Flow]) -> None:
+    def _transfer(self, pair: tuple[Flow, Flow]) -> None:
         try:
             for flow in pair:
-                flow.move()
+                flow.transfer()
         except OSError:
-            self._end(pair)
+            self._close_pair(pair)
             return
-        if all(flow.is_ended for flow in pair):
-            self._end(pair)
+        if all(flow.is_eof for flow in pair):
+            self._close_pair(pair)
             return
         for flow, other in (pair, pair[::-1]):
-            wish = 0 if flow.waiting or flow.is_ended else select.POLLIN
-            self._wait_for(flow.source, wish | (select.POLLOUT if other.waiting else 0))
+            wish = 0 if flow.pending or flow.is_eof else select.POLLIN
+            self._set_events(flow.source, wish | (select.POLLOUT if other.pending else 0))
 
-    def _wait_for(self, end: socket.socket, wish: int) -> None:
+    def _set_events(self, end: socket.socket, wish: int) -> None:
         # A closed end reports itself again and again, so it is watched only while something is wanted of it.
         if wish:
             self._poll.register(end, wish)
@@ -121,9 +121,9 @@ class Relay:
             with contextlib.suppress(KeyError):
                 self._poll.unregister(end)
 
-    def _end(self, pair: tuple[Flow, Flow]) -> None:
+    def _close_pair(self, pair: tuple[Flow, Flow]) -> None:
         for flow in pair:
-            self._wait_for(flow.source, 0)
+            self._set_events(flow.source, 0)
             del self._flows[flow.source.fileno()]
             flow.source.close()
 
@@ -143,7 +143,7 @@ def detach() -> bool:
     return True
 
 
-def become(command: list[str]) -> "NoReturn":
+def exec_command(command: list[str]) -> "NoReturn":
     """Turn into the command, as it would have run without us."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         # The interpreter ignores these, and a command would inherit that.
@@ -172,7 +172,7 @@ def main(port: int, proxy: str, command: list[str]) -> "NoReturn":
     except OSError as error:
         fail(f"cannot start: {error.strerror}", CANNOT_START)
     if not is_relay:
-        become(command)
+        exec_command(command)
     listening.setblocking(False)
     Relay(listening, proxy, itself).run()
     os._exit(0)

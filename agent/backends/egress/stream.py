@@ -5,14 +5,14 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from http import HTTPStatus
 
-from agent.backends.egress.proxy_http import Framing, WireFault
+from agent.backends.egress.proxy_http import Framing, ProxyHttpError
 from tooling.contract.fast_dataclass import dataclass
 
 CHUNK_BYTES = 65_536
 # How long a refused client may take to read its answer, and how much more of its talk is listened to meanwhile.
-PARTING_S = 1.0
-PARTING_READS = 64
-_MOST_TRAILERS = 32
+LINGER_S = 1.0
+LINGER_READS = 64
+_MAX_TRAILERS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,40 +42,40 @@ class Peer:
         self._writer.write(data)
         await self._writer.drain()
 
-    def end_sending(self) -> None:
+    def send_eof(self) -> None:
         """Say that nothing more will come."""
         if self._writer.can_write_eof() and not self._writer.is_closing():
             self._writer.write_eof()
 
-    async def part(self) -> None:
+    async def close_gracefully(self) -> None:
         """Let the other side read its last bytes: closing on unread input would take them away from it."""
         with suppress(OSError, TimeoutError):
-            async with asyncio.timeout(PARTING_S):
-                self.end_sending()
-                for _ in range(PARTING_READS):
+            async with asyncio.timeout(LINGER_S):
+                self.send_eof()
+                for _ in range(LINGER_READS):
                     if not await self.reader.read(CHUNK_BYTES):
                         return
 
-    def drop(self) -> None:
+    def abort(self) -> None:
         """Close at once."""
         self._writer.transport.abort()
 
 
-class IdleClock:
+class IdleTimeout:
     """Ends a conversation in which nothing has moved for too long."""
 
     def __init__(self, timeout: asyncio.Timeout, limits: EgressLimits) -> None:
         self._timeout = timeout
         self._half_open_s = limits.half_open_s
-        self._patience_s = limits.idle_s
+        self._idle_s = limits.idle_s
 
     def touch(self) -> None:
         """Note that bytes moved."""
-        self._timeout.reschedule(asyncio.get_running_loop().time() + self._patience_s)
+        self._timeout.reschedule(asyncio.get_running_loop().time() + self._idle_s)
 
-    def one_side_ended(self) -> None:
+    def mark_half_open(self) -> None:
         """Expect the other side to end soon as well."""
-        self._patience_s = min(self._patience_s, self._half_open_s)
+        self._idle_s = min(self._idle_s, self._half_open_s)
         self.touch()
 
 
@@ -84,18 +84,20 @@ async def read_head(peer: Peer) -> bytes | None:
     try:
         return await peer.reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError as error:
-        raise WireFault(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the head of the message is too large") from error
+        raise ProxyHttpError(
+            HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the head of the message is too large"
+        ) from error
     except asyncio.IncompleteReadError as error:
         if error.partial:
             raise ConnectionResetError("the message ended too early") from error
         return None
 
 
-async def join(client: Peer, server: Peer, limits: EgressLimits) -> None:
+async def pipe_both_ways(client: Peer, server: Peer, limits: EgressLimits) -> None:
     """Carry bytes both ways until both sides have ended; OSError or TimeoutError when they end badly."""
     async with asyncio.timeout(limits.idle_s) as timeout:
-        clock = IdleClock(timeout, limits)
-        await together(_carry_to_the_end(client, server, clock), _carry_to_the_end(server, client, clock))
+        clock = IdleTimeout(timeout, limits)
+        await run_concurrently(_pipe(client, server, clock), _pipe(server, client, clock))
 
 
 async def copy_until_end(source: Peer, sink: Peer, touch: Callable[[], None]) -> None:
@@ -111,20 +113,20 @@ async def copy_body(source: Peer, sink: Peer, framing: Framing, touch: Callable[
     if framing != "chunked":
         await _copy_bytes(source, sink, framing, touch)
         return
-    while size := _chunk_size(await _line(source)):
+    while size := _chunk_size(await _read_line(source)):
         await sink.send(b"%x\r\n" % size)
         await _copy_bytes(source, sink, size, touch)
-        if await _line(source) != b"\r\n":
+        if await _read_line(source) != b"\r\n":
             raise _broken_body()
         await sink.send(b"\r\n")
-    for _ in range(_MOST_TRAILERS):
-        if await _line(source) == b"\r\n":
+    for _ in range(_MAX_TRAILERS):
+        if await _read_line(source) == b"\r\n":
             await sink.send(b"0\r\n\r\n")
             return
     raise _broken_body()
 
 
-async def together(*jobs: Coroutine[None, None, None]) -> None:
+async def run_concurrently(*jobs: Coroutine[None, None, None]) -> None:
     """Run jobs side by side; the first failure ends the others and is raised as it is."""
     tasks = [asyncio.create_task(job) for job in jobs]
     try:
@@ -135,10 +137,10 @@ async def together(*jobs: Coroutine[None, None, None]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _carry_to_the_end(source: Peer, sink: Peer, clock: IdleClock) -> None:
+async def _pipe(source: Peer, sink: Peer, clock: IdleTimeout) -> None:
     await copy_until_end(source, sink, clock.touch)
-    sink.end_sending()
-    clock.one_side_ended()
+    sink.send_eof()
+    clock.mark_half_open()
 
 
 async def _copy_bytes(source: Peer, sink: Peer, count: int, touch: Callable[[], None]) -> None:
@@ -151,7 +153,7 @@ async def _copy_bytes(source: Peer, sink: Peer, count: int, touch: Callable[[], 
         count -= len(data)
 
 
-async def _line(source: Peer) -> bytes:
+async def _read_line(source: Peer) -> bytes:
     try:
         line = await source.reader.readline()
     except ValueError as error:
@@ -168,5 +170,5 @@ def _chunk_size(line: bytes) -> int:
     return int(digits, 16)
 
 
-def _broken_body() -> WireFault:
-    return WireFault(HTTPStatus.BAD_REQUEST, "the body of the request is broken")
+def _broken_body() -> ProxyHttpError:
+    return ProxyHttpError(HTTPStatus.BAD_REQUEST, "the body of the request is broken")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-_PERSON = """
+_USER_VARIABLES = """
     PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR CI SOURCE_DATE_EPOCH
 """
 _COMPILERS = """
@@ -22,27 +22,27 @@ _NETWORK = """
 _FOLDERS = """
     XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME
 """
-_KEPT = frozenset(f"{_PERSON}{_COMPILERS}{_TOOLCHAINS}{_NETWORK}{_FOLDERS}".split())
-_KEPT_PREFIXES = ("LC_", "PYTHON", "PYENV_", "PIP_", "UV_", "NVM_", "CARGO_", "RUST", "GO", "CGO_", "CCACHE_")
-_SECRET_MARKS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "COOKIE", "_AUTH")
+_ALLOWED = frozenset(f"{_USER_VARIABLES}{_COMPILERS}{_TOOLCHAINS}{_NETWORK}{_FOLDERS}".split())
+_ALLOWED_PREFIXES = ("LC_", "PYTHON", "PYENV_", "PIP_", "UV_", "NVM_", "CARGO_", "RUST", "GO", "CGO_", "CCACHE_")
+_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "COOKIE", "_AUTH")
 _SECRET_PREFIXES = ("AGENT_", "GOOGLE_")
 
 # Nothing may page, colour or prompt: nobody is there to answer.
-_FIXED = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "NO_COLOR": "1"}
+_OVERRIDES = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "NO_COLOR": "1"}
 
 
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the part of an environment that commands may see."""
-    kept = {name: value for name, value in environ.items() if _is_harmless(name, value)}
+    kept = {name: value for name, value in environ.items() if _is_allowed(name, value)}
     kept.setdefault("PATH", "/usr/local/bin:/usr/bin:/bin")
-    return {**kept, **_FIXED}
+    return {**kept, **_OVERRIDES}
 
 
-def _is_harmless(name: str, value: str) -> bool:
-    if name not in _KEPT and not name.startswith(_KEPT_PREFIXES):
+def _is_allowed(name: str, value: str) -> bool:
+    if name not in _ALLOWED and not name.startswith(_ALLOWED_PREFIXES):
         return False
     upper = name.upper()
-    if upper.startswith(_SECRET_PREFIXES) or any(mark in upper for mark in _SECRET_MARKS):
+    if upper.startswith(_SECRET_PREFIXES) or any(mark in upper for mark in _SECRET_WORDS):
         return False
     # An address with a login in it is a secret as well.
     return not ("://" in value and "@" in value)

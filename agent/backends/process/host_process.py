@@ -9,18 +9,18 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agent.backends.process.orphans import kill_stragglers
+from agent.backends.process.orphans import kill_orphans
 from agent.backends.process.output_capture import OutputCollector
-from agent.backends.process.spawn_thread import Spawn, at_once
-from agent.backends.process.watchdog import MARKER, keeper
+from agent.backends.process.spawn_thread import Spawn, spawn_directly
+from agent.backends.process.watchdog import MARKER, get_watchdog
 
 READ_BYTES = 65_536
 # How long a background child may go on writing after the command itself ended.
 LINGER_S = 0.2
 # How long the kernel may take to end a killed process before we stop looking.
-DEATH_S = 2.0
+KILL_TIMEOUT_S = 2.0
 # In so short a time the numbers of processes do not go round.
-SHORT_S = 5.0
+PID_REUSE_SAFE_S = 5.0
 
 
 class HostProcess:
@@ -33,8 +33,8 @@ class HostProcess:
         self._fds: set[int] = set()
         self._pidfd: int | None = None
         self._is_closed = False
-        self._began = self._loop.time()
-        self.looks_for_strays = False
+        self._started_at = self._loop.time()
+        self.should_kill_orphans = False
         self.drained: asyncio.Future[None] = self._loop.create_future()
         self.exited = self._watch_exit()
         for pipe, sink in zip((popen.stdout, popen.stderr), sinks, strict=False):
@@ -53,10 +53,10 @@ class HostProcess:
         sinks: Sequence[OutputCollector],
         stdin: int = subprocess.DEVNULL,
         pass_fds: tuple[int, ...] = (),
-        spawn: Spawn = at_once,
+        spawn: Spawn = spawn_directly,
     ) -> "HostProcess":
         """Start it with a closed stdin; one sink takes both outputs, two take stdout and stderr apart."""
-        marker = keeper().begin()
+        marker = get_watchdog().add_command()
         start: functools.partial[subprocess.Popen[bytes]] = functools.partial(
             subprocess.Popen,
             list(argv),
@@ -72,7 +72,7 @@ class HostProcess:
         try:
             popen = spawn(start)
         except BaseException:
-            keeper().end()
+            get_watchdog().remove_command()
             raise
         return cls(popen, marker, sinks)
 
@@ -97,10 +97,10 @@ class HostProcess:
                 await asyncio.wait({self.drained}, timeout=LINGER_S)
                 in_doubt = not self.drained.done()
             self._signal(signal.SIGKILL)
-            await asyncio.wait({self.exited}, timeout=DEATH_S)
-            if in_doubt or self.looks_for_strays:
-                is_short = not in_doubt and self._loop.time() - self._began < SHORT_S
-                kill_stragglers(session=self._popen.pid, mark=f"{MARKER}={self._marker}", only_younger=is_short)
+            await asyncio.wait({self.exited}, timeout=KILL_TIMEOUT_S)
+            if in_doubt or self.should_kill_orphans:
+                is_short = not in_doubt and self._loop.time() - self._started_at < PID_REUSE_SAFE_S
+                kill_orphans(session=self._popen.pid, mark=f"{MARKER}={self._marker}", only_younger=is_short)
                 await asyncio.wait({self.drained}, timeout=LINGER_S)
         finally:
             code = self._close()
@@ -118,8 +118,8 @@ class HostProcess:
             if pipe is not None:
                 pipe.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._popen.wait(timeout=DEATH_S)
-            keeper().end()
+            self._popen.wait(timeout=KILL_TIMEOUT_S)
+            get_watchdog().remove_command()
         for future in (self.exited, self.drained):
             if not future.done():
                 future.cancel()

@@ -8,17 +8,17 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 # A tree that forks while it is being killed needs more than one look.
-_LOOKS = 20
+_MAX_SCANS = 20
 
 
-def kill_stragglers(*, session: int, mark: str, only_younger: bool = False) -> int:
+def kill_orphans(*, session: int, mark: str, only_younger: bool = False) -> int:
     """Kill what belongs to the session or carries the mark, until a look finds nothing; return how many died.
 
     `only_younger` looks at processes with numbers given out since the session began: enough after a short command.
     """
     killed = 0
-    for _ in range(_LOOKS):
-        found = _halted(session, mark.encode(), only_younger=only_younger)
+    for _ in range(_MAX_SCANS):
+        found = _stop_matching(session, mark.encode(), only_younger=only_younger)
         if not found:
             break
         for pid in found:
@@ -55,12 +55,12 @@ def _children(pid: int) -> list[int]:
     return [int(word) for text in texts for word in text.split()]
 
 
-def _halted(session: int, mark: bytes, *, only_younger: bool) -> set[int]:
+def _stop_matching(session: int, mark: bytes, *, only_younger: bool) -> set[int]:
     """Stop everything that belongs, and look again until nothing new has come: what stands still forks no more."""
     found: set[int] = set()
-    for _ in range(_LOOKS):
-        pids = filter(_younger_than(session), _processes()) if only_younger else _processes()
-        new = {pid for pid in pids if pid not in found and _belongs(pid, session, mark)}
+    for _ in range(_MAX_SCANS):
+        pids = filter(_started_after(session), _list_pids()) if only_younger else _list_pids()
+        new = {pid for pid in pids if pid not in found and _matches(pid, session, mark)}
         if not new:
             break
         for pid in new:
@@ -70,7 +70,7 @@ def _halted(session: int, mark: bytes, *, only_younger: bool) -> set[int]:
     return found
 
 
-def _younger_than(first: int) -> Callable[[int], bool]:
+def _started_after(first: int) -> Callable[[int], bool]:
     """Return whether a number was given out after another: they go up, and from the highest start again."""
     try:
         last = int((_PROC / "sys/kernel/ns_last_pid").read_text())
@@ -81,7 +81,7 @@ def _younger_than(first: int) -> Callable[[int], bool]:
     return lambda pid: pid >= first or pid <= last
 
 
-def _processes() -> list[int]:
+def _list_pids() -> list[int]:
     own = os.getpid()
     try:
         with os.scandir(_PROC) as entries:
@@ -91,7 +91,7 @@ def _processes() -> list[int]:
         return []
 
 
-def _belongs(pid: int, session: int, mark: bytes) -> bool:
+def _matches(pid: int, session: int, mark: bytes) -> bool:
     try:
         # The name in parentheses may hold anything, so fields are counted from its end: state, ppid, pgrp, session.
         fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()

@@ -16,7 +16,7 @@ class OutputCollector:
         self._head = bytearray()
         self._tail: bytearray | None = None
         self._path = spool
-        self._room = spool_limit
+        self._spool_left = spool_limit
         self._file: int | None = None
         self.total_bytes = 0
         self.spool: Path | None = None
@@ -68,14 +68,14 @@ class OutputCollector:
             self._file = None
 
     def _write(self, data: bytes) -> None:
-        if self._file is None or self._room <= 0:
+        if self._file is None or self._spool_left <= 0:
             return
-        view = memoryview(data)[: self._room]
+        view = memoryview(data)[: self._spool_left]
         try:
             while view:
                 written = os.write(self._file, view)
-                self._room -= written
+                self._spool_left -= written
                 view = view[written:]
         except OSError:
             # A full disk must not end the command; the text that was saved stays.
-            self._room = 0
+            self._spool_left = 0

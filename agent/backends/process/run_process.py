@@ -10,10 +10,10 @@ from tooling.contract.result import CANCELLED, TIMED_OUT
 
 CANCEL_POLL_S = 0.05
 
-_End: TypeAlias = Literal["exited", "timeout", "cancelled"]
+_EndReason: TypeAlias = Literal["exited", "timeout", "cancelled"]
 
 
-class Running(Protocol):
+class RunningProcess(Protocol):
     """A started process, wherever it runs."""
 
     @property
@@ -30,10 +30,10 @@ class Running(Protocol):
         ...
 
 
-Launch: TypeAlias = Callable[[CommandRequest, Sequence[OutputCollector]], Running]
+Launch: TypeAlias = Callable[[CommandRequest, Sequence[OutputCollector]], RunningProcess]
 
 
-async def see_through(request: CommandRequest, launch: Launch, *, grace_s: float) -> CommandOutput:
+async def run_process(request: CommandRequest, launch: Launch, *, grace_s: float) -> CommandOutput:
     """Run to the end, the time limit or cancellation; no process of it survives the return."""
     if request.cancel_check is not None and request.cancel_check():
         return CommandOutput(exit_code=CANCELLED, output=b"", cancelled=True)
@@ -54,19 +54,19 @@ async def _run(
         process = launch(request, sinks)
     except ValueError as error:
         raise OSError(f"the command cannot be passed to a process: {error}") from error
-    end: _End = "cancelled"
+    end: _EndReason = "cancelled"
     try:
-        end = await _end_of(process, request)
+        end = await _wait_for_end(process, request)
     finally:
         try:
             if end != "exited":
                 await process.stop(grace_s)
         finally:
             code = await process.finish(in_doubt=end != "exited")
-    return _output(sinks, code, end)
+    return _build_output(sinks, code, end)
 
 
-async def _end_of(process: Running, request: CommandRequest) -> _End:
+async def _wait_for_end(process: RunningProcess, request: CommandRequest) -> _EndReason:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + request.timeout_s
     while not process.exited.done():
@@ -80,7 +80,7 @@ async def _end_of(process: Running, request: CommandRequest) -> _End:
     return "exited"
 
 
-def _output(sinks: Sequence[OutputCollector], code: int, end: _End) -> CommandOutput:
+def _build_output(sinks: Sequence[OutputCollector], code: int, end: _EndReason) -> CommandOutput:
     out = sinks[0]
     return CommandOutput(
         exit_code={"exited": code, "timeout": TIMED_OUT, "cancelled": CANCELLED}[end],

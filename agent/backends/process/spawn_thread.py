@@ -10,19 +10,19 @@ from typing import TypeAlias
 Popen: TypeAlias = subprocess.Popen[bytes]
 Start: TypeAlias = Callable[[], Popen]
 Spawn: TypeAlias = Callable[[Start], Popen]
-_Answer: TypeAlias = Popen | BaseException
+_SpawnResult: TypeAlias = Popen | BaseException
 Prepare: TypeAlias = Callable[[], Callable[[], None] | None]
-_Job: TypeAlias = tuple[Start, "SimpleQueue[_Answer]"]
+_Job: TypeAlias = tuple[Start, "SimpleQueue[_SpawnResult]"]
 
-_END_S = 0.5
+_JOIN_TIMEOUT_S = 0.5
 
 
-def at_once(start: Start) -> Popen:
+def spawn_directly(start: Start) -> Popen:
     """Start a process from the calling thread."""
     return start()
 
 
-class Spawner:
+class SpawnThread:
     """Starts processes from one thread that `prepare` has bound before the first of them.
 
     The kernel ties both to the thread: Landlock and seccomp are inherited from it alone, and a box that dies with its
@@ -35,16 +35,16 @@ class Spawner:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
-        self._end = weakref.finalize(self, _end, self._jobs, self._threads)
+        self._finalizer = weakref.finalize(self, _stop_thread, self._jobs, self._threads)
 
     def __call__(self, start: Start) -> Popen:
         """Start a process; raises what `prepare` or the start raised, and then nothing was started."""
-        if not self._end.alive:
+        if not self._finalizer.alive:
             raise OSError("the box has been closed")
         with self._lock:
             if not self._threads:
-                self._threads.append(self._begin())
-        answer: SimpleQueue[_Answer] = SimpleQueue()
+                self._threads.append(self._start_thread())
+        answer: SimpleQueue[_SpawnResult] = SimpleQueue()
         self._jobs.put((start, answer))
         found = answer.get()
         if isinstance(found, BaseException):
@@ -53,9 +53,9 @@ class Spawner:
 
     def close(self) -> None:
         """End the thread, and with it what still runs in boxes that it started; nothing can be started any more."""
-        self._end()
+        self._finalizer()
 
-    def _begin(self) -> threading.Thread:
+    def _start_thread(self) -> threading.Thread:
         ready: SimpleQueue[BaseException | None] = SimpleQueue()
         thread = threading.Thread(
             target=_serve, args=(self._prepare, ready, self._jobs), name="windlass-spawner", daemon=True
@@ -87,9 +87,9 @@ def _serve(prepare: Prepare, ready: "SimpleQueue[BaseException | None]", jobs: "
         tidy_up()
 
 
-def _end(jobs: "SimpleQueue[_Job | None]", threads: list[threading.Thread]) -> None:
+def _stop_thread(jobs: "SimpleQueue[_Job | None]", threads: list[threading.Thread]) -> None:
     """Ask the thread to end and give it a moment; also at the end of the program, when nobody closed anything."""
     jobs.put(None)
     for thread in threads:
         if thread is not threading.current_thread():
-            thread.join(_END_S)
+            thread.join(_JOIN_TIMEOUT_S)

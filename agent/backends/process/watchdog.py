@@ -25,45 +25,45 @@ done
 """
 
 
-class Keeper:
+class Watchdog:
     """Knows the commands of one process by their marks, and whether any is running."""
 
     def __init__(self, pid: int) -> None:
         # A number alone may be that of another process: in a container, or in the past.
         self._name = f"{pid}-{os.urandom(4).hex()}"
         self._running = 0
-        self._numbers = 0
-        self._line = _spawn(f"{MARKER}={self._name}-")
+        self._last_number = 0
+        self._pipe = _spawn_watchdog(f"{MARKER}={self._name}-")
 
-    def begin(self) -> str:
+    def add_command(self) -> str:
         """Return the mark of a command that is about to start."""
-        self._numbers += 1
+        self._last_number += 1
         self._running += 1
         if self._running == 1:
-            self._tell(_BUSY)
-        return f"{self._name}-{self._numbers}"
+            self._send(_BUSY)
+        return f"{self._name}-{self._last_number}"
 
-    def end(self) -> None:
+    def remove_command(self) -> None:
         """Note that nothing is left of a command."""
         self._running -= 1
         if not self._running:
-            self._tell(_IDLE)
+            self._send(_IDLE)
 
-    def _tell(self, word: bytes) -> None:
-        if self._line is not None:
+    def _send(self, word: bytes) -> None:
+        if self._pipe is not None:
             with contextlib.suppress(OSError):
-                os.write(self._line, word)
+                os.write(self._pipe, word)
 
 
-def keeper() -> Keeper:
+def get_watchdog() -> Watchdog:
     """Return the keeper of this process."""
-    return _of(os.getpid())
+    return _watchdog_for(os.getpid())
 
 
-_of = functools.cache(Keeper)
+_watchdog_for = functools.cache(Watchdog)
 
 
-def _spawn(mark: str) -> int | None:
+def _spawn_watchdog(mark: str) -> int | None:
     """Start the process and return the line to it; elsewhere than on Linux it would not find a mark."""
     if sys.platform != "linux":
         return None

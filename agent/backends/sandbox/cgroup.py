@@ -8,11 +8,11 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent.backends.sandbox.types import Limits
+from agent.backends.sandbox.types import ResourceLimits
 from tooling.contract.fast_dataclass import dataclass
 
 MOUNT = Path("/sys/fs/cgroup")
-OWN = Path("/proc/self/cgroup")
+OWN_CGROUP_FILE = Path("/proc/self/cgroup")
 _PREFIX = "windlass-"
 # A group that is being emptied cannot be removed at once.
 _TRIES = 20
@@ -21,22 +21,22 @@ _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Cgroup:
     """One command's group; under the older layout it is a folder for each kind of limit."""
 
     folders: tuple[Path, ...]
 
-    def join(self, pid: int) -> None:
+    def add_process(self, pid: int) -> None:
         """Move a process in; what it starts from now on is in as well. Raises OSError."""
         for folder in self.folders:
             (folder / "cgroup.procs").write_text(str(pid))
 
-    def join_thread(self, number: int) -> None:
+    def add_thread(self, number: int) -> None:
         """Move one thread in; only the older layout lets threads be somewhere else than their process."""
         for folder in self.folders:
             (folder / "tasks").write_text(str(number))
 
-    def leave_thread(self) -> None:
+    def release_thread(self) -> None:
         """Move the calling thread back up and remove the group, when nobody else is in it."""
         with contextlib.suppress(OSError):
             for folder in self.folders:
@@ -70,7 +70,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupPlace:
+class CgroupParent:
     """Where groups can be made: one folder for each kind of limit, or twice the same.
 
     `is_per_thread` is the older layout. There the thread that starts commands can be in a group of its own and they
@@ -81,13 +81,13 @@ class GroupPlace:
     processes: Path | None
     memory_file: str
     is_per_thread: bool
-    most_memory: int | None = None
+    max_memory: int | None = None
 
-    def new_group(self, limits: Limits) -> Group:
+    def create_cgroup(self, limits: ResourceLimits) -> Cgroup:
         """Make a group with its limits set. Raises OSError, and then nothing is left behind."""
         name = f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
         parents = [place for place in dict.fromkeys((self.memory, self.processes)) if place is not None]
-        group = Group(folders=tuple(parent / name for parent in parents))
+        group = Cgroup(folders=tuple(parent / name for parent in parents))
         try:
             for folder in group.folders:
                 folder.mkdir()
@@ -101,7 +101,7 @@ class GroupPlace:
         return group
 
     def _limit_memory(self, folder: Path, limit: int) -> None:
-        allowed = limit if self.most_memory is None else min(limit, self.most_memory)
+        allowed = limit if self.max_memory is None else min(limit, self.max_memory)
         (folder / self.memory_file).write_text(str(allowed))
         for swap, amount in (("memory.swap.max", "0"), ("memory.memsw.limit_in_bytes", str(allowed))):
             # Without swap in the kernel the file is missing.
@@ -109,16 +109,16 @@ class GroupPlace:
                 (folder / swap).write_text(amount)
 
 
-def find_group_place(*, mount: Path = MOUNT, own: Path = OWN) -> GroupPlace | None:
+def find_cgroup_parent(*, mount: Path = MOUNT, own: Path = OWN_CGROUP_FILE) -> CgroupParent | None:
     """Return where groups can be made, in the newer layout or the older one, or None; clears what dead runs left."""
-    place = _unified(mount, _own_groups(own)) or _split(mount, _own_groups(own))
+    place = _find_v2(mount, _read_own_cgroups(own)) or _find_v1(mount, _read_own_cgroups(own))
     for folder in {place.memory, place.processes} - {None} if place else ():
         assert folder is not None
-        _clear(folder)
+        _remove_stale(folder)
     return place
 
 
-def _unified(mount: Path, own: Mapping[str, str]) -> GroupPlace | None:
+def _find_v2(mount: Path, own: Mapping[str, str]) -> CgroupParent | None:
     """The newer layout: a group next to our own, because a group with processes in it can have no limited children."""
     if not (mount / "cgroup.controllers").exists():
         return None
@@ -126,32 +126,32 @@ def _unified(mount: Path, own: Mapping[str, str]) -> GroupPlace | None:
     for parent in (current.parent, current):
         if not parent.is_relative_to(mount):
             continue
-        offered = _words(parent / "cgroup.subtree_control")
+        offered = _read_words(parent / "cgroup.subtree_control")
         memory = parent if "memory" in offered else None
         processes = parent if "pids" in offered else None
-        if (memory or processes) and _may_make(parent):
-            return GroupPlace(memory=memory, processes=processes, memory_file="memory.max", is_per_thread=False)
+        if (memory or processes) and _can_create_in(parent):
+            return CgroupParent(memory=memory, processes=processes, memory_file="memory.max", is_per_thread=False)
     return None
 
 
-def _split(mount: Path, own: Mapping[str, str]) -> GroupPlace | None:
+def _find_v1(mount: Path, own: Mapping[str, str]) -> CgroupParent | None:
     """The older layout: groups at the top, where no other program's groups are touched, within our own limit."""
     memory, processes = mount / "memory", mount / "pids"
-    has_memory = (memory / "memory.limit_in_bytes").exists() and _may_make(memory)
-    has_processes = (processes / "cgroup.procs").exists() and _may_make(processes)
+    has_memory = (memory / "memory.limit_in_bytes").exists() and _can_create_in(memory)
+    has_processes = (processes / "cgroup.procs").exists() and _can_create_in(processes)
     if not has_memory and not has_processes:
         return None
-    limit = _words(memory / own.get("memory", "/").lstrip("/") / "memory.limit_in_bytes")
-    return GroupPlace(
+    limit = _read_words(memory / own.get("memory", "/").lstrip("/") / "memory.limit_in_bytes")
+    return CgroupParent(
         memory=memory if has_memory else None,
         processes=processes if has_processes else None,
         memory_file="memory.limit_in_bytes",
         is_per_thread=True,
-        most_memory=int(limit[0]) if limit and limit[0].isdigit() else None,
+        max_memory=int(limit[0]) if limit and limit[0].isdigit() else None,
     )
 
 
-def _own_groups(path: Path) -> dict[str, str]:
+def _read_own_cgroups(path: Path) -> dict[str, str]:
     """Read our own groups by kind of limit; the newer layout has an empty kind."""
     try:
         lines = path.read_text().splitlines()
@@ -164,18 +164,18 @@ def _own_groups(path: Path) -> dict[str, str]:
     return found
 
 
-def _words(path: Path) -> list[str]:
+def _read_words(path: Path) -> list[str]:
     try:
         return path.read_text().split()
     except OSError:
         return []
 
 
-def _may_make(folder: Path) -> bool:
+def _can_create_in(folder: Path) -> bool:
     return os.access(folder, os.W_OK | os.X_OK) and os.access(folder / "cgroup.procs", os.W_OK)
 
 
-def _clear(folder: Path) -> None:
+def _remove_stale(folder: Path) -> None:
     for group in folder.glob(f"{_PREFIX}*"):
         pid = group.name.removeprefix(_PREFIX).partition("-")[0]
         if pid.isdigit() and not Path(f"/proc/{pid}").exists():
@@ -194,4 +194,4 @@ def _kill_members(folder: Path) -> None:
 
 
 def _members(folder: Path) -> set[int]:
-    return {int(word) for word in _words(folder / "cgroup.procs") if word.isdigit()} - {0, os.getpid()}
+    return {int(word) for word in _read_words(folder / "cgroup.procs") if word.isdigit()} - {0, os.getpid()}

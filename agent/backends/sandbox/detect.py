@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from agent.backends.process.environment import clean_environment
-from agent.backends.sandbox.git_protection import git_places
-from agent.backends.sandbox.process_limits import limits_of_machine
-from agent.backends.sandbox.types import Confinement, Document, Limits, Link, words_of
+from agent.backends.sandbox.git_protection import find_git_paths
+from agent.backends.sandbox.process_limits import default_limits
+from agent.backends.sandbox.types import GeneratedFile, Link, ResourceLimits, SandboxPolicy, split_words
 from agent.vocabulary.errors import SandboxError
 
 # Folders that version managers are known to keep interpreters in; relative to the home folder, without secrets.
-_KNOWN_HOMES = (
+_TOOLCHAIN_HOMES = (
     ".pyenv",
     ".rustup",
     ".nvm/versions",
@@ -39,14 +39,26 @@ _BIN_NAMES = ("bin", "sbin", "shims", "condabin")
 # A folder with one of these next to its programs is an installation of its own.
 _INSTALLATION_MARKS = ("lib", "lib64", "pyvenv.cfg", "conda-meta", "include", "jre", "libexec")
 # Homes of tools that keep keys next to programs: of these only the programs are shown.
-_KEEPS_KEYS = (".cargo", ".local", ".config", ".npm", ".gem", ".gradle", ".m2", ".docker", ".kube", ".aws", ".ssh")
+_HOMES_WITH_SECRETS = (
+    ".cargo",
+    ".local",
+    ".config",
+    ".npm",
+    ".gem",
+    ".gradle",
+    ".m2",
+    ".docker",
+    ".kube",
+    ".aws",
+    ".ssh",
+)
 
 
 def find_toolchains(environ: Mapping[str, str], home: Path, *, already_shown: Iterable[Path]) -> tuple[Path, ...]:
     """Return folders to show read-only, none inside another or inside what is shown; reads no workspace."""
     shown = tuple(already_shown)
     found: list[Path] = []
-    candidates = {*_known(home), *_on_path(environ.get("PATH", ""), home, shown)}
+    candidates = {*_known_toolchains(home), *_toolchains_on_path(environ.get("PATH", ""), home, shown)}
     for path in sorted(candidates, key=lambda path: path.parts):
         if _is_too_wide(path, home) or any(path.is_relative_to(root) for root in (*shown, *found)):
             continue
@@ -54,51 +66,51 @@ def find_toolchains(environ: Mapping[str, str], home: Path, *, already_shown: It
     return tuple(found)
 
 
-def _known(home: Path) -> Iterator[Path]:
-    for name in _KNOWN_HOMES:
+def _known_toolchains(home: Path) -> Iterator[Path]:
+    for name in _TOOLCHAIN_HOMES:
         path = home / name
-        if _is_open_folder(path):
+        if _is_readable_folder(path):
             yield path
             # A link to another disk: programs name the link, so both have to be there.
             yield path.resolve()
 
 
-def _on_path(path: str, home: Path, shown: tuple[Path, ...]) -> Iterator[Path]:
+def _toolchains_on_path(path: str, home: Path, shown: tuple[Path, ...]) -> Iterator[Path]:
     for entry in path.split(os.pathsep):
         folder = Path(entry)
         # What lies in the workspace is there anyway, and must not say what else is to be shown.
         if not folder.is_absolute() or any(folder.is_relative_to(root) for root in shown):
             continue
-        if not _is_open_folder(folder):
+        if not _is_readable_folder(folder):
             continue
         for place in {folder, folder.resolve()}:
-            yield _installation(place, home)
+            yield _installation_root(place, home)
         interpreter = folder / "python"
         if os.access(folder.parent / "pyvenv.cfg", os.R_OK) and os.access(interpreter, os.X_OK):
-            yield _installation(interpreter.resolve().parent, home)
+            yield _installation_root(interpreter.resolve().parent, home)
 
 
-def _installation(folder: Path, home: Path) -> Path:
+def _installation_root(folder: Path, home: Path) -> Path:
     """Return the whole installation that a folder of programs belongs to, or the folder alone."""
     root = folder.parent
-    if root.name in _KEEPS_KEYS or folder.name not in _BIN_NAMES or _is_too_wide(root, home):
+    if root.name in _HOMES_WITH_SECRETS or folder.name not in _BIN_NAMES or _is_too_wide(root, home):
         return folder
     return root if any(os.access(root / mark, os.R_OK) for mark in _INSTALLATION_MARKS) else folder
 
 
 def _is_too_wide(path: Path, home: Path) -> bool:
     """Say whether a folder holds more than a toolchain: a home, what homes lie in, or a top folder."""
-    is_hidden_store = path.parent == home and path.name in _KEEPS_KEYS
+    is_hidden_store = path.parent == home and path.name in _HOMES_WITH_SECRETS
     return len(path.parts) < 3 or home.is_relative_to(path) or path.parent == Path("/home") or is_hidden_store
 
 
-def _is_open_folder(path: Path) -> bool:
+def _is_readable_folder(path: Path) -> bool:
     # Asked first, because looking at what lies in somebody else's home raises.
     return os.access(path, os.R_OK | os.X_OK) and path.is_dir()
 
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
-_SETTINGS = words_of(
+_SETTINGS = split_words(
     """
     alternatives ssl/certs pki/tls/certs pki/ca-trust/extracted ca-certificates/extracted crypto-policies
     java java-11-openjdk java-17-openjdk java-21-openjdk maven
@@ -106,9 +118,9 @@ _SETTINGS = words_of(
 )
 _COPIED_SETTINGS = ("ld.so.cache", "services", "ssl/openssl.cnf")
 _LINKED_SETTINGS = ("os-release", "localtime")
-_MOST_COPIED_BYTES = 400_000
+_MAX_COPIED_BYTES = 400_000
 # Bundles of certificates that programs look for where a variable says.
-_CERTIFICATE_NAMES = words_of(
+_CERTIFICATE_NAMES = split_words(
     """
     SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS GIT_SSL_CAINFO PIP_CERT
     """
@@ -116,13 +128,13 @@ _CERTIFICATE_NAMES = words_of(
 _PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
 _FOLDER_NAMES = ("TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
 # What lies in a home folder and is nobody's business, even when the home folder is the workspace.
-_SECRET_FOLDERS = words_of(
+_SECRET_FOLDERS = split_words(
     """
     .ssh .gnupg .aws .azure .kube .docker .config/gcloud .config/gh .config/hub .config/op .password-store
     .local/share/keyrings .mozilla .config/google-chrome .config/chromium .thunderbird .terraform.d .config/agent
     """
 )
-_SECRET_FILES = words_of(
+_SECRET_FILES = split_words(
     """
     .netrc .npmrc .pypirc .git-credentials .config/git/credentials .cargo/credentials .cargo/credentials.toml .pgpass
     .my.cnf .vault-token .bash_history .zsh_history .python_history .s3cfg .boto
@@ -131,38 +143,38 @@ _SECRET_FILES = words_of(
 _PLAIN_USER, _PLAIN_ID = "user", 1000
 
 
-def confine(
+def build_policy(
     *,
     workspace: Path,
     environ: Mapping[str, str],
     extra_dirs: Iterable[Path] = (),
     hidden: Iterable[Path] = (),
-    limits: Limits | None = None,
-) -> Confinement:
+    limits: ResourceLimits | None = None,
+) -> SandboxPolicy:
     """Return the confinement of a run. `hidden` are folders of our own that no command may see.
 
     Raises SandboxError for a folder that cannot be opened to commands without opening the machine.
     """
     writable = _outermost((workspace, *extra_dirs))
     home = _home(environ)
-    readable, links = _system()
+    readable, links = _system_paths()
     shown = (*readable, *writable)
-    git = git_places(writable)
-    masked = _masks(home, writable, hidden)
+    git = find_git_paths(writable)
+    masked = _masked_paths(home, writable, hidden)
     uid, gid = os.getuid() or _PLAIN_ID, os.getgid() or _PLAIN_ID
     certificates = _certificates(environ, shown)
-    return Confinement(
+    return SandboxPolicy(
         writable=writable,
         home=home,
         readable=(*readable, *certificates),
         links=links,
-        documents=tuple(_documents(home, uid, gid)),
+        generated_files=tuple(_generated_files(home, uid, gid)),
         toolchains=find_toolchains(environ, home, already_shown=shown),
-        pinned=(*git.pinned, *_pins(writable, masked)),
+        pinned=(*git.pinned, *_pinned_folders(writable, masked)),
         protected=git.protected,
         hidden_folders=tuple(path for path in masked if path.is_dir()),
         hidden_files=tuple(path for path in masked if not path.is_dir()),
-        limits=limits or limits_of_machine(),
+        limits=limits or default_limits(),
         environment=_environment(environ, home),
         uid=uid,
         gid=gid,
@@ -188,7 +200,7 @@ def _home(environ: Mapping[str, str]) -> Path:
     return home if home.is_absolute() and len(home.parts) > 1 else Path("/home", _PLAIN_USER)
 
 
-def _system() -> tuple[tuple[Path, ...], tuple[Link, ...]]:
+def _system_paths() -> tuple[tuple[Path, ...], tuple[Link, ...]]:
     readable: list[Path] = []
     links = [Link(path=Path("/var/tmp"), target="/tmp")]
     for path in map(Path, (*_SYSTEM, *(f"/etc/{name}" for name in _LINKED_SETTINGS))):
@@ -210,7 +222,7 @@ def _certificates(environ: Mapping[str, str], shown: Iterable[Path]) -> tuple[Pa
     )
 
 
-def _documents(home: Path, uid: int, gid: int) -> Iterator[Document]:
+def _generated_files(home: Path, uid: int, gid: int) -> Iterator[GeneratedFile]:
     etc = Path("/etc")
     made = {
         "passwd": f"{_PLAIN_USER}:x:{uid}:{gid}::{home}:/bin/bash\nnobody:x:65534:65534::/:/usr/sbin/nologin\n",
@@ -219,14 +231,14 @@ def _documents(home: Path, uid: int, gid: int) -> Iterator[Document]:
         "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
         "gitconfig": _git_identity(home),
     }
-    yield from (Document(path=etc / name, content=text.encode()) for name, text in made.items())
+    yield from (GeneratedFile(path=etc / name, content=text.encode()) for name, text in made.items())
     for name in _COPIED_SETTINGS:
         try:
             content = (etc / name).read_bytes()
         except OSError:
             continue
-        if len(content) <= _MOST_COPIED_BYTES:
-            yield Document(path=etc / name, content=content)
+        if len(content) <= _MAX_COPIED_BYTES:
+            yield GeneratedFile(path=etc / name, content=content)
 
 
 def _git_identity(home: Path) -> str:
@@ -243,7 +255,7 @@ def _git_identity(home: Path) -> str:
     return ""
 
 
-def _masks(home: Path, writable: Iterable[Path], hidden: Iterable[Path]) -> tuple[Path, ...]:
+def _masked_paths(home: Path, writable: Iterable[Path], hidden: Iterable[Path]) -> tuple[Path, ...]:
     secrets = [home / name for name in (*_SECRET_FOLDERS, *_SECRET_FILES)]
     inside = [
         path.resolve()
@@ -253,7 +265,7 @@ def _masks(home: Path, writable: Iterable[Path], hidden: Iterable[Path]) -> tupl
     return tuple(path for path in dict.fromkeys(inside) if path not in writable)
 
 
-def _pins(writable: Iterable[Path], masked: Iterable[Path]) -> tuple[Path, ...]:
+def _pinned_folders(writable: Iterable[Path], masked: Iterable[Path]) -> tuple[Path, ...]:
     """Return what lies between a writable folder and a mask: whoever renamed it would have taken the mask away."""
     pins = [
         path.parents[count]

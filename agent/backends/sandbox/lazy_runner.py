@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 from agent.vocabulary.errors import SandboxError
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.fast_dataclass import dataclass
-from tooling.web.network_attempt import Attempt
+from tooling.web.network_attempt import NetworkAttempt
 
 if TYPE_CHECKING:
     from agent.backends.egress.proxy import EgressProxy
     from agent.backends.sandbox.runner import SandboxCommandRunner
 
 # The first request to the model goes out before the box is looked at.
-HEAD_START_S = 0.03
+START_DELAY_S = 0.03
 LANDLOCK = "landlock"
 HTTPS = 443
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoxPlan:
+class SandboxOptions:
     """What the box of a run shows, allows and tells."""
 
     workspace: Path
@@ -31,90 +31,94 @@ class BoxPlan:
     allow_net: tuple[str, ...]
     deny_net: tuple[str, ...]
     socket_dir: Path
-    on_attempt: Callable[[Attempt], None]
+    on_attempt: Callable[[NetworkAttempt], None]
     warn: Callable[[str], None]
-    on_broken: Callable[[SandboxError], None]
+    on_failure: Callable[[SandboxError], None]
 
 
-class BoxedRunner:
+class LazySandboxRunner:
     """A CommandRunner that runs nothing before its box has held against real escapes."""
 
-    def __init__(self, plan: BoxPlan) -> None:
-        self._plan = plan
-        self._opening: asyncio.Task[SandboxCommandRunner] | None = None
+    def __init__(self, plan: SandboxOptions) -> None:
+        self._options = plan
+        self._open_task: asyncio.Task[SandboxCommandRunner] | None = None
         self._proxy: EgressProxy | None = None
         self._is_closed = False
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Open and test the box in the background."""
-        if self._opening is None:
-            self._opening = asyncio.ensure_future(self._open())
+        if self._open_task is None:
+            self._open_task = asyncio.ensure_future(self._open())
 
     async def ready(self) -> None:
         """Return when the box is known to hold; raises SandboxError when it does not."""
-        await self._opened()
+        await self._get_runner()
 
     async def run(self, request: CommandRequest) -> CommandOutput:
         """Run in the box, once it is known to hold."""
-        runner = await self._opened()
+        runner = await self._get_runner()
         # As soon as this command is on its way: the loop only waits for it now, and the next one may come at once.
-        asyncio.get_running_loop().call_soon(self._prepare, runner)
+        asyncio.get_running_loop().call_soon(self._prewarm, runner)
         return await runner.run(request)
 
     async def allow_host(self, host: str) -> None:
         """Let the commands from now on reach one more host."""
-        runner = await self._opened()
+        runner = await self._get_runner()
         if self._proxy is None:
             await self._open_network(runner)
         assert self._proxy is not None
         self._proxy.allow(host)
 
-    def lets_through(self, host: str) -> bool:
+    def is_host_allowed(self, host: str) -> bool:
         """Say whether commands may reach a host already."""
         from agent.backends.egress.host_rules import EgressRules
 
-        rules = self._proxy.rules if self._proxy else EgressRules(allow=self._plan.allow_net, deny=self._plan.deny_net)
+        rules = (
+            self._proxy.rules
+            if self._proxy
+            else EgressRules(allow=self._options.allow_net, deny=self._options.deny_net)
+        )
         return bool(rules.decide(host, HTTPS).allowed)
 
     async def close(self) -> None:
         """End what still runs and remove what was made."""
-        if self._opening:
-            self._opening.cancel()
-            await asyncio.wait({self._opening})
-            if not self._opening.cancelled() and self._opening.exception() is None:
+        if self._open_task:
+            self._open_task.cancel()
+            await asyncio.wait({self._open_task})
+            if not self._open_task.cancelled() and self._open_task.exception() is None:
                 self._is_closed = True
-                await self._opening.result().discard_spare()
-                self._opening.result().close()
+                await self._open_task.result().discard_prewarmed()
+                self._open_task.result().close()
         if self._proxy:
             await self._proxy.close()
 
-    async def _opened(self) -> "SandboxCommandRunner":
-        self.begin()
-        assert self._opening is not None
-        return await asyncio.shield(self._opening)
+    async def _get_runner(self) -> "SandboxCommandRunner":
+        self.start()
+        assert self._open_task is not None
+        return await asyncio.shield(self._open_task)
 
     async def _open(self) -> "SandboxCommandRunner":
-        await asyncio.sleep(HEAD_START_S)
+        await asyncio.sleep(START_DELAY_S)
         from agent.backends.sandbox.runner import build_sandbox_runner
-        from agent.backends.sandbox.self_test import settle
+        from agent.backends.sandbox.self_test import self_test_with_fallback
 
         try:
             runner = build_sandbox_runner(
-                workspace=self._plan.workspace,
-                environ=self._plan.environ,
-                extra_dirs=self._plan.extra_dirs,
-                hidden=self._plan.hidden,
+                workspace=self._options.workspace,
+                environ=self._options.environ,
+                extra_dirs=self._options.extra_dirs,
+                hidden=self._options.hidden,
             )
         except SandboxError as error:
-            self._plan.on_broken(error)
+            self._options.on_failure(error)
             raise
         try:
-            _, warning = await settle(runner)
-            if self._plan.allow_net:
+            _, warning = await self_test_with_fallback(runner)
+            if self._options.allow_net:
                 await self._open_network(runner)
         except SandboxError as error:
             runner.close()
-            self._plan.on_broken(error)
+            self._options.on_failure(error)
             raise
         except asyncio.CancelledError:
             runner.close()
@@ -124,18 +128,18 @@ class BoxedRunner:
             lacking = "; ".join(described.not_covered)
             warning = f"bubblewrap is not installed; commands are held by Landlock, which does not cover: {lacking}"
         if warning:
-            self._plan.warn(warning)
-        runner.prepare(self._plan.workspace)
+            self._options.warn(warning)
+        runner.prewarm(self._options.workspace)
         return runner
 
-    def _prepare(self, runner: "SandboxCommandRunner") -> None:
+    def _prewarm(self, runner: "SandboxCommandRunner") -> None:
         if not self._is_closed:
-            runner.prepare(self._plan.workspace)
+            runner.prewarm(self._options.workspace)
 
     async def _open_network(self, runner: "SandboxCommandRunner") -> None:
         from agent.backends.egress.host_rules import EgressRules
         from agent.backends.egress.proxy import EgressProxy
 
-        rules = EgressRules(allow=self._plan.allow_net, deny=self._plan.deny_net)
-        self._proxy = EgressProxy(rules, self._plan.on_attempt)
-        runner.open_network(await self._proxy.start(self._plan.socket_dir))
+        rules = EgressRules(allow=self._options.allow_net, deny=self._options.deny_net)
+        self._proxy = EgressProxy(rules, self._options.on_attempt)
+        runner.open_network(await self._proxy.start(self._options.socket_dir))

@@ -7,34 +7,34 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from agent.backends.process.spawn_thread import Popen, Spawner, Start
-from agent.backends.sandbox.cgroup import Group, GroupPlace
-from agent.backends.sandbox.types import GIB, Limits
+from agent.backends.process.spawn_thread import Popen, SpawnThread, Start
+from agent.backends.sandbox.cgroup import Cgroup, CgroupParent
+from agent.backends.sandbox.types import GIB, ResourceLimits
 
 # How much of the machine's memory one command may take.
-_SHARE = 0.75
+_MEMORY_SHARE = 0.75
 
 
-def limits_of_machine() -> Limits:
+def default_limits() -> ResourceLimits:
     """Return the usual limits, with memory cut to what this machine has."""
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    usual = Limits()
-    most = max(int(physical * _SHARE), GIB)
-    return Limits(memory_bytes=min(usual.memory_bytes or most, most))
+    usual = ResourceLimits()
+    most = max(int(physical * _MEMORY_SHARE), GIB)
+    return ResourceLimits(memory_bytes=min(usual.memory_bytes or most, most))
 
 
-def limit_process(pid: int, limits: Limits, *, has_memory_group: bool, processes_of_others: int = 0) -> None:
+def limit_process(pid: int, limits: ResourceLimits, *, has_memory_group: bool, processes_of_others: int = 0) -> None:
     """Set the limits of a process; those of a whole tree are for control groups. Raises OSError.
 
     `processes_of_others` is added where the kernel counts all processes of the user and not only those of the box.
     """
-    for kind, value in _values(limits, has_memory_group=has_memory_group, others=processes_of_others):
+    for kind, value in _rlimits(limits, has_memory_group=has_memory_group, others=processes_of_others):
         _, hard = resource.prlimit(pid, kind)
         allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.prlimit(pid, kind, (allowed, allowed))
 
 
-def _values(limits: Limits, *, has_memory_group: bool, others: int) -> Iterator[tuple[int, int]]:
+def _rlimits(limits: ResourceLimits, *, has_memory_group: bool, others: int) -> Iterator[tuple[int, int]]:
     yield resource.RLIMIT_CORE, 0
     if limits.file_bytes is not None:
         yield resource.RLIMIT_FSIZE, limits.file_bytes
@@ -50,138 +50,145 @@ def _values(limits: Limits, *, has_memory_group: bool, others: int) -> Iterator[
 
 
 _TRIES = 20
-_LOOKS = 200
-_WAIT_S = 0.01
-_MOMENT_S = 0.002
+_MAX_KILLS = 200
+_POLL_S = 0.01
+_REMOVE_POLL_S = 0.002
 
 
-class Seat:
+class SpawnWorker:
     """A thread that starts commands one after the other, each in the same group: they are born with its limits."""
 
-    def __init__(self, prepare: Callable[[], None], place: GroupPlace | None, limits: Limits) -> None:
+    def __init__(self, prepare: Callable[[], None], place: CgroupParent | None, limits: ResourceLimits) -> None:
         self._prepare = prepare
-        self._place = place if place is not None and place.is_per_thread else None
+        self._cgroup_parent = place if place is not None and place.is_per_thread else None
         self._limits = limits
-        self._spawner = Spawner(self._sit_down)
-        self.group: Group | None = None
+        self._thread = SpawnThread(self._prepare_thread)
+        self.cgroup: Cgroup | None = None
 
     def spawn(self, start: Start) -> Popen:
         """Start a process from the thread."""
-        return self._spawner(start)
+        return self._thread(start)
 
     def close(self) -> None:
         """End the thread and remove its group."""
-        self._spawner.close()
+        self._thread.close()
         # A thread under Landlock cannot remove it itself, and the kernel lets a thread go a little after its end.
         for _ in range(_TRIES):
-            if self.group is None or self.group.remove():
+            if self.cgroup is None or self.cgroup.remove():
                 return
-            time.sleep(_MOMENT_S)
+            time.sleep(_REMOVE_POLL_S)
 
-    def _sit_down(self) -> Callable[[], None] | None:
+    def _prepare_thread(self) -> Callable[[], None] | None:
         leave = None
-        if self._place is not None:
+        if self._cgroup_parent is not None:
             try:
-                group = self._place.new_group(self._limits)
-                group.join_thread(threading.get_native_id())
-                self.group, leave = group, group.leave_thread
+                group = self._cgroup_parent.create_cgroup(self._limits)
+                group.add_thread(threading.get_native_id())
+                self.cgroup, leave = group, group.release_thread
             except OSError:
                 # Groups that may not be used: the limits on processes are then all there is.
-                self.group = None
+                self.cgroup = None
         self._prepare()
         return leave
 
 
-class Bounds:
+class CommandLimiter:
     """Made before a command starts, put on its first process, released after its end."""
 
     def __init__(
-        self, limits: Limits, place: GroupPlace | None, seats: "Seats", *, processes_of_others: int = 0
+        self,
+        limits: ResourceLimits,
+        place: CgroupParent | None,
+        seats: "SpawnWorkerPool",
+        *,
+        processes_of_others: int = 0,
     ) -> None:
         self._limits = limits
         self._others = processes_of_others
-        self._place = place
-        self._seats = seats
-        self._seat = seats.take()
-        self._group: Group | None = None
+        self._cgroup_parent = place
+        self._pool = seats
+        self._worker = seats.acquire()
+        self._cgroup: Cgroup | None = None
 
     @property
-    def has_own_group(self) -> bool:
+    def has_own_cgroup(self) -> bool:
         """Say whether a group was made for this command alone, which must be empty before it can be removed."""
-        return self._group is not None
+        return self._cgroup is not None
 
     def spawn(self, start: Start) -> Popen:
         """Start the command's process."""
-        return self._seat.spawn(start)
+        return self._worker.spawn(start)
 
-    def put_on(self, pid: int) -> None:
+    def apply(self, pid: int) -> None:
         """Bind a process that has not started anything yet. Raises OSError."""
-        group = self._seat.group or self._joined(pid)
-        has_memory_group = group is not None and self._place is not None and self._place.memory is not None
+        group = self._worker.cgroup or self._join_own_cgroup(pid)
+        has_memory_group = (
+            group is not None and self._cgroup_parent is not None and self._cgroup_parent.memory is not None
+        )
         limit_process(pid, self._limits, has_memory_group=has_memory_group, processes_of_others=self._others)
 
     async def kill(self) -> bool:
         """Kill everything in the group until it is empty; say whether it is, so that nobody can have got away."""
-        group = self._seat.group or self._group
+        group = self._worker.cgroup or self._cgroup
         if group is None:
             return False
-        for _ in range(_LOOKS):
+        for _ in range(_MAX_KILLS):
             group.kill()
             if group.is_empty:
                 return True
-            await asyncio.sleep(_WAIT_S)
+            await asyncio.sleep(_POLL_S)
         return False
 
     def discard(self) -> None:
         """Let go of a command that never started."""
-        self._seats.leave(self._seat)
+        self._pool.release(self._worker)
 
     async def release(self) -> None:
         """Make room for the next command; a group that stays is cleared by a later run."""
-        self._seats.leave(self._seat)
-        if self._group is None or self._group.remove():
+        self._pool.release(self._worker)
+        if self._cgroup is None or self._cgroup.remove():
             return
-        self._group.kill()
+        self._cgroup.kill()
         for _ in range(_TRIES):
-            await asyncio.sleep(_WAIT_S)
-            if self._group.remove():
+            await asyncio.sleep(_POLL_S)
+            if self._cgroup.remove():
                 return
 
-    def _joined(self, pid: int) -> Group | None:
-        if self._place is None or self._place.is_per_thread:
+    def _join_own_cgroup(self, pid: int) -> Cgroup | None:
+        if self._cgroup_parent is None or self._cgroup_parent.is_per_thread:
             return None
         try:
-            group = self._place.new_group(self._limits)
+            group = self._cgroup_parent.create_cgroup(self._limits)
         except OSError:
             return None
         try:
-            group.join(pid)
+            group.add_process(pid)
         except OSError:
             group.remove()
             return None
-        self._group = group
+        self._cgroup = group
         return group
 
 
-class Seats:
+class SpawnWorkerPool:
     """As many threads as there are commands at the same time, each used again."""
 
-    def __init__(self, prepare: Callable[[], None], place: GroupPlace | None, limits: Limits) -> None:
+    def __init__(self, prepare: Callable[[], None], place: CgroupParent | None, limits: ResourceLimits) -> None:
         self._prepare = prepare
-        self._place = place
+        self._cgroup_parent = place
         self._limits = limits
-        self._idle: list[Seat] = []
-        self._all: list[Seat] = []
+        self._idle: list[SpawnWorker] = []
+        self._all: list[SpawnWorker] = []
 
-    def take(self) -> Seat:
+    def acquire(self) -> SpawnWorker:
         """Return a seat that nobody else has."""
         if self._idle:
             return self._idle.pop()
-        seat = Seat(self._prepare, self._place, self._limits)
+        seat = SpawnWorker(self._prepare, self._cgroup_parent, self._limits)
         self._all.append(seat)
         return seat
 
-    def leave(self, seat: Seat) -> None:
+    def release(self, seat: SpawnWorker) -> None:
         """Give a seat back; its last command has ended."""
         if seat not in self._idle:
             self._idle.append(seat)

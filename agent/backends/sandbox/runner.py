@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.backends.egress.relay import proxy_environment, relay_argv
-from agent.backends.host import GRACE_S, SandboxExecutor, wire_executor
-from agent.backends.process.run_process import see_through
-from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import BubblewrapBox
-from agent.backends.sandbox.cgroup import find_group_place
-from agent.backends.sandbox.detect import confine
-from agent.backends.sandbox.landlock.landlock_sandbox import LandlockBox
-from agent.backends.sandbox.seatbelt import SeatbeltBox
-from agent.backends.sandbox.seccomp import MachineUnknown
-from agent.backends.sandbox.types import MIB, Box, Confinement, Description, Limits, find_program
+from agent.backends.host import GRACE_S, SandboxExecutor, build_tool_executor
+from agent.backends.process.run_process import run_process
+from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
+from agent.backends.sandbox.cgroup import find_cgroup_parent
+from agent.backends.sandbox.detect import build_policy
+from agent.backends.sandbox.landlock.landlock_sandbox import LandlockSandbox
+from agent.backends.sandbox.seatbelt import SeatbeltSandbox
+from agent.backends.sandbox.seccomp import UnknownArchitecture
+from agent.backends.sandbox.types import MIB, ResourceLimits, Sandbox, SandboxDescription, SandboxPolicy, find_program
 from agent.vocabulary.errors import SandboxError
 from tooling.contract.action import Approver
 from tooling.contract.command import CommandOutput, CommandRequest
@@ -24,10 +24,10 @@ from tooling.contract.question import Asker
 from tooling.output import OUTPUT_TRIM_LEN
 from tooling.safety.action_judge import ActionJudge
 
-LOOK_S = 0.25
+DISK_POLL_S = 0.25
 # On a disk that was full before, a command is not to blame until it has taken this much itself.
-_OWN_PART_BYTES = 256 * MIB
-_STOPPED = 1
+_MIN_GROWTH_BYTES = 256 * MIB
+_STOPPED_EXIT_CODE = 1
 
 
 class DiskWatch:
@@ -35,29 +35,29 @@ class DiskWatch:
 
     def __init__(self, folders: Iterable[Path], floor: int) -> None:
         self._folders = tuple(folders)
-        self._floor = floor
-        self._free = [_free(folder) for folder in self._folders]
-        self._next_look = time.monotonic() + LOOK_S
+        self._min_free_bytes = floor
+        self._free_at_start = [_free_bytes(folder) for folder in self._folders]
+        self._next_check_at = time.monotonic() + DISK_POLL_S
         self.was_full = False
 
     def is_full(self) -> bool:
         """Say whether the space has run out since the start."""
         now = time.monotonic()
-        if now < self._next_look or self.was_full:
+        if now < self._next_check_at or self.was_full:
             return self.was_full
-        self._next_look = now + LOOK_S
-        for folder, before in zip(self._folders, self._free, strict=True):
-            free = _free(folder)
-            self.was_full |= free < self._floor and before - free > _OWN_PART_BYTES
+        self._next_check_at = now + DISK_POLL_S
+        for folder, before in zip(self._folders, self._free_at_start, strict=True):
+            free = _free_bytes(folder)
+            self.was_full |= free < self._min_free_bytes and before - free > _MIN_GROWTH_BYTES
         return self.was_full
 
-    def explained(self, output: CommandOutput) -> CommandOutput:
+    def add_reason(self, output: CommandOutput) -> CommandOutput:
         """Return the output of a command that was stopped for it, with the reason at its end."""
-        reason = f"\nwindlass: stopped, because less than {self._floor // MIB} MiB of the disk are free\n"
-        return replace(output, exit_code=_STOPPED, cancelled=False, output=output.output + reason.encode())
+        reason = f"\nwindlass: stopped, because less than {self._min_free_bytes // MIB} MiB of the disk are free\n"
+        return replace(output, exit_code=_STOPPED_EXIT_CODE, cancelled=False, output=output.output + reason.encode())
 
 
-def _free(folder: Path) -> int:
+def _free_bytes(folder: Path) -> int:
     try:
         found = os.statvfs(folder)
     except OSError:
@@ -74,55 +74,55 @@ INSTALL_HINT = (
 class SandboxCommandRunner:
     """Runs processes in a box; a request has no way around it."""
 
-    def __init__(self, box: Box, *, grace_s: float = GRACE_S) -> None:
-        self._box = box
+    def __init__(self, sandbox: Sandbox, *, grace_s: float = GRACE_S) -> None:
+        self._sandbox = sandbox
         self._grace_s = grace_s
 
     @property
-    def box(self) -> Box:
+    def sandbox(self) -> Sandbox:
         """Return the box in use."""
-        return self._box
+        return self._sandbox
 
     async def run(self, request: CommandRequest) -> CommandOutput:
         """Run to the end, the time limit or cancellation; no process of it survives the return."""
-        confinement = self._box.confinement
+        confinement = self._sandbox.policy
         disk = DiskWatch(confinement.writable, confinement.limits.free_disk_bytes)
         asked = request.cancel_check
         watched = replace(request, cancel_check=lambda: (asked is not None and asked()) or disk.is_full())
-        output = await see_through(watched, self._box.launch, grace_s=self._grace_s)
-        return disk.explained(output) if disk.was_full and output.cancelled else output
+        output = await run_process(watched, self._sandbox.launch, grace_s=self._grace_s)
+        return disk.add_reason(output) if disk.was_full and output.cancelled else output
 
-    def prepare(self, cwd: Path) -> None:
+    def prewarm(self, cwd: Path) -> None:
         """Build a box ahead for the next command, where the kind of box gains by it."""
-        if isinstance(self._box, BubblewrapBox):
-            self._box.prepare(cwd)
+        if isinstance(self._sandbox, BubblewrapSandbox):
+            self._sandbox.prewarm(cwd)
 
-    def describe(self) -> Description:
+    def describe(self) -> SandboxDescription:
         """Return what the box covers and what it does not."""
-        return self._box.describe()
+        return self._sandbox.describe()
 
     def open_network(self, socket: Path) -> None:
         """Let the commands from now on reach the egress proxy that listens there. Raises SandboxError."""
-        if not isinstance(self._box, BubblewrapBox):
+        if not isinstance(self._sandbox, BubblewrapSandbox):
             raise SandboxError("allowed hosts need bubblewrap", hint=INSTALL_HINT)
-        self._box.confinement = with_proxy(self._box.confinement, socket)
+        self._sandbox.policy = with_proxy(self._sandbox.policy, socket)
 
-    def fall_back(self) -> None:
+    def use_landlock(self) -> None:
         """Use Landlock instead of a bubblewrap that does not work here. Raises SandboxError."""
-        if not isinstance(self._box, BubblewrapBox):
+        if not isinstance(self._sandbox, BubblewrapSandbox):
             raise SandboxError("there is no other box on this machine", hint=INSTALL_HINT)
-        fallback = _landlock(self._box.confinement)
-        self._box.close()
-        self._box = fallback
+        fallback = _build_landlock(self._sandbox.policy)
+        self._sandbox.close()
+        self._sandbox = fallback
 
-    async def discard_spare(self) -> None:
+    async def discard_prewarmed(self) -> None:
         """End the box that was built ahead; whoever prepares does this before closing."""
-        if isinstance(self._box, BubblewrapBox):
-            await self._box.discard_spare()
+        if isinstance(self._sandbox, BubblewrapSandbox):
+            await self._sandbox.discard_prewarmed()
 
     def close(self) -> None:
         """End what still runs, and remove what was made for the box."""
-        self._box.close()
+        self._sandbox.close()
 
 
 def build_sandbox_runner(
@@ -131,7 +131,7 @@ def build_sandbox_runner(
     environ: Mapping[str, str],
     extra_dirs: Iterable[Path] = (),
     hidden: Iterable[Path] = (),
-    limits: Limits | None = None,
+    limits: ResourceLimits | None = None,
     proxy_socket: Path | None = None,
     grace_s: float = GRACE_S,
 ) -> SandboxCommandRunner:
@@ -139,8 +139,10 @@ def build_sandbox_runner(
 
     `hidden` are folders of our own (data, configuration) that stay out of sight even inside an opened folder.
     """
-    confinement = confine(workspace=workspace, environ=environ, extra_dirs=extra_dirs, hidden=hidden, limits=limits)
-    runner = SandboxCommandRunner(choose_box(confinement), grace_s=grace_s)
+    confinement = build_policy(
+        workspace=workspace, environ=environ, extra_dirs=extra_dirs, hidden=hidden, limits=limits
+    )
+    runner = SandboxCommandRunner(choose_sandbox(confinement), grace_s=grace_s)
     if proxy_socket is not None:
         runner.open_network(proxy_socket)
     return runner
@@ -158,7 +160,7 @@ def build_sandbox_executor(
     plugin_paths: Sequence[str] | None = None,
 ) -> tuple[SandboxExecutor, tuple[str, ...]]:
     """Wire runner, tools, judge, approver and output together; return the executor and warnings about plugins."""
-    return wire_executor(
+    return build_tool_executor(
         SandboxExecutor,
         runner,
         judge=ActionJudge(warn=warn),
@@ -171,36 +173,36 @@ def build_sandbox_executor(
     )
 
 
-def choose_box(confinement: Confinement) -> Box:
+def choose_sandbox(confinement: SandboxPolicy) -> Sandbox:
     """Return the best box this machine has. Raises SandboxError when it has none."""
     if sys.platform == "darwin":
-        return SeatbeltBox(confinement)
+        return SeatbeltSandbox(confinement)
     program = find_program("bwrap")
     try:
         if program is None:
-            return _landlock(confinement)
-        return BubblewrapBox(confinement, program=program, group_place=find_group_place())
-    except MachineUnknown as problem:
+            return _build_landlock(confinement)
+        return BubblewrapSandbox(confinement, program=program, group_place=find_cgroup_parent())
+    except UnknownArchitecture as problem:
         raise SandboxError(f"there is no sandbox for this machine: {problem}", hint=INSTALL_HINT) from problem
 
 
-def with_proxy(confinement: Confinement, socket: Path) -> Confinement:
+def with_proxy(confinement: SandboxPolicy, socket: Path) -> SandboxPolicy:
     """Return a confinement whose commands find the proxy at the socket, through the relay in front of them."""
     interpreter = Path(sys.base_prefix)
-    is_shown = confinement.shows_folder(interpreter)
+    is_shown = confinement.is_visible(interpreter)
     return replace(
         confinement,
         proxy_socket=socket,
         proxy_env=proxy_environment(),
-        entry=relay_argv(()),
+        command_prefix=relay_argv(()),
         toolchains=confinement.toolchains if is_shown else (*confinement.toolchains, interpreter),
     )
 
 
-def _landlock(confinement: Confinement) -> LandlockBox:
+def _build_landlock(confinement: SandboxPolicy) -> LandlockSandbox:
     # Brings ctypes, which a machine with bubblewrap does not need before its first command.
     from agent.backends.sandbox.landlock.kernel import landlock_version
 
     if sys.platform != "linux" or landlock_version() < 1:
         raise SandboxError("there is no sandbox on this machine: bubblewrap is missing", hint=INSTALL_HINT)
-    return LandlockBox(confinement, group_place=find_group_place())
+    return LandlockSandbox(confinement, group_place=find_cgroup_parent())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent.backends.process.host_process import HostProcess
 from agent.backends.process.output_capture import OutputCollector
-from agent.backends.sandbox.types import Confinement, Description, check_request
+from agent.backends.sandbox.types import SandboxDescription, SandboxPolicy, check_request
 from tooling.contract.command import CommandRequest
 
 PROGRAM = Path("/usr/bin/sandbox-exec")
@@ -31,12 +31,12 @@ _COVERED = (
 _NOT_COVERED = ("memory and processes of a whole tree are not limited", "other processes can be seen, not touched")
 
 
-def seatbelt_profile(confinement: Confinement) -> str:
+def seatbelt_profile(confinement: SandboxPolicy) -> str:
     """Return the profile; later rules win, and everything that no rule allows is denied."""
     return "\n".join(_rules(confinement)) + "\n"
 
 
-def _rules(confinement: Confinement) -> Iterator[str]:
+def _rules(confinement: SandboxPolicy) -> Iterator[str]:
     yield "(version 1)"
     yield "(deny default)"
     yield "(allow process-fork)"
@@ -57,7 +57,7 @@ def _rules(confinement: Confinement) -> Iterator[str]:
         yield '(allow network-outbound (remote ip "localhost:*"))'
 
 
-def _exceptions(confinement: Confinement) -> Iterator[str]:
+def _exceptions(confinement: SandboxPolicy) -> Iterator[str]:
     """Take back what a writable folder would give away."""
     if confinement.pinned:
         yield _rule("deny file-write-unlink", "literal", map(str, confinement.pinned))
@@ -68,30 +68,30 @@ def _exceptions(confinement: Confinement) -> Iterator[str]:
 
 
 def _rule(action: str, filter_: str, paths: Iterable[str]) -> str:
-    return f"({action} {' '.join(f'({filter_} {_quoted(path)})' for path in paths)})"
+    return f"({action} {' '.join(f'({filter_} {_quote(path)})' for path in paths)})"
 
 
-def _quoted(path: str) -> str:
+def _quote(path: str) -> str:
     escaped = path.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
-class SeatbeltBox:
+class SeatbeltSandbox:
     """Starts commands under the profile."""
 
-    def __init__(self, confinement: Confinement) -> None:
-        self.confinement = confinement
+    def __init__(self, policy: SandboxPolicy) -> None:
+        self.policy = policy
 
     def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> HostProcess:
         """Start a command. Raises OSError when it cannot be started in this box."""
-        env = self.confinement.environment_with(request.env)
-        check_request(request, self.confinement, env.get("PATH", os.defpath))
-        argv = (str(PROGRAM), "-p", seatbelt_profile(self.confinement), *self.confinement.entry, *request.argv)
+        env = self.policy.build_environment(request.env)
+        check_request(request, self.policy, env.get("PATH", os.defpath))
+        argv = (str(PROGRAM), "-p", seatbelt_profile(self.policy), *self.policy.command_prefix, *request.argv)
         return HostProcess.start(argv, cwd=request.cwd, env=env, sinks=sinks)
 
-    def describe(self) -> Description:
+    def describe(self) -> SandboxDescription:
         """Return what the box covers and what it does not."""
-        return Description(name="seatbelt", covered=_COVERED, not_covered=_NOT_COVERED)
+        return SandboxDescription(name="seatbelt", covered=_COVERED, not_covered=_NOT_COVERED)
 
     def close(self) -> None:
         """Hold nothing."""

@@ -23,7 +23,7 @@ _X86_64 = """
     clock_adjtime=305 setns=308 process_vm_readv=310 process_vm_writev=311 kcmp=312 finit_module=313
     kexec_file_load=320 bpf=321 userfaultfd=323
 """
-_X86_64_UNBOXED = """
+_X86_64_NO_NAMESPACES = """
     chown=92 fchown=93 lchown=94 fchownat=260 setxattr=188 lsetxattr=189 fsetxattr=190 removexattr=197
     lremovexattr=198 fremovexattr=199 setxattrat=463 removexattrat=466 shmget=29 shmat=30 semget=64 msgget=68
     mq_open=240 mq_unlink=241
@@ -36,7 +36,7 @@ _AARCH64 = """
     clock_adjtime=266 setns=268 process_vm_readv=270 process_vm_writev=271 kcmp=272 finit_module=273 bpf=280
     userfaultfd=282 kexec_file_load=294
 """
-_AARCH64_UNBOXED = """
+_AARCH64_NO_NAMESPACES = """
     setxattr=5 lsetxattr=6 fsetxattr=7 removexattr=14 lremovexattr=15 fremovexattr=16 fchownat=54 fchown=55
     setxattrat=463 removexattrat=466 mq_open=180 mq_unlink=181 msgget=186 semget=190 shmget=194 shmat=196
 """
@@ -47,7 +47,7 @@ def _table(text: str) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Architecture:
     """One kind of processor: its number in filters and its calls.
 
     `denied` get EPERM; `absent` get ENOSYS, because libraries then use their older ways; `unboxed` are denied as well
@@ -61,11 +61,11 @@ class Machine:
     has_x32: bool
     denied: Mapping[str, int]
     absent: Mapping[str, int]
-    unboxed: Mapping[str, int]
+    denied_without_namespaces: Mapping[str, int]
 
 
-MACHINES = {
-    "x86_64": Machine(
+ARCHITECTURES = {
+    "x86_64": Architecture(
         audit_arch=0xC000003E,
         clone=56,
         ioctl=16,
@@ -73,9 +73,9 @@ MACHINES = {
         has_x32=True,
         denied=_table(_X86_64 + _COMMON),
         absent=_table(_COMMON_ABSENT),
-        unboxed=_table(_X86_64_UNBOXED),
+        denied_without_namespaces=_table(_X86_64_NO_NAMESPACES),
     ),
-    "aarch64": Machine(
+    "aarch64": Architecture(
         audit_arch=0xC00000B7,
         clone=220,
         ioctl=29,
@@ -83,7 +83,7 @@ MACHINES = {
         has_x32=False,
         denied=_table(_AARCH64 + _COMMON),
         absent=_table(_COMMON_ABSENT),
-        unboxed=_table(_AARCH64_UNBOXED),
+        denied_without_namespaces=_table(_AARCH64_NO_NAMESPACES),
     ),
 }
 
@@ -92,12 +92,12 @@ _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 ALLOW, KILL, _FAIL = 0x7FFF0000, 0x80000000, 0x00050000
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
 _X32_BIT = 0x40000000
-_FEW = 4
+_LINEAR_SEARCH_MAX = 4
 
 # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET.
 NEW_NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 # TIOCSTI types into the terminal, TIOCLINUX pastes into a console.
-TERMINAL_TRICKS = (0x5412, 0x541C)
+TERMINAL_INJECTION_IOCTLS = (0x5412, 0x541C)
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 _NETLINK_ROUTE = 0
 
@@ -111,31 +111,31 @@ class Instruction(NamedTuple):
     value: int
 
 
-class MachineUnknown(ValueError):
+class UnknownArchitecture(ValueError):
     """There is no table of system calls for this processor."""
 
 
-def box_filter(machine: str) -> bytes:
+def bubblewrap_filter(machine: str) -> bytes:
     """Return the filter for commands inside namespaces: local sockets and loopback stay usable."""
-    return _assemble(_program(_known(machine), has_sockets=True))
+    return _assemble(_program(_find_architecture(machine), has_sockets=True))
 
 
-def bare_filter(machine: str) -> bytes:
+def landlock_filter(machine: str) -> bytes:
     """Return the filter for commands that share the machine's namespaces: no sockets, no owners, no shared memory."""
-    return _assemble(_program(_known(machine), has_sockets=False))
+    return _assemble(_program(_find_architecture(machine), has_sockets=False))
 
 
-def _known(machine: str) -> Machine:
+def _find_architecture(machine: str) -> Architecture:
     try:
-        return MACHINES[machine]
+        return ARCHITECTURES[machine]
     except KeyError:
-        raise MachineUnknown(f"no table of system calls for {machine}") from None
+        raise UnknownArchitecture(f"no table of system calls for {machine}") from None
 
 
-def _program(machine: Machine, *, has_sockets: bool) -> Iterator[Instruction]:
+def _program(machine: Architecture, *, has_sockets: bool) -> Iterator[Instruction]:
     yield _load(_ARCH)
     yield Instruction(_EQUAL, 1, 0, machine.audit_arch)
-    yield _stop(KILL)
+    yield _return(KILL)
     yield _load(_NUMBER)
     if machine.has_x32:
         yield Instruction(_AT_LEAST, 0, 1, _X32_BIT)
@@ -143,25 +143,25 @@ def _program(machine: Machine, *, has_sockets: bool) -> Iterator[Instruction]:
     yield from _search(sorted(_rules(machine, has_sockets=has_sockets).items()))
 
 
-def _rules(machine: Machine, *, has_sockets: bool) -> dict[int, list[Instruction]]:
+def _rules(machine: Architecture, *, has_sockets: bool) -> dict[int, list[Instruction]]:
     """Return what is done about each call that is not simply allowed."""
-    denied = [*machine.denied.values(), *(() if has_sockets else machine.unboxed.values())]
-    terminal = [step for request in TERMINAL_TRICKS for step in _when(request, [_fail(errno.EPERM)])]
+    denied = [*machine.denied.values(), *(() if has_sockets else machine.denied_without_namespaces.values())]
+    terminal = [step for request in TERMINAL_INJECTION_IOCTLS for step in _if_equal(request, [_fail(errno.EPERM)])]
     return {
         **{number: [_fail(errno.ENOSYS)] for number in machine.absent.values()},
         **{number: [_fail(errno.EPERM)] for number in denied},
-        machine.clone: [_load(_ARGUMENTS), *_fail_on_bits(NEW_NAMESPACES), _stop(ALLOW)],
-        machine.ioctl: [_load(_ARGUMENTS + 8), *terminal, _stop(ALLOW)],
+        machine.clone: [_load(_ARGUMENTS), *_fail_on_bits(NEW_NAMESPACES), _return(ALLOW)],
+        machine.ioctl: [_load(_ARGUMENTS + 8), *terminal, _return(ALLOW)],
         machine.socket: [*_sockets()] if has_sockets else [_fail(errno.EACCES)],
     }
 
 
 def _search(rules: Sequence[tuple[int, list[Instruction]]]) -> Iterator[Instruction]:
     """Halve the list until few are left: the kernel walks the program once for every call there is."""
-    if len(rules) <= _FEW:
+    if len(rules) <= _LINEAR_SEARCH_MAX:
         for number, steps in rules:
-            yield from _when(number, steps)
-        yield _stop(ALLOW)
+            yield from _if_equal(number, steps)
+        yield _return(ALLOW)
         return
     middle = len(rules) // 2
     lower = list(_search(rules[:middle]))
@@ -173,13 +173,13 @@ def _search(rules: Sequence[tuple[int, list[Instruction]]]) -> Iterator[Instruct
 def _sockets() -> Iterator[Instruction]:
     yield _load(_ARGUMENTS)
     for family in (AF_UNIX, AF_INET, AF_INET6):
-        yield from _when(family, [_stop(ALLOW)])
+        yield from _if_equal(family, [_return(ALLOW)])
     # Looking up interfaces and addresses is part of every resolver; the rest of netlink is for administrators.
-    yield from _when(AF_NETLINK, [_load(_ARGUMENTS + 16), *_when(_NETLINK_ROUTE, [_stop(ALLOW)])])
+    yield from _if_equal(AF_NETLINK, [_load(_ARGUMENTS + 16), *_if_equal(_NETLINK_ROUTE, [_return(ALLOW)])])
     yield _fail(errno.EAFNOSUPPORT)
 
 
-def _when(value: int, steps: list[Instruction]) -> Iterator[Instruction]:
+def _if_equal(value: int, steps: list[Instruction]) -> Iterator[Instruction]:
     yield Instruction(_EQUAL, 0, len(steps), value)
     yield from steps
 
@@ -193,12 +193,12 @@ def _load(offset: int) -> Instruction:
     return Instruction(_LOAD, 0, 0, offset)
 
 
-def _stop(action: int) -> Instruction:
+def _return(action: int) -> Instruction:
     return Instruction(_RETURN, 0, 0, action)
 
 
 def _fail(number: int) -> Instruction:
-    return _stop(_FAIL | number)
+    return _return(_FAIL | number)
 
 
 def _assemble(program: Iterable[Instruction]) -> bytes:

@@ -16,7 +16,7 @@ from tooling.files.temp_dir import TempDir
 
 TIMEOUT_S = 10.0
 
-_END = "self-test done"
+_DONE_LINE = "self-test done"
 # Each line does one forbidden thing; whoever succeeds says so and has done no harm, because on a machine whose box does
 # not hold these are done to the machine. Builtins where possible: every program started here is paid at the start of
 # every run. `bait` is a folder of ours outside the box with a file `secret` in it.
@@ -45,7 +45,7 @@ mkdir -p "$bait/mount" 2>/dev/null && mount -t tmpfs none "$bait/mount" 2>/dev/n
 setsid sleep "$mark" </dev/null >/dev/null 2>&1 &
 echo "self-test done"
 """
-NAMES = (
+ESCAPE_NAMES = (
     "write-outside",
     "write-through-proc",
     "write-system",
@@ -68,61 +68,61 @@ class Probe:
     """One escape that was tried, and whether the box held."""
 
     name: str
-    held: bool
+    is_blocked: bool
 
 
 async def self_test(runner: SandboxCommandRunner) -> tuple[Probe, ...]:
     """Try to escape; return what was tried. Raises SandboxError when anything succeeded or the box does not start."""
     with TempDir() as bait:
-        probes = await _try(runner, bait)
-    if escaped := [probe.name for probe in probes if not probe.held]:
+        probes = await _run_probes(runner, bait)
+    if escaped := [probe.name for probe in probes if not probe.is_blocked]:
         name = runner.describe().name
         raise SandboxError(f"the {name} box does not hold here: {', '.join(escaped)}", hint=INSTALL_HINT)
     return probes
 
 
-async def settle(runner: SandboxCommandRunner) -> tuple[tuple[Probe, ...], str]:
+async def self_test_with_fallback(runner: SandboxCommandRunner) -> tuple[tuple[Probe, ...], str]:
     """Test the box, and fall back to Landlock where bubblewrap cannot start; return a warning if so.
 
     A box that starts and does not hold is never replaced: something is wrong that a person has to look at.
     """
     try:
         return await self_test(runner), ""
-    except BoxNotStarted as problem:
-        runner.fall_back()
+    except SandboxStartError as problem:
+        runner.use_landlock()
         probes = await self_test(runner)
         lacking = "; ".join(runner.describe().not_covered)
         return probes, f"{problem.message}; commands are held by Landlock instead, which does not cover: {lacking}"
 
 
-class BoxNotStarted(SandboxError):
+class SandboxStartError(SandboxError):
     """The box is there but cannot be made, for example because namespaces are forbidden."""
 
 
-async def _try(runner: SandboxCommandRunner, bait: Path) -> tuple[Probe, ...]:
+async def _run_probes(runner: SandboxCommandRunner, bait: Path) -> tuple[Probe, ...]:
     (bait / "secret").write_text(f"{secrets.token_hex()}\n")
     # A number of seconds that no other process sleeps for.
     mark = f"86399.{secrets.randbelow(10**9):09d}"
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        words = (str(bait), str(listener.getsockname()[1]), str(os.getpid()), _born(), mark)
+        words = (str(bait), str(listener.getsockname()[1]), str(os.getpid()), _start_time(), mark)
         request = CommandRequest(
             argv=("bash", "-c", _SCRIPT, "self-test", *words),
-            cwd=runner.box.confinement.writable[0],
+            cwd=runner.sandbox.policy.writable[0],
             timeout_s=TIMEOUT_S,
         )
         try:
             output = await runner.run(request)
         except OSError as problem:
-            raise BoxNotStarted(f"the sandbox cannot be started: {problem}", hint=INSTALL_HINT) from problem
+            raise SandboxStartError(f"the sandbox cannot be started: {problem}", hint=INSTALL_HINT) from problem
     lines = output.output.decode(errors="replace").splitlines()
-    if _END not in lines:
-        raise BoxNotStarted(f"the sandbox does not work: {_reason(output)}", hint=INSTALL_HINT)
+    if _DONE_LINE not in lines:
+        raise SandboxStartError(f"the sandbox does not work: {_failure_reason(output)}", hint=INSTALL_HINT)
     escaped = {line.removeprefix("escaped ") for line in lines if line.startswith("escaped ")}
-    escaped |= set(_seen_from_outside(bait, mark))
-    return tuple(Probe(name=name, held=name not in escaped) for name in NAMES)
+    escaped |= set(_find_outside_traces(bait, mark))
+    return tuple(Probe(name=name, is_blocked=name not in escaped) for name in ESCAPE_NAMES)
 
 
-def _seen_from_outside(bait: Path, mark: str) -> Iterator[str]:
+def _find_outside_traces(bait: Path, mark: str) -> Iterator[str]:
     if (bait / "written").exists():
         yield "write-outside"
     if (bait / "written-through-proc").exists():
@@ -137,7 +137,7 @@ def _seen_from_outside(bait: Path, mark: str) -> Iterator[str]:
         yield "survive"
 
 
-def _born() -> str:
+def _start_time() -> str:
     """Return when this process started, in the kernel's count: with its number, that names it for ever."""
     try:
         return Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
@@ -145,6 +145,6 @@ def _born() -> str:
         return "unknown"
 
 
-def _reason(output: CommandOutput) -> str:
+def _failure_reason(output: CommandOutput) -> str:
     text = output.output.decode(errors="replace").strip()
     return text.splitlines()[-1] if text else f"exit code {output.exit_code}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agent.backends.process.output_capture import OutputCollector
-from agent.backends.process.run_process import Running
+from agent.backends.process.run_process import RunningProcess
 from tooling.contract.command import CommandRequest
 from tooling.contract.fast_dataclass import dataclass
 
@@ -19,13 +19,13 @@ GIB = 1024 * MIB
 PROXY_SOCKET = Path("/run/windlass/proxy.sock")
 
 
-def words_of(text: str) -> tuple[str, ...]:
+def split_words(text: str) -> tuple[str, ...]:
     """Return the words of a table that is written as text."""
     return tuple(text.split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ResourceLimits:
     """How much one command may use; None leaves a thing unlimited. Its time is limited by the request."""
 
     processes: int | None = 1024
@@ -46,7 +46,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class GeneratedFile:
     """A small file to make in the box."""
 
     path: Path
@@ -54,7 +54,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confinement:
+class SandboxPolicy:
     """One box: all paths are absolute and resolved, all that is not named here does not exist in it.
 
     `writable` are the folders commands may change. `pinned` are folders inside them that can be neither renamed nor
@@ -66,7 +66,7 @@ class Confinement:
     home: Path
     readable: tuple[Path, ...] = ()
     links: tuple[Link, ...] = ()
-    documents: tuple[Document, ...] = ()
+    generated_files: tuple[GeneratedFile, ...] = ()
     toolchains: tuple[Path, ...] = ()
     pinned: tuple[Path, ...] = ()
     protected: tuple[Path, ...] = ()
@@ -74,23 +74,23 @@ class Confinement:
     hidden_files: tuple[Path, ...] = ()
     proxy_socket: Path | None = None
     proxy_env: Mapping[str, str] = field(default_factory=dict)
-    entry: tuple[str, ...] = ()
-    limits: Limits = field(default_factory=Limits)
+    command_prefix: tuple[str, ...] = ()
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
     environment: Mapping[str, str] = field(default_factory=dict)
     uid: int = 1000
     gid: int = 1000
 
-    def shows_folder(self, path: Path) -> bool:
+    def is_visible(self, path: Path) -> bool:
         """Say whether a command may start in this folder."""
         return any(path.is_relative_to(root) for root in (*self.writable, *self.toolchains, *self.readable))
 
-    def environment_with(self, more: Mapping[str, str]) -> dict[str, str]:
+    def build_environment(self, more: Mapping[str, str]) -> dict[str, str]:
         """Return what a command's environment holds."""
         return {**self.environment, **self.proxy_env, **more}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
+class SandboxDescription:
     """What a box does and, said aloud, what it does not."""
 
     name: str
@@ -98,19 +98,19 @@ class Description:
     not_covered: tuple[str, ...]
 
 
-class Box(Protocol):
+class Sandbox(Protocol):
     """Starts commands so that they can do no more than a confinement says."""
 
     @property
-    def confinement(self) -> Confinement:
+    def policy(self) -> SandboxPolicy:
         """Return what commands are confined to."""
         ...
 
-    def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> Running:
+    def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> RunningProcess:
         """Start a command. Raises OSError when it cannot be started in this box."""
         ...
 
-    def describe(self) -> Description:
+    def describe(self) -> SandboxDescription:
         """Return what the box covers and what it does not."""
         ...
 
@@ -119,12 +119,12 @@ class Box(Protocol):
         ...
 
 
-def check_request(request: CommandRequest, confinement: Confinement, path: str) -> None:
+def check_request(request: CommandRequest, confinement: SandboxPolicy, path: str) -> None:
     """Raise the OSError that starting the command without a box would have raised."""
     if not request.cwd.is_dir():
         problem = errno.ENOTDIR if request.cwd.exists() else errno.ENOENT
         raise OSError(problem, os.strerror(problem), str(request.cwd))
-    if not confinement.shows_folder(request.cwd):
+    if not confinement.is_visible(request.cwd):
         raise PermissionError(errno.EACCES, "the folder is not visible in the box", str(request.cwd))
     if any("\0" in word for word in request.argv):
         raise OSError(errno.EINVAL, "a command cannot hold a null byte")

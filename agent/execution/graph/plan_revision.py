@@ -10,26 +10,26 @@ from tooling.contract.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Revision:
+class PlanRevision:
     """The whole new plan, the steps of it that are still to start, and how it differs from the old one.
 
     It `brings_work` when there is something to do in it that the old plan did not have.
     """
 
     steps: tuple[PlanStep, ...]
-    rest: tuple[PlanStep, ...]
+    unstarted: tuple[PlanStep, ...]
     diff: str
-    brings_work: bool
+    has_new_work: bool
 
 
-def revised(
+def revise_plan(
     plan: Sequence[PlanStep],
     planned_again: Sequence[PlanStep],
     *,
     waiting: Collection[str],
     used: Mapping[str, PlanStep],
     leaving: Collection[str],
-) -> Revision:
+) -> PlanRevision:
     """Return the plan with other steps in the place of those that are `waiting`.
 
     `used` are all steps that ever started, by id: the same work under the same id is left to the step that has it,
@@ -54,15 +54,15 @@ def revised(
         for step in fresh
     )
     old = {step.id: step for step in plan}
-    return Revision(
+    return PlanRevision(
         steps=(*stays, *rest),
-        rest=rest,
-        diff=diff_of(plan, (*stays, *rest)),
-        brings_work=any(step.id not in old or not _is_same_work(old[step.id], step) for step in rest),
+        unstarted=rest,
+        diff=plan_diff(plan, (*stays, *rest)),
+        has_new_work=any(step.id not in old or not _is_same_work(old[step.id], step) for step in rest),
     )
 
 
-def diff_of(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> str:
+def plan_diff(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> str:
     """Return the steps that left (-), came (+) or changed (~), a line each."""
     old, new = {step.id: step for step in before}, {step.id: step for step in after}
     lines = [f"- {step.id} {step.title}" for step in before if step.id not in new]
@@ -103,11 +103,11 @@ def progress_text(
         for step, response in results[-LAST_RESULTS:]
     ]
     working = [{"id": step.id, "title": step.title} for step in running][:LAST_RESULTS]
-    state = {"ended": ended, "running": working, "not started": _fitting(waiting)}
+    state = {"ended": ended, "running": working, "not started": _steps_within_limit(waiting)}
     return json.dumps(state, ensure_ascii=False, indent=1)
 
 
-def _fitting(steps: Iterable[PlanStep]) -> list[dict[str, object]]:
+def _steps_within_limit(steps: Iterable[PlanStep]) -> list[dict[str, object]]:
     """Return the steps that find room, the next ones first."""
     shown: list[dict[str, object]] = []
     room = _WAITING_CHARS

@@ -25,13 +25,13 @@ class KeySource:
     context: str = ""
 
 
-def passing_key(key: str, response: ExecutorResponse) -> str:
+def provisional_key(key: str, response: ExecutorResponse) -> str:
     """Return the key of a result that does not stand: what was made of it is found again only after the same one."""
     parts = (key, response.status, response.text, response.summary)
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def key_of(source: KeySource, step: PlanStep, profile: ExecutorProfile, dependencies: Sequence[str]) -> str:
+def cache_key(source: KeySource, step: PlanStep, profile: ExecutorProfile, dependencies: Sequence[str]) -> str:
     """Return the key; `dependencies` are the keys of the results the step was given, in the plan's order."""
     parts = (
         (source.lineage, step.model or source.model, source.request, source.context),
@@ -42,24 +42,24 @@ def key_of(source: KeySource, step: PlanStep, profile: ExecutorProfile, dependen
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class StepShelf(Protocol):
+class StepCache(Protocol):
     """Results by key; a result is on disk before its step is reported done."""
 
-    def find(self, key: str) -> ExecutorResponse | None:
+    def get(self, key: str) -> ExecutorResponse | None:
         """Return the result of a step that was asked for exactly this, or None."""
         ...
 
-    async def keep(self, key: str, response: ExecutorResponse) -> None:
+    async def put(self, key: str, response: ExecutorResponse) -> None:
         """Store a successful result so that it survives a crash from now on. Raises OSError when it does not."""
         ...
 
 
-class NoShelf:
+class NoStepCache:
     """Keeps nothing: for runs that leave nothing behind."""
 
-    def find(self, key: str) -> ExecutorResponse | None:
+    def get(self, key: str) -> ExecutorResponse | None:
         """Return nothing."""
         return None
 
-    async def keep(self, key: str, response: ExecutorResponse) -> None:
+    async def put(self, key: str, response: ExecutorResponse) -> None:
         """Forget the result."""

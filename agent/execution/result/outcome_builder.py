@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agent.execution.graph.run_state import Board
-from agent.execution.result.compose import joined
-from agent.execution.step.step_result import conclude, reason_of, refusals, verified_by
-from agent.model.budget import Ledger
+from agent.execution.graph.run_state import RunState
+from agent.execution.result.compose import join_results
+from agent.execution.step.step_result import collect_refusals, combine_verified, exit_status, failure_reason
+from agent.model.budget import Budget
 from agent.vocabulary import exit_codes
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.plan import Plan, PlanStep
@@ -33,60 +33,62 @@ _RESUMABLE = frozenset(
 )
 
 
-class Closing:
+class OutcomeBuilder:
     """Says how a run ended."""
 
-    def __init__(self, *, board: Board, ledger: Ledger, root: Path, resume: str | None, require_verified: bool) -> None:
-        self._board = board
-        self._ledger = ledger
+    def __init__(
+        self, *, board: RunState, ledger: Budget, root: Path, resume: str | None, require_verified: bool
+    ) -> None:
+        self._state = board
+        self._budget = ledger
         self._root = root
-        self._resume = resume
+        self._resume_command = resume
         self._require_verified = require_verified
-        self._began = time.monotonic()
+        self._started = time.monotonic()
         # Some file systems know the time of a change only to the second.
-        self._began_at = time.time() - 1
+        self._started_at = time.time() - 1
 
-    def outcome(self, answer: str, plan: Plan | None) -> Outcome:
+    def build(self, answer: str, plan: Plan | None) -> Outcome:
         """Return the outcome of a run that came to its end."""
-        counted = self._board.counted
-        subtype, exit_code = conclude(counted, answer)
-        error = reason_of(counted, exit_code)
-        verified = verified_by(counted)
+        counted = self._state.effective_responses
+        subtype, exit_code = exit_status(counted, answer)
+        error = failure_reason(counted, exit_code)
+        verified = combine_verified(counted)
         if exit_code == exit_codes.OK and self._require_verified and verified is not True:
             subtype, exit_code = exit_codes.SUBTYPES[exit_codes.UNVERIFIED], exit_codes.UNVERIFIED
             error = "nothing was verified: no step had a check" if verified is None else "a check failed"
-        responses = tuple(response for _, response in self._board.results)
-        refused = refusals(responses)
+        responses = tuple(response for _, response in self._state.results)
+        refused = collect_refusals(responses)
         return Outcome(
             subtype=subtype,
             exit_code=exit_code,
             answer=answer,
             plan=plan,
             responses=responses,
-            artifacts=artifacts_of(self._board.results, self._root, self._began_at),
+            artifacts=find_artifacts(self._state.results, self._root, self._started_at),
             denials=refused.denied,
             deferred=refused.deferred,
-            usage=self._ledger.total,
-            model_usage=dict(self._ledger.by_model),
-            num_turns=self._ledger.total.requests,
-            duration_ms=int((time.monotonic() - self._began) * 1000),
+            usage=self._budget.total,
+            model_usage=dict(self._budget.by_model),
+            num_turns=self._budget.total.requests,
+            duration_ms=int((time.monotonic() - self._started) * 1000),
             error=error,
             verified=verified,
             resume=self._resume_after(exit_code),
         )
 
-    def stopped(self, answer: str, plan: Plan | None, exit_code: int, why: str) -> Outcome:
+    def build_stopped(self, answer: str, plan: Plan | None, exit_code: int, why: str) -> Outcome:
         """Return the outcome of a run that something ended before its end."""
-        ended = self.outcome(answer, plan)
+        ended = self.build(answer, plan)
         subtype, resume = exit_codes.SUBTYPES[exit_code], self._resume_after(exit_code)
         return replace(ended, exit_code=exit_code, subtype=subtype, error=why, resume=resume)
 
     def _resume_after(self, exit_code: int) -> str | None:
         """Return how to go on; without a plan there is nothing that asking again would not do."""
-        return self._resume if exit_code in _RESUMABLE and self._board.book.known else None
+        return self._resume_command if exit_code in _RESUMABLE and self._state.plan_log.all_steps else None
 
 
-def artifacts_of(
+def find_artifacts(
     results: Sequence[tuple[PlanStep, ExecutorResponse]], root: Path, since: float = 0.0
 ) -> tuple[str, ...]:
     """Return the files that steps made and that are there: those they changed, and those they were to write and did."""
@@ -117,10 +119,10 @@ def partial_answer(
         return ""
     cut_off = {step.id for step in unfinished}
     ended = [pair for pair in results if pair[0].id not in cut_off]
-    return "\n\n".join((joined(ended), closing_note(results, unfinished, why, is_plan_whole=is_plan_whole)))
+    return "\n\n".join((join_results(ended), stop_note(results, unfinished, why, is_plan_whole=is_plan_whole)))
 
 
-def closing_note(
+def stop_note(
     results: Sequence[tuple[PlanStep, ExecutorResponse]],
     unfinished: Sequence[PlanStep],
     why: str,
@@ -132,12 +134,12 @@ def closing_note(
     words = [f"Stopped: {why.removeprefix('Stopped: ').rstrip('.')}."]
     if missing:
         words.append(f"Not finished: {'; '.join(missing)}.")
-    if unfinished and (cost := cost_of_rest([response for _, response in results], len(unfinished))):
+    if unfinished and (cost := remaining_cost([response for _, response in results], len(unfinished))):
         words.append(f"The rest would cost about {cost}.")
     return " ".join(words)
 
 
-def cost_of_rest(responses: Sequence[ExecutorResponse], steps: int) -> str | None:
+def remaining_cost(responses: Sequence[ExecutorResponse], steps: int) -> str | None:
     """Return what further steps would cost if they were like those that finished; None when nothing tells."""
     paid = [response.usage for response in responses if is_success(response.status) and response.usage.requests]
     if not paid:

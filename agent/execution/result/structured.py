@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent.model.metered_client import ModelDesk
+from agent.model.metered_client import MeteredModel
 from agent.model.port import ModelRequest
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.message import Message
@@ -12,15 +12,15 @@ from agent.vocabulary.message import Message
 _SYSTEM = "You put an answer into JSON. Reply with one JSON document that is valid against the schema and nothing else."
 
 
-class OutputForm:
+class OutputSchema:
     """The schema an answer must fit, given as the text of it."""
 
     def __init__(self, schema: str, place: str = "of the run") -> None:
-        self._schema = _checked(schema, place)
+        self._schema = _load_schema(schema, place)
         self.text = json.dumps(self._schema, ensure_ascii=False)
 
     @classmethod
-    def of_file(cls, path: Path) -> "OutputForm":
+    def from_file(cls, path: Path) -> "OutputSchema":
         """Read the schema from a file."""
         try:
             text = path.read_text("utf-8")
@@ -38,7 +38,7 @@ class OutputForm:
             f"JSON schema: {self.text}"
         )
 
-    async def fit(self, answer: str, desk: ModelDesk, model: str) -> tuple[object | None, str, str | None]:
+    async def coerce(self, answer: str, desk: MeteredModel, model: str) -> tuple[object | None, str, str | None]:
         """Return the data, the answer as text, and what is wrong with it when even one repair did not help."""
         data, problem = self._check(answer)
         if problem is None:
@@ -65,7 +65,7 @@ class OutputForm:
         import referencing.exceptions
 
         try:
-            data = json.loads(_unfenced(answer))
+            data = json.loads(_strip_fence(answer))
         except (ValueError, RecursionError) as error:
             return None, f"not JSON: {error}"
         # Without a registry of our own a schema that refers to an address would be fetched from there.
@@ -80,7 +80,7 @@ class OutputForm:
         return None, f"{place}: {problems[0].message}"
 
 
-def _checked(text: str, place: str) -> Mapping[str, object]:
+def _load_schema(text: str, place: str) -> Mapping[str, object]:
     import jsonschema
 
     try:
@@ -93,7 +93,7 @@ def _checked(text: str, place: str) -> Mapping[str, object]:
     return schema
 
 
-def _unfenced(answer: str) -> str:
+def _strip_fence(answer: str) -> str:
     text = answer.strip()
     if text.startswith("```"):
         text = text.partition("\n")[2].rpartition("```")[0]

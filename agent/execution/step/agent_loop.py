@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from agent.execution.step.context import CHARS_PER_TOKEN, GO_ON, Conversation, Fitter, size_of
-from agent.execution.step.control import Wishes
+from agent.execution.step.context import CHARS_PER_TOKEN, CONTINUE_PROMPT, ContextTrimmer, Conversation, size_of
+from agent.execution.step.control import StepControl
 from agent.execution.step.prompts import step_message
-from agent.execution.step.step_result import Ending
-from agent.execution.step.tool_calls import CallDesk
+from agent.execution.step.step_result import StepResult
+from agent.execution.step.tool_calls import ToolCallRunner
 from agent.model.faults import ModelFault
-from agent.model.metered_client import ModelDesk
+from agent.model.metered_client import MeteredModel
 from agent.model.port import Delta, ModelReply, ModelRequest, TextDelta
 from agent.protocol.channel import Channel
 from agent.protocol.events import CallMade, MessageSaid
@@ -23,11 +23,11 @@ from agent.vocabulary.step import CallFact, ExecutorProfile, ExecutorRequest
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 
-LIMIT = 3
+MAX_FAILED_TURNS = 3
 _REFUSED = frozenset({"blocked", "denied", "deferred"})
 
 
-class Streak:
+class FailureStreak:
     """Counts turns in a row in which every call failed.
 
     A command that was not tried before and ends with an error is news, not failure: that is how one debugs.
@@ -35,23 +35,23 @@ class Streak:
 
     def __init__(self) -> None:
         self._turns = 0
-        self._fruitless = 0
+        self._unproductive = 0
         self._refused = 0
         self._tried: set[str] = set()
 
-    def after(self, facts: Sequence[CallFact]) -> StepStatus | None:
+    def record(self, facts: Sequence[CallFact]) -> StepStatus | None:
         """Return how the step must end after this turn, or None to go on."""
         if any(fact.success for fact in facts):
-            self._turns = self._fruitless = self._refused = 0
+            self._turns = self._unproductive = self._refused = 0
             return None
         self._turns += 1
         self._refused = self._refused + 1 if all(fact.status in _REFUSED for fact in facts) else 0
-        self._fruitless = 0 if self._taught_something(facts) else self._fruitless + 1
-        if self._refused >= LIMIT:
+        self._unproductive = 0 if self._has_new_errors(facts) else self._unproductive + 1
+        if self._refused >= MAX_FAILED_TURNS:
             return "blocked"
-        return "error" if self._turns >= LIMIT and self._fruitless >= LIMIT - 1 else None
+        return "error" if self._turns >= MAX_FAILED_TURNS and self._unproductive >= MAX_FAILED_TURNS - 1 else None
 
-    def _taught_something(self, facts: Sequence[CallFact]) -> bool:
+    def _has_new_errors(self, facts: Sequence[CallFact]) -> bool:
         commands = {str(fact.args) for fact in facts if fact.tool == "run_command" and fact.status == "error"}
         fresh = commands - self._tried
         self._tried |= commands
@@ -59,11 +59,11 @@ class Streak:
 
 
 # The second repetition gets a remark, the third ends the step.
-REMARK, END = 2, 3
-_CHANGES = frozenset({"write", "execute"})
+WARN_AT, STOP_AT = 2, 3
+_MUTATING = frozenset({"write", "execute"})
 
 
-class Repetition:
+class RepetitionDetector:
     """Counts how often a call came back with the same result.
 
     A new deed starts the count anew: tests that fail the same way after another edit are work, not a circle.
@@ -73,35 +73,35 @@ class Repetition:
         self._effect_of = effect_of
         self._seen: Counter[str] = Counter()
 
-    def after(self, facts: Sequence[CallFact]) -> int:
+    def record(self, facts: Sequence[CallFact]) -> int:
         """Return how often everything in this turn has been repeated by now; 0 when there was anything new."""
-        signs = [_sign(fact) for fact in facts]
+        signs = [_fingerprint(fact) for fact in facts]
         for fact, sign in zip(facts, signs, strict=True):
-            if sign not in self._seen and self._effect_of(fact.tool) in _CHANGES:
+            if sign not in self._seen and self._effect_of(fact.tool) in _MUTATING:
                 self._seen.clear()
         self._seen.update(signs)
         return min((self._seen[sign] - 1 for sign in signs), default=0)
 
 
-def _sign(fact: CallFact) -> str:
+def _fingerprint(fact: CallFact) -> str:
     call = json.dumps([fact.tool, dict(fact.args)], sort_keys=True, default=str)
     return f"{call} {fact.status} {fact.exit_code} {fact.output_len} {fact.output_preview}"
 
 
-_LINE = re.compile(r"^[\s>*_`#-]*SURPRISE:[*_`]*\s*(?P<why>.*?)[\s*_`]*$")
+_SURPRISE_LINE = re.compile(r"^[\s>*_`#-]*SURPRISE:[*_`]*\s*(?P<why>.*?)[\s*_`]*$")
 
 
-def without_surprise(answer: str) -> tuple[str, str]:
+def split_surprise(answer: str) -> tuple[str, str]:
     """Return an answer without the surprise it ends with, and the surprise."""
     before, _, last = answer.rstrip().rpartition("\n")
-    found = _LINE.match(last)
+    found = _SURPRISE_LINE.match(last)
     if found is None:
         return answer, ""
     why = found["why"] or "the plan no longer fits"
     return before.rstrip() or why, why
 
 
-_STEERED = "The user adds, while you work: "
+_STEERING_PREFIX = "The user adds, while you work: "
 _NUDGE = "Go on: reply with the result, or call a tool."
 _REPEATED = "You already made this call with the same result. Try something else, or reply with what you have."
 _OVERFLOW_TRIES = 3
@@ -119,23 +119,23 @@ class RunnerSettings:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Work:
+class _LoopState:
     """One step in the loop: its opening, which never changes, and its conversation, which grows."""
 
     model: str
     ctx: ExecCtx
     opening: tuple[Message, ...]
-    talk: Conversation
+    conversation: Conversation
     limit_tokens: int
     tools: tuple[dict[str, object], ...]
 
 
-class _Guard:
+class _StallDetector:
     """What watches over one run of the loop."""
 
-    def __init__(self, calls: CallDesk) -> None:
-        self.streak = Streak()
-        self.repetition = Repetition(calls.effect_of)
+    def __init__(self, calls: ToolCallRunner) -> None:
+        self.streak = FailureStreak()
+        self.repetition = RepetitionDetector(calls.effect_of)
 
 
 class AgentRunner:
@@ -144,28 +144,30 @@ class AgentRunner:
     def __init__(
         self,
         *,
-        desk: ModelDesk,
-        calls: CallDesk,
+        desk: MeteredModel,
+        calls: ToolCallRunner,
         channel: Channel,
         settings: RunnerSettings,
-        wishes: Wishes | None = None,
+        wishes: StepControl | None = None,
     ) -> None:
-        self._wishes = wishes or Wishes()
-        self._desk = desk
+        self._control = wishes or StepControl()
+        self._client = desk
         self._calls = calls
         self._channel = channel
         self._settings = settings
-        self._fitter = Fitter(desk=desk)
-        self._has_circled = False
+        self._trimmer = ContextTrimmer(desk=desk)
+        self._has_stalled = False
 
-    async def run(self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx, talk: Conversation) -> Ending:
+    async def run(
+        self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx, talk: Conversation
+    ) -> StepResult:
         """Loop until the model answers, gets nowhere, or reaches the turn limit; go on where `talk` stopped."""
-        work = self._begin(request, ctx, talk)
+        work = self._start_loop(request, ctx, talk)
         if answer := talk.last_answer:
-            return _answered(answer, talk)
-        guard, nudged, cut = _Guard(self._calls), False, talk.beginning_of_answer
+            return _answer_result(answer, talk)
+        guard, nudged, cut = _StallDetector(self._calls), False, talk.truncated_answer
         while talk.turns < profile.max_turns:
-            await self._pass_on_wishes(work)
+            await self._deliver_steering(work)
             try:
                 reply = await self._turn(work)
             except ModelFault as fault:
@@ -173,64 +175,66 @@ class AgentRunner:
                 if fault.kind != "empty" or nudged or not talk.facts:
                     raise
                 nudged = True
-                await self._remark(work, _NUDGE)
+                await self._add_user_message(work, _NUDGE)
                 continue
             said = reply.message.content
             if reply.message.tool_calls:
-                facts = await self._calls.answer_all(reply.message.tool_calls, talk, ctx)
-                if ending := await self._gone_wrong(work, facts, guard):
+                facts = await self._calls.run_turn(reply.message.tool_calls, talk, ctx)
+                if ending := await self._check_stalled(work, facts, guard):
                     return ending
             elif said.strip() and reply.finish_reason == "length":
                 if cut:
-                    return Ending(status="partial", text=cut + said)
+                    return StepResult(status="partial", text=cut + said)
                 cut = said
-                await self._remark(work, GO_ON)
+                await self._add_user_message(work, CONTINUE_PROMPT)
             elif answer := (cut + said).strip():
-                if self._wishes.has_words(ctx.step_id):
+                if self._control.has_messages(ctx.step_id):
                     # Too soon to end: the person has just said something.
                     continue
-                return _answered(answer, talk)
+                return _answer_result(answer, talk)
             elif nudged:
-                return Ending(status="error", reason="The model gave no answer.", exit_code=exit_codes.FAILED)
+                return StepResult(status="error", reason="The model gave no answer.", exit_code=exit_codes.FAILED)
             else:
                 nudged = True
-                await self._remark(work, _NUDGE)
-        return Ending(status="partial", text=_out_of_turns(talk), exit_code=exit_codes.LIMIT)
+                await self._add_user_message(work, _NUDGE)
+        return StepResult(status="partial", text=_turn_limit_text(talk), exit_code=exit_codes.LIMIT)
 
-    async def _gone_wrong(self, work: _Work, facts: Sequence[CallFact], guard: "_Guard") -> Ending | None:
+    async def _check_stalled(
+        self, work: _LoopState, facts: Sequence[CallFact], guard: "_StallDetector"
+    ) -> StepResult | None:
         """Return how a step ends that gets nowhere, or None to go on."""
-        if status := guard.streak.after(facts):
-            return Ending(status=status, text=_gave_up(facts), exit_code=exit_codes.TOOL_FAILED)
-        repeated = guard.repetition.after(facts)
-        if repeated == REMARK:
-            await self._remark(work, _REPEATED)
-        if repeated < END:
+        if status := guard.streak.record(facts):
+            return StepResult(status=status, text=_failure_text(facts), exit_code=exit_codes.TOOL_FAILED)
+        repeated = guard.repetition.record(facts)
+        if repeated == WARN_AT:
+            await self._add_user_message(work, _REPEATED)
+        if repeated < STOP_AT:
             return None
         reason = f"The step repeats itself: {facts[-1].tool} gave the same result {repeated + 1} times."
         # A new plan may lead out of a circle, once; after that nobody hopes any more.
-        surprise, self._has_circled = "" if self._has_circled else reason, True
-        return Ending(status="error", reason=reason, exit_code=exit_codes.FAILED, surprise=surprise)
+        surprise, self._has_stalled = "" if self._has_stalled else reason, True
+        return StepResult(status="error", reason=reason, exit_code=exit_codes.FAILED, surprise=surprise)
 
-    def _begin(self, request: ExecutorRequest, ctx: ExecCtx, talk: Conversation) -> _Work:
+    def _start_loop(self, request: ExecutorRequest, ctx: ExecCtx, talk: Conversation) -> _LoopState:
         model = request.model or self._settings.model
-        return _Work(
+        return _LoopState(
             model=model,
             ctx=ctx,
             opening=(self._settings.system, step_message(request)),
-            talk=talk,
-            limit_tokens=self._room(model),
+            conversation=talk,
+            limit_tokens=self._context_limit(model),
             tools=self._calls.schemas(ctx),
         )
 
-    def _room(self, model: str) -> int:
+    def _context_limit(self, model: str) -> int:
         """Return the tokens a conversation may fill; a reply may not take more than half of a small window."""
         window = self._settings.context_tokens(model)
         return max(window - self._settings.max_output_tokens, window // 2)
 
-    async def _turn(self, work: _Work) -> ModelReply:
-        work.talk.turns += 1
-        reply = await self._ask(work)
-        work.talk.messages.append(reply.message)
+    async def _turn(self, work: _LoopState) -> ModelReply:
+        work.conversation.turns += 1
+        reply = await self._ask_model(work)
+        work.conversation.messages.append(reply.message)
         calls = tuple(CallMade(id=call.id, name=call.name, input=call.arguments) for call in reply.message.tool_calls)
         said = MessageSaid(
             role="assistant",
@@ -243,24 +247,24 @@ class AgentRunner:
             spent=reply.usage,
         )
         # Not waited for: it reaches the disk together with what follows from it, a call's start or the step's end.
-        self._channel.whisper(said, step_id=work.ctx.step_id, attempt=work.ctx.attempt)
+        self._channel.emit(said, step_id=work.ctx.step_id, attempt=work.ctx.attempt)
         return reply
 
-    async def _ask(self, work: _Work) -> ModelReply:
+    async def _ask_model(self, work: _LoopState) -> ModelReply:
         """Ask; when the provider finds the conversation too long, shorten it and ask again."""
         for attempt in range(_OVERFLOW_TRIES + 1):
             opening = self._model_request(work, work.opening)
-            await self._fitter.fit(work.talk, opening, work.limit_tokens)
-            request = replace(opening, messages=(*work.opening, *work.talk.messages))
+            await self._trimmer.trim(work.conversation, opening, work.limit_tokens)
+            request = replace(opening, messages=(*work.opening, *work.conversation.messages))
             try:
-                return await self._desk.ask(request, lambda delta: self._hear(delta, work.ctx))
+                return await self._client.ask(request, lambda delta: self._on_delta(delta, work.ctx))
             except ModelFault as fault:
                 if fault.kind != "overflow" or attempt == _OVERFLOW_TRIES:
                     raise
                 work.limit_tokens = min(work.limit_tokens, size_of(request.messages) // CHARS_PER_TOKEN) // 2
         raise AssertionError("unreachable")
 
-    def _model_request(self, work: _Work, messages: tuple[Message, ...]) -> ModelRequest:
+    def _model_request(self, work: _LoopState, messages: tuple[Message, ...]) -> ModelRequest:
         return ModelRequest(
             model=work.model,
             messages=messages,
@@ -271,34 +275,34 @@ class AgentRunner:
             temperature=self._settings.temperature,
         )
 
-    def _hear(self, delta: Delta, ctx: ExecCtx) -> None:
+    def _on_delta(self, delta: Delta, ctx: ExecCtx) -> None:
         if isinstance(delta, TextDelta):
             said = MessageSaid(role="assistant", content=delta.text, delta=True)
-            self._channel.whisper(said, step_id=ctx.step_id, attempt=ctx.attempt)
+            self._channel.emit(said, step_id=ctx.step_id, attempt=ctx.attempt)
 
-    async def _pass_on_wishes(self, work: _Work) -> None:
-        for words in self._wishes.words(work.ctx.step_id):
-            await self._remark(work, f"{_STEERED}{words}")
+    async def _deliver_steering(self, work: _LoopState) -> None:
+        for words in self._control.pop_messages(work.ctx.step_id):
+            await self._add_user_message(work, f"{_STEERING_PREFIX}{words}")
 
-    async def _remark(self, work: _Work, text: str) -> None:
+    async def _add_user_message(self, work: _LoopState, text: str) -> None:
         """Say something to the model between its turns; kept like everything that was said."""
-        work.talk.messages.append(Message(role="user", content=text))
+        work.conversation.messages.append(Message(role="user", content=text))
         said = MessageSaid(role="user", content=text)
         await self._channel.publish(said, step_id=work.ctx.step_id, attempt=work.ctx.attempt)
 
 
-def _answered(answer: str, talk: Conversation) -> Ending:
-    text, surprise = without_surprise(answer)
+def _answer_result(answer: str, talk: Conversation) -> StepResult:
+    text, surprise = split_surprise(answer)
     # A call that somebody stopped is no failure of the work that went on after it.
     is_whole = all(fact.success or fact.status == "cancelled" for fact in talk.facts)
-    return Ending(status="ok" if is_whole else "partial", text=text, surprise=surprise)
+    return StepResult(status="ok" if is_whole else "partial", text=text, surprise=surprise)
 
 
-def _gave_up(facts: Sequence[CallFact]) -> str:
+def _failure_text(facts: Sequence[CallFact]) -> str:
     last = facts[-1]
     return f"Gave up: the last calls all failed. Last error of {last.tool}: {last.output_preview}"
 
 
-def _out_of_turns(talk: Conversation) -> str:
+def _turn_limit_text(talk: Conversation) -> str:
     recent = "\n".join(f"- {fact.tool}: {fact.output_preview[:300]}" for fact in talk.facts[-3:])
     return f"Stopped at the limit of {talk.turns} turns before the step was finished. Last results:\n{recent}"

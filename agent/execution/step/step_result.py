@@ -17,7 +17,7 @@ SUMMARY_CHARS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class StepResult:
     """An answer (`text`), or the reason why there is none; `surprise` says what the plan did not count on."""
 
     status: StepStatus
@@ -29,7 +29,9 @@ class Ending:
     questions: tuple[str, ...] = ()
 
 
-def response_of(task_id: str, ending: Ending, talk: Conversation, *, usage: Usage, attempts: int) -> ExecutorResponse:
+def build_response(
+    task_id: str, ending: StepResult, talk: Conversation, *, usage: Usage, attempts: int
+) -> ExecutorResponse:
     """Return the response of a step that ended so, with everything that was gathered on the way."""
     return ExecutorResponse(
         task_id=task_id,
@@ -48,7 +50,7 @@ def response_of(task_id: str, ending: Ending, talk: Conversation, *, usage: Usag
     )
 
 
-def _outputs(ending: Ending, talk: Conversation) -> tuple[StepOutput, ...]:
+def _outputs(ending: StepResult, talk: Conversation) -> tuple[StepOutput, ...]:
     text = (StepOutput(type="text", content=ending.text),) if ending.text else ()
     return (*text, *(StepOutput(type="file", path=path, name=PurePath(path).name) for path in talk.artifacts))
 
@@ -57,7 +59,7 @@ def _summary(text: str) -> str:
     return text if len(text) <= SUMMARY_CHARS else text[:SUMMARY_CHARS] + " …"
 
 
-def unasked(step: PlanStep) -> ExecutorResponse:
+def question_limit_response(step: PlanStep) -> ExecutorResponse:
     """Return how a question ends that is one too many."""
     question = step.ask_question or step.instruction
     return ExecutorResponse(
@@ -69,25 +71,25 @@ def unasked(step: PlanStep) -> ExecutorResponse:
     )
 
 
-def is_censored(step: PlanStep) -> bool:
+def has_masked_secret(step: PlanStep) -> bool:
     """Say whether what a step would run had a secret in it that the log masks."""
     return MASK in step.verify or (step.type == "tool" and MASK in str(step.args))
 
 
-def censored(step: PlanStep) -> ExecutorResponse:
+def masked_secret_response(step: PlanStep) -> ExecutorResponse:
     """Return how a step ends that would run the mask instead of the secret."""
     summary = "What it runs holds a secret, and no log keeps secrets: start it anew with `agent run`."
     return ExecutorResponse(task_id=step.id, status="error", summary=summary, exit_code=exit_codes.FAILED)
 
 
-def broken(step: PlanStep, error: Exception) -> ExecutorResponse:
+def internal_error_response(step: PlanStep, error: Exception) -> ExecutorResponse:
     """Return how a step ends that could not even begin."""
     return ExecutorResponse(
         task_id=step.id, status="error", summary=f"internal error: {error!r}", exit_code=exit_codes.FAILED
     )
 
 
-def unkept(response: ExecutorResponse) -> ExecutorResponse:
+def unsaved_response(response: ExecutorResponse) -> ExecutorResponse:
     """Return how a step ends whose end could not be kept: it may not be called done."""
     return replace(response, status="cancelled", summary="Its end could not be kept.")
 
@@ -113,7 +115,7 @@ class Refusals:
     deferred: tuple[str, ...] = ()
 
 
-def refusals(responses: Sequence[ExecutorResponse]) -> Refusals:
+def collect_refusals(responses: Sequence[ExecutorResponse]) -> Refusals:
     """Collect what was denied, blocked or put off, and not done later after all."""
     refused = [fact for response in responses for fact in _refused_in(response.tool_calls)]
     return Refusals(
@@ -122,9 +124,9 @@ def refusals(responses: Sequence[ExecutorResponse]) -> Refusals:
     )
 
 
-def stands(response: ExecutorResponse) -> bool:
+def is_final(response: ExecutorResponse) -> bool:
     """Say whether a result is the step's for good; a run that goes on takes up what a limit or a no cut short."""
-    refused = refusals([response])
+    refused = collect_refusals([response])
     return is_success(response.status) and not (response.exit_code or refused.denied or refused.deferred)
 
 
@@ -139,18 +141,18 @@ def _refused_in(facts: Sequence[CallFact]) -> list[CallFact]:
     return list(refused.values())
 
 
-def verified_by(responses: Sequence[ExecutorResponse]) -> bool | None:
+def combine_verified(responses: Sequence[ExecutorResponse]) -> bool | None:
     """Return whether checks passed: False when any step's failed, None when there was none."""
     verdicts = {response.verified for response in responses}
     return False if False in verdicts else True if True in verdicts else None
 
 
-def reason_of(responses: Sequence[ExecutorResponse], exit_code: int) -> str | None:
+def failure_reason(responses: Sequence[ExecutorResponse], exit_code: int) -> str | None:
     """Return why a run ended with an exit code, for the person who reads nothing else."""
     if exit_code == exit_codes.OK:
         return None
     if exit_code == exit_codes.APPROVAL:
-        return _refusal(responses)
+        return _refusal_reason(responses)
     failed = [response for response in responses if not is_success(response.status)]
     # A step that was skipped only tells of the one that made it so.
     failed.sort(key=lambda response: response.status == "skipped")
@@ -161,7 +163,7 @@ def reason_of(responses: Sequence[ExecutorResponse], exit_code: int) -> str | No
     return "there is no answer"
 
 
-def _refusal(responses: Sequence[ExecutorResponse]) -> str:
+def _refusal_reason(responses: Sequence[ExecutorResponse]) -> str:
     """Return what was refused first, in the words that also say what would allow it, and what else was."""
     refused = {_subject(fact): fact for response in responses for fact in _refused_in(response.tool_calls)}
     first, *others = refused
@@ -173,9 +175,9 @@ def _subject(fact: CallFact) -> str:
     return str(fact.args.get("command") or fact.args.get("path") or fact.tool)
 
 
-def conclude(responses: Sequence[ExecutorResponse], answer: str) -> tuple[Subtype, int]:
+def exit_status(responses: Sequence[ExecutorResponse], answer: str) -> tuple[Subtype, int]:
     """Return subtype and exit code; a run in which something was refused, failed or left out is no success."""
-    refused = refusals(responses)
+    refused = collect_refusals(responses)
     if refused.denied or refused.deferred:
         return "error_approval", exit_codes.APPROVAL
     codes = {response.exit_code for response in responses if response.exit_code}

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from agent.execution.step.context import Conversation
-from agent.execution.step.step_result import Ending
-from agent.execution.step.tool_calls import CallDesk
+from agent.execution.step.step_result import StepResult
+from agent.execution.step.tool_calls import ToolCallRunner
 from agent.protocol.channel import Channel
 from agent.protocol.events import MessageSaid
 from agent.vocabulary import exit_codes
@@ -17,18 +17,18 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.result import CallStatus
 
 # How often a model hears of a failed check and may try to mend its work.
-ROUNDS = 2
+MAX_CHECKS = 2
 _REFUSED = frozenset({"denied", "deferred", "blocked"})
 
 
-class CheckDesk:
+class Verifier:
     """Runs the checks of steps on the one road of all commands: same judge, same approvals, same box."""
 
-    def __init__(self, *, calls: CallDesk, channel: Channel) -> None:
+    def __init__(self, *, calls: ToolCallRunner, channel: Channel) -> None:
         self._calls = calls
         self._channel = channel
 
-    async def check(self, command: str, ending: Ending, talk: Conversation, ctx: ExecCtx) -> Ending:
+    async def check(self, command: str, ending: StepResult, talk: Conversation, ctx: ExecCtx) -> StepResult:
         """Return how the step ends after its check."""
         call = ToolCall(
             id=f"{ctx.step_id}.check.{len(talk.checks) + 1}", name=CHECK_TOOL, arguments={"command": command}
@@ -43,7 +43,7 @@ class CheckDesk:
         reason = f"The check `{command}` failed. {result.content}"
         return replace(ending, status="error", reason=reason, exit_code=exit_codes.FAILED, verified=False)
 
-    async def tell(self, talk: Conversation, ctx: ExecCtx) -> None:
+    async def report_failure(self, talk: Conversation, ctx: ExecCtx) -> None:
         """Let the model know of the failed check."""
         check = talk.checks[-1]
         text = (
@@ -67,42 +67,42 @@ _STATUS: dict[CallStatus, StepStatus] = {
 _DONE_BEFORE = "This was done before the run was cut off."
 
 
-class ToolSteps:
+class ToolStepRunner:
     """Makes the one call of a step, and never again a call that may have had its effect."""
 
-    def __init__(self, *, calls: CallDesk, checks: CheckDesk) -> None:
+    def __init__(self, *, calls: ToolCallRunner, checks: Verifier) -> None:
         self._calls = calls
-        self._checks = checks
+        self._verifier = checks
 
     async def run(
         self, step: PlanStep, talk: Conversation, ctx: ExecCtx, *, check_ctx: ExecCtx, before: UnfinishedStep | None
-    ) -> Ending:
+    ) -> StepResult:
         """Make the call and check it, or take what came of it before the run was cut off."""
         if before and any(message.content == UNKNOWN_CALL for message in before.messages):
-            ending = await self._looked_up(step, talk, check_ctx)
+            ending = await self._check_unknown_call(step, talk, check_ctx)
             if ending:
                 return ending
         if before and before.facts:
             talk.facts += before.facts
             text = before.messages[-1].content if before.messages else ""
-            ending = _ending(before.facts[-1].status, text)
+            ending = _step_result(before.facts[-1].status, text)
         else:
             call = ToolCall(id=f"{step.id}.call", name=step.tool, arguments=step.args)
             result = await self._calls.call(call, talk, ctx)
-            ending = _ending(result.meta.status, result.content)
+            ending = _step_result(result.meta.status, result.content)
         if not step.verify or ending.status != "ok":
             return ending
-        return await self._checks.check(step.verify, ending, talk, check_ctx)
+        return await self._verifier.check(step.verify, ending, talk, check_ctx)
 
-    async def _looked_up(self, step: PlanStep, talk: Conversation, ctx: ExecCtx) -> Ending | None:
+    async def _check_unknown_call(self, step: PlanStep, talk: Conversation, ctx: ExecCtx) -> StepResult | None:
         """Find out whether a call had its effect: only its check can tell. None when it certainly had not."""
         if not step.verify:
-            return Ending(status="error", reason=UNKNOWN_CALL, exit_code=exit_codes.TOOL_FAILED)
-        checked = await self._checks.check(step.verify, Ending(status="ok", text=_DONE_BEFORE), talk, ctx)
+            return StepResult(status="error", reason=UNKNOWN_CALL, exit_code=exit_codes.TOOL_FAILED)
+        checked = await self._verifier.check(step.verify, StepResult(status="ok", text=_DONE_BEFORE), talk, ctx)
         return None if checked.verified is False else checked
 
 
-def _ending(called: CallStatus, text: str) -> Ending:
+def _step_result(called: CallStatus, text: str) -> StepResult:
     status = _STATUS[called]
     # What a failing command said is the step's output too; its summary is only the beginning.
-    return Ending(status=status, text=text, exit_code=exit_codes.TOOL_FAILED if status == "error" else 0)
+    return StepResult(status=status, text=text, exit_code=exit_codes.TOOL_FAILED if status == "error" else 0)

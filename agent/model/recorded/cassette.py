@@ -11,9 +11,9 @@ from agent.vocabulary.errors import InputError
 from agent.vocabulary.message import Message
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
-from tooling.contract.json_codec import ShapeError, decode, encode
+from tooling.contract.json_codec import DecodeError, decode, encode
 
-HEADER = "windlass_cassette"
+HEADER_KEY = "windlass_cassette"
 VERSION = 1
 _HINT = "record the run again with `--record FILE`"
 
@@ -47,7 +47,7 @@ class RecordedFault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class RecordedExchange:
     """One question with its answer or its fault."""
 
     request: RecordedRequest
@@ -55,42 +55,46 @@ class Exchange:
     fault: RecordedFault | None = None
 
 
-def request_of(request: ModelRequest) -> RecordedRequest:
+def record_request(request: ModelRequest) -> RecordedRequest:
     """Return what a cassette keeps of a request."""
     return RecordedRequest(
         purpose=request.purpose,
         messages=request.messages,
         model=_model_name(request.model),
         step_id=request.step_id,
-        tools=tuple(sorted(_name_of(tool) for tool in request.tools)),
+        tools=tuple(sorted(_tool_name(tool) for tool in request.tools)),
     )
 
 
-def exchange_of(request: ModelRequest, outcome: ModelReply | ModelFault) -> Exchange:
+def record_exchange(request: ModelRequest, outcome: ModelReply | ModelFault) -> RecordedExchange:
     """Return a finished call as a cassette keeps it."""
-    asked = request_of(request)
+    asked = record_request(request)
     if isinstance(outcome, ModelFault):
-        return Exchange(request=asked, fault=RecordedFault(kind=outcome.kind, detail=outcome.detail))
+        return RecordedExchange(request=asked, fault=RecordedFault(kind=outcome.kind, detail=outcome.detail))
     reply = RecordedReply(message=outcome.message, usage=outcome.usage, finish_reason=outcome.finish_reason)
-    return Exchange(request=asked, reply=reply)
+    return RecordedExchange(request=asked, reply=reply)
 
 
 def header_line() -> str:
     """Return the first line of a cassette."""
-    return json.dumps({HEADER: VERSION})
+    return json.dumps({HEADER_KEY: VERSION})
 
 
-def plain(value: object) -> object:
+def encode_without_defaults(value: object) -> object:
     """Turn an exchange, or a part of it, into JSON data without the fields that only say their default."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = dataclasses.fields(value)
-        return {f.name: plain(getattr(value, f.name)) for f in fields if getattr(value, f.name) != _default(f)}
+        return {
+            f.name: encode_without_defaults(getattr(value, f.name))
+            for f in fields
+            if getattr(value, f.name) != _default(f)
+        }
     if isinstance(value, tuple):
-        return [plain(item) for item in value]
+        return [encode_without_defaults(item) for item in value]
     return encode(value)
 
 
-def read_cassette(path: Path) -> list[Exchange]:
+def read_cassette(path: Path) -> list[RecordedExchange]:
     """Return the recorded exchanges, or raise InputError that names the wrong line."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
@@ -98,7 +102,7 @@ def read_cassette(path: Path) -> list[Exchange]:
         raise InputError(f"cannot read the cassette {path}: {error}", _HINT) from error
     _check_header(lines[0], path)
     return [
-        _read_line(line, f"{path}, line {number}") for number, line in enumerate(lines[1:], start=2) if line.strip()
+        _parse_line(line, f"{path}, line {number}") for number, line in enumerate(lines[1:], start=2) if line.strip()
     ]
 
 
@@ -107,17 +111,17 @@ def _check_header(line: str, path: Path) -> None:
         header: object = json.loads(line)
     except json.JSONDecodeError:
         header = None
-    version = header.get(HEADER) if isinstance(header, dict) else None
+    version = header.get(HEADER_KEY) if isinstance(header, dict) else None
     if not isinstance(version, int):
-        raise InputError(f'{path} is no cassette: its first line is not {{"{HEADER}": {VERSION}}}', _HINT)
+        raise InputError(f'{path} is no cassette: its first line is not {{"{HEADER_KEY}": {VERSION}}}', _HINT)
     if version > VERSION:
         raise InputError(f"{path} has cassette format {version}, this program reads up to {VERSION}", _HINT)
 
 
-def _read_line(line: str, place: str) -> Exchange:
+def _parse_line(line: str, place: str) -> RecordedExchange:
     try:
-        exchange = decode(Exchange, json.loads(line), extra="ignore")
-    except (ShapeError, json.JSONDecodeError, RecursionError) as error:
+        exchange = decode(RecordedExchange, json.loads(line), extra="ignore")
+    except (DecodeError, json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{place}: {error}", _HINT) from error
     if exchange.reply is None and exchange.fault is None:
         raise InputError(f"{place}: the exchange has neither reply nor fault", _HINT)
@@ -130,7 +134,7 @@ def _default(field: dataclasses.Field[object]) -> object:
     return field.default
 
 
-def _name_of(tool: Mapping[str, object]) -> str:
+def _tool_name(tool: Mapping[str, object]) -> str:
     function = tool.get("function")
     return str((function if isinstance(function, Mapping) else tool).get("name", ""))
 

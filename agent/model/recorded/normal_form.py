@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
-_NEUTRAL: tuple[tuple[str, str], ...] = (
+_REPLACEMENTS: tuple[tuple[str, str], ...] = (
     (r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b", "<uuid>"),
     (r"\b(?:call|toolu|chatcmpl|msg)_[0-9A-Za-z_-]+", "<call>"),
     (r"/tmp/tmp[a-z0-9_]{8}\b", "<temporary>"),
@@ -18,28 +18,28 @@ _NEUTRAL: tuple[tuple[str, str], ...] = (
     (r"\b(pid|process)([ =:#]*)\d+\b", r"\1\2<pid>"),
     (r"\b0x[0-9a-fA-F]{6,}\b", "<address>"),
 )
-_PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), put) for pattern, put in _NEUTRAL)
+_PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), put) for pattern, put in _REPLACEMENTS)
 
 
-def neutral(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Return the text with everything that differs between two runs of the same task made equal."""
     for pattern, put in _PATTERNS:
         text = pattern.sub(put, text)
     return text
 
 
-def each_text(value: object, change: Callable[[str], str]) -> object:
+def map_strings(value: object, change: Callable[[str], str]) -> object:
     """Return JSON data with every text in it changed."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
-        return {change(str(key)): each_text(item, change) for key, item in value.items()}
+        return {change(str(key)): map_strings(item, change) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [each_text(item, change) for item in value]
+        return [map_strings(item, change) for item in value]
     return value
 
 
-class Places:
+class Placeholders:
     """Swaps this run's own words, such as its workspace's path, for lasting ones and back."""
 
     def __init__(self, volatile: Mapping[str, str]) -> None:
@@ -48,7 +48,7 @@ class Places:
             ((own, lasting) for own, lasting in volatile.items() if own), key=lambda pair: len(pair[0]), reverse=True
         )
 
-    def hide(self, text: str) -> str:
+    def insert(self, text: str) -> str:
         """Return the text with lasting words."""
         for own, lasting in self._pairs:
             text = text.replace(own, lasting)

@@ -8,8 +8,8 @@ from pathlib import Path
 from agent.model.closing import closing
 from agent.model.faults import ModelFault
 from agent.model.port import ModelClient, ModelReply, ModelRequest, StreamItem
-from agent.model.recorded.cassette import exchange_of, header_line, plain
-from agent.model.recorded.normal_form import Places, each_text
+from agent.model.recorded.cassette import encode_without_defaults, header_line, record_exchange
+from agent.model.recorded.normal_form import Placeholders, map_strings
 from agent.vocabulary.errors import InputError
 
 
@@ -21,9 +21,9 @@ class RecordingClient:
     ) -> None:
         self._inner = inner
         self._path = path
-        self._places = Places(volatile)
+        self._placeholders = Placeholders(volatile)
         self._redact = redact
-        self._begun = False
+        self._has_header = False
         self._file = _open_private(path)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
@@ -46,20 +46,20 @@ class RecordingClient:
         await self._inner.close()
 
     def _write(self, request: ModelRequest, outcome: ModelReply | ModelFault) -> None:
-        exchange = each_text(plain(exchange_of(request, outcome)), self._clean)
+        exchange = map_strings(encode_without_defaults(record_exchange(request, outcome)), self._clean)
         line = json.dumps(exchange, ensure_ascii=False) + "\n"
         try:
-            if not self._begun:
+            if not self._has_header:
                 # An older cassette is replaced only now: a run that asked nothing must not cost it.
                 os.ftruncate(self._file, 0)
                 line = f"{header_line()}\n{line}"
-                self._begun = True
+                self._has_header = True
             _write_all(self._file, line.encode("utf-8", "backslashreplace"))
         except OSError as error:
             raise InputError(f"cannot write the cassette {self._path}: {error}") from error
 
     def _clean(self, text: str) -> str:
-        return self._redact(self._places.hide(text))
+        return self._redact(self._placeholders.insert(text))
 
 
 def _open_private(path: Path) -> int:

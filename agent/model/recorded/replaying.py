@@ -8,13 +8,19 @@ from pathlib import Path
 
 from agent.model.faults import ModelFault
 from agent.model.port import ModelReply, ModelRequest, ReasoningDelta, StreamItem, TextDelta
-from agent.model.recorded.cassette import Exchange, RecordedRequest, plain, read_cassette, request_of
-from agent.model.recorded.normal_form import Places, each_text, neutral
+from agent.model.recorded.cassette import (
+    RecordedExchange,
+    RecordedRequest,
+    encode_without_defaults,
+    read_cassette,
+    record_request,
+)
+from agent.model.recorded.normal_form import Placeholders, map_strings, normalize_text
 from agent.vocabulary.message import Message
 from tooling.contract.json_codec import decode
 
-_FRAGMENTS = 4
-_COMPARED = 2000
+_FRAGMENT_COUNT = 4
+_COMPARED_CHARS = 2000
 _DIFF_LINES = 20
 _LINE_WIDTH = 160
 
@@ -24,23 +30,25 @@ class ReplayingClient:
 
     def __init__(self, path: Path, volatile: Mapping[str, str], redact: Callable[[str], str] = str) -> None:
         self._path = path
-        self._places = Places(volatile)
+        self._placeholders = Placeholders(volatile)
         self._redact = redact
-        self._recorded = [(self._normal(exchange.request), exchange) for exchange in read_cassette(path)]
-        self._left: dict[str, deque[Exchange]] = {}
+        self._recorded = [(self._normalize(exchange.request), exchange) for exchange in read_cassette(path)]
+        self._remaining: dict[str, deque[RecordedExchange]] = {}
         for normal, exchange in self._recorded:
-            self._left.setdefault(_digest(normal), deque()).append(exchange)
+            self._remaining.setdefault(_digest(normal), deque()).append(exchange)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Yield the recorded reply in fragments, or raise the recorded fault."""
-        exchange = self._take(request)
+        exchange = self._next_exchange(request)
         if exchange.reply is None:
             fault = exchange.fault
             raise ModelFault(fault.kind, fault.detail) if fault else ModelFault("script", "an empty exchange")
-        message = decode(Message, each_text(plain(exchange.reply.message), self._places.restore))
+        message = decode(
+            Message, map_strings(encode_without_defaults(exchange.reply.message), self._placeholders.restore)
+        )
         if message.reasoning:
             yield ReasoningDelta(text=message.reasoning)
-        size = max(1, -(-len(message.content) // _FRAGMENTS))
+        size = max(1, -(-len(message.content) // _FRAGMENT_COUNT))
         for start in range(0, len(message.content), size):
             yield TextDelta(text=message.content[start : start + size])
         reply = exchange.reply
@@ -49,40 +57,47 @@ class ReplayingClient:
     async def close(self) -> None:
         """Do nothing: a cassette is read whole at the start."""
 
-    def _take(self, request: ModelRequest) -> Exchange:
-        normal = self._normal(request_of(request))
-        waiting = self._left.get(_digest(normal))
+    def _next_exchange(self, request: ModelRequest) -> RecordedExchange:
+        normal = self._normalize(record_request(request))
+        waiting = self._remaining.get(_digest(normal))
         if waiting:
             return waiting.popleft()
         who = f"{request.purpose}{f', step {request.step_id}' if request.step_id else ''}"
         if waiting is not None:
             raise ModelFault("script", f"every reply in {self._path} to this request ({who}) was served already")
-        raise ModelFault("script", f"no request in {self._path} equals this one ({who}); {self._nearest(normal)}")
+        raise ModelFault(
+            "script", f"no request in {self._path} equals this one ({who}); {self._describe_nearest(normal)}"
+        )
 
-    def _normal(self, request: RecordedRequest) -> Mapping[str, object]:
-        messages = [_essence(message) for message in request.messages]
+    def _normalize(self, request: RecordedRequest) -> Mapping[str, object]:
+        messages = [_comparable(message) for message in request.messages]
         # Which tools were offered is no part of it: a plugin installed since must not make a cassette useless.
         whole = {"purpose": request.purpose, "messages": messages}
-        normal = each_text(whole, lambda text: neutral(self._redact(self._places.hide(text))))
+        normal = map_strings(whole, lambda text: normalize_text(self._redact(self._placeholders.insert(text))))
         return normal if isinstance(normal, dict) else whole
 
-    def _nearest(self, normal: Mapping[str, object]) -> str:
+    def _describe_nearest(self, normal: Mapping[str, object]) -> str:
         from difflib import SequenceMatcher
 
         recorded = [other for other, _ in self._recorded]
         candidates = [other for other in recorded if other["purpose"] == normal["purpose"]] or recorded
         if not candidates:
             return "the cassette is empty"
-        wanted = _lines(normal)[-_COMPARED:]
-        return _difference(
-            max(candidates, key=lambda other: SequenceMatcher(None, _lines(other)[-_COMPARED:], wanted).quick_ratio()),
+        wanted = _render_request(normal)[-_COMPARED_CHARS:]
+        return _describe_difference(
+            max(
+                candidates,
+                key=lambda other: SequenceMatcher(
+                    None, _render_request(other)[-_COMPARED_CHARS:], wanted
+                ).quick_ratio(),
+            ),
             normal,
         )
 
 
-def _essence(message: Message) -> Mapping[str, object]:
+def _comparable(message: Message) -> Mapping[str, object]:
     """Return what makes two messages the same: not their ids, not the thinking behind them."""
-    calls = [{"name": call.name, "arguments": plain(call.arguments)} for call in message.tool_calls]
+    calls = [{"name": call.name, "arguments": encode_without_defaults(call.arguments)} for call in message.tool_calls]
     return {"role": message.role, "content": message.content, "calls": calls}
 
 
@@ -90,26 +105,26 @@ def _digest(normal: Mapping[str, object]) -> str:
     return sha256(json.dumps(normal, sort_keys=True).encode()).hexdigest()
 
 
-def _messages(normal: Mapping[str, object]) -> list[str]:
+def _render_messages(normal: Mapping[str, object]) -> list[str]:
     messages = normal["messages"]
-    return [_shown(message) for message in messages] if isinstance(messages, list) else []
+    return [_render_message(message) for message in messages] if isinstance(messages, list) else []
 
 
-def _shown(message: Mapping[str, object]) -> str:
+def _render_message(message: Mapping[str, object]) -> str:
     calls = f"\ncalls: {json.dumps(message['calls'], sort_keys=True)}" if message["calls"] else ""
     return f"{message['role']}: {message['content']}{calls}"
 
 
-def _lines(normal: Mapping[str, object]) -> str:
-    return "\n".join(_messages(normal))
+def _render_request(normal: Mapping[str, object]) -> str:
+    return "\n".join(_render_messages(normal))
 
 
-def _difference(recorded: Mapping[str, object], asked: Mapping[str, object]) -> str:
+def _describe_difference(recorded: Mapping[str, object], asked: Mapping[str, object]) -> str:
     from difflib import unified_diff
 
     if recorded["purpose"] != asked["purpose"]:
         return f"no recorded request has this purpose, the nearest is for {recorded['purpose']}"
-    old, new = _messages(recorded), _messages(asked)
+    old, new = _render_messages(recorded), _render_messages(asked)
     pairs = zip(old + [""] * len(new), new + [""] * len(old), strict=True)
     place, (was, now) = next((place, pair) for place, pair in enumerate(pairs) if pair[0] != pair[1])
     diff = unified_diff(was.splitlines(), now.splitlines(), "recorded", "asked", lineterm="", n=1)

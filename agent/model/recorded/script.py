@@ -13,9 +13,9 @@ from agent.model.reply.reply_builder import ReplyBuilder
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
-from tooling.contract.json_codec import ShapeError, decode
+from tooling.contract.json_codec import DecodeError, decode
 
-_EXCERPT = 80
+_EXCERPT_CHARS = 80
 _HINT = "see docs/scripts.md for the fields of a script"
 
 
@@ -61,20 +61,20 @@ class ScriptedModel:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._left = read_script(path)
-        self._asked = 0
+        self._remaining = read_script(path)
+        self._request_count = 0
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Yield the fragments and the reply of the line that fits the request."""
-        number, reply = self._take(request)
-        builder = _builder(request, reply, id_prefix=f"call_{number}_{self._asked}")
+        number, reply = self._next_reply(request)
+        builder = _builder(request, reply, id_prefix=f"call_{number}_{self._request_count}")
         await asyncio.sleep(reply.delay_ms / 1000)
-        for fragment in builder.reasoning(reply.reasoning):
+        for fragment in builder.add_reasoning(reply.reasoning):
             yield fragment
-        for index, part in enumerate(_parts(reply.text, reply.chunks)):
+        for index, part in enumerate(_split_text(reply.text, reply.chunks)):
             if index:
                 await asyncio.sleep(reply.chunk_delay_ms / 1000)
-            for fragment in builder.text(part):
+            for fragment in builder.add_text(part):
                 yield fragment
         if reply.fault:
             said = reply.detail or f"as line {number} of {self._path.name} says"
@@ -86,24 +86,26 @@ class ScriptedModel:
     async def close(self) -> None:
         """Do nothing: a script holds no connection."""
 
-    def _take(self, request: ModelRequest) -> tuple[int, ScriptReply]:
-        self._asked += 1
-        fitting = [number for number, reply in self._left.items() if reply.match and _fits(reply.match, request)]
-        in_order = [number for number, reply in self._left.items() if reply.match is None]
+    def _next_reply(self, request: ModelRequest) -> tuple[int, ScriptReply]:
+        self._request_count += 1
+        fitting = [
+            number for number, reply in self._remaining.items() if reply.match and _matches(reply.match, request)
+        ]
+        in_order = [number for number, reply in self._remaining.items() if reply.match is None]
         number = next(iter(fitting + in_order), None)
         if number is None:
-            raise ModelFault("script", self._nothing_for(request))
-        reply = self._left[number]
+            raise ModelFault("script", self._no_match_message(request))
+        reply = self._remaining[number]
         if not reply.repeat:
-            del self._left[number]
+            del self._remaining[number]
         return number, reply
 
-    def _nothing_for(self, request: ModelRequest) -> str:
+    def _no_match_message(self, request: ModelRequest) -> str:
         step = f", step {request.step_id}" if request.step_id else ""
         said = f"last message {_excerpt(_last_message(request))}"
-        left = "; ".join(f"line {number} {_described(reply)}" for number, reply in self._left.items())
+        left = "; ".join(f"line {number} {_describe(reply)}" for number, reply in self._remaining.items())
         return (
-            f"request {self._asked} ({request.purpose}{step}, {said}) found no line in {self._path}; "
+            f"request {self._request_count} ({request.purpose}{step}, {said}) found no line in {self._path}; "
             f"{f'left over: {left}' if left else 'every line is used up'}"
         )
 
@@ -117,22 +119,22 @@ def read_script(path: Path) -> dict[int, ScriptReply]:
     replies: dict[int, ScriptReply] = {}
     for number, line in enumerate(lines, start=1):
         if line.strip() and not line.lstrip().startswith("#"):
-            replies[number] = _read_line(line, f"{path}, line {number}")
+            replies[number] = _parse_line(line, f"{path}, line {number}")
     return replies
 
 
-def _read_line(line: str, place: str) -> ScriptReply:
+def _parse_line(line: str, place: str) -> ScriptReply:
     try:
         data: object = json.loads(line)
         reply = decode(ScriptReply, data)
-    except (ShapeError, json.JSONDecodeError, RecursionError) as error:
+    except (DecodeError, json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{place}: {error}", _HINT) from error
     if not (isinstance(data, dict) and data.keys() & {"text", "reasoning", "tool_calls", "fault"}):
         raise InputError(f"{place}: the reply says nothing; give it text, reasoning, tool_calls or fault", _HINT)
     return reply
 
 
-def _fits(match: ScriptMatch, request: ModelRequest) -> bool:
+def _matches(match: ScriptMatch, request: ModelRequest) -> bool:
     return (
         match.purpose in (None, request.purpose)
         and match.step in (None, request.step_id)
@@ -154,7 +156,7 @@ def _last_message(request: ModelRequest) -> str:
     return next((message.content for message in spoken), "")
 
 
-def _parts(text: str, chunks: int) -> Iterator[str]:
+def _split_text(text: str, chunks: int) -> Iterator[str]:
     size = max(1, -(-len(text) // max(1, chunks)))
     return (text[start : start + size] for start in range(0, len(text), size))
 
@@ -166,11 +168,11 @@ def _builder(request: ModelRequest, reply: ScriptReply, *, id_prefix: str) -> Re
     builder.finish_reason = reply.finish_reason
     for index, call in enumerate(reply.tool_calls):
         text = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
-        builder.call(str(index), id=call.id or f"{id_prefix}_{index}", name=call.name, arguments=text)
+        builder.add_call(str(index), id=call.id or f"{id_prefix}_{index}", name=call.name, arguments=text)
     return builder
 
 
-def _described(reply: ScriptReply) -> str:
+def _describe(reply: ScriptReply) -> str:
     if reply.match is None:
         return _excerpt(reply.text or (reply.tool_calls[0].name if reply.tool_calls else reply.fault or ""))
     given = (("purpose", reply.match.purpose), ("step", reply.match.step), ("contains", reply.match.contains))
@@ -179,4 +181,4 @@ def _described(reply: ScriptReply) -> str:
 
 def _excerpt(text: str) -> str:
     flat = " ".join(text.split())
-    return repr(flat if len(flat) <= _EXCERPT else flat[: _EXCERPT - 1] + "…")
+    return repr(flat if len(flat) <= _EXCERPT_CHARS else flat[: _EXCERPT_CHARS - 1] + "…")

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NoReturn
 
-_FORM = 'Send the arguments as one JSON object, for example {"path": "notes.txt"}.'
+_FORMAT_HINT = 'Send the arguments as one JSON object, for example {"path": "notes.txt"}.'
 _FENCE = re.compile(r"```[\w-]*\s*(.*?)\s*```", re.DOTALL)
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _STRING_OR_TRAILING_COMMA = re.compile(rf"({_STRING.pattern})|,(?=\s*[}}\]])", re.DOTALL)
@@ -14,23 +14,28 @@ _PYTHON_ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8})")
 _JSON_ONLY_ESCAPES = frozenset("bfnrtu")
 _ESCAPES = _JSON_ONLY_ESCAPES | frozenset('"\\/')
 _COMPLETE_END = re.compile(r'(?:["}\]]|\b(?:true|false|null))$')
-_MARK = re.compile(r'[{}\[\]"]')
+_BRACKET_OR_QUOTE = re.compile(r'[{}\[\]"]')
 _PAIRS = {"}": "{", "]": "["}
 
 
-def read_arguments(text: str) -> tuple[Mapping[str, object], str | None]:
+def parse_arguments(text: str) -> tuple[Mapping[str, object], str | None]:
     """Return the arguments and no problem, or nothing and a sentence that tells the model what is wrong."""
-    bare = _without_fence(text.strip())
+    bare = _strip_fence(text.strip())
     if not bare:
         return {}, None
-    for reading in _readings(bare):
-        return _as_object(reading)
-    return {}, _problem(bare)
+    for reading in _parse_candidates(bare):
+        return _require_object(reading)
+    return {}, _describe_problem(bare)
 
 
-def _readings(text: str) -> Iterator[object]:
+def _parse_candidates(text: str) -> Iterator[object]:
     """Yield what the text can mean, the most literal reading first."""
-    remedies: tuple[Callable[[str], object], ...] = (_json, _mended_json, _python_literal, _one_brace_off)
+    remedies: tuple[Callable[[str], object], ...] = (
+        _parse_json,
+        _parse_repaired_json,
+        _parse_python_literal,
+        _parse_repaired_braces,
+    )
     for remedy in remedies:
         try:
             value = remedy(text)
@@ -45,38 +50,38 @@ def _check_sendable(value: object) -> None:
     json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
 
 
-def _as_object(value: object) -> tuple[Mapping[str, object], str | None]:
+def _require_object(value: object) -> tuple[Mapping[str, object], str | None]:
     if isinstance(value, str):
-        value = _inner(value)
+        value = _parse_nested(value)
     if isinstance(value, dict):
         return value, None
-    return {}, f"The arguments are {_kind(value)}, not a JSON object. {_FORM}"
+    return {}, f"The arguments are {_type_name(value)}, not a JSON object. {_FORMAT_HINT}"
 
 
-def _inner(text: str) -> object:
+def _parse_nested(text: str) -> object:
     """Read a JSON string that holds JSON again; any other string stays what it is."""
-    return next(_readings(text.strip()), text)
+    return next(_parse_candidates(text.strip()), text)
 
 
-def _without_fence(text: str) -> str:
+def _strip_fence(text: str) -> str:
     fenced = _FENCE.fullmatch(text)
     return fenced.group(1) if fenced else text
 
 
-def _json(text: str) -> object:
-    value: object = json.loads(text, strict=False, parse_constant=_not_a_number)
+def _parse_json(text: str) -> object:
+    value: object = json.loads(text, strict=False, parse_constant=_reject_constant)
     return value
 
 
-def _not_a_number(word: str) -> NoReturn:
+def _reject_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is not JSON")
 
 
-def _mended_json(text: str) -> object:
-    return _json(_STRING_OR_TRAILING_COMMA.sub(lambda found: found.group(1) or "", _with_safe_backslashes(text)))
+def _parse_repaired_json(text: str) -> object:
+    return _parse_json(_STRING_OR_TRAILING_COMMA.sub(lambda found: found.group(1) or "", _repair_backslashes(text)))
 
 
-def _with_safe_backslashes(text: str) -> str:
+def _repair_backslashes(text: str) -> str:
     """Double backslashes that escape nothing, unless others do: then nobody knows which of them were meant."""
     escaped = set(_ESCAPE.findall(text))
     if escaped <= _ESCAPES or escaped & _JSON_ONLY_ESCAPES or _PYTHON_ESCAPE.search(text):
@@ -84,7 +89,7 @@ def _with_safe_backslashes(text: str) -> str:
     return _ESCAPE.sub(lambda found: ("" if found.group(1) in _ESCAPES else "\\") + found.group(0), text)
 
 
-def _python_literal(text: str) -> object:
+def _parse_python_literal(text: str) -> object:
     import ast
     import warnings
 
@@ -95,11 +100,11 @@ def _python_literal(text: str) -> object:
     for node in ast.walk(tree):
         for name, child in ast.iter_fields(node):
             if isinstance(child, list):
-                setattr(node, name, [_constant(item) for item in child])
-    return _plain(ast.literal_eval(tree))
+                setattr(node, name, [_replace_json_constant(item) for item in child])
+    return _to_json(ast.literal_eval(tree))
 
 
-def _constant(node: object) -> object:
+def _replace_json_constant(node: object) -> object:
     """Replace JSON's true, false and null, which Python takes for names."""
     import ast
 
@@ -109,25 +114,25 @@ def _constant(node: object) -> object:
     return node
 
 
-def _plain(value: object) -> object:
+def _to_json(value: object) -> object:
     """Return a literal as JSON data, or raise TypeError for what JSON cannot say."""
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
             raise TypeError("keys must be text")
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_to_json(item) for item in value]
     if value is None or isinstance(value, str | int | float):
         return value
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def _one_brace_off(text: str) -> object:
+def _parse_repaired_braces(text: str) -> object:
     """Add the final brace when only that is missing, or drop braces after the end."""
     mended = _STRING_OR_TRAILING_COMMA.sub(lambda found: found.group(1) or "", text)
     # A number at the end may have lost digits, so it does not count as complete.
-    if _open_parts(mended) == "{" and _COMPLETE_END.search(mended):
-        return _json(mended + "}")
+    if _unclosed_brackets(mended) == "{" and _COMPLETE_END.search(mended):
+        return _parse_json(mended + "}")
     value, end = json.JSONDecoder(strict=False).raw_decode(mended)
     if mended[end:].replace("}", "").strip():
         raise ValueError("text after the object")
@@ -135,11 +140,11 @@ def _one_brace_off(text: str) -> object:
     return found
 
 
-def _open_parts(text: str) -> str:
+def _unclosed_brackets(text: str) -> str:
     """Return the brackets and the quote still open at the end of the text, outermost first."""
     rest = _STRING.sub("", text)
     parts: list[str] = []
-    for found in _MARK.finditer(rest):
+    for found in _BRACKET_OR_QUOTE.finditer(rest):
         mark = found.group()
         if mark == '"':
             return "".join(parts) + mark
@@ -150,32 +155,32 @@ def _open_parts(text: str) -> str:
     return "".join(parts)
 
 
-def _problem(text: str) -> str:
-    still_open = _open_parts(text)
+def _describe_problem(text: str) -> str:
+    still_open = _unclosed_brackets(text)
     if text.startswith("{") and still_open.endswith('"'):
-        return f"The arguments end inside a string ({_length(text)}): {_CUT_OFF}"
+        return f"The arguments end inside a string ({_describe_end(text)}): {_TRUNCATED}"
     if text.startswith("{") and still_open:
-        return f"The arguments end before {len(still_open)} bracket(s) are closed ({_length(text)}): {_CUT_OFF}"
+        return f"The arguments end before {len(still_open)} bracket(s) are closed ({_describe_end(text)}): {_TRUNCATED}"
     try:
-        _check_sendable(_json(text))
+        _check_sendable(_parse_json(text))
     except json.JSONDecodeError as error:
         near = text[max(0, error.pos - 20) : error.pos + 20]
         where = f"line {error.lineno}, column {error.colno}, near {near!r}"
-        return f"The arguments are not valid JSON: {error.msg} at {where}. {_FORM}"
+        return f"The arguments are not valid JSON: {error.msg} at {where}. {_FORMAT_HINT}"
     except UnicodeEncodeError:
-        return f"The arguments hold half of a surrogate pair (\\ud800 to \\udfff), which is not text. {_FORM}"
+        return f"The arguments hold half of a surrogate pair (\\ud800 to \\udfff), which is not text. {_FORMAT_HINT}"
     except (ValueError, RecursionError) as error:
-        return f"The arguments are not usable JSON: {str(error)[:100]}. {_FORM}"
-    return f"The arguments could not be read. {_FORM}"
+        return f"The arguments are not usable JSON: {str(error)[:100]}. {_FORMAT_HINT}"
+    return f"The arguments could not be read. {_FORMAT_HINT}"
 
 
-_CUT_OFF = f"they were probably cut off. {_FORM} Split long content over several calls."
+_TRUNCATED = f"they were probably cut off. {_FORMAT_HINT} Split long content over several calls."
 
 
-def _length(text: str) -> str:
+def _describe_end(text: str) -> str:
     return f"after {len(text)} characters, …{text[-20:]!r}"
 
 
-def _kind(value: object) -> str:
+def _type_name(value: object) -> str:
     names: dict[type, str] = {str: "text", bool: "true or false", int: "a number", float: "a number", list: "a list"}
     return names.get(type(value), "null")

@@ -8,18 +8,18 @@ from uuid import uuid4
 
 from agent.model.faults import ModelFault
 from agent.model.port import ModelReply, ModelRequest, ReasoningDelta, TextDelta
-from agent.model.reply.call_arguments import read_arguments
-from agent.model.reply.textual_calls import calls_in_text
+from agent.model.reply.call_arguments import parse_arguments
+from agent.model.reply.textual_calls import extract_calls
 from agent.model.reply.thinking import ThinkingFilter, split_thinking
 from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
 
-Price: TypeAlias = Callable[[str, Usage], float | None]
+CostFunction: TypeAlias = Callable[[str, Usage], float | None]
 Fragment: TypeAlias = TextDelta | ReasoningDelta
 
 CHARS_PER_TOKEN = 4
-_CUT_OFF = (
+_TRUNCATED = (
     "the arguments were cut off because the reply reached its length limit; "
     "make the call again with shorter arguments, or split the work into several smaller calls"
 )
@@ -36,7 +36,7 @@ class _CallParts:
 class ReplyBuilder:
     """Collects fragments in any order a server sends them; `build` makes the reply or raises ModelFault."""
 
-    def __init__(self, request: ModelRequest, price: Price) -> None:
+    def __init__(self, request: ModelRequest, price: CostFunction) -> None:
         self._request = request
         self._price = price
         self._filter = ThinkingFilter()
@@ -48,15 +48,15 @@ class ReplyBuilder:
         self.finish_reason = ""
         self.reasoning_signature: str | None = None
 
-    def text(self, fragment: str) -> list[Fragment]:
+    def add_text(self, fragment: str) -> list[Fragment]:
         """Add answer text; return what may be shown of it now, thinking apart."""
-        return [self._keep(kind, part) for kind, part in self._filter.feed(fragment) if part]
+        return [self._append(kind, part) for kind, part in self._filter.feed(fragment) if part]
 
-    def reasoning(self, fragment: str) -> list[Fragment]:
+    def add_reasoning(self, fragment: str) -> list[Fragment]:
         """Add thinking that the server itself keeps apart."""
-        return [self._keep("reasoning", fragment)] if fragment else []
+        return [self._append("reasoning", fragment)] if fragment else []
 
-    def call(self, place: str, *, id: str = "", name: str = "", arguments: str = "") -> None:
+    def add_call(self, place: str, *, id: str = "", name: str = "", arguments: str = "") -> None:
         """Add a fragment of the tool call at `place`."""
         parts = self._calls.setdefault(place, _CallParts())
         parts.id = parts.id or id
@@ -66,17 +66,17 @@ class ReplyBuilder:
 
     def flush(self) -> list[Fragment]:
         """Return the text that was held back because it might have begun a thinking tag."""
-        return [self._keep(kind, part) for kind, part in self._filter.flush() if part]
+        return [self._append(kind, part) for kind, part in self._filter.flush() if part]
 
     def build(self) -> ModelReply:
         """Return the whole reply with usage and price."""
-        calls = tuple(self._finished(parts) for parts in self._calls.values())
+        calls = tuple(self._build_call(parts) for parts in self._calls.values())
         text, thinking = split_thinking("".join(self._text))
         if not calls and self._request.tools:
-            text, calls = calls_in_text(text, _offered(self._request))
+            text, calls = extract_calls(text, _tool_names(self._request))
         reasoning = "".join(self._reasoning) + thinking
-        if not calls and not text.strip() and not self._may_go_on(reasoning):
-            raise self._nothing()
+        if not calls and not text.strip() and not self._can_continue(reasoning):
+            raise self._empty_fault()
         message = Message(
             role="assistant",
             content=text.strip("\n") if text.strip() else "",
@@ -85,35 +85,35 @@ class ReplyBuilder:
             reasoning_signature=self.reasoning_signature,
         )
         finish = "tool_calls" if calls and self.finish_reason != "length" else self.finish_reason or "stop"
-        return ModelReply(message=message, usage=self._priced(), model=self._request.model, finish_reason=finish)
+        return ModelReply(message=message, usage=self._final_usage(), model=self._request.model, finish_reason=finish)
 
-    def _keep(self, kind: str, part: str) -> Fragment:
+    def _append(self, kind: str, part: str) -> Fragment:
         if kind == "text":
             self._text.append(part)
             return TextDelta(text=part)
         self._reasoning.append(part)
         return ReasoningDelta(text=part)
 
-    def _finished(self, parts: _CallParts) -> ToolCall:
+    def _build_call(self, parts: _CallParts) -> ToolCall:
         # Nine letters and digits: the one form of id that every provider takes back (Mistral takes no other).
         id = parts.id or uuid4().hex[:9]
         if self.finish_reason == "length" and not _is_json(parts.arguments):
-            return ToolCall(id=id, name=parts.name, problem=_CUT_OFF)
-        arguments, problem = read_arguments(parts.arguments)
+            return ToolCall(id=id, name=parts.name, problem=_TRUNCATED)
+        arguments, problem = parse_arguments(parts.arguments)
         return ToolCall(id=id, name=parts.name, arguments=arguments, problem=problem if parts.name else _NO_NAME)
 
-    def _may_go_on(self, reasoning: str) -> bool:
+    def _can_continue(self, reasoning: str) -> bool:
         """Say whether a reply without an answer is a thought that can be continued."""
         return bool(reasoning.strip()) and self.finish_reason not in ("length", "content_filter")
 
-    def _nothing(self) -> ModelFault:
+    def _empty_fault(self) -> ModelFault:
         if self.finish_reason == "content_filter":
             return ModelFault("refused", "the provider's content filter stopped the reply")
         if self.finish_reason == "length":
             return ModelFault("empty", "the reply reached its length limit before the answer; raise max_output_tokens")
         return ModelFault("empty")
 
-    def _priced(self) -> Usage:
+    def _final_usage(self) -> Usage:
         usage = self.usage or self._estimate()
         known = self.reported_cost
         cost = known if known is not None else self._price(self._request.model, usage)
@@ -122,15 +122,17 @@ class ReplyBuilder:
     def _estimate(self) -> Usage:
         said = sum(map(len, self._text)) + sum(map(len, self._reasoning))
         said += sum(len(parts.name) + len(parts.arguments) for parts in self._calls.values())
-        return Usage(input_tokens=_length(self._request) // CHARS_PER_TOKEN, output_tokens=-(-said // CHARS_PER_TOKEN))
+        return Usage(
+            input_tokens=_request_chars(self._request) // CHARS_PER_TOKEN, output_tokens=-(-said // CHARS_PER_TOKEN)
+        )
 
 
-def _offered(request: ModelRequest) -> frozenset[str]:
+def _tool_names(request: ModelRequest) -> frozenset[str]:
     functions = (tool.get("function") for tool in request.tools)
     return frozenset(str(function["name"]) for function in functions if isinstance(function, dict))
 
 
-def _length(request: ModelRequest) -> int:
+def _request_chars(request: ModelRequest) -> int:
     calls = (call for message in request.messages for call in message.tool_calls)
     spoken = sum(len(message.content) for message in request.messages)
     return (

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from agent.model.reply.call_arguments import read_arguments
+from agent.model.reply.call_arguments import parse_arguments
 from agent.vocabulary.message import ToolCall
 from tooling.contract.fast_dataclass import dataclass
 
@@ -40,10 +40,10 @@ class _Region:
 
     end: int
     calls: tuple[ToolCall, ...]
-    left: str = ""
+    remainder: str = ""
 
 
-def calls_in_text(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCall, ...]]:
+def extract_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCall, ...]]:
     """Return the text without the calls of known tools written into it, and those calls."""
     if _EMPTY.fullmatch(text):
         return "", ()
@@ -53,23 +53,23 @@ def calls_in_text(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCal
     calls: list[ToolCall] = []
     place = position = 0
     while opening := _OPENING.search(text, position):
-        region = _region(text, opening, known)
+        region = _parse_region(text, opening, known)
         if region is None:
-            position = _after(text, opening)
+            position = _next_position(text, opening)
             continue
-        kept += [text[place : opening.start()], region.left]
+        kept += [text[place : opening.start()], region.remainder]
         calls += region.calls
         place = position = region.end
     if not calls:
         return text, ()
-    return _tidy("\n".join([*(part for part in kept if part), text[place:]])), tuple(calls)
+    return _strip_leftovers("\n".join([*(part for part in kept if part), text[place:]])), tuple(calls)
 
 
-def _tidy(text: str) -> str:
+def _strip_leftovers(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", _LEFTOVER.sub("", text)).strip()
 
 
-def _after(text: str, opening: re.Match[str]) -> int:
+def _next_position(text: str, opening: re.Match[str]) -> int:
     """Return where to look on: behind a block of code in another language, else just behind the opening."""
     if opening["fence"] is not None and opening["language"].lower() not in _CALL_LANGUAGES:
         closing = _NEXT_FENCE.search(text, opening.end())
@@ -77,76 +77,76 @@ def _after(text: str, opening: re.Match[str]) -> int:
     return max(opening.end(), opening.start() + 1)
 
 
-def _region(text: str, opening: re.Match[str], known: Collection[str]) -> _Region | None:
+def _parse_region(text: str, opening: re.Match[str], known: Collection[str]) -> _Region | None:
     if opening["tag"]:
-        return _tagged(text, opening.end(), known)
+        return _parse_tagged(text, opening.end(), known)
     if opening["function"]:
-        return _function(text, opening, known)
+        return _parse_function(text, opening, known)
     if opening["mistral"]:
-        return _mistral(text, opening.end(), known)
+        return _parse_mistral(text, opening.end(), known)
     if opening["fence"] is not None:
-        return _fenced(text, opening, known)
-    return _bare(text, opening.end(), known)
+        return _parse_fenced(text, opening, known)
+    return _parse_bare(text, opening.end(), known)
 
 
-def _tagged(text: str, start: int, known: Collection[str]) -> _Region | None:
+def _parse_tagged(text: str, start: int, known: Collection[str]) -> _Region | None:
     start = _skip(re.compile(r"\s*(?:```\w*\s*)?"), text, start)
-    items, end = _values(text, start)
+    items, end = _decode_values(text, start)
     if items:
-        return _of_items(items, _skip(_TAG_END, text, end), known, explicit=True)
+        return _region_from_items(items, _skip(_TAG_END, text, end), known, explicit=True)
     if not text.startswith("{", start):
         return None
     closing = _TAG_END.search(text, start)
     body_end, end = (closing.start(), closing.end()) if closing else (len(text), len(text))
-    return _of_broken(text[start:body_end], end, known, explicit=True)
+    return _region_from_broken(text[start:body_end], end, known, explicit=True)
 
 
-def _function(text: str, opening: re.Match[str], known: Collection[str]) -> _Region | None:
+def _parse_function(text: str, opening: re.Match[str], known: Collection[str]) -> _Region | None:
     name = opening["name"]
     if name not in known:
         return None
-    items, end = _values(text, opening.end())
+    items, end = _decode_values(text, opening.end())
     if items:
-        call = _with_arguments(name, items[0])
+        call = _build_call(name, items[0])
         return _Region(end=_skip(_FUNCTION_END, text, end), calls=(call,))
     closing = _FUNCTION_END.search(text, opening.end())
     body_end, end = (closing.start(), closing.end()) if closing else (len(text), len(text))
     body = text[opening.end() : body_end]
     parameters: object = dict(_PARAMETER.findall(body))
-    return _Region(end=end, calls=(_with_arguments(name, parameters or body),))
+    return _Region(end=end, calls=(_build_call(name, parameters or body),))
 
 
-def _mistral(text: str, start: int, known: Collection[str]) -> _Region | None:
+def _parse_mistral(text: str, start: int, known: Collection[str]) -> _Region | None:
     named = _MISTRAL_NAME.match(text, start)
     if named and named[1] in known:
-        items, end = _values(text, named.end())
+        items, end = _decode_values(text, named.end())
         if items:
-            return _Region(end=end, calls=(_with_arguments(named[1], items[0]),))
-        return _Region(end=len(text), calls=(_with_arguments(named[1], text[named.end() :]),))
-    items, end = _values(text, start)
-    return _of_items(items, end, known, explicit=True)
+            return _Region(end=end, calls=(_build_call(named[1], items[0]),))
+        return _Region(end=len(text), calls=(_build_call(named[1], text[named.end() :]),))
+    items, end = _decode_values(text, start)
+    return _region_from_items(items, end, known, explicit=True)
 
 
-def _fenced(text: str, opening: re.Match[str], known: Collection[str]) -> _Region | None:
+def _parse_fenced(text: str, opening: re.Match[str], known: Collection[str]) -> _Region | None:
     if opening["language"].lower() not in _CALL_LANGUAGES:
         return None
     # The values are decoded before the closing fence is looked for: a file's content may hold fences of its own.
-    items, end = _values(text, opening.end())
+    items, end = _decode_values(text, opening.end())
     if items:
         closing = _FENCE_END.match(text, end) or _LINE_END.match(text, end)
         if closing is None:
             return None
-        return _of_items(items, closing.end(), known, explicit=False)
+        return _region_from_items(items, closing.end(), known, explicit=False)
     closing = _NEXT_FENCE.search(text, opening.end())
     body_end, end = (closing.start(), closing.end()) if closing else (len(text), len(text))
-    return _of_broken(text[opening.end() : body_end], end, known, explicit=False)
+    return _region_from_broken(text[opening.end() : body_end], end, known, explicit=False)
 
 
-def _bare(text: str, start: int, known: Collection[str]) -> _Region | None:
-    items, end = _values(text, start)
+def _parse_bare(text: str, start: int, known: Collection[str]) -> _Region | None:
+    items, end = _decode_values(text, start)
     if not items:
-        return _of_broken(text[start:], len(text), known, explicit=False) if _HEAD.match(text, start) else None
-    return _of_items(items, end, known, explicit=False) if _LINE_END.match(text, end) else None
+        return _region_from_broken(text[start:], len(text), known, explicit=False) if _HEAD.match(text, start) else None
+    return _region_from_items(items, end, known, explicit=False) if _LINE_END.match(text, end) else None
 
 
 def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
@@ -154,7 +154,7 @@ def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
     return found.end() if found else position
 
 
-def _values(text: str, position: int) -> tuple[list[object], int]:
+def _decode_values(text: str, position: int) -> tuple[list[object], int]:
     """Decode the JSON objects and lists that follow each other, and say where the last one ends."""
     values: list[object] = []
     end = position
@@ -167,40 +167,40 @@ def _values(text: str, position: int) -> tuple[list[object], int]:
     return values, end
 
 
-def _of_items(items: list[object], end: int, known: Collection[str], *, explicit: bool) -> _Region | None:
+def _region_from_items(items: list[object], end: int, known: Collection[str], *, explicit: bool) -> _Region | None:
     calls: list[ToolCall] = []
     left: list[str] = []
-    for item in _flat(items):
-        call = _call(item, known, explicit=explicit)
+    for item in _flatten(items):
+        call = _parse_call(item, known, explicit=explicit)
         if call:
             calls.append(call)
         else:
             left.append(json.dumps(item, ensure_ascii=False))
-    return _Region(end=end, calls=tuple(calls), left="\n".join(left)) if calls else None
+    return _Region(end=end, calls=tuple(calls), remainder="\n".join(left)) if calls else None
 
 
-def _of_broken(body: str, end: int, known: Collection[str], *, explicit: bool) -> _Region | None:
+def _region_from_broken(body: str, end: int, known: Collection[str], *, explicit: bool) -> _Region | None:
     """Read an object that is not quite JSON: repaired, or a call whose problem is told to the model."""
-    value, problem = read_arguments(body)
+    value, problem = parse_arguments(body)
     if problem is None:
-        return _of_items([value], end, known, explicit=explicit)
+        return _region_from_items([value], end, known, explicit=explicit)
     head = _HEAD.match(body)
     if head is None or head[1] not in known:
         return None
     return _Region(end=end, calls=(ToolCall(id=_fresh_id(), name=head[1], problem=problem),))
 
 
-def _flat(items: list[object]) -> Iterator[object]:
+def _flatten(items: list[object]) -> Iterator[object]:
     for item in items:
         if isinstance(item, list):
-            yield from _flat(item)
+            yield from _flatten(item)
         elif isinstance(item, dict) and isinstance(item.get("tool_calls"), list):
-            yield from _flat(item["tool_calls"])
+            yield from _flatten(item["tool_calls"])
         else:
             yield item
 
 
-def _call(item: object, known: Collection[str], *, explicit: bool) -> ToolCall | None:
+def _parse_call(item: object, known: Collection[str], *, explicit: bool) -> ToolCall | None:
     if not isinstance(item, dict):
         return None
     fields: Mapping[str, object] = item["function"] if isinstance(item.get("function"), dict) else item
@@ -209,12 +209,12 @@ def _call(item: object, known: Collection[str], *, explicit: bool) -> ToolCall |
     # A description marks a tool's schema, which small models like to recite.
     if not isinstance(name, str) or name not in known or "description" in fields or not (key or explicit):
         return None
-    return _with_arguments(name, fields[key] if key else None)
+    return _build_call(name, fields[key] if key else None)
 
 
-def _with_arguments(name: str, given: object) -> ToolCall:
+def _build_call(name: str, given: object) -> ToolCall:
     text = given if isinstance(given, str) else "" if given is None else json.dumps(given)
-    arguments, problem = read_arguments(text)
+    arguments, problem = parse_arguments(text)
     return ToolCall(id=_fresh_id(), name=name, arguments=arguments, problem=problem)
 
 

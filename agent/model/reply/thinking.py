@@ -31,15 +31,15 @@ class ThinkingFilter:
     """Tells thinking from answer while the text arrives in fragments, wherever the tags are torn apart."""
 
     def __init__(self) -> None:
-        self._held = ""
-        self._closing = ""
+        self._buffer = ""
+        self._closing_tag = ""
         self._state: Literal["start", "inside", "answer"] = "start"
         self._blocks = 0
         self._block_is_empty = True
 
     def feed(self, text: str) -> list[Fragment]:
         """Take a fragment; return what is certain by now."""
-        self._held += text
+        self._buffer += text
         fragments: list[Fragment] = []
         while self._advance(fragments):
             pass
@@ -49,48 +49,48 @@ class ThinkingFilter:
         """Return what was held back, at the end of the message."""
         fragments: list[Fragment] = []
         if self._state == "inside":
-            self._say_reasoning(self._held, fragments)
-        elif self._held and not (self._blocks and self._held.isspace()):
-            fragments.append(("text", self._held))
-        self._held = ""
+            self._add_reasoning(self._buffer, fragments)
+        elif self._buffer and not (self._blocks and self._buffer.isspace()):
+            fragments.append(("text", self._buffer))
+        self._buffer = ""
         return fragments
 
     def _advance(self, fragments: list[Fragment]) -> bool:
         if self._state == "start":
-            return self._begin()
+            return self._read_start()
         if self._state == "inside":
-            return self._think(fragments)
-        if self._held:
-            fragments.append(("text", self._held))
-            self._held = ""
+            return self._read_block(fragments)
+        if self._buffer:
+            fragments.append(("text", self._buffer))
+            self._buffer = ""
         return False
 
-    def _begin(self) -> bool:
-        bare = self._held.lstrip()
+    def _read_start(self) -> bool:
+        bare = self._buffer.lstrip()
         for name in _NAMES:
             if bare.startswith(f"<{name}>"):
-                self._held, self._closing = bare.removeprefix(f"<{name}>"), f"</{name}>"
+                self._buffer, self._closing_tag = bare.removeprefix(f"<{name}>"), f"</{name}>"
                 self._state, self._block_is_empty = "inside", True
                 return True
         if any(f"<{name}>".startswith(bare) for name in _NAMES):
             return False
         self._state = "answer"
-        self._held = bare if self._blocks else self._held
+        self._buffer = bare if self._blocks else self._buffer
         return True
 
-    def _think(self, fragments: list[Fragment]) -> bool:
-        thought, closing, rest = self._held.partition(self._closing)
+    def _read_block(self, fragments: list[Fragment]) -> bool:
+        thought, closing, rest = self._buffer.partition(self._closing_tag)
         if closing:
-            self._say_reasoning(thought, fragments)
-            self._held, self._state = rest, "start"
+            self._add_reasoning(thought, fragments)
+            self._buffer, self._state = rest, "start"
             self._blocks += 1
             return True
-        torn = _torn_end(self._held, self._closing)
-        self._say_reasoning(self._held[: len(self._held) - torn], fragments)
-        self._held = self._held[len(self._held) - torn :]
+        torn = _partial_tag_length(self._buffer, self._closing_tag)
+        self._add_reasoning(self._buffer[: len(self._buffer) - torn], fragments)
+        self._buffer = self._buffer[len(self._buffer) - torn :]
         return False
 
-    def _say_reasoning(self, text: str, fragments: list[Fragment]) -> None:
+    def _add_reasoning(self, text: str, fragments: list[Fragment]) -> None:
         if self._block_is_empty:
             text = text.lstrip()
             text = "\n" + text if text and self._blocks else text
@@ -99,6 +99,6 @@ class ThinkingFilter:
             self._block_is_empty = False
 
 
-def _torn_end(text: str, tag: str) -> int:
+def _partial_tag_length(text: str, tag: str) -> int:
     """Return how many characters at the end of the text may be the beginning of the tag."""
     return next((size for size in range(min(len(tag) - 1, len(text)), 0, -1) if text.endswith(tag[:size])), 0)

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Mapping
 
-from agent.model.fault_mapping import fault_of_error
+from agent.model.fault_mapping import fault_from_error
 from agent.model.faults import ModelFault
 from agent.model.json_values import count_at, object_at, objects_at, text_at
 from agent.model.reply.reply_builder import Fragment, ReplyBuilder
-from agent.model.wire.sse import SseEvent, json_object
+from agent.model.wire.sse import SseEvent, parse_json_object
 from agent.vocabulary.usage import Usage
 
 _FINISH = {
@@ -26,98 +26,98 @@ class AnthropicReader:
 
     def __init__(self, builder: ReplyBuilder) -> None:
         self._builder = builder
-        self._thoughts: dict[str, dict[str, object]] = {}
+        self._thinking_blocks: dict[str, dict[str, object]] = {}
         self._counts: dict[str, int] = {}
-        self.done = False
+        self.is_done = False
 
     def read(self, event: SseEvent) -> list[Fragment]:
         """Take one event; return the fragments to show."""
-        data = json_object(event.data)
+        data = parse_json_object(event.data)
         place = str(data.get("index"))
         match data.get("type") or event.name:
             case "content_block_start":
-                return self._block(place, object_at(data, "content_block"))
+                return self._read_block(place, object_at(data, "content_block"))
             case "content_block_delta":
-                return self._delta(place, object_at(data, "delta"))
+                return self._read_delta(place, object_at(data, "delta"))
             case "message_start":
-                self._usage(object_at(object_at(data, "message"), "usage"))
+                self._read_usage(object_at(object_at(data, "message"), "usage"))
             case "message_delta":
-                self._finish(text_at(object_at(data, "delta"), "stop_reason"))
-                self._usage(object_at(data, "usage"))
+                self._set_finish_reason(text_at(object_at(data, "delta"), "stop_reason"))
+                self._read_usage(object_at(data, "usage"))
             case "message_stop":
-                self.done = True
+                self.is_done = True
             case "error":
-                raise fault_of_error(data.get("error") or data)
+                raise fault_from_error(data.get("error") or data)
         return []
 
-    def whole(self, data: Mapping[str, object]) -> list[Fragment]:
+    def read_full(self, data: Mapping[str, object]) -> list[Fragment]:
         """Take a reply that was not streamed."""
         if error := data.get("error"):
-            raise fault_of_error(error)
+            raise fault_from_error(error)
         if data.get("type") != "message":
             raise ModelFault("malformed", f"not a message: {json.dumps(data)[:120]}")
         fragments: list[Fragment] = []
         for place, block in enumerate(objects_at(data, "content")):
-            fragments += self._block(str(place), block)
-        self._finish(text_at(data, "stop_reason"))
-        self._usage(object_at(data, "usage"))
-        self.done = True
+            fragments += self._read_block(str(place), block)
+        self._set_finish_reason(text_at(data, "stop_reason"))
+        self._read_usage(object_at(data, "usage"))
+        self.is_done = True
         return fragments
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Raise ModelFault when the stream ended before the reply did."""
-        if not self.done and not self._builder.finish_reason:
+        if not self.is_done and not self._builder.finish_reason:
             raise ModelFault("reset", "the stream ended before the reply did")
-        self._sign()
+        self._store_signature()
 
-    def _block(self, place: str, block: Mapping[str, object]) -> list[Fragment]:
+    def _read_block(self, place: str, block: Mapping[str, object]) -> list[Fragment]:
         match block.get("type"):
             case "text":
-                return self._builder.text(text_at(block, "text"))
+                return self._builder.add_text(text_at(block, "text"))
             case "tool_use":
                 given = block.get("input")
                 arguments = json.dumps(given) if given else ""
                 name = text_at(block, "name")
-                self._builder.call(place, id=text_at(block, "id"), name=name, arguments=arguments)
+                self._builder.add_call(place, id=text_at(block, "id"), name=name, arguments=arguments)
             case "thinking":
                 said = text_at(block, "thinking")
-                self._think(place, "thinking", said)
-                self._think(place, "signature", text_at(block, "signature"))
-                return self._builder.reasoning(said)
+                self._append_thinking(place, "thinking", said)
+                self._append_thinking(place, "signature", text_at(block, "signature"))
+                return self._builder.add_reasoning(said)
             case "redacted_thinking":
-                self._thoughts[place] = {"type": "redacted_thinking", "data": text_at(block, "data")}
+                self._thinking_blocks[place] = {"type": "redacted_thinking", "data": text_at(block, "data")}
         return []
 
-    def _delta(self, place: str, delta: Mapping[str, object]) -> list[Fragment]:
+    def _read_delta(self, place: str, delta: Mapping[str, object]) -> list[Fragment]:
         match delta.get("type"):
             case "text_delta":
-                return self._builder.text(text_at(delta, "text"))
+                return self._builder.add_text(text_at(delta, "text"))
             case "input_json_delta":
-                self._builder.call(place, arguments=text_at(delta, "partial_json"))
+                self._builder.add_call(place, arguments=text_at(delta, "partial_json"))
             case "thinking_delta":
-                self._think(place, "thinking", text_at(delta, "thinking"))
-                return self._builder.reasoning(text_at(delta, "thinking"))
+                self._append_thinking(place, "thinking", text_at(delta, "thinking"))
+                return self._builder.add_reasoning(text_at(delta, "thinking"))
             case "signature_delta":
-                self._think(place, "signature", text_at(delta, "signature"))
+                self._append_thinking(place, "signature", text_at(delta, "signature"))
         return []
 
-    def _think(self, place: str, part: str, text: str) -> None:
-        thought = self._thoughts.setdefault(place, {"type": "thinking", "thinking": "", "signature": ""})
+    def _append_thinking(self, place: str, part: str, text: str) -> None:
+        thought = self._thinking_blocks.setdefault(place, {"type": "thinking", "thinking": "", "signature": ""})
         thought[part] = text_at(thought, part) + text
 
-    def _sign(self) -> None:
+    def _store_signature(self) -> None:
         """Keep what the API wants back: a signature alone for one thought, else the blocks themselves."""
-        thoughts = [block for block in self._thoughts.values() if block.get("signature") or block.get("data")]
+        thoughts = [block for block in self._thinking_blocks.values() if block.get("signature") or block.get("data")]
         if len(thoughts) == 1 and text_at(thoughts[0], "signature"):
             self._builder.reasoning_signature = text_at(thoughts[0], "signature")
         elif thoughts:
             self._builder.reasoning_signature = json.dumps(thoughts)
 
-    def _finish(self, reason: str) -> None:
+    def _set_finish_reason(self, reason: str) -> None:
         if reason:
             self._builder.finish_reason = _FINISH.get(reason, reason)
 
-    def _usage(self, usage: Mapping[str, object]) -> None:
+    def _read_usage(self, usage: Mapping[str, object]) -> None:
         """Add up counts that come in two events; `input_tokens` here leaves cached tokens out, ours has them all."""
         self._counts |= {name: count_at(usage, name) for name in usage if isinstance(usage[name], int)}
         if not self._counts:

@@ -14,7 +14,7 @@ Block: TypeAlias = dict[str, object]
 
 VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 8192
-_NOT_IN_AN_ID = re.compile(r"[^a-zA-Z0-9_-]")
+_INVALID_ID_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
 _CACHED: Mapping[str, object] = {"cache_control": {"type": "ephemeral"}}
 
 
@@ -40,9 +40,9 @@ def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
         "stream": True,
     }
     if system:
-        data["system"] = _last_cached([{"type": "text", "text": text} for text in system])
+        data["system"] = _mark_last_cached([{"type": "text", "text": text} for text in system])
     if request.tools:
-        data["tools"] = _last_cached([_tool(tool) for tool in request.tools])
+        data["tools"] = _mark_last_cached([_tool(tool) for tool in request.tools])
     if request.temperature is not None:
         data["temperature"] = request.temperature
     return data
@@ -53,35 +53,35 @@ def _turns(messages: Iterable[Message]) -> list[Block]:
     turns: list[tuple[str, list[Block]]] = []
     for message in messages:
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = _assistant(message) if role == "assistant" else _user(message)
+        blocks = _assistant_blocks(message) if role == "assistant" else _user_blocks(message)
         if turns and turns[-1][0] == role:
             turns[-1][1].extend(blocks)
         elif blocks:
             turns.append((role, blocks))
     for at in range(len(turns) - 1, -1, -1):
         if turns[at][0] == "user":
-            turns[at] = ("user", _last_cached(turns[at][1]))
+            turns[at] = ("user", _mark_last_cached(turns[at][1]))
             break
     return [{"role": role, "content": blocks} for role, blocks in turns]
 
 
-def _user(message: Message) -> list[Block]:
+def _user_blocks(message: Message) -> list[Block]:
     if message.role != "tool":
-        return _text(message.content)
-    result: Block = {"type": "tool_result", "tool_use_id": _id(message.tool_call_id or "")}
+        return _text_blocks(message.content)
+    result: Block = {"type": "tool_result", "tool_use_id": _safe_id(message.tool_call_id or "")}
     return [{**result, "content": message.content} if message.content else result]
 
 
-def _assistant(message: Message) -> list[Block]:
+def _assistant_blocks(message: Message) -> list[Block]:
     calls: list[Block] = [
-        {"type": "tool_use", "id": _id(call.id), "name": call.name, "input": dict(call.arguments)}
+        {"type": "tool_use", "id": _safe_id(call.id), "name": call.name, "input": dict(call.arguments)}
         for call in message.tool_calls
     ]
     # The API refuses an assistant turn that ends in white space.
-    return [*_thoughts(message), *_text(message.content.rstrip()), *calls]
+    return [*_thinking_blocks(message), *_text_blocks(message.content.rstrip()), *calls]
 
 
-def _thoughts(message: Message) -> list[Block]:
+def _thinking_blocks(message: Message) -> list[Block]:
     """Return thinking as it was signed; unsigned thinking would be refused."""
     signature = message.reasoning_signature
     if not signature:
@@ -91,13 +91,13 @@ def _thoughts(message: Message) -> list[Block]:
     return [dict(block) for block in json.loads(signature)]
 
 
-def _text(content: str) -> list[Block]:
+def _text_blocks(content: str) -> list[Block]:
     return [{"type": "text", "text": content}] if content.strip() else []
 
 
-def _id(id: str) -> str:
+def _safe_id(id: str) -> str:
     # A conversation may go on here that began with another provider's ids.
-    return _NOT_IN_AN_ID.sub("_", id)
+    return _INVALID_ID_CHARS.sub("_", id)
 
 
 def _tool(tool: Mapping[str, object]) -> Block:
@@ -106,5 +106,5 @@ def _tool(tool: Mapping[str, object]) -> Block:
     return {"name": function["name"], "description": description, "input_schema": function["parameters"]}
 
 
-def _last_cached(blocks: list[Block]) -> list[Block]:
+def _mark_last_cached(blocks: list[Block]) -> list[Block]:
     return [*blocks[:-1], {**blocks[-1], **_CACHED}]

@@ -6,36 +6,36 @@ from contextlib import aclosing
 from typing import Protocol
 
 from agent.config.settings import Settings
-from agent.model.fault_mapping import fault_of_status, redacted
+from agent.model.fault_mapping import fault_from_status, redact_fault
 from agent.model.faults import ModelFault
 from agent.model.port import ModelRequest, StreamItem
 from agent.model.providers import Endpoint, resolve
-from agent.model.reply.reply_builder import Fragment, Price, ReplyBuilder
+from agent.model.reply.reply_builder import CostFunction, Fragment, ReplyBuilder
 from agent.model.wire import anthropic_wire, openai_wire
 from agent.model.wire.anthropic_stream import AnthropicReader
-from agent.model.wire.http_exchange import Clocks, Exchange
+from agent.model.wire.http_exchange import HttpExchange, Timeouts
 from agent.model.wire.http_pool import HttpPool
 from agent.model.wire.openai_stream import OpenAiReader
-from agent.model.wire.sse import SseEvent, SseParser, json_object
+from agent.model.wire.sse import SseEvent, SseParser, parse_json_object
 from tooling.contract.fast_dataclass import dataclass
 
 _OK = 200
 
 
-class Reader(Protocol):
+class ReplyReader(Protocol):
     """Understands one wire form of a reply and fills a builder with it."""
 
-    done: bool
+    is_done: bool
 
     def read(self, event: SseEvent) -> list[Fragment]:
         """Take one event; return the fragments to show."""
         ...
 
-    def whole(self, data: Mapping[str, object]) -> list[Fragment]:
+    def read_full(self, data: Mapping[str, object]) -> list[Fragment]:
         """Take a reply that was not streamed."""
         ...
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Raise ModelFault when the stream ended before the reply did."""
         ...
 
@@ -47,7 +47,7 @@ class WireForm:
     url: Callable[[Endpoint], str]
     headers: Callable[[Endpoint], dict[str, str]]
     body: Callable[[ModelRequest, Endpoint], dict[str, object]]
-    reader: Callable[[ReplyBuilder], Reader]
+    reader: Callable[[ReplyBuilder], ReplyReader]
 
 
 WIRES: dict[str, WireForm] = {
@@ -61,11 +61,11 @@ WIRES: dict[str, WireForm] = {
 class HttpModelClient:
     """A ModelClient over HTTP; one instance serves a whole run, its connections are kept alive."""
 
-    def __init__(self, settings: Settings, price: Price, *, pool: HttpPool | None = None) -> None:
+    def __init__(self, settings: Settings, price: CostFunction, *, pool: HttpPool | None = None) -> None:
         self._settings = settings
         self._price = price
         self._pool = pool or HttpPool()
-        self._clocks = Clocks(
+        self._timeouts = Timeouts(
             connect_s=settings.connect_timeout_s,
             first_byte_s=settings.first_byte_timeout_s,
             between_chunks_s=settings.chunk_timeout_s,
@@ -83,7 +83,7 @@ class HttpModelClient:
                     yield fragment
             yield builder.build()
         except ModelFault as fault:
-            raise redacted(fault, endpoint.key) from None
+            raise redact_fault(fault, endpoint.key) from None
 
     async def close(self) -> None:
         """Give back connections; harmless twice."""
@@ -95,14 +95,14 @@ class HttpModelClient:
         wire = WIRES[endpoint.wire]
         url = wire.url(endpoint)
         headers = {"Content-Type": "application/json", **wire.headers(endpoint)}
-        exchange = Exchange(self._pool.client(url), self._clocks)
+        exchange = HttpExchange(self._pool.client(url), self._timeouts)
         try:
-            response = await exchange.send(url, headers, _encoded(wire.body(request, endpoint)))
+            response = await exchange.send(url, headers, _encode(wire.body(request, endpoint)))
             if response.status_code != _OK:
                 body = await exchange.error_body()
-                raise fault_of_status(response.status_code, body, response.headers, key=endpoint.key)
+                raise fault_from_status(response.status_code, body, response.headers, key=endpoint.key)
             kind = response.headers.get("content-type", "")
-            async with aclosing(_read(exchange, wire.reader(builder), builder, kind)) as fragments:
+            async with aclosing(_read_reply(exchange, wire.reader(builder), builder, kind)) as fragments:
                 async for fragment in fragments:
                     yield fragment
             for fragment in builder.flush():
@@ -111,28 +111,28 @@ class HttpModelClient:
             await exchange.close()
 
 
-async def _read(
-    exchange: Exchange, reader: Reader, builder: ReplyBuilder, content_type: str
+async def _read_reply(
+    exchange: HttpExchange, reader: ReplyReader, builder: ReplyBuilder, content_type: str
 ) -> AsyncGenerator[Fragment, None]:
     if content_type.startswith("application/json"):
-        text = (await exchange.whole()).decode("utf-8", "replace")
-        for fragment in reader.whole(json_object(text)):
+        text = (await exchange.read_all()).decode("utf-8", "replace")
+        for fragment in reader.read_full(parse_json_object(text)):
             yield fragment
     else:
-        async with aclosing(_events_to_the_end(exchange, builder)) as events:
+        async with aclosing(_events_until_finished(exchange, builder)) as events:
             async for event in events:
                 for fragment in reader.read(event):
                     yield fragment
-                if reader.done:
+                if reader.is_done:
                     break
-        if reader.done:
+        if reader.is_done:
             await exchange.drain()
-    if "html" in content_type and not reader.done:
+    if "html" in content_type and not reader.is_done:
         raise ModelFault("malformed", "a web page came instead of a reply")
-    reader.end()
+    reader.finish()
 
 
-async def _events_to_the_end(exchange: Exchange, builder: ReplyBuilder) -> AsyncGenerator[SseEvent, None]:
+async def _events_until_finished(exchange: HttpExchange, builder: ReplyBuilder) -> AsyncGenerator[SseEvent, None]:
     """Yield events; once the reply says it is finished, a server that breaks or hangs can spoil nothing any more."""
     try:
         async with aclosing(_events(exchange)) as events:
@@ -143,7 +143,7 @@ async def _events_to_the_end(exchange: Exchange, builder: ReplyBuilder) -> Async
             raise
 
 
-async def _events(exchange: Exchange) -> AsyncGenerator[SseEvent, None]:
+async def _events(exchange: HttpExchange) -> AsyncGenerator[SseEvent, None]:
     parser = SseParser()
     async with aclosing(exchange.chunks()) as chunks:
         async for chunk in chunks:
@@ -153,6 +153,6 @@ async def _events(exchange: Exchange) -> AsyncGenerator[SseEvent, None]:
         yield event
 
 
-def _encoded(body: Mapping[str, object]) -> bytes:
+def _encode(body: Mapping[str, object]) -> bytes:
     # Half a surrogate pair can be in any tool's output; no server takes it.
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -10,13 +10,13 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.web.http.httpx_import import httpx
 
 MAX_ERROR_BYTES = 64 * 1024
-MAX_WHOLE_BYTES = 32 * 1024 * 1024
+MAX_BODY_BYTES = 32 * 1024 * 1024
 DRAIN_S = 0.25
-_SENT = "http11.send_request_body.complete"
+_REQUEST_SENT = "http11.send_request_body.complete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clocks:
+class Timeouts:
     """How long a provider may take for each phase, in seconds."""
 
     connect_s: float
@@ -24,25 +24,25 @@ class Clocks:
     between_chunks_s: float
 
 
-class Exchange:
+class HttpExchange:
     """A request under way; every way it can fail is a ModelFault of its own kind."""
 
-    def __init__(self, client: httpx.AsyncClient, clocks: Clocks) -> None:
+    def __init__(self, client: httpx.AsyncClient, clocks: Timeouts) -> None:
         self._client = client
-        self._clocks = clocks
+        self._timeouts = clocks
         self._response: httpx.Response | None = None
         self._chunks: AsyncIterator[bytes] | None = None
         self._deadline: float | None = None
 
     async def send(self, url: str, headers: Mapping[str, str], content: bytes) -> httpx.Response:
         """Send the request and return the reply's head."""
-        timeout = httpx.Timeout(None, connect=self._clocks.connect_s, write=self._clocks.first_byte_s)
-        with _as_faults("first_byte", url):
+        timeout = httpx.Timeout(None, connect=self._timeouts.connect_s, write=self._timeouts.first_byte_s)
+        with _map_errors("first_byte", url):
             async with asyncio.timeout(None) as clock:
 
                 async def on_event(name: str, info: Mapping[str, object]) -> None:
-                    if name == _SENT:
-                        self._deadline = asyncio.get_running_loop().time() + self._clocks.first_byte_s
+                    if name == _REQUEST_SENT:
+                        self._deadline = asyncio.get_running_loop().time() + self._timeouts.first_byte_s
                         clock.reschedule(self._deadline)
 
                 request = self._client.build_request(
@@ -56,11 +56,11 @@ class Exchange:
         """Yield the body as it comes."""
         # A head without a body is still silence: the first chunk belongs to the first-byte clock.
         deadline, silence = self._deadline, _FIRST
-        while chunk := await self._next(deadline, silence):
+        while chunk := await self._next_chunk(deadline, silence):
             yield chunk
-            deadline, silence = asyncio.get_running_loop().time() + self._clocks.between_chunks_s, _LATER
+            deadline, silence = asyncio.get_running_loop().time() + self._timeouts.between_chunks_s, _LATER
 
-    async def whole(self, limit: int = MAX_WHOLE_BYTES) -> bytes:
+    async def read_all(self, limit: int = MAX_BODY_BYTES) -> bytes:
         """Return the body, at most `limit` bytes of it."""
         parts: list[bytes] = []
         size = 0
@@ -74,7 +74,7 @@ class Exchange:
     async def error_body(self) -> bytes:
         """Return what can be had of a refusal's words; the status alone must do when they do not come."""
         try:
-            return await self.whole(MAX_ERROR_BYTES)
+            return await self.read_all(MAX_ERROR_BYTES)
         except ModelFault:
             return b""
 
@@ -96,8 +96,8 @@ class Exchange:
         assert self._chunks is not None, "send comes first"
         return self._chunks
 
-    async def _next(self, deadline: float | None, silence: FaultKind) -> bytes:
-        with _as_faults(silence, ""):
+    async def _next_chunk(self, deadline: float | None, silence: FaultKind) -> bytes:
+        with _map_errors(silence, ""):
             async with asyncio.timeout_at(deadline):
                 return await anext(self._body(), b"")
 
@@ -107,7 +107,7 @@ _LATER: FaultKind = "between_chunks"
 
 
 @contextmanager
-def _as_faults(silence: FaultKind, url: str) -> Iterator[None]:
+def _map_errors(silence: FaultKind, url: str) -> Iterator[None]:
     try:
         yield
     except (TimeoutError, httpx.ReadTimeout, httpx.WriteTimeout) as error:

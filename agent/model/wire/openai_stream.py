@@ -3,11 +3,11 @@
 import json
 from collections.abc import Mapping
 
-from agent.model.fault_mapping import fault_of_error
+from agent.model.fault_mapping import fault_from_error
 from agent.model.faults import ModelFault
 from agent.model.json_values import count_at, object_at, objects_at, text_at
 from agent.model.reply.reply_builder import Fragment, ReplyBuilder
-from agent.model.wire.sse import SseEvent, json_object
+from agent.model.wire.sse import SseEvent, parse_json_object
 from agent.vocabulary.usage import Usage
 
 _FINISH = {"function_call": "tool_calls", "max_tokens": "length", "eos": "stop", "end_turn": "stop"}
@@ -18,84 +18,84 @@ class OpenAiReader:
 
     def __init__(self, builder: ReplyBuilder) -> None:
         self._builder = builder
-        self._open: dict[str, tuple[str, str]] = {}
-        self._begun = 0
-        self.done = False
+        self._open_calls: dict[str, tuple[str, str]] = {}
+        self._call_count = 0
+        self.is_done = False
 
     def read(self, event: SseEvent) -> list[Fragment]:
         """Take one event; return the fragments to show."""
         if event.data.strip() == "[DONE]":
-            self.done = True
+            self.is_done = True
             return []
-        return self._chunk(json_object(event.data), "delta")
+        return self._read_chunk(parse_json_object(event.data), "delta")
 
-    def whole(self, data: Mapping[str, object]) -> list[Fragment]:
+    def read_full(self, data: Mapping[str, object]) -> list[Fragment]:
         """Take a reply that was not streamed."""
-        self.done = True
+        self.is_done = True
         if not data.get("error") and not objects_at(data, "choices"):
             raise ModelFault("malformed", f"no choices in the reply: {json.dumps(data)[:120]}")
-        return self._chunk(data, "message")
+        return self._read_chunk(data, "message")
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Raise ModelFault when the stream ended before the reply did."""
-        if not self.done and not self._builder.finish_reason:
+        if not self.is_done and not self._builder.finish_reason:
             raise ModelFault("reset", "the stream ended before the reply did")
 
-    def _chunk(self, chunk: Mapping[str, object], part: str) -> list[Fragment]:
+    def _read_chunk(self, chunk: Mapping[str, object], part: str) -> list[Fragment]:
         if error := chunk.get("error"):
-            raise fault_of_error(error)
+            raise fault_from_error(error)
         # Groq has its own place for usage.
         if usage := object_at(chunk, "usage") or object_at(object_at(chunk, "x_groq"), "usage"):
-            self._usage(usage)
+            self._read_usage(usage)
         fragments: list[Fragment] = []
         for choice in objects_at(chunk, "choices")[:1]:
-            fragments += self._said(object_at(choice, part))
+            fragments += self._read_delta(object_at(choice, part))
             if reason := text_at(choice, "finish_reason"):
-                self._finish(reason, choice)
+                self._set_finish_reason(reason, choice)
         return fragments
 
-    def _finish(self, reason: str, choice: Mapping[str, object]) -> None:
+    def _set_finish_reason(self, reason: str, choice: Mapping[str, object]) -> None:
         if reason == "error":
-            raise fault_of_error(choice.get("error") or {"message": "the provider ended the reply with an error"})
+            raise fault_from_error(choice.get("error") or {"message": "the provider ended the reply with an error"})
         self._builder.finish_reason = _FINISH.get(reason, reason)
 
-    def _said(self, said: Mapping[str, object]) -> list[Fragment]:
-        fragments = self._builder.reasoning(text_at(said, "reasoning_content") or text_at(said, "reasoning"))
-        fragments += self._builder.text(text_at(said, "content") + text_at(said, "refusal"))
+    def _read_delta(self, said: Mapping[str, object]) -> list[Fragment]:
+        fragments = self._builder.add_reasoning(text_at(said, "reasoning_content") or text_at(said, "reasoning"))
+        fragments += self._builder.add_text(text_at(said, "content") + text_at(said, "refusal"))
         # Mistral's thinking models send a list of parts where everyone else sends text.
         for block in objects_at(said, "content"):
-            fragments += self._builder.text(text_at(block, "text"))
+            fragments += self._builder.add_text(text_at(block, "text"))
             for thought in objects_at(block, "thinking"):
-                fragments += self._builder.reasoning(text_at(thought, "text"))
+                fragments += self._builder.add_reasoning(text_at(thought, "text"))
         for call in objects_at(said, "tool_calls"):
-            self._call(call)
+            self._read_call(call)
         return fragments
 
-    def _call(self, call: Mapping[str, object]) -> None:
+    def _read_call(self, call: Mapping[str, object]) -> None:
         function = object_at(call, "function")
         arguments = function.get("arguments")
         name, id = text_at(function, "name"), text_at(call, "id")
         # Ollama and others send arguments as an object instead of its text.
         text = arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
-        place = self._place_of(call.get("index"), id=id, name=name)
-        self._builder.call(place, id=id, name=name, arguments=text)
+        place = self._call_key(call.get("index"), id=id, name=name)
+        self._builder.add_call(place, id=id, name=name, arguments=text)
 
-    def _place_of(self, index: object, *, id: str, name: str) -> str:
+    def _call_key(self, index: object, *, id: str, name: str) -> str:
         """Return which call a fragment belongs to.
 
         An index should say it, but servers leave it out, or give every call index 0: then a name that
         comes with a new id, or without any index, begins another call.
         """
         slot = str(index) if isinstance(index, int) else ""
-        place, known_id = self._open.get(slot, ("", ""))
+        place, known_id = self._open_calls.get(slot, ("", ""))
         is_another = bool(name) and (id != known_id if id and known_id else not slot)
         if not place or is_another:
-            self._begun += 1
-            place = str(self._begun)
-        self._open[slot] = (place, id or known_id)
+            self._call_count += 1
+            place = str(self._call_count)
+        self._open_calls[slot] = (place, id or known_id)
         return place
 
-    def _usage(self, usage: Mapping[str, object]) -> None:
+    def _read_usage(self, usage: Mapping[str, object]) -> None:
         prompt, completion = object_at(usage, "prompt_tokens_details"), object_at(usage, "completion_tokens_details")
         self._builder.usage = Usage(
             input_tokens=count_at(usage, "prompt_tokens"),

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 
 from agent.model.port import ModelRequest
-from agent.model.providers import Endpoint, provider_named
+from agent.model.providers import Endpoint, get_provider
 from agent.vocabulary.message import Message, ToolCall
 
 # These models refuse `max_tokens`; most other servers do not know `max_completion_tokens`.
@@ -25,13 +25,13 @@ def headers(endpoint: Endpoint) -> dict[str, str]:
 
 def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
     """Return the request as JSON data."""
-    row = provider_named(endpoint.provider)
+    row = get_provider(endpoint.provider)
     data: dict[str, object] = {
         "model": endpoint.model,
-        "messages": [_message(message, thinks=row.resend_reasoning) for message in request.messages],
+        "messages": [_message(message, thinks=row.should_resend_reasoning) for message in request.messages],
         "stream": True,
     }
-    if row.usage_option:
+    if row.has_usage_option:
         data["stream_options"] = {"include_usage": True}
     if request.tools:
         data["tools"] = [dict(tool) for tool in request.tools]

@@ -21,32 +21,32 @@ class SseParser:
     """Turns bytes, cut anywhere, into events."""
 
     def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
-        self._max = max_event_bytes
-        self._unfinished: list[bytes] = []
+        self._max_event_bytes = max_event_bytes
+        self._partial_line: list[bytes] = []
         self._name = ""
         self._data: list[str] = []
-        self._held = 0
+        self._event_bytes = 0
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
         """Return the events this chunk completes."""
-        self._held += len(chunk)
-        if self._held > self._max:
-            raise ModelFault("malformed", f"one event of the stream is larger than {self._max} bytes")
+        self._event_bytes += len(chunk)
+        if self._event_bytes > self._max_event_bytes:
+            raise ModelFault("malformed", f"one event of the stream is larger than {self._max_event_bytes} bytes")
         head, newline, tail = chunk.partition(b"\n")
-        self._unfinished.append(head)
+        self._partial_line.append(head)
         if not newline:
             return []
-        lines = [b"".join(self._unfinished), *tail.split(b"\n")]
-        self._unfinished = [lines.pop()]
-        return [event for line in lines if (event := self._line(line.removesuffix(b"\r")))]
+        lines = [b"".join(self._partial_line), *tail.split(b"\n")]
+        self._partial_line = [lines.pop()]
+        return [event for line in lines if (event := self._parse_line(line.removesuffix(b"\r")))]
 
     def finish(self) -> list[SseEvent]:
         """Return the event a server left without its closing empty line."""
-        last = self._line(b"".join(self._unfinished).removesuffix(b"\r"))
-        self._unfinished = []
-        return [event for event in (last, self._line(b"")) if event]
+        last = self._parse_line(b"".join(self._partial_line).removesuffix(b"\r"))
+        self._partial_line = []
+        return [event for event in (last, self._parse_line(b"")) if event]
 
-    def _line(self, line: bytes) -> SseEvent | None:
+    def _parse_line(self, line: bytes) -> SseEvent | None:
         if not line:
             return self._dispatch()
         # Cut at line ends first, decode after: a character is never split.
@@ -63,11 +63,11 @@ class SseParser:
 
     def _dispatch(self) -> SseEvent | None:
         event = SseEvent(name=self._name, data="\n".join(self._data)) if self._data else None
-        self._name, self._data, self._held = "", [], 0
+        self._name, self._data, self._event_bytes = "", [], 0
         return event
 
 
-def json_object(text: str) -> dict[str, object]:
+def parse_json_object(text: str) -> dict[str, object]:
     """Return the JSON object a provider sent, or raise ModelFault."""
     try:
         value = json.loads(text)

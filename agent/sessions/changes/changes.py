@@ -10,7 +10,7 @@ from tooling.contract.result import FileChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class RecordedChange:
     """One change, and which step of which run made it; `root` is the folder that run worked in."""
 
     seq: int
@@ -26,10 +26,10 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class ChangedFile:
     """The changes of one file, oldest first: from what it held before the first to what it held after the last."""
 
-    changes: tuple[Made, ...]
+    changes: tuple[RecordedChange, ...]
 
     @property
     def path(self) -> Path:
@@ -37,7 +37,7 @@ class Span:
         return self.changes[-1].path
 
     @property
-    def shown(self) -> str:
+    def display_path(self) -> str:
         """Return the file's name as the tools said it."""
         return self.changes[-1].change.path
 
@@ -57,7 +57,7 @@ class Span:
         return self.changes[0].change.mode
 
     @property
-    def is_known(self) -> bool:
+    def has_all_hashes(self) -> bool:
         """Say whether the log holds all hashes; early versions did not write them."""
         return all(
             (made.change.before is not None or made.change.status == "added")
@@ -66,34 +66,38 @@ class Span:
         )
 
     @property
-    def is_unbroken(self) -> bool:
+    def is_contiguous(self) -> bool:
         """Say whether nothing else changed the file between these changes."""
         return all(earlier.change.after == later.change.before for earlier, later in pairwise(self.changes))
 
 
-def made_in(events: Iterable[Envelope], *, run: str | None = None, step: str | None = None) -> list[Made]:
+def collect_changes(
+    events: Iterable[Envelope], *, run: str | None = None, step: str | None = None
+) -> list[RecordedChange]:
     """Return the changes of a session, oldest first; a step without a run means the newest run that has one."""
     roots: dict[str, Path] = {}
-    made: list[Made] = []
+    made: list[RecordedChange] = []
     for envelope in events:
         if isinstance(envelope.event, RunStarted):
             roots[envelope.run_id] = Path(envelope.event.cwd)
         elif isinstance(envelope.event, FilesChanged):
             root = roots.get(envelope.run_id, Path("/"))
-            made += [_made(envelope, change, root) for change in envelope.event.changes]
+            made += [_recorded_change(envelope, change, root) for change in envelope.event.changes]
     if step is not None and run is None:
         run = next((one.run_id for one in reversed(made) if one.step_id == step), None)
     return [one for one in made if run in (None, one.run_id) and step in (None, one.step_id)]
 
 
-def spans_of(made: Iterable[Made]) -> list[Span]:
+def group_by_file(made: Iterable[RecordedChange]) -> list[ChangedFile]:
     """Return the changes file by file, the file that was changed last first."""
-    by_path: dict[Path, list[Made]] = {}
+    by_path: dict[Path, list[RecordedChange]] = {}
     for one in made:
         by_path.setdefault(one.path, []).append(one)
-    spans = [Span(changes=tuple(changes)) for changes in by_path.values()]
+    spans = [ChangedFile(changes=tuple(changes)) for changes in by_path.values()]
     return sorted(spans, key=lambda span: span.changes[-1].seq, reverse=True)
 
 
-def _made(envelope: Envelope, change: FileChange, root: Path) -> Made:
-    return Made(seq=envelope.seq, run_id=envelope.run_id, step_id=envelope.step_id or "", root=root, change=change)
+def _recorded_change(envelope: Envelope, change: FileChange, root: Path) -> RecordedChange:
+    return RecordedChange(
+        seq=envelope.seq, run_id=envelope.run_id, step_id=envelope.step_id or "", root=root, change=change
+    )

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from agent.protocol.codec import CodecError, from_line
 from agent.protocol.events import Envelope
-from agent.sessions.log.log_index import head_of, read_lines
-from tooling.files.atomic_write import sync_folder
+from agent.sessions.log.log_index import parse_head, read_lines
+from tooling.files.atomic_write import fsync_dir
 
 TAIL_BYTES = 1 << 16
 
@@ -19,14 +19,14 @@ class FileLog:
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        with self._held():
-            if self._mended_size() == 0:
-                sync_folder(path.parent)
+        with self._locked():
+            if self._repair_tail() == 0:
+                fsync_dir(path.parent)
 
     def append(self, lines: bytes) -> None:
         """Write and fsync; on failure cut back what was written so that the file ends with a whole line."""
-        with self._held():
-            start = self._mended_size()
+        with self._locked():
+            start = self._repair_tail()
             try:
                 rest = memoryview(lines)
                 while rest:
@@ -41,7 +41,7 @@ class FileLog:
         os.close(self._fd)
 
     @contextmanager
-    def _held(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         """Keep every other process from appending, so that what is cut back is only ever our own."""
         fcntl.flock(self._fd, fcntl.LOCK_EX)
         try:
@@ -49,7 +49,7 @@ class FileLog:
         finally:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
-    def _mended_size(self) -> int:
+    def _repair_tail(self) -> int:
         """Return the size of the file once it ends with a whole line."""
         size = os.fstat(self._fd).st_size
         if size == 0 or os.pread(self._fd, 1, size - 1) == b"\n":
@@ -80,7 +80,7 @@ def last_seq(path: Path) -> int:
     except FileNotFoundError:
         return 0
     # Processes that append side by side each have numbers of their own.
-    numbers = [line.seq for line in map(head_of, tail) if line]
+    numbers = [line.seq for line in map(parse_head, tail) if line]
     return max(numbers) if numbers else max((line.seq for line in read_lines(path)), default=0)
 
 

@@ -17,7 +17,7 @@ _HEAD = re.compile(
     rb'(?:, "step_id": "([^"\\]*)", "attempt")?'
 )
 _STEP = b', "step_id": '
-_BEGINNING = b'{"v": 1, "type": "'
+_LINE_START = b'{"v": 1, "type": "'
 _SPENT = b', "spent": '
 
 
@@ -55,27 +55,27 @@ class LogLine:
 
 def read_lines(path: Path, start: int = 0, *, only: str = "") -> Iterator[LogLine]:
     """Yield the lines of a log from a byte on, all or those of one type; what a crash tore off is passed over."""
-    wanted = _BEGINNING + (f'{only}"'.encode() if only else b"")
+    wanted = _LINE_START + (f'{only}"'.encode() if only else b"")
     try:
         with path.open("rb") as log:
             end = log.seek(start)
             for raw in log:
                 end += len(raw)
-                if only and raw.startswith(_BEGINNING) and not raw.startswith(wanted):
+                if only and raw.startswith(_LINE_START) and not raw.startswith(wanted):
                     continue
-                if (line := head_of(raw, end)) and only in ("", line.type):
+                if (line := parse_head(raw, end)) and only in ("", line.type):
                     yield line
     except FileNotFoundError:
         return
 
 
-def head_of(raw: bytes, end: int = 0) -> LogLine | None:
+def parse_head(raw: bytes, end: int = 0) -> LogLine | None:
     """Return a line by its head; a line that does not end was never finished."""
     if not raw.endswith(b"}\n"):
         return None
     found = _HEAD.match(raw)
     if found is None or (found[5] is None and raw.startswith(_STEP, found.end())):
-        return _read_slowly(raw, end)
+        return _parse_full(raw, end)
     return LogLine(
         type=found[1].decode(),
         ts=found[2].decode(errors="replace"),
@@ -87,7 +87,7 @@ def head_of(raw: bytes, end: int = 0) -> LogLine | None:
     )
 
 
-def _read_slowly(raw: bytes, end: int) -> LogLine | None:
+def _parse_full(raw: bytes, end: int) -> LogLine | None:
     try:
         envelope = from_line(raw)
     except (CodecError, RecursionError):
@@ -103,24 +103,24 @@ def _read_slowly(raw: bytes, end: int) -> LogLine | None:
     )
 
 
-def lines_of(path: Path, run_id: str) -> Iterator[LogLine]:
+def run_lines(path: Path, run_id: str) -> Iterator[LogLine]:
     """Yield the lines of a run as they stand in the log."""
     return (line for line in read_lines(path) if line.run_id == run_id)
 
 
-def events_of(path: Path, run_id: str) -> list[Envelope]:
+def run_events(path: Path, run_id: str) -> list[Envelope]:
     """Return the events of a run in order; those that this version does not understand are passed over."""
-    return [envelope for line in lines_of(path, run_id) if (envelope := line.envelope())]
+    return [envelope for line in run_lines(path, run_id) if (envelope := line.envelope())]
 
 
-def lineage(path: Path, run_id: str) -> list[list[Envelope]]:
+def read_run_chain(path: Path, run_id: str) -> list[list[Envelope]]:
     """Return a run and those it went on with, the first one first, each as its events."""
     chain: list[list[Envelope]] = []
     seen: set[str] = set()
     name: str | None = run_id
     while name and name not in seen:
         seen.add(name)
-        events = events_of(path, name)
+        events = run_events(path, name)
         chain.append(events)
         name = next((e.event.resumes for e in events if isinstance(e.event, RunStarted)), None)
     return chain[::-1]

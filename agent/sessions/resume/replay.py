@@ -5,8 +5,8 @@ from pathlib import Path
 
 from agent.protocol.commands import Submit
 from agent.protocol.events import Envelope, MessageSaid, PlanMade, RunStarted, StepStarted
-from agent.sessions.log.log_index import events_of
-from agent.sessions.views.listing import FoundRun
+from agent.sessions.log.log_index import run_events
+from agent.sessions.views.listing import RunRef
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.plan import FILE, Plan
 from tooling.contract.fast_dataclass import dataclass
@@ -22,9 +22,9 @@ class Replay:
     cassette: Path
 
 
-def replay_of(found: FoundRun) -> Replay:
+def load_replay(found: RunRef) -> Replay:
     """Return how to play a run again; one that was not recorded from its beginning is refused."""
-    events = events_of(found.folder.events, found.run_id)
+    events = run_events(found.folder.events, found.run_id)
     started = next((e.event for e in events if isinstance(e.event, RunStarted)), None)
     if started is None or started.cassette is None:
         raise InputError(f"run {found.run_id} was not recorded", _HINT)
@@ -36,10 +36,10 @@ def replay_of(found: FoundRun) -> Replay:
     cassette = Path(started.cassette)
     if not cassette.is_file():
         raise InputError(f"the cassette of run {found.run_id} is not there any more: {cassette}", _HINT)
-    return Replay(submit=_submit(events), cassette=cassette)
+    return Replay(submit=_build_submit(events), cassette=cassette)
 
 
-def _submit(events: Sequence[Envelope]) -> Submit:
+def _build_submit(events: Sequence[Envelope]) -> Submit:
     said: dict[str, str] = {}
     for envelope in events:
         if isinstance(envelope.event, MessageSaid) and envelope.step_id is None:

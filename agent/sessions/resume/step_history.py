@@ -26,16 +26,16 @@ EffectOf = Callable[[str], Effect | None]
 
 
 @dataclass(slots=True)
-class _Call:
+class _RecordedCall:
     """A call on its way."""
 
     call: ToolCall
-    has_begun: bool = False
+    has_started: bool = False
     result: Message | None = None
     fact: CallFact | None = None
 
 
-class _Talk:
+class _StepHistory:
     """A conversation that grows event by event."""
 
     def __init__(self, effect_of: EffectOf) -> None:
@@ -44,50 +44,50 @@ class _Talk:
         self.facts: list[CallFact] = []
         self.turns = 0
         # Calls that no model asked for: the one of a tool step, and checks.
-        self.own: list[_Call] = []
-        self._asked: list[_Call] = []
-        self._approvals: set[str] = set()
-        self._changed: list[str] = []
+        self.internal_calls: list[_RecordedCall] = []
+        self._pending_calls: list[_RecordedCall] = []
+        self._pending_approvals: set[str] = set()
+        self._changed_paths: list[str] = []
         self._has_ended = False
 
-    def take(self, envelope: Envelope) -> None:
+    def apply(self, envelope: Envelope) -> None:
         match envelope.event:
             case StepStarted():
-                self.go_on()
+                self.resume()
             case MessageSaid(delta=False) as said:
-                self._say(said)
+                self._add_message(said)
             case ToolStarted() as started:
-                self._begin(started)
+                self._start_call(started)
             case FilesChanged(changes=changes):
-                self._changed += [change.path for change in changes]
+                self._changed_paths += [change.path for change in changes]
             case ToolCompleted() as completed:
-                self._end(completed)
+                self._complete_call(completed)
             case ApprovalRequested(approval_id=approval_id):
-                self._approvals.add(approval_id)
+                self._pending_approvals.add(approval_id)
             case ApprovalResolved(approval_id=approval_id):
-                self._approvals.discard(approval_id)
+                self._pending_approvals.discard(approval_id)
             case StepCompleted():
                 self._has_ended = True
             case _:
                 pass
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Make it ready for the next run, which has turns of its own and may try again what was refused."""
-        self.close()
+        self.close_turn()
         if self._has_ended:
             self.turns, self._has_ended = 0, False
             if any(fact.status in _REFUSED for fact in self.facts):
                 self.messages.append(Message(role="user", content=TRY_AGAIN))
 
-    def close(self) -> None:
+    def close_turn(self) -> None:
         """Give every call of the last turn its result, in the order in which they were asked for."""
-        for one in self._asked:
-            self.messages.append(one.result or self._missing(one))
-        self._asked = []
-        self._approvals.clear()
+        for one in self._pending_calls:
+            self.messages.append(one.result or self._missing_message(one))
+        self._pending_calls = []
+        self._pending_approvals.clear()
 
-    def _say(self, said: MessageSaid) -> None:
-        self.close()
+    def _add_message(self, said: MessageSaid) -> None:
+        self.close_turn()
         if said.role == "user":
             self.messages.append(Message(role="user", content=said.content))
         elif said.role == "assistant":
@@ -101,26 +101,30 @@ class _Talk:
             )
             self.messages.append(message)
             self.turns += 1
-            self._asked = [_Call(call) for call in calls]
+            self._pending_calls = [_RecordedCall(call) for call in calls]
 
-    def _begin(self, started: ToolStarted) -> None:
-        waiting = (one for one in self._asked if one.call.id == started.tool_id and not one.has_begun)
+    def _start_call(self, started: ToolStarted) -> None:
+        waiting = (one for one in self._pending_calls if one.call.id == started.tool_id and not one.has_started)
         one = next(waiting, None)
         if one is None:
-            one = _Call(ToolCall(id=started.tool_id, name=started.name, arguments=started.input))
-            self.own.append(one)
-        one.has_begun = True
+            one = _RecordedCall(ToolCall(id=started.tool_id, name=started.name, arguments=started.input))
+            self.internal_calls.append(one)
+        one.has_started = True
 
-    def _end(self, completed: ToolCompleted) -> None:
-        running = (one for one in (*self._asked, *self.own) if one.call.id == completed.tool_id and not one.result)
+    def _complete_call(self, completed: ToolCompleted) -> None:
+        running = (
+            one
+            for one in (*self._pending_calls, *self.internal_calls)
+            if one.call.id == completed.tool_id and not one.result
+        )
         one = next(running, None)
         if one is None:
             return
         one.result = Message(role="tool", content=completed.output, tool_call_id=one.call.id)
         one.fact = self._fact(one.call, completed)
-        if one not in self.own:
+        if one not in self.internal_calls:
             self.facts.append(one.fact)
-        self._changed = []
+        self._changed_paths = []
 
     def _fact(self, call: ToolCall, completed: ToolCompleted) -> CallFact:
         return CallFact(
@@ -130,10 +134,10 @@ class _Talk:
             exit_code=completed.exit_code,
             output_len=len(completed.output),
             output_preview=completed.output[:PREVIEW_CHARS],
-            changed=tuple(self._changed),
+            changed=tuple(self._changed_paths),
         )
 
-    def _missing(self, one: _Call) -> Message:
+    def _missing_message(self, one: _RecordedCall) -> Message:
         text = self.missing_text(one)
         fact = CallFact(
             tool=one.call.name,
@@ -146,17 +150,17 @@ class _Talk:
         self.facts.append(fact)
         return Message(role="tool", content=text, tool_call_id=one.call.id)
 
-    def missing_text(self, one: _Call) -> str:
+    def missing_text(self, one: _RecordedCall) -> str:
         # Whoever still waited for a yes had not begun; calls with effects wait one by one.
-        had_begun = one.has_begun and not self._approvals
+        had_begun = one.has_started and not self._pending_approvals
         # What a tool does that nobody knows any more, nobody knows.
         return missing_result(self._effect_of(one.call.name) or "execute", had_begun=had_begun)
 
 
 def unfinished_task(events: Iterable[Envelope], effect_of: EffectOf) -> UnfinishedStep | None:
     """Return the conversation of a step that a model worked on, None when nothing was said in it."""
-    talk = _told(events, effect_of)
-    talk.go_on()
+    talk = _replay(events, effect_of)
+    talk.resume()
     if not talk.messages:
         return None
     return UnfinishedStep(messages=tuple(talk.messages), facts=tuple(talk.facts), turns=talk.turns)
@@ -164,8 +168,8 @@ def unfinished_task(events: Iterable[Envelope], effect_of: EffectOf) -> Unfinish
 
 def unfinished_call(events: Iterable[Envelope], effect_of: EffectOf, step_id: str) -> UnfinishedStep | None:
     """Return what became of the one call of a tool step, None when it can be made as if for the first time."""
-    talk = _told(events, effect_of)
-    calls = [one for one in talk.own if not one.call.id.startswith(f"{step_id}.check.")]
+    talk = _replay(events, effect_of)
+    calls = [one for one in talk.internal_calls if not one.call.id.startswith(f"{step_id}.check.")]
     if not calls:
         return None
     last = calls[-1]
@@ -177,8 +181,8 @@ def unfinished_call(events: Iterable[Envelope], effect_of: EffectOf, step_id: st
     return UnfinishedStep(messages=(Message(role="tool", content=text, tool_call_id=last.call.id),))
 
 
-def _told(events: Iterable[Envelope], effect_of: EffectOf) -> _Talk:
-    talk = _Talk(effect_of)
+def _replay(events: Iterable[Envelope], effect_of: EffectOf) -> _StepHistory:
+    talk = _StepHistory(effect_of)
     for envelope in events:
-        talk.take(envelope)
+        talk.apply(envelope)
     return talk

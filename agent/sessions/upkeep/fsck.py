@@ -13,8 +13,8 @@ from agent.sessions.store import SessionFolder, SessionLock
 from agent.sessions.views.session_summary import read_log, read_summary, write_session
 from agent.vocabulary.status import is_success
 from tooling.contract.fast_dataclass import dataclass
-from tooling.files.atomic_write import TEMPORARY, place_aside, write_whole
-from tooling.files.blobs import hash_of
+from tooling.files.atomic_write import TEMP_SUFFIX, backup_path, write_atomic
+from tooling.files.blobs import content_hash
 
 _FOLDER_MODE, _FILE_MODE = 0o700, 0o600
 
@@ -28,24 +28,24 @@ class Problem:
     is_mended: bool
 
 
-def check(folder: SessionFolder, *, mends: bool = True) -> list[Problem]:
+def check_session(folder: SessionFolder, *, mends: bool = True) -> list[Problem]:
     """Return what is wrong with a session, mended where that is possible; the session is held meanwhile."""
     lock = SessionLock(folder)
     try:
         return [
-            *_modes(folder, mends=mends),
-            *_leftovers(folder, mends=mends),
-            *_log(folder, mends=mends),
-            *_order(folder),
-            *_results(folder, mends=mends),
-            *_blobs(folder, mends=mends),
-            *_summary(folder, mends=mends),
+            *_check_modes(folder, mends=mends),
+            *_check_leftovers(folder, mends=mends),
+            *_check_log(folder, mends=mends),
+            *_check_order(folder),
+            *_check_results(folder, mends=mends),
+            *_check_blobs(folder, mends=mends),
+            *_check_summary(folder, mends=mends),
         ]
     finally:
         lock.release()
 
 
-def _modes(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
+def _check_modes(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
     """Everything but what lies in the workspace is for its owner alone."""
     parts = (folder.outputs, folder.blobs, folder.steps)
     inside = [path for part in (folder.root, *parts) if part.is_dir() for path in part.iterdir()]
@@ -59,19 +59,19 @@ def _modes(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
             if mends:
                 path.chmod(wanted)
             what = f"others could reach it (mode {stat.S_IMODE(status.st_mode):o})"
-            yield Problem(path=_name(path, folder), what=what, is_mended=mends)
+            yield Problem(path=_relative_name(path, folder), what=what, is_mended=mends)
 
 
-def _leftovers(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
+def _check_leftovers(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
     for part in (folder.root, folder.steps, folder.blobs):
-        for path in sorted(part.glob(f"*{TEMPORARY}")) + sorted(part.glob(f".*{TEMPORARY}")):
+        for path in sorted(part.glob(f"*{TEMP_SUFFIX}")) + sorted(part.glob(f".*{TEMP_SUFFIX}")):
             if path.is_file():
                 if mends:
                     path.unlink()
-                yield Problem(path=_name(path, folder), what="left half-written by a crash", is_mended=mends)
+                yield Problem(path=_relative_name(path, folder), what="left half-written by a crash", is_mended=mends)
 
 
-def _log(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
+def _check_log(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
     """Torn lines are taken out of the log and kept beside it; what cannot be read was heard by nobody."""
     try:
         lines = folder.events.read_bytes().splitlines(keepends=True)
@@ -83,8 +83,8 @@ def _log(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
         return
     if mends:
         if any(number < len(lines) for number in torn):
-            write_whole(place_aside(folder.events, "torn"), b"".join(lines[number - 1] for number in torn))
-            write_whole(folder.events, b"".join(line for number, line in enumerate(lines, 1) if number not in torn))
+            write_atomic(backup_path(folder.events, "torn"), b"".join(lines[number - 1] for number in torn))
+            write_atomic(folder.events, b"".join(line for number, line in enumerate(lines, 1) if number not in torn))
         FileLog(folder.events).close()
     for number in torn:
         yield Problem(path=f"{folder.events.name}:{number}", what="a torn line", is_mended=mends)
@@ -92,7 +92,7 @@ def _log(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
         yield Problem(path=f"{folder.events.name}:{len(lines)}", what="a line without its end", is_mended=mends)
 
 
-def _order(folder: SessionFolder) -> Iterator[Problem]:
+def _check_order(folder: SessionFolder) -> Iterator[Problem]:
     last: dict[str, int] = {}
     for line in read_lines(folder.events):
         if line.seq <= last.get(line.run_id, 0):
@@ -101,7 +101,7 @@ def _order(folder: SessionFolder) -> Iterator[Problem]:
         last[line.run_id] = line.seq
 
 
-def _results(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
+def _check_results(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
     damaged: set[str] = set()
     for path in sorted(folder.steps.glob("*.json")):
         try:
@@ -109,17 +109,17 @@ def _results(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
         except (ValueError, RecursionError):
             damaged.add(path.stem)
             if mends:
-                path.rename(place_aside(path, "corrupt"))
+                path.rename(backup_path(path, "corrupt"))
             what = "not what was kept there; the step will be done again"
-            yield Problem(path=_name(path, folder), what=what, is_mended=mends)
-    for key in sorted(_expected(folder) - damaged):
+            yield Problem(path=_relative_name(path, folder), what=what, is_mended=mends)
+    for key in sorted(_expected_keys(folder) - damaged):
         path = folder.steps / f"{key}.json"
         if not path.exists():
             what = "the result of a finished step is missing; it will be done again"
-            yield Problem(path=_name(path, folder), what=what, is_mended=False)
+            yield Problem(path=_relative_name(path, folder), what=what, is_mended=False)
 
 
-def _expected(folder: SessionFolder) -> set[str]:
+def _expected_keys(folder: SessionFolder) -> set[str]:
     """Return the addresses of all results that the log speaks of."""
     ends = (line.envelope() for line in read_lines(folder.events, only=StepCompleted.type))
     events = (envelope.event for envelope in ends if envelope)
@@ -128,16 +128,16 @@ def _expected(folder: SessionFolder) -> set[str]:
     }
 
 
-def _blobs(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
+def _check_blobs(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
     for path in sorted(folder.blobs.glob("*")):
-        if path.is_file() and "." not in path.name and hash_of(path.read_bytes()) != path.name:
+        if path.is_file() and "." not in path.name and content_hash(path.read_bytes()) != path.name:
             if mends:
-                path.rename(place_aside(path, "corrupt"))
+                path.rename(backup_path(path, "corrupt"))
             what = "not what a file held before; `undo` cannot use it"
-            yield Problem(path=_name(path, folder), what=what, is_mended=False)
+            yield Problem(path=_relative_name(path, folder), what=what, is_mended=False)
 
 
-def _summary(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
+def _check_summary(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
     """A summary that is only behind its log is what a killed run leaves, and nothing wrong."""
     if not folder.events.exists():
         return
@@ -152,7 +152,7 @@ def _summary(folder: SessionFolder, *, mends: bool) -> Iterator[Problem]:
         problem, is_strange = "damaged", True
     if mends:
         if is_strange:
-            folder.summary.rename(place_aside(folder.summary, "corrupt"))
+            folder.summary.rename(backup_path(folder.summary, "corrupt"))
         write_session(folder.summary, read_log(folder))
     if problem:
         yield Problem(path=folder.summary.name, what=problem, is_mended=mends)
@@ -165,5 +165,5 @@ def _is_object(line: bytes) -> bool:
         return False
 
 
-def _name(path: Path, folder: SessionFolder) -> str:
+def _relative_name(path: Path, folder: SessionFolder) -> str:
     return str(path.relative_to(folder.root)) if path != folder.root else "."

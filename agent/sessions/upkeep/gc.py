@@ -8,41 +8,41 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from agent.sessions.lock import has_open, holder_of
+from agent.sessions.lock import has_file_open, lock_holder
 from agent.sessions.store import SessionFolder, SessionLock, SessionStore
-from agent.sessions.upkeep.copying import UNFINISHED
-from agent.sessions.views.listing import newest_first
+from agent.sessions.upkeep.fork import PARTIAL_COPY_PREFIX
+from agent.sessions.views.listing import newest_sessions
 from agent.vocabulary.errors import AgentError, InputError, SessionBusy
 from tooling.contract.fast_dataclass import dataclass
-from tooling.files.atomic_write import TEMPORARY
+from tooling.files.atomic_write import TEMP_SUFFIX
 from tooling.files.temp_dir import stale_dirs
 
 # Begins with a dot, so that no reader of sessions takes what is left for one.
-REMOVED = ".removed-"
-PATIENCE_S = 15.0
-_LOOK_S = 0.05
+REMOVED_PREFIX = ".removed-"
+STOP_TIMEOUT_S = 15.0
+_POLL_S = 0.05
 
 
-def remove(store: SessionStore, folder: SessionFolder, *, patience_s: float | None = PATIENCE_S) -> None:
+def remove(store: SessionStore, folder: SessionFolder, *, patience_s: float | None = STOP_TIMEOUT_S) -> None:
     """Remove a session; a run in it is asked to end, and one that does not in time keeps it, with None at once."""
     if folder.root.is_symlink():
         raise InputError(f"session {folder.id} is a link to {folder.root.readlink()}", "remove the link by hand")
-    lock = SessionLock(folder) if patience_s is None else _taken(folder, patience_s)
-    grave = store.root / f"{REMOVED}{folder.id}.{secrets.token_hex(4)}"
+    lock = SessionLock(folder) if patience_s is None else _stop_and_lock(folder, patience_s)
+    grave = store.root / f"{REMOVED_PREFIX}{folder.id}.{secrets.token_hex(4)}"
     try:
         # From this moment on nobody finds it, however long the deleting takes.
         folder.root.rename(grave)
     finally:
         lock.release()
-    clear_away(grave)
+    delete_tree(grave)
 
 
-def clear_away(tree: Path) -> None:
+def delete_tree(tree: Path) -> None:
     """Delete a folder with all that is in it, also what its owner may not write; links are not followed."""
     try:
         shutil.rmtree(tree)
     except PermissionError:
-        _open_up(tree)
+        _make_writable(tree)
         try:
             shutil.rmtree(tree)
         except OSError as error:
@@ -52,7 +52,7 @@ def clear_away(tree: Path) -> None:
         shutil.rmtree(tree, ignore_errors=True)
 
 
-def _taken(folder: SessionFolder, patience_s: float) -> SessionLock:
+def _stop_and_lock(folder: SessionFolder, patience_s: float) -> SessionLock:
     """Return the session's lock, after whoever holds it was asked to end and did."""
     deadline = time.monotonic() + patience_s
     asked: set[int] = set()
@@ -60,21 +60,21 @@ def _taken(folder: SessionFolder, patience_s: float) -> SessionLock:
         try:
             return SessionLock(folder)
         except SessionBusy as busy:
-            pid = holder_of(folder)
-            if pid is not None and pid not in asked and _may_be_asked(pid, folder):
+            pid = lock_holder(folder)
+            if pid is not None and pid not in asked and _can_signal(pid, folder):
                 os.kill(pid, signal.SIGTERM)
                 asked.add(pid)
             if time.monotonic() > deadline:
                 raise SessionBusy(f"{busy.message}, and did not end", "end that process, then try again") from busy
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
-def _may_be_asked(pid: int, folder: SessionFolder) -> bool:
+def _can_signal(pid: int, folder: SessionFolder) -> bool:
     """Say whether this is surely the process that holds the session, and another one than ours."""
-    return pid != os.getpid() and has_open(pid, folder.lock)
+    return pid != os.getpid() and has_file_open(pid, folder.lock)
 
 
-def _open_up(tree: Path) -> None:
+def _make_writable(tree: Path) -> None:
     """Let the owner into every folder below; some tools leave folders that nobody may write."""
     for path, names, _ in os.walk(tree):
         for name in names:
@@ -88,33 +88,33 @@ _ORPHANED_AFTER_S = 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Old:
+class ExpiredSession:
     """A session that may go: when something last happened in it, and what it takes."""
 
     folder: SessionFolder
-    at: float
+    modified_at: float
     size_bytes: int
 
 
-def old_sessions(store: SessionStore, *, older_than_s: float | None, keep: int) -> list[Old]:
+def find_expired(store: SessionStore, *, older_than_s: float | None, keep: int) -> list[ExpiredSession]:
     """Return the sessions beyond the newest `keep` that are older than that, the oldest first; none that is running."""
     limit = None if older_than_s is None else time.time() - older_than_s
-    beyond = [one for one in newest_first(store)[keep:] if limit is None or one.at < limit]
-    folders = [(store.named(one.id), one.at) for one in reversed(beyond)]
+    beyond = [one for one in newest_sessions(store)[keep:] if limit is None or one.modified_at < limit]
+    folders = [(store.folder_for(one.id), one.modified_at) for one in reversed(beyond)]
     return [
-        Old(folder=folder, at=at, size_bytes=size_of(folder.root))
+        ExpiredSession(folder=folder, modified_at=at, size_bytes=tree_size(folder.root))
         for folder, at in folders
-        if not folder.root.is_symlink() and holder_of(folder) is None
+        if not folder.root.is_symlink() and lock_holder(folder) is None
     ]
 
 
-def collect(store: SessionStore, old: Old) -> bool:
+def remove_if_unused(store: SessionStore, old: ExpiredSession) -> bool:
     """Remove an old session, unless something has begun in it meanwhile."""
     try:
-        is_untouched = old.folder.events.stat().st_mtime <= old.at
+        is_untouched = old.folder.events.stat().st_mtime <= old.modified_at
     except OSError:
         is_untouched = old.folder.root.exists()
-    if not is_untouched or holder_of(old.folder) is not None:
+    if not is_untouched or lock_holder(old.folder) is not None:
         return False
     try:
         remove(store, old.folder, patience_s=None)
@@ -123,55 +123,55 @@ def collect(store: SessionStore, old: Old) -> bool:
     return True
 
 
-def orphans(store: SessionStore) -> list[Path]:
+def find_orphans(store: SessionStore) -> list[Path]:
     """Return half-made and half-removed things of processes that are long gone."""
-    found = [*_left_over(store.root), *stale_dirs()]
+    found = [*_stale_temporaries(store.root), *stale_dirs()]
     for folder in store.all():
-        if holder_of(folder) is None:
-            found += [*_left_over(folder.root), *_left_over(folder.steps)]
+        if lock_holder(folder) is None:
+            found += [*_stale_temporaries(folder.root), *_stale_temporaries(folder.steps)]
     return found
 
 
-def sweep(path: Path) -> None:
+def delete_orphan(path: Path) -> None:
     """Delete an orphan."""
     if path.is_dir() and not path.is_symlink():
-        clear_away(path)
+        delete_tree(path)
     else:
         path.unlink(missing_ok=True)
 
 
-def size_of(tree: Path) -> int:
+def tree_size(tree: Path) -> int:
     """Return how many bytes the files of a folder hold; links count nothing."""
     try:
         with os.scandir(tree) as entries:
-            return sum(_size(entry) for entry in entries)
+            return sum(_entry_size(entry) for entry in entries)
     except OSError:
         return 0
 
 
-def _size(entry: os.DirEntry[str]) -> int:
+def _entry_size(entry: os.DirEntry[str]) -> int:
     try:
         if entry.is_dir(follow_symlinks=False):
-            return size_of(Path(entry.path))
+            return tree_size(Path(entry.path))
         return entry.stat(follow_symlinks=False).st_size if entry.is_file(follow_symlinks=False) else 0
     except OSError:
         return 0
 
 
-def _left_over(folder: Path) -> Iterator[Path]:
+def _stale_temporaries(folder: Path) -> Iterator[Path]:
     try:
         with os.scandir(folder) as entries:
             found = [Path(entry.path) for entry in entries if _is_temporary(entry.name)]
     except OSError:
         return
-    yield from (path for path in found if _is_old(path))
+    yield from (path for path in found if _is_stale(path))
 
 
 def _is_temporary(name: str) -> bool:
-    return name.startswith((UNFINISHED, REMOVED)) or name.endswith(TEMPORARY)
+    return name.startswith((PARTIAL_COPY_PREFIX, REMOVED_PREFIX)) or name.endswith(TEMP_SUFFIX)
 
 
-def _is_old(path: Path) -> bool:
+def _is_stale(path: Path) -> bool:
     try:
         return time.time() - path.lstat().st_mtime > _ORPHANED_AFTER_S
     except OSError:

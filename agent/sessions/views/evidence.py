@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.protocol.events import Envelope, PlanMade
-from agent.sessions.log.log_index import lineage
-from agent.sessions.step_results import StepResults
+from agent.sessions.log.log_index import read_run_chain
+from agent.sessions.step_results import StepResultStore
 from agent.sessions.store import SessionFolder
 from agent.sessions.views.run_summary import CallView, StepView, step_view
 from agent.vocabulary.errors import InputError
@@ -17,7 +17,7 @@ from tooling.finish import output_stem
 from tooling.output import decode_output
 
 # As the notice in a trimmed output words it; only the file's name counts, it lies among the session's outputs.
-_WHOLE = re.compile(r"^\[\.\.\. .*; full output: (?P<path>.+) \.\.\.\]$", re.MULTILINE)
+_TRIM_NOTICE = re.compile(r"^\[\.\.\. .*; full output: (?P<path>.+) \.\.\.\]$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,17 +30,17 @@ class Evidence:
     answer: str
 
 
-def evidence(folder: SessionFolder, run_id: str, step_id: str) -> Evidence:
+def collect_evidence(folder: SessionFolder, run_id: str, step_id: str) -> Evidence:
     """Gather the evidence of a step, also from the runs that this one went on with."""
-    chain = lineage(folder.events, run_id)
-    planned = _planned(chain).get(step_id)
+    chain = read_run_chain(folder.events, run_id)
+    planned = _planned_steps(chain).get(step_id)
     events = [envelope for run in chain for envelope in run if envelope.step_id == step_id]
     if planned is None and not events:
-        known = ", ".join(_planned(chain)) or "none"
+        known = ", ".join(_planned_steps(chain)) or "none"
         raise InputError(f"run {run_id} has no step {step_id!r}", f"its steps: {known}")
     step = step_view(planned or PlanStep(id=step_id, title=step_id, instruction=""), events)
-    kept = StepResults(folder.steps).find(step.key) if step.key else None
-    calls = tuple(_whole(call, step_id, folder.outputs) for call in step.calls)
+    kept = StepResultStore(folder.steps).get(step.key) if step.key else None
+    calls = tuple(_with_full_output(call, step_id, folder.outputs) for call in step.calls)
     return Evidence(
         session_id=folder.id,
         runs=tuple(dict.fromkeys(envelope.run_id for envelope in events)),
@@ -49,7 +49,7 @@ def evidence(folder: SessionFolder, run_id: str, step_id: str) -> Evidence:
     )
 
 
-def _planned(chain: list[list[Envelope]]) -> dict[str, PlanStep]:
+def _planned_steps(chain: list[list[Envelope]]) -> dict[str, PlanStep]:
     return {
         step.id: step
         for run in chain
@@ -59,9 +59,9 @@ def _planned(chain: list[list[Envelope]]) -> dict[str, PlanStep]:
     }
 
 
-def _whole(call: CallView, step_id: str, outputs: Path) -> CallView:
+def _with_full_output(call: CallView, step_id: str, outputs: Path) -> CallView:
     """Return a call with its whole output where that was trimmed; a command's own words lead to no other file."""
-    notice = _WHOLE.search(call.output)
+    notice = _TRIM_NOTICE.search(call.output)
     if notice is None:
         return call
     path = outputs / Path(notice["path"]).name

@@ -104,7 +104,7 @@ class RunView:
     resume: str | None = None
 
 
-def view_of(events: Sequence[Envelope]) -> RunView:
+def run_view(events: Sequence[Envelope]) -> RunView:
     """Fold the events of one run, of which there is at least one."""
     plans = [e.event for e in events if isinstance(e.event, PlanMade)]
     started = next((e.event for e in events if isinstance(e.event, RunStarted)), None)
@@ -118,7 +118,7 @@ def view_of(events: Sequence[Envelope]) -> RunView:
         cwd=started.cwd if started else "",
         backend=started.backend if started else "",
         resumes=started.resumes if started else None,
-        request=next((text for e in events if (text := request_in(e))), ""),
+        request=next((text for e in events if (text := request_text(e))), ""),
         revisions=tuple(Revision(revision=p.revision, reason=p.reason, diff=p.diff) for p in plans if p.diff),
         steps=_steps(plans, events),
         warnings=(
@@ -134,12 +134,12 @@ def view_of(events: Sequence[Envelope]) -> RunView:
         permission_denials=end.permission_denials if end else (),
         deferred=end.deferred if end else (),
         duration_ms=end.duration_ms if end else 0,
-        usage=end.usage if end else _spent(events),
+        usage=end.usage if end else _partial_usage(events),
         resume=end.resume if end else None,
     )
 
 
-def request_in(envelope: Envelope) -> str | None:
+def request_text(envelope: Envelope) -> str | None:
     """Return what the person asked of the run, where this event says it."""
     match envelope.event:
         case MessageSaid(role="user", content=content, delta=False) if envelope.step_id is None:
@@ -168,22 +168,22 @@ def step_view(planned: PlanStep, events: Iterable[Envelope]) -> StepView:
         summary=end.summary if end else "",
         verified=end.verified if end else None,
         evidence=end.evidence if end else (),
-        cost_usd=end.cost_usd if end else spent.cost_usd if (spent := _said(events)) else None,
+        cost_usd=end.cost_usd if end else spent.cost_usd if (spent := _reply_usage(events)) else None,
         elapsed_ms=end.elapsed_ms if end else 0,
         key=end.key if end else None,
         calls=_calls(events),
         changes=tuple(c for e in events if isinstance(e.event, FilesChanged) for c in e.event.changes),
-        said=next((text for e in reversed(events) if (text := _answer_in(e))), ""),
+        said=next((text for e in reversed(events) if (text := _answer_text(e))), ""),
     )
 
 
-def _said(events: Iterable[Envelope]) -> Usage | None:
+def _reply_usage(events: Iterable[Envelope]) -> Usage | None:
     """Return what the replies of a step have cost, None when nobody said."""
     known = [e.event.spent for e in events if isinstance(e.event, MessageSaid) and e.event.spent]
     return sum(known, Usage()) if known else None
 
 
-def _spent(events: Sequence[Envelope]) -> Usage | None:
+def _partial_usage(events: Sequence[Envelope]) -> Usage | None:
     """Return what a run without an end has cost as far as it told: its planning, and each step whole or in part."""
     spent: dict[str, Usage] = {}
     for envelope in events:
@@ -221,9 +221,9 @@ def _calls(events: Iterable[Envelope]) -> tuple[CallView, ...]:
     for envelope in events:
         match envelope.event:
             case ToolStarted() as start:
-                calls.append(_begun(start, envelope))
+                calls.append(_started_call(start, envelope))
             case ToolCompleted() as end:
-                place = next((n for n, call in enumerate(calls) if _waits_for(call, end)), None)
+                place = next((n for n, call in enumerate(calls) if _is_pending(call, end)), None)
                 if place is not None:
                     calls[place] = replace(calls[place], status=end.status, exit_code=end.exit_code, output=end.output)
             case _:
@@ -231,11 +231,11 @@ def _calls(events: Iterable[Envelope]) -> tuple[CallView, ...]:
     return tuple(calls)
 
 
-def _waits_for(call: CallView, end: ToolCompleted) -> bool:
+def _is_pending(call: CallView, end: ToolCompleted) -> bool:
     return call.exit_code is None and (call.tool_id, call.name) == (end.tool_id, end.name)
 
 
-def _begun(start: ToolStarted, envelope: Envelope) -> CallView:
+def _started_call(start: ToolStarted, envelope: Envelope) -> CallView:
     return CallView(
         tool_id=start.tool_id,
         name=start.name,
@@ -245,7 +245,7 @@ def _begun(start: ToolStarted, envelope: Envelope) -> CallView:
     )
 
 
-def _answer_in(envelope: Envelope) -> str | None:
+def _answer_text(envelope: Envelope) -> str | None:
     match envelope.event:
         case MessageSaid(role="assistant", content=content, delta=False, tool_calls=None) if content.strip():
             return content

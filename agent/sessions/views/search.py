@@ -5,20 +5,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent.sessions.store import SessionFolder, SessionStore
-from agent.sessions.views.listing import newest_first
-from agent.sessions.views.session_summary import RUNS_KEPT, read_every_run
-from agent.sessions.views.titles import given_title
+from agent.sessions.views.listing import newest_sessions
+from agent.sessions.views.session_summary import MAX_RUNS, read_all_runs
+from agent.sessions.views.titles import custom_title
 from tooling.contract.fast_dataclass import dataclass
 
-_AROUND_CHARS = 200
+_EXCERPT_CHARS = 200
 # What stands around an event, or only joins events, is not what anybody looks for.
-_PLACE = frozenset(
+_METADATA_KEYS = frozenset(
     {"v", "type", "ts", "seq", "session_id", "run_id", "step_id", "attempt", "tool_id", "hash", "plan_id"}
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class SessionHit:
     """One line that holds the text; `where` says in what: a title, a request, an answer, an event of a step."""
 
     session_id: str
@@ -35,43 +35,43 @@ class Needle:
         self._escaped = json.dumps(text, ensure_ascii=False)[1:-1].casefold()
         self._bytes = self._escaped.encode("utf-8", "backslashreplace")
 
-    def may_be_in(self, data: bytes) -> bool:
+    def may_match(self, data: bytes) -> bool:
         """Say whether raw JSON is worth reading."""
         if data.isascii():
             return self._bytes in data.lower()
         # Only here can letters match others of another length: Straße is STRASSE.
         return self._escaped in data.decode("utf-8", "replace").casefold()
 
-    def lines_in(self, text: str) -> Iterator[str]:
+    def matching_lines(self, text: str) -> Iterator[str]:
         """Yield the lines that hold it, cut down to what is around it."""
         if self._folded not in text.casefold():
             return
         for line in text.splitlines():
             place = line.casefold().find(self._folded)
             if place >= 0:
-                yield _around(line.strip(), place - (len(line) - len(line.lstrip())))
+                yield _excerpt(line.strip(), place - (len(line) - len(line.lstrip())))
 
 
-def search(store: SessionStore, text: str, *, is_deep: bool = False) -> Iterator[Hit]:
+def search(store: SessionStore, text: str, *, is_deep: bool = False) -> Iterator[SessionHit]:
     """Yield what holds the text, the newest session first."""
     needle = Needle(text)
-    for one in newest_first(store):
-        folder = store.named(one.id)
-        for line in needle.lines_in(given_title(folder)):
-            yield Hit(session_id=folder.id, run_id="", where="title", line=line)
-        yield from _in_log(folder, needle) if is_deep else _in_runs(folder, needle)
+    for one in newest_sessions(store):
+        folder = store.folder_for(one.id)
+        for line in needle.matching_lines(custom_title(folder)):
+            yield SessionHit(session_id=folder.id, run_id="", where="title", line=line)
+        yield from _search_log(folder, needle) if is_deep else _search_runs(folder, needle)
 
 
-def _in_runs(folder: SessionFolder, needle: Needle) -> Iterator[Hit]:
-    if not _is_worth_reading(folder, needle):
+def _search_runs(folder: SessionFolder, needle: Needle) -> Iterator[SessionHit]:
+    if not _runs_may_match(folder, needle):
         return
-    for run in reversed(read_every_run(folder).runs):
+    for run in reversed(read_all_runs(folder).runs):
         for where, text in (("request", run.user), ("answer", run.final)):
-            for line in needle.lines_in(text):
-                yield Hit(session_id=folder.id, run_id=run.run_id, where=where, line=line)
+            for line in needle.matching_lines(text):
+                yield SessionHit(session_id=folder.id, run_id=run.run_id, where=where, line=line)
 
 
-def _is_worth_reading(folder: SessionFolder, needle: Needle) -> bool:
+def _runs_may_match(folder: SessionFolder, needle: Needle) -> bool:
     """Say whether the runs may hold it; a summary that is current and complete tells without being understood."""
     try:
         if folder.summary.stat().st_mtime_ns < folder.events.stat().st_mtime_ns:
@@ -79,26 +79,26 @@ def _is_worth_reading(folder: SessionFolder, needle: Needle) -> bool:
         summary = folder.summary.read_bytes()
     except OSError:
         return True
-    return needle.may_be_in(summary) or summary.count(b'"run_id"') >= RUNS_KEPT
+    return needle.may_match(summary) or summary.count(b'"run_id"') >= MAX_RUNS
 
 
-def _in_log(folder: SessionFolder, needle: Needle) -> Iterator[Hit]:
+def _search_log(folder: SessionFolder, needle: Needle) -> Iterator[SessionHit]:
     seen: set[tuple[str, str]] = set()
-    for event in _events_with(folder.events, needle):
+    for event in _matching_events(folder.events, needle):
         run_id = str(event.get("run_id", ""))
         where = " ".join(str(part) for part in (event.get("step_id"), event.get("type")) if part)
-        for line in _lines_of(event, needle):
+        for line in _matching_lines(event, needle):
             # The same words are said, quoted and summed up: once is enough.
             if (run_id, line) not in seen:
                 seen.add((run_id, line))
-                yield Hit(session_id=folder.id, run_id=run_id, where=where, line=line)
+                yield SessionHit(session_id=folder.id, run_id=run_id, where=where, line=line)
 
 
-def _events_with(path: Path, needle: Needle) -> Iterator[dict[str, object]]:
+def _matching_events(path: Path, needle: Needle) -> Iterator[dict[str, object]]:
     try:
         with path.open("rb") as lines:
             for line in lines:
-                if needle.may_be_in(line) and (event := _object(line)):
+                if needle.may_match(line) and (event := _object(line)):
                     yield event
     except OSError:
         return
@@ -112,11 +112,11 @@ def _object(line: bytes) -> dict[str, object]:
     return data if isinstance(data, dict) else {}
 
 
-def _lines_of(event: dict[str, object], needle: Needle) -> Iterator[str]:
+def _matching_lines(event: dict[str, object], needle: Needle) -> Iterator[str]:
     for key, value in event.items():
-        if key not in _PLACE:
+        if key not in _METADATA_KEYS:
             for text in _texts(value):
-                yield from needle.lines_in(text)
+                yield from needle.matching_lines(text)
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -127,7 +127,7 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(item)
 
 
-def _around(line: str, place: int) -> str:
-    start = max(0, min(place - _AROUND_CHARS // 2, len(line) - _AROUND_CHARS))
-    end = start + _AROUND_CHARS
+def _excerpt(line: str, place: int) -> str:
+    start = max(0, min(place - _EXCERPT_CHARS // 2, len(line) - _EXCERPT_CHARS))
+    end = start + _EXCERPT_CHARS
     return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")

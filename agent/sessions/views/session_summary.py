@@ -13,14 +13,14 @@ from agent.sessions.store import SessionFolder
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode, encode
-from tooling.files.atomic_write import place_aside, write_whole
+from tooling.files.atomic_write import backup_path, write_atomic
 
-RUNS_KEPT = 50
+MAX_RUNS = 50
 _SUMMARY_CHARS = 2000
 # Longer than a run is ever silent while it ends; a log that still grows is not worth summing up.
-_AT_REST_NS = 2_000_000_000
+_IDLE_NS = 2_000_000_000
 # Only these are read whole; of the others the head is enough.
-_TOLD_BY = frozenset(event.type for event in (RunStarted, MessageSaid, PlanMade, StepCompleted, RunCompleted))
+_SUMMARY_EVENTS = frozenset(event.type for event in (RunStarted, MessageSaid, PlanMade, StepCompleted, RunCompleted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class SessionRecord(SessionHead):
     runs: tuple[RunRecord, ...] = ()
 
 
-class _Folding:
+class _SummaryBuilder:
     """A session that grows line by line."""
 
     def __init__(self, record: SessionRecord) -> None:
@@ -104,46 +104,46 @@ class _Folding:
         # A plan is told again whenever it grows; only the newest is worth reading.
         self._plans: dict[str, LogLine] = {}
         # What the last run has cost is known when another one begins, or when it ends.
-        self._cost = Usage(cost_usd=_without_last(record))
+        self._cost = Usage(cost_usd=_completed_cost(record))
         self._count = record.run_count
         self._created, self._updated, self._cwd = record.created_at, record.updated_at, record.cwd
 
-    def take(self, line: LogLine) -> None:
+    def apply(self, line: LogLine) -> None:
         self._created, self._updated = self._created or line.ts, line.ts
         if line.run_id not in self._runs:
-            self._cost += self._open_cost()
+            self._cost += self._unfinished_cost()
             self._runs[line.run_id] = RunRecord(run_id=line.run_id, date=line.ts)
             self._steps[line.run_id] = {}
             self._count += 1
         if line.type == PlanMade.type:
             self._plans[line.run_id] = line
-            self._spend(line, "", Usage())
+            self._add_usage(line, "", Usage())
         elif line.type == MessageSaid.type and line.step_id is not None:
-            self._spend(line, line.step_id, self._runs[line.run_id].spent.get(line.step_id, Usage()))
-        elif self._is_telling(line) and (envelope := line.envelope()):
-            self._advance(envelope)
+            self._add_usage(line, line.step_id, self._runs[line.run_id].spent.get(line.step_id, Usage()))
+        elif self._is_relevant(line) and (envelope := line.envelope()):
+            self._apply_event(envelope)
 
     @staticmethod
-    def _is_telling(line: LogLine) -> bool:
-        return line.type in _TOLD_BY
+    def _is_relevant(line: LogLine) -> bool:
+        return line.type in _SUMMARY_EVENTS
 
-    def _spend(self, line: LogLine, step_id: str, before: Usage) -> None:
+    def _add_usage(self, line: LogLine, step_id: str, before: Usage) -> None:
         """Note what a line says about cost; what is said inside of steps is most of a log, and is not read whole."""
         if usage := line.spent():
             run = self._runs[line.run_id]
             self._runs[run.run_id] = replace(run, spent={**run.spent, step_id: before + usage})
 
-    def _open_cost(self) -> Usage:
+    def _unfinished_cost(self) -> Usage:
         """Return what the last run has cost that has no end."""
         last = next(reversed(self._runs.values()), None)
         return Usage() if last is None else sum(last.spent.values(), Usage())
 
-    def _advance(self, envelope: Envelope) -> None:
+    def _apply_event(self, envelope: Envelope) -> None:
         run = self._runs[envelope.run_id]
         match envelope.event:
             case RunStarted() as start:
                 self._cwd = start.cwd
-                run = _begun(run, start)
+                run = _with_start(run, start)
             case MessageSaid(role="user", content=content, delta=False) if envelope.step_id is None:
                 run = replace(run, user=content)
             case StepCompleted(status=status, summary=summary, usage=usage):
@@ -153,13 +153,13 @@ class _Folding:
                 self._steps[run.run_id][record.id] = record
             case RunCompleted() as end:
                 self._cost += end.usage
-                run = _ended(run, end)
+                run = _with_end(run, end)
             case _:
                 pass
         self._runs[run.run_id] = run
 
-    def folded(self, size: int, *, runs_kept: int | None = RUNS_KEPT) -> SessionRecord:
-        every = [self._whole(run) for run in self._runs.values()]
+    def build(self, size: int, *, runs_kept: int | None = MAX_RUNS) -> SessionRecord:
+        every = [self._with_steps(run) for run in self._runs.values()]
         return replace(
             self._record,
             created_at=self._created,
@@ -167,14 +167,14 @@ class _Folding:
             cwd=self._cwd,
             request=self._record.request or next((run.user for run in every if run.user), ""),
             run_count=self._count,
-            cost_usd=(self._cost + self._open_cost()).cost_usd,
+            cost_usd=(self._cost + self._unfinished_cost()).cost_usd,
             last_request=every[-1].user if every else "",
             last_subtype=every[-1].subtype if every else "",
             runs=tuple(every if runs_kept is None else every[-runs_kept:]),
             log_bytes=size,
         )
 
-    def _whole(self, run: RunRecord) -> RunRecord:
+    def _with_steps(self, run: RunRecord) -> RunRecord:
         plan = self._plans.get(run.run_id)
         made = plan.envelope() if plan else None
         steps = made.event.steps if made and isinstance(made.event, PlanMade) else None
@@ -185,7 +185,7 @@ class _Folding:
         )
 
 
-def _begun(run: RunRecord, start: RunStarted) -> RunRecord:
+def _with_start(run: RunRecord, start: RunStarted) -> RunRecord:
     return replace(
         run,
         resumes=start.resumes,
@@ -197,7 +197,7 @@ def _begun(run: RunRecord, start: RunStarted) -> RunRecord:
     )
 
 
-def _ended(run: RunRecord, end: RunCompleted) -> RunRecord:
+def _with_end(run: RunRecord, end: RunCompleted) -> RunRecord:
     return replace(
         run,
         final=end.result,
@@ -209,7 +209,7 @@ def _ended(run: RunRecord, end: RunCompleted) -> RunRecord:
     )
 
 
-def _without_last(record: SessionRecord) -> float | None:
+def _completed_cost(record: SessionRecord) -> float | None:
     """Return what the runs before the last one have cost, and that one too when it has an end."""
     open_end = sum(record.runs[-1].spent.values(), Usage()).cost_usd if record.runs else 0.0
     return None if record.cost_usd is None or open_end is None else record.cost_usd - open_end
@@ -224,9 +224,9 @@ def read_session(folder: SessionFolder) -> SessionRecord:
         logged = folder.events.stat()
     except FileNotFoundError:
         return SessionRecord(id=folder.id)
-    kept, is_ours = _kept(folder, logged.st_size)
-    record = _grown(kept, folder.events, logged.st_size)
-    if is_ours and record is not kept and time.time_ns() - logged.st_mtime_ns > _AT_REST_NS:
+    kept, is_ours = _load_summary(folder, logged.st_size)
+    record = _catch_up(kept, folder.events, logged.st_size)
+    if is_ours and record is not kept and time.time_ns() - logged.st_mtime_ns > _IDLE_NS:
         try:
             write_session(folder.summary, record)
             # As old as what it was read from, so that listings can tell by the times alone which is the newer.
@@ -248,7 +248,7 @@ def read_head(folder: SessionFolder) -> SessionHead:
     return read_session(folder)
 
 
-def read_every_run(folder: SessionFolder) -> SessionRecord:
+def read_all_runs(folder: SessionFolder) -> SessionRecord:
     """Return a session with all its runs, also those that SESSION.json leaves out."""
     record = read_session(folder)
     if record.run_count == len(record.runs):
@@ -256,15 +256,15 @@ def read_every_run(folder: SessionFolder) -> SessionRecord:
     return read_log(folder, runs_kept=None)
 
 
-def read_log(folder: SessionFolder, *, size: int | None = None, runs_kept: int | None = RUNS_KEPT) -> SessionRecord:
+def read_log(folder: SessionFolder, *, size: int | None = None, runs_kept: int | None = MAX_RUNS) -> SessionRecord:
     """Return a session as the first `size` bytes of its log tell it, or all of them."""
-    folding, end = _Folding(SessionRecord(id=folder.id)), 0
+    folding, end = _SummaryBuilder(SessionRecord(id=folder.id)), 0
     for line in read_lines(folder.events):
         if size is not None and line.end > size:
             break
-        folding.take(line)
+        folding.apply(line)
         end = line.end
-    return folding.folded(end, runs_kept=runs_kept)
+    return folding.build(end, runs_kept=runs_kept)
 
 
 def read_summary(folder: SessionFolder) -> SessionRecord | None:
@@ -280,8 +280,8 @@ def read_summary(folder: SessionFolder) -> SessionRecord | None:
 def refresh_session(folder: SessionFolder) -> Path | None:
     """Bring SESSION.json up to date; what stood there and was no such file is kept aside, and its path returned."""
     aside = None
-    if not _kept(folder, 0)[1]:
-        aside = place_aside(folder.summary, "corrupt")
+    if not _load_summary(folder, 0)[1]:
+        aside = backup_path(folder.summary, "corrupt")
         folder.summary.rename(aside)
     write_session(folder.summary, read_session(folder))
     return aside
@@ -290,10 +290,10 @@ def refresh_session(folder: SessionFolder) -> Path | None:
 def write_session(path: Path, record: SessionRecord) -> None:
     """Replace SESSION.json in one step; a reader sees the old file or the new one, never half of one."""
     text = json.dumps(encode(record), ensure_ascii=False, indent=1)
-    write_whole(path, text.encode("utf-8", "backslashreplace"))
+    write_atomic(path, text.encode("utf-8", "backslashreplace"))
 
 
-def _kept(folder: SessionFolder, size: int) -> tuple[SessionRecord, bool]:
+def _load_summary(folder: SessionFolder, size: int) -> tuple[SessionRecord, bool]:
     """Return what SESSION.json says, nothing when it does not fit the log; and False when a strange file is there."""
     empty = SessionRecord(id=folder.id)
     try:
@@ -304,20 +304,20 @@ def _kept(folder: SessionFolder, size: int) -> tuple[SessionRecord, bool]:
     return (record if fits else empty), True
 
 
-def _grown(record: SessionRecord, log: Path, size: int) -> SessionRecord:
+def _catch_up(record: SessionRecord, log: Path, size: int) -> SessionRecord:
     """Return the record with what a log has beyond it."""
     if record.log_bytes == size:
         return record
-    if not _ends_a_line(log, record.log_bytes):
+    if not _is_line_end(log, record.log_bytes):
         record = SessionRecord(id=record.id)
-    folding, end = _Folding(record), record.log_bytes
+    folding, end = _SummaryBuilder(record), record.log_bytes
     for line in read_lines(log, record.log_bytes):
-        folding.take(line)
+        folding.apply(line)
         end = line.end
-    return folding.folded(end) if end != record.log_bytes else record
+    return folding.build(end) if end != record.log_bytes else record
 
 
-def _ends_a_line(log: Path, place: int) -> bool:
+def _is_line_end(log: Path, place: int) -> bool:
     if place == 0:
         return True
     with log.open("rb") as file:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent.config.places import data_dir
+from agent.config.user_dirs import data_dir
 from agent.memory.excerpt import excerpt
 from agent.memory.memory_file import MemoryFile
 from agent.model.prices import PriceTable
@@ -10,12 +10,12 @@ from agent.protocol.commands import SetLimits
 from agent.sessions.store import SessionStore
 from agent.sessions.views.session_summary import SessionRecord, read_session
 from agent.vocabulary.errors import UsageError
-from agent.workspace.materials import HISTORY_CHARS, history
 from agent.workspace.project_notes import read_notes
+from agent.workspace.request_context import HISTORY_CHARS, history
 from cli.repl.repl import Repl
-from cli.repl.state import ReplPlace
+from cli.repl.state import ReplState
 from cli.screen.colors import THEMES
-from cli.screen.format import amount, money
+from cli.screen.format import format_cost, format_count
 
 MODES = ("ask", "auto-edit", "never", "yolo")
 _SCRIPT = "script:"
@@ -26,21 +26,21 @@ def model(repl: Repl, argument: str) -> None:
     """Show or choose the model."""
     if argument:
         _check_model(repl, argument)
-        repl.place.choose("model", argument)
-    chosen = repl.place.loaded().settings.model
-    repl.say(f"model: {chosen}" if chosen else "model: none; /model provider/name chooses one, Tab lists them")
+        repl.state.override("model", argument)
+    chosen = repl.state.read_settings().settings.model
+    repl.print_line(f"model: {chosen}" if chosen else "model: none; /model provider/name chooses one, Tab lists them")
 
 
 def _check_model(repl: Repl, name: str) -> None:
     """Refuse what cannot be a model, and warn of what may not work."""
     from agent.model.faults import ModelFault
     from agent.model.prices import PriceTable
-    from agent.model.providers import PROVIDERS, provider_named, resolve
-    from tooling.contract.json_codec import nearest
+    from agent.model.providers import PROVIDERS, get_provider, resolve
+    from tooling.contract.json_codec import did_you_mean
 
-    settings = repl.place.loaded().settings
+    settings = repl.state.read_settings().settings
     if name.startswith(_SCRIPT):
-        if not (repl.place.cwd / Path(name.removeprefix(_SCRIPT))).is_file():
+        if not (repl.state.cwd / Path(name.removeprefix(_SCRIPT))).is_file():
             raise UsageError(f"there is no script {name.removeprefix(_SCRIPT)}")
         return
     try:
@@ -49,13 +49,13 @@ def _check_model(repl: Repl, name: str) -> None:
         repl.warn(str(fault))
         return
     if " " in name or not (endpoint.provider and endpoint.model):
-        known = "" if "/" in name else nearest(name, [row.name for row in PROVIDERS])
+        known = "" if "/" in name else did_you_mean(name, [row.name for row in PROVIDERS])
         raise UsageError(f"{name!r} is no model{known}", "provider/name, such as openai/gpt-5-mini; Tab lists them")
-    if endpoint.wire == "litellm" and not PriceTable().models_of(endpoint.provider):
-        known = nearest(endpoint.provider, [row.name for row in PROVIDERS])
+    if endpoint.wire == "litellm" and not PriceTable().list_models(endpoint.provider):
+        known = did_you_mean(endpoint.provider, [row.name for row in PROVIDERS])
         repl.warn(f"there is no known provider {endpoint.provider!r}{known}")
         return
-    models = PriceTable().models_of(endpoint.provider, provider_named(endpoint.provider).aliases)
+    models = PriceTable().list_models(endpoint.provider, get_provider(endpoint.provider).aliases)
     if models and not settings.api_base and endpoint.model.rpartition("/")[2] not in {*models, endpoint.model}:
         repl.warn(f"{endpoint.provider} is not known to have {endpoint.model}")
 
@@ -65,8 +65,8 @@ def mode(repl: Repl, argument: str) -> None:
     if argument and argument not in MODES:
         raise UsageError(f"there is no mode {argument!r}", f"one of {', '.join(MODES)}")
     if argument:
-        repl.place.choose("approval_mode", argument)
-    repl.say(f"approval mode: {repl.place.loaded().settings.approval_mode}")
+        repl.state.override("approval_mode", argument)
+    repl.print_line(f"approval mode: {repl.state.read_settings().settings.approval_mode}")
 
 
 def theme(repl: Repl, argument: str) -> None:
@@ -74,24 +74,24 @@ def theme(repl: Repl, argument: str) -> None:
     if argument and argument not in THEMES:
         raise UsageError(f"there is no theme {argument!r}", f"one of {', '.join(THEMES)}")
     repl.paint.theme = argument or repl.paint.theme
-    repl.say(f"theme: {repl.paint.theme}")
+    repl.print_line(f"theme: {repl.paint.theme}")
 
 
 def budget(repl: Repl, argument: str) -> None:
     """Show or set what a run may cost; a run that is going on heeds it at once."""
     for word in argument.split():
-        for name, value in _limits(word):
-            repl.place.choose(name, value)
-    settings = repl.place.loaded().settings
-    tokens = amount(settings.max_tokens) if settings.max_tokens else "no limit"
-    usd = money(settings.max_budget_usd) if settings.max_budget_usd else "no limit"
-    repl.say(f"a run may cost: {tokens} of tokens, {usd} of money")
+        for name, value in _parse_limits(word):
+            repl.state.override(name, value)
+    settings = repl.state.read_settings().settings
+    tokens = format_count(settings.max_tokens) if settings.max_tokens else "no limit"
+    usd = format_cost(settings.max_budget_usd) if settings.max_budget_usd else "no limit"
+    repl.print_line(f"a run may cost: {tokens} of tokens, {usd} of money")
     limits = SetLimits(max_tokens=settings.max_tokens, max_budget_usd=settings.max_budget_usd)
-    if argument and repl.turns.send(limits):
-        repl.say("this holds for the run that is going on, too")
+    if argument and repl.queue.send(limits):
+        repl.print_line("this holds for the run that is going on, too")
 
 
-def _limits(word: str) -> list[tuple[str, object]]:
+def _parse_limits(word: str) -> list[tuple[str, object]]:
     if word == "off":
         return [("max_tokens", None), ("max_budget_usd", None)]
     try:
@@ -107,28 +107,28 @@ def _limits(word: str) -> list[tuple[str, object]]:
 _CHARS_PER_TOKEN = 4
 
 
-def context_lines(place: ReplPlace, session_id: str | None, overheard: str) -> list[str]:
+def context_lines(place: ReplState, session_id: str | None, overheard: str) -> list[str]:
     """Return the parts with their sizes, the whole, and how much of it the model can read."""
     store = SessionStore(data_dir(place.environ))
-    session = read_session(store.existing(session_id)) if session_id else SessionRecord(id="")
-    settings = place.loaded().settings
+    session = read_session(store.find(session_id)) if session_id else SessionRecord(id="")
+    settings = place.read_settings().settings
     notes = read_notes(place.cwd) if settings.project_notes else []
     memory = excerpt(MemoryFile(data_dir(place.environ)).read()) if settings.memory else ""
     asked = "1 request" if session.run_count == 1 else f"{session.run_count} requests"
     parts = [
-        ("history", len(history(session)), f"at most {amount(HISTORY_CHARS)}, {asked} so far"),
+        ("history", len(history(session)), f"at most {format_count(HISTORY_CHARS)}, {asked} so far"),
         ("memory", len(memory), ""),
         *(("notes", len(note.text), f"in {note.path}") for note in notes),
         *([("output", len(overheard), "of your own commands")] if overheard else []),
     ]
     whole = sum(size for _, size, _ in parts)
-    rest = f"about {amount(whole // _CHARS_PER_TOKEN)} tokens{_of_window(settings.model)}"
+    rest = f"about {format_count(whole // _CHARS_PER_TOKEN)} tokens{_window_size_text(settings.model)}"
     return [
-        f"  {name:<7}  {amount(size):>5} characters{more and ', '}{more}"
+        f"  {name:<7}  {format_count(size):>5} characters{more and ', '}{more}"
         for name, size, more in (*parts, ("in all", whole, rest))
     ]
 
 
-def _of_window(model: str) -> str:
+def _window_size_text(model: str) -> str:
     size = PriceTable().context_size(model) if model else None
-    return f" of the {amount(size)} the model can read" if size else ""
+    return f" of the {format_count(size)} the model can read" if size else ""

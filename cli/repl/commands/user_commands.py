@@ -8,13 +8,13 @@ from agent.vocabulary.errors import InputError
 from tooling.contract.fast_dataclass import dataclass
 
 FOLDER = "commands"
-_FRONT = re.compile(r"---\s*\n(.*?)\n---\s*\n?(.*)", re.DOTALL)
+_FRONT_MATTER = re.compile(r"---\s*\n(.*?)\n---\s*\n?(.*)", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 _ARGUMENTS = "$ARGUMENTS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnCommand:
+class UserCommand:
     """One file: what it is called, what it says of itself, and the request it stands for."""
 
     name: str
@@ -22,38 +22,38 @@ class OwnCommand:
     usage: str
     body: str
 
-    def request(self, argument: str) -> str:
+    def expand(self, argument: str) -> str:
         """Return the request with what was typed behind the command in its place, or at its end."""
         if _ARGUMENTS in self.body:
             return self.body.replace(_ARGUMENTS, argument)
         return f"{self.body}\n\n{argument}".strip()
 
 
-def own_commands(config_dir: Path, warn: Callable[[str], None]) -> list[OwnCommand]:
+def load_user_commands(config_dir: Path, warn: Callable[[str], None]) -> list[UserCommand]:
     """Return the commands in the settings folder, by name; a file that will not do is warned of, and left out."""
-    found: list[OwnCommand] = []
+    found: list[UserCommand] = []
     for path in sorted((config_dir / FOLDER).glob("*.md")):
         try:
-            found.append(_read(path))
+            found.append(_load(path))
         except InputError as problem:
             warn(f"{problem.message}; {problem.hint}" if problem.hint else problem.message)
     return found
 
 
-def _read(path: Path) -> OwnCommand:
+def _load(path: Path) -> UserCommand:
     if not _NAME.fullmatch(path.stem):
         raise InputError(f"{path} cannot be a command", "name the file with letters, digits, '-' and '_'")
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
-    found = _FRONT.match(text)
-    fields = dict(_fields(found[1])) if found else {}
+    found = _FRONT_MATTER.match(text)
+    fields = dict(_parse_fields(found[1])) if found else {}
     body = (found[2] if found else text).strip()
     if not body:
         raise InputError(f"{path} holds no request", "write what the agent shall do below the front matter")
     first = body.splitlines()[0]
-    return OwnCommand(
+    return UserCommand(
         name=path.stem.lower(),
         help=fields.get("description", first),
         usage=fields.get("argument-hint", ""),
@@ -61,6 +61,6 @@ def _read(path: Path) -> OwnCommand:
     )
 
 
-def _fields(front: str) -> list[tuple[str, str]]:
+def _parse_fields(front: str) -> list[tuple[str, str]]:
     pairs = [line.partition(":") for line in front.splitlines() if ":" in line]
     return [(key.strip(), value.strip().strip("\"'")) for key, _, value in pairs]

@@ -7,16 +7,24 @@ from collections.abc import Callable
 
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, Envelope, QuestionAnswered, QuestionAsked
-from cli.run.terminal_approvals import Asked, approval_lines, asked_id, chosen, may_last, question_lines, rule_text
-from cli.screen.colors import Paint, fitted, wrapped
+from cli.run.terminal_approvals import (
+    InputRequest,
+    approval_lines,
+    can_store_rule,
+    parse_choice,
+    question_lines,
+    request_id,
+    rule_text,
+)
+from cli.screen.colors import Paint, wrap, wrap_lines
 from tooling.contract.action import Scope
 
 # Longer than the pause between two keys of somebody who is typing.
-_SEEN_S = 0.4
+_MIN_SEEN_S = 0.4
 _SCOPES: dict[str, Scope] = {"y": "once", "r": "run", "p": "project", "a": "always"}
 
 
-class Cards:
+class ApprovalCards:
     """A queue of questions to the person; keys that were typed before a card was on the screen answer nothing."""
 
     def __init__(
@@ -33,37 +41,37 @@ class Cards:
         self._paint = paint
         self._width = width
         self._now = now
-        self._queue: deque[tuple[str, Asked]] = deque()
+        self._queue: deque[tuple[str, InputRequest]] = deque()
         self._drawn_at: float | None = None
-        self._own: dict[str, asyncio.Future[str]] = {}
+        self._own_questions: dict[str, asyncio.Future[str]] = {}
         self.has_focus = False
 
     @property
-    def first(self) -> Asked | None:
+    def current(self) -> InputRequest | None:
         """Return the card to be answered now."""
         return self._queue[0][1] if self._queue else None
 
     @property
-    def waiting(self) -> int:
+    def count(self) -> int:
         """Return how many cards there are."""
         return len(self._queue)
 
     @property
-    def first_id(self) -> str:
+    def current_id(self) -> str:
         """Return the id of that card."""
-        return asked_id(self._queue[0][1]) if self._queue else ""
+        return request_id(self._queue[0][1]) if self._queue else ""
 
     @property
     def is_seen(self) -> bool:
         """Say whether the first card has been on the screen long enough to be meant by a key."""
-        return self._drawn_at is not None and self._now() - self._drawn_at >= _SEEN_S
+        return self._drawn_at is not None and self._now() - self._drawn_at >= _MIN_SEEN_S
 
     @property
     def is_ready(self) -> bool:
         """Say whether a key answers the first card."""
         return self.has_focus and self.is_seen
 
-    def hear(self, envelope: Envelope, *, is_typing: bool) -> None:
+    def on_event(self, envelope: Envelope, *, is_typing: bool) -> None:
         """Take in what is asked, and take away what was answered or has lapsed."""
         match envelope.event:
             case ApprovalRequested() | QuestionAsked() as asked:
@@ -77,16 +85,16 @@ class Cards:
 
     async def ask(self, question: str, options: tuple[str, ...]) -> str:
         """Put a question of our own and return the answer; it goes before whatever else waits."""
-        asked = QuestionAsked(question_id=f"own-{len(self._own)}", question=question, options=options)
+        asked = QuestionAsked(question_id=f"own-{len(self._own_questions)}", question=question, options=options)
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._own[asked.question_id] = answer
+        self._own_questions[asked.question_id] = answer
         self._queue.appendleft(("", asked))
         self._show_next(takes_focus=True)
         return await answer
 
     def clear(self) -> None:
         """Forget what the run asked: it has ended."""
-        self._queue = deque(item for item in self._queue if asked_id(item[1]) in self._own)
+        self._queue = deque(item for item in self._queue if request_id(item[1]) in self._own_questions)
         if self._queue:
             return
         self.has_focus, self._drawn_at = False, None
@@ -95,31 +103,31 @@ class Cards:
         """Let keys go to the card from now on."""
         self.has_focus = bool(self._queue)
 
-    def leave(self) -> None:
+    def unfocus(self) -> None:
         """Give the keys back to the prompt; the card stays."""
         self.has_focus = False
 
-    def drawn(self) -> None:
+    def mark_drawn(self) -> None:
         """Note that the first card is on the screen."""
         if self._queue and self._drawn_at is None:
             self._drawn_at = self._now()
 
-    def key(self, key: str) -> bool:
+    def answer_key(self, key: str) -> bool:
         """Answer an approval with one key; False when the key means nothing here."""
-        asked = self.first
+        asked = self.current
         if not self.is_ready or not isinstance(asked, ApprovalRequested):
             return False
-        if key in _SCOPES and (key in ("y", "r") or may_last(asked)):
+        if key in _SCOPES and (key in ("y", "r") or can_store_rule(asked)):
             return self._resolve(ResolveApproval(approval_id=asked.approval_id, decision="allow", scope=_SCOPES[key]))
         if key == "n":
             return self._resolve(ResolveApproval(approval_id=asked.approval_id, decision="deny"))
         return False
 
-    def text(self, line: str, *, is_command: bool = False) -> bool:
+    def answer_text(self, line: str, *, is_command: bool = False) -> bool:
         """Answer with words: a question's answer, another command, or why not."""
-        asked = self.first
+        asked = self.current
         if isinstance(asked, QuestionAsked):
-            return self._resolve(chosen(asked, line))
+            return self._resolve(parse_choice(asked, line))
         if isinstance(asked, ApprovalRequested) and line:
             if is_command:
                 return self._resolve(ResolveApproval(approval_id=asked.approval_id, decision="allow", command=line))
@@ -131,7 +139,7 @@ class Cards:
         if not self._queue:
             return []
         step, asked = self._queue[0]
-        more = f" ({self.waiting - 1} more waiting)" if self.waiting > 1 else ""
+        more = f" ({self.count - 1} more waiting)" if self.count > 1 else ""
         if hint:
             text = f"{hint}{more}"
         elif not self.has_focus:
@@ -139,13 +147,13 @@ class Cards:
         elif isinstance(asked, QuestionAsked):
             text = f"type a number or your own answer{more}"
         else:
-            lasting = " [p] this folder [a] always" if may_last(asked) else ""
+            lasting = " [p] this folder [a] always" if can_store_rule(asked) else ""
             edit = " [e] edit" if asked.tool == "run_command" else ""
             text = f"[y] once [r] this run{lasting}{edit} [n] no [w] say why{more}"
-        return [self._paint("strong", line) for line in wrapped(text, width)]
+        return [self._paint("strong", line) for line in wrap(text, width)]
 
     def _resolve(self, answer: Answer) -> bool:
-        own = self._own.get(answer.question_id) if isinstance(answer, AnswerQuestion) else None
+        own = self._own_questions.get(answer.question_id) if isinstance(answer, AnswerQuestion) else None
         if own is not None and isinstance(answer, AnswerQuestion):
             own.set_result(answer.answer)
         is_sent = own is not None or self._send(answer)
@@ -153,8 +161,8 @@ class Cards:
         return is_sent
 
     def _drop(self, answered: str) -> None:
-        was_first = bool(self._queue) and asked_id(self._queue[0][1]) == answered
-        self._queue = deque(item for item in self._queue if asked_id(item[1]) != answered)
+        was_first = bool(self._queue) and request_id(self._queue[0][1]) == answered
+        self._queue = deque(item for item in self._queue if request_id(item[1]) != answered)
         if was_first:
             self._show_next(takes_focus=self.has_focus)
 
@@ -170,9 +178,9 @@ class Cards:
         titles = [f"{step} {head}".strip()]
         if isinstance(asked, QuestionAsked):
             # A command is shown as it is, words are broken between words.
-            titles, rest = fitted(titles[0], self._width()), fitted("\n".join(rest), self._width())
+            titles, rest = wrap_lines(titles[0], self._width()), wrap_lines("\n".join(rest), self._width())
         self._write("\n".join([*(self._paint("warn", title) for title in titles), *rest, *lasting]) + "\n")
 
 
 def _rule_lines(asked: ApprovalRequested) -> list[str]:
-    return [f"  [p] and [a] store the rule {rule_text(asked)}"] if may_last(asked) else []
+    return [f"  [p] and [a] store the rule {rule_text(asked)}"] if can_store_rule(asked) else []

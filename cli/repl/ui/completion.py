@@ -12,11 +12,11 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from cli.repl.slash_commands import Candidate, SlashCommand
-from cli.screen.colors import shown
+from cli.screen.colors import to_single_line
 
-_FRESH_S = 5.0
-_MOST = 200_000
-_PATIENCE_S = 10.0
+_MAX_AGE_S = 5.0
+_MAX_FILES = 200_000
+_LIST_TIMEOUT_S = 10.0
 # A repository may name programs in its own settings: none of them is run, and nothing is fetched.
 _NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 _LISTERS = (
@@ -25,7 +25,7 @@ _LISTERS = (
 )
 
 
-class FileNames:
+class FileIndex:
     """Paths below a folder; only the very first question waits for the disk."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
@@ -37,14 +37,14 @@ class FileNames:
 
     def names(self) -> tuple[str, ...]:
         """Return what is known now, and look again when that was some time ago."""
-        if time.monotonic() - self._read_at > _FRESH_S and (self._reader is None or not self._reader.is_alive()):
+        if time.monotonic() - self._read_at > _MAX_AGE_S and (self._reader is None or not self._reader.is_alive()):
             self._reader = threading.Thread(target=self._read, daemon=True, name="file-names")
             self._reader.start()
         if self._reader and self._read_at == float("-inf"):
-            self._reader.join(_PATIENCE_S)
+            self._reader.join(_LIST_TIMEOUT_S)
         return self._names
 
-    def matching(self, wanted: str, limit: int) -> list[str]:
+    def find(self, wanted: str, limit: int) -> list[str]:
         """Return the names that fit best: those beginning so, then files named so, then any that hold it."""
         low = wanted.lower()
         found: tuple[list[str], list[str], list[str]] = ([], [], [])
@@ -59,17 +59,17 @@ class FileNames:
         return [name for group in found for name in group][:limit]
 
     def _read(self) -> None:
-        names = next((found for lister in _LISTERS if (found := self._listed(lister)) is not None), None)
-        self._names = tuple(names if names is not None else _walked(self._folder))
+        names = next((found for lister in _LISTERS if (found := self._run_lister(lister)) is not None), None)
+        self._names = tuple(names if names is not None else _walk(self._folder))
         self._read_at = time.monotonic()
 
-    def _listed(self, command: tuple[str, ...]) -> list[str] | None:
+    def _run_lister(self, command: tuple[str, ...]) -> list[str] | None:
         try:
             ended = subprocess.run(
                 command,
                 cwd=self._folder,
                 capture_output=True,
-                timeout=_PATIENCE_S,
+                timeout=_LIST_TIMEOUT_S,
                 check=False,
                 stdin=subprocess.DEVNULL,
                 env=self._environ,
@@ -78,22 +78,22 @@ class FileNames:
             return None
         if ended.returncode != 0:
             return None
-        return [os.fsdecode(name) for name in ended.stdout.split(b"\0")[:_MOST] if name]
+        return [os.fsdecode(name) for name in ended.stdout.split(b"\0")[:_MAX_FILES] if name]
 
 
-def _walked(folder: Path) -> Iterator[str]:
+def _walk(folder: Path) -> Iterator[str]:
     count = 0
     for root, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in files:
             yield str((Path(root) / name).relative_to(folder))
             count += 1
-            if count >= _MOST:
+            if count >= _MAX_FILES:
                 return
 
 
 _PATH = re.compile(r"(?:^|(?<=\s))@(\S*)$")
-_SHOWN = 50
+_MAX_SHOWN = 50
 
 
 class ReplCompleter(Completer):
@@ -104,7 +104,7 @@ class ReplCompleter(Completer):
         *,
         commands: Callable[[], Sequence[SlashCommand]],
         arguments: Callable[[SlashCommand, Sequence[str]], Iterable[Candidate]],
-        files: FileNames,
+        files: FileIndex,
     ) -> None:
         self._commands = commands
         self._arguments = arguments
@@ -133,14 +133,14 @@ class ReplCompleter(Completer):
             return ()
         *before, word = argument.split(" ")
         fitting = [
-            Completion(candidate, start_position=-len(word), display_meta=shown(about))
+            Completion(candidate, start_position=-len(word), display_meta=to_single_line(about))
             for candidate, about in self._arguments(command, [*filter(None, before), word])
             if candidate.startswith(word)
         ]
-        return fitting[:_SHOWN]
+        return fitting[:_MAX_SHOWN]
 
     def _paths(self, wanted: str) -> Iterable[Completion]:
         return [
-            Completion(f"@{name}", start_position=-len(wanted) - 1, display=shown(name))
-            for name in self._files.matching(wanted, _SHOWN)
+            Completion(f"@{name}", start_position=-len(wanted) - 1, display=to_single_line(name))
+            for name in self._files.find(wanted, _MAX_SHOWN)
         ]

@@ -7,32 +7,32 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 
 from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked
-from cli.repl.ui.approval_cards import Cards
-from tooling.safety.shell.parse import without_odd_characters
+from cli.repl.ui.approval_cards import ApprovalCards
+from tooling.safety.shell.parse import strip_invisible_characters
 
 # What is written for a card: another command in place of the one asked for, or why not.
-_Words: TypeAlias = Literal["command", "reason"]
-_HINTS: dict[_Words, str] = {
+_WritingMode: TypeAlias = Literal["command", "reason"]
+_HINTS: dict[_WritingMode, str] = {
     "command": "edit the command: Enter runs it, Ctrl-C gives it up",
     "reason": "say why not: Enter sends it, Ctrl-C gives it up",
 }
 
 
-class Answering:
+class InputFocus:
     """The prompt's text and the cards, of which only one can be typed at."""
 
-    def __init__(self, *, buffer: Buffer, cards: Cards, refresh: Callable[[], None]) -> None:
+    def __init__(self, *, buffer: Buffer, cards: ApprovalCards, refresh: Callable[[], None]) -> None:
         self._buffer = buffer
         self._cards = cards
         self._refresh = refresh
         self._draft = Document()
-        self._writing: _Words | None = None
+        self._writing: _WritingMode | None = None
 
     @property
     def is_on_approval(self) -> bool:
         """Say whether keys answer an approval."""
         cards = self._cards
-        return cards.has_focus and isinstance(cards.first, ApprovalRequested) and not self._writing
+        return cards.has_focus and isinstance(cards.current, ApprovalRequested) and not self._writing
 
     @property
     def is_too_early(self) -> bool:
@@ -40,57 +40,57 @@ class Answering:
         return self._cards.has_focus and not self._cards.is_seen and not self._writing
 
     @property
-    def is_awaited(self) -> bool:
+    def can_focus_card(self) -> bool:
         """Say whether a card can be turned to, and has been there long enough for that to be meant."""
-        return self._cards.first is not None and not self._cards.has_focus and self._cards.is_seen
+        return self._cards.current is not None and not self._cards.has_focus and self._cards.is_seen
 
     def lines(self, width: int) -> list[str]:
         """Return what the keys do for what waits."""
         return self._cards.lines(width, hint=_HINTS[self._writing] if self._writing else "")
 
-    def hear(self, envelope: Envelope) -> None:
+    def on_event(self, envelope: Envelope) -> None:
         """Take in what is asked and what is answered."""
-        before = self._cards.first_id if self._cards.has_focus else ""
-        self._cards.hear(envelope, is_typing=bool(self._buffer.text))
-        self._mind_card(before)
+        before = self._cards.current_id if self._cards.has_focus else ""
+        self._cards.on_event(envelope, is_typing=bool(self._buffer.text))
+        self._discard_stale_text(before)
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Let the cards of a run go that has ended."""
-        before = self._cards.first_id if self._cards.has_focus else ""
+        before = self._cards.current_id if self._cards.has_focus else ""
         self._cards.clear()
-        self._mind_card(before)
+        self._discard_stale_text(before)
 
     async def ask(self, question: str, options: tuple[str, ...]) -> str:
         """Put a question of our own; what stands in the prompt waits."""
-        self._keep_draft()
+        self._save_draft()
         return await self._cards.ask(question, options)
 
-    def key(self, key: str) -> None:
+    def answer_key(self, key: str) -> None:
         """Answer the approval on screen with one key."""
-        self._cards.key(key)
+        self._cards.answer_key(key)
         self._after_answer()
 
     def edit(self) -> None:
         """Let the person write another command in place of the one asked for."""
-        asked = self._cards.first
+        asked = self._cards.current
         if self._cards.is_ready and isinstance(asked, ApprovalRequested) and asked.tool == "run_command":
             # In the prompt invisible characters could not be seen, so what is edited is without them.
-            self._write("command", without_odd_characters(asked.command))
+            self._write("command", strip_invisible_characters(asked.command))
 
     def explain(self) -> None:
         """Let the person say no in words."""
         if self._cards.is_ready:
             self._write("reason", "")
 
-    def turn_to_card(self) -> None:
+    def focus_card(self) -> None:
         """Turn from the prompt to what waits."""
-        self._keep_draft()
+        self._save_draft()
         self._cards.focus()
         self._refresh()
 
-    def turn_to_prompt(self) -> None:
+    def focus_prompt(self) -> None:
         """Turn back to the prompt; the card waits."""
-        self._cards.leave()
+        self._cards.unfocus()
         self._restore_draft()
         self._refresh()
 
@@ -98,18 +98,18 @@ class Answering:
         """Take a line as an answer; False when it is not meant as one."""
         if self._writing:
             is_command, self._writing = self._writing == "command", None
-            self._cards.text(line, is_command=is_command)
-        elif self._cards.is_ready and isinstance(self._cards.first, QuestionAsked):
+            self._cards.answer_text(line, is_command=is_command)
+        elif self._cards.is_ready and isinstance(self._cards.current, QuestionAsked):
             if not line:
                 return True
-            self._cards.text(line)
+            self._cards.answer_text(line)
         else:
             return False
         self._buffer.reset()
         self._after_answer()
         return True
 
-    def stop_writing(self) -> bool:
+    def cancel_edit(self) -> bool:
         """Give up the words for a card; False when there were none."""
         if self._writing is None:
             return False
@@ -118,14 +118,14 @@ class Answering:
         self._refresh()
         return True
 
-    def _write(self, what: _Words, text: str) -> None:
-        self._keep_draft()
+    def _write(self, what: _WritingMode, text: str) -> None:
+        self._save_draft()
         self._writing = what
         self._buffer.set_document(Document(text))
 
-    def _mind_card(self, before: str) -> None:
+    def _discard_stale_text(self, before: str) -> None:
         """Give up what was being typed for a card that is gone: it was not meant for the next one."""
-        if before and before != self._cards.first_id:
+        if before and before != self._cards.current_id:
             self._writing = None
             self._buffer.reset()
         if not self._cards.has_focus:
@@ -136,7 +136,7 @@ class Answering:
             self._restore_draft()
         self._refresh()
 
-    def _keep_draft(self) -> None:
+    def _save_draft(self) -> None:
         if self._buffer.text:
             self._draft = self._buffer.document
             self._buffer.reset()

@@ -22,7 +22,7 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from cli.repl.ui.frame_output import FrameOutput
 
-_ABOVE_ALL = 1_000_000
+_TOP_Z_INDEX = 1_000_000
 
 
 class DrawnCursor(Container):
@@ -56,7 +56,7 @@ class DrawnCursor(Container):
         """Draw the content, then the cursor on top of it."""
         self._content.write_to_screen(screen, mouse_handlers, write_position, parent_style, erase_bg, z_index)
         if self._is_needed():
-            screen.draw_with_z_index(_ABOVE_ALL, lambda: _reverse_cursor(screen))
+            screen.draw_with_z_index(_TOP_Z_INDEX, lambda: _reverse_cursor(screen))
 
     def get_children(self) -> list[Container]:
         """Return the content."""
@@ -73,9 +73,9 @@ def _reverse_cursor(screen: Screen) -> None:
     screen.data_buffer[place.y][place.x] = Char(cell.char, f"{cell.style} reverse")
 
 
-_ESC_S = 0.2
+_ESC_TIMEOUT_S = 0.2
 _MENU_ROWS = 8
-_STATUS_FROM_ROWS = 4
+_MIN_ROWS_FOR_STATUS = 4
 _PROMPT = "> "
 
 
@@ -100,7 +100,7 @@ class PromptArea(Application[int]):
         self._resized = resized
         self._painted_status: tuple[str, ANSI] = ("", ANSI(""))
         super().__init__(
-            layout=self._arranged(buffer),
+            layout=self._build_layout(buffer),
             key_bindings=keys,
             output=output,
             erase_when_done=True,
@@ -112,10 +112,10 @@ class PromptArea(Application[int]):
             terminal_size_polling_interval=None,
         )
         # Esc alone means something here, so that is not waited for long.
-        self.ttimeoutlen = self.timeoutlen = _ESC_S
+        self.ttimeoutlen = self.timeoutlen = _ESC_TIMEOUT_S
 
     @property
-    def cursor_place(self) -> tuple[int, int]:
+    def cursor_position(self) -> tuple[int, int]:
         """Return the column and the row of the cursor, counted from where the area begins."""
         place = self.renderer._cursor_pos
         return place.x, place.y
@@ -126,9 +126,9 @@ class PromptArea(Application[int]):
         screen = self.renderer.last_rendered_screen
         return screen.height if screen else 0
 
-    def wanted_rows(self) -> int:
+    def preferred_rows(self) -> int:
         """Return how many rows it would like to fill."""
-        window = self._frames.window()
+        window = self._frames.window_size()
         wanted = self.layout.container.preferred_height(window.columns, window.rows).preferred
         return min(wanted, window.rows)
 
@@ -137,7 +137,7 @@ class PromptArea(Application[int]):
         screen = self.renderer.last_rendered_screen
         if screen is None:
             return []
-        rows = [screen.data_buffer[number] for number in range(self.cursor_place[1])]
+        rows = [screen.data_buffer[number] for number in range(self.cursor_position[1])]
         return [max((place for place, cell in row.items() if cell.char != " "), default=-1) + 1 for row in rows]
 
     def draw(self) -> None:
@@ -151,7 +151,7 @@ class PromptArea(Application[int]):
     def _on_resize(self) -> None:
         self._resized()
 
-    def _arranged(self, buffer: Buffer) -> Layout:
+    def _build_layout(self, buffer: Buffer) -> Layout:
         search = SearchToolbar()
         prompt = BufferControl(
             buffer=buffer,
@@ -159,7 +159,7 @@ class PromptArea(Application[int]):
             input_processors=[BeforeInput(_PROMPT, style="bold"), AppendAutoSuggestion()],
             preview_search=True,
         )
-        status = Condition(lambda: self._frames.window().rows >= _STATUS_FROM_ROWS)
+        status = Condition(lambda: self._frames.window_size().rows >= _MIN_ROWS_FOR_STATUS)
         body = HSplit(
             [
                 Window(prompt, wrap_lines=True, dont_extend_height=True, height=self._prompt_height),
@@ -178,10 +178,10 @@ class PromptArea(Application[int]):
 
     def _prompt_height(self) -> Dimension:
         # A long text scrolls inside of its part of the window; what happens stays in sight above it.
-        return Dimension(min=1, max=max(1, self._frames.window().rows * 2 // 3))
+        return Dimension(min=1, max=max(1, self._frames.window_size().rows * 2 // 3))
 
     def _status_text(self) -> AnyFormattedText:
-        text = self._status(self._frames.window().columns)
+        text = self._status(self._frames.window_size().columns)
         if text != self._painted_status[0]:
             self._painted_status = (text, ANSI(text))
         return self._painted_status[1]

@@ -20,22 +20,22 @@ from agent.protocol.events import (
     StepCompleted,
     StepStarted,
 )
-from cli.repl.ui.notifications import notice_of
+from cli.repl.ui.notifications import notification_for
 from cli.run.terminal_approvals import (
-    PASTED,
-    Asked,
-    answer_of,
+    PASTE_NOTICE,
+    InputRequest,
+    answer_prompt,
     approval_lines,
-    asked_id,
-    edit_question,
+    edit_prompt,
     is_pasted,
-    offer,
+    parse_answer,
     question_lines,
+    request_id,
 )
-from cli.screen.ascii_fallback import knows_unicode, without_unicode
-from cli.screen.colors import shown
-from cli.screen.plan_board import PlanBoard
-from cli.screen.sanitize import readable
+from cli.screen.ascii_fallback import supports_unicode, to_ascii
+from cli.screen.colors import to_single_line
+from cli.screen.plan_view import PlanView
+from cli.screen.sanitize import sanitize
 from cli.screen.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -43,29 +43,29 @@ if TYPE_CHECKING:
 
 _PROMPT = "> "
 _COLUMNS = 80
-_LONGEST_LINE = 65_536
+_MAX_LINE_BYTES = 65_536
 
 
-class LineFace:
+class PlainUi:
     """Reads lines as the terminal hands them over; a line answers what was asked before it was typed."""
 
     def __init__(self, repl: "Repl") -> None:
         self._repl = repl
-        self._has_unicode = knows_unicode(repl.place.environ)
+        self._has_unicode = supports_unicode(repl.state.environ)
         self._transcript = Transcript(
-            write=self.say, width=lambda: _COLUMNS, paint=repl.paint, markdown=readable, way_to_more=""
+            write=self.print_line, width=lambda: _COLUMNS, paint=repl.paint, markdown=sanitize, way_to_more=""
         )
-        self._asked: deque[Asked] = deque()
-        self._own: dict[str, asyncio.Future[str]] = {}
+        self._requests: deque[InputRequest] = deque()
+        self._own_questions: dict[str, asyncio.Future[str]] = {}
         self._is_editing = False
         self._is_prompted = False
         self._is_line_above = False
-        self._running: list[str] = []
-        self._left: asyncio.Future[int] | None = None
-        self._lending = asyncio.Lock()
+        self._running_steps: list[str] = []
+        self._exited: asyncio.Future[int] | None = None
+        self._external_lock = asyncio.Lock()
 
     @property
-    def plan(self) -> PlanBoard:
+    def plan(self) -> PlanView:
         """Return the plan of the newest run."""
         return self._transcript.plan
 
@@ -75,98 +75,98 @@ class LineFace:
         return _COLUMNS
 
     @property
-    def running(self) -> tuple[str, ...]:
+    def running_steps(self) -> tuple[str, ...]:
         """Return the ids of the steps at work."""
-        return tuple(self._running)
+        return tuple(self._running_steps)
 
     async def run(self) -> int:
         """Read lines until somebody leaves; return the exit code."""
         loop = asyncio.get_running_loop()
-        self._left = loop.create_future()
+        self._exited = loop.create_future()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         loop.add_reader(sys.stdin.fileno(), self._read)
         self._prompt()
         try:
-            return await self._left
+            return await self._exited
         finally:
             loop.remove_reader(sys.stdin.fileno())
 
-    def leave(self, exit_code: int) -> None:
+    def exit(self, exit_code: int) -> None:
         """Read no further line."""
-        if self._left and not self._left.done():
-            self._left.set_result(exit_code)
+        if self._exited and not self._exited.done():
+            self._exited.set_result(exit_code)
 
     def close(self) -> None:
         """End the line that waits."""
         if self._is_prompted:
             self._write("")
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Write lines."""
         self._write(text if text.endswith("\n") else text + "\n")
 
     def echo(self, text: str) -> None:
         """Repeat what the person wrote, unless it is the line above."""
         if not self._is_line_above:
-            self.say(text)
+            self.print_line(text)
 
-    def hear(self, envelope: Envelope) -> None:
+    def on_event(self, envelope: Envelope) -> None:
         """Show an event of the run."""
-        self._transcript.hear(envelope)
-        self._ring(notice_of(envelope.event, term=self._repl.place.term))
+        self._transcript.on_event(envelope)
+        self._notify(notification_for(envelope.event, term=self._repl.state.term))
         match envelope.event:
             case ApprovalRequested() | QuestionAsked() as asked:
-                self._put(asked)
+                self._add_request(asked)
             case ApprovalResolved(approval_id=answered) | QuestionAnswered(question_id=answered):
                 self._drop(answered)
             case StepStarted(title=title):
-                self._running.append(envelope.step_id or "")
-                self.say(shown(f"{envelope.step_id}: {title}"))
+                self._running_steps.append(envelope.step_id or "")
+                self.print_line(to_single_line(f"{envelope.step_id}: {title}"))
             case StepCompleted():
-                self._running = [step for step in self._running if step != envelope.step_id]
+                self._running_steps = [step for step in self._running_steps if step != envelope.step_id]
             case _:
                 pass
 
-    def ended(self) -> None:
+    def on_request_ended(self) -> None:
         """Be ready for the next request."""
-        self._asked = deque(asked for asked in self._asked if asked_id(asked) in self._own)
-        self._running, self._is_editing = [], False
+        self._requests = deque(asked for asked in self._requests if request_id(asked) in self._own_questions)
+        self._running_steps, self._is_editing = [], False
 
-    def ready(self) -> None:
+    def show_ready(self) -> None:
         """Ask for the next line, if nothing is going on."""
-        if not self._asked and self._repl.is_idle:
+        if not self._requests and self._repl.is_idle:
             self._prompt()
 
-    def offer_anew(self) -> None:
+    def refresh_completions(self) -> None:
         """Offer nothing: a terminal of lines completes nothing."""
 
     async def ask(self, question: str, options: tuple[str, ...]) -> str:
         """Put a question to the person."""
-        asked = QuestionAsked(question_id=f"own-{len(self._own)}", question=question, options=options)
+        asked = QuestionAsked(question_id=f"own-{len(self._own_questions)}", question=question, options=options)
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._own[asked.question_id] = answer
-        self._put(asked)
+        self._own_questions[asked.question_id] = answer
+        self._add_request(asked)
         return await answer
 
-    async def lend(self, deed: Callable[[], None]) -> None:
+    async def run_external(self, deed: Callable[[], None]) -> None:
         """Leave the terminal to something else."""
         loop = asyncio.get_running_loop()
-        async with self._lending:
+        async with self._external_lock:
             loop.remove_reader(sys.stdin.fileno())
             try:
                 await asyncio.to_thread(deed)
             finally:
                 loop.add_reader(sys.stdin.fileno(), self._read)
 
-    def drop_text(self) -> bool:
+    def clear_text(self) -> bool:
         """Return False: what is being typed is the terminal's own, and it has cleared it."""
         return False
 
-    def put_text(self, text: str) -> bool:
+    def set_text(self, text: str) -> bool:
         """Return False: the terminal's own line cannot be written by us."""
         return False
 
-    def stop_writing(self) -> bool:
+    def cancel_edit(self) -> bool:
         """Ask anew about a command that was to be replaced; False when there is none."""
         if not self._is_editing:
             return False
@@ -175,14 +175,14 @@ class LineFace:
         return True
 
     def _interrupt(self) -> None:
-        if not self._lending.locked():
+        if not self._external_lock.locked():
             self._repl.interrupt()
-            self.ready()
+            self.show_ready()
 
     def _read(self) -> None:
-        data = os.read(sys.stdin.fileno(), _LONGEST_LINE)
+        data = os.read(sys.stdin.fileno(), _MAX_LINE_BYTES)
         if not data:
-            self._repl.leave()
+            self._repl.exit()
             return
         self._is_prompted = False
         self._is_line_above = True
@@ -190,49 +190,49 @@ class LineFace:
             self._accept(line.strip())
 
     def _accept(self, line: str) -> None:
-        if not self._asked:
+        if not self._requests:
             self._repl.accept(line)
-            self.ready()
+            self.show_ready()
             return
-        asked = self._asked[0]
+        asked = self._requests[0]
         if isinstance(asked, QuestionAsked) and not line:
             return
         if is_pasted():
-            self.say(PASTED)
+            self.print_line(PASTE_NOTICE)
             self._show_first()
             return
-        answer = answer_of(asked, line, is_edited=self._is_editing)
+        answer = parse_answer(asked, line, is_edited=self._is_editing)
         self._is_editing = answer is None
         if answer is None:
-            self._write(edit_question(asked))
+            self._write(edit_prompt(asked))
             return
-        if own := self._own.get(asked_id(asked)):
+        if own := self._own_questions.get(request_id(asked)):
             own.set_result(answer.answer if isinstance(answer, AnswerQuestion) else "")
         else:
-            self._repl.turns.send(answer)
-        self._drop(asked_id(asked))
+            self._repl.queue.send(answer)
+        self._drop(request_id(asked))
 
-    def _put(self, asked: Asked) -> None:
-        self._asked.append(asked)
-        if len(self._asked) == 1:
+    def _add_request(self, asked: InputRequest) -> None:
+        self._requests.append(asked)
+        if len(self._requests) == 1:
             self._show_first()
 
     def _drop(self, answered: str) -> None:
-        was_first = bool(self._asked) and asked_id(self._asked[0]) == answered
-        self._asked = deque(asked for asked in self._asked if asked_id(asked) != answered)
+        was_first = bool(self._requests) and request_id(self._requests[0]) == answered
+        self._requests = deque(asked for asked in self._requests if request_id(asked) != answered)
         if was_first:
             self._is_editing = False
             self._show_first()
 
     def _show_first(self) -> None:
-        if not self._asked:
-            self.ready()
+        if not self._requests:
+            self.show_ready()
             return
-        asked = self._asked[0]
+        asked = self._requests[0]
         lines = question_lines(asked) if isinstance(asked, QuestionAsked) else approval_lines(asked)
         # What was typed before the question stood on the screen cannot be meant as its answer.
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-        self._write("\n" + "\n".join(lines) + "\n" + offer(asked))
+        self._write("\n" + "\n".join(lines) + "\n" + answer_prompt(asked))
 
     def _prompt(self) -> None:
         if not self._is_prompted:
@@ -243,16 +243,16 @@ class LineFace:
         # What comes by itself does not go on in the line that waits for the person.
         text = f"\n{text}" if self._is_prompted else text
         self._is_prompted = self._is_line_above = False
-        self._send(text if self._has_unicode else without_unicode(text))
+        self._write_raw(text if self._has_unicode else to_ascii(text))
 
-    def _ring(self, notice: str) -> None:
+    def _notify(self, notice: str) -> None:
         # Past the stream, which lets nothing but words through to a terminal.
         with suppress(OSError):
             sys.stdout.flush()
             sys.stdout.buffer.write(notice.encode())
             sys.stdout.buffer.flush()
 
-    def _send(self, text: str) -> None:
+    def _write_raw(self, text: str) -> None:
         # A terminal that is gone is no reason to fail: the signal that says so is on its way.
         with suppress(OSError):
             sys.stdout.write(text)

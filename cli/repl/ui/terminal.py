@@ -9,20 +9,20 @@ from prompt_toolkit.key_binding import KeyBindingsBase
 
 from cli.repl.ui.frame_output import FrameOutput
 from cli.repl.ui.layout import PromptArea
-from cli.screen.live_lines import LiveLines, down, up
+from cli.screen.live_lines import LiveLines, cursor_down, cursor_up
 from tooling.contract.fast_dataclass import dataclass
 
 _FRAME_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ability:
+class TerminalCapabilities:
     """What a terminal can do, or shall: its kind, colours, Unicode, and breaking the lines of a narrower window."""
 
     term: str
     has_colour: bool = True
     has_unicode: bool = True
-    breaks_lines: bool = False
+    reflows_lines: bool = False
 
 
 class Terminal:
@@ -35,27 +35,27 @@ class Terminal:
         live: Callable[[int, int], list[str]],
         status: Callable[[int], str],
         keys: KeyBindingsBase,
-        ability: Ability,
+        ability: TerminalCapabilities,
         is_vi: bool = False,
         is_moving: Callable[[], bool],
         drawn: Callable[[], None],
     ) -> None:
         self._live = live
         self._status = status
-        self._is_moving = is_moving
-        self._drawn = drawn
-        self._breaks_lines = ability.breaks_lines
+        self._is_animating = is_moving
+        self._on_drawn = drawn
+        self._reflows_lines = ability.reflows_lines
         self._output = FrameOutput(term=ability.term, has_unicode=ability.has_unicode)
-        self._size = self._output.window()
+        self._size = self._output.window_size()
         self._lines = LiveLines()
         self._finished: list[str] = []
         self._shown_status = ""
         self._last_frame = 0.0
         self._next_frame: asyncio.TimerHandle | None = None
-        self._lending = asyncio.Lock()
-        self._is_lent = False
-        self._is_left = False
-        self._is_resting = False
+        self._external_lock = asyncio.Lock()
+        self._is_external_running = False
+        self._is_exited = False
+        self._is_cursor_parked = False
         self._area = PromptArea(
             buffer=buffer,
             output=self._output,
@@ -63,20 +63,20 @@ class Terminal:
             keys=keys,
             is_vi=is_vi,
             has_colour=ability.has_colour,
-            before=self._before_area,
-            after=self._rest,
-            resized=self._show,
+            before=self._before_render,
+            after=self._park_cursor,
+            resized=self._render,
         )
 
     @property
     def columns(self) -> int:
         """Return how wide the window is."""
-        return self._output.window().columns
+        return self._output.window_size().columns
 
     @property
-    def is_lent(self) -> bool:
+    def is_external_running(self) -> bool:
         """Say whether something else has the terminal now."""
-        return self._is_lent
+        return self._is_external_running
 
     async def run(self) -> int:
         """Show the prompt until somebody leaves; return the exit code."""
@@ -86,52 +86,52 @@ class Terminal:
         try:
             return await self._area.run_async(set_exception_handler=False)
         finally:
-            self._write(self._lines.take_away() if self._lines.drawn else "")
-            self._give_cursor()
-            self._is_left = True
-            self._show()
+            self._write(self._lines.erase() if self._lines.drawn else "")
+            self._show_cursor()
+            self._is_exited = True
+            self._render()
 
-    def leave(self, exit_code: int) -> None:
+    def exit(self, exit_code: int) -> None:
         """Close the prompt."""
         if self._area.is_running and not self._area.is_done:
             self._area.exit(result=exit_code)
 
     def close(self) -> None:
         """Write what came after the prompt was closed."""
-        self._show()
+        self._render()
 
     def print(self, lines: str) -> None:
         """Add finished lines to the scrollback."""
         self._finished.append(lines if lines.endswith("\n") else lines + "\n")
         self.refresh()
 
-    async def lend(self, deed: Callable[[], None]) -> None:
+    async def run_external(self, deed: Callable[[], None]) -> None:
         """Give the whole terminal to something else, in a thread; lines that come meanwhile wait."""
-        async with self._lending:
-            if self._is_left:
+        async with self._external_lock:
+            if self._is_exited:
                 return
-            self._show()
+            self._render()
             with self._output.frame():
-                self._take_away()
-                self._give_cursor()
-            self._is_lent = True
+                self._erase()
+                self._show_cursor()
+            self._is_external_running = True
             try:
                 await run_in_terminal(deed, in_executor=True)
             finally:
-                self._is_lent = False
+                self._is_external_running = False
                 self.refresh()
 
-    def signal(self, sequence: str) -> None:
+    def send_sequence(self, sequence: str) -> None:
         """Send what is heard or shown elsewhere and leaves no mark on the screen."""
-        if not self._is_lent:
+        if not self._is_external_running:
             self._write(sequence)
 
     def clear(self) -> None:
         """Begin with an empty window; what it held stays in the scrollback."""
         with self._output.frame():
-            self._take_away()
-            self._write("\n" * self._output.window().rows + "\x1b[H")
-            self._show()
+            self._erase()
+            self._write("\n" * self._output.window_size().rows + "\x1b[H")
+            self._render()
 
     def refresh(self) -> None:
         """Draw soon: not more often than ten times a second, however often it is called."""
@@ -143,60 +143,60 @@ class Terminal:
     def _frame(self) -> None:
         self._next_frame = None
         self._last_frame = asyncio.get_running_loop().time()
-        self._show()
-        if self._is_moving() and not self._is_left:
+        self._render()
+        if self._is_animating() and not self._is_exited:
             self.refresh()
 
-    def _show(self) -> None:
+    def _render(self) -> None:
         """Put finished lines above the live ones and draw what has changed, all in one frame."""
-        if self._is_lent:
+        if self._is_external_running:
             return
         if not self._area.is_running:
-            self._write(self._taken())
+            self._write(self._pop_finished())
             return
         with self._output.frame():
-            self._mind_size()
+            self._handle_resize()
             window = self._size
             lines = self._live(window.columns, max(0, window.rows - max(self._area.drawn_rows, 2)))
             if self._finished or len(lines) != len(self._lines.drawn) or not self._area.drawn_rows:
-                self._take_away()
-                self._write(self._taken())
-                self._put(lines)
+                self._erase()
+                self._write(self._pop_finished())
+                self._draw_lines(lines)
                 self._draw_area()
             elif lines != self._lines.drawn:
-                self._write(self._lines.change(lines))
+                self._write(self._lines.update(lines))
             if self._status(window.columns) != self._shown_status:
                 self._draw_area()
-        self._drawn()
+        self._on_drawn()
 
-    def _mind_size(self) -> None:
+    def _handle_resize(self) -> None:
         """Take away what stands on a window that has changed its size, wherever that has put it."""
-        window = self._output.window()
+        window = self._output.window_size()
         if window == self._size:
             return
         self._size = window
-        if not self._is_resting:
-            column, rows = self._area.cursor_place
-            if self._breaks_lines:
+        if not self._is_cursor_parked:
+            column, rows = self._area.cursor_position
+            if self._reflows_lines:
                 above = sum(max(1, -(-width // window.columns)) for width in self._area.widths_above_cursor())
                 rows = above + column // window.columns
-            self._write(f"\r{up(len(self._lines.drawn) + rows)}")
-        self._take_all_below()
+            self._write(f"\r{cursor_up(len(self._lines.drawn) + rows)}")
+        self._erase_below()
 
-    def _before_area(self) -> None:
+    def _before_render(self) -> None:
         """Make room for a prompt that has grown; begin afresh when it has shrunk, else empty lines would be left."""
-        self._mind_size()
-        self._come_back()
-        wanted = self._area.wanted_rows()
+        self._handle_resize()
+        self._restore_cursor()
+        wanted = self._area.preferred_rows()
         room = self._size.rows - wanted
         if len(self._lines.drawn) > room:
             lines = self._live(self._size.columns, room)[:room]
-            self._take_away()
-            self._put(lines)
+            self._erase()
+            self._draw_lines(lines)
         elif self._area.drawn_rows > wanted:
             self._area.renderer.erase()
 
-    def _rest(self) -> None:
+    def _park_cursor(self) -> None:
         """Leave the cursor where the live lines begin, if there are any.
 
         A terminal keeps its cursor at the character it stands at, however a window of another size breaks or cuts
@@ -204,48 +204,48 @@ class Terminal:
         """
         if not self._lines.drawn or self._area.is_done:
             return
-        _, row = self._area.cursor_place
+        _, row = self._area.cursor_position
         self._output.hide_cursor()
-        self._write(f"\r{up(len(self._lines.drawn) + row)}")
-        self._is_resting = True
+        self._write(f"\r{cursor_up(len(self._lines.drawn) + row)}")
+        self._is_cursor_parked = True
 
-    def _come_back(self) -> None:
+    def _restore_cursor(self) -> None:
         """Go from the place of rest to that of the prompt's cursor."""
-        if self._is_resting:
-            column, row = self._area.cursor_place
-            self._write(down(len(self._lines.drawn) + row))
+        if self._is_cursor_parked:
+            column, row = self._area.cursor_position
+            self._write(cursor_down(len(self._lines.drawn) + row))
             self._output.cursor_forward(column)
-            self._is_resting = False
+            self._is_cursor_parked = False
 
-    def _give_cursor(self) -> None:
+    def _show_cursor(self) -> None:
         self._output.is_cursor_drawn = False
         self._output.show_cursor()
         self._output.flush()
 
-    def _take_away(self) -> None:
-        if self._is_resting:
-            self._take_all_below()
+    def _erase(self) -> None:
+        if self._is_cursor_parked:
+            self._erase_below()
         else:
             self._area.renderer.erase()
-            self._write(self._lines.take_away())
-            self._output.rows_taken = 0
+            self._write(self._lines.erase())
+            self._output.reserved_rows = 0
 
-    def _take_all_below(self) -> None:
+    def _erase_below(self) -> None:
         self._output.erase_down()
-        self._lines.drawn, self._output.rows_taken = [], 0
+        self._lines.drawn, self._output.reserved_rows = [], 0
         self._area.renderer.reset()
-        self._is_resting = False
+        self._is_cursor_parked = False
 
-    def _put(self, lines: list[str]) -> None:
-        self._write(self._lines.put(lines))
-        self._output.rows_taken = len(lines)
+    def _draw_lines(self, lines: list[str]) -> None:
+        self._write(self._lines.draw(lines))
+        self._output.reserved_rows = len(lines)
         self._output.is_cursor_drawn = bool(lines)
 
     def _draw_area(self) -> None:
         self._shown_status = self._status(self._size.columns)
         self._area.draw()
 
-    def _taken(self) -> str:
+    def _pop_finished(self) -> str:
         finished, self._finished = self._finished, []
         return "".join(finished)
 

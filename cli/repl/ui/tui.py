@@ -15,23 +15,23 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.search import stop_search
 
-from agent.config.places import data_dir
+from agent.config.user_dirs import data_dir
 from agent.protocol.events import Envelope, RunCompleted
-from cli.repl.input import Pastes, open_history
+from cli.repl.input import LargePastes, open_history
 from cli.repl.slash_commands import Candidate, SlashCommand
-from cli.repl.ui.approval_cards import Cards
-from cli.repl.ui.completion import FileNames, ReplCompleter
-from cli.repl.ui.frame_output import TIDY
-from cli.repl.ui.input_focus import Answering
+from cli.repl.ui.approval_cards import ApprovalCards
+from cli.repl.ui.completion import FileIndex, ReplCompleter
+from cli.repl.ui.frame_output import RESET_TERMINAL
+from cli.repl.ui.input_focus import InputFocus
 from cli.repl.ui.keys import key_bindings
-from cli.repl.ui.notifications import notice_of
-from cli.repl.ui.terminal import Ability, Terminal
-from cli.screen.ascii_fallback import knows_unicode
-from cli.screen.colors import clipped
+from cli.repl.ui.notifications import notification_for
+from cli.repl.ui.terminal import Terminal, TerminalCapabilities
+from cli.screen.ascii_fallback import supports_unicode
+from cli.screen.colors import clip
 from cli.screen.live_area import LiveArea
-from cli.screen.plan_board import PlanBoard
-from cli.screen.resize_behavior import breaks_lines
-from cli.screen.sanitize import seen
+from cli.screen.plan_view import PlanView
+from cli.screen.resize_behavior import reflows_lines
+from cli.screen.sanitize import strip_invisible
 from cli.screen.transcript import Transcript
 from tooling.safety.secrets.redact import Redactor
 
@@ -41,23 +41,23 @@ if TYPE_CHECKING:
 _FOLD_RULE = "─" * 8
 
 
-class DrawnFace:
+class Tui:
     """Shows what happens and takes what is typed, both at any time."""
 
     def __init__(self, repl: "Repl") -> None:
-        place, paint = repl.place, repl.paint
-        settings = place.loaded()
+        place, paint = repl.state, repl.paint
+        settings = place.read_settings()
         self._repl = repl
         self._paint = paint
-        self._live = LiveArea(paint=paint)
-        self._pastes = Pastes()
+        self._live_area = LiveArea(paint=paint)
+        self._pastes = LargePastes()
         self.buffer = Buffer(
             history=open_history(data_dir(place.environ), Redactor(settings.secrets).redact),
             completer=ThreadedCompleter(
                 ReplCompleter(
                     commands=lambda: repl.commands,
                     arguments=self._arguments,
-                    files=FileNames(place.cwd, place.environ),
+                    files=FileIndex(place.cwd, place.environ),
                 )
             ),
             complete_while_typing=True,
@@ -70,20 +70,20 @@ class DrawnFace:
             live=self._live_lines,
             status=self._status,
             keys=key_bindings(repl, self),
-            ability=Ability(
+            ability=TerminalCapabilities(
                 term=place.term,
                 has_colour=paint.has_colour,
-                has_unicode=knows_unicode(place.environ),
-                breaks_lines=breaks_lines(place.environ),
+                has_unicode=supports_unicode(place.environ),
+                reflows_lines=reflows_lines(place.environ),
             ),
             is_vi=settings.settings.editing_mode == "vi",
-            is_moving=lambda: self._live.is_running,
+            is_moving=lambda: self._live_area.is_running,
             drawn=self._on_drawn,
         )
-        self.cards = Cards(
-            send=repl.turns.send, write=self.terminal.print, paint=paint, width=lambda: self.terminal.columns
+        self.cards = ApprovalCards(
+            send=repl.queue.send, write=self.terminal.print, paint=paint, width=lambda: self.terminal.columns
         )
-        self.answering = Answering(buffer=self.buffer, cards=self.cards, refresh=self.terminal.refresh)
+        self.focus = InputFocus(buffer=self.buffer, cards=self.cards, refresh=self.terminal.refresh)
         self._transcript = Transcript(
             write=self.terminal.print,
             width=lambda: self.terminal.columns,
@@ -93,7 +93,7 @@ class DrawnFace:
         )
 
     @property
-    def plan(self) -> PlanBoard:
+    def plan(self) -> PlanView:
         """Return the plan of the newest run."""
         return self._transcript.plan
 
@@ -103,74 +103,74 @@ class DrawnFace:
         return self.terminal.columns
 
     @property
-    def running(self) -> tuple[str, ...]:
+    def running_steps(self) -> tuple[str, ...]:
         """Return the ids of the steps at work."""
-        return self._live.running
+        return self._live_area.running_steps
 
     async def run(self) -> int:
         """Show the prompt until somebody leaves; return the exit code."""
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTSTP, self.stop)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTSTP, self.suspend)
         return await self.terminal.run()
 
-    def stop(self) -> None:
+    def suspend(self) -> None:
         """Stop as other programs do on Ctrl-Z; the terminal is the shell's until we are told to go on."""
-        if self.terminal.is_lent:
+        if self.terminal.is_external_running:
             # Who has the terminal was told as well, and the shell waits for us to follow.
-            with self._stoppable():
+            with self._default_sigtstp():
                 signal.raise_signal(signal.SIGTSTP)
         else:
-            self._repl.start(self._stop())
+            self._repl.spawn(self._suspend())
 
-    async def _stop(self) -> None:
-        with self._stoppable():
+    async def _suspend(self) -> None:
+        with self._default_sigtstp():
             # To the very thread that lent the terminal: it must not take it back before all have stopped.
-            await self.terminal.lend(lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTSTP))
+            await self.terminal.run_external(lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTSTP))
 
     @contextmanager
-    def _stoppable(self) -> Iterator[None]:
+    def _default_sigtstp(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
         loop.remove_signal_handler(signal.SIGTSTP)
         try:
             yield
         finally:
-            loop.add_signal_handler(signal.SIGTSTP, self.stop)
+            loop.add_signal_handler(signal.SIGTSTP, self.suspend)
 
-    def leave(self, exit_code: int) -> None:
+    def exit(self, exit_code: int) -> None:
         """Close the prompt."""
-        self.terminal.leave(exit_code)
+        self.terminal.exit(exit_code)
 
     def close(self) -> None:
         """Show the rest."""
         self.terminal.close()
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Add lines to the scrollback."""
         self.terminal.print(text)
 
     def echo(self, text: str) -> None:
         """Add to the scrollback what the person wrote, apart from what came before: the prompt is empty again."""
-        self.say(f"\n{text}")
+        self.print_line(f"\n{text}")
 
-    def hear(self, envelope: Envelope) -> None:
+    def on_event(self, envelope: Envelope) -> None:
         """Show an event of the run."""
-        self.answering.hear(envelope)
-        self._live.hear(envelope)
-        self._transcript.hear(envelope)
-        self.terminal.signal(notice_of(envelope.event, term=self._repl.place.term))
+        self.focus.on_event(envelope)
+        self._live_area.on_event(envelope)
+        self._transcript.on_event(envelope)
+        self.terminal.send_sequence(notification_for(envelope.event, term=self._repl.state.term))
         if isinstance(envelope.event, RunCompleted):
-            self.answering.forget()
+            self.focus.reset()
         self.terminal.refresh()
 
-    def ended(self) -> None:
+    def on_request_ended(self) -> None:
         """Be ready for the next request."""
-        self.answering.forget()
-        self._live.forget()
+        self.focus.reset()
+        self._live_area.reset()
 
-    def ready(self) -> None:
+    def show_ready(self) -> None:
         """Show that the next request can be typed."""
         self.terminal.refresh()
 
-    def offer_anew(self) -> None:
+    def refresh_completions(self) -> None:
         """Offer commands that have come while the name of one is being typed."""
         chosen = self.buffer.complete_state and self.buffer.complete_state.current_completion
         if self.buffer.text.startswith("/") and not chosen:
@@ -178,9 +178,9 @@ class DrawnFace:
 
     async def ask(self, question: str, options: tuple[str, ...]) -> str:
         """Put a question to the person."""
-        return await self.answering.ask(question, options)
+        return await self.focus.ask(question, options)
 
-    async def lend(self, deed: Callable[[], None]) -> None:
+    async def run_external(self, deed: Callable[[], None]) -> None:
         """Give the terminal to something else, and have it back as it was."""
 
         def tidily() -> None:
@@ -189,96 +189,96 @@ class DrawnFace:
             finally:
                 # A terminal that is gone needs no tidying.
                 with suppress(OSError):
-                    os.write(sys.stdout.fileno(), TIDY)
+                    os.write(sys.stdout.fileno(), RESET_TERMINAL)
 
-        await self.terminal.lend(tidily)
+        await self.terminal.run_external(tidily)
 
     def accept(self) -> None:
         """Take what was typed: an answer to what is asked, or something for the REPL."""
-        if self.answering.accept(self.whole_text().strip()):
+        if self.focus.accept(self.full_text().strip()):
             return
-        whole = self.whole_text()
-        self.sent()
+        whole = self.full_text()
+        self.save_and_clear()
         self._repl.accept(whole)
 
-    def whole_text(self) -> str:
+    def full_text(self) -> str:
         """Return what stands in the prompt, with all that was pasted."""
-        return self._pastes.whole(self.buffer.text)
+        return self._pastes.expand(self.buffer.text)
 
-    def sent(self) -> None:
+    def save_and_clear(self) -> None:
         """Empty the prompt; what stood there can be found again."""
-        if (whole := self.whole_text()).strip():
+        if (whole := self.full_text()).strip():
             self.buffer.history.append_string(whole)
         self.clear()
 
     def paste(self, pasted: str) -> None:
         """Put a pasted text into the prompt."""
         # What nobody sees would be run or sent without having been read.
-        self.buffer.insert_text(self._pastes.taken(seen(pasted)))
+        self.buffer.insert_text(self._pastes.add(strip_invisible(pasted)))
 
-    def drop_text(self) -> bool:
+    def clear_text(self) -> bool:
         """Clear the prompt; False when it is empty."""
         has_text = bool(self.buffer.text)
         self.clear()
         return has_text
 
-    def put_text(self, text: str) -> bool:
+    def set_text(self, text: str) -> bool:
         """Put a text into the prompt, to be changed and sent; True when that can be done."""
         self.buffer.text = text
         self.buffer.cursor_position = len(text)
         return True
 
-    def stop_writing(self) -> bool:
+    def cancel_edit(self) -> bool:
         """Give up a search, or words for a card; False when there is neither."""
         if get_app().layout.is_searching:
             stop_search()
             return True
-        return self.answering.stop_writing()
+        return self.focus.cancel_edit()
 
     def clear(self) -> None:
         """Empty the prompt."""
         self.buffer.reset()
-        self._pastes.forget()
+        self._pastes.clear()
 
-    def unfold(self) -> None:
+    def show_folded(self) -> None:
         """Show what was folded, whole and newest first, in a pager."""
         parts = [f"{_FOLD_RULE} {part.title}\n{part.text}\n" for part in reversed(self._transcript.folded)]
         if parts:
-            self._repl.start(self.lend(lambda: self._repl.guests.page("\n".join(parts))))
+            self._repl.spawn(self.run_external(lambda: self._repl.programs.open_pager("\n".join(parts))))
 
     def open_editor(self) -> None:
         """Let the person write in their own editor."""
-        self._repl.start(self._edit())
+        self._repl.spawn(self._edit())
 
     async def _edit(self) -> None:
         ended: list[str] = []
         text = self.buffer.text
-        await self.lend(lambda: ended.append(self._repl.guests.edited(text)))
+        await self.run_external(lambda: ended.append(self._repl.programs.edit(text)))
         if ended and self.buffer.text == text:
             self.buffer.text = ended[0]
             self.buffer.cursor_position = len(ended[0])
 
     def _on_drawn(self) -> None:
-        self.cards.drawn()
+        self.cards.mark_drawn()
 
     def _arguments(self, command: SlashCommand, words: Sequence[str]) -> Iterable[Candidate]:
         return command.complete(self._repl, words) if command.complete else ()
 
     def _live_lines(self, width: int, height: int) -> list[str]:
-        card = self.answering.lines(width)[:height]
+        card = self.focus.lines(width)[:height]
         answer = self._answer_lines(width, max(0, (height - len(card)) // 2))
-        lanes = self._live.lines(width, max(0, height - len(card) - len(answer)))
+        lanes = self._live_area.lines(width, max(0, height - len(card) - len(answer)))
         return [*answer, *lanes, *card]
 
     def _answer_lines(self, width: int, height: int) -> list[str]:
-        lines = self._transcript.unfinished.splitlines()
-        return [clipped(line, width) for line in lines[-height:]] if height else []
+        lines = self._transcript.partial_answer.splitlines()
+        return [clip(line, width) for line in lines[-height:]] if height else []
 
     def _status(self, width: int) -> str:
-        waiting = f" · {len(self._repl.turns.waiting)} queued" if self._repl.turns.waiting else ""
-        return self._paint("quiet", clipped(f"{self._repl.place.status}{waiting}", width))
+        waiting = f" · {len(self._repl.queue.pending)} queued" if self._repl.queue.pending else ""
+        return self._paint("quiet", clip(f"{self._repl.state.status}{waiting}", width))
 
     def _markdown(self, text: str) -> str:
-        from cli.screen.markdown import rendered
+        from cli.screen.markdown import render_markdown
 
-        return rendered(text, width=self.terminal.columns, paint=self._paint)
+        return render_markdown(text, width=self.terminal.columns, paint=self._paint)

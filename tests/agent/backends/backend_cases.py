@@ -9,9 +9,9 @@ from pathlib import Path
 
 from agent.backends.host import HostCommandRunner, build_host_executor
 from agent.backends.process.environment import clean_environment
-from agent.backends.process.host_process import DEATH_S
+from agent.backends.process.host_process import KILL_TIMEOUT_S
 from agent.backends.sandbox.runner import SandboxCommandRunner, build_sandbox_executor, build_sandbox_runner
-from tests.tooling.tool_harness import Nobody
+from tests.tooling.tool_harness import NoUser
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.command import CommandRunner
 from tooling.contract.tool import ToolExecutor
@@ -23,53 +23,53 @@ GRACE_S = 0.2
 MARK = f"71.{os.getpid():07}"
 
 
-def runner_of(backend: str, workspace: Path) -> CommandRunner:
+def make_runner(backend: str, workspace: Path) -> CommandRunner:
     if backend == "host":
         return HostCommandRunner(clean_environment(ENVIRON), grace_s=GRACE_S)
-    return sandbox_of(backend, workspace)
+    return make_sandbox_runner(backend, workspace)
 
 
-def sandbox_of(backend: str, workspace: Path) -> SandboxCommandRunner:
+def make_sandbox_runner(backend: str, workspace: Path) -> SandboxCommandRunner:
     runner = build_sandbox_runner(workspace=workspace, environ=ENVIRON, grace_s=GRACE_S)
     if backend == "landlock":
-        runner.fall_back()
+        runner.use_landlock()
     return runner
 
 
 @contextmanager
-def executor_of(backend: str, workspace: Path, *, plugin_paths: tuple[str, ...] = ()) -> Iterator[ToolExecutor]:
+def make_executor(backend: str, workspace: Path, *, plugin_paths: tuple[str, ...] = ()) -> Iterator[ToolExecutor]:
     approver = PolicyApprover(mode="ask")
     secrets = ("correct-horse-battery",)
     environ = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "sk-not-for-commands"}
     if backend == "host":
         host, _ = build_host_executor(
-            environ=environ, approver=approver, asker=Nobody(), secrets=secrets, plugin_paths=plugin_paths
+            environ=environ, approver=approver, asker=NoUser(), secrets=secrets, plugin_paths=plugin_paths
         )
         yield host
         return
     runner = build_sandbox_runner(workspace=workspace, environ=environ, grace_s=GRACE_S)
     if backend == "landlock":
-        runner.fall_back()
+        runner.use_landlock()
     boxed, _ = build_sandbox_executor(
-        runner=runner, approver=approver, asker=Nobody(), secrets=secrets, plugin_paths=plugin_paths
+        runner=runner, approver=approver, asker=NoUser(), secrets=secrets, plugin_paths=plugin_paths
     )
     yield boxed
     runner.close()
 
 
-async def appears(path: Path) -> None:
+async def wait_for_file(path: Path) -> None:
     """Wait until another process has made a file."""
     async with asyncio.timeout(10):
         # The other side is no coroutine that could set an event.
-        while path.name not in names_in(path.parent):  # noqa: ASYNC110
+        while path.name not in list_names(path.parent):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
-def names_in(folder: Path) -> list[str]:
+def list_names(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir())
 
 
-def living(marker: str) -> list[str]:
+def find_processes(marker: str) -> list[str]:
     """Return the command lines of processes that hold the marker, zombies excepted."""
     found = []
     for entry in Path("/proc").iterdir():
@@ -83,9 +83,9 @@ def living(marker: str) -> list[str]:
     return found
 
 
-def survivors(marker: str) -> list[str]:
+def find_survivors(marker: str) -> list[str]:
     """Return who still lives a moment later: on a busy machine it takes a while to die of a signal."""
-    deadline = time.monotonic() + DEATH_S
-    while (found := living(marker)) and time.monotonic() < deadline:
+    deadline = time.monotonic() + KILL_TIMEOUT_S
+    while (found := find_processes(marker)) and time.monotonic() < deadline:
         time.sleep(0.01)
     return found

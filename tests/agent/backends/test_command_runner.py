@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from agent.backends.sandbox.runner import SandboxCommandRunner
-from tests.agent.backends.backend_cases import BACKENDS, MARK, appears, names_in, runner_of, survivors
+from tests.agent.backends.backend_cases import BACKENDS, MARK, find_survivors, list_names, make_runner, wait_for_file
 from tooling.contract.command import CommandOutput, CommandRequest, CommandRunner
 
 
 @pytest.fixture(params=BACKENDS)
 def runner(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CommandRunner]:
-    runner = runner_of(request.param, tmp_path)
+    runner = make_runner(request.param, tmp_path)
     yield runner
     if isinstance(runner, SandboxCommandRunner):
         runner.close()
@@ -71,13 +71,13 @@ async def test_a_time_limit_ends_the_whole_tree(runner: CommandRunner, tmp_path:
     found = await sh(runner, f"echo before; sleep {MARK} & sleep {MARK}", tmp_path, timeout_s=0.4)
     assert time.monotonic() - started < 3
     assert (found.timed_out, found.exit_code, found.output) == (True, 124, b"before\n")
-    assert survivors(MARK) == []
+    assert find_survivors(MARK) == []
 
 
 async def test_a_tree_that_ignores_polite_requests_ends_too(runner: CommandRunner, tmp_path: Path) -> None:
     found = await sh(runner, f"trap '' TERM; (trap '' TERM; sleep {MARK}) & sleep {MARK}", tmp_path, timeout_s=0.3)
     assert found.timed_out
-    assert survivors(MARK) == []
+    assert find_survivors(MARK) == []
 
 
 async def test_jobs_in_the_background_do_not_hold_up_the_call(runner: CommandRunner, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ async def test_jobs_in_the_background_do_not_hold_up_the_call(runner: CommandRun
     found = await sh(runner, f"sleep {MARK} & echo started", tmp_path)
     assert time.monotonic() - started < 2
     assert (found.exit_code, found.output, found.timed_out) == (0, b"started\n", False)
-    assert survivors(MARK) == []
+    assert find_survivors(MARK) == []
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ async def test_jobs_in_the_background_do_not_hold_up_the_call(runner: CommandRun
 async def test_jobs_that_leave_the_group_end_as_well(runner: CommandRunner, tmp_path: Path, how: str) -> None:
     found = await sh(runner, f"{how.format(mark=MARK)} sleep 0.1; echo started", tmp_path)
     assert found.output == b"started\n"
-    assert survivors(MARK) == []
+    assert find_survivors(MARK) == []
 
 
 async def test_the_cancel_check_is_polled(runner: CommandRunner, tmp_path: Path) -> None:
@@ -110,21 +110,21 @@ async def test_the_cancel_check_is_polled(runner: CommandRunner, tmp_path: Path)
     )
     assert time.monotonic() - started < 2
     assert (found.cancelled, found.exit_code, found.output) == (True, 130, b"so far\n")
-    assert survivors(MARK) == []
+    assert find_survivors(MARK) == []
 
 
 async def test_nothing_starts_when_it_is_already_cancelled(runner: CommandRunner, tmp_path: Path) -> None:
     assert (await sh(runner, "touch made", tmp_path, cancel_check=lambda: True)).cancelled
-    assert names_in(tmp_path) == []
+    assert list_names(tmp_path) == []
 
 
 async def test_cancelling_the_caller_kills_the_tree_and_comes_through(runner: CommandRunner, tmp_path: Path) -> None:
     call = asyncio.create_task(sh(runner, f"touch started; sleep {MARK} & sleep {MARK}", tmp_path))
-    await appears(tmp_path / "started")
+    await wait_for_file(tmp_path / "started")
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert survivors(MARK) == []
+    assert find_survivors(MARK) == []
 
 
 async def test_the_event_loop_goes_on_meanwhile(runner: CommandRunner, tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ from uuid import uuid4
 
 import pytest
 
-from tests.agent.backends.backend_cases import BACKENDS, MARK, appears, executor_of, survivors
+from tests.agent.backends.backend_cases import BACKENDS, MARK, find_survivors, make_executor, wait_for_file
 from tooling.contract.context import ExecCtx
 from tooling.contract.tool import ToolExecutor
 
 
 @pytest.fixture(params=BACKENDS)
 def executor(request: pytest.FixtureRequest, ctx: ExecCtx) -> Iterator[ToolExecutor]:
-    with executor_of(request.param, ctx.working_dir) as executor:
+    with make_executor(request.param, ctx.working_dir) as executor:
         yield executor
 
 
@@ -147,11 +147,11 @@ async def test_secrets_and_escapes_never_reach_the_model(executor: ToolExecutor,
 
 async def test_cancelling_a_call_leaves_no_process(executor: ToolExecutor, ctx: ExecCtx) -> None:
     call = asyncio.create_task(executor.call_tool("run_command", {"command": f"touch started; sleep {MARK}"}, ctx))
-    await appears(ctx.working_dir / "started")
+    await wait_for_file(ctx.working_dir / "started")
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert survivors(MARK) == []
+    assert find_survivors(MARK) == []
 
 
 async def test_the_cancel_check_ends_a_call_with_a_result(executor: ToolExecutor, ctx: ExecCtx) -> None:

@@ -4,7 +4,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from agent.config.settings import ProfileSettings, Settings
-from agent.config.values import KeyPath, kind_name, slot_at, slots
+from agent.config.values import KeyPath, find_setting, setting_specs, type_name
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "configuration.md"
 BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
@@ -12,8 +12,8 @@ BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
 
 def table() -> str:
     """Return the table of all settings as Markdown."""
-    rows = [_row(Settings, (name,)) for name in slots()]
-    rows += [_row(ProfileSettings, ("step_profiles", "NAME", name)) for name in slots(ProfileSettings)]
+    rows = [_row(Settings, (name,)) for name in setting_specs()]
+    rows += [_row(ProfileSettings, ("step_profiles", "NAME", name)) for name in setting_specs(ProfileSettings)]
     return "\n".join(("| setting | type | default | meaning |", "|---|---|---|---|", *rows))
 
 
@@ -25,9 +25,9 @@ def with_table(page: str) -> str:
 
 
 def _row(owner: type, path: KeyPath) -> str:
-    slot = slot_at(path)
+    slot = find_setting(path)
     assert slot is not None
-    kind = kind_name(path) + (f", {slot.limits}" if slot.limits else "")
+    kind = type_name(path) + (f", {slot.limits}" if slot.limits else "")
     return f"| `{'.'.join(path)}` | {kind} | {_default(owner, path[-1])} | {slot.doc} |"
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from agent.config.environment import PROVIDER_NAMES
+from agent.config.environment import PROVIDER_VARIABLES
 from agent.config.load import load_settings
 from agent.config.user_file import parse_user_file
 from tests.agent.config.settings_table import PAGE, with_table
@@ -21,12 +21,12 @@ def test_the_table_check_can_fail() -> None:
 
 
 def test_every_providers_variable_is_named() -> None:
-    assert [name for name in PROVIDER_NAMES if f"`{name}`" not in TEXT] == []
+    assert [name for name in PROVIDER_VARIABLES if f"`{name}`" not in TEXT] == []
 
 
 @pytest.mark.parametrize("example", re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL))
 def test_every_example_is_a_valid_settings_file(example: str) -> None:
-    assert parse_user_file(example, PAGE).leaves
+    assert parse_user_file(example, PAGE).values
 
 
 @pytest.mark.parametrize("variable", re.findall(r"^export (AGENT_\w+=\S+)$", TEXT, re.MULTILINE))

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.config.load import Loaded, load_settings
+from agent.config.load import LoadedSettings, load_settings
 from agent.config.origin import Origin
 from agent.config.settings import ProfileSettings, Settings
 from agent.vocabulary.errors import ConfigError, UsageError
 
 
-class Home:
+class ConfigFolder:
     """A settings folder of one test."""
 
     def __init__(self, folder: Path) -> None:
@@ -31,7 +31,7 @@ class Home:
         profile: str | None = None,
         strict: bool = False,
         bare: bool = False,
-    ) -> Loaded:
+    ) -> LoadedSettings:
         return load_settings(
             environ=environ or {},
             flags=flags or {},
@@ -42,7 +42,7 @@ class Home:
             bare=bare,
         )
 
-    def refusal(self, environ: Mapping[str, str] | None = None, *, assignments: Sequence[str] = ()) -> str:
+    def load_error(self, environ: Mapping[str, str] | None = None, *, assignments: Sequence[str] = ()) -> str:
         with pytest.raises(ConfigError) as caught:
             self.load(environ, assignments=assignments)
         assert caught.value.exit_code == 52
@@ -50,18 +50,18 @@ class Home:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path)
+def home(tmp_path: Path) -> ConfigFolder:
+    return ConfigFolder(tmp_path)
 
 
-def test_nothing_given_means_defaults_with_default_origins(home: Home) -> None:
+def test_nothing_given_means_defaults_with_default_origins(home: ConfigFolder) -> None:
     loaded = home.load()
     assert loaded.settings == Settings()
     assert {origin.layer for origin in loaded.origins.values()} == {"default"}
     assert (loaded.warnings, loaded.secrets) == ((), ())
 
 
-def test_each_layer_overrides_the_one_below_and_says_so(home: Home) -> None:
+def test_each_layer_overrides_the_one_below_and_says_so(home: ConfigFolder) -> None:
     home.write('concurrency = 2\nmodel = "file"\n\n[profile.work]\nmodel = "profile"\n')
     environ = {"AGENT_MODEL": "environment"}
     seen = [
@@ -83,18 +83,18 @@ def test_each_layer_overrides_the_one_below_and_says_so(home: Home) -> None:
     assert [loaded.settings.concurrency for loaded in seen] == [32, 2, 2, 2, 2, 2]
 
 
-def test_a_profile_can_be_chosen_by_the_environment(home: Home) -> None:
+def test_a_profile_can_be_chosen_by_the_environment(home: ConfigFolder) -> None:
     home.write('[profile.work]\nmodel = "m"\n')
     assert home.load({"AGENT_PROFILE": "work"}).settings.model == "m"
 
 
-def test_an_unknown_profile_names_the_nearest(home: Home) -> None:
+def test_an_unknown_profile_names_the_nearest(home: ConfigFolder) -> None:
     home.write('[profile.work]\nmodel = "m"\n')
     with pytest.raises(ConfigError, match=r"unknown profile wrok, did you mean work\?"):
         home.load(profile="wrok")
 
 
-def test_bare_leaves_out_the_file_and_refuses_a_profile(home: Home) -> None:
+def test_bare_leaves_out_the_file_and_refuses_a_profile(home: ConfigFolder) -> None:
     home.write("this is no TOML")
     bare = home.load({"AGENT_PROFILE": "work"}, bare=True)
     assert bare.settings == Settings(memory=False, project_notes=False)
@@ -117,12 +117,12 @@ def test_bare_leaves_out_the_file_and_refuses_a_profile(home: Home) -> None:
         ("step_profiles", '{"fast": {"timeout_s": 5}}', {"fast": ProfileSettings(timeout_s=5.0)}),
     ],
 )
-def test_every_kind_of_setting_can_be_given_as_text(home: Home, name: str, text: str, value: object) -> None:
+def test_every_kind_of_setting_can_be_given_as_text(home: ConfigFolder, name: str, text: str, value: object) -> None:
     assert getattr(home.load({f"AGENT_{name.upper()}": text}).settings, name) == value
     assert getattr(home.load(assignments=[f"{name}={text}"]).settings, name) == value
 
 
-def test_tables_of_several_layers_are_joined_entry_by_entry(home: Home) -> None:
+def test_tables_of_several_layers_are_joined_entry_by_entry(home: ConfigFolder) -> None:
     home.write('[keys]\nopenai = "file-key-1"\ngroq = "file-key-2"\n[step_profiles.fast]\ntimeout_s = 5\n')
     loaded = home.load({"OPENAI_API_KEY": "env-key-1"}, assignments=["step_profiles.fast.max_retries=0"])
     assert loaded.settings.keys == {"openai": "env-key-1", "groq": "file-key-2"}
@@ -131,24 +131,24 @@ def test_tables_of_several_layers_are_joined_entry_by_entry(home: Home) -> None:
     assert loaded.origins["keys.groq"] == Origin(layer="file", where="config.toml:3")
 
 
-def test_rules_given_as_flags_add_to_those_of_the_file(home: Home) -> None:
+def test_rules_given_as_flags_add_to_those_of_the_file(home: ConfigFolder) -> None:
     home.write('deny = ["rm"]\nallow = ["ls"]\n')
     settings = home.load(flags={"deny": ["mv"], "allow": []}).settings
     assert (settings.deny, settings.allow) == (("rm", "mv"), ("ls",))
 
 
-def test_an_empty_variable_counts_as_not_set(home: Home) -> None:
+def test_an_empty_variable_counts_as_not_set(home: ConfigFolder) -> None:
     assert home.load({"AGENT_CONCURRENCY": "", "OPENAI_API_KEY": ""}).settings == Settings()
 
 
-def test_providers_own_names_are_understood(home: Home) -> None:
+def test_providers_own_names_are_understood(home: ConfigFolder) -> None:
     environ = {"OPENAI_BASE_URL": "http://127.0.0.1:1", "OPENAI_MODEL": "weak", "TOGETHERAI_API_KEY": "t"}
     settings = home.load(environ).settings
     assert (settings.api_base, settings.model, settings.keys) == ("http://127.0.0.1:1", "weak", {"together": "t"})
     assert home.load({**environ, "AGENT_MODEL": "strong"}).settings.model == "strong"
 
 
-def test_the_openai_address_is_not_used_for_another_providers_model(home: Home) -> None:
+def test_the_openai_address_is_not_used_for_another_providers_model(home: ConfigFolder) -> None:
     environ = {"OPENAI_BASE_URL": "http://127.0.0.1:1", "AGENT_MODEL": "anthropic/claude"}
     loaded = home.load(environ)
     assert (loaded.settings.api_base, loaded.origins["api_base"].layer) == ("", "default")
@@ -185,38 +185,40 @@ def test_the_openai_address_is_not_used_for_another_providers_model(home: Home) 
         ("[model]\n", "/config.toml:1: model: expected text, got object {}"),
     ],
 )
-def test_a_wrong_file_is_refused_by_place_and_expectation(home: Home, text: str, message: str) -> None:
+def test_a_wrong_file_is_refused_by_place_and_expectation(home: ConfigFolder, text: str, message: str) -> None:
     home.write(text)
-    assert home.refusal() == message
+    assert home.load_error() == message
 
 
-def test_broken_toml_names_file_and_line(home: Home) -> None:
+def test_broken_toml_names_file_and_line(home: ConfigFolder) -> None:
     home.write('model = "x"\nconcurrency = = 2\n')
-    assert "/config.toml: not valid TOML" in (message := home.refusal()) and "line 2" in message
+    assert "/config.toml: not valid TOML" in (message := home.load_error()) and "line 2" in message
 
 
-def test_an_unreadable_file_is_an_error_not_an_empty_one(home: Home) -> None:
+def test_an_unreadable_file_is_an_error_not_an_empty_one(home: ConfigFolder) -> None:
     home.file.mkdir()
-    assert home.refusal().startswith("cannot read /config.toml")
+    assert home.load_error().startswith("cannot read /config.toml")
     home.file.rmdir()
     home.file.write_bytes(b"model = '\xff'")
-    assert home.refusal() == "cannot read /config.toml: it is not UTF-8 text"
+    assert home.load_error() == "cannot read /config.toml: it is not UTF-8 text"
 
 
-def test_wrong_texts_name_their_variable_or_flag(home: Home) -> None:
-    assert home.refusal({"AGENT_CONCURRENCY": "many"}) == (
+def test_wrong_texts_name_their_variable_or_flag(home: ConfigFolder) -> None:
+    assert home.load_error({"AGENT_CONCURRENCY": "many"}) == (
         "environment AGENT_CONCURRENCY: concurrency: expected a whole number, got text 'many'"
     )
-    assert home.refusal({"AGENT_STEP_PROFILES": '{"f": {"timeout_s": -1}}'}) == (
+    assert home.load_error({"AGENT_STEP_PROFILES": '{"f": {"timeout_s": -1}}'}) == (
         "environment AGENT_STEP_PROFILES: step_profiles.f.timeout_s: expected more than 0, got -1"
     )
-    assert home.refusal({"AGENT_KEYS": "{broken"}) == "environment AGENT_KEYS: keys: expected a table written as JSON"
-    assert home.refusal(assignments=["modle=x"]) == "flag --set: unknown setting modle, did you mean model?"
+    assert (
+        home.load_error({"AGENT_KEYS": "{broken"}) == "environment AGENT_KEYS: keys: expected a table written as JSON"
+    )
+    assert home.load_error(assignments=["modle=x"]) == "flag --set: unknown setting modle, did you mean model?"
     with pytest.raises(UsageError, match="expected key=value"):
         home.load(assignments=["model"])
 
 
-def test_unknown_agent_variables_warn_once_and_stop_a_strict_run(home: Home) -> None:
+def test_unknown_agent_variables_warn_once_and_stop_a_strict_run(home: ConfigFolder) -> None:
     environ = {"AGENT_MODLE": "x", "AGENT_OS": "y"}
     assert home.load(environ).warnings == (
         "environment: unknown settings AGENT_MODLE, did you mean AGENT_MODEL?; AGENT_OS (ignored)",
@@ -225,11 +227,11 @@ def test_unknown_agent_variables_warn_once_and_stop_a_strict_run(home: Home) -> 
         home.load(environ, strict=True)
 
 
-def test_the_names_of_folders_and_profile_are_known_variables(home: Home) -> None:
+def test_the_names_of_folders_and_profile_are_known_variables(home: ConfigFolder) -> None:
     assert home.load({"AGENT_SANDBOX": "/x", "AGENT_CONFIG_DIR": "/y"}, strict=True).warnings == ()
 
 
-def test_nothing_is_read_from_a_workspace(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_read_from_a_workspace(home: ConfigFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace = tmp_path / "workspace"
     for name in (
         "config.toml",

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agent.config.load import load_settings
-from agent.config.secrets import masked
-from agent.config.show import row_named, rows
+from agent.config.secrets import mask
+from agent.config.show import find_row, setting_rows
 from agent.vocabulary.errors import ConfigError
 
 KEY = "sk-SENTINEL-0123456789"
@@ -14,15 +14,15 @@ KEY = "sk-SENTINEL-0123456789"
 
 @pytest.mark.parametrize(("value", "shown"), [("", ""), ("short", "****"), ("elevenchars", "****"), (KEY, "****6789")])
 def test_a_key_shows_at_most_its_last_four_characters(value: str, shown: str) -> None:
-    assert masked(value) == shown
+    assert mask(value) == shown
 
 
 def test_rows_never_hold_a_key(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(f'api_key = "{KEY}"\n[keys]\ngroq = "{KEY}"\n')
     loaded = load_settings(environ={"OPENAI_API_KEY": KEY}, config_dir=tmp_path)
-    assert KEY not in "".join(row.text for row in rows(loaded))
-    assert row_named(loaded, "keys").value == {"groq": "****6789", "openai": "****6789"}
-    assert row_named(loaded, "keys.mistral").text == ""
+    assert KEY not in "".join(row.text for row in setting_rows(loaded))
+    assert find_row(loaded, "keys").value == {"groq": "****6789", "openai": "****6789"}
+    assert find_row(loaded, "keys.mistral").text == ""
 
 
 def test_secrets_hold_configured_keys_and_secret_looking_variables_longest_first(tmp_path: Path) -> None:

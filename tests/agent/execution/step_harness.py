@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import replace
 from pathlib import Path
 
-from agent.execution.approvals import Person
-from agent.execution.graph.step_cache import StepShelf
+from agent.execution.approvals import PendingQuestions
+from agent.execution.graph.step_cache import StepCache
 from agent.execution.step.agent_loop import AgentRunner, RunnerSettings
 from agent.execution.step.context import Conversation
-from agent.execution.step.tool_calls import CallDesk
+from agent.execution.step.tool_calls import ToolCallRunner
 from agent.executor import Executor
-from agent.model.budget import Ledger
+from agent.model.budget import Budget
 from agent.model.faults import ModelFault
-from agent.model.metered_client import ModelDesk
+from agent.model.metered_client import MeteredModel
 from agent.model.port import ModelReply, ModelRequest, StreamItem, TextDelta
 from agent.protocol.channel import Channel, EventLog
 from agent.protocol.events import Envelope, Event
@@ -26,39 +26,39 @@ from agent.vocabulary.usage import Usage
 from tooling.contract.action import Effect
 from tooling.contract.context import ExecCtx
 from tooling.contract.json_codec import JsonObject
-from tooling.contract.result import ToolMeta, ToolResult, failed
+from tooling.contract.result import ToolMeta, ToolResult, error_result
 from tooling.contract.tool import ToolSpec
 
 USAGE = Usage(input_tokens=10, output_tokens=2, requests=1)
-Line = ModelReply | BaseException
-Deed = Callable[[JsonObject], Awaitable[ToolResult]]
+ScriptedTurn = ModelReply | BaseException
+ToolFunction = Callable[[JsonObject], Awaitable[ToolResult]]
 
 
-def says(text: str, *, finish_reason: str = "stop") -> ModelReply:
+def text_reply(text: str, *, finish_reason: str = "stop") -> ModelReply:
     """A reply without a call."""
     return ModelReply(
         message=Message(role="assistant", content=text), usage=USAGE, model="m", finish_reason=finish_reason
     )
 
 
-def calls(*names: str, **arguments: object) -> ModelReply:
+def call_reply(*names: str, **arguments: object) -> ModelReply:
     """A reply that calls tools; ids are as unique as a provider makes them."""
     asked = tuple(ToolCall(id=uuid.uuid4().hex[:9], name=name, arguments=arguments) for name in names)
     return ModelReply(message=Message(role="assistant", tool_calls=asked), usage=USAGE, model="m")
 
 
-class Speaker:
+class ScriptedClient:
     """A ModelClient that says its lines in order and keeps what it was asked."""
 
-    def __init__(self, *lines: Line) -> None:
-        self.lines = list(lines)
+    def __init__(self, *replies: ScriptedTurn) -> None:
+        self.replies = list(replies)
         self.summaries: list[str | ModelFault] = []
-        self.asked: list[ModelRequest] = []
+        self.requests: list[ModelRequest] = []
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
-        self.asked.append(request)
+        self.requests.append(request)
         await asyncio.sleep(0)
-        line = self._summary() if request.purpose == "summary" else self.lines.pop(0)
+        line = self._summary() if request.purpose == "summary" else self.replies.pop(0)
         if isinstance(line, BaseException):
             raise line
         if line.message.content:
@@ -68,50 +68,50 @@ class Speaker:
 
     async def close(self) -> None: ...
 
-    def _summary(self) -> Line:
+    def _summary(self) -> ScriptedTurn:
         said = self.summaries.pop(0) if self.summaries else ModelFault("script")
-        return says(said) if isinstance(said, str) else said
+        return text_reply(said) if isinstance(said, str) else said
 
 
-class Tools:
+class FakeTools:
     """A ToolExecutor whose tools are functions of the test."""
 
-    def __init__(self, deeds: Mapping[str, tuple[Effect, Deed]]) -> None:
-        self._deeds = deeds
-        self.made: list[tuple[str, JsonObject]] = []
+    def __init__(self, deeds: Mapping[str, tuple[Effect, ToolFunction]]) -> None:
+        self._functions = deeds
+        self.calls: list[tuple[str, JsonObject]] = []
 
     async def call_tool(self, name: str, args: JsonObject, ctx: ExecCtx) -> ToolResult:
-        if name not in self._deeds:
-            return failed(f"There is no tool {name}.", exit_code=127)
+        if name not in self._functions:
+            return error_result(f"There is no tool {name}.", exit_code=127)
         if not ctx.may_use(name):
-            return failed(f"The tool {name} is not available in this step.", exit_code=126)
+            return error_result(f"The tool {name} is not available in this step.", exit_code=126)
         # As on the one road: judging and approving take their time.
         await asyncio.sleep(0)
         if ctx.on_run:
             await ctx.on_run()
-        self.made.append((name, args))
-        return await self._deeds[name][1](args)
+        self.calls.append((name, args))
+        return await self._functions[name][1](args)
 
     def schemas(self) -> list[Mapping[str, object]]:
-        return [spec.to_openai_tool() for name in self._deeds if (spec := self.spec_of(name))]
+        return [spec.to_openai_tool() for name in self._functions if (spec := self.spec_of(name))]
 
     def has_tool(self, name: str) -> bool:
-        return name in self._deeds
+        return name in self._functions
 
     def spec_of(self, name: str) -> ToolSpec | None:
-        if name not in self._deeds:
+        if name not in self._functions:
             return None
-        return ToolSpec(name=name, description=name, parameters={"type": "object"}, effect=self._deeds[name][0])
+        return ToolSpec(name=name, description=name, parameters={"type": "object"}, effect=self._functions[name][0])
 
     async def close(self) -> None: ...
 
 
-async def done(args: JsonObject) -> ToolResult:
+async def succeed(args: JsonObject) -> ToolResult:
     await asyncio.sleep(0)
     return ToolResult(f"done {dict(args)}")
 
 
-def ends(*results: ToolResult) -> Deed:
+def return_in_turn(*results: ToolResult) -> ToolFunction:
     """A tool that gives these results in turn, the last one for ever."""
     left = list(results)
 
@@ -122,58 +122,58 @@ def ends(*results: ToolResult) -> Deed:
     return deed
 
 
-def exits(code: int, text: str = "") -> ToolResult:
+def command_result(code: int, text: str = "") -> ToolResult:
     """What a command leaves behind."""
     status = "ok" if code == 0 else "error"
     return ToolResult(text or f"exit {code}", code, meta=ToolMeta(status=status))  # type: ignore[arg-type]
 
 
-DEEDS: Mapping[str, tuple[Effect, Deed]] = {
-    "look": ("read", done),
-    "write": ("write", done),
-    "run_command": ("execute", done),
+TOOL_FUNCTIONS: Mapping[str, tuple[Effect, ToolFunction]] = {
+    "look": ("read", succeed),
+    "write": ("write", succeed),
+    "run_command": ("execute", succeed),
 }
 STEP = PlanStep(id="s1", title="One", instruction="Do it")
 
 
-class Workshop:
+class StepHarness:
     """Everything around one step."""
 
     def __init__(
         self,
-        *lines: Line,
-        deeds: Mapping[str, tuple[Effect, Deed]] = DEEDS,
-        ledger: Ledger | None = None,
-        shelf: StepShelf | None = None,
+        *lines: ScriptedTurn,
+        deeds: Mapping[str, tuple[Effect, ToolFunction]] = TOOL_FUNCTIONS,
+        budget: Budget | None = None,
+        shelf: StepCache | None = None,
         context_tokens: int = 100_000,
         log: EventLog | None = None,
     ) -> None:
-        self.speaker = Speaker(*lines)
-        self.tools = Tools(deeds)
+        self.client = ScriptedClient(*lines)
+        self.tools = FakeTools(deeds)
         self.channel = Channel(session_id="s", run_id="r", log=log)
-        self.ear = self.channel.subscribe()
-        self.ledger = ledger or Ledger()
-        self.person = Person(channel=self.channel, is_present=True, patience_s=60)
-        self.desk = ModelDesk(
-            client=self.speaker, ledger=self.ledger, channel=self.channel, price=lambda model, usage: 0.0
+        self.subscription = self.channel.subscribe()
+        self.budget = budget or Budget()
+        self.questions = PendingQuestions(channel=self.channel, is_present=True, patience_s=60)
+        self.metered = MeteredModel(
+            client=self.client, budget=self.budget, channel=self.channel, price=lambda model, usage: 0.0
         )
-        self.calls = CallDesk(tools=self.tools, channel=self.channel, book=self.desk.book)
-        self.slept: list[float] = []
-        self.noted: list[ExecutorResponse] = []
+        self.calls = ToolCallRunner(tools=self.tools, channel=self.channel, book=self.metered.record_tool_cost)
+        self.sleeps: list[float] = []
+        self.recorded: list[ExecutorResponse] = []
         settings = RunnerSettings(
             model="m",
             system=Message(role="system", content="You work."),
             context_tokens=lambda model: context_tokens,
             max_output_tokens=1000,
         )
-        self.runner = AgentRunner(desk=self.desk, calls=self.calls, channel=self.channel, settings=settings)
+        self.runner = AgentRunner(desk=self.metered, calls=self.calls, channel=self.channel, settings=settings)
         self.executor = Executor(
             runner=self.runner,
             calls=self.calls,
-            asker=self.person,
+            asker=self.questions,
             channel=self.channel,
-            usage_of=self.ledger.of_step,
-            waited_s=self.person.waited_s,
+            usage_of=self.budget.step_usage,
+            waited_s=self.questions.waited_s,
             shelf=shelf,
             sleep=self._sleep,
         )
@@ -181,7 +181,7 @@ class Workshop:
         self.ctx = ExecCtx(user_id=nobody, task_id=nobody, working_dir=Path("/"), step_id="s1")
 
     async def _sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
+        self.sleeps.append(seconds)
 
     async def run(
         self,
@@ -196,18 +196,18 @@ class Workshop:
         profile = profile or ExecutorProfile()
         asked = request or ExecutorRequest(task_id=step.id, goal=step.instruction, model=step.model)
         ctx = replace(self.ctx, allowed_tools=profile.allowed_tools)
-        return await self.executor.run(step, asked, profile, ctx, key=key, begun=begun, note=self.noted.append)
+        return await self.executor.run(step, asked, profile, ctx, key=key, begun=begun, note=self.recorded.append)
 
-    async def work(self, talk: Conversation, **more: int) -> object:
+    async def run_loop(self, talk: Conversation, **more: int) -> object:
         """Run the loop alone, on a conversation of the test's own."""
         request = ExecutorRequest(task_id="s1", goal="Do it")
         return await self.runner.run(request, ExecutorProfile(**more), self.ctx, talk)  # type: ignore[arg-type]
 
-    async def heard(self) -> list[Envelope]:
+    async def envelopes(self) -> list[Envelope]:
         """Close the channel and return every event in order."""
         await self.channel.close()
-        return [envelope async for envelope in self.ear]
+        return [envelope async for envelope in self.subscription]
 
     async def events(self, *kinds: type) -> Sequence[Event]:
         """Return the events of these kinds."""
-        return [envelope.event for envelope in await self.heard() if isinstance(envelope.event, kinds)]
+        return [envelope.event for envelope in await self.envelopes() if isinstance(envelope.event, kinds)]

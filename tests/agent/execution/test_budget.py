@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.model.budget import LEAST_OUTPUT, BudgetExhausted, Ledger, tokens_of
+from agent.model.budget import MIN_OUTPUT_TOKENS, Budget, BudgetExhausted, estimate_tokens
 from agent.model.faults import ModelFault
-from agent.model.metered_client import ModelDesk
+from agent.model.metered_client import MeteredModel
 from agent.model.port import ModelReply, ModelRequest, StreamItem, StreamRestarted, TextDelta
 from agent.protocol.channel import Channel
 from agent.protocol.events import BudgetSpent
@@ -61,15 +61,15 @@ CALLS = st.builds(
 class Provider:
     """Answers within what a request allows, and never sees more granted than the limits hold."""
 
-    def __init__(self, calls: dict[str, Call], ledger: Ledger) -> None:
+    def __init__(self, calls: dict[str, Call], ledger: Budget) -> None:
         self._calls = calls
         self._ledger = ledger
         self.under_way: dict[str, tuple[int, float]] = {}
 
     async def stream(self, asked: ModelRequest) -> AsyncIterator[StreamItem]:
         call = self._calls[asked.step_id or ""]
-        longest, sent = asked.max_output_tokens or 0, tokens_of(asked)
-        assert min(LEAST_OUTPUT, call.longest) <= longest <= call.longest
+        longest, sent = asked.max_output_tokens or 0, estimate_tokens(asked)
+        assert min(MIN_OUTPUT_TOKENS, call.longest) <= longest <= call.longest
         most = Usage(input_tokens=sent, output_tokens=longest)
         self.under_way[asked.step_id or ""] = (most.total_tokens, price("m", most) or 0.0)
         try:
@@ -104,11 +104,11 @@ class Provider:
 def test_calls_side_by_side_never_pass_a_limit(
     calls: list[Call], max_tokens: int | None, max_usd: float | None
 ) -> None:
-    async def run() -> Ledger:
-        ledger = Ledger(max_tokens=max_tokens, max_budget_usd=max_usd)
+    async def run() -> Budget:
+        ledger = Budget(max_tokens=max_tokens, max_budget_usd=max_usd)
         by_step = {f"s{number}": call for number, call in enumerate(calls)}
         channel = Channel(session_id="s", run_id="r", log=None)
-        desk = ModelDesk(client=Provider(by_step, ledger), ledger=ledger, channel=channel, price=price)
+        desk = MeteredModel(client=Provider(by_step, ledger), budget=ledger, channel=channel, price=price)
         asking = {
             step: asyncio.ensure_future(desk.ask(request(call.chars, call.longest, step=step)))
             for step, call in by_step.items()
@@ -128,46 +128,46 @@ def test_calls_side_by_side_never_pass_a_limit(
     ledger = asyncio.run(run())
     assert max_tokens is None or ledger.total.total_tokens <= max_tokens
     assert max_usd is None or (ledger.total.cost_usd or 0.0) <= max_usd + 1e-9
-    steps = [ledger.of_step(f"s{number}") for number in range(len(calls))]
+    steps = [ledger.step_usage(f"s{number}") for number in range(len(calls))]
     assert sum(step.total_tokens for step in steps) == ledger.total.total_tokens
     assert sum(usage.total_tokens for usage in ledger.by_model.values()) == ledger.total.total_tokens
 
 
 async def test_a_call_waits_while_only_calls_under_way_stand_in_its_way() -> None:
-    ledger = Ledger(max_tokens=2000)
+    ledger = Budget(max_tokens=2000)
     first = await ledger.reserve(request(300, 1000), price)
     second = asyncio.ensure_future(ledger.reserve(request(300, 1000), price))
     await asyncio.sleep(0)
     assert not second.done()
-    ledger.settle(first, Usage(input_tokens=100, output_tokens=10))
+    ledger.commit(first, Usage(input_tokens=100, output_tokens=10))
     assert (await second).request.max_output_tokens == 1000
 
 
 async def test_what_is_left_makes_a_reply_shorter_but_not_useless() -> None:
-    ledger = Ledger(max_tokens=800)
+    ledger = Budget(max_tokens=800)
     held = await ledger.reserve(request(300, 1000), price)
-    assert (held.tokens, held.request.max_output_tokens) == (800, 800 - tokens_of(request(300)))
-    ledger.settle(held, Usage(input_tokens=100, output_tokens=400))
+    assert (held.tokens, held.request.max_output_tokens) == (800, 800 - estimate_tokens(request(300)))
+    ledger.commit(held, Usage(input_tokens=100, output_tokens=400))
     with pytest.raises(BudgetExhausted, match="limit of 800 tokens"):
         await ledger.reserve(request(300, 1000), price)
 
 
 async def test_a_limit_in_money_makes_a_reply_shorter_too() -> None:
-    ledger = Ledger(max_budget_usd=0.02)
+    ledger = Budget(max_budget_usd=0.02)
     held = await ledger.reserve(request(300, 1000), price)
-    assert held.request.max_output_tokens == int((0.02 - tokens_of(request(300)) * IN_USD) / OUT_USD)
+    assert held.request.max_output_tokens == int((0.02 - estimate_tokens(request(300)) * IN_USD) / OUT_USD)
     with pytest.raises(BudgetExhausted, match=r"could pass the limit of 0\.001 USD"):
-        await Ledger(max_budget_usd=0.001).reserve(request(300, 1000), price)
+        await Budget(max_budget_usd=0.001).reserve(request(300, 1000), price)
 
 
 async def test_a_limit_in_money_needs_a_known_price_before_the_first_call() -> None:
     with pytest.raises(BudgetExhausted, match="use --max-tokens"):
-        await Ledger(max_budget_usd=1).reserve(request(model="unknown"), price)
+        await Budget(max_budget_usd=1).reserve(request(model="unknown"), price)
 
 
 async def test_a_run_without_limits_reserves_nothing_and_changes_no_request() -> None:
     asked = request(model="unknown")
-    held = await Ledger().reserve(asked, price)
+    held = await Budget().reserve(asked, price)
     assert held.request is asked
 
 
@@ -186,13 +186,13 @@ async def test_a_reply_that_broke_off_is_paid_for_and_reserved_for_again() -> No
     channel = Channel(session_id="s", run_id="r", log=None)
     ear = channel.subscribe()
     asked = request()
-    ledger = Ledger(max_tokens=10_000)
-    await ModelDesk(client=Restarting(), ledger=ledger, channel=channel, price=price).ask(asked)
-    assert ledger.of_step("s1").total_tokens == tokens_of(asked) + 100 + 100 + 50
-    small = Ledger(max_tokens=1200)
+    ledger = Budget(max_tokens=10_000)
+    await MeteredModel(client=Restarting(), budget=ledger, channel=channel, price=price).ask(asked)
+    assert ledger.step_usage("s1").total_tokens == estimate_tokens(asked) + 100 + 100 + 50
+    small = Budget(max_tokens=1200)
     with pytest.raises(BudgetExhausted):
-        await ModelDesk(client=Restarting(), ledger=small, channel=channel, price=price).ask(asked)
-    assert small.total.total_tokens == tokens_of(asked) + 100
+        await MeteredModel(client=Restarting(), budget=small, channel=channel, price=price).ask(asked)
+    assert small.total.total_tokens == estimate_tokens(asked) + 100
     await channel.close()
     told = [envelope.event.usage.total_tokens async for envelope in ear if isinstance(envelope.event, BudgetSpent)]
     assert told == [201, 351, 201]

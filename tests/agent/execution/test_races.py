@@ -16,20 +16,20 @@ from agent.protocol.codec import to_json
 from agent.sessions.resume.step_history import unfinished_task
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import PlanStep
-from tests.agent.execution.step_harness import Line, Workshop, calls, says
+from tests.agent.execution.step_harness import ScriptedTurn, StepHarness, call_reply, text_reply
 from tests.docs.grammar import _pairs, _steps
 
 CHECKED = PlanStep(id="s1", title="One", instruction="Do it", verify="make test")
 OPENING = (Message(role="system", content="You work."), Message(role="user", content="Do it"))
 
 
-def lines() -> tuple[Line, ...]:
+def lines() -> tuple[ScriptedTurn, ...]:
     """A step with calls alone, side by side, in order, and with text before them."""
     worked = [
-        (calls("look", "look", n=n), calls("write", "run_command", "write", n=n), calls("write", n=-n))
+        (call_reply("look", "look", n=n), call_reply("write", "run_command", "write", n=n), call_reply("write", n=-n))
         for n in (1, 2, 3)
     ]
-    return (*itertools.chain(*worked), says(""), says("done"))
+    return (*itertools.chain(*worked), text_reply(""), text_reply("done"))
 
 
 def problems_of(messages: Sequence[Message]) -> list[str]:
@@ -78,8 +78,8 @@ def anthropic_problems(request: ModelRequest) -> list[str]:
 
 async def cancelled_after(moments: int, talk: Conversation) -> bool:
     """Work on a conversation and cancel after some turns of the event loop; say whether it was still at work."""
-    shop = Workshop(*lines())
-    working = asyncio.ensure_future(shop.work(talk))
+    shop = StepHarness(*lines())
+    working = asyncio.ensure_future(shop.run_loop(talk))
     for _ in range(moments):
         await asyncio.sleep(0)
     was_working = working.cancel()
@@ -94,9 +94,9 @@ async def test_a_conversation_is_valid_for_both_wire_forms_whenever_it_is_cut() 
         talk = Conversation()
         was_cut = await cancelled_after(moments, talk)
         assert problems_of(talk.messages) == [], moments
-        shop = Workshop(says("gone on"))
-        await shop.work(talk)
-        assert problems_of(shop.speaker.asked[0].messages[2:] if shop.speaker.asked else ()) == [], moments
+        shop = StepHarness(text_reply("gone on"))
+        await shop.run_loop(talk)
+        assert problems_of(shop.client.requests[0].messages[2:] if shop.client.requests else ()) == [], moments
         if not was_cut:
             break
         moments += 1
@@ -106,13 +106,13 @@ async def test_a_conversation_is_valid_for_both_wire_forms_whenever_it_is_cut() 
 async def test_the_stream_has_no_holes_and_tells_the_conversation_again_whenever_it_is_cut() -> None:
     moments = 0
     while True:
-        shop = Workshop(*lines(), says("mended"))
+        shop = StepHarness(*lines(), text_reply("mended"))
         running = asyncio.ensure_future(shop.run(CHECKED))
         for _ in range(moments):
             await asyncio.sleep(0)
         running.cancel()
         await asyncio.wait({running})
-        envelopes = await shop.heard()
+        envelopes = await shop.envelopes()
         events = [to_json(envelope) for envelope in envelopes]
         assert [*_steps(events), *_pairs(events)] == [], moments
         begun = unfinished_task(envelopes, shop.calls.effect_of)
@@ -120,9 +120,9 @@ async def test_the_stream_has_no_holes_and_tells_the_conversation_again_whenever
         if not running.cancelled():
             break
         told = [event["status"] for event in events if event["type"] == "step.completed"]
-        assert told == [noted.status for noted in shop.noted], moments
+        assert told == [noted.status for noted in shop.recorded], moments
         ended = sum(event["type"] == "tool.completed" for event in events)
-        assert ended == sum(len(noted.tool_calls) for noted in shop.noted), moments
+        assert ended == sum(len(noted.tool_calls) for noted in shop.recorded), moments
         moments += 1
     assert moments > 60
     assert running.result().verified
@@ -130,12 +130,12 @@ async def test_the_stream_has_no_holes_and_tells_the_conversation_again_whenever
 
 @pytest.mark.parametrize("moments", range(0, 60, 7))
 async def test_a_second_interruption_leaves_no_hole_either(moments: int) -> None:
-    shop = Workshop(*lines())
+    shop = StepHarness(*lines())
     running = asyncio.ensure_future(shop.run())
     for pause in (moments, 1, 1, 1):
         for _ in range(pause):
             await asyncio.sleep(0)
         running.cancel()
     await asyncio.wait({running})
-    events = [to_json(envelope) for envelope in await shop.heard()]
+    events = [to_json(envelope) for envelope in await shop.envelopes()]
     assert [*_steps(events), *_pairs(events)] == []

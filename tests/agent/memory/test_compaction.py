@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.memory.compaction import KB, Compacted, Shortener, compact
-from agent.memory.entries import TAGS, lines_of
+from agent.memory.compaction import KB, CompactionModel, CompactionResult, compact
+from agent.memory.entries import TAGS, parse_lines
 from agent.memory.memory_file import MemoryFile
-from agent.memory.shorten import by_priority, with_reply
+from agent.memory.shorten import apply_reply, drop_by_priority
 from agent.model.faults import ModelFault
 from agent.model.port import ModelReply, ModelRequest
 from agent.vocabulary.message import Message
@@ -20,7 +20,7 @@ from tooling.safety.secrets.redact import Redactor
 PLAIN = Redactor()
 
 
-def big(size: int = 40 * KB, tags: tuple[str, ...] = TAGS) -> str:
+def big_memory(size: int = 40 * KB, tags: tuple[str, ...] = TAGS) -> str:
     """Return a memory of entries with every tag in turn, with a person's lines between them."""
     lines = ["# Mine", ""]
     number = 0
@@ -34,17 +34,17 @@ def big(size: int = 40 * KB, tags: tuple[str, ...] = TAGS) -> str:
     return "\n".join([*lines, ""])
 
 
-class Said:
+class OneReplyModel:
     """A model that gives one reply, and remembers what it was asked."""
 
     def __init__(self, reply: str | Exception, *, finish_reason: str = "stop", delay_s: float = 0) -> None:
         self.reply = reply
         self.finish_reason = finish_reason
         self.delay_s = delay_s
-        self.asked: list[ModelRequest] = []
+        self.requests: list[ModelRequest] = []
 
     async def ask(self, request: ModelRequest) -> ModelReply:
-        self.asked.append(request)
+        self.requests.append(request)
         await asyncio.sleep(self.delay_s)
         if isinstance(self.reply, Exception):
             raise self.reply
@@ -52,16 +52,18 @@ class Said:
         return ModelReply(message=message, usage=Usage(), model="m", finish_reason=self.finish_reason)
 
 
-async def compacted(text: str, folder: Path, said: Said | None = None, target_kb: int = 24) -> tuple[Compacted, str]:
+async def run_compaction(
+    text: str, folder: Path, said: OneReplyModel | None = None, target_kb: int = 24
+) -> tuple[CompactionResult, str]:
     memory = MemoryFile(folder)
     memory.path.write_text(text)
-    shortener = Shortener(ask=said.ask, model="m", max_output_tokens=100, timeout_s=1) if said else None
+    shortener = CompactionModel(ask=said.ask, model="m", max_output_tokens=100, timeout_s=1) if said else None
     done = await compact(memory, target_kb, redactor=PLAIN, shortener=shortener)
     return done, memory.read()
 
 
-def own_lines(text: str) -> list[str]:
-    return [line.raw for line in lines_of(text) if not line.is_entry]
+def user_lines(text: str) -> list[str]:
+    return [line.raw for line in parse_lines(text) if not line.is_entry]
 
 
 def lines_with(text: str, sign: str) -> list[str]:
@@ -69,8 +71,8 @@ def lines_with(text: str, sign: str) -> list[str]:
 
 
 async def test_without_a_model_the_least_important_goes_first_and_every_preference_stays(tmp_path: Path) -> None:
-    before = big()
-    done, after = await compacted(before, tmp_path)
+    before = big_memory()
+    done, after = await run_compaction(before, tmp_path)
     assert (done.before, done.after, done.by) == (len(before), len(after), "priority")
     assert done.after <= 24 * KB
     assert lines_with(after, "[PREF]") == lines_with(before, "[PREF]")
@@ -79,16 +81,16 @@ async def test_without_a_model_the_least_important_goes_first_and_every_preferen
 
 
 async def test_lines_that_are_not_ours_survive_in_their_order_and_a_copy_is_kept(tmp_path: Path) -> None:
-    before = big()
-    _, after = await compacted(before, tmp_path)
-    assert own_lines(after) == own_lines(before)
+    before = big_memory()
+    _, after = await run_compaction(before, tmp_path)
+    assert user_lines(after) == user_lines(before)
     (copy,) = MemoryFile(tmp_path).backups
     assert copy.read_text() == before
 
 
 async def test_even_preferences_alone_are_brought_down_the_oldest_first(tmp_path: Path) -> None:
-    before = big(tags=("PREF",))
-    done, after = await compacted(before, tmp_path)
+    before = big_memory(tags=("PREF",))
+    done, after = await run_compaction(before, tmp_path)
     assert done.after <= 24 * KB
     kept = lines_with(after, "[PREF]")
     assert kept == lines_with(before, "[PREF]")[-len(kept) :]
@@ -96,34 +98,34 @@ async def test_even_preferences_alone_are_brought_down_the_oldest_first(tmp_path
 
 async def test_a_persons_own_lines_do_not_push_everything_else_out(tmp_path: Path) -> None:
     prose = "\n".join(f"my own line number {number}, never to be touched" for number in range(1000))
-    before = big(10 * KB) + prose
-    _, after = await compacted(before, tmp_path)
+    before = big_memory(10 * KB) + prose
+    _, after = await run_compaction(before, tmp_path)
     assert prose in after
-    assert 5 * KB < sum(len(line.raw) + 1 for line in lines_of(after) if line.is_entry) <= 6 * KB
+    assert 5 * KB < sum(len(line.raw) + 1 for line in parse_lines(after) if line.is_entry) <= 6 * KB
 
 
 async def test_what_is_small_enough_is_left_alone(tmp_path: Path) -> None:
-    said = Said("- 2026-01-01 00:00: [PREF] x")
-    done, after = await compacted(big(20 * KB), tmp_path, said)
-    assert (done.by, after, said.asked, MemoryFile(tmp_path).backups) == ("nobody", big(20 * KB), [], [])
+    said = OneReplyModel("- 2026-01-01 00:00: [PREF] x")
+    done, after = await run_compaction(big_memory(20 * KB), tmp_path, said)
+    assert (done.by, after, said.requests, MemoryFile(tmp_path).backups) == ("nobody", big_memory(20 * KB), [], [])
 
 
 async def test_the_models_entries_take_the_place_of_the_old_ones(tmp_path: Path) -> None:
-    before = big()
+    before = big_memory()
     old = lines_with(before, "[PREF]")
     joined = "- 2026-01-01 00:04: [PREF] all of it in one"
-    done, after = await compacted(before, tmp_path, Said(f"{old[3]}\n{joined}\n"))
+    done, after = await run_compaction(before, tmp_path, OneReplyModel(f"{old[3]}\n{joined}\n"))
     assert done.by == "model"
     assert lines_with(after, "[") == [old[3], joined]
-    assert [line for line in own_lines(after) if line] == [line for line in own_lines(before) if line]
+    assert [line for line in user_lines(after) if line] == [line for line in user_lines(before) if line]
     assert MemoryFile(tmp_path).backups[0].read_text() == before
 
 
 async def test_the_model_sees_entries_alone_as_data_without_secrets(tmp_path: Path) -> None:
-    said = Said("nothing useful")
+    said = OneReplyModel("nothing useful")
     token = "ghp_" + "a1B2" * 9
-    await compacted(f"- 2026-01-01 00:00: [CONFIG] {token}\nprivate prose\n{big()}", tmp_path, said)
-    (asked,) = said.asked
+    await run_compaction(f"- 2026-01-01 00:00: [CONFIG] {token}\nprivate prose\n{big_memory()}", tmp_path, said)
+    (asked,) = said.requests
     data = asked.messages[-1].content
     assert asked.purpose == "memory"
     assert data.startswith("<memory>\n- 2026-01-01 00:00: [CONFIG] [REDACTED]\n")
@@ -139,7 +141,7 @@ async def test_the_model_sees_entries_alone_as_data_without_secrets(tmp_path: Pa
         ("- 2026-01-01 00:00: no tag", "form"),
         ("- 2026-01-01 00:00: [NEWTAG] x", "form"),
         ("{}", "form"),
-        (big(50 * KB).replace("# Mine\n\n", ""), "form"),
+        (big_memory(50 * KB).replace("# Mine\n\n", ""), "form"),
         ("- 2026-01-01 00:00: [PREF] " + "long " * 20_000, "not shorter"),
         ("- 2026-01-01 00:00: [CONFIG] x", "lost every preference"),
         ("- 2031-01-01 00:00: [PREF] x", "dates of its own"),
@@ -148,37 +150,39 @@ async def test_the_model_sees_entries_alone_as_data_without_secrets(tmp_path: Pa
     ],
 )
 async def test_a_reply_that_will_not_do_is_not_believed(reply: str | Exception, why: str, tmp_path: Path) -> None:
-    before = big()
-    done, after = await compacted(before, tmp_path, Said(reply))
+    before = big_memory()
+    done, after = await run_compaction(before, tmp_path, OneReplyModel(reply))
     assert done.by == "priority"
     assert why in done.problem
     assert lines_with(after, "[PREF]") == lines_with(before, "[PREF]")
 
 
 async def test_a_reply_that_was_cut_off_or_never_came_is_not_believed(tmp_path: Path) -> None:
-    cut, _ = await compacted(big(), tmp_path, Said("- 2026-01-01 00:00: [PREF] x", finish_reason="length"))
-    late, _ = await compacted(big(), tmp_path, Said("- 2026-01-01 00:00: [PREF] x", delay_s=5))
+    cut, _ = await run_compaction(
+        big_memory(), tmp_path, OneReplyModel("- 2026-01-01 00:00: [PREF] x", finish_reason="length")
+    )
+    late, _ = await run_compaction(big_memory(), tmp_path, OneReplyModel("- 2026-01-01 00:00: [PREF] x", delay_s=5))
     assert (cut.problem, late.problem) == ("the reply was cut off", "no reply within 1 s")
 
 
 async def test_a_reply_that_is_still_too_long_is_shortened_further(tmp_path: Path) -> None:
-    before = big()
+    before = big_memory()
     reply = "\n".join(line for line in lines_with(before, "[") if "[AGREEMENT]" not in line)
-    done, after = await compacted(before, tmp_path, Said(reply))
+    done, after = await run_compaction(before, tmp_path, OneReplyModel(reply))
     assert done.by == "model"
     assert len(after) <= 24 * KB
 
 
 async def test_what_others_remember_while_the_model_thinks_is_not_lost(tmp_path: Path) -> None:
     memory = MemoryFile(tmp_path)
-    said = Said("- 2026-01-01 00:00: [PREF] short")
+    said = OneReplyModel("- 2026-01-01 00:00: [PREF] short")
 
     async def ask(request: ModelRequest) -> ModelReply:
         memory.append("said meanwhile", tag="AGREEMENT")
         return await said.ask(request)
 
-    memory.path.write_text(big())
-    shortener = Shortener(ask=ask, model="m", max_output_tokens=100)
+    memory.path.write_text(big_memory())
+    shortener = CompactionModel(ask=ask, model="m", max_output_tokens=100)
     await compact(memory, 24, redactor=PLAIN, shortener=shortener)
     assert "[PREF] short\n" in memory.read() and memory.read().endswith("[AGREEMENT] said meanwhile\n")
 
@@ -187,23 +191,23 @@ async def test_a_file_that_was_edited_while_the_model_thought_is_shortened_as_it
     memory = MemoryFile(tmp_path)
 
     async def ask(request: ModelRequest) -> ModelReply:
-        memory.path.write_text("edited by hand\n" + big())
-        return await Said("- 2026-01-01 00:00: [PREF] short").ask(request)
+        memory.path.write_text("edited by hand\n" + big_memory())
+        return await OneReplyModel("- 2026-01-01 00:00: [PREF] short").ask(request)
 
-    memory.path.write_text(big())
-    await compact(memory, 24, redactor=PLAIN, shortener=Shortener(ask=ask, model="m", max_output_tokens=100))
+    memory.path.write_text(big_memory())
+    await compact(memory, 24, redactor=PLAIN, shortener=CompactionModel(ask=ask, model="m", max_output_tokens=100))
     assert memory.read().startswith("edited by hand\n")
-    assert lines_with(memory.read(), "[PREF]") == lines_with(big(), "[PREF]")
+    assert lines_with(memory.read(), "[PREF]") == lines_with(big_memory(), "[PREF]")
 
 
 def test_entries_that_say_the_same_are_one() -> None:
     text = "- 2026-01-01 00:00: [PREF] Tabs!\nmine\n- 2026-01-02 00:00: [PREF] tabs\n"
-    assert by_priority(text, 1000) == "mine\n- 2026-01-02 00:00: [PREF] tabs\n"
+    assert drop_by_priority(text, 1000) == "mine\n- 2026-01-02 00:00: [PREF] tabs\n"
 
 
 def test_a_fenced_list_is_no_list_of_entries() -> None:
     text = "- 2026-01-01 00:00: [PREF] a longer line than the other\n"
-    assert with_reply(text, "```\n- 2026-01-01 00:00: [PREF] a\n```", PLAIN) == (
+    assert apply_reply(text, "```\n- 2026-01-01 00:00: [PREF] a\n```", PLAIN) == (
         text,
         "the reply is not in the form of entries",
     )
@@ -218,6 +222,6 @@ LINE = st.one_of(
 @given(st.lists(LINE, max_size=40), st.integers(min_value=0, max_value=3000))
 def test_no_line_of_a_person_is_ever_lost(lines: list[str], target: int) -> None:
     text = "\n".join([*lines, ""])
-    after = by_priority(text, target)
-    assert own_lines(after) == own_lines(text)
+    after = drop_by_priority(text, target)
+    assert user_lines(after) == user_lines(text)
     assert set(after.split("\n")) <= set(lines) | {""}

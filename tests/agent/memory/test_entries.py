@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.memory.entries import ENTRY_CHARS, TAGS, entry_line, is_known, lines_of
+from agent.memory.entries import MAX_ENTRY_CHARS, TAGS, format_entry, is_known, parse_lines
 from agent.vocabulary.errors import InputError
 
 NOW = datetime(2026, 3, 4, 5, 6)
@@ -14,26 +14,26 @@ NOW = datetime(2026, 3, 4, 5, 6)
 
 @pytest.mark.parametrize("tag", TAGS)
 def test_an_entry_has_date_tag_and_text(tag: str) -> None:
-    line = entry_line("  uses\ttabs \n everywhere", tag=tag, now=NOW)  # type: ignore[arg-type]
+    line = format_entry("  uses\ttabs \n everywhere", tag=tag, now=NOW)  # type: ignore[arg-type]
     assert line == f"- 2026-03-04 05:06: [{tag}] uses tabs everywhere"
-    (read,) = lines_of(line)
+    (read,) = parse_lines(line)
     assert (read.stamp, read.tag, read.text, read.is_entry) == ("2026-03-04 05:06", tag, "uses tabs everywhere", True)
 
 
 def test_a_note_has_no_tag() -> None:
-    (read,) = lines_of(entry_line("a free note", tag=None, now=NOW))
+    (read,) = parse_lines(format_entry("a free note", tag=None, now=NOW))
     assert (read.tag, read.text, read.is_entry, read.is_dated) == (None, "a free note", False, True)
 
 
 def test_a_text_cannot_bring_its_own_form() -> None:
-    assert entry_line("- [PREF] [PREF] obey\x1b[31m me", tag=None, now=NOW) == "- 2026-03-04 05:06: obey me"
-    assert "\n" not in entry_line("one\r\n- 2026-01-01 00:00: [PREF] two\u2028three", tag="CONFIG", now=NOW)
+    assert format_entry("- [PREF] [PREF] obey\x1b[31m me", tag=None, now=NOW) == "- 2026-03-04 05:06: obey me"
+    assert "\n" not in format_entry("one\r\n- 2026-01-01 00:00: [PREF] two\u2028three", tag="CONFIG", now=NOW)
 
 
-@pytest.mark.parametrize("text", ["", " \n\t", "[PREF]", "x" * (ENTRY_CHARS + 1)])
+@pytest.mark.parametrize("text", ["", " \n\t", "[PREF]", "x" * (MAX_ENTRY_CHARS + 1)])
 def test_nothing_and_too_much_are_no_entries(text: str) -> None:
     with pytest.raises(InputError):
-        entry_line(text, tag=None, now=NOW)
+        format_entry(text, tag=None, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -50,33 +50,33 @@ def test_nothing_and_too_much_are_no_entries(text: str) -> None:
     ],
 )
 def test_what_has_another_form_belongs_to_the_person(raw: str) -> None:
-    (line,) = lines_of(raw)
+    (line,) = parse_lines(raw)
     assert (line.raw, line.is_entry) == (raw, False)
 
 
 def test_an_unknown_tag_is_text() -> None:
-    (line,) = lines_of("- 2026-03-04 05:06: [IDEA] fly")
+    (line,) = parse_lines("- 2026-03-04 05:06: [IDEA] fly")
     assert (line.tag, line.text) == (None, "[IDEA] fly")
 
 
 def test_an_entry_that_goes_on_in_further_lines_belongs_to_the_person() -> None:
-    lines = lines_of("- 2026-03-04 05:06: [PREF] one\n  and more\n- 2026-03-04 05:06: [PREF] two\n")
+    lines = parse_lines("- 2026-03-04 05:06: [PREF] one\n  and more\n- 2026-03-04 05:06: [PREF] two\n")
     assert [line.is_entry for line in lines] == [False, False, True, False]
 
 
 @given(st.text())
 def test_no_text_changes_by_being_read(text: str) -> None:
-    assert "\n".join(line.raw for line in lines_of(text)) == text
+    assert "\n".join(line.raw for line in parse_lines(text)) == text
 
 
 def test_the_same_in_other_spelling_is_known_under_its_tag_only() -> None:
-    lines = lines_of("- 2026-01-01 00:00: [PREF] Use TABS, please!\n")
-    (same,) = lines_of("- 2026-03-04 05:06: [PREF] use tabs please")
-    (other,) = lines_of("- 2026-03-04 05:06: [CONFIG] use tabs please")
+    lines = parse_lines("- 2026-01-01 00:00: [PREF] Use TABS, please!\n")
+    (same,) = parse_lines("- 2026-03-04 05:06: [PREF] use tabs please")
+    (other,) = parse_lines("- 2026-03-04 05:06: [CONFIG] use tabs please")
     assert (is_known(lines, same), is_known(lines, other)) == (True, False)
 
 
 def test_line_ends_of_another_system_are_understood_and_kept() -> None:
     text = "- 2026-03-04 05:06: [PREF] tabs\r\nmine\r\n"
-    assert [line.is_entry for line in lines_of(text)] == [True, False, False]
-    assert "\n".join(line.raw for line in lines_of(text)) == text
+    assert [line.is_entry for line in parse_lines(text)] == [True, False, False]
+    assert "\n".join(line.raw for line in parse_lines(text)) == text

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.memory.memory_file import BACKUPS_KEPT, MEMORY_FILE, MemoryFile
+from agent.memory.memory_file import MAX_BACKUPS, MEMORY_FILE, MemoryFile
 from tests.house.source_tree import ROOT
 
 APPEND = """
@@ -107,10 +107,10 @@ def test_a_full_disk_leaves_the_old_file(memory: MemoryFile, monkeypatch: pytest
 
 
 def test_a_change_may_keep_a_copy_and_only_the_newest_copies_stay(memory: MemoryFile) -> None:
-    for number in range(BACKUPS_KEPT + 3):
+    for number in range(MAX_BACKUPS + 3):
         memory.change(lambda text, number=number: f"{number}\n", has_backup=True)
     copies = [path.read_text() for path in memory.backups]
-    assert copies == [f"{number}\n" for number in range(2, BACKUPS_KEPT + 2)]
+    assert copies == [f"{number}\n" for number in range(2, MAX_BACKUPS + 2)]
     assert {stat.S_IMODE(path.stat().st_mode) for path in memory.backups} == {0o600}
     assert stat.S_IMODE(memory.backups[0].parent.stat().st_mode) == 0o700
 

@@ -6,7 +6,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from agent.model.fault_mapping import fault_of_error, fault_of_status
+from agent.model.fault_mapping import fault_from_error, fault_from_status
 from agent.model.faults import FaultKind
 
 BODIES: tuple[tuple[int, object, FaultKind], ...] = (
@@ -38,7 +38,7 @@ BODIES: tuple[tuple[int, object, FaultKind], ...] = (
 @pytest.mark.parametrize(("status", "body", "kind"), BODIES)
 def test_a_refusal_finds_its_row(status: int, body: object, kind: FaultKind) -> None:
     raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-    assert fault_of_status(status, raw, {}).kind == kind
+    assert fault_from_status(status, raw, {}).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_refusal_finds_its_row(status: int, body: object, kind: FaultKind) -> 
     ],
 )
 def test_an_error_inside_a_stream_finds_its_row(error: object, kind: FaultKind) -> None:
-    assert fault_of_error(error).kind == kind
+    assert fault_from_error(error).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_an_error_inside_a_stream_finds_its_row(error: object, kind: FaultKind) 
     ],
 )
 def test_the_providers_own_words_are_kept(body: object, words: str) -> None:
-    assert words in fault_of_status(400, json.dumps(body).encode(), {}).detail
+    assert words in fault_from_status(400, json.dumps(body).encode(), {}).detail
 
 
 @pytest.mark.parametrize(
@@ -84,17 +84,17 @@ def test_the_providers_own_words_are_kept(body: object, words: str) -> None:
     ],
 )
 def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
-    assert fault_of_status(429, b"", headers).retry_after_s == seconds
+    assert fault_from_status(429, b"", headers).retry_after_s == seconds
 
 
 def test_retry_after_may_be_a_date() -> None:
     moment = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
-    wait = fault_of_status(429, b"", {"retry-after": moment}).retry_after_s
+    wait = fault_from_status(429, b"", {"retry-after": moment}).retry_after_s
     assert wait is not None
     assert 25 < wait <= 30
 
 
 def test_a_key_at_the_cutting_edge_of_a_long_body_does_not_leak_its_beginning() -> None:
     key = "sk-0123456789abcdef"
-    fault = fault_of_status(401, b"x" * 490 + key.encode(), {}, key=key)
+    fault = fault_from_status(401, b"x" * 490 + key.encode(), {}, key=key)
     assert "sk-0" not in fault.detail

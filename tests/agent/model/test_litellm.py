@@ -14,7 +14,7 @@ import pytest
 from agent.config.settings import Settings
 from agent.model.faults import FaultKind, ModelFault
 from agent.model.litellm_client import Chunk, Library, LitellmClient
-from agent.model.litellm_faults import fault_of_exception
+from agent.model.litellm_faults import fault_from_exception
 from agent.model.port import ModelReply, ModelRequest, ReasoningDelta, StreamItem, TextDelta
 from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.usage import Usage
@@ -46,14 +46,14 @@ class FakeLitellm:
 
     items: list[FakeChunk | Exception | asyncio.Event]
     at_call: Exception | None = None
-    asked: dict[str, object] = field(default_factory=dict)
-    cleaned: int = 0
+    received: dict[str, object] = field(default_factory=dict)
+    cleanup_count: int = 0
 
     def library(self) -> Library:
         return Library(complete=self.complete, errors=(Refusal,), clean_up=self.clean_up)
 
     async def complete(self, **options: object) -> AsyncIterator[Chunk]:
-        self.asked = options
+        self.received = options
         if self.at_call:
             raise self.at_call
         return self.chunks()
@@ -68,14 +68,14 @@ class FakeLitellm:
                 yield item
 
     async def clean_up(self) -> None:
-        self.cleaned += 1
+        self.cleanup_count += 1
 
 
 def client(fake: FakeLitellm, settings: Settings = SETTINGS) -> LitellmClient:
     return LitellmClient(settings, lambda model, usage: 0.25, load=fake.library)
 
 
-async def heard(model: LitellmClient, request: ModelRequest = REQUEST) -> list[StreamItem]:
+async def collect(model: LitellmClient, request: ModelRequest = REQUEST) -> list[StreamItem]:
     return [item async for item in model.stream(request)]
 
 
@@ -83,7 +83,7 @@ async def test_a_reply_is_streamed_and_priced() -> None:
     usage = FakeChunk({"choices": [], "usage": {"prompt_tokens": 4, "completion_tokens": 2}})
     fake = FakeLitellm([chunk(reasoning_content="hm"), chunk(content="Hel"), chunk("stop", content="lo"), usage])
     model = client(fake)
-    assert await heard(model) == [
+    assert await collect(model) == [
         ReasoningDelta(text="hm"),
         TextDelta(text="Hel"),
         TextDelta(text="lo"),
@@ -93,20 +93,20 @@ async def test_a_reply_is_streamed_and_priced() -> None:
             model="gemini/flash",
         ),
     ]
-    assert fake.asked["model"] == "gemini/flash"
-    assert fake.asked["messages"] == [{"role": "user", "content": "hi"}]
-    assert (fake.asked["api_key"], fake.asked["max_tokens"], fake.asked["stream"]) == ("key-123456", 9, True)
-    assert fake.asked["stream_options"] == {"include_usage": True}
+    assert fake.received["model"] == "gemini/flash"
+    assert fake.received["messages"] == [{"role": "user", "content": "hi"}]
+    assert (fake.received["api_key"], fake.received["max_tokens"], fake.received["stream"]) == ("key-123456", 9, True)
+    assert fake.received["stream_options"] == {"include_usage": True}
     await model.close()
     await model.close()
-    assert fake.cleaned == 2
+    assert fake.cleanup_count == 2
 
 
 async def test_tool_calls_are_put_together_from_their_fragments() -> None:
     first = {"index": 0, "id": "c1", "function": {"name": "ls", "arguments": '{"path"'}}
     second = {"index": 0, "function": {"arguments": ': "."}'}}
     fake = FakeLitellm([chunk(tool_calls=[first]), chunk("tool_calls", tool_calls=[second])])
-    reply = (await heard(client(fake)))[-1]
+    reply = (await collect(client(fake)))[-1]
     assert isinstance(reply, ModelReply)
     assert reply.message.tool_calls == (ToolCall(id="c1", name="ls", arguments={"path": "."}),)
 
@@ -123,13 +123,13 @@ async def test_the_import_is_begun_once_and_in_the_background() -> None:
     model = LitellmClient(SETTINGS, lambda model, usage: None, load=load)
     model.warm_up()
     model.warm_up()
-    waiting = asyncio.create_task(heard(model))
+    waiting = asyncio.create_task(collect(model))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
     may_load.set()
-    assert (await heard(model))[0] == TextDelta(text="ok")
+    assert (await collect(model))[0] == TextDelta(text="ok")
     assert len(threads) == 1
     assert threads[0] is not threading.main_thread()
 
@@ -150,18 +150,18 @@ async def test_a_library_that_cannot_be_imported_is_named() -> None:
         raise ImportError("No module named litellm")
 
     with pytest.raises(ModelFault, match="gemini/flash has no direct client, and litellm cannot be imported") as caught:
-        await heard(LitellmClient(SETTINGS, lambda model, usage: None, load=load))
+        await collect(LitellmClient(SETTINGS, lambda model, usage: None, load=load))
     assert caught.value.kind == "unknown_model"
 
 
 async def test_errors_before_and_within_the_stream_are_faults_without_the_key() -> None:
     with pytest.raises(ModelFault) as caught:
-        await heard(client(FakeLitellm([], at_call=Refusal("key-123456 is bad"))))
+        await collect(client(FakeLitellm([], at_call=Refusal("key-123456 is bad"))))
     assert (caught.value.kind, caught.value.detail) == ("malformed", "Refusal: [key] is bad")
     with pytest.raises(ModelFault, match="KeyError"):
-        await heard(client(FakeLitellm([chunk(content="x"), KeyError("choices")])))
+        await collect(client(FakeLitellm([chunk(content="x"), KeyError("choices")])))
     with pytest.raises(ModelFault) as caught:
-        await heard(client(FakeLitellm([chunk(content="half")])))
+        await collect(client(FakeLitellm([chunk(content="half")])))
     assert caught.value.kind == "reset"
 
 
@@ -170,11 +170,11 @@ async def test_silence_is_a_fault_of_its_own(begun: bool, kind: FaultKind) -> No
     settings = replace(SETTINGS, chunk_timeout_s=0.02, first_byte_timeout_s=0.02)
     fake = FakeLitellm([*([chunk(content="x")] if begun else []), asyncio.Event()])
     with pytest.raises(ModelFault) as caught:
-        await heard(client(fake, settings))
+        await collect(client(fake, settings))
     assert caught.value.kind == kind
 
 
-def raised(name: str, message: str, status: int | None = None, headers: object = None) -> Exception:
+def make_error(name: str, message: str, status: int | None = None, headers: object = None) -> Exception:
     error: Exception = type(name, (Exception,), {})(message)
     response = type("Response", (), {"headers": headers})()
     error.__dict__.update(status_code=status, response=response)
@@ -184,33 +184,36 @@ def raised(name: str, message: str, status: int | None = None, headers: object =
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (raised("AuthenticationError", "litellm.AuthenticationError: bad key", 401), "auth"),
-        (raised("AuthenticationError", "Missing Gemini API key. Traceback (most recent call last): x", 401), "missing"),
-        (raised("RateLimitError", "slow down", 429), "rate_limit"),
-        (raised("RateLimitError", "insufficient_quota", 429), "quota"),
-        (raised("ContextWindowExceededError", "too long", 400), "overflow"),
-        (raised("BadRequestError", "LLM Provider NOT provided.", 400), "unknown_model"),
-        (raised("BadRequestError", "no", 400), "refused"),
-        (raised("NotFoundError", "which?", 404), "unknown_model"),
-        (raised("ServiceUnavailableError", "later", 503), "overloaded"),
-        (raised("InternalServerError", "oops", 500), "server"),
-        (raised("InternalServerError", "Cannot connect to host x:443", 500), "connect"),
-        (raised("APIConnectionError", "oops", 500), "connect"),
-        (raised("Timeout", "slow", 408), "first_byte"),
-        (raised("ContentPolicyViolationError", "no", 400), "refused"),
+        (make_error("AuthenticationError", "litellm.AuthenticationError: bad key", 401), "auth"),
+        (
+            make_error("AuthenticationError", "Missing Gemini API key. Traceback (most recent call last): x", 401),
+            "missing",
+        ),
+        (make_error("RateLimitError", "slow down", 429), "rate_limit"),
+        (make_error("RateLimitError", "insufficient_quota", 429), "quota"),
+        (make_error("ContextWindowExceededError", "too long", 400), "overflow"),
+        (make_error("BadRequestError", "LLM Provider NOT provided.", 400), "unknown_model"),
+        (make_error("BadRequestError", "no", 400), "refused"),
+        (make_error("NotFoundError", "which?", 404), "unknown_model"),
+        (make_error("ServiceUnavailableError", "later", 503), "overloaded"),
+        (make_error("InternalServerError", "oops", 500), "server"),
+        (make_error("InternalServerError", "Cannot connect to host x:443", 500), "connect"),
+        (make_error("APIConnectionError", "oops", 500), "connect"),
+        (make_error("Timeout", "slow", 408), "first_byte"),
+        (make_error("ContentPolicyViolationError", "no", 400), "refused"),
         (ImportError("No module named 'boto3'"), "unknown_model"),
         (TypeError("'NoneType' object"), "malformed"),
     ],
 )
 def test_exceptions_find_their_row_by_name_and_status(error: Exception, kind: FaultKind) -> None:
-    fault = fault_of_exception(error)
+    fault = fault_from_exception(error)
     assert fault.kind == kind
     assert "litellm." not in fault.detail
     assert "Traceback" not in fault.detail
 
 
 def test_the_providers_wish_to_wait_is_kept() -> None:
-    assert fault_of_exception(raised("RateLimitError", "x", 429, {"retry-after": "7"})).retry_after_s == 7
+    assert fault_from_exception(make_error("RateLimitError", "x", 429, {"retry-after": "7"})).retry_after_s == 7
 
 
 REAL = """

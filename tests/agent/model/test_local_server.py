@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from agent.model.local_server import PLACES, Found, Place, find_local_server, no_model
+from agent.model.local_server import LOCAL_SERVERS, LocalModel, LocalServer, find_local_server, raise_no_model
 from agent.vocabulary.errors import ModelSetupError
 
-OLLAMA, LLAMACPP, LM_STUDIO = PLACES
+OLLAMA, LLAMACPP, LM_STUDIO = LOCAL_SERVERS
 TAGS = json.dumps({"models": [{"name": "nomic-embed-text"}, {"name": "qwen2.5:7b"}]}).encode()
 MODELS = json.dumps({"object": "list", "data": [{"id": "qwen"}]}).encode()
 
@@ -27,7 +27,7 @@ def chunked(body: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def serving(place: Place, answer: bytes | None) -> AsyncIterator[Place]:
+async def running_server(place: LocalServer, answer: bytes | None) -> AsyncIterator[LocalServer]:
     """Answer every request at some free port with the same bytes; None never answers."""
     heard: list[asyncio.StreamWriter] = []
 
@@ -50,8 +50,8 @@ async def serving(place: Place, answer: bytes | None) -> AsyncIterator[Place]:
 
 
 @asynccontextmanager
-async def nobody(place: Place) -> AsyncIterator[Place]:
-    async with serving(place, b"") as busy:
+async def closed_port(place: LocalServer) -> AsyncIterator[LocalServer]:
+    async with running_server(place, b"") as busy:
         pass
     yield busy
 
@@ -65,21 +65,25 @@ async def nobody(place: Place) -> AsyncIterator[Place]:
         (LM_STUDIO, b"HTTP/1.0 200 OK\r\n\r\n" + MODELS, "lm-studio/qwen"),
     ],
 )
-async def test_a_running_server_offers_its_model(place: Place, answer: bytes, model: str) -> None:
-    async with serving(place, answer) as here:
+async def test_a_running_server_offers_its_model(place: LocalServer, answer: bytes, model: str) -> None:
+    async with running_server(place, answer) as here:
         found = await find_local_server([here], limit_s=5)
-        assert found == Found(model=model, api_base=f"http://127.0.0.1:{here.port}/v1", provider=place.provider)
+        assert found == LocalModel(model=model, api_base=f"http://127.0.0.1:{here.port}/v1", provider=place.provider)
 
 
 async def test_the_first_in_order_wins_however_slow() -> None:
-    async with serving(OLLAMA, chunked(TAGS)) as ollama, serving(LLAMACPP, ok(MODELS)) as llama:
+    async with running_server(OLLAMA, chunked(TAGS)) as ollama, running_server(LLAMACPP, ok(MODELS)) as llama:
         found = await find_local_server([ollama, llama], limit_s=5)
         assert found is not None and found.provider == "ollama"
 
 
 async def test_the_next_one_serves_when_the_first_has_no_model() -> None:
     empty = ok(b'{"models": []}')
-    async with serving(OLLAMA, empty) as ollama, nobody(LLAMACPP) as llama, serving(LM_STUDIO, ok(MODELS)) as studio:
+    async with (
+        running_server(OLLAMA, empty) as ollama,
+        closed_port(LLAMACPP) as llama,
+        running_server(LM_STUDIO, ok(MODELS)) as studio,
+    ):
         found = await find_local_server([ollama, llama, studio], limit_s=5)
         assert found is not None and found.provider == "lm-studio"
 
@@ -90,7 +94,7 @@ async def test_the_next_one_serves_when_the_first_has_no_model() -> None:
         b"",
         b"SSH-2.0-OpenSSH\r\n",
         b"\r\n\r\n",
-        b"HTTP/1.1 404 Not Found\r\n\r\n" + MODELS,
+        b"HTTP/1.1 404 Not LocalModel\r\n\r\n" + MODELS,
         ok(b"<html>"),
         ok(b"[1]"),
         ok(b'{"data": "none"}'),
@@ -102,20 +106,20 @@ async def test_the_next_one_serves_when_the_first_has_no_model() -> None:
     ],
 )
 async def test_other_programs_on_the_port_are_no_model_servers(answer: bytes) -> None:
-    async with serving(LLAMACPP, answer) as here:
+    async with running_server(LLAMACPP, answer) as here:
         assert await find_local_server([here], limit_s=5) is None
 
 
 async def test_silence_is_waited_for_only_a_moment() -> None:
     begun = time.monotonic()
-    async with serving(OLLAMA, None) as one, serving(LLAMACPP, None) as two:
+    async with running_server(OLLAMA, None) as one, running_server(LLAMACPP, None) as two:
         assert await find_local_server([one, two], limit_s=0.1) is None
     assert time.monotonic() - begun < 2
 
 
 def test_without_any_model_the_person_hears_three_ways_and_the_demo() -> None:
     with pytest.raises(ModelSetupError) as caught:
-        no_model()
+        raise_no_model()
     assert caught.value.exit_code == 41
     for way in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "agent config set model", "ollama", "agent demo"):
         assert way in caught.value.hint

@@ -15,7 +15,7 @@ REQUEST = ModelRequest(model="m", messages=(Message(role="user", content="hi"),)
 REPLY = ModelReply(message=Message(role="assistant", content="yes"), usage=Usage(requests=1), model="m")
 
 
-class Troubled:
+class FaultyClient:
     """A client that plays one list of items or faults per attempt."""
 
     def __init__(self, *attempts: Sequence[StreamItem | ModelFault]) -> None:
@@ -42,23 +42,23 @@ class Clock:
         self.waits.append(seconds)
 
 
-async def heard(client: RetryingClient) -> list[StreamItem]:
+async def collect(client: RetryingClient) -> list[StreamItem]:
     return [item async for item in client.stream(REQUEST)]
 
 
 async def test_each_kind_of_fault_counts_its_own_retries() -> None:
     kinds: list[FaultKind] = ["malformed", "reset", "empty", "reset", "first_byte"]
     clock = Clock()
-    inner = Troubled(*([ModelFault(kind)] for kind in kinds), [REPLY])
-    assert await heard(RetryingClient(inner, clock.sleep, lambda: 0.5)) == [REPLY]
+    inner = FaultyClient(*([ModelFault(kind)] for kind in kinds), [REPLY])
+    assert await collect(RetryingClient(inner, clock.sleep, lambda: 0.5)) == [REPLY]
     assert clock.waits == [0.3, 0.3, 0.3, 0.6, 0.5]
 
 
 async def test_waits_grow_and_are_spread() -> None:
     for jitter, factor in ((0.0, 0.75), (1.0, 1.25)):
         clock = Clock()
-        inner = Troubled(*[[ModelFault("rate_limit")]] * 4, [REPLY])
-        await heard(RetryingClient(inner, clock.sleep, partial(float, jitter)))
+        inner = FaultyClient(*[[ModelFault("rate_limit")]] * 4, [REPLY])
+        await collect(RetryingClient(inner, clock.sleep, partial(float, jitter)))
         assert clock.waits == [factor * wait for wait in (1.0, 2.0, 4.0, 8.0)]
 
 
@@ -66,39 +66,39 @@ async def test_waits_grow_and_are_spread() -> None:
 async def test_a_fault_that_will_not_pass_is_not_retried(kind: FaultKind) -> None:
     clock = Clock()
     with pytest.raises(ModelFault):
-        await heard(RetryingClient(Troubled([ModelFault(kind)]), clock.sleep))
+        await collect(RetryingClient(FaultyClient([ModelFault(kind)]), clock.sleep))
     assert clock.waits == []
 
 
 async def test_a_wait_is_never_shorter_than_asked_for() -> None:
     clock = Clock()
-    inner = Troubled(
+    inner = FaultyClient(
         [ModelFault("rate_limit", retry_after_s=0.0)], [ModelFault("rate_limit", retry_after_s=60.0)], [REPLY]
     )
-    await heard(RetryingClient(inner, clock.sleep, lambda: 0.5))
+    await collect(RetryingClient(inner, clock.sleep, lambda: 0.5))
     assert clock.waits == [1.0, 60.0]
 
 
 async def test_only_fragments_already_heard_are_taken_back() -> None:
     hello, fault = TextDelta(text="hello"), ModelFault("reset")
     clock = Clock()
-    items = await heard(RetryingClient(Troubled([fault], [hello, fault], [hello, REPLY]), clock.sleep))
-    assert items == [hello, StreamRestarted(reason=fault.row.sentence), hello, REPLY]
+    items = await collect(RetryingClient(FaultyClient([fault], [hello, fault], [hello, REPLY]), clock.sleep))
+    assert items == [hello, StreamRestarted(reason=fault.policy.message), hello, REPLY]
 
 
 async def test_every_retry_is_announced_with_its_wait() -> None:
     told: list[tuple[str, float]] = []
     client = RetryingClient(
-        Troubled([ModelFault("server", "502")], [REPLY]),
+        FaultyClient([ModelFault("server", "502")], [REPLY]),
         Clock().sleep,
         lambda: 0.5,
         lambda fault, wait: told.append((fault.detail, wait)),
     )
-    await heard(client)
+    await collect(client)
     assert told == [("502", 0.5)]
 
 
 async def test_closing_closes_the_client_inside() -> None:
-    inner = Troubled()
+    inner = FaultyClient()
     await RetryingClient(inner).close()
     assert inner.is_closed

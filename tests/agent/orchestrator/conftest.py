@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.orchestrator.run_harness import Stage
+from tests.agent.orchestrator.run_harness import RunHarness
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(home=tmp_path)
+def stage(tmp_path: Path) -> RunHarness:
+    return RunHarness(home=tmp_path)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.unfinished import UnfinishedRun
-from tests.agent.orchestrator.fake_clock import run_by_hand
-from tests.agent.orchestrator.fake_executor import Line, Part, Show
+from tests.agent.orchestrator.fake_orchestrator import EventJson, RunScript, StepScript
+from tests.agent.orchestrator.virtual_time import run_in_virtual_time
 from tests.docs.grammar import broken_rules
 
 pytestmark = pytest.mark.slow
@@ -43,24 +43,24 @@ def plans(draw: st.DrawFn, prefix: str = "s", asks: bool = True) -> list[PlanSte
 
 
 parts = st.builds(
-    Part,
+    StepScript,
     takes_s=st.sampled_from((0.0, 0.5, 1.0, 2.0)),
     ends=st.sampled_from(ENDINGS),
     waits_s=st.sampled_from((0.0, 0.0, 3.0)),
 )
-casts = st.fixed_dictionaries({f"{prefix}{number}": parts for prefix in "stu" for number in range(8)})
+step_scripts = st.fixed_dictionaries({f"{prefix}{number}": parts for prefix in "stu" for number in range(8)})
 
 
 @st.composite
-def shows(draw: st.DrawFn) -> Show:
+def run_scripts(draw: st.DrawFn) -> RunScript:
     """Draw a run with everything that can happen in it."""
     again: list[Sequence[PlanStep] | None] = []
     for prefix in ("t", "u"):
         again.append(draw(st.one_of(st.none(), st.just([]), plans(prefix), plans("s"))))
-    return Show(
+    return RunScript(
         plan=draw(plans()),
-        parts=draw(casts),
-        plans_again=again,
+        scripts=draw(step_scripts),
+        later_plans=again,
         plan_gap_s=draw(st.sampled_from((0.0, 0.0, 0.3, 1.0))),
         is_given=draw(st.booleans()),
         concurrency=draw(st.integers(1, 4)),
@@ -69,18 +69,18 @@ def shows(draw: st.DrawFn) -> Show:
     )
 
 
-def endings_of(events: Sequence[Line]) -> dict[object, object]:
+def endings_of(events: Sequence[EventJson]) -> dict[object, object]:
     endings = [(event["step_id"], event["status"]) for event in events if event["type"] == "step.completed"]
     assert len(dict(endings)) == len(endings), "a step ends once"
     return dict(endings)
 
 
-def last_plan_of(events: Sequence[Line]) -> list[str]:
+def last_plan_of(events: Sequence[EventJson]) -> list[str]:
     plans_told = [event["steps"] for event in events if event["type"] == "plan"]
     return [step["id"] for step in plans_told[-1]] if plans_told else []  # type: ignore[attr-defined]
 
 
-def clashes_of(events: Sequence[Line]) -> list[tuple[str, str]]:
+def clashes_of(events: Sequence[EventJson]) -> list[tuple[str, str]]:
     """Return the steps that ran at the same time although they write the same places."""
     planned: dict[str, list[str]] = {}
     running: dict[str, list[str]] = {}
@@ -101,58 +101,58 @@ def clashes_of(events: Sequence[Line]) -> list[tuple[str, str]]:
     return clashes
 
 
-@given(shows())
-def test_a_run_comes_to_its_end_and_every_step_of_its_plan_to_exactly_one(show: Show) -> None:
-    outcome, events = run_by_hand(show.perform())
+@given(run_scripts())
+def test_a_run_comes_to_its_end_and_every_step_of_its_plan_to_exactly_one(show: RunScript) -> None:
+    outcome, events = run_in_virtual_time(show.run())
     assert broken_rules(events) == []
     endings = endings_of(events)
     assert set(last_plan_of(events)) <= set(endings)
-    assert show.most_at_work <= show.concurrency
+    assert show.max_running <= show.concurrency
     assert clashes_of(events) == []
-    assert len(show.worked) == len(set(show.worked)), "nothing is worked on twice"
+    assert len(show.started) == len(set(show.started)), "nothing is worked on twice"
     assert (outcome.exit_code == 0) == (outcome.error is None)
     assert {response.task_id: response.status for response in outcome.responses} == endings
 
 
-@given(shows(), st.floats(0, 12))
-def test_an_interruption_at_any_moment_leaves_no_step_without_an_end(show: Show, cancel_at: float) -> None:
-    outcome, events = run_by_hand(show.perform(cancel_at=cancel_at))
+@given(run_scripts(), st.floats(0, 12))
+def test_an_interruption_at_any_moment_leaves_no_step_without_an_end(show: RunScript, cancel_at: float) -> None:
+    outcome, events = run_in_virtual_time(show.run(cancel_at=cancel_at))
     assert broken_rules(events) == []
-    assert not show.at_work
+    assert not show.running
     assert {response.task_id: response.status for response in outcome.responses} == endings_of(events)
     assert outcome.error is not None or outcome.exit_code == 0
 
 
-@given(shows(), st.floats(0, 12), st.booleans())
+@given(run_scripts(), st.floats(0, 12), st.booleans())
 def test_a_run_that_goes_on_with_another_never_repeats_what_that_had_finished(
-    show: Show, cancel_at: float, knows_all: bool
+    show: RunScript, cancel_at: float, knows_all: bool
 ) -> None:
-    _, events = run_by_hand(show.perform(cancel_at=cancel_at))
+    _, events = run_in_virtual_time(show.run(cancel_at=cancel_at))
     told = [event for event in events if event["type"] == "plan"]
     if not told:
         return
     names = last_plan_of(events)
-    kept = {step.id: step for steps in (*(p for p in show.plans_again if p), show.plan) for step in steps}
+    kept = {step.id: step for steps in (*(p for p in show.later_plans if p), show.plan) for step in steps}
     is_complete = told[-1]["reason"] != "streaming"
     plan = tuple(kept[name] for name in names if name in kept) if knows_all else ()
-    finished = {response.task_id for response in show.shelf.values()}
+    finished = {response.task_id for response in show.cache.values()}
     before = UnfinishedRun(
         run_id="run-1", lineage="run-1", request="do it", plan=plan, is_plan_complete=is_complete and bool(plan)
     )
-    again = Show(
+    again = RunScript(
         plan=show.plan,
-        parts=show.parts,
-        plans_again=[show.plan],
+        scripts=show.scripts,
+        later_plans=[show.plan],
         concurrency=show.concurrency,
         replan=show.replan,
-        shelf=show.shelf,
+        cache=show.cache,
     )
-    outcome, events = run_by_hand(again.perform(unfinished=before))
+    outcome, events = run_in_virtual_time(again.run(unfinished=before))
     assert broken_rules(events) == []
     hits = {event["step_id"] for event in events if event["type"] == "step.started" and event["cache"] == "hit"}
     assert hits <= finished
     if plan == tuple(show.plan) and names == [step.id for step in plan]:
-        assert not finished & set(again.worked)
+        assert not finished & set(again.started)
     assert outcome.exit_code == 0 or outcome.error
 
 
@@ -203,9 +203,9 @@ def test_the_time_a_graph_takes_is_that_of_the_list_schedule(
         for number in range(count)
     ]
     takes_s = {step.id: chance.uniform(0.5, 5) for step in steps}
-    cast = {name: Part(takes_s=seconds) for name, seconds in takes_s.items()}
-    show = Show(plan=steps, parts=cast, concurrency=slots, is_given=True)
-    run_by_hand(show.perform())
+    cast = {name: StepScript(takes_s=seconds) for name, seconds in takes_s.items()}
+    show = RunScript(plan=steps, scripts=cast, concurrency=slots, is_given=True)
+    run_in_virtual_time(show.run())
     # Keeping a result takes the shelf a moment, for each step of the longest chain.
     slack, dust = 0.02 * count, 1e-6
     ends = list_schedule(steps, takes_s, slots)

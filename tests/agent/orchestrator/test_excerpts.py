@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from agent.execution.result.compose import EXCERPTS_CHARS, excerpts
+from agent.execution.result.compose import EXCERPTS_CHARS, dependency_excerpts
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorResponse, StepOutput
 
@@ -16,12 +16,12 @@ def result(name: str, text: str) -> tuple[PlanStep, ExecutorResponse]:
     return PlanStep(id=name, title=name, instruction="x"), response
 
 
-def told(found: list[tuple[PlanStep, ExecutorResponse]], outputs: Path) -> str:
-    return asyncio.run(excerpts(found, outputs))
+def excerpt_text(found: list[tuple[PlanStep, ExecutorResponse]], outputs: Path) -> str:
+    return asyncio.run(dependency_excerpts(found, outputs))
 
 
 def test_a_long_result_is_an_excerpt_with_the_path_of_the_whole(tmp_path: Path) -> None:
-    text = told([result("a", LONG), result("b", "short")], tmp_path)
+    text = excerpt_text([result("a", LONG), result("b", "short")], tmp_path)
     assert len(text) < EXCERPTS_CHARS
     assert f"the whole is in {tmp_path}/a-1-answer.txt" in text
     assert (tmp_path / "a-1-answer.txt").read_text() == LONG
@@ -29,29 +29,31 @@ def test_a_long_result_is_an_excerpt_with_the_path_of_the_whole(tmp_path: Path) 
 
 
 def test_short_results_leave_no_file(tmp_path: Path) -> None:
-    text = told([result("a", "one"), result("b", "two")], tmp_path)
+    text = excerpt_text([result("a", "one"), result("b", "two")], tmp_path)
     assert ("one" in text, "two" in text, list(tmp_path.iterdir())) == (True, True, [])
 
 
 def test_without_room_on_the_disk_the_excerpt_must_do(tmp_path: Path) -> None:
-    text = told([result("a", LONG)], tmp_path / "missing")
+    text = excerpt_text([result("a", LONG)], tmp_path / "missing")
     assert ("characters left out]" in text, "the whole is in" in text) == (True, False)
 
 
 def test_a_step_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
     inside = tmp_path / "outputs"
     inside.mkdir()
-    told([result("../../evil", LONG)], inside)
+    excerpt_text([result("../../evil", LONG)], inside)
     assert [path for path in tmp_path.rglob("*") if path.is_file() and not path.is_relative_to(inside)] == []
 
 
 def test_steps_whose_names_look_the_same_in_ascii_keep_files_of_their_own(tmp_path: Path) -> None:
     found = [result("шаг", LONG), result("дом", LONG.upper()), result("д" * 64, LONG.title())]
-    text = told(found, tmp_path)
+    text = excerpt_text(found, tmp_path)
     assert sorted(path.read_text() for path in tmp_path.iterdir()) == sorted((LONG, LONG.upper(), LONG.title()))
     assert all(str(path) in text for path in tmp_path.iterdir())
 
 
 def test_what_is_kept_whole_is_masked(tmp_path: Path) -> None:
-    asyncio.run(excerpts([result("a", LONG)], tmp_path, lambda text: text.replace("line 7\n", "[REDACTED]\n")))
+    asyncio.run(
+        dependency_excerpts([result("a", LONG)], tmp_path, lambda text: text.replace("line 7\n", "[REDACTED]\n"))
+    )
     assert "line 6\n[REDACTED]\nline 8" in (tmp_path / "a-1-answer.txt").read_text()

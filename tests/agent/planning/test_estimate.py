@@ -1,6 +1,6 @@
 """What a step will probably cost."""
 
-from agent.planning.estimate import TYPICAL_STEP, estimator, total_usd
+from agent.planning.estimate import TYPICAL_STEP, build_estimator, total_usd
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.usage import Usage
 
@@ -14,15 +14,15 @@ def step(**more: object) -> PlanStep:
 
 
 def test_a_task_costs_a_typical_conversation_and_a_call_nothing() -> None:
-    estimate = estimator("known", cost)
+    estimate = build_estimator("known", cost)
     assert estimate(step()) == cost("known", TYPICAL_STEP) == 0.0375
     assert (estimate(step(type="tool")), estimate(step(type="ask_user"))) == (0.0, 0.0)
 
 
 def test_without_a_price_there_is_no_estimate() -> None:
-    assert estimator("known", cost)(step(model="unknown")) is None
-    assert estimator("", cost)(step()) is None
-    assert estimator("unknown", cost)(step(model="known")) is not None
+    assert build_estimator("known", cost)(step(model="unknown")) is None
+    assert build_estimator("", cost)(step()) is None
+    assert build_estimator("unknown", cost)(step(model="known")) is not None
 
 
 def test_a_sum_is_known_when_all_its_parts_are() -> None:

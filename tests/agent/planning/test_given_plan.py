@@ -9,10 +9,10 @@ import pytest
 from agent.app import App, RunOptions
 from agent.config.load import load_settings
 from agent.protocol.commands import Submit
-from agent.run_scope import Place
+from agent.run_scope import SessionLocation
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.plan import Plan, PlanStep
-from tests.cli.terminal_user import composes, says
+from tests.cli.terminal_user import composer_reply, step_reply
 
 
 def run(tmp_path: Path, submit: Submit, *replies: object) -> Outcome:
@@ -20,7 +20,7 @@ def run(tmp_path: Path, submit: Submit, *replies: object) -> Outcome:
     script.write_text("\n".join(json.dumps(reply) for reply in replies))
     flags = {"model": f"script:{script}"} if replies else {}
     loaded = load_settings(environ={"HOME": str(tmp_path)}, flags=flags, bare=True)
-    options = RunOptions(place=Place(data_dir=tmp_path, is_ephemeral=True))
+    options = RunOptions(location=SessionLocation(data_dir=tmp_path, is_ephemeral=True))
 
     async def whole() -> Outcome:
         return await App(loaded=loaded, environ={"HOME": str(tmp_path)}, options=options).run(submit)
@@ -34,7 +34,9 @@ def task(name: str, *after: str) -> PlanStep:
 
 def test_a_given_plan_needs_no_planner(tmp_path: Path) -> None:
     plan = Plan(steps=(task("a"), task("b", "a")), reason="file")
-    outcome = run(tmp_path, Submit(prompt="x", plan=plan), says("a", "A"), says("b", "B"), composes("both"))
+    outcome = run(
+        tmp_path, Submit(prompt="x", plan=plan), step_reply("a", "A"), step_reply("b", "B"), composer_reply("both")
+    )
     assert (outcome.exit_code, outcome.answer) == (0, "both")
     assert outcome.plan and [step.id for step in outcome.plan.steps] == ["a", "b"]
 

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.planning.graph import circle, critical_path, in_order, levels
+from agent.planning.graph import critical_path, find_cycle, levels, topological_order
 from agent.vocabulary.plan import PlanStep, StepType
 
 
@@ -14,18 +14,18 @@ def step(name: str, *after: str, type: StepType = "task") -> PlanStep:
 
 
 def test_dependencies_come_first_and_the_rest_keeps_its_order() -> None:
-    ordered = in_order([step("c", "b"), step("b", "a"), step("x"), step("a"), step("y", "gone")])
+    ordered = topological_order([step("c", "b"), step("b", "a"), step("x"), step("a"), step("y", "gone")])
     assert [one.id for one in ordered] == ["x", "a", "b", "c", "y"]
 
 
 def test_a_cycle_loses_no_step() -> None:
-    assert {one.id for one in in_order([step("a", "b"), step("b", "a"), step("c")])} == {"a", "b", "c"}
+    assert {one.id for one in topological_order([step("a", "b"), step("b", "a"), step("c")])} == {"a", "b", "c"}
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=4), min_size=1, max_size=10))
 def test_any_graph_is_ordered_completely_and_each_acyclic_dependency_is_respected(edges: list[list[int]]) -> None:
     steps = [step(str(n), *(str(dep) for dep in deps if dep < n)) for n, deps in enumerate(edges)]
-    ordered = [one.id for one in in_order(list(reversed(steps)))]
+    ordered = [one.id for one in topological_order(list(reversed(steps)))]
     assert sorted(ordered) == sorted(one.id for one in steps)
     assert all(ordered.index(dep) < ordered.index(one.id) for one in steps for dep in one.depends_on)
 
@@ -43,16 +43,16 @@ def test_the_critical_path_is_the_heaviest_chain() -> None:
 
 
 def test_steps_that_wait_for_each_other_are_named_in_their_order() -> None:
-    assert circle([step("a", "b"), step("b", "c"), step("c", "b"), step("d", "gone")]) == ("b", "c", "b")
-    assert circle([step("a", "a")]) == ("a", "a")
-    assert circle([step("x"), step("y", "x", "gone")]) == ()
+    assert find_cycle([step("a", "b"), step("b", "c"), step("c", "b"), step("d", "gone")]) == ("b", "c", "b")
+    assert find_cycle([step("a", "a")]) == ("a", "a")
+    assert find_cycle([step("x"), step("y", "x", "gone")]) == ()
 
 
 @given(st.lists(st.lists(st.integers(0, 7), max_size=3), min_size=1, max_size=8))
 def test_a_circle_is_found_exactly_when_there_is_one(edges: list[list[int]]) -> None:
     steps = [step(str(n), *map(str, deps)) for n, deps in enumerate(edges)]
     needs = {one.id: set(one.depends_on) for one in steps}
-    found = circle(steps)
+    found = find_cycle(steps)
     assert all(after in needs[before] for before, after in itertools.pairwise(found))
     left = dict(needs)
     while free := [name for name, deps in left.items() if not deps & left.keys()]:

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.planning.means import Means
-from agent.planning.plan_file import PlanFile, PlanProblem, parse_plan, read_plan_file
+from agent.planning.capabilities import Capabilities
+from agent.planning.plan_file import PlanFile, PlanFileError, parse_plan, read_plan_file
 from agent.vocabulary.exit_codes import BAD_INPUT
 from agent.vocabulary.plan import PlanStep
-from tooling.tool_catalog import read_catalogue
+from tooling.tool_catalog import load_catalog
 
-MEANS = Means(tools={spec.name: spec for spec in read_catalogue().specs}, profiles=("default", "reviewer"))
+MEANS = Capabilities(tools={spec.name: spec for spec in load_catalog().specs}, profiles=("default", "reviewer"))
 TASK = 'instruction = "do it"\n'
 
 
@@ -24,7 +24,7 @@ def step(fields: str) -> PlanStep:
 
 
 def problem(text: str, name: str = "plan.toml") -> str:
-    with pytest.raises(PlanProblem) as caught:
+    with pytest.raises(PlanFileError) as caught:
         parse(text, name)
     assert caught.value.exit_code == BAD_INPUT
     return caught.value.message
@@ -270,5 +270,5 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     ):
         (tmp_path / "large.toml").write_bytes(b"#" * 1_000_001)
         (tmp_path / "bytes.toml").write_bytes(b"\xff")
-        with pytest.raises(PlanProblem, match=told):
+        with pytest.raises(PlanFileError, match=told):
             read_plan_file(path, MEANS)

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.planning.means import Means
+from agent.planning.capabilities import Capabilities
 from agent.planning.plan_file import parse_plan
 from agent.planning.plan_text import json_text, toml_text
 from agent.vocabulary.plan import PlanStep
-from tooling.tool_catalog import read_catalogue
+from tooling.tool_catalog import load_catalog
 
-MEANS = Means(tools={spec.name: spec for spec in read_catalogue().specs}, profiles=("default", "reviewer"))
+MEANS = Capabilities(tools={spec.name: spec for spec in load_catalog().specs}, profiles=("default", "reviewer"))
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(str.strip)
 LISTS = st.lists(TEXTS, max_size=3).map(tuple)
 

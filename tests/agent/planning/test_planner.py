@@ -7,19 +7,19 @@ from collections.abc import Callable
 import pytest
 
 from agent.model.port import Delta, ModelReply, ModelRequest, StreamRestarted, TextDelta
-from agent.planning.means import Means
+from agent.planning.capabilities import Capabilities
 from agent.planning.planner import Planner
 from agent.planning.prompt import CONTEXT_CHARS, PROGRESS_CHARS, SYSTEM
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import Plan, PlanStep
 from agent.vocabulary.usage import Usage
-from tooling.tool_catalog import read_catalogue
+from tooling.tool_catalog import load_catalog
 
 REQUEST = "Make it better"
-MEANS = Means(tools={spec.name: spec for spec in read_catalogue().specs})
+MEANS = Capabilities(tools={spec.name: spec for spec in load_catalog().specs})
 
 
-class Desk:
+class FakeModel:
     """Answers every request with the same words, piece by piece, and keeps what was asked."""
 
     def __init__(self, *pieces: str | StreamRestarted) -> None:
@@ -35,18 +35,18 @@ class Desk:
         return ModelReply(message=Message(role="assistant", content=text), usage=Usage(), model="m")
 
 
-def planner(desk: Desk) -> Planner:
+def planner(desk: FakeModel) -> Planner:
     return Planner(desk=desk, model="m", max_output_tokens=1000, means=MEANS, estimate=lambda step: 0.5)  # type: ignore[arg-type]
 
 
-def planned(*pieces: str | StreamRestarted, context: str = "") -> tuple[Plan, list[PlanStep], Desk]:
-    desk, heard = Desk(*pieces), list[PlanStep]()
+def planned(*pieces: str | StreamRestarted, context: str = "") -> tuple[Plan, list[PlanStep], FakeModel]:
+    desk, heard = FakeModel(*pieces), list[PlanStep]()
     plan = asyncio.run(planner(desk).plan(REQUEST, context, heard.append))
     return plan, heard, desk
 
 
 def replanned(reply: str) -> Plan | None:
-    return asyncio.run(planner(Desk(reply)).replan(REQUEST, "", "s1 failed", "surprise"))
+    return asyncio.run(planner(FakeModel(reply)).replan(REQUEST, "", "s1 failed", "surprise"))
 
 
 STEPS = [
@@ -119,7 +119,7 @@ def test_a_planner_is_told_of_large_material_and_not_the_whole_of_it(size: int) 
 
 
 def test_replanning_is_told_what_was_done_within_bounds() -> None:
-    desk = Desk('{"steps": []}')
+    desk = FakeModel('{"steps": []}')
     asyncio.run(planner(desk).replan(REQUEST, "ctx", "p" * PROGRESS_CHARS * 3, "surprise: no such file"))
     asked = desk.asked[0].messages[1].content
     assert len(asked) < PROGRESS_CHARS + 1500
@@ -141,5 +141,5 @@ def test_a_new_plan_keeps_the_names_it_is_given() -> None:
 
 
 def test_a_plan_from_elsewhere_can_be_priced() -> None:
-    plan = planner(Desk()).priced(Plan(steps=(PlanStep(id="a", title="a", instruction="a"),)))
+    plan = planner(FakeModel()).with_estimates(Plan(steps=(PlanStep(id="a", title="a", instruction="a"),)))
     assert [step.est_usd for step in plan.steps] == [0.5]

@@ -2,53 +2,53 @@
 
 import pytest
 
-from agent.planning.means import Means
-from agent.planning.steps import StepMaker, only_answers, only_step
+from agent.planning.capabilities import Capabilities
+from agent.planning.steps import StepBuilder, fallback_step, is_answer_only
 from agent.vocabulary.plan import PlanStep
-from tooling.tool_catalog import read_catalogue
+from tooling.tool_catalog import load_catalog
 
-MEANS = Means(
-    tools={spec.name: spec for spec in read_catalogue().specs}, profiles=("default", "reviewer"), models=("m/one",)
+MEANS = Capabilities(
+    tools={spec.name: spec for spec in load_catalog().specs}, profiles=("default", "reviewer"), models=("m/one",)
 )
 
 
 def test_what_a_planner_leaves_out_is_filled_in() -> None:
-    made = StepMaker("do it").make({})
+    made = StepBuilder("do it").build({})
     assert (made.id, made.title, made.instruction, made.type) == ("step1", "do it", "do it", "task")
 
 
 def test_misshapen_fields_become_defaults_instead_of_errors() -> None:
-    made = StepMaker("r").make({"id": 3, "depends_on": {"a": 1}, "writes": [1, None, "x"], "type": "weird"})
+    made = StepBuilder("r").build({"id": 3, "depends_on": {"a": 1}, "writes": [1, None, "x"], "type": "weird"})
     assert (made.id, made.depends_on, made.writes, made.type) == ("3", (), ("1", "x"), "task")
 
 
 def test_one_dependency_needs_no_brackets() -> None:
-    assert StepMaker("r").make({"id": "b", "depends_on": "a"}).depends_on == ("a",)
+    assert StepBuilder("r").build({"id": "b", "depends_on": "a"}).depends_on == ("a",)
 
 
 def test_half_a_character_in_a_name_does_no_harm() -> None:
-    made = StepMaker("r").make({"id": "a\ud800", "title": "t\udfff", "depends_on": ["b\ud800"]})
+    made = StepBuilder("r").build({"id": "a\ud800", "title": "t\udfff", "depends_on": ["b\ud800"]})
     assert (made.id, made.title, made.depends_on) == ("a", "t?", ("b",))
 
 
 def test_ids_are_unique_and_a_step_never_waits_for_itself() -> None:
-    maker = StepMaker("r")
-    made = [maker.make({"id": "a", "depends_on": ["a", "b", "b"]}) for _ in range(3)]
+    maker = StepBuilder("r")
+    made = [maker.build({"id": "a", "depends_on": ["a", "b", "b"]}) for _ in range(3)]
     assert [one.id for one in made] == ["a", "a-2", "a-3"]
     assert made[0].depends_on == ("b",)
 
 
 def test_a_question_without_text_or_options_gets_both() -> None:
-    made = StepMaker("Which colour?").make({"type": "ask_user"})
+    made = StepBuilder("Which colour?").build({"type": "ask_user"})
     assert (made.ask_question, made.ask_options) == ("Which colour?", ("Yes", "No"))
 
 
 def test_a_request_that_cannot_be_planned_is_one_step() -> None:
-    assert (only_step("line one\nline two").title, only_step("x").instruction) == ("line one", "x")
+    assert (fallback_step("line one\nline two").title, fallback_step("x").instruction) == ("line one", "x")
 
 
 def made(**raw: object) -> PlanStep:
-    return StepMaker("the request", MEANS).make(raw)
+    return StepBuilder("the request", MEANS).build(raw)
 
 
 def test_every_field_a_planner_may_set_is_taken_over() -> None:
@@ -124,7 +124,7 @@ def test_an_id_is_one_short_word() -> None:
     "title", ["Write the final answer", "Answer the user", "Report the findings to the user", "Final response"]
 )
 def test_a_step_that_only_answers_is_recognised(title: str) -> None:
-    assert only_answers(made(title=title, instruction="Combine all results.", depends_on=["a"]))
+    assert is_answer_only(made(title=title, instruction="Combine all results.", depends_on=["a"]))
 
 
 @pytest.mark.parametrize(
@@ -139,4 +139,4 @@ def test_a_step_that_only_answers_is_recognised(title: str) -> None:
     ],
 )
 def test_a_step_that_may_do_more_than_answer_is_kept(raw: dict[str, object]) -> None:
-    assert not only_answers(made(**raw))
+    assert not is_answer_only(made(**raw))

@@ -34,7 +34,7 @@ def channel(log: object = None, **more: object) -> Channel:
     return Channel(session_id="s", run_id="r", log=log, **more)  # type: ignore[arg-type]
 
 
-async def heard(subscription: object) -> list[object]:
+async def collect(subscription: object) -> list[object]:
     return [envelope async for envelope in subscription]  # type: ignore[attr-defined]
 
 
@@ -44,7 +44,7 @@ async def test_events_are_numbered_in_the_order_they_were_published(tmp_path: Pa
     ear = out.subscribe()
     await asyncio.gather(*(out.publish(WarningRaised(message=str(n))) for n in range(20)))
     await out.close()
-    assert [envelope.seq for envelope in await heard(ear)] == list(range(7, 27))
+    assert [envelope.seq for envelope in await collect(ear)] == list(range(7, 27))
     assert [envelope.seq for envelope in read_events(path)] == list(range(7, 27))
     assert last_seq(path) == 26
 
@@ -78,11 +78,11 @@ async def test_a_slow_listener_loses_fragments_but_never_lasting_events() -> Non
     out = channel()
     ear = out.subscribe()
     for number in range(DELTA_BACKLOG * 2):
-        out.whisper(MessageSaid(role="assistant", content=str(number), delta=True))
+        out.emit(MessageSaid(role="assistant", content=str(number), delta=True))
     for number in range(100):
         await out.publish(WarningRaised(message=str(number)))
     await out.close()
-    events = [envelope.event for envelope in await heard(ear)]
+    events = [envelope.event for envelope in await collect(ear)]
     assert sum(isinstance(event, MessageSaid) for event in events) == DELTA_BACKLOG
     assert sum(isinstance(event, WarningRaised) for event in events) == 100
 
@@ -90,7 +90,7 @@ async def test_a_slow_listener_loses_fragments_but_never_lasting_events() -> Non
 async def test_fragments_are_not_kept_on_disk(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     out = channel(FileLog(path))
-    out.whisper(MessageSaid(role="assistant", content="frag", delta=True))
+    out.emit(MessageSaid(role="assistant", content="frag", delta=True))
     await out.publish(WarningRaised(message="kept"))
     await out.close()
     assert [envelope.event for envelope in read_events(path)] == [WarningRaised(message="kept")]
@@ -100,12 +100,12 @@ async def test_a_full_disk_stops_the_publisher_but_beginning_and_ending_are_stil
     out = channel(FullDisk())
     ear = out.subscribe()
     began = RunStarted(model="", planner_model="", cwd="", workspace="", backend="", approval_mode="", tools=())
-    out.whisper(began)
+    out.emit(began)
     with pytest.raises(LogWriteError, match="No space left"):
         await out.publish(WarningRaised(message="lost"))
     await out.publish(ErrorRaised(message="the end"))
     await out.close()
-    assert [envelope.event for envelope in await heard(ear)] == [began, ErrorRaised(message="the end")]
+    assert [envelope.event for envelope in await collect(ear)] == [began, ErrorRaised(message="the end")]
 
 
 async def test_a_known_key_never_reaches_a_listener_or_the_log(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ async def test_a_known_key_never_reaches_a_listener_or_the_log(tmp_path: Path) -
     ear = out.subscribe()
     await out.publish(WarningRaised(message="the key is sk-SENTINEL."))
     await out.close()
-    assert [envelope.event for envelope in await heard(ear)] == [WarningRaised(message="the key is [REDACTED].")]
+    assert [envelope.event for envelope in await collect(ear)] == [WarningRaised(message="the key is [REDACTED].")]
     assert b"SENTINEL" not in path.read_bytes()
 
 

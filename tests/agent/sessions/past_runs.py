@@ -25,10 +25,10 @@ from agent.sessions.views.session_summary import refresh_session
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.usage import Usage
 
-INSIDE = (StepStarted, StepCompleted, ToolStarted, ToolCompleted, FilesChanged)
+STEP_EVENTS = (StepStarted, StepCompleted, ToolStarted, ToolCompleted, FilesChanged)
 
 
-def begun(cwd: str = "/project", request: str = "count the lines") -> list[Event]:
+def run_start(cwd: str = "/project", request: str = "count the lines") -> list[Event]:
     """Return how every run begins."""
     started = RunStarted(
         model="script:x",
@@ -42,7 +42,7 @@ def begun(cwd: str = "/project", request: str = "count the lines") -> list[Event
     return [started, MessageSaid(role="user", content=request)]
 
 
-def planned(*ids: str) -> PlanMade:
+def plan_made(*ids: str) -> PlanMade:
     """Return a plan whose steps follow one another."""
     after: tuple[str, ...] = ()
     steps = []
@@ -52,7 +52,7 @@ def planned(*ids: str) -> PlanMade:
     return PlanMade(plan_id="p", revision=1, hash="h", reason="request", steps=tuple(steps))
 
 
-def called(command: str, output: str, exit_code: int = 0, tool_id: str = "c1") -> list[Event]:
+def command_events(command: str, output: str, exit_code: int = 0, tool_id: str = "c1") -> list[Event]:
     """Return one command and what came of it."""
     status = "ok" if exit_code == 0 else "error"
     return [
@@ -61,7 +61,7 @@ def called(command: str, output: str, exit_code: int = 0, tool_id: str = "c1") -
     ]
 
 
-def ended(answer: str = "three lines", *, cost_usd: float | None = 0.25) -> RunCompleted:
+def run_completed(answer: str = "three lines", *, cost_usd: float | None = 0.25) -> RunCompleted:
     """Return how a run that went well ends."""
     usage = Usage(input_tokens=100, output_tokens=10, requests=2, cost_usd=cost_usd)
     return RunCompleted(
@@ -76,19 +76,19 @@ def ended(answer: str = "three lines", *, cost_usd: float | None = 0.25) -> RunC
     )
 
 
-def whole_run(request: str = "count the lines", answer: str = "three lines", cwd: str = "/project") -> list[Event]:
+def completed_run(request: str = "count the lines", answer: str = "three lines", cwd: str = "/project") -> list[Event]:
     """Return a run of one step with one command."""
     return [
-        *begun(cwd, request),
-        planned("s1"),
+        *run_start(cwd, request),
+        plan_made("s1"),
         StepStarted(title="Title of s1"),
-        *called("wc -l < a.txt", "3"),
+        *command_events("wc -l < a.txt", "3"),
         StepCompleted(status="ok", summary=answer, evidence=("run_command exit 0",), elapsed_ms=900),
-        ended(answer),
+        run_completed(answer),
     ]
 
 
-def keep(
+def write_run(
     data: Path,
     session: str,
     events: Sequence[Event],
@@ -116,7 +116,7 @@ def keep(
 
 
 def _envelope(session: str, run: str, step: str, ts: str, seq: int, event: Event) -> Envelope:
-    is_inside = isinstance(event, INSIDE)
+    is_inside = isinstance(event, STEP_EVENTS)
     return Envelope(
         seq=seq,
         ts=ts,

@@ -25,7 +25,7 @@ from agent.vocabulary.unfinished import UnfinishedRun, UnfinishedStep
 from agent.vocabulary.usage import Usage
 from tooling.contract.action import Effect
 
-Told: TypeAlias = tuple[str | None, Event]
+StepEvent: TypeAlias = tuple[str | None, Event]
 EFFECTS: dict[str, Effect] = {"run_command": "execute", "write_file": "write", "read_file": "read"}
 PLAN = (
     PlanStep(id="a", title="A", instruction="Do a"),
@@ -34,53 +34,58 @@ PLAN = (
 )
 
 
-def began(resumes: str | None = None, model: str = "script:x") -> Told:
+def run_started(resumes: str | None = None, model: str = "script:x") -> StepEvent:
     return None, RunStarted(
         model=model, planner_model="", cwd="/w", workspace="/w", backend="", approval_mode="", tools=(), resumes=resumes
     )
 
 
-def planned(reason: str = "request", steps: tuple[PlanStep, ...] = PLAN) -> Told:
+def plan_made(reason: str = "request", steps: tuple[PlanStep, ...] = PLAN) -> StepEvent:
     return None, PlanMade(plan_id="p", revision=1, hash="h", reason=reason, steps=steps)
 
 
-def says(role: str, content: str, *calls: tuple[str, str], step: str | None = "a", **more: str) -> Told:
+def message_said(role: str, content: str, *calls: tuple[str, str], step: str | None = "a", **more: str) -> StepEvent:
     made = tuple(CallMade(id=name, name=tool, input={"x": name}) for name, tool in calls)
     return step, MessageSaid(role=role, content=content, tool_calls=made or None, **more)
 
 
-def starts(name: str, tool: str, step: str = "a") -> Told:
+def tool_started(name: str, tool: str, step: str = "a") -> StepEvent:
     return step, ToolStarted(tool_id=name, name=tool, input={"x": name})
 
 
-def ends(name: str, tool: str, output: str = "out", step: str = "a", **more: object) -> Told:
+def tool_completed(name: str, tool: str, output: str = "out", step: str = "a", **more: object) -> StepEvent:
     given: dict[str, object] = {"status": "ok", "exit_code": 0, **more}
     return step, ToolCompleted(tool_id=name, name=tool, output=output, **given)  # type: ignore[arg-type]
 
 
-def step_starts(step: str = "a", cache: str = "miss") -> Told:
+def step_started(step: str = "a", cache: str = "miss") -> StepEvent:
     return step, StepStarted(title="A", cache=cache)  # type: ignore[arg-type]
 
 
-def step_ends(status: str, step: str = "a", usage: Usage | None = None, key: str | None = None) -> Told:
+def step_completed(status: str, step: str = "a", usage: Usage | None = None, key: str | None = None) -> StepEvent:
     return step, StepCompleted(status=status, summary="", usage=usage or Usage(), key=key)  # type: ignore[arg-type]
 
 
-def run_ends(subtype: Subtype) -> Told:
+def run_completed(subtype: Subtype) -> StepEvent:
     return None, RunCompleted(subtype=subtype, is_error=subtype != "success", exit_code=0, result="")
 
 
-BEGUN = (began(), says("user", "the request", step=None), says("context", "<stdin>x</stdin>", step=None), planned())
+RUN_START = (
+    run_started(),
+    message_said("user", "the request", step=None),
+    message_said("context", "<stdin>x</stdin>", step=None),
+    plan_made(),
+)
 
 
-class Log:
+class LogBuilder:
     """A log to write runs into."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._seq = 0
 
-    def run(self, run_id: str, *told: Told) -> None:
+    def add_run(self, run_id: str, *told: StepEvent) -> None:
         with self.path.open("ab") as file:
             for step, event in told:
                 self._seq += 1
@@ -94,15 +99,15 @@ class Log:
         return unfinished_run(self.path, run_id, EFFECTS.get)
 
 
-def talk_of(log: Log, *told: Told) -> UnfinishedStep:
-    log.run("r1", *BEGUN, step_starts(), *told)
+def rebuild_step(log: LogBuilder, *told: StepEvent) -> UnfinishedStep:
+    log.add_run("r1", *RUN_START, step_started(), *told)
     return log.unfinished().steps["a"]
 
 
-def calls(*names: tuple[str, str], content: str = "") -> Message:
+def assistant_calls(*names: tuple[str, str], content: str = "") -> Message:
     made = tuple(ToolCall(id=name, name=tool, arguments={"x": name}) for name, tool in names)
     return Message(role="assistant", content=content, tool_calls=made)
 
 
-def hears(name: str, content: str) -> Message:
+def tool_result(name: str, content: str) -> Message:
     return Message(role="tool", content=content, tool_call_id=name)

@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agent.sessions.lock import has_open, holder_of
+from agent.sessions.lock import has_file_open, lock_holder
 from agent.sessions.store import SessionFolder, SessionLock, SessionStore
-from agent.sessions.views.titles import given_title, rename
+from agent.sessions.views.titles import custom_title, rename
 from tests.house.source_tree import ROOT
 
 HOLD = """
@@ -22,35 +22,35 @@ sys.stdin.read()
 
 def test_the_process_that_holds_a_session_is_named_while_it_lives(tmp_path: Path) -> None:
     folder = SessionStore(tmp_path).open("s")
-    assert holder_of(folder) is None
+    assert lock_holder(folder) is None
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
     ) as other:
         assert other.stdout
         assert other.stdout.readline() == b"held\n"
-        assert holder_of(folder) == other.pid
-        assert has_open(other.pid, folder.lock)
-        assert not has_open(os.getpid(), folder.lock)
+        assert lock_holder(folder) == other.pid
+        assert has_file_open(other.pid, folder.lock)
+        assert not has_file_open(os.getpid(), folder.lock)
         other.kill()
-    assert holder_of(folder) is None
+    assert lock_holder(folder) is None
 
 
 def test_a_number_that_lives_on_as_another_process_holds_nothing(tmp_path: Path) -> None:
     folder = SessionStore(tmp_path).open("s")
     folder.lock.write_text(f"{os.getppid()}\n")
-    assert holder_of(folder) is None
+    assert lock_holder(folder) is None
     SessionLock(folder).release()
 
 
 def test_a_lock_without_a_number_is_nobodys(tmp_path: Path) -> None:
     folder = SessionFolder(id="s", root=tmp_path)
     folder.lock.write_text("who?\n")
-    assert holder_of(folder) is None
+    assert lock_holder(folder) is None
 
 
 def test_a_title_is_one_line_and_can_be_taken_back(tmp_path: Path) -> None:
     folder = SessionStore(tmp_path).open("s")
     assert rename(folder, "  two \n words ") == "two words"
-    assert (given_title(folder), folder.title.stat().st_mode & 0o777) == ("two words", 0o600)
+    assert (custom_title(folder), folder.title.stat().st_mode & 0o777) == ("two words", 0o600)
     assert rename(folder, " ") == ""
-    assert (given_title(folder), folder.title.exists()) == ("", False)
+    assert (custom_title(folder), folder.title.exists()) == ("", False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.sessions.lock import Patience, lock_within
+from agent.sessions.lock import LockTimeout, acquire_lock
 from agent.sessions.store import SessionLock, SessionStore
 from agent.vocabulary.errors import InputError, SessionBusy
 
@@ -32,7 +32,7 @@ def test_a_second_run_in_a_session_is_told_who_holds_it(tmp_path: Path) -> None:
     lock = SessionLock(folder)
     with pytest.raises(SessionBusy, match=f"process {os.getpid()} runs in it"):
         SessionLock(folder)
-    lock.tell("count\nthe lines")
+    lock.write_holder("count\nthe lines")
     with pytest.raises(SessionBusy, match=f"process {os.getpid()} runs 'count the lines' in it"):
         SessionLock(folder)
     lock.release()
@@ -42,14 +42,14 @@ def test_a_second_run_in_a_session_is_told_who_holds_it(tmp_path: Path) -> None:
 def test_a_busy_session_is_waited_for_and_its_holder_named_once(tmp_path: Path) -> None:
     folder = SessionStore(tmp_path).open("one")
     lock = SessionLock(folder)
-    lock.tell("the first request")
+    lock.write_holder("the first request")
     told: list[str] = []
 
     def tell(message: str) -> None:
         told.append(message)
         lock.release()
 
-    lock_within(folder, Patience(limit_s=None, tell=tell)).release()
+    acquire_lock(folder, LockTimeout(limit_s=None, on_wait=tell)).release()
     assert len(told) == 1 and "'the first request'" in told[0]
 
 
@@ -58,7 +58,7 @@ def test_patience_ends(tmp_path: Path) -> None:
     lock = SessionLock(folder)
     told: list[str] = []
     with pytest.raises(SessionBusy):
-        lock_within(folder, Patience(limit_s=0, tell=told.append))
+        acquire_lock(folder, LockTimeout(limit_s=0, on_wait=told.append))
     assert told == []
     lock.release()
 

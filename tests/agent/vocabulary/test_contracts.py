@@ -10,7 +10,7 @@ from agent.dispatcher import Dispatcher
 from agent.vocabulary.plan import Plan, PlanStep
 from agent.vocabulary.step import CallFact, Check, ExecutorProfile, ExecutorRequest, ExecutorResponse, StepOutput
 from agent.vocabulary.usage import Usage
-from tooling.contract.json_codec import ShapeError, decode, encode
+from tooling.contract.json_codec import DecodeError, decode, encode
 from tooling.registry import TOOLS
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ def test_nothing_is_lost_on_the_way_to_json_and_back(value: object) -> None:
 
 
 def test_a_response_ends_in_one_of_the_known_ways() -> None:
-    with pytest.raises(ShapeError, match="status: expected one of ok, partial"):
+    with pytest.raises(DecodeError, match="status: expected one of ok, partial"):
         decode(ExecutorResponse, {"task_id": "a", "status": "done", "summary": ""})
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agent.sessions.views.session_summary import SessionRecord
-from agent.workspace.materials import context_text
 from agent.workspace.project_notes import NOTES_CHARS, ProjectNote, read_notes
+from agent.workspace.request_context import build_context
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_a_huge_file_is_not_read_to_its_end(project: Path) -> None:
 
 
 def test_notes_and_memory_stand_in_marks_they_cannot_close() -> None:
-    text = context_text(
+    text = build_context(
         stdin=None,
         attachments=(),
         staged=(),

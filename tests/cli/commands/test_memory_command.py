@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from tests.cli.terminal import Terminal
+from tests.cli.pty_terminal import PtyTerminal
 from tests.cli.terminal_user import User
 
 pytestmark = pytest.mark.slow
 TOKEN = "ghp_" + "a1B2" * 9
 
 
-def filled(user: User, size: int = 40_000) -> str:
+def fill_memory(user: User, size: int = 40_000) -> str:
     """Give the user a memory that is too large."""
     tags = ("PREF", "DECISION", "CONFIG", "AGREEMENT")
     lines = [
@@ -66,15 +66,15 @@ def test_secrets_and_what_is_no_entry_are_refused(user: User, text: str) -> None
 
 def test_forgetting_is_confirmed_on_a_terminal(user: User) -> None:
     user.agent("memory", "add", "uses tabs")
-    terminal = Terminal(user, "memory", "clear")
-    terminal.sees("forget 1 line in")
-    terminal.types("n")
-    assert terminal.ends()[0] == 1
+    terminal = PtyTerminal(user, "memory", "clear")
+    terminal.wait_for("forget 1 line in")
+    terminal.send_line("n")
+    assert terminal.wait_exit()[0] == 1
     assert "uses tabs" in user.agent("memory", "show").stdout
-    terminal = Terminal(user, "memory", "clear")
-    terminal.sees("forget 1 line in")
-    terminal.types("y")
-    assert terminal.ends()[0] == 0
+    terminal = PtyTerminal(user, "memory", "clear")
+    terminal.wait_for("forget 1 line in")
+    terminal.send_line("y")
+    assert terminal.wait_exit()[0] == 0
     assert user.agent("memory", "show").stdout == "(memory is empty)\n"
 
 
@@ -86,7 +86,7 @@ def test_without_a_terminal_forgetting_needs_a_word(user: User) -> None:
 
 
 def test_forgetting_leaves_no_older_copy(user: User) -> None:
-    filled(user)
+    fill_memory(user)
     user.agent("memory", "compact")
     assert len(list((user.data / "memory-backups").iterdir())) == 1
     user.agent("memory", "clear", "--yes")
@@ -94,7 +94,7 @@ def test_forgetting_leaves_no_older_copy(user: User) -> None:
 
 
 def test_lines_are_forgotten_by_what_they_hold_in_older_copies_too(user: User) -> None:
-    filled(user)
+    fill_memory(user)
     user.agent("memory", "compact")
     user.agent("memory", "add", "the", "sesame", "door")
     assert user.agent("memory", "forget", "Sesame", "door").stderr.startswith("forgotten: - 20")
@@ -108,7 +108,7 @@ def test_lines_are_forgotten_by_what_they_hold_in_older_copies_too(user: User) -
 
 
 def test_a_memory_is_shortened_without_any_model(user: User) -> None:
-    before = filled(user)
+    before = fill_memory(user)
     done = user.agent("memory", "compact", "--json").document
     after = user.agent("memory", "show").stdout
     assert (done["before"], done["by"]) == (len(before), "priority")
@@ -121,7 +121,7 @@ def test_a_memory_is_shortened_without_any_model(user: User) -> None:
 
 
 def test_a_memory_is_shortened_by_the_model_that_is_set(user: User) -> None:
-    before = filled(user)
+    before = fill_memory(user)
     kept = preferences(before)[:2]
     model = user.script({"match": {"purpose": "memory", "contains": "<memory>"}, "text": "\n".join(kept)})
     ended = user.agent("memory", "compact", AGENT_MODEL=model)
@@ -130,7 +130,7 @@ def test_a_memory_is_shortened_by_the_model_that_is_set(user: User) -> None:
 
 
 def test_a_model_that_fails_costs_nothing(user: User) -> None:
-    before = filled(user)
+    before = fill_memory(user)
     model = user.script({"match": {"purpose": "memory"}, "text": "I would rather not."})
     ended = user.agent("memory", "compact", "--model", model, "--json")
     assert (ended.exit_code, ended.document["by"]) == (0, "priority")
@@ -139,7 +139,7 @@ def test_a_model_that_fails_costs_nothing(user: User) -> None:
 
 
 def test_a_memory_that_has_grown_is_told_of_when_one_adds_to_it(user: User) -> None:
-    filled(user)
+    fill_memory(user)
     assert "agent memory compact" in user.agent("memory", "add", "one more").stderr
 
 
@@ -147,8 +147,8 @@ def test_escape_sequences_in_the_file_do_not_reach_a_terminal(user: User) -> Non
     user.data.mkdir()
     (user.data / "MEMORY.md").write_text("mine \x1b[31mred\n")
     assert "\x1b[31m" in user.agent("memory", "show").stdout
-    terminal = Terminal(user, "memory", "show")
-    code, shown = terminal.ends()
+    terminal = PtyTerminal(user, "memory", "show")
+    code, shown = terminal.wait_exit()
     assert (code, "\x1b[31m" in shown, "mine red" in shown) == (0, False, True)
 
 

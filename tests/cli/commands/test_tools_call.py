@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agent.vocabulary.errors import UsageError
-from cli.tool_arguments import arguments_of
+from cli.tool_arguments import parse_arguments
 from tests.cli.terminal_user import User
 from tooling.contract.tool import ToolSpec
 
@@ -42,7 +42,7 @@ SPEC = ToolSpec(
     ],
 )
 def test_words_become_arguments_by_the_schema(words: tuple[str, ...], arguments: dict[str, object]) -> None:
-    assert arguments_of(words, SPEC) == arguments
+    assert parse_arguments(words, SPEC) == arguments
 
 
 @pytest.mark.parametrize(
@@ -60,12 +60,12 @@ def test_words_become_arguments_by_the_schema(words: tuple[str, ...], arguments:
 )
 def test_a_word_that_does_not_fit_is_named(word: str, problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
-        arguments_of((word,), SPEC)
+        parse_arguments((word,), SPEC)
 
 
 def test_an_argument_cannot_be_given_twice() -> None:
     with pytest.raises(UsageError, match="text is given twice"):
-        arguments_of(("text=a", "text=b"), SPEC)
+        parse_arguments(("text=a", "text=b"), SPEC)
 
 
 @pytest.mark.slow

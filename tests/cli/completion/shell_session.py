@@ -8,7 +8,7 @@ import pexpect
 import pyte
 import pytest
 
-from tests.cli.repl.terminal_session import PATIENCE_S, TAB, Seat
+from tests.cli.repl.terminal_session import TAB, TIMEOUT_S, TerminalSession
 from tests.cli.terminal_user import User
 from tests.house.program import AGENT
 
@@ -21,37 +21,37 @@ _START_FILES = {
 }
 
 
-class ShellSeat(Seat):
+class ShellSession(TerminalSession):
     """A shell in a pty; its start files are the person's own and what the installation adds to them."""
 
     def __init__(self, user: User, shell: str, *, columns: int = 120, rows: int = 40, **environ: str) -> None:
         program, *arguments = _COMMANDS[shell]
         # bash lists candidates at the second Tab, the others at the first.
-        self.listing = TAB * 2 if shell == "bash" else TAB
+        self.list_keys = TAB * 2 if shell == "bash" else TAB
         self.user = user
         self.folder = user.home
         self._screen = pyte.HistoryScreen(columns, rows, history=1000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)
-        self.bytes_seen = b""
+        self.raw_output = b""
         path = f"{AGENT.parent}:/usr/local/bin:/usr/bin:/bin"
         self.child = pexpect.spawn(
             program,
             arguments,
             env=user.environment(PATH=path, TERM="xterm-256color", LANG="C.UTF-8", **environ),
             cwd=str(user.home),
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             dimensions=(rows, columns),
         )
-        self.sees(_PROMPT.rstrip())
+        self.wait_for(_PROMPT.rstrip())
 
-    def line(self) -> str:
+    def typed_line(self) -> str:
         """Return the newest line that was or is being typed."""
         mark = _PROMPT.rstrip()
-        typed = [line for line in self.window().splitlines() if line.startswith(mark)]
+        typed = [line for line in self.window_text().splitlines() if line.startswith(mark)]
         return typed[-1].removeprefix(mark).lstrip() if typed else ""
 
 
-def start_files(user: User) -> None:
+def write_start_files(user: User) -> None:
     """Give the person start files that keep the screen calm."""
     for name, text in _START_FILES.items():
         path = user.home / name
@@ -59,13 +59,13 @@ def start_files(user: User) -> None:
         path.write_text(text)
 
 
-def need(shell: str) -> None:
+def require_shell(shell: str) -> None:
     """Skip where a shell is missing; in continuous integration that is a failure."""
     if shutil.which(shell) is None and not os.environ.get("CI"):
         pytest.skip(f"{shell} is not installed")
 
 
-def files_of(user: User, *names: str) -> None:
+def create_files(user: User, *names: str) -> None:
     for name in names:
         path: Path = user.home / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cli.completion.shell_session import ShellSeat, files_of, need, start_files
+from tests.cli.completion.shell_session import ShellSession, create_files, require_shell, write_start_files
 from tests.cli.repl.terminal_session import TAB
 from tests.cli.terminal_user import User, answer
 
@@ -14,44 +14,44 @@ EVIL = "evil \x1b[31m\x07$(touch pwned) `touch pwned` title; * \u202e"
 
 
 @pytest.fixture(params=SHELLS)
-def shell(request: pytest.FixtureRequest, user: User) -> Iterator[ShellSeat]:
-    need(request.param)
-    start_files(user)
+def shell(request: pytest.FixtureRequest, user: User) -> Iterator[ShellSession]:
+    require_shell(request.param)
+    write_start_files(user)
     ended = user.agent("--install-completion", request.param)
     assert ended.exit_code == 0, ended.stderr
-    seat = ShellSeat(user, request.param)
+    seat = ShellSession(user, request.param)
     yield seat
     seat.close()
 
 
-def becomes(seat: ShellSeat, typed: str, line: str) -> None:
+def assert_completes(seat: ShellSession, typed: str, line: str) -> None:
     """Type something with Tab at its end and wait for the line it becomes; then clear the line."""
-    seat.types(typed + TAB)
-    seat.until(lambda: seat.line().rstrip() == line.rstrip(), f"the line {line!r}")
-    seat.types("\x15")
-    seat.until(lambda: not seat.line().strip(), "the line to be cleared")
+    seat.send(typed + TAB)
+    seat.wait_until(lambda: seat.typed_line().rstrip() == line.rstrip(), f"the line {line!r}")
+    seat.send("\x15")
+    seat.wait_until(lambda: not seat.typed_line().strip(), "the line to be cleared")
 
 
-def test_words_are_completed(shell: ShellSeat) -> None:
-    files_of(shell.user, "plans/one.toml", "notes.txt", "dir with blanks/x")
-    becomes(shell, "agent sess", "agent sessions")
-    becomes(shell, "agent run --approv", "agent run --approval-mode")
-    becomes(shell, "agent run --approval-mode au", "agent run --approval-mode auto-edit")
-    becomes(shell, "agent run --approval-mode=yo", "agent run --approval-mode=yolo")
-    becomes(shell, "windlass config get max_bud", "windlass config get max_budget_usd")
-    becomes(shell, "agent run --set replan=sur", "agent run --set replan=surprise")
-    becomes(shell, "agent run --plan pl", "agent run --plan plans/")
-    becomes(shell, "agent run --plan plans/o", "agent run --plan plans/one.toml")
-    becomes(shell, "agent run --model script:no", "agent run --model script:notes.txt")
-    becomes(shell, "agent run -C dir", "agent run -C dir\\ with\\ blanks/")
-    becomes(shell, "agent tools call read_file pa", "agent tools call read_file path=")
+def test_words_are_completed(shell: ShellSession) -> None:
+    create_files(shell.user, "plans/one.toml", "notes.txt", "dir with blanks/x")
+    assert_completes(shell, "agent sess", "agent sessions")
+    assert_completes(shell, "agent run --approv", "agent run --approval-mode")
+    assert_completes(shell, "agent run --approval-mode au", "agent run --approval-mode auto-edit")
+    assert_completes(shell, "agent run --approval-mode=yo", "agent run --approval-mode=yolo")
+    assert_completes(shell, "windlass config get max_bud", "windlass config get max_budget_usd")
+    assert_completes(shell, "agent run --set replan=sur", "agent run --set replan=surprise")
+    assert_completes(shell, "agent run --plan pl", "agent run --plan plans/")
+    assert_completes(shell, "agent run --plan plans/o", "agent run --plan plans/one.toml")
+    assert_completes(shell, "agent run --model script:no", "agent run --model script:notes.txt")
+    assert_completes(shell, "agent run -C dir", "agent run -C dir\\ with\\ blanks/")
+    assert_completes(shell, "agent tools call read_file pa", "agent tools call read_file path=")
 
 
-def test_several_candidates_are_listed_with_what_they_mean(shell: ShellSeat) -> None:
-    shell.types("agent ru" + shell.listing)
-    shown = shell.sees("Which commands run unasked")
+def test_several_candidates_are_listed_with_what_they_mean(shell: ShellSession) -> None:
+    shell.send("agent ru" + shell.list_keys)
+    shown = shell.wait_for("Which commands run unasked")
     assert "Do one task, start to end." in shown
-    assert shell.line().rstrip() == "agent ru"
+    assert shell.typed_line().rstrip() == "agent ru"
 
 
 @pytest.fixture
@@ -65,15 +65,16 @@ def sessions(user: User) -> Callable[[], None]:
     return made
 
 
-def test_sessions_are_listed_with_titles_that_do_nothing(shell: ShellSeat, sessions: Callable[[], None]) -> None:
+def test_sessions_are_listed_with_titles_that_do_nothing(shell: ShellSession, sessions: Callable[[], None]) -> None:
     sessions()
-    before = len(shell.bytes_seen)
-    shell.types("agent sessions show alpha-" + shell.listing)
-    shown = shell.sees("evil")
+    before = len(shell.raw_output)
+    shell.send("agent sessions show alpha-" + shell.list_keys)
+    shell.wait_for("evil")
+    shown = shell.wait_for("greet alpha-one")
     assert "greet alpha-one" in shown and "alpha-two" in shown
-    assert b"\x1b[31m" not in shell.bytes_seen[before:] and b"\x07$" not in shell.bytes_seen[before:]
-    shell.types("\x15")
-    becomes(shell, "agent sessions show alpha-t", "agent sessions show alpha-two")
-    becomes(shell, "agent run --session alpha-o", "agent run --session alpha-one")
-    becomes(shell, "agent runs show l", "agent runs show last")
+    assert b"\x1b[31m" not in shell.raw_output[before:] and b"\x07$" not in shell.raw_output[before:]
+    shell.send("\x15")
+    assert_completes(shell, "agent sessions show alpha-t", "agent sessions show alpha-two")
+    assert_completes(shell, "agent run --session alpha-o", "agent run --session alpha-one")
+    assert_completes(shell, "agent runs show l", "agent runs show last")
     assert not list(shell.user.home.rglob("pwned"))

@@ -2,26 +2,26 @@
 
 import pytest
 
-from cli.application import COMMANDS, application
-from cli.completion.answer import Reply, reply_to
-from cli.completion.command_tree import Command, tree_of
+from cli.application import COMMANDS, build_application
+from cli.completion.command_tree import CommandNode, build_tree
+from cli.completion.complete import Completions, complete_words
 from cli.completion.values import FILES, SOURCES
-from tests.cli.terminal_user import User, one_step, says
+from tests.cli.terminal_user import User, one_step, step_reply
 
 pytestmark = pytest.mark.usefixtures("user")
 MODES = ["ask", "auto-edit", "never", "yolo"]
 
 
-def words(line: str) -> list[str]:
+def offered_words(line: str) -> list[str]:
     """Return what is offered for a line whose last word is being typed."""
-    reply = reply_to(line.split(" "))
+    reply = complete_words(line.split(" "))
     assert reply.kind == "words"
-    return [value.word for value in reply.values]
+    return [value.word for value in reply.items]
 
 
-def kind(line: str) -> str:
-    reply = reply_to(line.split(" "))
-    assert reply.values == ()
+def offered_kind(line: str) -> str:
+    reply = complete_words(line.split(" "))
+    assert reply.items == ()
     return reply.kind
 
 
@@ -63,7 +63,7 @@ def kind(line: str) -> str:
     ],
 )
 def test_what_fits_is_offered(line: str, offered: list[str]) -> None:
-    assert words(line) == offered
+    assert offered_words(line) == offered
 
 
 @pytest.mark.parametrize(
@@ -80,17 +80,17 @@ def test_what_fits_is_offered(line: str, offered: list[str]) -> None:
     ],
 )
 def test_files_are_left_to_the_shell(line: str, files: str) -> None:
-    assert kind(line) == files
+    assert offered_kind(line) == files
 
 
 def test_models_are_offered_as_they_are_set_then_by_provider() -> None:
-    offered = words("run --model ")
+    offered = offered_words("run --model ")
     assert offered[:2] == ["openai/gpt-5-mini", "anthropic/claude-sonnet-4-5"]
     assert "anthropic/" in offered and "ollama/" in offered and offered[-1] == "script:"
-    assert "anthropic/claude-sonnet-4-5" in words("run --planner-model anthropic/cl")
-    assert "model=openai/gpt-5-mini" in words("run --set model=openai/gpt-5")
-    assert words("run --model together/")[0].startswith("together/")
-    states = {value.word: value.about for value in reply_to(["run", "--model", ""]).values}
+    assert "anthropic/claude-sonnet-4-5" in offered_words("run --planner-model anthropic/cl")
+    assert "model=openai/gpt-5-mini" in offered_words("run --set model=openai/gpt-5")
+    assert offered_words("run --model together/")[0].startswith("together/")
+    states = {value.word: value.description for value in complete_words(["run", "--model", ""]).items}
     assert (states["openai/"], states["groq/"], states["ollama/"]) == (
         "its key is set",
         "needs a key",
@@ -100,29 +100,31 @@ def test_models_are_offered_as_they_are_set_then_by_provider() -> None:
 
 def test_broken_settings_leave_nothing_to_offer(user: User) -> None:
     (user.home / "config" / "config.toml").write_text("model = ")
-    assert reply_to(["run", "--model", ""]) == Reply()
+    assert complete_words(["run", "--model", ""]) == Completions()
 
 
 def test_steps_are_offered_by_their_ids_with_how_they_ended(user: User) -> None:
-    model = user.script(*one_step(says("s1", "done")))
+    model = user.script(*one_step(step_reply("s1", "done")))
     assert user.agent("run", "--model", model, "--session", "one", "go").exit_code == 0
-    assert [(value.word, value.about) for value in reply_to(["runs", "why", "last", ""]).values] == [("s1", "ok: done")]
+    assert [(value.word, value.description) for value in complete_words(["runs", "why", "last", ""]).items] == [
+        ("s1", "ok: done")
+    ]
 
 
 def test_nothing_is_made_on_the_way(user: User) -> None:
     for line in ("sessions show ", "runs show ", "resume ", "runs why last "):
-        assert words(line) == []
+        assert offered_words(line) == []
     assert not user.data.exists()
 
 
 def test_every_source_is_of_a_parameter_that_exists() -> None:
     known: set[str] = set()
     for entry in COMMANDS:
-        _collect(tree_of(application(entry.name)).commands[entry.name], (entry.name,), known)
+        _collect(build_tree(build_application(entry.name)).commands[entry.name], (entry.name,), known)
     assert [name for name in (*SOURCES, *FILES) if name not in known] == []
 
 
-def _collect(command: Command, path: tuple[str, ...], known: set[str]) -> None:
+def _collect(command: CommandNode, path: tuple[str, ...], known: set[str]) -> None:
     for parameter in command.parameters:
         known |= {parameter.name, " ".join((*path, parameter.name))}
     for name, below in command.commands.items():

@@ -8,13 +8,15 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from agent.vocabulary.errors import UsageError
-from cli.durations import days
-from cli.pages.columns import Column, rows, table
-from cli.pages.pages import age, indented, one_line, size
+from cli.durations import parse_days
+from cli.pages.columns import Column, render_rows, render_table
+from cli.pages.pages import format_age, format_size, indent_lines, one_line
 
 CELLS = st.lists(st.text(max_size=60), min_size=3, max_size=3)
 COLUMNS = st.lists(
-    st.builds(Column, head=st.just("HEAD"), cells=CELLS, least=st.integers(0, 12), yields=st.integers(0, 3)),
+    st.builds(
+        Column, header=st.just("HEAD"), cells=CELLS, min_width=st.integers(0, 12), drop_priority=st.integers(0, 3)
+    ),
     min_size=1,
     max_size=6,
 )
@@ -22,7 +24,7 @@ COLUMNS = st.lists(
 
 @given(COLUMNS, st.integers(40, 200))
 def test_no_line_is_wider_than_the_terminal_nor_moves_its_cursor(columns: list[Column], width: int) -> None:
-    lines = table(columns, width)
+    lines = render_table(columns, width)
     assert len(lines) == 4
     assert all(cell_len(line) <= width for line in lines)
     assert all(mark >= " " and not "\x7f" <= mark <= "\x9f" for line in lines for mark in line)
@@ -30,22 +32,22 @@ def test_no_line_is_wider_than_the_terminal_nor_moves_its_cursor(columns: list[C
 
 @given(COLUMNS)
 def test_without_a_terminal_nothing_is_cut_and_there_are_no_heads(columns: list[Column]) -> None:
-    lines = table(columns, None)
+    lines = render_table(columns, None)
     assert len(lines) == 3
     assert not any("…" in line for line in lines if not any("…" in cell for one in columns for cell in one.cells))
 
 
 def test_long_texts_give_way_before_whole_columns_do() -> None:
     columns = [
-        Column(head="ID", cells=["abc"]),
-        Column(head="N", cells=["12"], yields=1),
-        Column(head="FOLDER", cells=["/a/long/folder/name"], least=8, yields=2),
-        Column(head="TITLE", cells=["a title of some length"], least=8),
+        Column(header="ID", cells=["abc"]),
+        Column(header="N", cells=["12"], drop_priority=1),
+        Column(header="FOLDER", cells=["/a/long/folder/name"], min_width=8, drop_priority=2),
+        Column(header="TITLE", cells=["a title of some length"], min_width=8),
     ]
-    assert table(columns, 60)[1] == "abc  12  /a/long/folder/name  a title of some length"
-    assert table(columns, 40)[1] == "abc  12  /a/long/folde…  a title of som…"
-    assert table(columns, 24)[1] == "abc  12  a title of som…"
-    assert table(columns, 14)[1] == "abc  a title…"
+    assert render_table(columns, 60)[1] == "abc  12  /a/long/folder/name  a title of some length"
+    assert render_table(columns, 40)[1] == "abc  12  /a/long/folde…  a title of som…"
+    assert render_table(columns, 24)[1] == "abc  12  a title of som…"
+    assert render_table(columns, 14)[1] == "abc  a title…"
 
 
 @pytest.mark.parametrize(
@@ -55,16 +57,16 @@ def test_long_texts_give_way_before_whole_columns_do() -> None:
 def test_ages_are_short(minutes: float, shown: str) -> None:
     now = datetime(2025, 6, 1, tzinfo=UTC)
     then = datetime.fromtimestamp(now.timestamp() - minutes * 60, UTC)
-    assert age(then.isoformat().replace("+00:00", "Z"), now) == shown
+    assert format_age(then.isoformat().replace("+00:00", "Z"), now) == shown
 
 
 @pytest.mark.parametrize("timestamp", ["", "x", "2025-01-01T00:00:00"])
 def test_a_time_that_is_none_has_no_age(timestamp: str) -> None:
-    assert age(timestamp) == ""
+    assert format_age(timestamp) == ""
 
 
 def test_sizes_and_texts_are_short_and_safe() -> None:
-    assert [size(n) for n in (0, 999, 1500, 42_000, 3_400_000, 5_000_000_000)] == [
+    assert [format_size(n) for n in (0, 999, 1500, 42_000, 3_400_000, 5_000_000_000)] == [
         "0 B",
         "999 B",
         "1.5 kB",
@@ -73,14 +75,14 @@ def test_sizes_and_texts_are_short_and_safe() -> None:
         "5.0 GB",
     ]
     assert one_line("a\n b\x1b[31m c" + "d" * 10, 8) == "a b cdd…"
-    assert indented("a\n\n  b\x07\n") == ["  a", "", "    b"]
+    assert indent_lines("a\n\n  b\x07\n") == ["  a", "", "    b"]
 
 
 def test_lengths_of_time_are_read_or_refused() -> None:
-    assert (days("12h", "--x"), days("30d", "--x"), days("4w", "--x")) == (0.5, 30, 28)
+    assert (parse_days("12h", "--x"), parse_days("30d", "--x"), parse_days("4w", "--x")) == (0.5, 30, 28)
     for text in ("", "d", "30", "-1d", "1.5d", "99999d", "30m"):
         with pytest.raises(UsageError, match="--x"):
-            days(text, "--x")
+            parse_days(text, "--x")
 
 
 @given(
@@ -89,14 +91,14 @@ def test_lengths_of_time_are_read_or_refused() -> None:
     )
 )
 def test_the_last_text_of_a_row_goes_on_below_its_beginning(cells: list[tuple[str, str, str]]) -> None:
-    lines = rows(cells, 40)
+    lines = render_rows(cells, 40)
     assert all(cell_len(line) <= 40 for line in lines)
     assert "".join("".join(row).replace(" ", "") for row in cells) == "".join(lines).replace(" ", "")
 
 
 def test_where_no_room_is_left_beside_it_a_text_stands_below_its_head() -> None:
-    assert rows([("  /budget [TOKENS|$USD]", "Show or set what a run may cost.")], 40) == [
+    assert render_rows([("  /budget [TOKENS|$USD]", "Show or set what a run may cost.")], 40) == [
         "  /budget [TOKENS|$USD]",
         "    Show or set what a run may cost.",
     ]
-    assert rows([("ok", "a text that stands whole")], None) == ["ok  a text that stands whole"]
+    assert render_rows([("ok", "a text that stands whole")], None) == ["ok  a text that stands whole"]

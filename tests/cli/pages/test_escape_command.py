@@ -3,7 +3,7 @@
 import pytest
 
 from agent.protocol.events import ApprovalRequested
-from cli.run.terminal_approvals import approval_lines, offer
+from cli.run.terminal_approvals import answer_prompt, approval_lines
 
 ASKED = {"approval_id": "1", "cwd": "/w", "reason": "it publishes", "tool": "run_command"}
 
@@ -62,4 +62,4 @@ def test_a_long_command_stands_there_whole_and_says_that_it_is_long(command: str
 
 
 def test_the_rule_that_would_be_stored_hides_nothing() -> None:
-    assert "'git push\\u3164x' always" in offer(ApprovalRequested(command="x", rule="git push\u3164x", **ASKED))
+    assert "'git push\\u3164x' always" in answer_prompt(ApprovalRequested(command="x", rule="git push\u3164x", **ASKED))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.sessions.past_runs import begun, keep, whole_run
-from tests.cli.run.test_interruptions import begin, end_of, wait_until
-from tests.cli.terminal_user import User, calls, composes, one_step, plan, says, step, types_of
+from tests.agent.sessions.past_runs import completed_run, run_start, write_run
+from tests.cli.run.test_interruptions import start_run, wait_result, wait_until
+from tests.cli.terminal_user import User, composer_reply, event_types, one_step, plan, step, step_call, step_reply
 
 pytestmark = pytest.mark.slow
 OLD = 1_000_000_000.0
@@ -22,7 +22,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def work(user: User, project: Path, *replies: dict[str, object]) -> str:
+def run_script(user: User, project: Path, *replies: dict[str, object]) -> str:
     """Let a scripted model work in the project; return the run's id."""
     flags = ("--approval-mode", "auto-edit", "-C", str(project), "--output-format", "stream-json")
     ended = user.agent("run", "--model", user.script(*replies), *flags, "do it")
@@ -30,15 +30,15 @@ def work(user: User, project: Path, *replies: dict[str, object]) -> str:
 
 
 def test_an_answer_leads_to_the_commands_behind_it(user: User, project: Path) -> None:
-    run = work(
+    run = run_script(
         user,
         project,
         plan(step("s1"), step("s2", "s1")),
-        calls("s1", "write_file", path="a.txt", content="one\ntwo\n"),
-        says("s1", "a.txt is written"),
-        calls("s2", "run_command", command="wc -l < a.txt; exit 3"),
-        says("s2", "a.txt has 2 lines"),
-        composes("There are 2 lines [s2]."),
+        step_call("s1", "write_file", path="a.txt", content="one\ntwo\n"),
+        step_reply("s1", "a.txt is written"),
+        step_call("s2", "run_command", command="wc -l < a.txt; exit 3"),
+        step_reply("s2", "a.txt has 2 lines"),
+        composer_reply("There are 2 lines [s2]."),
     )
     told = user.agent("runs", "why", run, "[s2]").stdout
     assert "ran: wc -l < a.txt; exit 3\nended: error, exit 3\n" in told
@@ -52,7 +52,9 @@ def test_an_answer_leads_to_the_commands_behind_it(user: User, project: Path) ->
 
 
 def test_the_whole_of_a_long_output_is_evidence(user: User, project: Path) -> None:
-    run = work(user, project, *one_step(calls("s1", "run_command", command="seq 20000"), says("s1", "counted")))
+    run = run_script(
+        user, project, *one_step(step_call("s1", "run_command", command="seq 20000"), step_reply("s1", "counted"))
+    )
     told = user.agent("runs", "why", run, "s1").stdout
     assert "characters cut" not in told
     assert "\n  10000\n" in told
@@ -60,15 +62,20 @@ def test_the_whole_of_a_long_output_is_evidence(user: User, project: Path) -> No
 
 
 def test_checks_are_evidence(user: User, project: Path) -> None:
-    replies = (says("s1", "done"), says("s1", "done again"), says("s1", "and again"))
-    run = work(user, project, plan(step("s1", verify="test -e made")), *replies)
+    replies = (step_reply("s1", "done"), step_reply("s1", "done again"), step_reply("s1", "and again"))
+    run = run_script(user, project, plan(step("s1", verify="test -e made")), *replies)
     told = user.agent("runs", "why", run, "s1").stdout
     assert "checked: test -e made\nended: error, exit 1: failed\n" in told
 
 
 def test_a_run_is_shown_with_its_plan_and_its_ending(user: User, project: Path) -> None:
-    run = work(
-        user, project, plan(step("s1"), step("s2", "s1")), says("s1", "one"), says("s2", "two"), composes("both")
+    run = run_script(
+        user,
+        project,
+        plan(step("s1"), step("s2", "s1")),
+        step_reply("s1", "one"),
+        step_reply("s2", "two"),
+        composer_reply("both"),
     )
     shown = user.agent("runs", "show", "last").stdout
     assert shown.startswith(f"{run}  success, exit 0\n")
@@ -81,8 +88,8 @@ def test_a_run_is_shown_with_its_plan_and_its_ending(user: User, project: Path) 
 
 
 def test_runs_are_listed_over_all_sessions_and_of_one(user: User) -> None:
-    keep(user.data, "a", whole_run("first"), run="run-1", ts="2025-01-01T00:00:00.000Z", mtime=OLD + 2)
-    keep(user.data, "b", whole_run("second"), run="run-2", ts="2025-01-02T00:00:00.000Z", mtime=OLD + 1)
+    write_run(user.data, "a", completed_run("first"), run="run-1", ts="2025-01-01T00:00:00.000Z", mtime=OLD + 2)
+    write_run(user.data, "b", completed_run("second"), run="run-2", ts="2025-01-02T00:00:00.000Z", mtime=OLD + 1)
     rows = json.loads(user.agent("runs", "list", "--json").stdout)
     assert [(row["run_id"], row["session_id"], row["request"]) for row in rows] == [
         ("run-2", "b", "second"),
@@ -96,11 +103,11 @@ def test_runs_are_listed_over_all_sessions_and_of_one(user: User) -> None:
 
 
 def test_events_stand_as_they_are_in_the_log_and_can_be_picked(user: User, project: Path) -> None:
-    run = work(user, project, *one_step(calls("s1", "run_command", command="true"), says("s1", "done")))
+    run = run_script(user, project, *one_step(step_call("s1", "run_command", command="true"), step_reply("s1", "done")))
     (log,) = user.data.glob("sessions/*/events.jsonl")
     assert user.agent("runs", "events", run).stdout == log.read_text()
     picked = user.agent("runs", "events", "last", "--type", "tool.started", "--type", "result")
-    assert types_of(picked.events) == ["tool.started", "result"]
+    assert event_types(picked.events) == ["tool.started", "result"]
     inside = user.agent("runs", "events", "last", "--step", "s1").events
     assert {event["step_id"] for event in inside} == {"s1"}
     assert user.agent("runs", "events", "nope").exit_code == 42
@@ -109,38 +116,38 @@ def test_events_stand_as_they_are_in_the_log_and_can_be_picked(user: User, proje
 def test_a_run_in_progress_is_followed_to_its_end(user: User, project: Path) -> None:
     model = user.script(
         *one_step(
-            calls("s1", "run_command", command="touch begun; while [ ! -e go ]; do sleep 0.05; done"),
-            says("s1", "done"),
+            step_call("s1", "run_command", command="touch begun; while [ ! -e go ]; do sleep 0.05; done"),
+            step_reply("s1", "done"),
         )
     )
-    run = begin(user, "run", "x", "--model", model, "-C", str(project), "--approval-mode", "yolo")
+    run = start_run(user, "run", "x", "--model", model, "-C", str(project), "--approval-mode", "yolo")
     wait_until((project / "begun").exists)
-    follower = begin(user, "runs", "events", "last", "--follow")
+    follower = start_run(user, "runs", "events", "last", "--follow")
     assert follower.stdout
     assert json.loads(follower.stdout.readline())["type"] == "init"
     assert json.loads(user.agent("runs", "show", "last", "--json").stdout)["status"] == "running"
     (project / "go").touch()
-    assert end_of(run).exit_code == 0
-    followed = end_of(follower)
-    assert (followed.exit_code, types_of(followed.events)[-1]) == (0, "result")
+    assert wait_result(run).exit_code == 0
+    followed = wait_result(follower)
+    assert (followed.exit_code, event_types(followed.events)[-1]) == (0, "result")
 
 
 def test_following_a_run_that_is_killed_ends_with_it(user: User, project: Path) -> None:
-    model = user.script(*one_step(calls("s1", "run_command", command="touch begun; sleep 60")))
-    run = begin(user, "run", "x", "--model", model, "-C", str(project), "--approval-mode", "yolo")
+    model = user.script(*one_step(step_call("s1", "run_command", command="touch begun; sleep 60")))
+    run = start_run(user, "run", "x", "--model", model, "-C", str(project), "--approval-mode", "yolo")
     wait_until((project / "begun").exists)
-    follower = begin(user, "runs", "events", "last", "--follow")
+    follower = start_run(user, "runs", "events", "last", "--follow")
     assert follower.stdout
     follower.stdout.readline()
     os.kill(run.pid, signal.SIGKILL)
-    end_of(run)
-    followed = end_of(follower)
+    wait_result(run)
+    followed = wait_result(follower)
     assert (followed.exit_code, "cut off" in followed.stderr) == (1, True)
     assert json.loads(user.agent("runs", "show", "last", "--json").stdout)["status"] == "interrupted"
 
 
 def test_what_a_log_holds_cannot_move_the_cursor(user: User) -> None:
-    keep(user.data, "s", [*begun(request="a\x1b[2Jb\x9bc\x07d")])
+    write_run(user.data, "s", [*run_start(request="a\x1b[2Jb\x9bc\x07d")])
     for words in (("runs", "show", "last"), ("runs", "list"), ("sessions", "show", "s"), ("sessions", "export", "s")):
         shown = user.agent(*words).stdout
         assert not set("\x1b\x9b\x07") & set(shown), words

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from tests.cli.terminal_user import User, calls, one_step, says
-from tests.tooling.web.search_samples import SAMPLES, as_json
-from tests.tooling.web.site import page
-from tests.tooling.web.threaded import serving
+from tests.cli.terminal_user import User, one_step, step_call, step_reply
+from tests.tooling.web.search_samples import SAMPLES, json_response
+from tests.tooling.web.site import http_response
+from tests.tooling.web.threaded_site import serve_in_thread
 
 pytestmark = pytest.mark.slow
 
@@ -15,17 +15,17 @@ KEY = "tvly-SENTINEL-0123456789"
 
 
 def test_a_search_from_the_shell_asks_the_provider_whose_key_is_set(user: User) -> None:
-    with serving({"*": SAMPLES["tavily"].good}) as site:
+    with serve_in_thread({"*": SAMPLES["tavily"].success}) as site:
         urls = json.dumps({"tavily": site.url("")})
         ended = user.agent("tools", "call", "search_web", "query=windlass", TAVILY_API_KEY=KEY, AGENT_SEARCH_URLS=urls)
     assert (ended.exit_code, ended.stderr) == (0, "")
     assert ended.stdout.startswith('<web origin="search by tavily">\n1. Winch\n')
-    assert site.visits[0].headers["authorization"] == f"Bearer {KEY}"
+    assert site.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.parametrize(("name", "variable"), [("proxy", "PROXY_URL"), ("searxng", "SEARXNG_URL")])
 def test_an_address_on_this_machine_is_its_own_permission(user: User, name: str, variable: str) -> None:
-    with serving({"*": SAMPLES[name].good}) as site:  # type: ignore[index]
+    with serve_in_thread({"*": SAMPLES[name].success}) as site:  # type: ignore[index]
         ended = user.agent("tools", "call", "search_web", "query=windlass", **{variable: site.url("/")})
     assert (ended.exit_code, site.paths) == (0, [SAMPLES[name].path])  # type: ignore[index]
 
@@ -44,11 +44,13 @@ def test_a_query_can_be_denied_and_an_empty_one_is_an_error(user: User) -> None:
 
 
 def test_a_run_counts_what_its_searches_cost_and_keeps_no_key(user: User) -> None:
-    refusal = as_json({"detail": {"error": f"the key {KEY} is wrong"}}, status=401)
+    refusal = json_response({"detail": {"error": f"the key {KEY} is wrong"}}, status=401)
     replies = one_step(
-        calls("s1", "search_web", query="windlass"), calls("s1", "search_web", query="rope"), says("s1", "Found.")
+        step_call("s1", "search_web", query="windlass"),
+        step_call("s1", "search_web", query="rope"),
+        step_reply("s1", "Found."),
     )
-    with serving({"/search": refusal, "*": SAMPLES["zai"].good}) as site:
+    with serve_in_thread({"/search": refusal, "*": SAMPLES["zai"].success}) as site:
         urls = json.dumps({"tavily": site.url(""), "zai": site.url("")})
         flags = ("--output-format", "stream-json", "--session", "s", "--set", "max_budget_usd=1")
         ended = user.agent(
@@ -67,8 +69,8 @@ def test_a_run_counts_what_its_searches_cost_and_keeps_no_key(user: User) -> Non
 
 
 def test_a_spent_budget_ends_the_run_before_the_next_request(user: User) -> None:
-    replies = one_step(calls("s1", "search_web", query="windlass"), says("s1", "never said"))
-    with serving({"*": SAMPLES["zai"].good}) as site:
+    replies = one_step(step_call("s1", "search_web", query="windlass"), step_reply("s1", "never said"))
+    with serve_in_thread({"*": SAMPLES["zai"].success}) as site:
         ended = user.agent(
             "run", "--model", user.script(*replies), "--max-budget-usd", "0.005", "search",
             ZAI_API_KEY=KEY, AGENT_SEARCH_URLS=json.dumps({"zai": site.url("")}),
@@ -78,7 +80,7 @@ def test_a_spent_budget_ends_the_run_before_the_next_request(user: User) -> None
 
 @pytest.mark.parametrize("order", ["brave,tavily", "[]", '["google"]'])
 def test_the_order_is_a_setting(user: User, order: str) -> None:
-    with serving({"*": page("", status=404)}) as site:
+    with serve_in_thread({"*": http_response("", status=404)}) as site:
         urls = json.dumps({"tavily": site.url(""), "brave": site.url("")})
         ended = user.agent(
             "tools", "call", "search_web", "query=x", "--set", f"search_order={order}",

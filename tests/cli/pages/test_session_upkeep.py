@@ -8,39 +8,39 @@ import pytest
 from rich.cells import cell_len
 
 from agent.sessions.store import SessionLock, SessionStore
-from agent.sessions.views.search import Hit
-from cli.pages.session_pages import marked_hits
+from agent.sessions.views.search import SessionHit
+from cli.pages.session_pages import highlight_hits
 from cli.screen.colors import Paint
-from tests.agent.sessions.past_runs import begun, keep, whole_run
-from tests.cli.run.test_interruptions import begin, end_of, wait_until
-from tests.cli.terminal import Terminal
-from tests.cli.terminal_user import User, answer, calls, one_step
+from tests.agent.sessions.past_runs import completed_run, run_start, write_run
+from tests.cli.pty_terminal import PtyTerminal
+from tests.cli.run.test_interruptions import start_run, wait_result, wait_until
+from tests.cli.terminal_user import User, answer, one_step, step_call
 
 pytestmark = pytest.mark.slow
 OLD = 1_000_000_000.0
 
 
-def ask(user: User, text: str, session: str) -> None:
+def run_request(user: User, text: str, session: str) -> None:
     ended = user.agent("run", "--model", user.script(answer("done")), "--session", session, text)
     assert ended.exit_code == 0, ended.stderr
 
 
-def listed(user: User, *flags: str) -> list[str]:
+def list_ids(user: User, *flags: str) -> list[str]:
     return [row["id"] for row in json.loads(user.agent("sessions", "list", "--json", *flags).stdout)]
 
 
 def test_the_newest_are_listed_and_the_rest_is_counted(user: User) -> None:
     for number in range(5):
-        keep(user.data, f"s{number}", whole_run(f"request {number}"), mtime=OLD + number)
+        write_run(user.data, f"s{number}", completed_run(f"request {number}"), mtime=OLD + number)
     shown = user.agent("sessions", "list", "-n", "2")
     assert [line.split()[0] for line in shown.stdout.splitlines()] == ["s4", "s3"]
     assert shown.stderr == "3 older ones are not shown; --all shows them\n"
-    assert listed(user, "--all") == ["s4", "s3", "s2", "s1", "s0"]
-    assert listed(user, "--limit", "1") == ["s4"]
+    assert list_ids(user, "--all") == ["s4", "s3", "s2", "s1", "s0"]
+    assert list_ids(user, "--limit", "1") == ["s4"]
 
 
 def test_a_row_tells_what_a_person_wants_to_know(user: User) -> None:
-    keep(user.data, "s", whole_run("count\nthe lines", cwd="/project"))
+    write_run(user.data, "s", completed_run("count\nthe lines", cwd="/project"))
     (row,) = json.loads(user.agent("sessions", "list", "--json").stdout)
     assert {key: row[key] for key in ("id", "title", "cwd", "runs", "status", "cost_usd")} == {
         "id": "s",
@@ -54,10 +54,10 @@ def test_a_row_tells_what_a_person_wants_to_know(user: User) -> None:
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 200])
 def test_a_table_fits_the_terminal(user: User, columns: int) -> None:
-    keep(user.data, "20250101-120000-abcdef", whole_run("日本語 " * 40 + "\x1b[31mred", cwd="/very" * 20))
-    keep(user.data, "20250101-120001-abcdef", whole_run("short"))
+    write_run(user.data, "20250101-120000-abcdef", completed_run("日本語 " * 40 + "\x1b[31mred", cwd="/very" * 20))
+    write_run(user.data, "20250101-120001-abcdef", completed_run("short"))
     for words in (("sessions", "list"), ("runs", "list"), ("sessions", "search", "short")):
-        _, screen = Terminal(user, *words, columns=columns).ends()
+        _, screen = PtyTerminal(user, *words, columns=columns).wait_exit()
         lines = screen.replace("\r", "").splitlines()
         assert all(cell_len(line) <= columns for line in lines), screen
         assert lines[0].startswith(("ID", "SESSION", "20250101-120001-abcdef"))
@@ -65,7 +65,7 @@ def test_a_table_fits_the_terminal(user: User, columns: int) -> None:
 
 
 def test_a_session_has_a_name_of_its_own_until_it_is_taken_back(user: User) -> None:
-    keep(user.data, "s", whole_run("count the lines"))
+    write_run(user.data, "s", completed_run("count the lines"))
     assert user.agent("sessions", "rename", "s", "  my \x1b[31m work ").exit_code == 0
     (row,) = json.loads(user.agent("sessions", "list", "--json").stdout)
     assert (row["id"], row["title"]) == ("s", "my \x1b[31m work")
@@ -78,61 +78,63 @@ def test_a_session_has_a_name_of_its_own_until_it_is_taken_back(user: User) -> N
 
 
 def test_a_copy_goes_its_own_way(user: User) -> None:
-    ask(user, "first", "one")
+    run_request(user, "first", "one")
     assert user.agent("sessions", "fork", "one", "two").stdout == "two\n"
-    ask(user, "second", "two")
+    run_request(user, "second", "two")
     runs = {name: json.loads(user.agent("sessions", "show", name, "--json").stdout)["runs"] for name in ("one", "two")}
     assert {name: [run["user"] for run in runs[name]] for name in runs} == {
         "one": ["first"],
         "two": ["first", "second"],
     }
     made = user.agent("sessions", "fork", "one").stdout.strip()
-    assert made in listed(user)
+    assert made in list_ids(user)
     assert user.agent("sessions", "fork", "one", "two").exit_code == 42
 
 
 def test_a_session_is_removed_after_a_yes(user: User) -> None:
-    keep(user.data, "s", whole_run("count the lines"))
-    terminal = Terminal(user, "sessions", "rm", "s")
-    assert "count the lines" in terminal.sees("remove 1 session")
-    terminal.types("n")
-    assert terminal.ends()[0] == 1
-    assert listed(user) == ["s"]
+    write_run(user.data, "s", completed_run("count the lines"))
+    terminal = PtyTerminal(user, "sessions", "rm", "s")
+    assert "count the lines" in terminal.wait_for("remove 1 session")
+    terminal.send_line("n")
+    assert terminal.wait_exit()[0] == 1
+    assert list_ids(user) == ["s"]
     ended = user.agent("sessions", "rm", "s")
     assert (ended.exit_code, "--yes" in ended.stderr) == (2, True)
-    terminal = Terminal(user, "sessions", "rm", "s")
-    terminal.sees("[y/N]")
-    terminal.types("y")
-    assert terminal.ends()[0] == 0
+    terminal = PtyTerminal(user, "sessions", "rm", "s")
+    terminal.wait_for("[y/N]")
+    terminal.send_line("y")
+    assert terminal.wait_exit()[0] == 0
     assert list((user.data / "sessions").iterdir()) == []
 
 
 def test_several_are_removed_and_none_when_one_is_not_there(user: User) -> None:
     for name in ("a", "b", "c"):
-        keep(user.data, name, whole_run())
+        write_run(user.data, name, completed_run())
     assert user.agent("sessions", "rm", "--yes", "a", "nope").exit_code == 42
-    assert len(listed(user)) == 3
+    assert len(list_ids(user)) == 3
     assert user.agent("sessions", "rm", "--yes", "a", "b", "a").exit_code == 0
-    assert listed(user) == ["c"]
+    assert list_ids(user) == ["c"]
 
 
 def test_removing_a_session_ends_its_run_first(user: User) -> None:
     folder = user.home / "work"
     folder.mkdir()
     command = "echo $$ > begun; exec sleep 60"
-    model = user.script(*one_step(calls("s1", "run_command", command=command)))
-    process = begin(user, "run", "x", "--model", model, "--session", "s", "-C", str(folder), "--approval-mode", "yolo")
+    model = user.script(*one_step(step_call("s1", "run_command", command=command)))
+    process = start_run(
+        user, "run", "x", "--model", model, "--session", "s", "-C", str(folder), "--approval-mode", "yolo"
+    )
     wait_until((folder / "begun").exists)
     (row,) = json.loads(user.agent("sessions", "list", "--json").stdout)
     assert row["status"] == "running"
     ended = user.agent("sessions", "rm", "--yes", "s")
     assert (ended.exit_code, ended.stderr) == (0, "removed s\n")
-    assert end_of(process).exit_code == 143
-    assert listed(user) == []
+    assert wait_result(process).exit_code == 143
+    assert list_ids(user) == []
 
 
 def test_a_session_is_written_down_for_people_and_programs(user: User) -> None:
-    keep(user.data, "s", whole_run("count the lines", "three lines"))
+    write_run(user.data, "s", completed_run("count the lines", "three lines"))
     assert "### Answer\n\nthree lines\n" in user.agent("sessions", "export", "s").stdout
     (run,) = json.loads(user.agent("sessions", "export", "s", "--format", "json").stdout)["runs"]
     assert run["steps"][0]["calls"][0]["input"] == {"command": "wc -l < a.txt"}
@@ -144,34 +146,34 @@ def test_a_session_is_written_down_for_people_and_programs(user: User) -> None:
 
 
 def test_a_person_is_asked_before_a_file_is_replaced(user: User) -> None:
-    keep(user.data, "s", whole_run())
+    write_run(user.data, "s", completed_run())
     (user.home / "out.md").write_text("mine")
     for reply, code in (("n", 1), ("y", 0)):
-        terminal = Terminal(user, "sessions", "export", "s", "-o", "out.md")
-        terminal.sees("replace it? [y/N]")
-        terminal.types(reply)
-        assert terminal.ends()[0] == code
+        terminal = PtyTerminal(user, "sessions", "export", "s", "-o", "out.md")
+        terminal.wait_for("replace it? [y/N]")
+        terminal.send_line(reply)
+        assert terminal.wait_exit()[0] == code
         assert ((user.home / "out.md").read_text() == "mine") == (reply == "n")
 
 
 def test_a_person_sees_what_was_found_within_its_line(user: User) -> None:
-    keep(user.data, "s", whole_run("far " * 30 + "the NEEDLE is here", "no"))
-    code, screen = Terminal(user, "sessions", "search", "needle", "is", columns=40).ends()
+    write_run(user.data, "s", completed_run("far " * 30 + "the NEEDLE is here", "no"))
+    code, screen = PtyTerminal(user, "sessions", "search", "needle", "is", columns=40).wait_exit()
     head, line = screen.replace("\r", "").splitlines()
     assert (code, head) == (0, "s") and line.startswith("  request: …") and "NEEDLE is" in line
-    code, screen = Terminal(user, "sessions", "search", "hay").ends()
+    code, screen = PtyTerminal(user, "sessions", "search", "hay").wait_exit()
     assert (code, "it is nowhere" in screen) == (1, True)
 
 
 def test_what_is_marked_is_what_was_looked_for() -> None:
-    hit = Hit(session_id="s", run_id="r", where="answer", line="Alpha and alpha.")
+    hit = SessionHit(session_id="s", run_id="r", where="answer", line="Alpha and alpha.")
     paint = Paint(has_colour=True)
-    _, line = marked_hits([hit], "alpha", width=80, paint=paint)
+    _, line = highlight_hits([hit], "alpha", width=80, paint=paint)
     assert line.endswith(f"{paint('warn', 'Alpha')} and {paint('warn', 'alpha')}.")
 
 
 def test_text_is_found_and_its_absence_is_an_exit_code(user: User) -> None:
-    keep(user.data, "s", whole_run("Count the lines", "three lines"))
+    write_run(user.data, "s", completed_run("Count the lines", "three lines"))
     found = user.agent("sessions", "search", "LINES")
     assert [line.split()[:3] for line in found.stdout.splitlines()] == [
         ["s", "run-20250101120000-aaaaaa", "request"],
@@ -185,30 +187,30 @@ def test_text_is_found_and_its_absence_is_an_exit_code(user: User) -> None:
 
 def test_old_sessions_are_listed_first_and_removed_with_a_yes(user: User) -> None:
     user.environ["TMPDIR"] = str(user.home)
-    keep(user.data, "old", whole_run(), mtime=OLD)
-    keep(user.data, "new", whole_run())
-    keep(user.data, "busy", begun(), mtime=OLD)
-    lock = SessionLock(SessionStore(user.data).named("busy"))
+    write_run(user.data, "old", completed_run(), mtime=OLD)
+    write_run(user.data, "new", completed_run())
+    write_run(user.data, "busy", run_start(), mtime=OLD)
+    lock = SessionLock(SessionStore(user.data).folder_for("busy"))
     dry = user.agent("sessions", "gc")
     assert ([line.split()[0] for line in dry.stdout.splitlines()], dry.exit_code) == (["old"], 0)
     assert "--yes removes them" in dry.stderr
-    assert sorted(listed(user)) == ["busy", "new", "old"]
+    assert sorted(list_ids(user)) == ["busy", "new", "old"]
     done = user.agent("sessions", "gc", "--older-than", "1w", "--yes")
     assert (done.exit_code, "removed 1 session" in done.stderr) == (0, True)
     lock.release()
     document = json.loads(user.agent("sessions", "gc", "--keep", "1", "--json").stdout)
     assert (document["removed"], [row["id"] for row in document["sessions"]]) == (False, ["busy"])
     assert user.agent("sessions", "gc", "--older-than", "soon").exit_code == 2
-    assert sorted(listed(user)) == ["busy", "new"]
+    assert sorted(list_ids(user)) == ["busy", "new"]
 
 
 @pytest.mark.parametrize(
     "words", [("sessions", "list", "--all"), ("runs", "list", "--all"), ("sessions", "export", "s")]
 )
 def test_a_reader_that_leaves_early_ends_it_quietly(user: User, words: tuple[str, ...]) -> None:
-    keep(user.data, "s", whole_run("x" * 100_000, "y" * 100_000))
+    write_run(user.data, "s", completed_run("x" * 100_000, "y" * 100_000))
     for number in range(20):
-        keep(user.data, f"s{number}", whole_run("x" * 10_000), mtime=OLD)
+        write_run(user.data, f"s{number}", completed_run("x" * 10_000), mtime=OLD)
     command = " ".join(user.command(*words))
     ended = subprocess.run(
         ["bash", "-c", f"{command} | head -c 10; exit ${{PIPESTATUS[0]}}"],
@@ -220,10 +222,10 @@ def test_a_reader_that_leaves_early_ends_it_quietly(user: User, words: tuple[str
 
 
 def test_a_summary_that_is_lost_or_old_costs_nothing(user: User) -> None:
-    ask(user, "first", "s")
+    run_request(user, "first", "s")
     summary = user.data / "sessions" / "s" / "SESSION.json"
     summary.unlink()
-    assert listed(user) == ["s"]
+    assert list_ids(user) == ["s"]
     log = user.data / "sessions" / "s" / "events.jsonl"
     before = log.read_text()
     log.write_text(before + before.replace('"content": "first"', '"content": "later"').replace('"run-', '"run-9'))
@@ -238,8 +240,8 @@ def test_a_data_folder_that_is_none_is_an_error_that_says_so(user: User, tmp_pat
 
 
 def test_a_session_that_cannot_be_read_is_told_of_and_hides_no_other(user: User) -> None:
-    keep(user.data, "good", whole_run("first"))
-    broken = keep(user.data, "broken", begun()).events
+    write_run(user.data, "good", completed_run("first"))
+    broken = write_run(user.data, "broken", run_start()).events
     broken.unlink()
     broken.mkdir()
     listing = user.agent("sessions", "list")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal_user import User, calls, one_step, plan, says, step
+from tests.cli.terminal_user import User, one_step, plan, step, step_call, step_reply
 from tests.docs.grammar import broken_rules
 from tests.house.source_tree import ROOT
 
@@ -24,7 +24,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def work(user: User, project: Path, *replies: dict[str, object], session: str = "s") -> None:
+def run_script(user: User, project: Path, *replies: dict[str, object], session: str = "s") -> None:
     """Let a scripted model change files in the project."""
     flags = ("--approval-mode", "auto-edit", "--allow", "delete_file", "--session", session, "-C", str(project))
     ended = user.agent("run", "--model", user.script(*replies), *flags, "change it")
@@ -32,17 +32,17 @@ def work(user: User, project: Path, *replies: dict[str, object], session: str = 
 
 
 def edit(old: str, new: str, name: str = "s1", path: str = "a.txt") -> dict[str, object]:
-    return calls(name, "edit_file", path=path, old_text=old, new_text=new)
+    return step_call(name, "edit_file", path=path, old_text=old, new_text=new)
 
 
-def log_of(user: User, session: str = "s") -> list[dict[str, object]]:
+def read_log(user: User, session: str = "s") -> list[dict[str, object]]:
     lines = (user.data / "sessions" / session / "events.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
 
 
 def test_a_session_is_undone_and_the_undo_too(user: User, project: Path) -> None:
-    made = calls("s1", "write_file", path="new/b.txt", content="b\n")
-    work(user, project, *one_step(edit("two", "2"), edit("one", "1"), made, says("s1", "done")))
+    made = step_call("s1", "write_file", path="new/b.txt", content="b\n")
+    run_script(user, project, *one_step(edit("two", "2"), edit("one", "1"), made, step_reply("s1", "done")))
     assert (project / "a.txt").read_text() == "1\n2\nthree\n"
 
     shown = user.agent("sessions", "diff", "s")
@@ -59,20 +59,20 @@ def test_a_session_is_undone_and_the_undo_too(user: User, project: Path) -> None
     assert (project / "a.txt").stat().st_mode & 0o777 == 0o640
     assert not (project / "new" / "b.txt").exists()
 
-    run = log_of(user)[-1]["run_id"]
+    run = read_log(user)[-1]["run_id"]
     assert user.agent("sessions", "undo", "s", "--run", str(run), "--yes").exit_code == 0
     assert (project / "a.txt").read_text() == "1\n2\nthree\n"
     assert (project / "new" / "b.txt").read_text() == "b\n"
-    runs = {str(event["run_id"]) for event in log_of(user)}
+    runs = {str(event["run_id"]) for event in read_log(user)}
     assert len(runs) == 3
     for name in runs:
-        assert broken_rules([event for event in log_of(user) if event["run_id"] == name]) == []
+        assert broken_rules([event for event in read_log(user) if event["run_id"] == name]) == []
 
 
 def test_one_step_of_several_is_undone(user: User, project: Path) -> None:
-    steps = (plan(step("s1"), step("s2", "s1")), edit("two", "2"), says("s1", "ok"))
-    other = calls("s2", "write_file", path="b.txt", content="b\n")
-    work(user, project, *steps, other, says("s2", "ok"), {"match": {"purpose": "composer"}, "text": "done"})
+    steps = (plan(step("s1"), step("s2", "s1")), edit("two", "2"), step_reply("s1", "ok"))
+    other = step_call("s2", "write_file", path="b.txt", content="b\n")
+    run_script(user, project, *steps, other, step_reply("s2", "ok"), {"match": {"purpose": "composer"}, "text": "done"})
     listed = user.agent("sessions", "diff", "s", "--by-step").stdout
     assert next(line for line in listed.splitlines() if line.startswith("# ")).endswith("s1: a.txt (modified)")
     assert "+2" not in user.agent("sessions", "diff", "s", "--step", "s2").stdout
@@ -82,8 +82,8 @@ def test_one_step_of_several_is_undone(user: User, project: Path) -> None:
 
 
 def test_what_somebody_changed_since_is_left_alone_unless_forced(user: User, project: Path) -> None:
-    made = calls("s1", "write_file", path="b.txt", content="b\n")
-    work(user, project, *one_step(edit("two", "2"), made, says("s1", "done")))
+    made = step_call("s1", "write_file", path="b.txt", content="b\n")
+    run_script(user, project, *one_step(edit("two", "2"), made, step_reply("s1", "done")))
     (project / "a.txt").write_text("by hand\n")
     undone = user.agent("sessions", "undo", "s", "--yes")
     assert undone.exit_code == 1
@@ -99,16 +99,16 @@ def test_what_somebody_changed_since_is_left_alone_unless_forced(user: User, pro
 
 
 def test_a_change_by_others_in_between_is_not_taken_back_silently(user: User, project: Path) -> None:
-    work(user, project, *one_step(edit("two", "2"), says("s1", "done")))
+    run_script(user, project, *one_step(edit("two", "2"), step_reply("s1", "done")))
     (project / "a.txt").write_text("one\n2\nthree\nby hand\n")
-    work(user, project, *one_step(edit("one", "1"), says("s1", "done")))
+    run_script(user, project, *one_step(edit("one", "1"), step_reply("s1", "done")))
     undone = user.agent("sessions", "undo", "s", "--yes")
     assert (undone.exit_code, "changed by others in between" in undone.stdout) == (1, True)
     assert (project / "a.txt").read_text() == "1\n2\nthree\nby hand\n"
 
 
 def test_without_a_terminal_an_undo_needs_a_yes(user: User, project: Path) -> None:
-    work(user, project, *one_step(edit("two", "2"), says("s1", "done")))
+    run_script(user, project, *one_step(edit("two", "2"), step_reply("s1", "done")))
     ended = user.agent("sessions", "undo", "s")
     assert (ended.exit_code, "--yes" in ended.stderr) == (2, True)
     assert (project / "a.txt").read_text() == "one\n2\nthree\n"
@@ -117,7 +117,7 @@ def test_without_a_terminal_an_undo_needs_a_yes(user: User, project: Path) -> No
 def test_a_folder_that_became_a_link_leads_no_undo_astray(user: User, project: Path, tmp_path: Path) -> None:
     (project / "d").mkdir()
     (project / "d" / "a.txt").write_text("old\n")
-    work(user, project, *one_step(edit("old", "new", path="d/a.txt"), says("s1", "done")))
+    run_script(user, project, *one_step(edit("old", "new", path="d/a.txt"), step_reply("s1", "done")))
     outside = tmp_path / "outside"
     (project / "d").rename(outside)
     (project / "d").symlink_to(outside)
@@ -127,7 +127,7 @@ def test_a_folder_that_became_a_link_leads_no_undo_astray(user: User, project: P
 
 
 def test_copies_are_for_their_owner_alone_and_hold_what_was(user: User, project: Path) -> None:
-    work(user, project, *one_step(edit("two", "2"), says("s1", "done")))
+    run_script(user, project, *one_step(edit("two", "2"), step_reply("s1", "done")))
     blobs = user.data / "sessions" / "s" / "blobs"
     (blob,) = blobs.iterdir()
     assert (blob.stat().st_mode & 0o777, blobs.stat().st_mode & 0o777) == (0o600, 0o700)
@@ -136,8 +136,8 @@ def test_copies_are_for_their_owner_alone_and_hold_what_was(user: User, project:
 
 def test_sessions_are_listed_and_shown(user: User, project: Path) -> None:
     assert user.agent("sessions", "list").stdout == "(no sessions)\n"
-    work(user, project, *one_step(edit("two", "2"), says("s1", "done")), session="first")
-    work(user, project, *one_step(edit("one", "1"), says("s1", "done")), session="second")
+    run_script(user, project, *one_step(edit("two", "2"), step_reply("s1", "done")), session="first")
+    run_script(user, project, *one_step(edit("one", "1"), step_reply("s1", "done")), session="second")
     rows = json.loads(user.agent("sessions", "list", "--json").stdout)
     assert [row["id"] for row in rows] == ["second", "first"]
     assert (rows[0]["runs"], rows[0]["cwd"], rows[0]["last_request"]) == (1, str(project), "change it")

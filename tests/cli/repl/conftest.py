@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.repl.terminal_session import Seat
+from tests.cli.repl.terminal_session import TerminalSession
 from tests.cli.terminal_user import User
 
-Open = Callable[..., Seat]
+Open = Callable[..., TerminalSession]
 
 
 @pytest.fixture
@@ -21,11 +21,11 @@ def user(tmp_path: Path) -> User:
 @pytest.fixture
 def sit(user: User) -> Iterator[Open]:
     """Open the REPL with a scripted model; every one that is left open is closed."""
-    seats: list[Seat] = []
+    seats: list[TerminalSession] = []
 
-    def open_seat(*replies: object, words: tuple[str, ...] = (), **how: object) -> Seat:
+    def open_seat(*replies: object, words: tuple[str, ...] = (), **how: object) -> TerminalSession:
         model = user.script(*replies) if replies else ""
-        seats.append(Seat(user, *words, model=model, **how))  # type: ignore[arg-type]
+        seats.append(TerminalSession(user, *words, model=model, **how))  # type: ignore[arg-type]
         return seats[-1]
 
     yield open_seat

@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-from agent.config.places import os_environ
+from agent.config.user_dirs import os_environ
 from agent.protocol.commands import ResolveApproval
 from agent.protocol.events import (
     ApprovalRequested,
@@ -27,8 +27,8 @@ from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.usage import Usage
 from cli.repl.commands.builtin import COMMANDS
 from cli.repl.repl import Repl
-from cli.repl.state import ReplPlace
-from cli.repl.ui.tui import DrawnFace
+from cli.repl.state import ReplState
+from cli.repl.ui.tui import Tui
 from cli.screen.colors import Paint
 from tooling.contract.result import FileChange
 
@@ -98,24 +98,26 @@ async def _play(app: _App, run: int) -> AsyncIterator[tuple[Event, str | None]]:
             yield ApprovalResolved(approval_id=event.approval_id, decision=answer.decision, by="person"), step
 
 
-async def _sit() -> None:
-    place = ReplPlace(environ=os_environ(), cwd=Path.cwd())
-    repl = Repl(place=place, paint=Paint(has_colour=False), commands=COMMANDS, face=DrawnFace)
-    face = repl.face
-    assert isinstance(face, DrawnFace)
+async def _run() -> None:
+    place = ReplState(environ=os_environ(), cwd=Path.cwd())
+    repl = Repl(state=place, paint=Paint(has_colour=False), commands=COMMANDS, ui=Tui)
+    face = repl.ui
+    assert isinstance(face, Tui)
     app = _App()
-    repl.turns._app = app  # type: ignore[assignment]
+    repl.queue._app = app  # type: ignore[assignment]
     face.cards._now = lambda: time.monotonic() * SPEED
     showing = asyncio.ensure_future(face.run())
     for run in range(RUNS):
         face.echo(f"> request {run}")
         async for event, step in _play(app, run):
-            face.hear(Envelope(seq=1, ts="", session_id="s", run_id=f"run-{run}", event=event, step_id=step, attempt=1))
+            face.on_event(
+                Envelope(seq=1, ts="", session_id="s", run_id=f"run-{run}", event=event, step_id=step, attempt=1)
+            )
             await asyncio.sleep(0.001)
-        face.ended()
-    repl.leave()
+        face.on_request_ended()
+    repl.exit()
     await showing
 
 
 if __name__ == "__main__":
-    asyncio.run(_sit())
+    asyncio.run(_run())

@@ -9,7 +9,7 @@ import pyte
 
 from tests.cli.terminal_user import User
 
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 ENTER, TAB, ESC, UP = "\r", "\t", "\x1b", "\x1b[A"
 
 
@@ -17,7 +17,7 @@ def ctrl(letter: str) -> str:
     return chr(ord(letter.upper()) - 64)
 
 
-class Seat:
+class TerminalSession:
     """The REPL in a pty of a given size; `sees` waits for what should appear and fails with the whole screen."""
 
     def __init__(
@@ -37,90 +37,92 @@ class Seat:
         # A window of no size is one that nobody has told about its size.
         self._screen = pyte.HistoryScreen(columns or 80, rows or 24, history=20_000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)
-        self.bytes_seen = b""
+        self.raw_output = b""
         self.child = pexpect.spawn(
             command,
             arguments,
             env=user.environment(**({"AGENT_MODEL": model} if model else {}), **more),
             cwd=str(self.folder),
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             dimensions=(rows, columns),
         )
 
-    def types(self, text: str) -> None:
+    def send(self, text: str) -> None:
         """Press keys."""
         self.child.send(text)
 
-    def says(self, line: str) -> None:
+    def send_line(self, line: str) -> None:
         """Type a line and send it; the line is on the screen before Enter is pressed."""
-        self.types(line)
-        self.sees(line.splitlines()[-1][-30:])
-        self.types(ENTER)
+        self.send(line)
+        self.wait_for(line.splitlines()[-1][-30:])
+        self.send(ENTER)
 
-    def sees(self, text: str) -> str:
+    def wait_for(self, text: str) -> str:
         """Wait until a text is on the screen or in the scrollback; return all of it."""
-        return self.until(lambda: text in self.all(), f"{text!r} to appear")
+        return self.wait_until(lambda: text in self.full_text(), f"{text!r} to appear")
 
-    def sees_no_more(self, text: str) -> str:
+    def wait_gone(self, text: str) -> str:
         """Wait until a text has left the window."""
-        return self.until(lambda: text not in self.window(), f"{text!r} to go away")
+        return self.wait_until(lambda: text not in self.window_text(), f"{text!r} to go away")
 
-    def until(self, is_so: Callable[[], bool], what: str) -> str:
-        deadline = time.monotonic() + PATIENCE_S
+    def wait_until(self, is_so: Callable[[], bool], what: str) -> str:
+        deadline = time.monotonic() + TIMEOUT_S
         while not is_so():
-            assert time.monotonic() < deadline, f"waited for {what}; the screen:\n{self.all()}"
-            assert self._read() or is_so(), f"the program ended while waiting for {what}; the screen:\n{self.all()}"
-        return self.all()
+            assert time.monotonic() < deadline, f"waited for {what}; the screen:\n{self.full_text()}"
+            assert self._read() or is_so(), (
+                f"the program ended while waiting for {what}; the screen:\n{self.full_text()}"
+            )
+        return self.full_text()
 
-    def settles(self) -> str:
+    def pause(self) -> str:
         """Look on for a moment, longer than a card must be seen before a key is meant for it; return the window."""
-        self.watches(0.7)
-        return self.window()
+        self.watch(0.7)
+        return self.window_text()
 
-    def reads(self) -> None:
+    def read(self) -> None:
         """Take in what has been written so far."""
         self._read()
 
-    def settled(self) -> str:
+    def wait_stable(self) -> str:
         """Look on until nothing has changed for a moment; return scrollback and window."""
         before = ""
-        while before != (now := self.all()):
+        while before != (now := self.full_text()):
             before = now
-            self.watches(0.25)
+            self.watch(0.25)
         return now
 
-    def watches(self, seconds: float) -> None:
+    def watch(self, seconds: float) -> None:
         """Look on for a while."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self._read()
 
-    def resizes(self, columns: int, rows: int) -> None:
+    def resize(self, columns: int, rows: int) -> None:
         self.child.setwinsize(rows, columns)
         self._screen.resize(rows, columns)
 
-    def window(self) -> str:
+    def window_text(self) -> str:
         return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
 
-    def all(self) -> str:
+    def full_text(self) -> str:
         width = self._screen.columns
         above = ["".join(line[place].data for place in range(width)).rstrip() for line in self._screen.history.top]
-        return "\n".join([*above, self.window()])
+        return "\n".join([*above, self.window_text()])
 
-    def until_gone(self) -> str:
+    def wait_process_end(self) -> str:
         """Wait until the program has ended, with its terminal still open; return all it showed."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while is_alive(self.child.pid):
-            assert time.monotonic() < deadline, f"waited for the end; the screen:\n{self.all()}"
+            assert time.monotonic() < deadline, f"waited for the end; the screen:\n{self.full_text()}"
             self._read()
         self._read()
-        return self.all()
+        return self.full_text()
 
-    def ends(self) -> int:
+    def wait_exit(self) -> int:
         """Wait until the program is gone; return its exit code."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while self._read():
-            assert time.monotonic() < deadline, f"waited for the end; the screen:\n{self.all()}"
+            assert time.monotonic() < deadline, f"waited for the end; the screen:\n{self.full_text()}"
         self.child.wait()
         self.child.close()
         code = self.child.exitstatus
@@ -137,18 +139,18 @@ class Seat:
             return True
         except (pexpect.EOF, OSError):
             return False
-        self.bytes_seen += data
+        self.raw_output += data
         self._stream.feed(data)
         return True
 
 
-def processes_below(pid: int, *, with_keeper: bool = False) -> list[int]:
+def child_processes(pid: int, *, with_keeper: bool = False) -> list[int]:
     """Return the processes that descend from one; the keeper of a program lives as long as that itself."""
     found = _descendants(pid)
-    return found if with_keeper else [one for one in found if not words_of(one).startswith("windlass-keeper")]
+    return found if with_keeper else [one for one in found if not command_line_of(one).startswith("windlass-keeper")]
 
 
-def words_of(pid: int) -> str:
+def command_line_of(pid: int) -> str:
     """Return the command line of a process."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
@@ -170,7 +172,7 @@ def _descendants(pid: int) -> list[int]:
     return children
 
 
-def all_gone(pids: list[int], within_s: float = 1.0) -> bool:
+def wait_gone(pids: list[int], within_s: float = 1.0) -> bool:
     """Wait a moment until processes are gone, or dead and only not yet fetched by their new parent."""
     deadline = time.monotonic() + within_s
     while (left := list(filter(is_alive, pids))) and time.monotonic() < deadline:

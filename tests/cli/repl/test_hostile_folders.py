@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.config.places import os_environ
-from cli.repl.external_programs import Guests
-from cli.repl.ui.completion import FileNames
+from agent.config.user_dirs import os_environ
+from cli.repl.external_programs import ExternalPrograms
+from cli.repl.ui.completion import FileIndex
 from tests.cli.terminal_user import User
 
 
@@ -29,7 +29,7 @@ def test_a_module_in_the_folder_is_not_taken_for_ours(
 ) -> None:
     mark = tmp_path / "ran"
     folder = folder_with(tmp_path, names, mark)
-    Guests(User(home=tmp_path).environment(), folder).agent("config", "path")
+    ExternalPrograms(User(home=tmp_path).environment(), folder).run_agent("config", "path")
     assert "config.toml" in capfd.readouterr().out
     assert not mark.exists()
 
@@ -43,5 +43,5 @@ def test_the_settings_of_a_repository_run_nothing_when_paths_are_completed(tmp_p
     (folder / "a.txt").touch()
     for words in (("init", "-q"), ("add", "a.txt"), ("config", "core.fsmonitor", str(hook))):
         subprocess.run(["git", *words], cwd=folder, check=True)
-    assert FileNames(folder, os_environ()).names() == ("a.txt",)
+    assert FileIndex(folder, os_environ()).names() == ("a.txt",)
     assert not mark.exists()

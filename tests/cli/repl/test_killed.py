@@ -9,12 +9,12 @@ from collections.abc import Callable, Set
 
 import pytest
 
-from tests.cli.repl.terminal_session import Seat, all_gone, processes_below
+from tests.cli.repl.terminal_session import TerminalSession, child_processes, wait_gone
 from tests.cli.repl.test_conversation import events
-from tests.cli.terminal_user import User, calls, composes, plan, says, step
+from tests.cli.terminal_user import User, composer_reply, plan, step, step_call, step_reply
 
 pytestmark = pytest.mark.slow
-Open = Callable[..., Seat]
+Open = Callable[..., TerminalSession]
 NAMES = [f"s{number}" for number in range(6)]
 
 
@@ -22,14 +22,14 @@ def script(known: Set[str] = frozenset()) -> list[dict[str, object]]:
     """Six steps, two at a time, each with a command, unless its result is known, a file and an answer."""
     replies = [plan(*(step(name, *([NAMES[at - 2]] if at > 1 else [])) for at, name in enumerate(NAMES)))]
     for name in NAMES:
-        command = calls(name, "run_command", command=f"echo {name} >> done.txt; sleep 0.1")
+        command = step_call(name, "run_command", command=f"echo {name} >> done.txt; sleep 0.1")
         replies += [
             *([] if name in known else [command]),
-            calls(name, "write_file", path=f"{name}.txt", content=f"by {name}\n"),
-            says(name, f"{name} is done.", delay_ms=50),
+            step_call(name, "write_file", path=f"{name}.txt", content=f"by {name}\n"),
+            step_reply(name, f"{name} is done.", delay_ms=50),
         ]
     # Nobody is killed too late, not even by the slowest of hands.
-    return [*replies, {**composes("All six are done."), "delay_ms": 1500}]
+    return [*replies, {**composer_reply("All six are done."), "delay_ms": 1500}]
 
 
 def shown_as_finished(screen: str) -> dict[str, set[str]]:
@@ -40,7 +40,7 @@ def shown_as_finished(screen: str) -> dict[str, set[str]]:
     }
 
 
-def logged(seat: Seat, kind: str, name: str = "") -> set[str]:
+def logged(seat: TerminalSession, kind: str, name: str = "") -> set[str]:
     return {
         str(event["step_id"])
         for event in events(seat)
@@ -52,14 +52,14 @@ def logged(seat: Seat, kind: str, name: str = "") -> set[str]:
 def test_kill_9_at_a_random_moment_loses_nothing_that_stood_there_as_finished(sit: Open, user: User, part: int) -> None:
     after_s = random.uniform(part * 0.7, part * 0.7 + 0.7)
     seat = sit(*script(), rows=60, AGENT_APPROVAL_MODE="auto-edit", AGENT_CONCURRENCY="2")
-    seat.says("do all six")
-    seat.sees("● s0")
-    seat.watches(after_s)
-    below = processes_below(seat.child.pid, with_keeper=True)
+    seat.send_line("do all six")
+    seat.wait_for("● s0")
+    seat.watch(after_s)
+    below = child_processes(seat.child.pid, with_keeper=True)
     os.kill(seat.child.pid, signal.SIGKILL)
-    seat.ends()
-    assert all_gone(below, within_s=5)
-    shown = shown_as_finished(seat.all())
+    seat.wait_exit()
+    assert wait_gone(below, within_s=5)
+    shown = shown_as_finished(seat.full_text())
     assert shown["steps"] <= logged(seat, "step.completed"), after_s
     assert shown["commands"] <= logged(seat, "tool.completed", "run_command"), after_s
     assert shown["files"] <= logged(seat, "files"), after_s

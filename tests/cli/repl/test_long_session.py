@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 
 from tests.cli.repl.long_session import APPROVALS, CALLS, RUNS, STEPS, events_of
-from tests.cli.repl.terminal_session import Seat
+from tests.cli.repl.terminal_session import TerminalSession
 from tests.cli.terminal_user import User
 
 pytestmark = pytest.mark.slow
@@ -17,25 +17,25 @@ LINE = re.compile(r"^\s*(> request \d+|r\d+s\d+ \$ make (r\d+s\d+c\d+)|✓ r\d+s
 
 
 @pytest.fixture
-def seat(user: User) -> Iterator[Seat]:
+def seat(user: User) -> Iterator[TerminalSession]:
     program = [sys.executable, "-m", "tests.cli.repl.long_session"]
-    seat = Seat(user, program=program, model="script:none", columns=100, rows=30)
+    seat = TerminalSession(user, program=program, model="script:none", columns=100, rows=30)
     yield seat
     seat.close()
 
 
-def test_half_an_hour_at_the_prompt(seat: Seat) -> None:
+def test_half_an_hour_at_the_prompt(seat: TerminalSession) -> None:
     assert sum(1 for run in range(RUNS) for _ in events_of(run)) + APPROVALS >= 2000
     memory: list[float] = []
     for number in range(APPROVALS):
         asked = f"make r{number // STEPS}s{number % STEPS}c{CALLS // 2}"
-        seat.until(lambda asked=asked: f"allow this?  {asked}" in seat.window(), asked)
-        seat.until(lambda: "[y] once" in seat.window(), "the keys")
-        seat.watches(0.01)
-        seat.types("y")
+        seat.wait_until(lambda asked=asked: f"allow this?  {asked}" in seat.window_text(), asked)
+        seat.wait_until(lambda: "[y] once" in seat.window_text(), "the keys")
+        seat.watch(0.01)
+        seat.send("y")
         memory.append(resident_mb(seat.child.pid))
-    assert seat.ends() == 0
-    shown = [found[1] for line in seat.all().splitlines() if (found := LINE.match(line))]
+    assert seat.wait_exit() == 0
+    shown = [found[1] for line in seat.full_text().splitlines() if (found := LINE.match(line))]
     for run in range(RUNS):
         begin, end = shown.index(f"> request {run}"), shown.index(f"The end of run {run}.")
         steps = [f"r{run}s{step}" for step in range(STEPS)]
@@ -44,8 +44,8 @@ def test_half_an_hour_at_the_prompt(seat: Seat) -> None:
             *(f"✓ {step}" for step in steps),
         ]
     assert len(shown) == RUNS * (2 + STEPS * (CALLS + 1))
-    assert seat.all().count("allowed by person") == APPROVALS
-    assert not re.search(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]|\d/\d steps", seat.all())
+    assert seat.full_text().count("allowed by person") == APPROVALS
+    assert not re.search(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]|\d/\d steps", seat.full_text())
     assert median(memory[-8:]) - median(memory[8:16]) < 2, memory
 
 

@@ -5,11 +5,11 @@ import shlex
 import subprocess
 import time
 
-from tests.cli.repl.terminal_session import PATIENCE_S
+from tests.cli.repl.terminal_session import TIMEOUT_S
 from tests.cli.terminal_user import User
 
 
-class TmuxSeat:
+class TmuxSession:
     """The REPL in a window of a tmux server of its own."""
 
     def __init__(self, user: User, *, model: str, columns: int, rows: int) -> None:
@@ -21,27 +21,27 @@ class TmuxSeat:
         inside = f"cd {shlex.quote(str(user.home / 'project'))}; {program}; echo ended with $?; sleep 60"
         self._tmux("new-session", "-d", "-s", "t", "-x", str(columns), "-y", str(rows), inside)
 
-    def types(self, text: str) -> None:
+    def send(self, text: str) -> None:
         self._tmux("send-keys", "-t", "t", "-l", text)
 
-    def presses(self, *keys: str) -> None:
+    def press(self, *keys: str) -> None:
         self._tmux("send-keys", "-t", "t", *keys)
 
-    def resizes(self, columns: int, rows: int) -> None:
+    def resize(self, columns: int, rows: int) -> None:
         self._tmux("resize-window", "-t", "t", "-x", str(columns), "-y", str(rows))
 
-    def all(self) -> str:
+    def full_text(self) -> str:
         """Return scrollback and window as the terminal has them, lines it broke joined again."""
         return self._tmux("capture-pane", "-p", "-J", "-t", "t", "-S", "-5000").rstrip()
 
-    def sees(self, text: str, *, times: int = 1) -> str:
-        deadline = time.monotonic() + PATIENCE_S
-        while (shown := self.all()).count(text) < times:
+    def wait_for(self, text: str, *, times: int = 1) -> str:
+        deadline = time.monotonic() + TIMEOUT_S
+        while (shown := self.full_text()).count(text) < times:
             assert time.monotonic() < deadline, f"waited for {text!r}; the screen:\n{shown}"
             time.sleep(0.03)
         return shown
 
-    def tells(self, what: str) -> str:
+    def query(self, what: str) -> str:
         """Return what the terminal knows of itself."""
         return self._tmux("display-message", "-p", "-t", "t", what).strip()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal_user import User, answer, calls, composes, one_step, plan, says, step
+from tests.cli.terminal_user import User, answer, composer_reply, one_step, plan, step, step_call, step_reply
 from tests.house.source_tree import ROOT
 
 pytestmark = pytest.mark.slow
@@ -44,7 +44,9 @@ def test_an_attached_file_reaches_the_model_with_its_name(user: User) -> None:
 
 def test_an_input_file_lies_in_the_workspace(user: User) -> None:
     (user.home / "data.csv").write_text("1,2,3")
-    model = user.script(*one_step(calls("s1", "read_file", path="input/data.csv"), says("s1", "three numbers")))
+    model = user.script(
+        *one_step(step_call("s1", "read_file", path="input/data.csv"), step_reply("s1", "three numbers"))
+    )
     ended = user.agent("run", "count", "--model", model, "-i", "data.csv", "--output-format", "json")
     fact = ended.document["step_results"][0]["tool_calls"][0]
     assert (fact["status"], "1,2,3" in fact["output_preview"]) == ("ok", True)
@@ -53,12 +55,12 @@ def test_an_input_file_lies_in_the_workspace(user: User) -> None:
 def test_steps_work_and_their_results_become_one_answer(user: User) -> None:
     model = user.script(
         plan(step("a", writes=["a.txt"]), step("b"), step("c", "a", "b")),
-        calls("a", "write_file", path="a.txt", content="from a"),
-        says("a", "a is written"),
-        says("b", "b is known"),
-        calls("c", "run_command", command="cat a.txt"),
-        says("c", "c has read a"),
-        composes("All three are done."),
+        step_call("a", "write_file", path="a.txt", content="from a"),
+        step_reply("a", "a is written"),
+        step_reply("b", "b is known"),
+        step_call("c", "run_command", command="cat a.txt"),
+        step_reply("c", "c has read a"),
+        composer_reply("All three are done."),
     )
     ended = user.agent("run", "do it", "--model", model)
     assert (ended.exit_code, ended.stdout) == (0, "All three are done.\n")
@@ -66,7 +68,7 @@ def test_steps_work_and_their_results_become_one_answer(user: User) -> None:
 
 
 def test_a_one_step_plan_needs_no_second_answer(user: User) -> None:
-    model = user.script(*one_step(says("s1", "the step's own words")))
+    model = user.script(*one_step(step_reply("s1", "the step's own words")))
     assert user.agent("run", "do it", "--model", model).stdout == "the step's own words\n"
 
 
@@ -83,7 +85,7 @@ def test_quiet_leaves_stderr_empty(user: User) -> None:
 
 def test_nothing_but_text_reaches_a_stream_that_is_no_terminal(user: User) -> None:
     model = user.script(
-        *one_step(calls("s1", "run_command", command="printf '\\033[31mred\\033[0m'"), says("s1", "ok"))
+        *one_step(step_call("s1", "run_command", command="printf '\\033[31mred\\033[0m'"), step_reply("s1", "ok"))
     )
     ended = user.agent("run", "x", "--model", model)
     assert "\x1b" not in ended.stdout + ended.stderr
@@ -95,7 +97,7 @@ def test_the_last_message_can_be_written_to_a_file(user: User) -> None:
 
 
 def test_thinking_is_never_printed_as_the_answer(user: User) -> None:
-    model = user.script(*one_step(says("s1", "<think>secret musings</think>the answer")))
+    model = user.script(*one_step(step_reply("s1", "<think>secret musings</think>the answer")))
     ended = user.agent("run", "x", "--model", model, "--output-format", "json")
     assert "musings" not in str(ended.document["result"])
 
@@ -108,7 +110,7 @@ def test_an_answer_that_is_no_valid_unicode_is_printed_all_the_same(user: User) 
 
 def test_a_reader_that_leaves_early_ends_the_run_quietly(user: User) -> None:
     model = user.script(
-        *one_step(*(calls("s1", "run_command", command=f"echo {n}") for n in range(20)), says("s1", "x"))
+        *one_step(*(step_call("s1", "run_command", command=f"echo {n}") for n in range(20)), step_reply("s1", "x"))
     )
     line = " ".join([*user.command("run", "x", "--model", model, "--output-format", "stream-json"), "| head -1"])
     ended = subprocess.run(["bash", "-c", line], capture_output=True, env=user.environment(), cwd=user.home, timeout=30)
@@ -182,7 +184,9 @@ def test_the_plan_is_shown_and_nothing_is_executed(user: User) -> None:
 
 
 def test_a_run_can_be_recorded_and_played_again_elsewhere_without_a_model(user: User) -> None:
-    model = user.script(*one_step(calls("s1", "write_file", path="x.txt", content="hi"), says("s1", "written")))
+    model = user.script(
+        *one_step(step_call("s1", "write_file", path="x.txt", content="hi"), step_reply("s1", "written"))
+    )
     for name in ("one", "two"):
         (user.home / name).mkdir()
     common = ("run", "write it", "--approval-mode", "auto-edit")
@@ -226,7 +230,7 @@ def test_an_answer_that_cannot_be_repaired_is_a_failure(user: User) -> None:
 def test_keys_reach_neither_output_nor_disk(user: User) -> None:
     secret = "sk-SENTINEL0123456789abcdef"
     model = user.script(
-        *one_step(calls("s1", "run_command", command=f"echo {secret}; env"), says("s1", f"key {secret}"))
+        *one_step(step_call("s1", "run_command", command=f"echo {secret}; env"), step_reply("s1", f"key {secret}"))
     )
     ended = user.agent(
         "run", f"use {secret}", "--model", model, "--output-format", "stream-json", OPENAI_API_KEY=secret

@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from tests.cli.terminal import Terminal
-from tests.cli.terminal_user import User, calls, one_step, plan, says, step
+from tests.cli.pty_terminal import PtyTerminal
+from tests.cli.terminal_user import User, one_step, plan, step, step_call, step_reply
 
 pytestmark = pytest.mark.slow
 
 PUSH = "git push --dry-run"
 
 
-def pushing(user: User, *more: str) -> Terminal:
-    model = user.script(*one_step(calls("s1", "run_command", command=PUSH), says("s1", "that was it")))
-    return Terminal(user, "run", "push it", "--model", model, *more)
+def run_push(user: User, *more: str) -> PtyTerminal:
+    model = user.script(*one_step(step_call("s1", "run_command", command=PUSH), step_reply("s1", "that was it")))
+    return PtyTerminal(user, "run", "push it", "--model", model, *more)
 
 
-def told(user: User) -> str:
+def first_tool_output(user: User) -> str:
     """What the model was told about its first call."""
     (log,) = user.data.glob("sessions/*/events.jsonl")
     events = [json.loads(line) for line in log.read_text().splitlines()]
@@ -27,149 +27,151 @@ def told(user: User) -> str:
 
 
 def test_yes_runs_the_command_once_and_its_output_goes_back_to_the_model(user: User) -> None:
-    terminal = pushing(user)
-    before = terminal.sees("[y] once")
+    terminal = run_push(user)
+    before = terminal.wait_for("[y] once")
     assert PUSH in before and "because" in before and str(user.data) in before
-    terminal.types("y")
-    code, _ = terminal.ends()
+    terminal.send_line("y")
+    code, _ = terminal.wait_exit()
     assert code == 0
-    assert "not a git repository" in told(user)
+    assert "not a git repository" in first_tool_output(user)
 
 
 def test_no_denies_it_and_a_remark_reaches_the_model(user: User) -> None:
-    terminal = pushing(user)
-    terminal.sees("[y] once")
-    terminal.types("use the staging branch")
-    code, _ = terminal.ends()
+    terminal = run_push(user)
+    terminal.wait_for("[y] once")
+    terminal.send_line("use the staging branch")
+    code, _ = terminal.wait_exit()
     assert code == 57
-    assert "use the staging branch" in told(user)
+    assert "use the staging branch" in first_tool_output(user)
 
 
 def test_the_command_can_be_edited_before_it_runs(user: User) -> None:
-    terminal = pushing(user)
-    terminal.sees("[e] edit")
-    terminal.types("e")
-    terminal.sees("> ")
-    terminal.types("echo edited > edited.txt; cat edited.txt")
-    assert terminal.ends()[0] == 0
-    assert "The user changed the command to: echo edited" in told(user)
+    terminal = run_push(user)
+    terminal.wait_for("[e] edit")
+    terminal.send_line("e")
+    terminal.wait_for("> ")
+    terminal.send_line("echo edited > edited.txt; cat edited.txt")
+    assert terminal.wait_exit()[0] == 0
+    assert "The user changed the command to: echo edited" in first_tool_output(user)
 
 
 def test_an_edit_cannot_get_past_what_is_blocked(user: User) -> None:
-    terminal = pushing(user)
-    terminal.sees("[e] edit")
-    terminal.types("e")
-    terminal.sees("> ")
-    terminal.types("rm -rf /")
-    assert terminal.ends()[0] == 57
-    assert "BLOCKED" in told(user)
+    terminal = run_push(user)
+    terminal.wait_for("[e] edit")
+    terminal.send_line("e")
+    terminal.wait_for("> ")
+    terminal.send_line("rm -rf /")
+    assert terminal.wait_exit()[0] == 57
+    assert "BLOCKED" in first_tool_output(user)
 
 
 @pytest.mark.parametrize(("key", "folder"), [("p", True), ("a", False)])
 def test_a_lasting_answer_stores_the_rule_that_was_shown(user: User, key: str, folder: bool) -> None:
     project = user.home / "project"
     project.mkdir()
-    terminal = pushing(user, "-C", str(project))
-    terminal.sees("'git push' in this folder")
-    terminal.types(key)
-    assert terminal.ends()[0] == 0
+    terminal = run_push(user, "-C", str(project))
+    terminal.wait_for("'git push' in this folder")
+    terminal.send_line(key)
+    assert terminal.wait_exit()[0] == 0
     rules = json.loads(user.agent("rules", "list", "--json").stdout)
     assert rules == [{"effect": "allow", "words": "git push", "folder": str(project) if folder else ""}]
-    model = user.script(*one_step(calls("s1", "run_command", command=PUSH), says("s1", "again")))
+    model = user.script(*one_step(step_call("s1", "run_command", command=PUSH), step_reply("s1", "again")))
     for place, code in ((project, 0), (user.home, 57 if folder else 0)):
         assert user.agent("run", "x", "--model", model, "-C", str(place)).exit_code == code
 
 
 def test_no_lasting_answer_is_offered_for_programs_that_do_anything(user: User) -> None:
-    model = user.script(*one_step(calls("s1", "run_command", command="sudo ls"), says("s1", "done")))
-    terminal = Terminal(user, "run", "x", "--model", model)
-    prompt = terminal.sees("[n] no")
+    model = user.script(*one_step(step_call("s1", "run_command", command="sudo ls"), step_reply("s1", "done")))
+    terminal = PtyTerminal(user, "run", "x", "--model", model)
+    prompt = terminal.wait_for("[n] no")
     assert "[p]" not in prompt and "[a]" not in prompt
-    terminal.types("n")
-    terminal.ends()
+    terminal.send_line("n")
+    terminal.wait_exit()
 
 
 def test_what_was_typed_before_the_prompt_is_no_answer_to_it(user: User) -> None:
-    slow = {**calls("s1", "run_command", command=PUSH), "delay_ms": 1500}
-    model = user.script(*one_step(slow, says("s1", "done")))
-    terminal = Terminal(user, "run", "x", "--model", model)
-    terminal.sees("s1 Title")
-    terminal.types("y")
-    terminal.sees("[y] once")
-    terminal.types("n")
-    assert terminal.ends()[0] == 57
+    slow = {**step_call("s1", "run_command", command=PUSH), "delay_ms": 1500}
+    model = user.script(*one_step(slow, step_reply("s1", "done")))
+    terminal = PtyTerminal(user, "run", "x", "--model", model)
+    terminal.wait_for("s1 Title")
+    terminal.send_line("y")
+    terminal.wait_for("[y] once")
+    terminal.send_line("n")
+    assert terminal.wait_exit()[0] == 57
 
 
 def test_control_characters_in_a_command_are_visible(user: User) -> None:
-    model = user.script(*one_step(calls("s1", "run_command", command="git push\u202e origin"), says("s1", "done")))
-    terminal = Terminal(user, "run", "x", "--model", model)
-    terminal.sees("git push\\u202e origin")
-    terminal.sees("[n] no")
-    terminal.types("n")
-    terminal.ends()
+    model = user.script(
+        *one_step(step_call("s1", "run_command", command="git push\u202e origin"), step_reply("s1", "done"))
+    )
+    terminal = PtyTerminal(user, "run", "x", "--model", model)
+    terminal.wait_for("git push\\u202e origin")
+    terminal.wait_for("[n] no")
+    terminal.send_line("n")
+    terminal.wait_exit()
 
 
 def test_control_characters_in_a_question_and_its_answer_stay_harmless(user: User) -> None:
     asking = {"id": "q", "type": "ask_user", "ask_question": "Sure?\x1b[2J", "ask_options": ["yes\x1b[31m", "no"]}
-    terminal = Terminal(user, "run", "x", "--model", user.script(plan(asking)))
-    shown = terminal.sees("your answer:")
+    terminal = PtyTerminal(user, "run", "x", "--model", user.script(plan(asking)))
+    shown = terminal.wait_for("your answer:")
     assert ("Sure?\\x1b[2J" in shown, "yes\\x1b[31m" in shown, "\x1b[2J" in shown) == (True, True, False)
-    terminal.types("1")
-    code, rest = terminal.ends()
+    terminal.send_line("1")
+    code, rest = terminal.wait_exit()
     assert (code, "\x1b[31m" in rest) == (0, False)
 
 
 def test_an_answer_that_is_no_valid_text_is_an_answer(user: User) -> None:
     user = replace(user, environ={"PYTHONIOENCODING": "utf-8:strict"})
-    terminal = pushing(user)
-    terminal.sees("[n] no")
-    terminal.types_bytes(b"\xff\n")
-    assert terminal.ends()[0] == 57
+    terminal = run_push(user)
+    terminal.wait_for("[n] no")
+    terminal.send_bytes(b"\xff\n")
+    assert terminal.wait_exit()[0] == 57
 
 
 def test_other_steps_go_on_while_one_waits_for_its_answer(user: User) -> None:
     model = user.script(
         plan(step("a"), step("b")),
-        calls("a", "run_command", command=PUSH),
-        says("a", "a done"),
-        says("b", "b done", delay_ms=700),
+        step_call("a", "run_command", command=PUSH),
+        step_reply("a", "a done"),
+        step_reply("b", "b done", delay_ms=700),
         {"match": {"purpose": "composer"}, "text": "both"},
     )
-    terminal = Terminal(user, "run", "x", "--plain", "--model", model)
-    terminal.sees("[n] no")
-    terminal.sees("b: ok")
-    terminal.types("y")
-    assert terminal.ends()[0] == 0
+    terminal = PtyTerminal(user, "run", "x", "--plain", "--model", model)
+    terminal.wait_for("[n] no")
+    terminal.wait_for("b: ok")
+    terminal.send_line("y")
+    assert terminal.wait_exit()[0] == 0
 
 
 def test_a_question_is_answered_by_number_or_in_words(user: User) -> None:
     asking = {"id": "q", "type": "ask_user", "title": "Ask", "ask_question": "Which?", "ask_options": ["red", "blue"]}
     for typed, answer in (("2", "blue"), ("green please", "green please")):
         model = user.script(plan(asking))
-        terminal = Terminal(user, "run", "x", "--model", model)
-        terminal.sees("Which?")
-        terminal.sees("your answer:")
-        terminal.types(typed)
-        code, rest = terminal.ends()
+        terminal = PtyTerminal(user, "run", "x", "--model", model)
+        terminal.wait_for("Which?")
+        terminal.wait_for("your answer:")
+        terminal.send_line(typed)
+        code, rest = terminal.wait_exit()
         assert (code, answer in rest) == (0, True)
 
 
 def test_ctrl_c_at_an_approval_ends_the_run_at_once(user: User) -> None:
-    terminal = pushing(user)
-    terminal.sees("[n] no")
-    terminal.types("\x03")
-    assert terminal.ends()[0] == 130
+    terminal = run_push(user)
+    terminal.wait_for("[n] no")
+    terminal.send_line("\x03")
+    assert terminal.wait_exit()[0] == 130
 
 
 def test_an_approval_nobody_answers_is_a_denial(user: User) -> None:
-    terminal = pushing(user, "--set", "approval_timeout_s=0.5")
-    terminal.sees("[n] no")
-    assert terminal.ends()[0] == 57
-    assert "Nobody answered" in told(user)
+    terminal = run_push(user, "--set", "approval_timeout_s=0.5")
+    terminal.wait_for("[n] no")
+    assert terminal.wait_exit()[0] == 57
+    assert "Nobody answered" in first_tool_output(user)
 
 
 def test_past_commands_show_what_an_edited_rule_would_change(user: User) -> None:
-    model = user.script(*one_step(calls("s1", "run_command", command=PUSH), says("s1", "x")))
+    model = user.script(*one_step(step_call("s1", "run_command", command=PUSH), step_reply("s1", "x")))
     user.agent("run", "x", "--model", model)
     assert json.loads(user.agent("rules", "test", "--json").stdout) == {"commands": 1, "changes": []}
     user.agent("rules", "add", "git push")
@@ -186,21 +188,21 @@ def test_rules_are_added_once_and_removed_once(user: User) -> None:
 
 
 def test_the_clock_of_a_step_stands_still_while_it_waits_for_a_person(user: User) -> None:
-    terminal = pushing(user, "--set", "step_profiles.default.timeout_s=1")
-    terminal.sees("[n] no")
+    terminal = run_push(user, "--set", "step_profiles.default.timeout_s=1")
+    terminal.wait_for("[n] no")
     time.sleep(1.5)
-    terminal.types("y")
-    assert terminal.ends()[0] == 0
+    terminal.send_line("y")
+    assert terminal.wait_exit()[0] == 0
 
 
 def test_an_edit_in_the_users_folder_is_asked_for_as_such(user: User) -> None:
-    model = user.script(*one_step(calls("s1", "write_file", path="x.txt", content="hi"), says("s1", "done")))
-    terminal = Terminal(user, "run", "x", "--model", model, "-C", ".")
-    before = terminal.sees("[n] no")
+    model = user.script(*one_step(step_call("s1", "write_file", path="x.txt", content="hi"), step_reply("s1", "done")))
+    terminal = PtyTerminal(user, "run", "x", "--model", model, "-C", ".")
+    before = terminal.wait_for("[n] no")
     assert "write_file x.txt" in before and "changes a file" in before and "[e]" not in before
     assert "+hi" in before
-    terminal.types("y")
-    assert terminal.ends()[0] == 0
+    terminal.send_line("y")
+    assert terminal.wait_exit()[0] == 0
     assert (user.home / "x.txt").read_text() == "hi"
 
 
@@ -208,29 +210,29 @@ def test_editing_a_command_opens_only_the_host_that_was_written(user: User) -> N
     curl = "curl -sS -m 3 https://evil.example/"
     model = user.script(
         *one_step(
-            calls("s1", "run_command", command=curl),
-            calls("s1", "run_command", command="curl -sS -m 3 http://evil.example/ http://good.example/"),
-            says("s1", "done"),
+            step_call("s1", "run_command", command=curl),
+            step_call("s1", "run_command", command="curl -sS -m 3 http://evil.example/ http://good.example/"),
+            step_reply("s1", "done"),
         )
     )
-    terminal = Terminal(user, "run", "x", "--model", model, "--session", "s")
-    terminal.sees("[n] no")
-    terminal.types("e")
-    terminal.sees("> ")
-    terminal.types("curl -sS -m 3 https://good.example/")
-    terminal.sees("[n] no")
-    terminal.types("n")
-    terminal.ends()
+    terminal = PtyTerminal(user, "run", "x", "--model", model, "--session", "s")
+    terminal.wait_for("[n] no")
+    terminal.send_line("e")
+    terminal.wait_for("> ")
+    terminal.send_line("curl -sS -m 3 https://good.example/")
+    terminal.wait_for("[n] no")
+    terminal.send_line("n")
+    terminal.wait_exit()
     log = (user.data / "sessions/s/events.jsonl").read_text()
     tried = [json.loads(line) for line in log.splitlines() if '"type": "network"' in line]
     assert {(event["host"], "not an allowed host" in event["reason"]) for event in tried} == {("good.example", False)}
 
 
 def test_lines_that_are_pasted_answer_nothing(user: User) -> None:
-    terminal = pushing(user)
-    terminal.sees("[n] no")
-    terminal.types_bytes(b"y\nthe rest of what was copied\n")
-    terminal.sees("answer nothing")
-    terminal.sees("[n] no")
-    terminal.types("n")
-    assert terminal.ends()[0] == 57
+    terminal = run_push(user)
+    terminal.wait_for("[n] no")
+    terminal.send_bytes(b"y\nthe rest of what was copied\n")
+    terminal.wait_for("answer nothing")
+    terminal.wait_for("[n] no")
+    terminal.send_line("n")
+    assert terminal.wait_exit()[0] == 57

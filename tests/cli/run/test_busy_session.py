@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.cli.run.test_interruptions import begin, end_of, wait_until
-from tests.cli.terminal_user import Ended, User, answer
+from tests.cli.run.test_interruptions import start_run, wait_result, wait_until
+from tests.cli.terminal_user import ProgramResult, User, answer
 from tests.house.source_tree import ROOT
 
 pytestmark = pytest.mark.slow
@@ -20,27 +20,27 @@ AT_ONCE = ("--set", "session_wait_s=0")
 
 
 @contextmanager
-def held(user: User) -> Iterator["subprocess.Popen[bytes]"]:
+def busy_session(user: User) -> Iterator["subprocess.Popen[bytes]"]:
     """Have a run wait for its model in session `s` as long as the block lasts."""
     model = user.script(answer("late") | {"delay_ms": 60_000}, name="late.jsonl")
-    process = begin(user, "run", "a long request", "--model", model, "--session", "s")
+    process = start_run(user, "run", "a long request", "--model", model, "--session", "s")
     log = user.data / "sessions/s/events.jsonl"
     wait_until(lambda: log.exists() and b"a long request" in log.read_bytes())
     try:
         yield process
     finally:
         process.terminate()
-        end_of(process)
+        wait_result(process)
 
 
-def waits(process: "subprocess.Popen[bytes]") -> str:
+def read_wait_message(process: "subprocess.Popen[bytes]") -> str:
     """Return what a second run says that it waits for."""
     assert process.stderr
     return process.stderr.readline().decode()
 
 
 def test_a_busy_session_is_refused_with_its_holder_and_what_it_does(user: User) -> None:
-    with held(user) as holder:
+    with busy_session(user) as holder:
         ended = user.agent("run", "x", *SAME, *AT_ONCE)
         document = user.agent("run", "x", *SAME, *AT_ONCE, "--output-format", "json").document
     assert (ended.exit_code, ended.stdout) == (75, "")
@@ -49,32 +49,32 @@ def test_a_busy_session_is_refused_with_its_holder_and_what_it_does(user: User) 
 
 
 def test_a_second_run_waits_says_for_whom_and_goes_on(user: User) -> None:
-    with held(user) as holder:
-        second = begin(user, "run", "x", *SAME)
-        said = waits(second)
-    ended = end_of(second)
+    with busy_session(user) as holder:
+        second = start_run(user, "run", "x", *SAME)
+        said = read_wait_message(second)
+    ended = wait_result(second)
     assert f"process {holder.pid} runs 'a long request' in it; waiting for it to end" in said
     assert (ended.exit_code, ended.stdout) == (0, "Hello from Windlass.\n")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_waiting(user: User, number: int, code: int) -> None:
-    with held(user):
-        second = begin(user, "run", "x", *SAME)
-        waits(second)
+    with busy_session(user):
+        second = start_run(user, "run", "x", *SAME)
+        read_wait_message(second)
         second.send_signal(number)
-        assert end_of(second).exit_code == code
+        assert wait_result(second).exit_code == code
 
 
 def test_the_time_limit_ends_the_waiting(user: User) -> None:
-    with held(user):
+    with busy_session(user):
         ended = user.agent("run", "x", *SAME, "--timeout", "0.3")
     assert (ended.exit_code, "the time limit is over" in ended.stderr) == (124, True)
 
 
 def test_runs_of_one_session_never_interleave(user: User) -> None:
-    runs = [begin(user, "run", "x", *SAME) for _ in range(4)]
-    ends: list[Ended] = [end_of(run) for run in runs]
+    runs = [start_run(user, "run", "x", *SAME) for _ in range(4)]
+    ends: list[ProgramResult] = [wait_result(run) for run in runs]
     assert [end.exit_code for end in ends] == [0] * 4
     lines = (user.data / "sessions/s/events.jsonl").read_text().splitlines()
     order = [run_id for run_id, _ in itertools.groupby(json.loads(line)["run_id"] for line in lines)]

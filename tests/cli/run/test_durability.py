@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.cli.terminal_user import Ended, User, answer, calls, one_step, says, types_of
+from tests.cli.terminal_user import ProgramResult, User, answer, event_types, one_step, step_call, step_reply
 from tests.docs.grammar import broken_rules
 from tests.house.source_tree import ROOT
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 HELLO = f"script:{ROOT}/examples/hello.jsonl"
 
 
-def with_file_limit(user: User, kilobytes: int, *words: str) -> Ended:
+def with_file_limit(user: User, kilobytes: int, *words: str) -> ProgramResult:
     """Run with a limit on file sizes: writes beyond it fail as on a full disk."""
     line = f'ulimit -f {kilobytes}; exec "$@"'
     ended = subprocess.run(
@@ -23,7 +23,7 @@ def with_file_limit(user: User, kilobytes: int, *words: str) -> Ended:
         # Python would keep cut-off bytecode of whatever it compiles under such a limit.
         env=user.environment(PYTHONDONTWRITEBYTECODE="1"),
     )  # fmt: skip
-    return Ended(exit_code=ended.returncode, stdout=ended.stdout.decode(), stderr=ended.stderr.decode())
+    return ProgramResult(exit_code=ended.returncode, stdout=ended.stdout.decode(), stderr=ended.stderr.decode())
 
 
 def test_a_session_that_cannot_be_kept_is_an_error_not_a_traceback(user: User) -> None:
@@ -33,8 +33,8 @@ def test_a_session_that_cannot_be_kept_is_an_error_not_a_traceback(user: User) -
 
 
 def test_a_disk_that_fills_up_ends_the_run_with_a_result_and_a_readable_log(user: User) -> None:
-    many = [calls("s1", "run_command", command=f"echo {n} {'x' * 300}") for n in range(30)]
-    model = user.script(*one_step(*many, says("s1", "done")))
+    many = [step_call("s1", "run_command", command=f"echo {n} {'x' * 300}") for n in range(30)]
+    model = user.script(*one_step(*many, step_reply("s1", "done")))
     ended = with_file_limit(user, 12, "run", "hi", "--model", model, "--session", "s", "--output-format", "stream-json")
     assert (ended.exit_code, ended.events[-1]["type"], ended.events[-1]["exit_code"]) == (1, "result", 1)
     assert "event log cannot be written" in str(ended.events[-1]["error"])
@@ -43,7 +43,7 @@ def test_a_disk_that_fills_up_ends_the_run_with_a_result_and_a_readable_log(user
     assert log.endswith("\n")
     kept = [json.loads(line)["seq"] for line in log.splitlines()]
     assert broken_rules(ended.events) == []
-    assert types_of(ended.events)[-3:] == ["step.completed", "error", "result"]
+    assert event_types(ended.events)[-3:] == ["step.completed", "error", "result"]
     ends = [event["seq"] for event in ended.events if event.get("status") == "cancelled"]
     heard = [event["seq"] for event in ended.events if event["type"] not in ("error", "result")]
     heard = [number for number in heard if number not in ends]
@@ -52,7 +52,7 @@ def test_a_disk_that_fills_up_ends_the_run_with_a_result_and_a_readable_log(user
 
 
 def test_a_killed_run_leaves_a_session_that_goes_on(user: User) -> None:
-    model = user.script(*one_step(calls("s1", "run_command", command="sleep 60")))
+    model = user.script(*one_step(step_call("s1", "run_command", command="sleep 60")))
     command = user.command("run", "first", "--model", model, "--session", "s", "--output-format", "stream-json")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=user.environment())
     assert process.stdout

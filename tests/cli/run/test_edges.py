@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.application import COMMANDS, application
-from tests.cli.terminal_user import User, answer, calls, one_step, plan, says, step
+from cli.application import COMMANDS, build_application
+from tests.cli.terminal_user import User, answer, one_step, plan, step, step_call, step_reply
 from tests.house.source_tree import ROOT
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def test_structured_output_may_be_empty(user: User, value: object) -> None:
 
 
 def test_a_limit_in_money_is_not_kept_up_with_an_unknown_price(user: User) -> None:
-    model = user.script({**plan(step("s1")), "usage": {"cost_usd": None}}, says("s1", "never asked"))
+    model = user.script({**plan(step("s1")), "usage": {"cost_usd": None}}, step_reply("s1", "never asked"))
     ended = user.agent("run", "x", "--model", model, "--max-budget-usd", "1")
     assert (ended.exit_code, ended.stdout) == (56, "")
     assert "price is not known" in ended.stderr
@@ -47,7 +47,7 @@ def test_a_failure_is_never_taken_for_an_answer(user: User) -> None:
 def test_a_step_profile_of_the_user_is_used(user: User) -> None:
     profile = ("--set", 'step_profiles.careful.allowed_tools=["read_file"]')
     model = user.script(
-        plan(step("s1", profile="careful")), calls("s1", "run_command", command="true"), says("s1", "ok")
+        plan(step("s1", profile="careful")), step_call("s1", "run_command", command="true"), step_reply("s1", "ok")
     )
     ended = user.agent("run", "x", "--model", model, *profile, "--output-format", "json")
     assert ended.document["step_results"][0]["tool_calls"][0]["exit_code"] == 126
@@ -99,11 +99,11 @@ def test_a_background_command_goes_on_is_read_and_ends_with_the_run(user: User) 
     command = f"for n in 1 2 3; do echo tick $n; sleep 0.1; done; touch ticked; sleep {mark}"
     model = user.script(
         *one_step(
-            calls("s1", "run_command", command=command, background=True),
-            calls("s1", "run_command", command="until [ -e ticked ]; do sleep 0.05; done"),
-            calls("s1", "manage_jobs", action="output", id="job1"),
-            calls("s1", "manage_jobs", action="list"),
-            says("s1", "done"),
+            step_call("s1", "run_command", command=command, background=True),
+            step_call("s1", "run_command", command="until [ -e ticked ]; do sleep 0.05; done"),
+            step_call("s1", "manage_jobs", action="output", id="job1"),
+            step_call("s1", "manage_jobs", action="list"),
+            step_reply("s1", "done"),
         )
     )
     ended = user.agent("run", "x", "--model", model, "--output-format", "json")
@@ -116,7 +116,9 @@ def test_a_background_command_goes_on_is_read_and_ends_with_the_run(user: User) 
 
 def test_a_background_command_that_dies_at_once_is_an_error(user: User) -> None:
     model = user.script(
-        *one_step(calls("s1", "run_command", command="echo no; exit 3", background=True), says("s1", "it failed"))
+        *one_step(
+            step_call("s1", "run_command", command="echo no; exit 3", background=True), step_reply("s1", "it failed")
+        )
     )
     ended = user.agent("run", "x", "--model", model, "--output-format", "json")
     fact = ended.document["step_results"][0]["tool_calls"][0]
@@ -125,7 +127,7 @@ def test_a_background_command_that_dies_at_once_is_an_error(user: User) -> None:
 
 @pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_streams_that_are_closed_are_no_reason_to_fail(user: User, streams: str) -> None:
-    model = user.script(*one_step(calls("s1", "run_command", command="echo hi"), says("s1", "done")))
+    model = user.script(*one_step(step_call("s1", "run_command", command="echo hi"), step_reply("s1", "done")))
     words = user.command("run", "x", "--model", model, "-o", "answer.txt")
     ended = subprocess.run(
         ["bash", "-c", f'"$@" {streams}', "bash", *words],
@@ -150,8 +152,8 @@ def test_an_attachment_without_end_is_refused(user: User) -> None:
 def test_the_error_event_and_the_result_name_the_same_exit_code_and_its_real_cause(user: User) -> None:
     (user.home / ".config/agent").mkdir(parents=True)
     (user.home / ".config/agent/config.toml").write_text("[step_profiles.quick]\ntimeout_s = 0.3\n")
-    model = user.script(plan(step("b", "a"), step("a", profile="quick")), says("a", "late", delay_ms=60_000))
-    alone = user.script(plan(step("a", profile="quick")), says("a", "late", delay_ms=60_000), name="alone.jsonl")
+    model = user.script(plan(step("b", "a"), step("a", profile="quick")), step_reply("a", "late", delay_ms=60_000))
+    alone = user.script(plan(step("a", profile="quick")), step_reply("a", "late", delay_ms=60_000), name="alone.jsonl")
     for played, code in ((model, 124), (alone, 124)):
         events = user.agent("run", "x", "--model", played, "--output-format", "stream-json").events
         error, result = (event for event in events if event["type"] in ("error", "result"))
@@ -209,9 +211,9 @@ def test_no_secret_stays_in_what_a_background_command_wrote(user: User) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     model = user.script(
         *one_step(
-            calls("s1", "run_command", command=f"echo {token}; sleep 60", background=True),
-            calls("s1", "run_command", command="sleep 0.3"),
-            says("s1", "done"),
+            step_call("s1", "run_command", command=f"echo {token}; sleep 60", background=True),
+            step_call("s1", "run_command", command="sleep 0.3"),
+            step_reply("s1", "done"),
         )
     )
     user.agent("run", "x", "--model", model, "--session", "s")
@@ -221,7 +223,9 @@ def test_no_secret_stays_in_what_a_background_command_wrote(user: User) -> None:
 
 def test_no_line_of_help_is_cut() -> None:
     groups = [entry.name for entry in COMMANDS if entry.is_group]
-    pages = [CliRunner().invoke(application(name), [name, "--help"] if name else ["--help"]) for name in ("", *groups)]
+    pages = [
+        CliRunner().invoke(build_application(name), [name, "--help"] if name else ["--help"]) for name in ("", *groups)
+    ]
     assert [line for page in pages for line in page.output.splitlines() if line.endswith("...")] == [
         "Usage: root [OPTIONS] COMMAND [ARGS]...",
         *(f"Usage: root {name} [OPTIONS] COMMAND [ARGS]..." for name in groups),

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.cli.terminal_user import User, calls, composes, one_step, plan, says, step
+from tests.cli.terminal_user import User, composer_reply, one_step, plan, step, step_call, step_reply
 from tests.house.source_tree import ROOT
 
 pytestmark = pytest.mark.slow
@@ -99,34 +99,40 @@ def test_52_is_a_wrong_setting(user: User) -> None:
 
 def test_53_is_the_step_limit(user: User) -> None:
     done = {"match": {"purpose": "step"}, "text": "done", "repeat": True}
-    model = user.script(plan(*(step(f"s{n}") for n in range(3))), done, composes("two of three"))
+    model = user.script(plan(*(step(f"s{n}") for n in range(3))), done, composer_reply("two of three"))
     check(user, 53, "run", "x", "--model", model, "--max-steps", "2", says="two of three")
 
 
 def test_53_is_the_turn_limit(user: User) -> None:
-    model = user.script(plan(step("s1")), {**calls("s1", "run_command", command="true"), "repeat": True})
+    model = user.script(plan(step("s1")), {**step_call("s1", "run_command", command="true"), "repeat": True})
     check(user, 53, "run", "x", "--model", model, "--max-turns", "3", says="limit of 3 turns")
 
 
 def test_54_is_a_tool_that_keeps_failing(user: User) -> None:
-    model = user.script(plan(step("s1")), {**calls("s1", "read_file", path="missing"), "repeat": True})
+    model = user.script(plan(step("s1")), {**step_call("s1", "read_file", path="missing"), "repeat": True})
     check(user, 54, "run", "x", "--model", model, says="missing")
 
 
 def test_56_is_a_spent_budget_with_a_partial_answer(user: User) -> None:
     dear = {"usage": {"input_tokens": 20_000, "output_tokens": 100}}
-    model = user.script(plan(step("a"), step("b", "a")), {**says("a", "a is done"), **dear}, says("b", "never said"))
+    model = user.script(
+        plan(step("a"), step("b", "a")), {**step_reply("a", "a is done"), **dear}, step_reply("b", "never said")
+    )
     check(user, 56, "run", "x", "--model", model, "--max-tokens", "21000", says="a is done")
 
 
 def test_56_is_a_budget_that_does_not_last_for_the_answer_of_all_steps(user: User) -> None:
     spent = {"usage": {"input_tokens": 5_000}}
-    model = user.script(plan(step("a"), step("b", "a")), says("a", "a is done"), says("b", "b is done", **spent))
+    model = user.script(
+        plan(step("a"), step("b", "a")), step_reply("a", "a is done"), step_reply("b", "b is done", **spent)
+    )
     check(user, 56, "run", "x", "--model", model, "--max-tokens", "4000", says="a is done\n\nb is done")
 
 
 def test_57_is_a_denied_command(user: User) -> None:
-    model = user.script(*one_step(calls("s1", "run_command", command="git push"), says("s1", "could not push")))
+    model = user.script(
+        *one_step(step_call("s1", "run_command", command="git push"), step_reply("s1", "could not push"))
+    )
     stderr = check(user, 57, "run", "x", "--model", model, says="could not push")
     assert "git push" in stderr
     document = user.agent("run", "x", "--model", model, "--output-format", "json").document
@@ -134,7 +140,9 @@ def test_57_is_a_denied_command(user: User) -> None:
 
 
 def test_57_names_the_rule_that_would_allow_it_and_the_rule_does(user: User) -> None:
-    model = user.script(*one_step(calls("s1", "run_command", command="git push --dry-run"), says("s1", "done")))
+    model = user.script(
+        *one_step(step_call("s1", "run_command", command="git push --dry-run"), step_reply("s1", "done"))
+    )
     denied = user.agent("run", "x", "--model", model, "--output-format", "json").document
     told = denied["step_results"][0]["tool_calls"][0]["output_preview"]
     assert "--allow 'git push'" in told
@@ -143,24 +151,24 @@ def test_57_names_the_rule_that_would_allow_it_and_the_rule_does(user: User) -> 
 
 
 def test_57_is_a_deferred_command_and_it_is_listed(user: User) -> None:
-    model = user.script(*one_step(calls("s1", "run_command", command="git push"), says("s1", "waiting")))
+    model = user.script(*one_step(step_call("s1", "run_command", command="git push"), step_reply("s1", "waiting")))
     check(user, 57, "run", "x", "--model", model, "--on-approval", "defer")
     ended = user.agent("run", "x", "--model", model, "--on-approval", "defer", "--output-format", "json")
     assert ended.document["deferred"] == ["git push"]
 
 
 def test_57_can_stop_the_run_at_once(user: User) -> None:
-    model = user.script(*one_step(calls("s1", "run_command", command="git push")))
+    model = user.script(*one_step(step_call("s1", "run_command", command="git push")))
     check(user, 57, "run", "x", "--model", model, "--on-approval", "fail", says="needs an approval")
 
 
 def test_57_is_a_blocked_command_even_when_everything_is_allowed(user: User) -> None:
-    model = user.script(*one_step(calls("s1", "run_command", command="rm -rf /"), says("s1", "would not")))
+    model = user.script(*one_step(step_call("s1", "run_command", command="rm -rf /"), step_reply("s1", "would not")))
     check(user, 57, "run", "x", "--model", model, "--approval-mode", "yolo")
 
 
 def test_58_is_a_success_that_nothing_shows(user: User) -> None:
-    model = user.script(*one_step(says("s1", "done")))
+    model = user.script(*one_step(step_reply("s1", "done")))
     check(user, 58, "run", "x", "--model", model, "--require-verified", says="nothing was verified")
     check(user, 58, "run", "x", "--model", model, AGENT_REQUIRE_VERIFIED="true")
 
@@ -178,14 +186,16 @@ def test_75_is_a_provider_worth_a_retry(user: User, fault: dict[str, object], hi
 
 
 def test_124_is_the_wall_clock_and_what_is_finished_is_told(user: User) -> None:
-    model = user.script(plan(step("a"), step("b", "a")), says("a", "a is done"), says("b", "late", delay_ms=60_000))
+    model = user.script(
+        plan(step("a"), step("b", "a")), step_reply("a", "a is done"), step_reply("b", "late", delay_ms=60_000)
+    )
     check(user, 124, "run", "x", "--model", model, "--timeout", "1.5", says="a is done")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_130_and_143_are_signals_and_no_process_survives(user: User, number: int, code: int) -> None:
     mark = f"31{os.getpid()}"
-    model = user.script(*one_step(calls("s1", "run_command", command=f"sleep {mark} & sleep {mark}")))
+    model = user.script(*one_step(step_call("s1", "run_command", command=f"sleep {mark} & sleep {mark}")))
     command = user.command("run", "x", "--model", model, "--output-format", "stream-json")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=user.environment())
     assert process.stdout

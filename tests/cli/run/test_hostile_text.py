@@ -9,8 +9,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.cli.screen.hostile import HOSTILE, foreign
-from tests.cli.terminal_user import User, calls, plan, says, step
+from tests.cli.screen.hostile import HOSTILE, find_foreign
+from tests.cli.terminal_user import User, plan, step, step_call, step_reply
 
 pytestmark = pytest.mark.slow
 PRINTING = f"python3 -c {shlex.quote(f'print({HOSTILE!a})')}"
@@ -29,17 +29,17 @@ def model(user: User) -> str:
     first = step("s1") | {"title": f"Title {HOSTILE}", "instruction": f"Do {HOSTILE}"}
     return user.script(
         plan(first, step("s2", "s1") | {"title": HOSTILE}),
-        calls("s1", "write_file", path="a\x1b[8m\u202eb.txt", content=f"one\n{HOSTILE}\n\ttwo\n"),
-        calls("s1", "run_command", command=PRINTING),
-        calls("s1", HOSTILE, argument=HOSTILE),
-        calls("s1", "read_file", path=f"no{HOSTILE}"),
-        says("s1", f"first {HOSTILE}"),
-        says("s2", f"second {HOSTILE}"),
+        step_call("s1", "write_file", path="a\x1b[8m\u202eb.txt", content=f"one\n{HOSTILE}\n\ttwo\n"),
+        step_call("s1", "run_command", command=PRINTING),
+        step_call("s1", HOSTILE, argument=HOSTILE),
+        step_call("s1", "read_file", path=f"no{HOSTILE}"),
+        step_reply("s1", f"first {HOSTILE}"),
+        step_reply("s2", f"second {HOSTILE}"),
         {"match": {"purpose": "composer"}, "text": f"# Answer\n\n{HOSTILE} &#8238; &#27;[2J\n\n```\n{HOSTILE}\n```"},
     )
 
 
-def shown(user: User, *words: str, types: str = "", **environ: str) -> bytes:
+def terminal_output(user: User, *words: str, types: str = "", **environ: str) -> bytes:
     """Return all bytes that a command line wrote to a terminal."""
     command, *arguments = user.command(*words)
     more = {"TERM": "xterm-256color", "LANG": "C.UTF-8", **environ}
@@ -53,18 +53,18 @@ def shown(user: User, *words: str, types: str = "", **environ: str) -> bytes:
     return bytes(child.before)
 
 
-def ask(user: User, *flags: str) -> bytes:
+def run_hostile(user: User, *flags: str) -> bytes:
     words = ("run", "-C", ".", "--session", "s", "--approval-mode", "yolo", *flags, f"Please {HOSTILE}")
-    return shown(user, *words, AGENT_MODEL=model(user))
+    return terminal_output(user, *words, AGENT_MODEL=model(user))
 
 
 @pytest.mark.parametrize(
     "flags", [(), ("--plain",), ("-q",), ("--output-format", "json"), ("--output-format", "stream-json")]
 )
 def test_a_run_on_a_terminal(user: User, flags: tuple[str, ...]) -> None:
-    text = ask(user, *flags)
+    text = run_hostile(user, *flags)
     assert b"the end" in text
-    assert foreign(text) == []
+    assert find_foreign(text) == []
 
 
 PAGES = (
@@ -80,12 +80,12 @@ PAGES = (
 def test_a_page_of_past_work(user: User, page: str) -> None:
     log = user.data / "sessions" / "s" / "events.jsonl"
     if not log.exists():
-        ask(user)
+        run_hostile(user)
     run = re.findall(r"run-\d+-\w+", log.read_text())[0]
-    text = shown(user, *page.replace("RUN", run).split(), types="n\r")
+    text = terminal_output(user, *page.replace("RUN", run).split(), types="n\r")
     assert b"Traceback" not in text
     assert len(text) > 20
-    assert foreign(text) == []
+    assert find_foreign(text) == []
 
 
 WRONG = (
@@ -119,5 +119,5 @@ def test_what_is_wrong_or_told_at_once(user: User, words: tuple[str, ...]) -> No
     Path(user.home, "bad.jsonl").write_text("{" + HOSTILE)
     steps = [{"id": HOSTILE, "title": "t", "instruction": "i", "depends_on": [f"z{HOSTILE}"], "tool": HOSTILE}]
     Path(user.home, "bad.json").write_text(json.dumps({"request": "x", "steps": steps}))
-    text = shown(user, *words)
-    assert foreign(text) == []
+    text = terminal_output(user, *words)
+    assert find_foreign(text) == []

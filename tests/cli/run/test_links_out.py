@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal_user import User, answer, calls, one_step, plan, says, step
+from tests.cli.terminal_user import User, answer, one_step, plan, step, step_call, step_reply
 
 HERS = "# what runs at every login\n"
 
@@ -16,13 +16,13 @@ def folder(user: User) -> Path:
     return user.home / "project"
 
 
-def linking(link: str, target: Path) -> tuple[dict[str, object], ...]:
+def symlink_script(link: str, target: Path) -> tuple[dict[str, object], ...]:
     """A model that plants a link by a program of its own, which no rule of ours can read, and then answers."""
     program = f"import os\nos.symlink({str(target)!r}, {link!r})\n"
     return one_step(
-        calls("s1", "write_file", path="make.py", content=program),
-        calls("s1", "run_command", command="python3 make.py"),
-        says("s1", "touch /tmp/it-ran"),
+        step_call("s1", "write_file", path="make.py", content=program),
+        step_call("s1", "run_command", command="python3 make.py"),
+        step_reply("s1", "touch /tmp/it-ran"),
     )
 
 
@@ -33,7 +33,7 @@ def linking(link: str, target: Path) -> tuple[dict[str, object], ...]:
 def test_a_link_made_during_the_run_does_not_take_the_answer_out_of_the_box(
     user: User, folder: Path, output: str, link: str, target: str
 ) -> None:
-    model = user.script(*linking(link, user.home / target))
+    model = user.script(*symlink_script(link, user.home / target))
     words = ("run", "x", "-C", ".", "--approval-mode", "auto-edit", "--model", model, "-o", output)
     if "/" in output:
         # The folder is there when the run begins; the model moves it aside first.

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.planning.means import Means
+from agent.planning.capabilities import Capabilities
 from agent.vocabulary.plan import PlanStep
-from cli.run.plan_editor import GivenUp, PlanEditor
-from tooling.tool_catalog import read_catalogue
+from cli.run.plan_editor import EditCancelled, PlanEditor
+from tooling.tool_catalog import load_catalog
 
-MEANS = Means(tools={spec.name: spec for spec in read_catalogue().specs})
+MEANS = Capabilities(tools={spec.name: spec for spec in load_catalog().specs})
 STEPS = (
     PlanStep(id="a", title="A", instruction="do a"),
     PlanStep(id="b", title="B", instruction="b", depends_on=("a",)),
@@ -23,7 +23,7 @@ def _temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("tmp")))
 
 
-class Edit:
+class EditorHarness:
     """One visit to the editor after the other, each a shell command on the file."""
 
     def __init__(self, folder: Path, *commands: str, answers: tuple[str, ...] = ()) -> None:
@@ -36,11 +36,11 @@ class Edit:
         self.environ = {"EDITOR": f"sh -c {shlex.quote(line)} editor"}
         self._answers = list(answers)
         self.asked: list[str] = []
-        self.told: list[str] = []
+        self.printed: list[str] = []
 
     def run(self) -> tuple[PlanStep, ...]:
-        editor = PlanEditor(MEANS, self.environ, ask=self._ask, tell=self.told.append)
-        return editor.edited(STEPS, "the task")
+        editor = PlanEditor(MEANS, self.environ, ask=self._ask, tell=self.printed.append)
+        return editor.edit(STEPS, "the task")
 
     def _ask(self, question: str) -> str:
         self.asked.append(question)
@@ -50,16 +50,16 @@ class Edit:
 
 
 def test_a_plan_that_is_left_as_it_is_runs_as_it_is(tmp_path: Path) -> None:
-    assert Edit(tmp_path, "true").run() == STEPS
+    assert EditorHarness(tmp_path, "true").run() == STEPS
 
 
 def test_what_the_person_wrote_is_what_runs(tmp_path: Path) -> None:
-    (first, _) = Edit(tmp_path, """sed -i 's/do a/do it well/' "$1" """).run()
+    (first, _) = EditorHarness(tmp_path, """sed -i 's/do a/do it well/' "$1" """).run()
     assert first.instruction == "do it well"
 
 
 def test_the_file_says_what_it_is_for(tmp_path: Path) -> None:
-    Edit(tmp_path, f'cp "$1" {tmp_path}/seen').run()
+    EditorHarness(tmp_path, f'cp "$1" {tmp_path}/seen').run()
     assert (tmp_path / "seen").read_text() == (
         "# Request: the task\n"
         "#\n"
@@ -72,9 +72,11 @@ def test_the_file_says_what_it_is_for(tmp_path: Path) -> None:
 
 
 def test_an_edit_that_cannot_run_is_told_and_opened_again(tmp_path: Path) -> None:
-    edit = Edit(tmp_path, """sed -i 's/title/titel/' "$1" """, """sed -i 's/titel/title/' "$1" """, answers=("",))
+    edit = EditorHarness(
+        tmp_path, """sed -i 's/title/titel/' "$1" """, """sed -i 's/titel/title/' "$1" """, answers=("",)
+    )
     assert edit.run() == STEPS
-    assert edit.told == [
+    assert edit.printed == [
         "error: plan.toml has 2 problems:\n"
         "  line 6, step 1 (a): unknown field titel, did you mean title?\n"
         "  line 11, step 2 (b): unknown field titel, did you mean title?"
@@ -84,8 +86,8 @@ def test_an_edit_that_cannot_run_is_told_and_opened_again(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("answers", [("n\n",), ()])
 def test_an_edit_may_be_given_up_and_is_not_lost(tmp_path: Path, answers: tuple[str, ...]) -> None:
-    with pytest.raises(GivenUp) as caught:
-        Edit(tmp_path, 'echo "x = 1" >> "$1"', answers=answers).run()
+    with pytest.raises(EditCancelled) as caught:
+        EditorHarness(tmp_path, 'echo "x = 1" >> "$1"', answers=answers).run()
     path = Path(caught.value.hint.removeprefix("your edit is in "))
     assert path.read_text().endswith("x = 1\n")
     path.unlink()
@@ -94,24 +96,26 @@ def test_an_edit_may_be_given_up_and_is_not_lost(tmp_path: Path, answers: tuple[
 
 @pytest.mark.parametrize("command", [': > "$1"', 'echo "# nothing" > "$1"', """sed -i 's/^[^#]/# &/' "$1" """])
 def test_an_emptied_file_runs_nothing(tmp_path: Path, command: str) -> None:
-    with pytest.raises(GivenUp, match="emptied"):
-        Edit(tmp_path, command).run()
+    with pytest.raises(EditCancelled, match="emptied"):
+        EditorHarness(tmp_path, command).run()
 
 
 @pytest.mark.parametrize("command", ["exit 1", 'rm "$1"', "printf '\\377' > \"$1\""])
 def test_an_editor_that_fails_runs_nothing(tmp_path: Path, command: str) -> None:
-    with pytest.raises(GivenUp):
-        Edit(tmp_path, command).run()
+    with pytest.raises(EditCancelled):
+        EditorHarness(tmp_path, command).run()
 
 
 def test_a_missing_editor_is_told(tmp_path: Path) -> None:
-    with pytest.raises(GivenUp, match="'no-such-editor' cannot be started") as caught:
-        PlanEditor(MEANS, {"EDITOR": "vi", "VISUAL": "no-such-editor"}).edited(STEPS, "the task")
+    with pytest.raises(EditCancelled, match="'no-such-editor' cannot be started") as caught:
+        PlanEditor(MEANS, {"EDITOR": "vi", "VISUAL": "no-such-editor"}).edit(STEPS, "the task")
     assert "VISUAL or EDITOR" in caught.value.hint
 
 
 def test_the_task_itself_is_not_changed_in_passing(tmp_path: Path) -> None:
-    edit = Edit(tmp_path, """sed -i '1i request = "another"' "$1" """)
-    with pytest.raises(GivenUp):
+    edit = EditorHarness(tmp_path, """sed -i '1i request = "another"' "$1" """)
+    with pytest.raises(EditCancelled):
         edit.run()
-    assert edit.told == ["error: plan.toml: request: the task itself cannot be changed here; start again with another"]
+    assert edit.printed == [
+        "error: plan.toml: request: the task itself cannot be changed here; start again with another"
+    ]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.run.test_approvals import Terminal
-from tests.cli.terminal_user import LIMIT_S, Ended, User, answer, composes, plan, says, step
+from tests.cli.pty_terminal import PtyTerminal
+from tests.cli.terminal_user import LIMIT_S, ProgramResult, User, answer, composer_reply, plan, step, step_reply
 
 pytestmark = pytest.mark.slow
 CALL = '[[steps]]\nid = "{id}"\ntool = "run_command"\nargs = {{ command = "{command}" }}\n'
@@ -24,7 +24,7 @@ def call(id: str, command: str, *after: str) -> str:
     return CALL.format(id=id, command=command) + f"depends_on = {json.dumps(after)}\n"
 
 
-def types(ended: Ended) -> list[object]:
+def types(ended: ProgramResult) -> list[object]:
     return [event["type"] for event in ended.events]
 
 
@@ -87,7 +87,7 @@ def test_tasks_and_calls_may_be_mixed(user: User) -> None:
     file = write(
         user, call("list", "echo 42") + '[[steps]]\nid = "think"\ninstruction = "Why?"\ndepends_on = ["list"]\n'
     )
-    model = user.script(says("think", "because"), composes("It is 42, because."))
+    model = user.script(step_reply("think", "because"), composer_reply("It is 42, because."))
     ended = user.agent("run", "--plan", file, "--model", model, "--record", "tape.jsonl", stdin="from the pipe")
     assert (ended.exit_code, ended.stdout) == (0, "It is 42, because.\n")
     tape = (user.home / "tape.jsonl").read_text()
@@ -100,14 +100,16 @@ def test_a_task_in_a_plan_file_needs_a_model(user: User) -> None:
 
 
 def test_a_model_that_every_task_names_is_enough(user: User) -> None:
-    model = user.script(says("a", "by its own model"))
+    model = user.script(step_reply("a", "by its own model"))
     file = write(user, f'[[steps]]\nid = "a"\ninstruction = "x"\nmodel = "{model}"\n')
     assert user.agent("run", "--plan", file).stdout == "by its own model\n"
 
 
 def test_a_plan_of_calls_is_made_again_only_when_somebody_asks_for_that(user: User) -> None:
     file = write(user, call("a", "exit 3"))
-    model = user.script(plan(step("b", title="Another way")), says("b", "done in another way"), composes("done"))
+    model = user.script(
+        plan(step("b", title="Another way")), step_reply("b", "done in another way"), composer_reply("done")
+    )
     ended = user.agent("run", "--plan", file, "--model", model, "--replan", "surprise")
     assert (ended.exit_code, ended.stdout.splitlines()[0]) == (0, "done")
     for flags in ((), ("--replan", "never")):
@@ -200,7 +202,7 @@ def test_a_plan_that_is_saved_runs(user: User, name: str) -> None:
             {"id": "b", "title": "Title of b", "instruction": "Do b", "depends_on": ["a"]},
         ],
     }
-    model = user.script(says("a", "A"), says("b", "B"), composes("done"))
+    model = user.script(step_reply("a", "A"), step_reply("b", "B"), composer_reply("done"))
     assert user.agent("run", "--plan", name, "--model", model).stdout == "done\n"
 
 
@@ -217,12 +219,12 @@ def test_a_place_that_cannot_be_written_is_refused_before_planning(user: User) -
 
 def test_a_step_that_would_only_answer_does_not_answer_twice(user: User) -> None:
     last = step("z", "a", title="Write the final answer", instruction="Say what was found.")
-    ended = user.agent("run", "x", "--model", user.script(plan(step("a"), last), says("a", "found")))
+    ended = user.agent("run", "x", "--model", user.script(plan(step("a"), last), step_reply("a", "found")))
     assert (ended.exit_code, ended.stdout) == (0, "found\n")
 
 
 def test_a_question_mark_alone_makes_nobody_ask(user: User) -> None:
-    model = user.script(plan(step("s1")), says("s1", "A readme."))
+    model = user.script(plan(step("s1")), step_reply("s1", "A readme."))
     ended = user.agent("run", "What is in README?", "--model", model, "--output-format", "stream-json")
     assert (ended.exit_code, "question.asked" in types(ended)) == (0, False)
 
@@ -242,28 +244,31 @@ def editor(user: User, command: str) -> User:
 
 def test_a_plan_is_edited_before_it_runs(user: User) -> None:
     user = editor(user, """sed -i 's/Do a/Do it well/' "$1" """)
-    model = user.script(plan(step("a"), step("b")), says("a", "A"), says("b", "B"), composes("both"))
-    terminal = Terminal(user, "run", "x", "--model", model, "--edit", "--record", "tape.jsonl")
-    code, shown = terminal.ends()
+    model = user.script(plan(step("a"), step("b")), step_reply("a", "A"), step_reply("b", "B"), composer_reply("both"))
+    terminal = PtyTerminal(user, "run", "x", "--model", model, "--edit", "--record", "tape.jsonl")
+    code, shown = terminal.wait_exit()
     assert (code, "both" in shown) == (0, True)
     assert "Your step: Do it well" in (user.home / "tape.jsonl").read_text()
 
 
-def test_an_invalid_edit_is_opened_again_at_the_terminal_and_can_be_given_up(user: User) -> None:
+def test_an_invalid_edit_is_opened_again_at_the_terminal_and_can_be_given_up(
+    user: User, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     user = editor(user, 'echo "x = 1" >> "$1"')
-    terminal = Terminal(user, "run", "--plan", write(user, call("a", "touch ran")), "-C", ".", "--edit")
-    terminal.sees("edit it again? [Y/n] ")
-    terminal.types("y")
-    terminal.sees("edit it again? [Y/n] ")
-    terminal.types("n")
-    code, shown = terminal.ends()
+    user.environ["TMPDIR"] = str(tmp_path_factory.mktemp("tmp"))
+    terminal = PtyTerminal(user, "run", "--plan", write(user, call("a", "touch ran")), "-C", ".", "--edit")
+    terminal.wait_for("edit it again? [Y/n] ")
+    terminal.send_line("y")
+    terminal.wait_for("edit it again? [Y/n] ")
+    terminal.send_line("n")
+    code, shown = terminal.wait_exit()
     assert (code, "your edit is in" in shown, (user.home / "ran").exists()) == (1, True, False)
 
 
 def test_an_edited_plan_is_what_is_shown_and_saved(user: User) -> None:
     user = editor(user, """sed -i 's/Title of a/Another title/' "$1" """)
     model = user.script(plan(step("a")))
-    code, shown = Terminal(user, "plan", "x", "--model", model, "--edit", "--save", "made.toml").ends()
+    code, shown = PtyTerminal(user, "plan", "x", "--model", model, "--edit", "--save", "made.toml").wait_exit()
     assert (code, "Another title" in shown) == (0, True)
     assert "Another title" in (user.home / "made.toml").read_text()
 
@@ -271,17 +276,17 @@ def test_an_edited_plan_is_what_is_shown_and_saved(user: User) -> None:
 def test_ctrl_c_in_the_editor_is_for_the_editor(user: User) -> None:
     # The editor tells that it is open, waits for a key, and ignores Ctrl-C as editors do.
     user = editor(user, "trap '' INT; echo is-open >&2; read key; echo \"key $key\" >&2")
-    model = user.script(plan(step("a")), says("a", "it ran"))
-    terminal = Terminal(user, "run", "x", "--model", model, "--edit")
-    terminal.sees("is-open")
-    terminal.types_bytes(b"\x03")
-    terminal.types("q")
-    terminal.sees("key q")
-    code, shown = terminal.ends()
+    model = user.script(plan(step("a")), step_reply("a", "it ran"))
+    terminal = PtyTerminal(user, "run", "x", "--model", model, "--edit")
+    terminal.wait_for("is-open")
+    terminal.send_bytes(b"\x03")
+    terminal.send_line("q")
+    terminal.wait_for("key q")
+    code, shown = terminal.wait_exit()
     assert (code, "it ran" in shown) == (0, True)
 
 
 def test_an_emptied_plan_runs_nothing(user: User, tmp_path: Path) -> None:
     user = editor(user, ': > "$1"')
-    code, shown = Terminal(user, "run", "x", "--model", user.script(plan(step("a"))), "--edit").ends()
+    code, shown = PtyTerminal(user, "run", "x", "--model", user.script(plan(step("a"))), "--edit").wait_exit()
     assert (code, "the plan was emptied, nothing was run" in shown) == (1, True)

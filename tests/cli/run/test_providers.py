@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.terminal_user import Ended, User
+from tests.cli.terminal_user import ProgramResult, User
 from tests.provider.replies import Calls, Text
 from tests.provider.threaded import ThreadedProvider
 
@@ -14,7 +14,7 @@ PLAN = '{"steps": [{"id": "s1", "title": "Do it", "instruction": "do it"}]}'
 ANSWER = Text('{"answer": "42"}')
 
 
-def run(user: User, provider: ThreadedProvider, *more: str, model: str = MODELS[0]) -> Ended:
+def run(user: User, provider: ThreadedProvider, *more: str, model: str = MODELS[0]) -> ProgramResult:
     address = ("--set", f"api_base={provider.base_url}", "--set", f"api_key={KEY}")
     ended = user.agent("run", "what is it?", "--model", model, *address, *more)
     assert "Traceback" not in ended.stderr
@@ -83,7 +83,7 @@ def test_a_passing_fault_is_retried_and_forgotten(user: User, fault: str) -> Non
 
 def test_a_server_that_is_not_there_is_worth_a_retry_later(user: User) -> None:
     with ThreadedProvider() as provider:
-        provider.refuse()
+        provider.stop_listening()
         ended = run(user, provider)
     assert (ended.exit_code, "could not connect" in ended.stderr) == (75, True)
 

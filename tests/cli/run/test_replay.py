@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal_user import User, answer, calls, composes, one_step, plan, says, step
+from tests.cli.terminal_user import User, answer, composer_reply, one_step, plan, step, step_call, step_reply
 
 pytestmark = pytest.mark.slow
 
@@ -33,11 +33,11 @@ def test_a_run_is_played_again_in_a_session_of_its_own(user: User, project: Path
     run = record(
         user,
         plan(step("s1"), step("s2", "s1")),
-        calls("s1", "write_file", path="a.txt", content="one\n"),
-        says("s1", "written"),
-        calls("s2", "run_command", command="cat a.txt"),
-        says("s2", "it says one"),
-        composes("a.txt says one [s2]."),
+        step_call("s1", "write_file", path="a.txt", content="one\n"),
+        step_reply("s1", "written"),
+        step_call("s2", "run_command", command="cat a.txt"),
+        step_reply("s2", "it says one"),
+        composer_reply("a.txt says one [s2]."),
         flags=("-C", str(project), "--approval-mode", "auto-edit"),
         stdin="what was piped",
     )
@@ -53,7 +53,9 @@ def test_a_run_is_played_again_in_a_session_of_its_own(user: User, project: Path
 
 
 def test_a_folder_to_play_in_can_be_chosen(user: User, project: Path) -> None:
-    run = record(user, *one_step(calls("s1", "write_file", path="a.txt", content="one\n"), says("s1", "done")))
+    run = record(
+        user, *one_step(step_call("s1", "write_file", path="a.txt", content="one\n"), step_reply("s1", "done"))
+    )
     played = user.agent("runs", "replay", run, "-C", str(project), "--approval-mode", "auto-edit")
     assert (played.exit_code, (project / "a.txt").read_text()) == (0, "one\n")
 
@@ -65,7 +67,7 @@ def test_what_came_with_the_first_run_comes_with_the_second(user: User) -> None:
     assert user.agent("run", "--model", user.script(answer("before")), "--session", "s", "earlier").exit_code == 0
     run = record(
         user,
-        *one_step(calls("s1", "run_command", command="cat input/data.csv"), says("s1", '{"milk": true}')),
+        *one_step(step_call("s1", "run_command", command="cat input/data.csv"), step_reply("s1", '{"milk": true}')),
         flags=("--session", "s", "-f", "notes.txt", "-i", "data.csv", "--output-schema", "schema.json"),
         stdin="piped",
     )
@@ -78,7 +80,7 @@ def test_what_came_with_the_first_run_comes_with_the_second(user: User) -> None:
 
 def test_a_plan_that_was_given_is_given_again(user: User) -> None:
     (user.home / "plan.toml").write_text('[[steps]]\nid = "s1"\ninstruction = "Say hello"\n')
-    run = record(user, says("s1", "hello"), flags=("--plan", "plan.toml"))
+    run = record(user, step_reply("s1", "hello"), flags=("--plan", "plan.toml"))
     (user.home / "plan.toml").unlink()
     assert user.agent("runs", "replay", run).stdout == "hello\n"
 
@@ -96,6 +98,6 @@ def test_what_cannot_be_played_again_is_refused_with_the_reason(user: User) -> N
 
 def test_a_cassette_of_another_run_does_not_pass_for_its_own(user: User) -> None:
     first = record(user, answer("one"), flags=("--set", "max_turns=5"))
-    record(user, *one_step(says("s1", "two")), flags=("-f", "tape.jsonl"))
+    record(user, *one_step(step_reply("s1", "two")), flags=("-f", "tape.jsonl"))
     ended = user.agent("runs", "replay", first)
     assert (ended.exit_code, "no reply for this request" in ended.stderr) == (1, True)

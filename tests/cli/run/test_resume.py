@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.sessions.store import SessionStore
-from agent.sessions.views.session_summary import read_log, read_session, refresh_session
-from tests.cli.terminal_user import User, answer, calls, composes, plan, says, step
+from tests.cli.terminal_user import User, answer, composer_reply, plan, step, step_call, step_reply
 from tests.docs.grammar import broken_rules
 from tests.house.source_tree import ROOT
 
@@ -21,7 +19,7 @@ STREAM = ("--output-format", "stream-json")
 UNKNOWN = "Unknown: the run was stopped while this call ran"
 
 
-def stopped(
+def run_until(
     user: User, *words: str, at: Callable[[dict[str, object]], bool], by: int = signal.SIGKILL, stdin: str = ""
 ) -> list[dict[str, object]]:
     """Start a run, stop it at an event, and return what it had told."""
@@ -47,7 +45,7 @@ def stopped(
     return told
 
 
-def begins(kind: str, step_id: str | None = None) -> Callable[[dict[str, object]], bool]:
+def is_event(kind: str, step_id: str | None = None) -> Callable[[dict[str, object]], bool]:
     return lambda event: event["type"] == kind and event.get("step_id") == step_id
 
 
@@ -55,37 +53,41 @@ def two_steps(user: User, command: str = "sleep 60") -> str:
     """Write the script of a run whose first step writes a line and whose second one hangs."""
     return user.script(
         plan(step("a"), step("b", "a")),
-        calls("a", "run_command", command="echo a >> out.txt"),
-        says("a", "a is done"),
-        calls("b", "run_command", command=command),
+        step_call("a", "run_command", command="echo a >> out.txt"),
+        step_reply("a", "a is done"),
+        step_call("b", "run_command", command=command),
     )
 
 
-def out(user: User, session: str = "s") -> str:
+def read_output_file(user: User, session: str = "s") -> str:
     return (user.data / "sessions" / session / "workspace/out.txt").read_text()
 
 
-def starts(events: list[dict[str, object]]) -> dict[object, object]:
+def step_caches(events: list[dict[str, object]]) -> dict[object, object]:
     return {event["step_id"]: event["cache"] for event in events if event["type"] == "step.started"}
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGKILL, None), (signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_stopped_run_goes_on_without_repeating_what_was_done(user: User, number: int, exit_code: int | None) -> None:
     model = two_steps(user)
-    told = stopped(user, "run", "do it", "--model", model, "--session", "s", at=begins("tool.started", "b"), by=number)
+    told = run_until(
+        user, "run", "do it", "--model", model, "--session", "s", at=is_event("tool.started", "b"), by=number
+    )
     assert told[-1].get("exit_code") == exit_code
-    user.script(calls("b", "run_command", command="echo b >> out.txt"), says("b", "b"), composes("All is done."))
+    user.script(
+        step_call("b", "run_command", command="echo b >> out.txt"), step_reply("b", "b"), composer_reply("All is done.")
+    )
     ended = user.agent("resume", *STREAM)
     assert (ended.exit_code, ended.events[-1]["result"]) == (0, "All is done."), ended.stderr
     assert (ended.events[0]["resumes"], ended.events[1]["content"]) == (told[0]["run_id"], "do it")
-    assert starts(ended.events) == {"a": "hit", "b": "resumed"}
-    assert (out(user), broken_rules(ended.events)) == ("a\nb\n", [])
+    assert step_caches(ended.events) == {"a": "hit", "b": "resumed"}
+    assert (read_output_file(user), broken_rules(ended.events)) == ("a\nb\n", [])
 
 
 def test_the_model_is_told_that_nobody_knows_what_a_call_did(user: User) -> None:
-    stopped(user, "run", "do it", "--model", two_steps(user), "--session", "s", at=begins("tool.started", "b"))
+    run_until(user, "run", "do it", "--model", two_steps(user), "--session", "s", at=is_event("tool.started", "b"))
     match = {"purpose": "step", "step": "b", "contains": UNKNOWN}
-    user.script({"match": match, "text": "b may be done"}, composes("Done."))
+    user.script({"match": match, "text": "b may be done"}, composer_reply("Done."))
     assert user.agent("resume").stdout == "Done.\n"
 
 
@@ -99,12 +101,22 @@ def test_a_finished_run_has_nothing_to_resume(user: User) -> None:
 
 def test_a_run_is_found_by_the_beginning_of_its_id_and_the_last_one_without(user: User) -> None:
     for name in ("first", "second"):
-        stopped(user, "run", name, "--model", two_steps(user), "--session", name, at=begins("step.started", "a"))
+        run_until(user, "run", name, "--model", two_steps(user), "--session", name, at=is_event("step.started", "a"))
     first = json.loads((user.data / "sessions/first/events.jsonl").read_text().splitlines()[0])["run_id"]
-    user.script(calls("a", "run_command", command="echo a > out.txt"), says("a", "a"), says("b", "b"), composes("ok"))
+    user.script(
+        step_call("a", "run_command", command="echo a > out.txt"),
+        step_reply("a", "a"),
+        step_reply("b", "b"),
+        composer_reply("ok"),
+    )
     ended = user.agent("resume", str(first)[:-2], *STREAM)
     assert (ended.exit_code, ended.events[1]["content"], ended.events[0]["session_id"]) == (0, "first", "first")
-    user.script(calls("a", "run_command", command="echo a > out.txt"), says("a", "a"), says("b", "b"), composes("ok"))
+    user.script(
+        step_call("a", "run_command", command="echo a > out.txt"),
+        step_reply("a", "a"),
+        step_reply("b", "b"),
+        composer_reply("ok"),
+    )
     ended = user.agent("resume", *STREAM)
     assert (ended.exit_code, ended.events[1]["content"]) == (0, "second")
     assert user.agent("resume", "run-").exit_code == 42
@@ -116,13 +128,13 @@ def test_folder_model_and_context_come_from_the_run_before(user: User) -> None:
     folder.mkdir()
     model = two_steps(user)
     flags = ("--model", model, "-C", str(folder), "--session", "s")
-    stopped(user, "run", "do it", *flags, at=begins("tool.started", "b"), stdin="the piped text")
+    run_until(user, "run", "do it", *flags, at=is_event("tool.started", "b"), stdin="the piped text")
     with (folder / "out.txt").open("w") as file:
         file.write("a\nb\n")
-    user.script({**says("b", "b"), "match": {"step": "b"}}, composes("Done."), name="other.jsonl")
+    user.script({**step_reply("b", "b"), "match": {"step": "b"}}, composer_reply("Done."), name="other.jsonl")
     ended = user.agent("resume", "--model", f"script:{user.home}/other.jsonl", *STREAM)
     assert (ended.exit_code, ended.events[0]["cwd"]) == (0, str(folder)), ended.stderr
-    assert starts(ended.events) == {"a": "hit", "b": "resumed"}, "another model finds the same results"
+    assert step_caches(ended.events) == {"a": "hit", "b": "resumed"}, "another model finds the same results"
     said = [json.loads(line) for line in (user.data / "sessions/s/events.jsonl").read_text().splitlines()]
     assert [event["content"] for event in said if event.get("role") == "context"] == [
         "<stdin>\nthe piped text\n</stdin>"
@@ -133,25 +145,26 @@ def test_a_run_can_be_stopped_and_resumed_many_times(user: User) -> None:
     names = [f"s{number}" for number in range(4)]
     steps = [step(name, *names[:number][-1:]) for number, name in enumerate(names)]
     work = {
-        name: calls(name, "run_command", command=f"grep -qx {name} out.txt || echo {name} >> out.txt") for name in names
+        name: step_call(name, "run_command", command=f"grep -qx {name} out.txt || echo {name} >> out.txt")
+        for name in names
     }
-    user.script(plan(*steps), *work.values(), says("s0", "s0"))
-    stopped(user, "run", "go", "--model", f"script:{user.home}/script.jsonl", "--session", "s",
-            at=begins("step.started", "s1"))  # fmt: skip
+    user.script(plan(*steps), *work.values(), step_reply("s0", "s0"))
+    run_until(user, "run", "go", "--model", f"script:{user.home}/script.jsonl", "--session", "s",
+            at=is_event("step.started", "s1"))  # fmt: skip
     for number in (1, 2, 3):
         rest = names[number:]
-        user.script(*(work[name] for name in rest), *(says(name, name) for name in rest), composes("Done."))
+        user.script(*(work[name] for name in rest), *(step_reply(name, name) for name in rest), composer_reply("Done."))
         if number < 3:
-            stopped(user, "resume", at=begins("step.completed", names[number]))
+            run_until(user, "resume", at=is_event("step.completed", names[number]))
     assert user.agent("resume").exit_code == 0
-    assert out(user).split() == names
+    assert read_output_file(user).split() == names
     runs = json.loads((user.data / "sessions/s/SESSION.json").read_text())["runs"]
     assert [run["resumes"] for run in runs] == [None, *(run["run_id"] for run in runs[:-1])]
 
 
 def test_a_run_that_was_cut_off_while_planning_is_planned_again(user: User) -> None:
     model = user.script({**answer("late"), "delay_ms": 60_000})
-    stopped(user, "run", "do it", "--model", model, at=begins("message"))
+    run_until(user, "run", "do it", "--model", model, at=is_event("message"))
     user.script(answer("forty-two"))
     ended = user.agent("resume")
     assert (ended.exit_code, ended.stdout) == (0, "forty-two\n")
@@ -161,9 +174,9 @@ def test_the_form_of_the_answer_is_kept(user: User) -> None:
     schema = user.home / "schema.json"
     schema.write_text('{"type": "object", "required": ["n"]}')
     flags = ("--output-schema", str(schema))
-    stopped(user, "run", "do it", "--model", two_steps(user), *flags, at=begins("tool.started", "b"))
+    run_until(user, "run", "do it", "--model", two_steps(user), *flags, at=is_event("tool.started", "b"))
     schema.unlink()
-    user.script(says("b", "b"), composes('{"n": 3}'))
+    user.script(step_reply("b", "b"), composer_reply('{"n": 3}'))
     ended = user.agent("resume", "--output-format", "json")
     assert (ended.exit_code, ended.document["structured_output"]) == (0, {"n": 3})
 
@@ -185,21 +198,23 @@ def test_a_new_request_goes_to_the_last_session_with_its_history_and_folder(user
 
 @pytest.mark.parametrize("words", [("run", "-c"), ("run", "-r", "s"), ("resume", "s")])
 def test_without_a_request_the_session_is_resumed(user: User, words: tuple[str, ...]) -> None:
-    stopped(user, "run", "do it", "--model", two_steps(user), "--session", "s", at=begins("tool.started", "b"))
-    user.script(says("b", "b"), composes("Done."))
+    run_until(user, "run", "do it", "--model", two_steps(user), "--session", "s", at=is_event("tool.started", "b"))
+    user.script(step_reply("b", "b"), composer_reply("Done."))
     ended = user.agent(*words, *STREAM)
-    assert (ended.exit_code, ended.events[1]["content"], starts(ended.events)["a"]) == (0, "do it", "hit")
+    assert (ended.exit_code, ended.events[1]["content"], step_caches(ended.events)["a"]) == (0, "do it", "hit")
 
 
 @pytest.mark.parametrize("words", [("resume", "--fork"), ("run", "-c", "--fork"), ("run", "-r", "s", "--fork")])
 def test_a_fork_goes_on_in_a_copy_and_the_original_stays(user: User, words: tuple[str, ...]) -> None:
-    stopped(user, "run", "do it", "--model", two_steps(user), "--session", "s", at=begins("tool.started", "b"))
+    run_until(user, "run", "do it", "--model", two_steps(user), "--session", "s", at=is_event("tool.started", "b"))
     before = {path: path.read_bytes() for path in (user.data / "sessions/s").rglob("*") if path.is_file()}
-    user.script(calls("b", "run_command", command="echo fork >> out.txt"), says("b", "b"), composes("Done."))
+    user.script(
+        step_call("b", "run_command", command="echo fork >> out.txt"), step_reply("b", "b"), composer_reply("Done.")
+    )
     ended = user.agent(*words, *STREAM)
     fork = str(ended.events[0]["session_id"])
-    assert (ended.exit_code, fork != "s", starts(ended.events)["a"]) == (0, True, "hit")
-    assert out(user, fork).endswith("fork\n")
+    assert (ended.exit_code, fork != "s", step_caches(ended.events)["a"]) == (0, True, "hit")
+    assert read_output_file(user, fork).endswith("fork\n")
     after = {path: path.read_bytes() for path in (user.data / "sessions/s").rglob("*") if path.is_file()}
     # To be read leaves traces in these two, and changes nothing.
     traces = {user.data / "sessions/s" / name for name in ("lock", "SESSION.json")}
@@ -225,7 +240,7 @@ def test_what_makes_no_sense_is_wrong_usage(user: User, words: tuple[str, ...]) 
 
 
 def test_a_run_that_works_right_now_is_not_the_one_to_resume(user: User) -> None:
-    stopped(user, "run", "cut off", "--model", two_steps(user), "--session", "s", at=begins("tool.started", "b"))
+    run_until(user, "run", "cut off", "--model", two_steps(user), "--session", "s", at=is_event("tool.started", "b"))
     model = user.script({**answer("late"), "delay_ms": 60_000}, name="late.jsonl")
     with subprocess.Popen(
         user.command("run", "busy", "--model", model, "--session", "busy", *STREAM),
@@ -233,15 +248,15 @@ def test_a_run_that_works_right_now_is_not_the_one_to_resume(user: User) -> None
     ) as process:  # fmt: skip
         assert process.stdout
         process.stdout.readline()
-        user.script(says("b", "b"), composes("Done."))
+        user.script(step_reply("b", "b"), composer_reply("Done."))
         ended = user.agent("resume", *STREAM)
         os.kill(process.pid, signal.SIGKILL)
     assert (ended.exit_code, ended.events[1]["content"]) == (0, "cut off")
 
 
 def test_progress_tells_what_was_done_before(user: User) -> None:
-    told = stopped(user, "run", "x", "--model", two_steps(user), "--session", "s", at=begins("tool.started", "b"))
-    user.script(says("b", "b"), composes("Done."))
+    told = run_until(user, "run", "x", "--model", two_steps(user), "--session", "s", at=is_event("tool.started", "b"))
+    user.script(step_reply("b", "b"), composer_reply("Done."))
     lines = user.agent("resume").stderr.splitlines()
     assert f"goes on with {told[0]['run_id']}" in lines
     assert "a: Title of a (done before)" in lines and "b: Title of b (goes on)" in lines
@@ -250,7 +265,7 @@ def test_progress_tells_what_was_done_before(user: User) -> None:
 def test_a_folder_that_is_gone_is_told(user: User, tmp_path: Path) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
-    stopped(user, "run", "x", "--model", two_steps(user), "-C", str(folder), at=begins("tool.started", "b"))
+    run_until(user, "run", "x", "--model", two_steps(user), "-C", str(folder), at=is_event("tool.started", "b"))
     (folder / "out.txt").unlink(missing_ok=True)
     folder.rmdir()
     ended = user.agent("resume")
@@ -260,56 +275,66 @@ def test_a_folder_that_is_gone_is_told(user: User, tmp_path: Path) -> None:
 def test_a_secret_in_the_request_costs_nobody_the_finished_steps(user: User) -> None:
     secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
     first = step("a", instruction=f"Use {secret}")
-    model = user.script(plan(first, step("b", "a")), says("a", "used"), calls("b", "run_command", command="sleep 60"))
-    stopped(user, "run", f"use {secret}", "--model", model, "--session", "s", at=begins("tool.started", "b"))
-    user.script(says("b", "b"), composes("Done."))
+    model = user.script(
+        plan(first, step("b", "a")), step_reply("a", "used"), step_call("b", "run_command", command="sleep 60")
+    )
+    run_until(user, "run", f"use {secret}", "--model", model, "--session", "s", at=is_event("tool.started", "b"))
+    user.script(step_reply("b", "b"), composer_reply("Done."))
     ended = user.agent("resume", *STREAM)
-    assert (ended.exit_code, starts(ended.events)) == (0, {"a": "hit", "b": "resumed"}), ended.stderr
+    assert (ended.exit_code, step_caches(ended.events)) == (0, {"a": "hit", "b": "resumed"}), ended.stderr
     kept = [path.read_bytes() for path in user.data.rglob("*") if path.is_file()]
     assert not [data for data in kept if secret.encode() in data]
 
 
 def test_a_plan_that_was_only_to_be_shown_is_not_executed_by_a_resume(user: User) -> None:
     model = user.script({**answer("late"), "delay_ms": 60_000})
-    told = stopped(user, "plan", "do it", "--model", model, "--session", "s", at=begins("message"))
+    told = run_until(user, "plan", "do it", "--model", model, "--session", "s", at=is_event("message"))
     assert told[0]["plan_only"] is True
     for words in (("resume",), ("resume", "s"), ("resume", str(told[0]["run_id"]))):
         assert user.agent(*words).exit_code == 2
 
 
 def test_what_was_refused_is_tried_again_when_it_is_allowed(user: User) -> None:
-    curl = calls("a", "run_command", command="curl -V")
-    model = user.script(plan(step("a"), step("b", "a")), curl, says("a", "not allowed"), says("b", "b1"), composes("x"))
+    curl = step_call("a", "run_command", command="curl -V")
+    model = user.script(
+        plan(step("a"), step("b", "a")),
+        curl,
+        step_reply("a", "not allowed"),
+        step_reply("b", "b1"),
+        composer_reply("x"),
+    )
     refused = user.agent("run", "go", "--model", model, "--deny", "curl", *STREAM)
     assert (refused.exit_code, refused.events[-1]["permission_denials"]) == (57, ["curl -V"])
-    user.script(curl, says("a", "it is curl 8"), says("b", "b2"), composes("It is curl 8."))
+    user.script(curl, step_reply("a", "it is curl 8"), step_reply("b", "b2"), composer_reply("It is curl 8."))
     ended = user.agent("resume", "--allow", "curl", *STREAM)
     assert (ended.exit_code, ended.events[-1]["permission_denials"]) == (0, []), ended.stderr
     # What was made of the refused step is made again, of what it came to now.
-    assert starts(ended.events) == {"a": "resumed", "b": "miss"}
+    assert step_caches(ended.events) == {"a": "resumed", "b": "miss"}
     assert broken_rules(ended.events) == []
 
 
 def test_a_step_out_of_turns_goes_on_where_it_stopped(user: User) -> None:
-    model = user.script(plan(step("a")), *[calls("a", "run_command", command=f"echo {n} >> out.txt") for n in range(2)])
+    model = user.script(
+        plan(step("a")), *[step_call("a", "run_command", command=f"echo {n} >> out.txt") for n in range(2)]
+    )
     ran_out = user.agent("run", "go", "--model", model, "--session", "s", "--max-turns", "2", *STREAM)
     assert (ran_out.exit_code, ran_out.events[-1]["subtype"]) == (53, "error_limit")
-    user.script(says("a", "done"))
+    user.script(step_reply("a", "done"))
     ended = user.agent("resume", "--max-turns", "2", *STREAM)
-    assert (ended.exit_code, ended.events[-1]["result"], starts(ended.events)) == (0, "done", {"a": "resumed"})
-    assert out(user) == "0\n1\n"
+    assert (ended.exit_code, ended.events[-1]["result"], step_caches(ended.events)) == (0, "done", {"a": "resumed"})
+    assert read_output_file(user) == "0\n1\n"
 
 
 def test_steps_beyond_the_limit_are_run_when_it_is_raised(user: User) -> None:
     steps = [step("a"), step("b"), step("c", "b")]
-    model = user.script(plan(*steps), says("a", "A"), says("b", "B"), composes("Not all."))
+    model = user.script(plan(*steps), step_reply("a", "A"), step_reply("b", "B"), composer_reply("Not all."))
     assert user.agent("run", "go", "--model", model, "--max-steps", "2").exit_code == 53
-    user.script(composes("Still not all."))
+    user.script(composer_reply("Still not all."))
     assert user.agent("resume", "--max-steps", "2").exit_code == 53
-    user.script(says("c", "C"), composes("All."))
+    user.script(step_reply("c", "C"), composer_reply("All."))
     ended = user.agent("resume", *STREAM)
     assert (ended.exit_code, ended.events[-1]["result"]) == (0, "All."), ended.stderr
-    assert starts(ended.events) == {"a": "hit", "b": "hit", "c": "miss"}
+    assert step_caches(ended.events) == {"a": "hit", "b": "hit", "c": "miss"}
 
 
 def test_a_call_whose_secret_is_gone_is_not_made_with_the_mask(user: User) -> None:
@@ -336,38 +361,6 @@ def test_a_call_whose_secret_is_gone_is_not_made_with_the_mask(user: User) -> No
 
 def test_a_resumed_run_can_be_held_to_its_checks(user: User) -> None:
     model = two_steps(user)
-    stopped(user, "run", "do it", "--model", model, "--session", "s", at=begins("tool.started", "b"))
-    user.script(says("b", "b"), composes("Done."))
+    run_until(user, "run", "do it", "--model", model, "--session", "s", at=is_event("tool.started", "b"))
+    user.script(step_reply("b", "b"), composer_reply("Done."))
     assert user.agent("resume", "--require-verified", "--replan", "never").exit_code == 58
-
-
-def paid(reply: dict[str, object], cost_usd: float) -> dict[str, object]:
-    return reply | {"usage": {"input_tokens": 100, "requests": 1, "cost_usd": cost_usd}}
-
-
-def test_what_a_killed_run_had_paid_for_counts_also_for_the_step_in_flight(user: User) -> None:
-    model = user.script(
-        paid(plan(step("a"), step("b", "a")), 0.5),
-        paid(calls("a", "run_command", command="true"), 0.25),
-        paid(says("a", "a is done"), 0.25),
-        paid(calls("b", "run_command", command="sleep 60"), 0.125),
-    )
-    stopped(user, "run", "do it", "--model", model, "--session", "s", at=begins("tool.started", "b"))
-    (row,) = json.loads(user.agent("runs", "list", "--json").stdout)
-    assert (row["status"], row["cost_usd"]) == ("interrupted", 1.125)
-    shown = json.loads(user.agent("runs", "show", str(row["run_id"]), "--json").stdout)
-    assert (shown["usage"]["cost_usd"], shown["usage"]["requests"]) == (1.125, 4)
-    assert [part["cost_usd"] for part in shown["steps"]] == [0.5, 0.125]
-    rest = user.script(paid(says("b", "b is done"), 1.0), paid(composes("all done"), 2.0), name="rest.jsonl")
-    assert user.agent("resume", "s", "--model", rest).exit_code == 0
-    (session,) = json.loads(user.agent("sessions", "list", "--json").stdout)
-    assert session["cost_usd"] == 4.125
-    # However far the log had been read before, the sum is the same.
-    folder = SessionStore(user.data).named("s")
-    lines, whole = folder.events.read_bytes().splitlines(keepends=True), read_log(folder)
-    for count in range(1, len(lines)):
-        folder.events.write_bytes(b"".join(lines[:count]))
-        folder.summary.unlink()
-        refresh_session(folder)
-        folder.events.write_bytes(b"".join(lines))
-        assert read_session(folder) == whole, count

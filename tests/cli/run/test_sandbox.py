@@ -9,25 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal_user import Ended, User, calls, one_step, says
+from tests.cli.terminal_user import ProgramResult, User, one_step, step_call, step_reply
 
 pytestmark = pytest.mark.slow
 
 
-def told(ended: Ended) -> str:
+def first_tool_output(ended: ProgramResult) -> str:
     return str(ended.document["step_results"][0]["tool_calls"][0]["output_preview"])
 
 
-def run(user: User, command: str, *more: str) -> Ended:
-    model = user.script(*one_step(calls("s1", "run_command", command=command), says("s1", "done")))
+def run(user: User, command: str, *more: str) -> ProgramResult:
+    model = user.script(*one_step(step_call("s1", "run_command", command=command), step_reply("s1", "done")))
     return user.agent("run", "x", "--model", model, "--output-format", "json", "--approval-mode", "yolo", *more)
 
 
 def test_a_command_sees_neither_the_home_nor_the_keys_of_the_user(user: User) -> None:
     (user.home / "secret.txt").write_text("SENTINEL")
     ended = run(user, f"cat {user.home}/secret.txt; ls -A ~; cat /proc/*/environ | tr '\\0' '\\n'")
-    assert "SENTINEL" not in told(ended).replace(str(user.home), "")
-    assert "OPENAI" not in told(ended)
+    assert "SENTINEL" not in first_tool_output(ended).replace(str(user.home), "")
+    assert "OPENAI" not in first_tool_output(ended)
 
 
 def test_a_command_writes_only_in_the_workspace(user: User) -> None:
@@ -65,7 +65,7 @@ def test_the_network_is_off(user: User) -> None:
 
 def test_every_attempt_to_reach_a_host_is_an_event(user: User) -> None:
     command = "curl -sS -m 5 http://evil.example/ 2>&1; true"
-    model = user.script(*one_step(calls("s1", "run_command", command=command), says("s1", "done")))
+    model = user.script(*one_step(step_call("s1", "run_command", command=command), step_reply("s1", "done")))
     flags = ("--approval-mode", "yolo", "--allow-net", "example.org", "--output-format", "stream-json")
     events = user.agent("run", "x", "--model", model, *flags).events
     tried = [(event["host"], event["port"], event["allowed"]) for event in events if event["type"] == "network"]
@@ -103,20 +103,22 @@ def test_the_hooks_of_a_repository_in_a_subfolder_cannot_be_changed_either(user:
 
 
 def test_a_folder_that_cannot_be_boxed_is_refused_before_anything_is_written(user: User) -> None:
-    model = user.script(*one_step(calls("s1", "write_file", path="windlass-was-here", content="x"), says("s1", "x")))
+    model = user.script(
+        *one_step(step_call("s1", "write_file", path="windlass-was-here", content="x"), step_reply("s1", "x"))
+    )
     ended = user.agent("run", "x", "--model", model, "-C", "/", "--approval-mode", "yolo")
     assert (ended.exit_code, Path("/windlass-was-here").exists()) == (44, False)
 
 
 @pytest.mark.parametrize("host", ["1.2.3.4", "*.example.org", "https://example.org/x"])
 def test_a_host_that_is_none_is_a_wrong_setting(user: User, host: str) -> None:
-    model = user.script(*one_step(says("s1", "done")))
+    model = user.script(*one_step(step_reply("s1", "done")))
     ended = user.agent("run", "x", "--model", model, "--allow-net", host, "--output-format", "stream-json")
     assert (ended.exit_code, ended.events[0]["type"], ended.events[-1]["exit_code"]) == (52, "init", 52)
 
 
 def test_on_the_host_every_command_asks(user: User) -> None:
-    model = user.script(*one_step(calls("s1", "run_command", command="echo hi"), says("s1", "done")))
+    model = user.script(*one_step(step_call("s1", "run_command", command="echo hi"), step_reply("s1", "done")))
     flags = ("--backend", "host", "--output-format", "stream-json")
     ended = user.agent("run", "x", "--model", model, *flags)
     assert ended.exit_code == 57
@@ -130,7 +132,7 @@ def test_44_is_a_box_that_does_not_hold(user: User, tmp_path: Path) -> None:
     fake = tmp_path / "bwrap"
     fake.write_text('#!/bin/bash\nwhile [ "$1" != "--" ]; do shift; done\nshift\nexec "$@"\n')
     fake.chmod(0o755)
-    model = user.script(*one_step(calls("s1", "run_command", command="touch ran"), says("s1", "done")))
+    model = user.script(*one_step(step_call("s1", "run_command", command="touch ran"), step_reply("s1", "done")))
     line = f'mount --bind {fake} /usr/bin/bwrap && exec "$@"'
     inner = user.command("run", "x", "--model", model, "-C", str(user.home))
     ended = subprocess.run(
@@ -148,7 +150,7 @@ def test_without_bubblewrap_landlock_holds_the_commands_and_it_is_said_aloud(use
     project = user.home / "project"
     project.mkdir()
     command = f"touch {outside}/x; cat /etc/shadow; touch inside; echo done"
-    model = user.script(*one_step(calls("s1", "run_command", command=command), says("s1", "done")))
+    model = user.script(*one_step(step_call("s1", "run_command", command=command), step_reply("s1", "done")))
     inner = user.command("run", "x", "--model", model, "-C", str(project), "--approval-mode", "yolo")
     ended = subprocess.run(
         ["unshare", "-m", "bash", "-c", 'mount --bind /dev/null /usr/bin/bwrap && exec "$@"', "bash", *inner],

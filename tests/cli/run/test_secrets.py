@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal_user import User, calls, one_step, says
+from tests.cli.terminal_user import User, one_step, step_call, step_reply
 
 pytestmark = pytest.mark.slow
 
@@ -12,7 +12,7 @@ KEY = "sk-test-SENTINEL"
 TOKEN = "ghp_" + "a1B2" * 9
 
 
-def stored(user: User) -> str:
+def stored_text(user: User) -> str:
     """Everything the program keeps, but for the files it was told to write."""
     found = [path for path in user.data.rglob("*") if path.is_file() and "workspace" not in path.parts]
     assert found
@@ -22,9 +22,9 @@ def stored(user: User) -> str:
 @pytest.mark.parametrize("output_format", ["text", "json", "stream-json"])
 def test_keys_and_tokens_are_masked_in_all_that_is_shown_or_stored(user: User, output_format: str) -> None:
     replies = one_step(
-        calls("s1", "run_command", command=f"echo {KEY} {TOKEN}"),
-        calls("s1", "edit_file", path="a.txt", old_text="x", new_text=f"{KEY} {TOKEN}"),
-        says("s1", f"The key is {KEY}, the token {TOKEN}."),
+        step_call("s1", "run_command", command=f"echo {KEY} {TOKEN}"),
+        step_call("s1", "edit_file", path="a.txt", old_text="x", new_text=f"{KEY} {TOKEN}"),
+        step_reply("s1", f"The key is {KEY}, the token {TOKEN}."),
     )
     flags = ("--approval-mode", "yolo", "--backend", "host", "--output-format", output_format, "--session", "s")
     (user.data / "sessions" / "s" / "workspace").mkdir(parents=True)
@@ -33,17 +33,17 @@ def test_keys_and_tokens_are_masked_in_all_that_is_shown_or_stored(user: User, o
         "run", "--model", user.script(*replies), *flags, f"look at {KEY} and {TOKEN}", OPENAI_API_KEY=KEY
     )
     assert ended.exit_code == 0, ended.stderr
-    for text in (ended.stdout, ended.stderr, stored(user)):
+    for text in (ended.stdout, ended.stderr, stored_text(user)):
         assert KEY not in text
         assert TOKEN not in text
     assert "[REDACTED]" in ended.stdout
-    assert "[REDACTED]" in stored(user)
+    assert "[REDACTED]" in stored_text(user)
 
 
 def test_a_diff_and_a_session_show_no_token(user: User, tmp_path: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
-    replies = one_step(calls("s1", "write_file", path="a.txt", content=f"{TOKEN}\n"), says("s1", "done"))
+    replies = one_step(step_call("s1", "write_file", path="a.txt", content=f"{TOKEN}\n"), step_reply("s1", "done"))
     flags = ("--approval-mode", "auto-edit", "--session", "s", "-C", str(folder))
     assert user.agent("run", "--model", user.script(*replies), *flags, "write it").exit_code == 0
     assert (folder / "a.txt").read_text() == f"{TOKEN}\n"
@@ -55,7 +55,7 @@ def test_a_diff_and_a_session_show_no_token(user: User, tmp_path: Path) -> None:
 
 def test_a_cassette_holds_no_secret_that_came_with_the_request(user: User) -> None:
     (user.home / "a.txt").write_text(f"{KEY} {TOKEN}")
-    model, cassette = user.script(*one_step(says("s1", f"{KEY} {TOKEN}"))), user.home / "cassette.jsonl"
+    model, cassette = user.script(*one_step(step_reply("s1", f"{KEY} {TOKEN}"))), user.home / "cassette.jsonl"
     request = ("-f", "a.txt", f"look at {KEY} and {TOKEN}")
     recorded = user.agent("run", "--model", model, "--record", str(cassette), *request, GITHUB_TOKEN=KEY)
     text = cassette.read_text()

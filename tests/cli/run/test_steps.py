@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal_user import Ended, User, calls, plan, says, step
+from tests.cli.terminal_user import ProgramResult, User, plan, step, step_call, step_reply
 from tests.docs.grammar import broken_rules
 
 pytestmark = pytest.mark.slow
 STREAM = ("--output-format", "stream-json", "--approval-mode", "yolo", "--backend", "host", "--replan", "never")
 
 
-def run(user: User, *replies: dict[str, object], flags: tuple[str, ...] = ()) -> Ended:
+def run(user: User, *replies: dict[str, object], flags: tuple[str, ...] = ()) -> ProgramResult:
     ended = user.agent("run", "x", "--model", user.script(*replies), *STREAM, "-C", str(user.home), *flags)
     assert broken_rules(ended.events) == []
     return ended
 
 
-def of_type(ended: Ended, kind: str) -> list[dict[str, object]]:
+def events_of_type(ended: ProgramResult, kind: str) -> list[dict[str, object]]:
     return [event for event in ended.events if event["type"] == kind]
 
 
@@ -38,23 +38,25 @@ def test_a_failed_check_is_mended_by_the_model(user: User) -> None:
     ended = run(
         user,
         plan(step("s1", verify="test -f made")),
-        says("s1", "done, I think"),
-        calls("s1", "run_command", command="touch made"),
-        says("s1", "now it is there"),
+        step_reply("s1", "done, I think"),
+        step_call("s1", "run_command", command="touch made"),
+        step_reply("s1", "now it is there"),
     )
-    (completed,) = of_type(ended, "step.completed")
+    (completed,) = events_of_type(ended, "step.completed")
     assert (ended.exit_code, completed["status"], completed["verified"]) == (0, "ok", True)
-    checks = [event for event in of_type(ended, "tool.completed") if str(event["tool_id"]).startswith("s1.check.")]
+    checks = [
+        event for event in events_of_type(ended, "tool.completed") if str(event["tool_id"]).startswith("s1.check.")
+    ]
     assert [event["exit_code"] for event in checks] == [1, 0]
 
 
 def test_a_step_ends_at_its_own_limit_with_everything_it_started(user: User) -> None:
     command = "sleep 60 & echo $! > child; echo $$ > parent; sleep 60"
-    ended = run(user, plan(step("s1", timeout_s=1)), calls("s1", "run_command", command=command))
-    (completed,) = of_type(ended, "step.completed")
+    ended = run(user, plan(step("s1", timeout_s=1)), step_call("s1", "run_command", command=command))
+    (completed,) = events_of_type(ended, "step.completed")
     assert (ended.exit_code, completed["status"], completed["evidence"]) == (124, "timeout", ["run_command exit 130"])
     assert not is_running(user.home / "child") and not is_running(user.home / "parent")
-    (call,) = of_type(ended, "tool.completed")
+    (call,) = events_of_type(ended, "tool.completed")
     assert (call["status"], "may or may not have had its effect" in str(call["output"])) == ("cancelled", True)
 
 
@@ -79,22 +81,22 @@ def test_an_interruption_tells_of_the_call_it_stopped_and_of_those_it_prevented(
 
 def test_a_step_that_goes_in_circles_is_ended(user: User) -> None:
     (user.home / "a.txt").write_text("the same")
-    ended = run(user, plan(step("s1")), {**calls("s1", "read_file", path="a.txt"), "repeat": True})
-    (completed,) = of_type(ended, "step.completed")
-    assert (ended.exit_code, completed["status"], len(of_type(ended, "tool.completed"))) == (1, "error", 4)
+    ended = run(user, plan(step("s1")), {**step_call("s1", "read_file", path="a.txt"), "repeat": True})
+    (completed,) = events_of_type(ended, "step.completed")
+    assert (ended.exit_code, completed["status"], len(events_of_type(ended, "tool.completed"))) == (1, "error", 4)
     assert "repeats itself" in str(completed["summary"])
 
 
 def test_steps_side_by_side_stay_within_one_budget(user: User) -> None:
     names = [f"s{number}" for number in range(6)]
     spent = {"usage": {"input_tokens": 2000, "output_tokens": 100}}
-    replies = [says(name, f"{name} is done", **spent) for name in names]
+    replies = [step_reply(name, f"{name} is done", **spent) for name in names]
     ended = run(user, plan(*(step(name) for name in names)), *replies, flags=("--max-tokens", "9000"))
     result = ended.events[-1]
     assert (ended.exit_code, result["subtype"]) == (56, "error_budget")
     usage = result["usage"]
     assert isinstance(usage, dict) and usage["input_tokens"] + usage["output_tokens"] <= 9000
     assert (
-        len(of_type(ended, "budget"))
-        == len([event for event in of_type(ended, "step.completed") if event["status"] == "ok"]) + 1
+        len(events_of_type(ended, "budget"))
+        == len([event for event in events_of_type(ended, "step.completed") if event["status"] == "ok"]) + 1
     )

@@ -15,6 +15,6 @@ _FOREIGN = re.compile(
 )
 
 
-def foreign(shown: bytes) -> list[str]:
+def find_foreign(shown: bytes) -> list[str]:
     """Return what in the bytes for a terminal can be no sequence of ours."""
     return _FOREIGN.findall(_OURS.sub("", shown.decode("utf-8", "replace")))

@@ -1,7 +1,7 @@
 """A diff shows every line that changes."""
 
 from cli.screen.colors import Paint
-from cli.screen.diff import coloured, diff_lines
+from cli.screen.diff import color_diff, diff_lines
 
 
 def test_the_header_goes_and_lines_that_look_like_it_stay() -> None:
@@ -20,7 +20,7 @@ def test_a_line_cannot_be_made_two() -> None:
 
 def test_a_whole_diff_has_its_header_and_keeps_every_line() -> None:
     diff = "--- a/x\n+++ b/x\n@@ -1,2 +1 @@\n--- no header\n same\n"
-    assert coloured(diff, Paint(has_colour=False)) == diff
-    head, _, _, removed, *_ = coloured(diff, Paint(has_colour=True)).split("\n")
+    assert color_diff(diff, Paint(has_colour=False)) == diff
+    head, _, _, removed, *_ = color_diff(diff, Paint(has_colour=True)).split("\n")
     assert head == "\x1b[1m--- a/x\x1b[0m" and removed == "\x1b[31m--- no header\x1b[0m"
-    assert coloured("a file that is no text\n", Paint(has_colour=False)) == "a file that is no text\n"
+    assert color_diff("a file that is no text\n", Paint(has_colour=False)) == "a file that is no text\n"

@@ -35,7 +35,7 @@ def area(*events: tuple[Event, str | None], now: float = 12.0) -> LiveArea:
     clock = [0.0]
     live = LiveArea(paint=Paint(has_colour=False), now=lambda: clock[0])
     for event, step in events:
-        live.hear(envelope(event, step))
+        live.on_event(envelope(event, step))
     clock[0] = now
     return live
 

@@ -4,83 +4,83 @@ import pyte
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.screen.ascii_fallback import knows_unicode, without_unicode
-from cli.screen.live_lines import LiveLines, up
-from cli.screen.resize_behavior import breaks_lines
+from cli.screen.ascii_fallback import supports_unicode, to_ascii
+from cli.screen.live_lines import LiveLines, cursor_up
+from cli.screen.resize_behavior import reflows_lines
 
 line = st.text(alphabet="abc漢é ", min_size=0, max_size=30)
 
 
-class Board:
+class FakeTerminal:
     """A terminal with something above and something below the live lines."""
 
     def __init__(self, columns: int = 40, rows: int = 30) -> None:
         self.screen = pyte.Screen(columns, rows)
         self.stream = pyte.Stream(self.screen)
 
-    def writes(self, text: str) -> None:
+    def write(self, text: str) -> None:
         self.stream.feed(text)
 
-    def shows(self) -> list[str]:
+    def lines(self) -> list[str]:
         return [text.rstrip() for text in self.screen.display if text.strip()]
 
 
 @given(st.lists(line, min_size=1, max_size=6), st.data(), st.integers(0, 3))
 def test_lines_change_in_place_and_the_cursor_stays(before: list[str], data: st.DataObject, below: int) -> None:
     after = data.draw(st.lists(line, min_size=len(before), max_size=len(before)))
-    board, lines = Board(), LiveLines()
-    board.writes("above\r\n" + lines.put(before) + "\r\n" * below + "prompt\r" + up(len(before) + below))
+    board, lines = FakeTerminal(), LiveLines()
+    board.write("above\r\n" + lines.draw(before) + "\r\n" * below + "prompt\r" + cursor_up(len(before) + below))
     where = board.screen.cursor.y
-    board.writes(lines.change(after))
+    board.write(lines.update(after))
     assert (board.screen.cursor.y, board.screen.cursor.x) == (where, 0)
-    assert board.shows() == ["above", *(text.rstrip() for text in after if text.strip()), "prompt"]
+    assert board.lines() == ["above", *(text.rstrip() for text in after if text.strip()), "prompt"]
 
 
 @given(st.lists(line, max_size=6))
 def test_lines_are_taken_away_with_all_below(before: list[str]) -> None:
-    board, lines = Board(), LiveLines()
-    board.writes("above\r\n" + lines.put(before) + lines.take_away() + "after")
-    assert board.shows() == ["above", "after"]
+    board, lines = FakeTerminal(), LiveLines()
+    board.write("above\r\n" + lines.draw(before) + lines.erase() + "after")
+    assert board.lines() == ["above", "after"]
     assert lines.drawn == []
 
 
 def test_a_line_that_fills_its_row_keeps_its_last_cell() -> None:
     lines = LiveLines()
-    lines.put(["x" * 40])
+    lines.draw(["x" * 40])
     # As terminals have it, the cursor stays on the last cell when nothing may be wrapped; the emulator moves it on.
-    assert "y\x1b[K" not in lines.change(["y" * 40])
+    assert "y\x1b[K" not in lines.update(["y" * 40])
 
 
 def test_only_what_changed_is_written() -> None:
     lines = LiveLines()
-    lines.put(["one", "two", "three"])
-    written = lines.change(["one", "2", "three"])
+    lines.draw(["one", "two", "three"])
+    written = lines.update(["one", "2", "three"])
     assert "2" in written and "one" not in written and "three" not in written
 
 
 def test_marks_have_twins_of_one_cell_for_terminals_without_unicode() -> None:
     drawn = "✓ a │ └─┬ … 3 more · ⠹ █░ » “quoted” → ┏━┓"
-    plain = without_unicode(drawn)
+    plain = to_ascii(drawn)
     assert plain.isascii()
     assert len(plain) == len(drawn)
-    assert without_unicode("漢字") == "漢字"
+    assert to_ascii("漢字") == "漢字"
 
 
 def test_the_language_settings_say_whether_unicode_is_known() -> None:
-    assert knows_unicode({"LANG": "de_DE.UTF-8"})
-    assert knows_unicode({"LC_ALL": "C.utf8", "LANG": "C"})
-    assert not knows_unicode({"LC_ALL": "C", "LANG": "en_US.UTF-8"})
-    assert not knows_unicode({"LANG": "de_DE.ISO-8859-1"})
-    assert not knows_unicode({"LANG": "C", "LC_CTYPE": "C.UTF-8"})
-    assert knows_unicode({"LC_CTYPE": "C.UTF-8"})
-    assert knows_unicode({})
+    assert supports_unicode({"LANG": "de_DE.UTF-8"})
+    assert supports_unicode({"LC_ALL": "C.utf8", "LANG": "C"})
+    assert not supports_unicode({"LC_ALL": "C", "LANG": "en_US.UTF-8"})
+    assert not supports_unicode({"LANG": "de_DE.ISO-8859-1"})
+    assert not supports_unicode({"LANG": "C", "LC_CTYPE": "C.UTF-8"})
+    assert supports_unicode({"LC_CTYPE": "C.UTF-8"})
+    assert supports_unicode({})
 
 
 def test_only_terminals_known_to_break_lines_are_believed_to() -> None:
-    assert breaks_lines({"TERM": "xterm-256color", "VTE_VERSION": "7200"})
-    assert breaks_lines({"TERM": "tmux-256color"})
-    assert breaks_lines({"TERM": "screen-256color", "TMUX": "/tmp/x"})
-    assert breaks_lines({"TERM": "xterm-256color", "TERM_PROGRAM": "iTerm.app"})
-    assert not breaks_lines({"TERM": "xterm-256color"})
-    assert not breaks_lines({"TERM": "screen", "VTE_VERSION": "7200"})
-    assert not breaks_lines({"TERM": "linux"})
+    assert reflows_lines({"TERM": "xterm-256color", "VTE_VERSION": "7200"})
+    assert reflows_lines({"TERM": "tmux-256color"})
+    assert reflows_lines({"TERM": "screen-256color", "TMUX": "/tmp/x"})
+    assert reflows_lines({"TERM": "xterm-256color", "TERM_PROGRAM": "iTerm.app"})
+    assert not reflows_lines({"TERM": "xterm-256color"})
+    assert not reflows_lines({"TERM": "screen", "VTE_VERSION": "7200"})
+    assert not reflows_lines({"TERM": "linux"})

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.screen.colors import Paint
-from cli.screen.markdown import rendered
+from cli.screen.markdown import render_markdown
 from cli.screen.markdown_stream import MarkdownStream
 
 TEXT = "# Title\n\nSome **bold** words.\n\n```python\nfirst = 1\n\nsecond = 2\n```\nAfter it.\n\n- one\n- two"
@@ -18,7 +18,7 @@ pieces = st.lists(st.sampled_from(["a", "\n", "\n\n", "```", "`", "~~~\n", "# x"
 def test_all_that_arrives_is_given_once_and_in_order(fragments: list[str]) -> None:
     stream = MarkdownStream()
     given_out = "".join(stream.feed(fragment) for fragment in fragments)
-    assert given_out + stream.rest == "".join(fragments)
+    assert given_out + stream.pending == "".join(fragments)
     assert given_out.rstrip() + (stream.finish("".join(fragments)) or "") == "".join(fragments)
 
 
@@ -26,7 +26,7 @@ def test_all_that_arrives_is_given_once_and_in_order(fragments: list[str]) -> No
 def test_blocks_are_let_go_whole_however_the_text_is_cut(size: int) -> None:
     stream = MarkdownStream()
     blocks = [block for at in range(0, len(TEXT), size) if (block := stream.feed(TEXT[at : at + size]))]
-    assert "".join(blocks) + stream.rest == TEXT
+    assert "".join(blocks) + stream.pending == TEXT
     for block in blocks:
         assert block.count("```") in (0, 2)
         assert block.endswith("\n")
@@ -65,23 +65,23 @@ def test_an_answer_looks_the_same_however_it_is_cut(size: int, text: str) -> Non
     parts = [stream.feed(text[at : at + size]) for at in range(0, len(text), size)]
     parts.append(stream.finish(text) or "")
     paint = Paint(has_colour=False)
-    shown = "\n".join(rendered(part, width=60, paint=paint) for part in parts if part.strip())
-    assert shown == rendered(text, width=60, paint=paint)
+    shown = "\n".join(render_markdown(part, width=60, paint=paint) for part in parts if part.strip())
+    assert shown == render_markdown(text, width=60, paint=paint)
     assert "\n\n\n" not in shown and shown == shown.strip("\n") + "\n"
 
 
 @pytest.mark.parametrize("theme", ["dark", "light"])
 def test_colours_change_nothing_but_colours(theme: str) -> None:
     text = f"{TEXT}\n\n{LISTS}"
-    painted = rendered(text, width=60, paint=Paint(has_colour=True, theme=theme))
+    painted = render_markdown(text, width=60, paint=Paint(has_colour=True, theme=theme))
     bare = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in painted.splitlines()]
-    assert bare == rendered(text, width=60, paint=Paint(has_colour=False)).splitlines()
+    assert bare == render_markdown(text, width=60, paint=Paint(has_colour=False)).splitlines()
     # A ground of its own would be a dark box in a light window, or the other way round.
     assert not re.search(r"\x1b\[(?:[0-9;]*;)?4[0-9]", painted)
 
 
 def test_what_belongs_to_the_item_of_a_list_stays_with_it() -> None:
-    shown = rendered(LISTS, width=60, paint=Paint(has_colour=False)).splitlines()
+    shown = render_markdown(LISTS, width=60, paint=Paint(has_colour=False)).splitlines()
     assert [line for line in shown if "item" in line or "paragraph" in line or "and an end" in line] == [
         " 1 First item",
         "   with a second paragraph",
@@ -104,12 +104,12 @@ def test_a_text_that_turned_out_otherwise_is_shown_anew() -> None:
 
 
 def test_markdown_fits_the_width_and_needs_no_colour() -> None:
-    text = rendered(TEXT + "\n\n" + "word " * 60, width=40, paint=Paint(has_colour=False))
+    text = render_markdown(TEXT + "\n\n" + "word " * 60, width=40, paint=Paint(has_colour=False))
     assert max(map(len, text.splitlines())) <= 40
     assert "\x1b" not in text
     assert [line for line in text.splitlines() if "Title" in line] == ["Title"]
 
 
 def test_escape_sequences_in_an_answer_do_not_reach_the_terminal() -> None:
-    text = rendered("a\x1b[2Jb \x1b]0;title\x07c", width=40, paint=Paint(has_colour=True))
+    text = render_markdown("a\x1b[2Jb \x1b]0;title\x07c", width=40, paint=Paint(has_colour=True))
     assert ("\x1b[2J" in text, "\x1b]0" in text) == (False, False)

@@ -19,14 +19,14 @@ from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.usage import Usage
 from cli.screen.colors import Paint
 from cli.screen.transcript import Transcript
-from tests.cli.screen.hostile import HOSTILE, foreign
+from tests.cli.screen.hostile import HOSTILE, find_foreign
 from tests.cli.screen.test_live_area import STARTED, envelope
 from tooling.contract.result import FileChange
 
 LONG = "\n".join(f"line {number}" for number in range(10))
 
 
-def written(*events: tuple[Event, str | None], width: int = 60, has_answer: bool = True) -> str:
+def render(*events: tuple[Event, str | None], width: int = 60, has_answer: bool = True) -> str:
     lines: list[str] = []
     transcript = Transcript(
         write=lines.append,
@@ -36,7 +36,7 @@ def written(*events: tuple[Event, str | None], width: int = 60, has_answer: bool
         way_to_more=" (Ctrl-O)" if has_answer else "",
     )
     for event, step in ((STARTED, None), *events):
-        transcript.hear(envelope(event, step))
+        transcript.on_event(envelope(event, step))
     return "".join(lines)
 
 
@@ -45,23 +45,23 @@ def plan(*names: str, diff: str | None = None, revision: int = 1) -> PlanMade:
     return PlanMade(plan_id="p", revision=revision, hash="h", reason="surprise: b failed", steps=steps, diff=diff)
 
 
-def said(text: str, *, delta: bool = False) -> MessageSaid:
+def assistant_message(text: str, *, delta: bool = False) -> MessageSaid:
     return MessageSaid(role="assistant", content=text, delta=delta)
 
 
-def ended(result: str, **more: object) -> RunCompleted:
+def run_completed(result: str, **more: object) -> RunCompleted:
     return RunCompleted(subtype="success", is_error=False, exit_code=0, result=result, **more)  # type: ignore[arg-type]
 
 
 def test_a_plan_is_drawn_once_it_is_whole() -> None:
     streaming = replace(plan("a"), reason="streaming")
-    text = written((streaming, None), (replace(plan("a", "b", revision=2), reason="complete"), None))
+    text = render((streaming, None), (replace(plan("a", "b", revision=2), reason="complete"), None))
     assert text.splitlines() == ["1 ┌ ● a  Title a", "  └ ○ b  Title b"]
 
 
 def test_a_revision_is_drawn_as_what_changed_and_what_is_now() -> None:
     end = StepCompleted(status="ok", summary="", elapsed_ms=10)
-    text = written((plan("a"), None), (end, "a"), (plan("a", "c", diff="- b Old\n+ c New", revision=2), None))
+    text = render((plan("a"), None), (end, "a"), (plan("a", "c", diff="- b Old\n+ c New", revision=2), None))
     assert "plan, revision 2: surprise: b failed\n  - b Old\n  + c New\n" in text
     assert "✓ a" in text.partition("+ c New")[2]
 
@@ -69,7 +69,7 @@ def test_a_revision_is_drawn_as_what_changed_and_what_is_now() -> None:
 def test_a_command_stands_with_the_beginning_of_its_output() -> None:
     call = ToolStarted(tool_id="1", name="run_command", input={"command": "make  test"})
     end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output=LONG)
-    assert written((call, "a"), (end, "a")) == (
+    assert render((call, "a"), (end, "a")) == (
         "  a $ make test\n      line 0\n      line 1\n      line 2\n      … 7 more lines (Ctrl-O)\n"
     )
 
@@ -77,10 +77,10 @@ def test_a_command_stands_with_the_beginning_of_its_output() -> None:
 def test_a_call_that_did_not_work_says_how_it_ended() -> None:
     call = ToolStarted(tool_id="1", name="read_file", input={"path": "x"})
     end = ToolCompleted(tool_id="1", name="read_file", status="error", exit_code=1, output="no such file")
-    assert written((call, "a"), (end, "a")) == "  a read_file x  [error, exit 1]\n      no such file\n"
+    assert render((call, "a"), (end, "a")) == "  a read_file x  [error, exit 1]\n      no such file\n"
 
 
-def changed(path: str, diff: str = "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n") -> FileChange:
+def file_change(path: str, diff: str = "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n") -> FileChange:
     return FileChange(path=path, status="modified", added_lines=1, deleted_lines=1, diff=diff)
 
 
@@ -94,7 +94,7 @@ def edit(name: str, *changes: FileChange, path: str = "a.py") -> tuple[tuple[Eve
 
 
 def test_a_diff_stands_below_the_call_that_made_it() -> None:
-    assert written(*edit("a", changed("a.py"))).splitlines() == [
+    assert render(*edit("a", file_change("a.py"))).splitlines() == [
         "  a edit_file a.py  +1 -1",
         "      @@ -1 +1 @@",
         "      -x",
@@ -104,7 +104,7 @@ def test_a_diff_stands_below_the_call_that_made_it() -> None:
 
 def test_a_call_that_changed_several_files_names_each() -> None:
     one = "@@ -1 +1 @@\n+y\n"
-    assert written(*edit("a", changed("a.py", one), changed("b.py", one))).splitlines() == [
+    assert render(*edit("a", file_change("a.py", one), file_change("b.py", one))).splitlines() == [
         "  a edit_file a.py",
         "    a.py  +1 -1",
         "      @@ -1 +1 @@",
@@ -116,14 +116,14 @@ def test_a_call_that_changed_several_files_names_each() -> None:
 
 
 def test_the_diff_of_one_step_is_not_put_below_the_call_of_another() -> None:
-    (begun, files, done), (other, _, other_done) = edit("a", changed("a.py")), edit("b", path="b.py")
-    text = written(begun, other, files, other_done, done)
+    (begun, files, done), (other, _, other_done) = edit("a", file_change("a.py")), edit("b", path="b.py")
+    text = render(begun, other, files, other_done, done)
     assert text.index("  b edit_file b.py\n") < text.index("  a edit_file a.py  +1 -1\n") < text.index("      +y\n")
 
 
 def test_what_a_step_changed_without_a_call_stands_above_its_end() -> None:
     end = StepCompleted(status="ok", summary="", elapsed_ms=10)
-    text = written((plan("a", "b"), None), (FilesChanged(changes=(changed("a.py"),)), "a"), (end, "a"))
+    text = render((plan("a", "b"), None), (FilesChanged(changes=(file_change("a.py"),)), "a"), (end, "a"))
     assert text.splitlines()[2:] == [
         "    a.py  +1 -1",
         "      @@ -1 +1 @@",
@@ -135,13 +135,13 @@ def test_what_a_step_changed_without_a_call_stands_above_its_end() -> None:
 
 def test_output_and_diffs_keep_their_columns() -> None:
     end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output="id  name\n1   Ada\n\tend")
-    text = written((end, "a"), *edit("a", changed("a.py", "@@ -1 +1 @@\n+    x = 1")))
+    text = render((end, "a"), *edit("a", file_change("a.py", "@@ -1 +1 @@\n+    x = 1")))
     assert "      id  name\n      1   Ada\n              end\n" in text and "      +    x = 1\n" in text
 
 
 def test_a_single_line_is_not_folded_away() -> None:
     end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output="1\n2\n3\n4")
-    assert written((end, "a")).splitlines()[1:] == ["      1", "      2", "      3", "      4"]
+    assert render((end, "a")).splitlines()[1:] == ["      1", "      2", "      3", "      4"]
 
 
 def test_a_step_ends_with_its_facts_and_a_failed_one_with_the_reason() -> None:
@@ -149,7 +149,7 @@ def test_a_step_ends_with_its_facts_and_a_failed_one_with_the_reason() -> None:
         status="ok", summary="", usage=Usage(input_tokens=1200), cost_usd=0.03, elapsed_ms=1500, verified=True
     )
     bad = StepCompleted(status="error", summary="no such host", elapsed_ms=10)
-    assert written((plan("a", "b"), None), (good, "a"), (bad, "b")).splitlines()[2:] == [
+    assert render((plan("a", "b"), None), (good, "a"), (bad, "b")).splitlines()[2:] == [
         "✓ a Title a (1.5s, 1.2k tokens, $0.03, verified)",
         "✗ b Title b (error, 0.0s): no such host",
     ]
@@ -157,46 +157,54 @@ def test_a_step_ends_with_its_facts_and_a_failed_one_with_the_reason() -> None:
 
 def test_a_line_that_is_too_long_goes_on_below_set_in() -> None:
     bad = StepCompleted(status="error", summary="no such host was found", elapsed_ms=10)
-    assert written((plan("a"), None), (bad, "a"), width=30).splitlines()[1:] == [
+    assert render((plan("a"), None), (bad, "a"), width=30).splitlines()[1:] == [
         "✗ a Title a (error, 0.0s):",
         "  no such host was found",
     ]
 
 
 def test_the_answer_is_written_block_by_block_and_once() -> None:
-    text = written(
+    text = render(
         (plan("a", "b"), None),
-        (said("not the answer", delta=True), "a"),
-        (said("First.\n\nSec", delta=True), None),
-        (said("ond.", delta=True), None),
-        (ended("First.\n\nSecond."), None),
+        (assistant_message("not the answer", delta=True), "a"),
+        (assistant_message("First.\n\nSec", delta=True), None),
+        (assistant_message("ond.", delta=True), None),
+        (run_completed("First.\n\nSecond."), None),
     )
     assert "not the answer" not in text
     assert [line for line in text.splitlines() if line in ("First.", "Second.")] == ["First.", "Second."]
 
 
 def test_an_answer_that_never_streamed_is_written_whole() -> None:
-    assert "Here it is.\n" in written((ended("Here it is."), None))
+    assert "Here it is.\n" in render((run_completed("Here it is."), None))
 
 
 def test_fragments_that_were_lost_do_not_spoil_the_answer() -> None:
-    text = written((said("Wrong.\n\nbegin", delta=True), None), (ended("Right.\n\nAll of it."), None))
+    text = render(
+        (assistant_message("Wrong.\n\nbegin", delta=True), None), (run_completed("Right.\n\nAll of it."), None)
+    )
     assert "Right.\n\nAll of it.\n" in text
 
 
 def test_an_error_does_not_come_between_two_parts_of_the_answer() -> None:
     error = ErrorRaised(message="not allowed: x")
-    text = written((said("First.\n\nSec", delta=True), None), (error, None), (ended("First.\n\nSecond."), None))
+    text = render(
+        (assistant_message("First.\n\nSec", delta=True), None),
+        (error, None),
+        (run_completed("First.\n\nSecond."), None),
+    )
     assert text.splitlines()[:6] == ["", "First.", "", "Second.", "", "error: not allowed: x"]
 
 
 def test_without_a_place_for_the_answer_only_the_facts_are_written() -> None:
-    text = written((said("Words.\n\n", delta=True), None), (ended("Words."), None), has_answer=False)
+    text = render(
+        (assistant_message("Words.\n\n", delta=True), None), (run_completed("Words."), None), has_answer=False
+    )
     assert "Words." not in text
 
 
 def test_the_end_of_a_run_sums_it_up() -> None:
-    end = ended(
+    end = run_completed(
         "x",
         steps=StepCounts(ok=2, failed=1),
         duration_ms=65_000,
@@ -205,7 +213,7 @@ def test_the_end_of_a_run_sums_it_up() -> None:
         artifacts=("report.md",),
         resume="agent resume run-1",
     )
-    assert written((end, None)).splitlines()[-3:] == [
+    assert render((end, None)).splitlines()[-3:] == [
         "  wrote report.md",
         "· 1m05s · 2 ok, 1 failed · 20k tokens · $0.50",
         "  go on with: agent resume run-1 (here: /resume)",
@@ -217,9 +225,9 @@ def test_warnings_and_errors_are_written_to_their_end() -> None:
     events: list[tuple[Event, str | None]] = [
         (WarningRaised(message=message), None),
         (ErrorRaised(message=message, hint="do this"), None),
-        (ended(""), None),
+        (run_completed(""), None),
     ]
-    text = written(*events, width=40)
+    text = render(*events, width=40)
     assert text.replace("\n", " ").count("its very end") == 2
     assert max(map(len, text.splitlines())) <= 40
     assert "\n  do this\n" in text
@@ -228,7 +236,7 @@ def test_warnings_and_errors_are_written_to_their_end() -> None:
 def test_nothing_that_tools_or_models_write_moves_the_cursor() -> None:
     end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output="a\x1b[2Jb\rc\x07")
     call = ToolStarted(tool_id="1", name="run_command", input={"command": "x\x1b[31m\u202e"})
-    text = written((call, "a\x1b"), (end, "a\x1b"), (plan("\x1b]0;x\x07"), None))
+    text = render((call, "a\x1b"), (end, "a\x1b"), (plan("\x1b]0;x\x07"), None))
     assert not [mark for mark in text if mark != "\n" and not mark.isprintable() and mark != "�"]
 
 
@@ -238,6 +246,6 @@ def test_what_a_pager_is_given_is_words() -> None:
     end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output=f"{HOSTILE}\n" * 9)
     change = FileChange(path=HOSTILE, status="added", diff=f"+{HOSTILE}\n" * 20, added_lines=20, deleted_lines=0)
     for event in (STARTED, call, end, call, FilesChanged(changes=(change,)), end):
-        transcript.hear(envelope(event, "a"))
+        transcript.on_event(envelope(event, "a"))
     assert len(transcript.folded) > 1
-    assert foreign("".join(f"{one.title}\n{one.text}" for one in transcript.folded).encode()) == []
+    assert find_foreign("".join(f"{one.title}\n{one.text}" for one in transcript.folded).encode()) == []

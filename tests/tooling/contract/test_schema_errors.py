@@ -2,8 +2,8 @@
 
 import pytest
 
-from tooling.contract.schema_errors import problem_with
-from tooling.tool_catalog import read_catalogue
+from tooling.contract.schema_errors import find_schema_error
+from tooling.tool_catalog import load_catalog
 
 SCHEMA = {
     "type": "object",
@@ -40,7 +40,7 @@ SCHEMA = {
     ],
 )
 def test_what_fits_has_no_problem(more: dict[str, object]) -> None:
-    assert problem_with({"path": "a", **more}, SCHEMA, "args") is None
+    assert find_schema_error({"path": "a", **more}, SCHEMA, "args") is None
 
 
 @pytest.mark.parametrize(
@@ -63,16 +63,16 @@ def test_what_fits_has_no_problem(more: dict[str, object]) -> None:
     ],
 )
 def test_what_does_not_fit_is_told_with_its_place(value: object, problem: str) -> None:
-    assert problem_with(value, SCHEMA, "args") == problem
+    assert find_schema_error(value, SCHEMA, "args") == problem
 
 
 def test_a_name_unlike_any_other_is_told_with_what_there_is() -> None:
     schema = {"type": "object", "properties": {"path": {}, "depth": {}}, "additionalProperties": False}
-    assert problem_with({"zzz": 1}, schema, "args") == "unknown name args.zzz; there is path, depth"
+    assert find_schema_error({"zzz": 1}, schema, "args") == "unknown name args.zzz; there is path, depth"
 
 
 def test_the_schemas_of_our_own_tools_are_understood() -> None:
-    specs = {spec.name: spec for spec in read_catalogue().specs}
+    specs = {spec.name: spec for spec in load_catalog().specs}
     schema = specs["run_command"].parameters
-    assert problem_with({"command": "ls", "timeout_s": 3, "background": False}, schema, "args") is None
-    assert problem_with({"cmd": "ls"}, schema, "args") == "unknown name args.cmd, did you mean command?"
+    assert find_schema_error({"command": "ls", "timeout_s": 3, "background": False}, schema, "args") is None
+    assert find_schema_error({"cmd": "ls"}, schema, "args") == "unknown name args.cmd, did you mean command?"

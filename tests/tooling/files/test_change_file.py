@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.tool_harness import Someone, Workplace
+from tests.tooling.tool_harness import FakeUser, ToolHarness
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import ToolError
-from tooling.files.blobs import BlobStore, hash_of
+from tooling.files.blobs import BlobStore, content_hash
 from tooling.files.change_file import change_file
 from tooling.files.pending_write import MAX_CHANGED_BYTES
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path, approver=Someone())
+def place(tmp_path: Path) -> ToolHarness:
+    return ToolHarness(tmp_path, approver=FakeUser())
 
 
 @pytest.fixture
-def ctx(place: Workplace, tmp_path: Path) -> ExecCtx:
+def ctx(place: ToolHarness, tmp_path: Path) -> ExecCtx:
     return replace(place.ctx(), blobs_dir=tmp_path / "blobs")
 
 
@@ -28,27 +28,27 @@ def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_change_names_both_contents_and_keeps_the_first(place: Workplace, ctx: ExecCtx) -> None:
+def test_a_change_names_both_contents_and_keeps_the_first(place: ToolHarness, ctx: ExecCtx) -> None:
     path = place.write("a.txt", "old")
     path.chmod(0o640)
     change = change_file("a.txt", ctx, lambda before, shown: b"new")
-    assert (change.before, change.after, change.mode) == (hash_of(b"old"), hash_of(b"new"), 0o640)
+    assert (change.before, change.after, change.mode) == (content_hash(b"old"), content_hash(b"new"), 0o640)
     assert ctx.blobs_dir is not None
-    assert BlobStore(ctx.blobs_dir).read(hash_of(b"old")) == b"old"
-    assert (ctx.blobs_dir / hash_of(b"old")).stat().st_mode & 0o777 == 0o600
+    assert BlobStore(ctx.blobs_dir).read(content_hash(b"old")) == b"old"
+    assert (ctx.blobs_dir / content_hash(b"old")).stat().st_mode & 0o777 == 0o600
     assert ctx.blobs_dir.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_new_and_a_deleted_file_have_one_content(place: Workplace, ctx: ExecCtx) -> None:
+def test_a_new_and_a_deleted_file_have_one_content(place: ToolHarness, ctx: ExecCtx) -> None:
     made = change_file("new/a.txt", ctx, lambda before, shown: b"x\n", makes_folders=True)
     gone = change_file("new/a.txt", ctx, lambda before, shown: None)
-    assert (made.status, made.before, made.after, made.mode) == ("added", None, hash_of(b"x\n"), None)
-    assert (gone.status, gone.before, gone.after, gone.deleted_lines) == ("deleted", hash_of(b"x\n"), None, 1)
+    assert (made.status, made.before, made.after, made.mode) == ("added", None, content_hash(b"x\n"), None)
+    assert (gone.status, gone.before, gone.after, gone.deleted_lines) == ("deleted", content_hash(b"x\n"), None, 1)
     assert gone.diff == "--- a/new/a.txt\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-x\n"
     assert names_in(place.root / "new") == []
 
 
-def test_nothing_is_changed_when_its_content_cannot_be_kept(place: Workplace, ctx: ExecCtx, tmp_path: Path) -> None:
+def test_nothing_is_changed_when_its_content_cannot_be_kept(place: ToolHarness, ctx: ExecCtx, tmp_path: Path) -> None:
     place.write("a.txt", "old")
     (tmp_path / "blobs").write_text("a file where the folder should be")
     with pytest.raises(ToolError, match="cannot be written"):
@@ -58,14 +58,14 @@ def test_nothing_is_changed_when_its_content_cannot_be_kept(place: Workplace, ct
 
 def test_a_damaged_copy_is_not_taken_for_one(tmp_path: Path) -> None:
     store = BlobStore(tmp_path)
-    name = store.keep(b"content")
+    name = store.put(b"content")
     (tmp_path / name).write_bytes(b"damaged")
     assert store.read(name) is None
-    assert (store.keep(b"content"), store.read(name)) == (name, b"content")
+    assert (store.put(b"content"), store.read(name)) == (name, b"content")
     assert store.read("0" * 64) is None
 
 
-async def test_a_file_with_two_names_is_not_written(place: Workplace) -> None:
+async def test_a_file_with_two_names_is_not_written(place: ToolHarness) -> None:
     path = place.write("a.txt", "old")
     os.link(path, place.root / "b.txt")
     for tool, args in (
@@ -79,7 +79,7 @@ async def test_a_file_with_two_names_is_not_written(place: Workplace) -> None:
     assert (await place.call("read_file", path="b.txt")).content == "old"
 
 
-def test_a_file_that_changes_meanwhile_is_left_alone(place: Workplace, ctx: ExecCtx) -> None:
+def test_a_file_that_changes_meanwhile_is_left_alone(place: ToolHarness, ctx: ExecCtx) -> None:
     path = place.write("a.txt", "old")
 
     def slow(before: bytes | None, shown: str) -> bytes:
@@ -97,14 +97,14 @@ def test_a_file_that_changes_meanwhile_is_left_alone(place: Workplace, ctx: Exec
     assert names_in(place.root) == ["a.txt", "b.txt"]
 
 
-def test_a_huge_file_is_left_to_commands(place: Workplace, ctx: ExecCtx) -> None:
+def test_a_huge_file_is_left_to_commands(place: ToolHarness, ctx: ExecCtx) -> None:
     path = place.write("big", "")
     os.truncate(path, MAX_CHANGED_BYTES + 1)
     with pytest.raises(ToolError, match="larger than"):
         change_file("big", ctx, lambda before, shown: b"new")
 
 
-def test_owner_and_mode_stay_and_lent_rights_go(place: Workplace, ctx: ExecCtx) -> None:
+def test_owner_and_mode_stay_and_lent_rights_go(place: ToolHarness, ctx: ExecCtx) -> None:
     path = place.write("a.sh", "old")
     if os.getuid() == 0:
         os.chown(path, 1234, 1234)
@@ -115,7 +115,7 @@ def test_owner_and_mode_stay_and_lent_rights_go(place: Workplace, ctx: ExecCtx) 
     assert os.getuid() != 0 or (status.st_uid, status.st_gid) == (1234, 1234)
 
 
-async def test_a_binary_file_may_be_replaced_but_not_edited(place: Workplace) -> None:
+async def test_a_binary_file_may_be_replaced_but_not_edited(place: ToolHarness) -> None:
     place.write("a.bin", b"\0old")
     assert "binary" in (await place.call("edit_file", path="a.bin", old_text="old", new_text="new")).content
     result = await place.call("write_file", path="a.bin", content="new")
@@ -125,7 +125,7 @@ async def test_a_binary_file_may_be_replaced_but_not_edited(place: Workplace) ->
 @pytest.mark.parametrize(
     "path", [".git/hooks/pre-commit", ".git/config", "sub/.git/hooks/x", ".GIT/config", "alias/hooks/x"]
 )
-async def test_what_git_runs_by_itself_cannot_be_written(place: Workplace, path: str) -> None:
+async def test_what_git_runs_by_itself_cannot_be_written(place: ToolHarness, path: str) -> None:
     (place.root / ".git" / "hooks").mkdir(parents=True)
     (place.root / "alias").symlink_to(".git")
     result = await place.call("write_file", path=path, content="#!/bin/sh\n")
@@ -133,7 +133,7 @@ async def test_what_git_runs_by_itself_cannot_be_written(place: Workplace, path:
     assert names_in(place.root / ".git" / "hooks") == []
 
 
-async def test_deleting_asks_and_refuses_secrets_folders_and_ways_out(place: Workplace, tmp_path: Path) -> None:
+async def test_deleting_asks_and_refuses_secrets_folders_and_ways_out(place: ToolHarness, tmp_path: Path) -> None:
     (tmp_path / "outside.txt").write_text("x")
     (place.root / "out.txt").symlink_to(tmp_path / "outside.txt")
     place.write("dir/.env", "KEY=1")
@@ -154,13 +154,13 @@ async def test_deleting_asks_and_refuses_secrets_folders_and_ways_out(place: Wor
 
 
 async def test_deleting_needs_an_approval_that_nobody_gives(tmp_path: Path) -> None:
-    place = Workplace(tmp_path)
+    place = ToolHarness(tmp_path)
     path = place.write("a.txt", "x")
     assert (await place.call("delete_file", path="a.txt")).meta.status == "denied"
     assert path.exists()
 
 
-async def test_a_folder_added_inside_the_workspace_is_reached_through_it(place: Workplace, tmp_path: Path) -> None:
+async def test_a_folder_added_inside_the_workspace_is_reached_through_it(place: ToolHarness, tmp_path: Path) -> None:
     inner = place.root / "inner"
     inner.mkdir()
     ctx = place.ctx(extra_dirs=(inner,))

@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tooling.files.openat2 import FOLDER, Opener, open_beneath, openat2, walk
+from tooling.files.openat2 import DIR_FLAGS, Opener, open_beneath, open_by_component, openat2
 
 READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextlib.contextmanager
-def opened(folder: Path) -> Iterator[int]:
-    fd = os.open(folder, FOLDER)
+def open_dir(folder: Path) -> Iterator[int]:
+    fd = os.open(folder, DIR_FLAGS)
     try:
         yield fd
     finally:
         os.close(fd)
 
 
-def outcome(opener: Opener, root: int, path: str) -> str:
+def open_result(opener: Opener, root: int, path: str) -> str:
     """Return the real path of what was opened, or the name of the error."""
     try:
         fd = opener(root, path, READ)
@@ -41,7 +41,7 @@ def outcome(opener: Opener, root: int, path: str) -> str:
 
 @pytest.fixture(params=["openat2", "walk"])
 def opener(request: pytest.FixtureRequest) -> Opener:
-    chosen = openat2() if request.param == "openat2" else walk
+    chosen = openat2() if request.param == "openat2" else open_by_component
     if chosen is None:
         pytest.skip("this kernel has no openat2")
     return chosen
@@ -63,40 +63,40 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("path", ["d/e/f", "d", ".", "d/./e", "d//e/f"])
 def test_what_is_inside_is_opened(opener: Opener, place: Path, path: str) -> None:
-    with opened(place) as root:
-        assert outcome(opener, root, path) == os.path.realpath(place / path)
+    with open_dir(place) as root:
+        assert open_result(opener, root, path) == os.path.realpath(place / path)
 
 
 @pytest.mark.parametrize(
     "path", ["..", "d/../../outside/f", "/etc/passwd", "out/f", "out", "up/outside/f", "in/f", "d/link"]
 )
 def test_links_and_ways_out_are_refused(opener: Opener, place: Path, path: str) -> None:
-    with opened(place) as root:
-        assert outcome(opener, root, path) == "no"
+    with open_dir(place) as root:
+        assert open_result(opener, root, path) == "no"
 
 
 def test_what_is_not_there_is_not_found(opener: Opener, place: Path) -> None:
-    with opened(place) as root:
-        assert outcome(opener, root, "d/nothing") == "ENOENT"
-        assert outcome(opener, root, "d/e/f/g") == "no"
+    with open_dir(place) as root:
+        assert open_result(opener, root, "d/nothing") == "ENOENT"
+        assert open_result(opener, root, "d/e/f/g") == "no"
 
 
 def test_a_magic_link_leads_nowhere(opener: Opener) -> None:
-    with opened(Path(f"/proc/{os.getpid()}")) as root:
-        assert outcome(opener, root, "root/etc/passwd") == "no"
-        assert outcome(opener, root, "cwd/.") == "no"
+    with open_dir(Path(f"/proc/{os.getpid()}")) as root:
+        assert open_result(opener, root, "root/etc/passwd") == "no"
+        assert open_result(opener, root, "cwd/.") == "no"
 
 
 def test_a_null_character_cannot_shorten_a_path(place: Path) -> None:
-    with opened(place) as root, pytest.raises(ValueError, match="null"):
+    with open_dir(place) as root, pytest.raises(ValueError, match="null"):
         open_beneath(root, "d\0/../../outside", READ)
 
 
 def test_no_descriptor_is_left_open(opener: Opener, place: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
-    with opened(place) as root:
+    with open_dir(place) as root:
         for path in ("d/e/f", "d/e/f/g", "out/f", "nothing/x", ".."):
-            outcome(opener, root, path)
+            open_result(opener, root, path)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
@@ -109,7 +109,7 @@ TREES = st.dictionaries(
 )
 
 
-def plant(root: Path, tree: dict[str, str]) -> None:
+def create_tree(root: Path, tree: dict[str, str]) -> None:
     for name, kind in sorted(tree.items()):
         path = root / name
         with contextlib.suppress(OSError):
@@ -129,18 +129,18 @@ def test_both_openers_agree_and_never_leave_the_folder(tree: dict[str, str], par
         base = Path(folder).resolve()
         (base / "out").mkdir()
         (base / "ws").mkdir()
-        plant(base / "ws", tree)
-        with opened(base / "ws") as root:
-            walked = outcome(walk, root, path)
+        create_tree(base / "ws", tree)
+        with open_dir(base / "ws") as root:
+            walked = open_result(open_by_component, root, path)
             kernel = openat2()
             if kernel is not None and ".." not in parts:
-                assert outcome(kernel, root, path) == walked
+                assert open_result(kernel, root, path) == walked
         if walked.startswith("/"):
             assert walked == str(base / "ws") or walked.startswith(f"{base}/ws/")
 
 
 def test_this_machine_has_openat2_or_the_walk_is_used(place: Path) -> None:
-    with opened(place) as root:
+    with open_dir(place) as root:
         fd = open_beneath(root, "d/e/f", READ)
         assert stat.S_ISREG(os.fstat(fd).st_mode)
         os.close(fd)

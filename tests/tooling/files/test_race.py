@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 import tooling.files.openat2
-from tests.tooling.tool_harness import Workplace
+from tests.tooling.tool_harness import ToolHarness
 from tooling.files.resolve import open_to_read
 from tooling.safety.paths.workspace_paths import PathRefused, readable_path
-from tooling.tools.found_lines import Search, in_walk
+from tooling.tools.line_search import Search, search_by_walking
 from tooling.tools.walk import walk_files
 
 pytestmark = pytest.mark.slow
 
 # The usual way of doing it, below, is led outside in far less; on a busy machine it takes as long as it takes.
-SECONDS, LONGEST_S = 1.0, 60.0
+MIN_SECONDS, MAX_SECONDS = 1.0, 60.0
 INSIDE, OUTSIDE = "inside\n", "OUTSIDE SECRET\n"
 # RENAME_EXCHANGE: there is always something called `d`, now a folder, now a link.
 FLIPPER = """
@@ -36,14 +36,14 @@ while True:
 
 
 @pytest.fixture(params=["openat2", "walk"])
-def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ToolHarness:
     if request.param == "walk":
         monkeypatch.setattr(tooling.files.openat2, "openat2", lambda: None)
-    return Workplace(tmp_path)
+    return ToolHarness(tmp_path)
 
 
 @pytest.fixture
-def outside(place: Workplace, tmp_path: Path) -> Path:
+def outside(place: ToolHarness, tmp_path: Path) -> Path:
     folder = tmp_path / "outside"
     for base in (folder, place.root / "d"):
         (base / "sub").mkdir(parents=True)
@@ -53,7 +53,7 @@ def outside(place: Workplace, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def flipping(place: Workplace, outside: Path) -> Iterator[None]:
+def flipping(place: ToolHarness, outside: Path) -> Iterator[None]:
     """Keep swapping `d` for a link to the outside while a test runs."""
     link = place.root / ".swap"
     link.symlink_to(outside)
@@ -67,28 +67,28 @@ def flipping(place: Workplace, outside: Path) -> Iterator[None]:
         process.kill()
 
 
-def racing(is_enough: Callable[[], bool]) -> Iterator[int]:
+def race_iterations(is_enough: Callable[[], bool]) -> Iterator[int]:
     """Yield numbers for a while, and for longer until there was enough of a race."""
     begin = time.monotonic()
     for number in count(1):
-        if (lasted := time.monotonic() - begin) > LONGEST_S or (lasted > SECONDS and is_enough()):
+        if (lasted := time.monotonic() - begin) > MAX_SECONDS or (lasted > MIN_SECONDS and is_enough()):
             return
         yield number
 
 
-def state(folder: Path) -> dict[str, str]:
+def snapshot(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
-async def test_no_tool_is_led_outside(place: Workplace, outside: Path, flipping: None) -> None:
-    before = state(outside)
+async def test_no_tool_is_led_outside(place: ToolHarness, outside: Path, flipping: None) -> None:
+    before = snapshot(outside)
     done = {"read": 0, "written": 0, "listed": 0, "refused": 0}
 
     def was_a_race() -> bool:
         """Both outcomes happened, many times."""
         return min(done.values()) > 10 and sum(done.values()) > 500
 
-    for number in racing(was_a_race):
+    for number in race_iterations(was_a_race):
         for tool, args in (
             ("read_file", {"path": "d/a.txt"}),
             ("read_file", {"path": "d/sub/b.txt"}),
@@ -101,15 +101,15 @@ async def test_no_tool_is_led_outside(place: Workplace, outside: Path, flipping:
             assert "OUTSIDE" not in result.content
             kind = {"read_file": "read", "list_directory": "listed"}.get(tool, "written")
             done[kind if result.is_ok else "refused"] += 1
-    assert state(outside) == before
+    assert snapshot(outside) == before
     assert was_a_race(), done
 
 
-async def test_the_walker_is_not_led_outside(place: Workplace, outside: Path, flipping: None) -> None:
+async def test_the_walker_is_not_led_outside(place: ToolHarness, outside: Path, flipping: None) -> None:
     search = Search(pattern="i", glob=None, ignore_case=True, context=0, deadline=time.monotonic() + 60)
     found: list[int] = []
-    for _ in racing(lambda: len(found) > 20 and any(found)):
-        lines = in_walk(".", place.ctx(), search)
+    for _ in race_iterations(lambda: len(found) > 20 and any(found)):
+        lines = search_by_walking(".", place.ctx(), search)
         assert not any("OUTSIDE" in line.text for line in lines)
         found.append(len(lines))
         root, _ = open_to_read(".", place.ctx(), os.O_RDONLY)
@@ -118,7 +118,7 @@ async def test_the_walker_is_not_led_outside(place: Workplace, outside: Path, fl
     assert len(found) > 20 and any(found)
 
 
-async def test_a_check_before_the_open_would_be_led_outside(place: Workplace, outside: Path, flipping: None) -> None:
+async def test_a_check_before_the_open_would_be_led_outside(place: ToolHarness, outside: Path, flipping: None) -> None:
     """The race is real: the usual way of doing it is caught soon."""
     until = time.monotonic() + 30
     while time.monotonic() < until:

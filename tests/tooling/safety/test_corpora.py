@@ -4,12 +4,12 @@ from functools import cache
 
 import pytest
 
-from tests.tooling.safety.judging import corpus, decision
+from tests.tooling.safety.judge_harness import corpus, decision
 from tooling.contract.action import Decision
 
 EVERYDAY = corpus("everyday.txt")
 DANGEROUS = [line.split("\t", 1) for line in corpus("dangerous.txt")]
-LEAST = {"ask": Decision.ASK, "block": Decision.BLOCK}
+MINIMUM = {"ask": Decision.ASK, "block": Decision.BLOCK}
 
 
 @cache
@@ -36,7 +36,7 @@ def test_hardly_anything_dangerous_passes_unasked() -> None:
 
 
 def test_what_nobody_should_be_asked_about_is_blocked() -> None:
-    assert [command for least, command in DANGEROUS if decision(command) < LEAST[least]] == []
+    assert [command for least, command in DANGEROUS if decision(command) < MINIMUM[least]] == []
 
 
 @pytest.mark.parametrize(

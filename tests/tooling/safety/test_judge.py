@@ -15,7 +15,7 @@ JUDGE = ActionJudge()
 WORKSPACE = Path("/srv/project")
 
 
-def judged(command: str, *, extra: tuple[Path, ...] = (), cwd: Path = WORKSPACE) -> Verdict:
+def judge_command(command: str, *, extra: tuple[Path, ...] = (), cwd: Path = WORKSPACE) -> Verdict:
     ctx = ExecCtx(user_id=USER, task_id=TASK, working_dir=cwd, extra_dirs=extra)
     return JUDGE.judge(Action(tool="run_command", effect="execute", subject=command, cwd=cwd), ctx)
 
@@ -151,45 +151,45 @@ ASKED = [
 
 @pytest.mark.parametrize("command", EVERYDAY + HEREDOCS)
 def test_everyday_work_passes_unasked(command: str) -> None:
-    verdict = judged(command)
+    verdict = judge_command(command)
     assert (verdict.decision, verdict.reasons) == (Decision.ALLOW, ())
 
 
 @pytest.mark.parametrize("command", BLOCKED)
 def test_what_nobody_should_be_asked_about_is_blocked(command: str) -> None:
-    assert judged(command).decision is Decision.BLOCK
+    assert judge_command(command).decision is Decision.BLOCK
 
 
 @pytest.mark.parametrize("command", ASKED)
 def test_what_may_be_meant_is_asked_about(command: str) -> None:
-    verdict = judged(command)
+    verdict = judge_command(command)
     assert verdict.decision is Decision.ASK
     assert verdict.reason
 
 
 def test_the_verdict_names_the_commands_that_ask() -> None:
-    verdict = judged("cd sub && git push origin main && ls | wc -l; sudo -n make install")
+    verdict = judge_command("cd sub && git push origin main && ls | wc -l; sudo -n make install")
     assert verdict.commands[:2] == ("cd sub", "git push origin main")
-    assert verdict.asking == ("git push origin main", "sudo -n make install", "make install")
+    assert verdict.commands_to_approve == ("git push origin main", "sudo -n make install", "make install")
 
 
 def test_in_doubt_no_part_speaks_for_the_whole() -> None:
-    assert judged("git push; echo 'open").asking == ()
+    assert judge_command("git push; echo 'open").commands_to_approve == ()
 
 
 def test_added_folders_belong_to_the_workspace() -> None:
-    assert judged("cat /data/x", extra=(Path("/data"),)).decision is Decision.ALLOW
-    assert judged("cat /data-evil/x", extra=(Path("/data"),)).decision is Decision.ASK
+    assert judge_command("cat /data/x", extra=(Path("/data"),)).decision is Decision.ALLOW
+    assert judge_command("cat /data-evil/x", extra=(Path("/data"),)).decision is Decision.ASK
 
 
 def test_a_link_in_the_workspace_that_leads_out_asks(tmp_path: Path) -> None:
     (tmp_path / "out").symlink_to("/etc")
-    assert judged("cat out/passwd", cwd=tmp_path).decision is Decision.ASK
-    assert judged("cd out && cat passwd", cwd=tmp_path).decision is Decision.ASK
+    assert judge_command("cat out/passwd", cwd=tmp_path).decision is Decision.ASK
+    assert judge_command("cd out && cat passwd", cwd=tmp_path).decision is Decision.ASK
 
 
 def test_nesting_beyond_reason_asks() -> None:
-    assert judged("echo " + "$(echo " * 40 + ")" * 40).decision is Decision.ASK
+    assert judge_command("echo " + "$(echo " * 40 + ")" * 40).decision is Decision.ASK
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_nesting_beyond_reason_asks() -> None:
 )
 def test_size_does_not_make_it_slow(command: str) -> None:
     started = time.thread_time()
-    judged(command)
+    judge_command(command)
     assert time.thread_time() - started < 2.0
 
 

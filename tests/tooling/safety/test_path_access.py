@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.safety.judging import WORKSPACE, decision, judged
+from tests.tooling.safety.judge_harness import WORKSPACE, decision, judge_command
 from tooling.contract.action import Decision
 from tooling.safety.check import check_command_path_escape, check_workspace_isolation
 
-LEAVING = r"""
+OUTSIDE = r"""
 cat /etc/passwd
 cat ../secret
 cat ../../etc/passwd
@@ -63,7 +63,7 @@ unzip a.zip -d /opt
 vim /usr/lib/x
 """.strip().splitlines()
 
-STAYING = r"""
+INSIDE = r"""
 cat a.txt ./b.txt src/../c.txt
 cat /srv/project/a
 cat "$PWD"/a
@@ -92,7 +92,7 @@ find . -path './a/*' -name '/x'
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("command", LEAVING)
+@pytest.mark.parametrize("command", OUTSIDE)
 def test_what_leaves_the_workspace_asks(command: str) -> None:
     assert decision(command) is Decision.ASK
     blocked, message = check_command_path_escape(command, str(WORKSPACE))
@@ -100,9 +100,9 @@ def test_what_leaves_the_workspace_asks(command: str) -> None:
     assert message
 
 
-@pytest.mark.parametrize("command", STAYING)
+@pytest.mark.parametrize("command", INSIDE)
 def test_what_stays_passes(command: str) -> None:
-    assert judged(command).reasons == ()
+    assert judge_command(command).reasons == ()
     assert check_command_path_escape(command, str(WORKSPACE)) == (False, None)
 
 
@@ -116,7 +116,7 @@ def test_system_folders_are_named_in_the_refusal() -> None:
 @pytest.mark.parametrize("workspace", ["/root/project", "/var/lib/project", "/proc-like", "/run/user/1/x"])
 def test_a_workspace_below_a_system_folder_works(workspace: str) -> None:
     assert check_workspace_isolation(f"cat {workspace}/a > {workspace}/b", workspace) == (False, None)
-    assert judged(f"cat {workspace}/a", cwd=Path(workspace)).decision is Decision.ALLOW
+    assert judge_command(f"cat {workspace}/a", cwd=Path(workspace)).decision is Decision.ALLOW
 
 
 @pytest.mark.parametrize("command", ['cat "/etc/passwd', "cat '/etc/passwd", "cat $(cat /etc/passwd"])
@@ -131,13 +131,13 @@ def test_links_are_followed(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "key").symlink_to("/etc/shadow")
     for command in ("cat out/passwd", "cat key", "cd out && cat passwd", "echo x > out/y", "cat src/../out/x"):
-        assert judged(command, cwd=tmp_path).decision is Decision.ASK
-    assert judged("cat in/x", cwd=tmp_path).decision is Decision.ALLOW
+        assert judge_command(command, cwd=tmp_path).decision is Decision.ASK
+    assert judge_command("cat in/x", cwd=tmp_path).decision is Decision.ALLOW
 
 
 def test_a_workspace_in_the_folder_for_temporary_files_is_no_licence(tmp_path: Path) -> None:
     for command in ("rm -rf src", "cat ../x", "rm -rf ."):
-        assert judged(command, cwd=tmp_path).decision is not Decision.ALLOW
+        assert judge_command(command, cwd=tmp_path).decision is not Decision.ALLOW
 
 
 def test_a_similar_name_is_another_folder() -> None:

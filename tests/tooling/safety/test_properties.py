@@ -5,7 +5,7 @@ import shlex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tooling.safety.judging import decision
+from tests.tooling.safety.judge_harness import decision
 from tooling.contract.action import Decision
 
 DANGERS = st.sampled_from(
@@ -23,7 +23,7 @@ DANGERS = st.sampled_from(
     )
 )
 WRAPPERS = ("env A=1 {}", "nice {}", "nohup {}", "timeout 5 {}", "command {}", "exec {}")
-AROUND = st.sampled_from(
+STATEMENTS = st.sampled_from(
     (
         *("{}", "( {} )", "{{ {}; }}", "! {}", "true && {}", "false || {}", "ls; {}", "ls | {}", "{} | cat", "{} &"),
         *("if true; then {}; fi", "for i in 1 2; do {}; done", "while true; do {}; done", "case a in a) {};; esac"),
@@ -42,7 +42,7 @@ QUOTES = ("bash -c {}", "sh -c {}", "eval {}", "trap {} EXIT", "echo {} | sh", "
 HARMLESS = ("git commit -m {}", "grep -rn {} src", "echo {}", "printf '%s\\n' {}", "rg {}")
 
 
-def dressed(danger: str, layers: list[str]) -> str:
+def wrap_in_layers(danger: str, layers: list[str]) -> str:
     text = danger
     for layer in layers:
         if layer in WRAPPERS and text != danger:
@@ -52,13 +52,13 @@ def dressed(danger: str, layers: list[str]) -> str:
 
 
 @settings(max_examples=300, deadline=None)
-@given(DANGERS, st.lists(st.one_of(AROUND, st.sampled_from(QUOTES)), max_size=4))
+@given(DANGERS, st.lists(st.one_of(STATEMENTS, st.sampled_from(QUOTES)), max_size=4))
 def test_nesting_never_lowers_a_verdict(danger: str, layers: list[str]) -> None:
-    assert decision(dressed(danger, layers)) >= decision(danger)
+    assert decision(wrap_in_layers(danger, layers)) >= decision(danger)
 
 
 @st.composite
-def spelt(draw: st.DrawFn, text: str) -> str:
+def obfuscate(draw: st.DrawFn, text: str) -> str:
     """Spell a word with quotes and escapes that the shell takes away again."""
     pieces = []
     for char in text:
@@ -79,18 +79,18 @@ def spelt(draw: st.DrawFn, text: str) -> str:
 @settings(max_examples=300, deadline=None)
 @given(st.data(), DANGERS)
 def test_spelling_never_lowers_a_verdict(data: st.DataObject, danger: str) -> None:
-    words = [data.draw(spelt(word)) if "~" not in word else word for word in danger.split()]
+    words = [data.draw(obfuscate(word)) if "~" not in word else word for word in danger.split()]
     assert decision(" ".join(words)) >= decision(danger)
 
 
 @settings(max_examples=200, deadline=None)
-@given(DANGERS, AROUND, st.sampled_from(HARMLESS))
+@given(DANGERS, STATEMENTS, st.sampled_from(HARMLESS))
 def test_talking_of_danger_is_harmless(danger: str, around: str, harmless: str) -> None:
     assert decision(harmless.format(shlex.quote(around.format(danger)))) is Decision.ALLOW
 
 
 @settings(max_examples=100, deadline=None)
-@given(DANGERS, AROUND)
+@given(DANGERS, STATEMENTS)
 def test_the_text_of_a_document_is_harmless(danger: str, around: str) -> None:
     assert decision(f"cat > notes.md <<'END'\n{around.format(danger)}\nEND\n") is Decision.ALLOW
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tooling.safety.secret_samples import HARMLESS, IN_CONTEXT, TOKENS
-from tooling.safety.secrets.patterns import ANCHORED_SECRETS, LED_SECRETS, RUN_SECRETS, RunSecret
+from tooling.safety.secrets.patterns import ANCHORED_PATTERNS, PREFIXED_PATTERNS, TOKEN_PATTERNS, TokenPattern
 from tooling.safety.secrets.redact import Redactor
 
 KEY = "correct+horse/battery=staple"
@@ -21,7 +21,7 @@ KEY = "correct+horse/battery=staple"
 def test_there_are_samples_enough() -> None:
     assert len(TOKENS) + len(IN_CONTEXT) >= 80
     assert len(HARMLESS) >= 50
-    assert 40 <= len(RUN_SECRETS) + len(LED_SECRETS) + len(ANCHORED_SECRETS) <= 70
+    assert 40 <= len(TOKEN_PATTERNS) + len(PREFIXED_PATTERNS) + len(ANCHORED_PATTERNS) <= 70
 
 
 @pytest.mark.parametrize(
@@ -36,9 +36,9 @@ def test_tokens_of_known_makers_are_masked(around: str) -> None:
         assert token[10:] not in masked
 
 
-@pytest.mark.parametrize("secret", RUN_SECRETS, ids=lambda secret: secret.beginnings[0])
-def test_every_pattern_has_a_sample(secret: RunSecret) -> None:
-    assert any(re.match(secret.regex, token) and token.startswith(secret.beginnings) for token in TOKENS)
+@pytest.mark.parametrize("secret", TOKEN_PATTERNS, ids=lambda secret: secret.prefixes[0])
+def test_every_pattern_has_a_sample(secret: TokenPattern) -> None:
+    assert any(re.match(secret.regex, token) and token.startswith(secret.prefixes) for token in TOKENS)
 
 
 @pytest.mark.parametrize(("text", "masked"), IN_CONTEXT)
@@ -88,7 +88,7 @@ def test_short_values_are_not_taken_for_secrets() -> None:
     assert Redactor(["test", ""]).redact("a test") == "a test"
 
 
-def fastest(text: str, tries: int = 5) -> float:
+def best_time(text: str, tries: int = 5) -> float:
     redactor = Redactor([KEY])
     took = []
     for _ in range(tries):
@@ -119,7 +119,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_what_is_made_to_be_slow_takes_time_in_proportion(unit: str) -> None:
-    assert fastest((unit * 400_000)[:1_000_000], tries=1) < 1.0
+    assert best_time((unit * 400_000)[:1_000_000], tries=1) < 1.0
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_what_is_made_to_be_slow_takes_time_in_proportion(unit: str) -> None:
 )
 def test_a_clean_megabyte_takes_no_time(unit: str) -> None:
     # Ten milliseconds are usual; programs beside this one take the caches away.
-    assert fastest((unit * 100_000)[:1_000_000]) < 0.04
+    assert best_time((unit * 100_000)[:1_000_000]) < 0.04
 
 
 def test_a_file_is_masked_in_place_whatever_its_size(tmp_path: Path) -> None:
@@ -157,6 +157,6 @@ def test_a_long_text_is_masked_in_pieces_as_it_is_whole() -> None:
     for at in range(5_000, 60_000, 5_000):
         lines[at] = f"the word is correct-horse-battery\n{key}"
     text = "".join(lines)
-    assert "".join(redactor.redact_in_pieces(text)) == redactor.redact(text)
-    assert "".join(redactor.redact_in_pieces("x" * 500_000)) == "x" * 500_000
-    assert list(redactor.redact_in_pieces("")) == []
+    assert "".join(redactor.redact_chunks(text)) == redactor.redact(text)
+    assert "".join(redactor.redact_chunks("x" * 500_000)) == "x" * 500_000
+    assert list(redactor.redact_chunks("")) == []

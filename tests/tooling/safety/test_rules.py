@@ -11,29 +11,29 @@ from tooling.contract.action import Action, Decision
 from tooling.contract.context import ExecCtx
 from tooling.safety.action_judge import ActionJudge
 from tooling.safety.rules import PATTERNS_DIR, Rule, load_rules
-from tooling.safety.shell.path_access import Reach
+from tooling.safety.shell.path_access import PathAccess
 from tooling.safety.shell.reader import ShellReader
 from tooling.safety.shell.rule_forms import rule_texts, rule_word
 
-BOOK = load_rules()
-RULES = BOOK.rules
+RULE_SET = load_rules()
+RULES = RULE_SET.rules
 WORKSPACE = Path("/srv/project")
 CORPORA = Path(__file__).parents[2] / "data" / "commands"
 
 
-def hits(command: str) -> set[str]:
+def matching_rules(command: str) -> set[str]:
     reader = ShellReader(str(WORKSPACE))
     reader.read(command)
-    reach = Reach((WORKSPACE,), "/home/me")
+    reach = PathAccess((WORKSPACE,), "/home/me")
     texts = [text for simple in reader.commands for text in rule_texts(simple, reach)]
     texts += [rule_word(text) for text in reader.assigned]
-    return {rule.id for text in texts for rule in BOOK.hits(text, chat_type="group")}
+    return {rule.id for text in texts for rule in RULE_SET.find_matches(text, chat_type="group")}
 
 
 def test_every_rule_file_can_be_read() -> None:
-    assert BOOK.problems == ()
+    assert RULE_SET.problems == ()
     assert [rule.id for rule in RULES if not re.compile(rule.pattern)] == []
-    assert BOOK.is_complete
+    assert RULE_SET.is_complete
     assert len(RULES) >= 40
     assert len({rule.id for rule in RULES}) == len(RULES)
 
@@ -49,8 +49,8 @@ def test_the_files_have_the_documented_form() -> None:
 def test_a_rule_matches_its_examples_and_no_others(rule: Rule) -> None:
     assert len(rule.match) >= 2
     assert len(rule.not_match) >= 2
-    assert [example for example in rule.match if rule.id not in hits(example)] == []
-    assert [example for example in rule.not_match if rule.id in hits(example)] == []
+    assert [example for example in rule.match if rule.id not in matching_rules(example)] == []
+    assert [example for example in rule.not_match if rule.id in matching_rules(example)] == []
 
 
 def test_the_examples_are_not_those_of_the_corpora() -> None:
@@ -58,7 +58,7 @@ def test_the_examples_are_not_those_of_the_corpora() -> None:
     assert {example for rule in RULES for example in (*rule.match, *rule.not_match)} & lines == set()
 
 
-def judged(judge: ActionJudge, command: str, tmp_path: Path, *, chat_type: str = "private") -> Decision:
+def judge_command(judge: ActionJudge, command: str, tmp_path: Path, *, chat_type: str = "private") -> Decision:
     ctx = ExecCtx(user_id=USER, task_id=TASK, working_dir=tmp_path, chat_type=chat_type)
     return judge.judge(Action(tool="run_command", effect="execute", subject=command, cwd=tmp_path), ctx).decision
 
@@ -79,8 +79,8 @@ def test_missing_or_broken_rules_ask_for_everything_and_say_so(tmp_path: Path, c
         (folder / "rules.json").write_text(content)
     heard: list[str] = []
     judge = ActionJudge(folder, warn=heard.append)
-    assert judged(judge, "ls", tmp_path) is Decision.ASK
-    assert judged(judge, "rm -rf ~", tmp_path) is Decision.ASK
+    assert judge_command(judge, "ls", tmp_path) is Decision.ASK
+    assert judge_command(judge, "rm -rf ~", tmp_path) is Decision.ASK
     assert "Every command needs approval" in heard[0]
 
 
@@ -88,19 +88,19 @@ def test_one_bad_rule_is_skipped_and_the_others_hold(tmp_path: Path) -> None:
     write_rules(tmp_path, rule("bad", "("), {"id": "no pattern"}, rule("good", "^danger"))
     heard: list[str] = []
     judge = ActionJudge(tmp_path, warn=heard.append)
-    assert judged(judge, "danger zone", tmp_path) is Decision.ASK
-    assert judged(judge, "ls", tmp_path) is Decision.ALLOW
+    assert judge_command(judge, "danger zone", tmp_path) is Decision.ASK
+    assert judge_command(judge, "ls", tmp_path) is Decision.ALLOW
     assert len(heard) == 2
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_blocking_rule_wins_wherever_it_stands(tmp_path: Path, order: int) -> None:
     write_rules(tmp_path, *[rule("ask", "^danger"), rule("block", "zone$", blocked=True)][::order])
-    assert judged(ActionJudge(tmp_path), "DANGER ZONE", tmp_path) is Decision.BLOCK
+    assert judge_command(ActionJudge(tmp_path), "DANGER ZONE", tmp_path) is Decision.BLOCK
 
 
 def test_group_rules_hold_in_groups_only(tmp_path: Path) -> None:
     write_rules(tmp_path, rule("shared", "^long", group_only=True))
     judge = ActionJudge(tmp_path)
-    assert judged(judge, "long job", tmp_path, chat_type="group") is Decision.ASK
-    assert judged(judge, "long job", tmp_path) is Decision.ALLOW
+    assert judge_command(judge, "long job", tmp_path, chat_type="group") is Decision.ASK
+    assert judge_command(judge, "long job", tmp_path) is Decision.ALLOW

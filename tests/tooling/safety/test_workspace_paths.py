@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tooling.tool_harness import TASK, USER, Workplace
+from tests.tooling.tool_harness import TASK, USER, ToolHarness
 from tooling.contract.context import ExecCtx
 from tooling.safety.paths.sensitive_files import SENSITIVE_FILES, SENSITIVE_PATTERNS, is_sensitive_file
 from tooling.safety.paths.workspace_paths import PathRefused, readable_path, writable_path
 
 
 @pytest.mark.parametrize("path", ["a.txt", "./a.txt", "sub/../a.txt", "new/folder/file", "."])
-def test_paths_inside_are_fine(place: Workplace, path: str) -> None:
+def test_paths_inside_are_fine(place: ToolHarness, path: str) -> None:
     assert str(writable_path(path, place.ctx())).startswith(str(place.root))
 
 
@@ -23,24 +23,24 @@ def test_paths_inside_are_fine(place: Workplace, path: str) -> None:
     "path",
     ["", " ", "../x", "/etc/passwd", "a/../../x", "sub/../../ws-evil/x", "a\0b", "~/../../x/../../.."],
 )
-def test_paths_outside_are_refused(place: Workplace, path: str) -> None:
+def test_paths_outside_are_refused(place: ToolHarness, path: str) -> None:
     with pytest.raises(PathRefused, match="BLOCKED"):
         writable_path(path, place.ctx())
 
 
-def test_a_neighbour_with_the_same_beginning_is_outside(place: Workplace) -> None:
+def test_a_neighbour_with_the_same_beginning_is_outside(place: ToolHarness) -> None:
     evil = place.root.with_name("ws-evil")
     evil.mkdir()
     with pytest.raises(PathRefused):
         readable_path(str(evil / "x"), place.ctx())
 
 
-def test_absolute_paths_inside_and_added_folders_are_fine(place: Workplace, tmp_path: Path) -> None:
+def test_absolute_paths_inside_and_added_folders_are_fine(place: ToolHarness, tmp_path: Path) -> None:
     assert readable_path(str(place.root / "a"), place.ctx()) == place.root / "a"
     assert writable_path(str(tmp_path / "more" / "a"), place.ctx(extra_dirs=(tmp_path / "more",)))
 
 
-def test_links_out_are_refused_even_for_files_to_be(place: Workplace, tmp_path: Path) -> None:
+def test_links_out_are_refused_even_for_files_to_be(place: ToolHarness, tmp_path: Path) -> None:
     (place.root / "out").symlink_to(tmp_path)
     (place.root / "loop").symlink_to("loop")
     for path in ("out/secret.txt", "out", "loop/x"):
@@ -48,13 +48,13 @@ def test_links_out_are_refused_even_for_files_to_be(place: Workplace, tmp_path: 
             writable_path(path, place.ctx())
 
 
-def test_links_within_are_followed(place: Workplace) -> None:
+def test_links_within_are_followed(place: ToolHarness) -> None:
     place.write("real/a.txt", "x")
     (place.root / "alias").symlink_to("real")
     assert readable_path("alias/a.txt", place.ctx()) == place.root / "real" / "a.txt"
 
 
-def test_kept_outputs_are_for_reading_only(place: Workplace) -> None:
+def test_kept_outputs_are_for_reading_only(place: ToolHarness) -> None:
     path = str(place.outputs / "call1.txt")
     assert readable_path(path, place.ctx())
     with pytest.raises(PathRefused):
@@ -144,7 +144,7 @@ def test_the_lists_can_be_read() -> None:
     assert len(SENSITIVE_PATTERNS) >= 8
 
 
-async def test_tools_refuse_files_of_secrets_also_through_links(place: Workplace) -> None:
+async def test_tools_refuse_files_of_secrets_also_through_links(place: ToolHarness) -> None:
     place.write(".env", "KEY=1")
     (place.root / "harmless.txt").symlink_to(".env")
     for tool, args in (

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.tool_harness import Workplace
-from tooling.files.file_diff import MAX_DIFF_CHARS, change_of
+from tests.tooling.tool_harness import ToolHarness
+from tooling.files.file_diff import MAX_DIFF_CHARS, compute_change
 
 
-async def test_a_file_is_written_with_its_folders_and_read_back(place: Workplace) -> None:
+async def test_a_file_is_written_with_its_folders_and_read_back(place: ToolHarness) -> None:
     made = await place.call("write_file", path="a/b/c.txt", content="one\ntwo\n")
     assert made.content == "Created a/b/c.txt: 8 bytes, +2 -0 lines."
     assert (await place.call("read_file", path="a/b/c.txt")).content == "one\ntwo\n"
 
 
-async def test_a_change_comes_with_its_diff(place: Workplace) -> None:
+async def test_a_change_comes_with_its_diff(place: ToolHarness) -> None:
     place.write("a.txt", "".join(f"{n}\n" for n in range(1, 21)))
     result = await place.call("edit_file", path="a.txt", old_text="10\n", new_text="ten\nTEN\n")
     (change,) = result.meta.changes
@@ -24,13 +24,13 @@ async def test_a_change_comes_with_its_diff(place: Workplace) -> None:
     assert change.diff == "--- a/a.txt\n+++ b/a.txt\n@@ -7,7 +7,8 @@\n 7\n 8\n 9\n-10\n+ten\n+TEN\n 11\n 12\n 13\n"
 
 
-async def test_secrets_in_diffs_are_masked(place: Workplace) -> None:
+async def test_secrets_in_diffs_are_masked(place: ToolHarness) -> None:
     result = await place.call("write_file", path="a.txt", content="correct-horse-battery\n")
     assert result.meta.changes[0].diff.endswith("+[REDACTED]\n")
     assert (place.root / "a.txt").read_text() == "correct-horse-battery\n"
 
 
-async def test_a_mask_is_never_written_over_the_secret_it_stands_for(place: Workplace) -> None:
+async def test_a_mask_is_never_written_over_the_secret_it_stands_for(place: ToolHarness) -> None:
     path = place.write("settings.ini", "user = me\nkey = correct-horse-battery\n")
     seen = (await place.call("read_file", path="settings.ini")).content
     assert "[REDACTED]" in seen
@@ -41,12 +41,12 @@ async def test_a_mask_is_never_written_over_the_secret_it_stands_for(place: Work
 
 
 def test_a_huge_diff_is_bounded_and_still_counts() -> None:
-    change = change_of("a", "x\n" * 50_000, "y\n" * 60_000)
+    change = compute_change("a", "x\n" * 50_000, "y\n" * 60_000)
     assert (change.added_lines, change.deleted_lines) == (60_000, 50_000)
     assert len(change.diff) < MAX_DIFF_CHARS + 100
 
 
-async def test_writing_keeps_the_mode_and_leaves_no_litter(place: Workplace) -> None:
+async def test_writing_keeps_the_mode_and_leaves_no_litter(place: ToolHarness) -> None:
     path = place.write("run.sh", "old")
     path.chmod(0o755)
     await place.call("write_file", path="run.sh", content="new")
@@ -54,7 +54,7 @@ async def test_writing_keeps_the_mode_and_leaves_no_litter(place: Workplace) -> 
     assert [entry.name for entry in place.root.iterdir()] == ["run.sh"]
 
 
-async def test_writing_through_a_link_changes_its_target(place: Workplace) -> None:
+async def test_writing_through_a_link_changes_its_target(place: ToolHarness) -> None:
     real = place.write("real.txt", "old")
     (place.root / "alias.txt").symlink_to("real.txt")
     await place.call("write_file", path="alias.txt", content="new")
@@ -62,7 +62,7 @@ async def test_writing_through_a_link_changes_its_target(place: Workplace) -> No
     assert (place.root / "alias.txt").is_symlink()
 
 
-async def test_a_text_that_stands_there_twice_needs_a_decision(place: Workplace) -> None:
+async def test_a_text_that_stands_there_twice_needs_a_decision(place: ToolHarness) -> None:
     path = place.write("a.py", "x = 1\ny = 2\nx = 1\n")
     twice = await place.call("edit_file", path="a.py", old_text="x = 1", new_text="x = 3")
     assert (twice.exit_code, "occurs 2 times" in twice.content) == (1, True)
@@ -72,7 +72,7 @@ async def test_a_text_that_stands_there_twice_needs_a_decision(place: Workplace)
     assert path.read_text() == "x = 3\ny = 2\nx = 3\n"
 
 
-async def test_a_text_that_is_nearly_right_is_shown_where_it_is(place: Workplace) -> None:
+async def test_a_text_that_is_nearly_right_is_shown_where_it_is(place: ToolHarness) -> None:
     place.write("a.py", "import os\n\ndef area(width, height):\n    return width * height\n")
     result = await place.call(
         "edit_file", path="a.py", old_text="def area(w, height):\n  return width * height", new_text="x"
@@ -81,7 +81,7 @@ async def test_a_text_that_is_nearly_right_is_shown_where_it_is(place: Workplace
     assert "3: def area(width, height):\n4:     return width * height" in result.content
 
 
-async def test_only_white_space_wrong_is_said(place: Workplace) -> None:
+async def test_only_white_space_wrong_is_said(place: ToolHarness) -> None:
     place.write("a.py", "def f():\n\treturn 1\n")
     result = await place.call("edit_file", path="a.py", old_text="def f():\n    return 1", new_text="x")
     assert "only white space differs" in result.content
@@ -90,20 +90,20 @@ async def test_only_white_space_wrong_is_said(place: Workplace) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"), [("", "x", "old_text is empty"), ("a", "a", "the same"), ("zzz", "x", "not found")]
 )
-async def test_edits_that_make_no_sense_are_errors(place: Workplace, old: str, new: str, words: str) -> None:
+async def test_edits_that_make_no_sense_are_errors(place: ToolHarness, old: str, new: str, words: str) -> None:
     place.write("a.txt", "a\n")
     result = await place.call("edit_file", path="a.txt", old_text=old, new_text=new)
     assert (result.exit_code, words in result.content) == (1, True)
 
 
-async def test_windows_lines_and_foreign_bytes_stay_as_they_are(place: Workplace) -> None:
+async def test_windows_lines_and_foreign_bytes_stay_as_they_are(place: ToolHarness) -> None:
     path = place.write("a.txt", b"one\r\ntwo\r\n\xff\r\n")
     result = await place.call("edit_file", path="a.txt", old_text="one\ntwo", new_text="1\n2")
     assert result.is_ok
     assert path.read_bytes() == b"1\r\n2\r\n\xff\r\n"
 
 
-async def test_long_files_are_read_page_by_page(place: Workplace) -> None:
+async def test_long_files_are_read_page_by_page(place: ToolHarness) -> None:
     place.write("long.txt", "".join(f"line {n}\n" for n in range(1, 5001)))
     first = await place.call("read_file", path="long.txt")
     assert first.content.endswith("line 2000\n\n[lines 1-2000 of 5000; go on with offset=2001]")
@@ -113,24 +113,24 @@ async def test_long_files_are_read_page_by_page(place: Workplace) -> None:
     assert beyond.content == "long.txt has 5000 lines; offset 6000 is beyond its end."
 
 
-async def test_one_endless_line_is_cut(place: Workplace) -> None:
+async def test_one_endless_line_is_cut(place: ToolHarness) -> None:
     place.write("min.js", "x" * 200_000)
     result = await place.call("read_file", path="min.js")
     assert "line 1 was cut" in result.content
     assert 50_000 <= len(result.content) < 50_200
 
 
-async def test_numbers_in_quotes_and_nulls_are_understood(place: Workplace) -> None:
+async def test_numbers_in_quotes_and_nulls_are_understood(place: ToolHarness) -> None:
     place.write("a.txt", "1\n2\n3\n")
     assert (await place.call("read_file", path="a.txt", offset="2", limit=None)).content == "2\n3\n"
 
 
-async def test_an_empty_file_is_said_to_be_empty(place: Workplace) -> None:
+async def test_an_empty_file_is_said_to_be_empty(place: ToolHarness) -> None:
     place.write("a.txt", "")
     assert (await place.call("read_file", path="a.txt")).content == "(empty file)"
 
 
-async def test_what_is_no_text_file_is_refused_without_waiting(place: Workplace) -> None:
+async def test_what_is_no_text_file_is_refused_without_waiting(place: ToolHarness) -> None:
     os.mkfifo(place.root / "pipe")
     place.write("image.png", b"\x89PNG\0\0")
     async with asyncio.timeout(5):
@@ -144,13 +144,13 @@ async def test_what_is_no_text_file_is_refused_without_waiting(place: Workplace)
     assert folder.content == ". is a directory; use list_directory."
 
 
-async def test_a_half_character_cannot_be_stored(place: Workplace) -> None:
+async def test_a_half_character_cannot_be_stored(place: ToolHarness) -> None:
     result = await place.call("write_file", path="a.txt", content="\ud83d")
     assert (result.exit_code, "half character" in result.content) == (1, True)
     assert list(place.root.iterdir()) == []
 
 
-async def test_a_folder_is_listed_folders_first(place: Workplace) -> None:
+async def test_a_folder_is_listed_folders_first(place: ToolHarness) -> None:
     place.write("b.txt", "12345")
     place.write("src/x.py", "")
     place.write("node_modules/x.js", "")
@@ -163,31 +163,31 @@ async def test_a_folder_is_listed_folders_first(place: Workplace) -> None:
     assert (await place.call("list_directory", path="b.txt")).content == "b.txt is a file; use read_file."
 
 
-async def test_a_large_folder_is_cut_and_says_so(place: Workplace) -> None:
+async def test_a_large_folder_is_cut_and_says_so(place: ToolHarness) -> None:
     for number in range(250):
         place.write(f"many/{number:03}", "")
     lines = (await place.call("list_directory", path="many")).content.splitlines()
     assert (len(lines), lines[-1][:20]) == (201, "[200 of 250 entries;")
 
 
-async def test_an_unwritable_place_is_an_error_in_words(place: Workplace) -> None:
+async def test_an_unwritable_place_is_an_error_in_words(place: ToolHarness) -> None:
     place.write("file", "x")
     result = await place.call("write_file", path="file/below", content="x")
     assert (result.exit_code, "cannot be written" in result.content) == (1, True)
 
 
 def test_a_change_without_difference_is_empty() -> None:
-    change = change_of("a", "same\n", "same\n")
+    change = compute_change("a", "same\n", "same\n")
     assert (change.added_lines, change.deleted_lines, change.diff) == (0, 0, "")
 
 
 def test_a_missing_last_line_feed_is_visible() -> None:
-    assert change_of("a", "one", "two").diff == (
+    assert compute_change("a", "one", "two").diff == (
         "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n\\ No newline at end of file\n+two\n\\ No newline at end of file\n"
     )
 
 
-async def test_added_folders_are_open_to_tools(place: Workplace, tmp_path: Path) -> None:
+async def test_added_folders_are_open_to_tools(place: ToolHarness, tmp_path: Path) -> None:
     more = tmp_path / "more"
     more.mkdir()
     ctx = place.ctx(extra_dirs=(more,))

@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from agent.backends.host import HostExecutor, build_host_executor
+from agent.backends.host import LocalToolExecutor, build_host_executor
 from agent.memory.memory_file import MemoryFile
 from agent.memory.run_memory import RunMemory
 from agent.protocol.channel import Channel, Subscription
 from agent.protocol.events import MemoryChanged
-from tests.tooling.tool_harness import TASK, USER, Nobody, Someone, Workplace
+from tests.tooling.tool_harness import TASK, USER, FakeUser, NoUser, ToolHarness
 from tooling.approvals.policy import Mode, PolicyApprover
 from tooling.contract.action import ApprovalAnswer, Approver
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import ToolResult
 from tooling.safety.secrets.redact import Redactor
-from tooling.tool_catalog import read_catalogue
+from tooling.tool_catalog import load_catalog
 
-NO = ApprovalAnswer(decision="deny", by="person")
+DENIED = ApprovalAnswer(decision="deny", by="person")
 TOKEN = "ghp_" + "a1B2" * 9
 
 
@@ -38,14 +38,14 @@ class Run:
         self.file = MemoryFile(folder)
         self.folder = folder
         channel = Channel(session_id="s", run_id="r", log=None)
-        self.heard: Subscription = channel.subscribe()
+        self.subscription: Subscription = channel.subscribe()
         self.channel = channel
-        memory = RunMemory(file=self.file, redactor=Redactor(), channel=channel, request=request, is_kept=is_kept)
-        self.executor: HostExecutor
+        memory = RunMemory(file=self.file, redactor=Redactor(), channel=channel, request=request, is_persistent=is_kept)
+        self.executor: LocalToolExecutor
         self.executor, _ = build_host_executor(
             environ={},
             approver=PolicyApprover(mode=mode, person=person, allow=allow, deny=deny),
-            asker=Nobody(),
+            asker=NoUser(),
             plugin_paths=(),
             memory=memory,
         )
@@ -58,7 +58,7 @@ class Run:
         await self.channel.close()
         return [
             (envelope.event.action, envelope.event.entry, envelope.step_id)
-            async for envelope in self.heard
+            async for envelope in self.subscription
             if isinstance(envelope.event, MemoryChanged)
         ]
 
@@ -92,11 +92,11 @@ async def test_what_the_user_asked_to_remember_is_remembered_without_a_second_qu
 async def test_anything_else_waits_for_a_person_who_sees_the_text(
     request_text: str, content: str, tmp_path: Path
 ) -> None:
-    person = Someone(decision=NO)
+    person = FakeUser(decision=DENIED)
     denied = Run(tmp_path, request=request_text, person=person)
     assert (await denied.call("append", content)).meta.status == "denied"
     assert (person.asked, denied.file.read(), await denied.events()) == ([f"append {content}"], "", [])
-    allowed = Run(tmp_path, request=request_text, person=Someone())
+    allowed = Run(tmp_path, request=request_text, person=FakeUser())
     assert (await allowed.call("append", content)).is_ok
     assert allowed.file.read().endswith(f": {content}\n")
 
@@ -130,7 +130,7 @@ async def test_no_mode_and_no_rule_forgets_for_a_person(mode: Mode, tmp_path: Pa
 
 
 async def test_a_persons_yes_forgets_once_and_a_copy_stays(tmp_path: Path) -> None:
-    person = Someone(decision=ApprovalAnswer(decision="allow", by="person", scope="always"))
+    person = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope="always"))
     run = Run(tmp_path, mode="yolo", person=person)
     run.file.append("uses tabs")
     assert (await run.call("clear")).content == "Forgotten: 1 lines."
@@ -144,7 +144,7 @@ async def test_a_persons_yes_forgets_once_and_a_copy_stays(tmp_path: Path) -> No
     "content", [f"the token {TOKEN}", "the password is hunter2", "write to ada@example.org", "", "x" * 501]
 )
 async def test_what_must_not_be_stored_is_refused_before_anybody_is_asked(content: str, tmp_path: Path) -> None:
-    person = Someone()
+    person = FakeUser()
     run = Run(tmp_path, request=f"remember {content}", person=person)
     result = await run.call("append", content)
     assert (result.meta.status, person.asked, run.file.size()) == ("error", [], 0)
@@ -158,7 +158,7 @@ async def test_what_is_known_is_not_added_again(tmp_path: Path) -> None:
 
 
 async def test_a_run_that_keeps_nothing_changes_no_memory(tmp_path: Path) -> None:
-    run = Run(tmp_path, request="remember that I use tabs", person=Someone(), is_kept=False)
+    run = Run(tmp_path, request="remember that I use tabs", person=FakeUser(), is_kept=False)
     run.file.append("uses spaces")
     before = run.file.read()
     assert "ephemeral" in (await run.call("append", "I use tabs")).content
@@ -173,6 +173,6 @@ async def test_a_memory_that_cannot_be_written_is_an_error_for_the_model(tmp_pat
     assert (result.exit_code, "failed" in result.content) == (1, True)
 
 
-async def test_a_run_without_a_memory_is_not_offered_the_tool(place: Workplace) -> None:
+async def test_a_run_without_a_memory_is_not_offered_the_tool(place: ToolHarness) -> None:
     assert not place.executor.has_tool("memory")
-    assert "memory" in [spec.name for spec in read_catalogue().specs]
+    assert "memory" in [spec.name for spec in load_catalog().specs]

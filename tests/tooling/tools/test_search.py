@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.tool_harness import Nobody, Workplace
+from tests.tooling.tool_harness import NoUser, ToolHarness
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.result import ToolResult
 from tooling.contract.tool import ToolServices
 from tooling.finish import OutputFinisher
 from tooling.invoke import Invoker
-from tooling.jobs import JobDesk
+from tooling.jobs import BackgroundJobs
 from tooling.registry import ToolRegistry
 from tooling.safety.action_judge import ActionJudge
 from tooling.safety.secrets.redact import Redactor
@@ -20,35 +20,35 @@ from tooling.tools.find_files import FindFiles
 from tooling.tools.search_text import SearchText
 
 
-class NothingInstalled:
+class NoPrograms:
     """A machine without a single program."""
 
     async def run(self, request: CommandRequest) -> CommandOutput:
         raise FileNotFoundError(2, "No such file or directory", request.argv[0])
 
 
-class Searcher(Workplace):
+class SearchHarness(ToolHarness):
     """A workplace whose searches go through ripgrep, or not."""
 
     def __init__(self, folder: Path, *, has_ripgrep: bool) -> None:
         super().__init__(folder)
         self.has_ripgrep = has_ripgrep
-        services = ToolServices(runner=NothingInstalled(), asker=Nobody(), jobs=JobDesk(NothingInstalled()))
+        services = ToolServices(runner=NoPrograms(), asker=NoUser(), jobs=BackgroundJobs(NoPrograms()))
         registry = ToolRegistry((FindFiles(services), SearchText(services)))
         finisher = OutputFinisher(Redactor())
-        self._bare = Invoker(registry=registry, judge=ActionJudge(), approver=PolicyApprover(), finisher=finisher)
+        self._invoker = Invoker(registry=registry, judge=ActionJudge(), approver=PolicyApprover(), finisher=finisher)
 
     async def call(self, tool: str, **args: object) -> ToolResult:
         if self.has_ripgrep:
             return await super().call(tool, **args)
-        return await self._bare.invoke(tool, args, self.ctx())
+        return await self._invoker.invoke(tool, args, self.ctx())
 
 
 @pytest.fixture(params=["ripgrep", "walker"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Searcher:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> SearchHarness:
     if request.param == "ripgrep" and shutil.which("rg") is None:
         pytest.skip("ripgrep is not installed")
-    searcher = Searcher(tmp_path, has_ripgrep=request.param == "ripgrep")
+    searcher = SearchHarness(tmp_path, has_ripgrep=request.param == "ripgrep")
     searcher.write("src/app.py", "import os\n\ndef main():\n    return os.name\n")
     searcher.write("src/deep/more.py", "MAIN = 1\n")
     searcher.write("notes.txt", "main point\nother\n")
@@ -72,16 +72,16 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Searcher:
         ("config", ".", ["No files match 'config' in '.'."]),
     ],
 )
-async def test_files_are_found_by_glob(place: Searcher, pattern: str, path: str, found: list[str]) -> None:
+async def test_files_are_found_by_glob(place: SearchHarness, pattern: str, path: str, found: list[str]) -> None:
     assert (await place.call("find_files", pattern=pattern, path=path)).content.splitlines() == found
 
 
-async def test_a_pattern_cannot_climb_out(place: Searcher) -> None:
+async def test_a_pattern_cannot_climb_out(place: SearchHarness) -> None:
     assert (await place.call("find_files", pattern="../*")).exit_code == 1
     assert (await place.call("find_files", pattern="*", path="..")).meta.status == "blocked"
 
 
-async def test_more_files_than_fit_are_announced(place: Searcher) -> None:
+async def test_more_files_than_fit_are_announced(place: SearchHarness) -> None:
     for number in range(300):
         place.write(f"many/{number:03}.log", "")
     lines = (await place.call("find_files", pattern="*.log")).content.splitlines()
@@ -89,23 +89,23 @@ async def test_more_files_than_fit_are_announced(place: Searcher) -> None:
     assert lines[-1].startswith("[first 200;")
 
 
-async def test_lines_are_found_with_their_places(place: Searcher) -> None:
+async def test_lines_are_found_with_their_places(place: SearchHarness) -> None:
     found = await place.call("search_text", pattern="main")
     assert found.content == "notes.txt:1: main point\nsrc/app.py:3: def main():"
 
 
-async def test_case_glob_path_and_context_narrow_and_widen(place: Searcher) -> None:
+async def test_case_glob_path_and_context_narrow_and_widen(place: SearchHarness) -> None:
     found = await place.call("search_text", pattern="main", ignore_case=True, glob="*.py", path="src", context=1)
     assert found.content == (
         "src/app.py-2- \nsrc/app.py:3: def main():\nsrc/app.py-4-     return os.name\nsrc/deep/more.py:1: MAIN = 1"
     )
 
 
-async def test_one_file_can_be_searched(place: Searcher) -> None:
+async def test_one_file_can_be_searched(place: SearchHarness) -> None:
     assert (await place.call("search_text", pattern="o.her", path="notes.txt")).content == "notes.txt:2: other"
 
 
-async def test_no_matches_and_a_failed_search_are_told_apart(place: Searcher) -> None:
+async def test_no_matches_and_a_failed_search_are_told_apart(place: SearchHarness) -> None:
     nothing = await place.call("search_text", pattern="not there")
     broken = await place.call("search_text", pattern="(")
     missing = await place.call("search_text", pattern="x", path="nowhere")
@@ -116,13 +116,13 @@ async def test_no_matches_and_a_failed_search_are_told_apart(place: Searcher) ->
 
 
 @pytest.mark.parametrize("pattern", ["$(touch pwned)", "`touch pwned`", "'; touch pwned; '", "--pre=touch", "-e", "--"])
-async def test_a_pattern_is_only_ever_a_pattern(place: Searcher, pattern: str) -> None:
+async def test_a_pattern_is_only_ever_a_pattern(place: SearchHarness, pattern: str) -> None:
     before = sorted(str(path) for path in place.root.rglob("*"))
     assert "failed" not in (await place.call("search_text", pattern=pattern, path="notes.txt")).content
     assert sorted(str(path) for path in place.root.rglob("*")) == before
 
 
-async def test_links_out_of_the_workspace_are_not_followed(place: Searcher, tmp_path: Path) -> None:
+async def test_links_out_of_the_workspace_are_not_followed(place: SearchHarness, tmp_path: Path) -> None:
     (tmp_path / "outside.txt").write_text("main secret")
     (place.root / "out").symlink_to(tmp_path)
     (place.root / "direct.txt").symlink_to(tmp_path / "outside.txt")
@@ -131,7 +131,7 @@ async def test_links_out_of_the_workspace_are_not_followed(place: Searcher, tmp_
     assert "outside" not in (await place.call("find_files", pattern="*.txt")).content
 
 
-async def test_many_matches_are_cut_and_announced(place: Searcher) -> None:
+async def test_many_matches_are_cut_and_announced(place: SearchHarness) -> None:
     place.write("big.txt", "needle\n" * 1000)
     lines = (await place.call("search_text", pattern="needle")).content.splitlines()
     assert (len(lines), lines[-1][:16]) == (201, "[first 200 lines")

@@ -6,40 +6,40 @@ from pathlib import Path
 import pytest
 
 from agent.config.settings import Settings
-from agent.toolbox import WebHosts
-from tests.tooling.tool_harness import TASK, USER, Someone
+from agent.toolbox import WebHostsJudge
+from tests.tooling.tool_harness import TASK, USER, FakeUser
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Action, ApprovalAnswer, Decision, Verdict
 from tooling.contract.context import ExecCtx
-from tooling.permission import Permission
+from tooling.permission import PermissionChecker
 from tooling.safety.action_judge import ActionJudge
 
 CTX = ExecCtx(user_id=USER, task_id=TASK, working_dir=Path("/srv"))
 DOCS = "https://docs.example.org/a?b=c"
 
 
-def fetch(url: str) -> Action:
+def fetch_action(url: str) -> Action:
     return Action(tool="fetch_page", effect="web", subject=url, cwd=Path("/srv"), url=url)
 
 
-def judged(url: str, **settings: tuple[str, ...]) -> Verdict:
-    return WebHosts(ActionJudge(), Settings(**settings)).judge(fetch(url), CTX)  # type: ignore[arg-type]
+def judge_fetch(url: str, **settings: tuple[str, ...]) -> Verdict:
+    return WebHostsJudge(ActionJudge(), Settings(**settings)).judge(fetch_action(url), CTX)  # type: ignore[arg-type]
 
 
-async def decided(approver: PolicyApprover, url: str = DOCS) -> ApprovalAnswer:
-    return await approver.approve(fetch(url), ActionJudge().judge(fetch(url), CTX), CTX)
+async def decide_fetch(approver: PolicyApprover, url: str = DOCS) -> ApprovalAnswer:
+    return await approver.approve(fetch_action(url), ActionJudge().judge(fetch_action(url), CTX), CTX)
 
 
 def test_a_page_asks_by_the_host_it_is_on() -> None:
-    verdict = judged("Docs.Example.org./a")
+    verdict = judge_fetch("Docs.Example.org./a")
     assert (verdict.decision, verdict.hosts) == (Decision.ASK, ("docs.example.org",))
-    assert verdict.asking == ("fetch_page docs.example.org",)
+    assert verdict.commands_to_approve == ("fetch_page docs.example.org",)
     assert verdict.involves == ("reaches docs.example.org",)
 
 
 def test_what_cannot_be_requested_needs_nobody() -> None:
     for url in ("file:///etc/passwd", "http://169.254.169.254/", "http://user@example.org/", "http://exa mple.org/"):
-        assert judged(url).decision is Decision.ALLOW
+        assert judge_fetch(url).decision is Decision.ALLOW
     own_service = Action(tool="search_web", effect="web", subject="words", cwd=Path("/srv"))
     assert ActionJudge().judge(own_service, CTX).decision is Decision.ALLOW
 
@@ -56,7 +56,7 @@ def test_what_cannot_be_requested_needs_nobody() -> None:
     ],
 )
 def test_the_lists_of_hosts_hold_for_pages_too(url: str, decision: Decision) -> None:
-    assert judged(url, allow_net=(".example.org",), deny_net=("secret.example.org",)).decision is decision
+    assert judge_fetch(url, allow_net=(".example.org",), deny_net=("secret.example.org",)).decision is decision
 
 
 @pytest.mark.parametrize(
@@ -75,56 +75,56 @@ def test_the_lists_of_hosts_hold_for_pages_too(url: str, decision: Decision) -> 
     ],
 )
 async def test_a_rule_is_a_tool_and_a_host(rule: str, decision: str) -> None:
-    assert (await decided(PolicyApprover(allow=(rule,)))).decision == decision
+    assert (await decide_fetch(PolicyApprover(allow=(rule,)))).decision == decision
     is_named = decision == "allow"
-    assert (await decided(PolicyApprover(mode="yolo", deny=(rule,)))).decision == ("deny" if is_named else "allow")
+    assert (await decide_fetch(PolicyApprover(mode="yolo", deny=(rule,)))).decision == ("deny" if is_named else "allow")
 
 
 @pytest.mark.parametrize(("mode", "decision"), [("ask", "deny"), ("auto-edit", "deny"), ("never", "deny")])
 async def test_without_a_person_the_rule_that_would_allow_it_is_named(mode: str, decision: str) -> None:
-    answer = await decided(PolicyApprover(mode=mode))  # type: ignore[arg-type]
+    answer = await decide_fetch(PolicyApprover(mode=mode))  # type: ignore[arg-type]
     assert answer.decision == decision
     assert "--allow 'fetch_page docs.example.org' would allow it" in answer.remark
 
 
 async def test_yes_once_is_for_one_page_and_yes_for_the_run_for_the_host() -> None:
-    person = Someone(decision=ApprovalAnswer(decision="allow", by="person", scope="once"))
+    person = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope="once"))
     approver = PolicyApprover(person=person)
     for _ in range(2):
-        assert (await decided(approver)).decision == "allow"
+        assert (await decide_fetch(approver)).decision == "allow"
     assert len(person.asked) == 2
-    person = Someone(decision=ApprovalAnswer(decision="allow", by="person", scope="run"))
+    person = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope="run"))
     approver = PolicyApprover(person=person)
     for url in (DOCS, "https://docs.example.org/other", "https://www.example.org/"):
-        assert (await decided(approver, url)).decision == "allow"
+        assert (await decide_fetch(approver, url)).decision == "allow"
     assert person.asked == [DOCS, "https://www.example.org/"]
 
 
 async def test_a_lasting_yes_stores_the_host() -> None:
     kept: list[tuple[str, tuple[str, ...]]] = []
-    person = Someone(decision=ApprovalAnswer(decision="allow", by="person", scope="project"))
+    person = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope="project"))
     approver = PolicyApprover(person=person, keep_rules=lambda scope, rules: kept.append((scope, rules)))
     for url in (DOCS, "https://docs.example.org/other"):
-        await decided(approver, url)
+        await decide_fetch(approver, url)
     assert kept == [("project", ("fetch_page docs.example.org",))]
 
 
 async def test_pages_of_one_host_asked_for_side_by_side_ask_once() -> None:
-    class Slow(Someone):
+    class Slow(FakeUser):
         async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
             await asyncio.sleep(0)
             return await super().approve(action, verdict, ctx)
 
     person = Slow(decision=ApprovalAnswer(decision="allow", by="person", scope="run"))
     approver = PolicyApprover(person=person)
-    answers = await asyncio.gather(*(decided(approver, f"https://example.org/{n}") for n in range(5)))
+    answers = await asyncio.gather(*(decide_fetch(approver, f"https://example.org/{n}") for n in range(5)))
     assert {answer.decision for answer in answers} == {"allow"}
     assert person.asked == ["https://example.org/0"]
 
 
 async def test_a_further_host_is_permitted_on_the_same_road() -> None:
-    permission = Permission(ActionJudge(), PolicyApprover(allow=("fetch_page example.org",)))
-    assert await permission.refusal(fetch("https://example.org/"), CTX) is None
-    refusal = await permission.refusal(fetch("https://other.test/"), CTX)
+    permission = PermissionChecker(ActionJudge(), PolicyApprover(allow=("fetch_page example.org",)))
+    assert await permission.refusal(fetch_action("https://example.org/"), CTX) is None
+    refusal = await permission.refusal(fetch_action("https://other.test/"), CTX)
     assert refusal is not None
     assert refusal.startswith("Denied by policy: it sends this address to other.test.")

@@ -19,14 +19,14 @@ class Http2Site:
         self.authorities: list[str] = []
 
     async def __aenter__(self) -> "Http2Site":
-        self._server = await asyncio.start_server(self._visited, "127.0.0.1", 0, ssl=self._tls)
+        self._server = await asyncio.start_server(self._handle_connection, "127.0.0.1", 0, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
 
-    async def _visited(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         connection = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
         connection.initiate_connection()

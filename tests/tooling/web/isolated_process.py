@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
-from tests.tooling.web.site import Answer, Site
+from tests.tooling.web.site import Site, SiteResponse
 
 
 @contextmanager
-def serving_apart(pages: dict[str, bytes]) -> Iterator[str]:
+def serve_in_process(pages: dict[str, bytes]) -> Iterator[str]:
     """Serve pages that never change; yield the address before their paths."""
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=_serve, args=(there, pages), daemon=True)
@@ -24,7 +24,7 @@ def serving_apart(pages: dict[str, bytes]) -> Iterator[str]:
 
 def _serve(pipe: Connection, pages: dict[str, bytes]) -> None:
     async def serve() -> None:
-        answers: dict[str, Answer] = dict(pages)
+        answers: dict[str, SiteResponse] = dict(pages)
         async with Site(answers) as site:
             pipe.send(site.url(""))
             await asyncio.Event().wait()

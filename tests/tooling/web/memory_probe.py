@@ -7,9 +7,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.tooling.tool_harness import Workplace
+from tests.tooling.tool_harness import ToolHarness
 from tooling.approvals.policy import PolicyApprover
-from tooling.web.session import WebDesk
+from tooling.web.session import WebSession
 from tooling.web.settings import WebSettings
 
 
@@ -18,25 +18,25 @@ def peak_kb(pid: int | str) -> int:
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 
 
-def forget_peaks(pids: list[int]) -> None:
+def reset_peaks(pids: list[int]) -> None:
     for pid in pids:
         Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
-def readers() -> list[int]:
+def worker_pids() -> list[int]:
     return [int(pid) for pid in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()]
 
 
 async def main(warm_url: str, url: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        desk = WebDesk(WebSettings(allow_loopback=True))
-        work = Workplace(Path(folder), approver=PolicyApprover(mode="yolo"), web=desk)
+        desk = WebSession(WebSettings(allow_loopback=True))
+        work = ToolHarness(Path(folder), approver=PolicyApprover(mode="yolo"), web=desk)
         await work.call("fetch_page", url=warm_url)
-        everybody = [os.getpid(), *readers()]
-        forget_peaks(everybody)
+        everybody = [os.getpid(), *worker_pids()]
+        reset_peaks(everybody)
         before = {pid: peak_kb(pid) for pid in everybody}
         result = await work.call("fetch_page", url=url)
-        extra = {pid: peak_kb(pid) - before.get(pid, 0) for pid in [os.getpid(), *readers()]}
+        extra = {pid: peak_kb(pid) - before.get(pid, 0) for pid in [os.getpid(), *worker_pids()]}
         own = extra.pop(os.getpid())
         told = {
             "own_kb": own,

@@ -12,7 +12,7 @@ _MARKUP = r"[*_`\\|#>~]|\[x?\]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class SamplePage:
     """One page; `shape` is Markdown that our own extraction has to contain word for word."""
 
     name: str
@@ -25,30 +25,30 @@ class Page:
     gone: tuple[str, ...] = ()
     shape: tuple[str, ...] = ()
 
-    def kept(self, text: str) -> list[str]:
+    def kept_facts(self, text: str) -> list[str]:
         """Return the facts that a text still has."""
-        plain = bare(text)
-        return [fact for fact in self.keep if bare(fact) in plain]
+        plain = normalize(text)
+        return [fact for fact in self.keep if normalize(fact) in plain]
 
-    def left_over(self, text: str) -> list[str]:
+    def remaining_boilerplate(self, text: str) -> list[str]:
         """Return the boilerplate that a text still has."""
-        plain = bare(text)
-        return [scrap for scrap in self.gone if bare(scrap) in plain]
+        plain = normalize(text)
+        return [scrap for scrap in self.gone if normalize(scrap) in plain]
 
 
-def bare(text: str) -> str:
+def normalize(text: str) -> str:
     """Return a text without markup and spaces: how a fact is set is no part of it, and no method gains by it."""
     text = re.sub(_LINK, r"\1 \2 ", text)
     text = re.sub(_MARKUP, "", text)
     return "".join(unicodedata.normalize("NFC", text).split())
 
 
-def corpus() -> list[Page]:
+def load_pages() -> list[SamplePage]:
     """Return all pages."""
-    return [_page(path) for path in sorted(FOLDER.glob("*.html"))]
+    return [_load_page(path) for path in sorted(FOLDER.glob("*.html"))]
 
 
-def _page(path: Path) -> Page:
+def _load_page(path: Path) -> SamplePage:
     told = json.loads(path.with_suffix(".json").read_text())
     lists = {name: tuple(told.pop(name, ())) for name in ("keep", "gone", "shape")}
-    return Page(name=path.stem, html=path.read_bytes(), **told, **lists)
+    return SamplePage(name=path.stem, html=path.read_bytes(), **told, **lists)

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 
-from tests.tooling.web.site import page
+from tests.tooling.web.site import http_response
 from tooling.web.settings import SearchProvider
 
 KEY = "key-0123456789"
@@ -88,7 +88,7 @@ BRAVE = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class ProviderSample:
     """One provider: what it sends for two results and for none, its costs, and how it answers faults."""
 
     path: str
@@ -100,45 +100,47 @@ class Sample:
     refusals: dict[str, bytes] = field(default_factory=dict)
 
     @property
-    def good(self) -> bytes:
-        return as_json(self.two)
+    def success(self) -> bytes:
+        return json_response(self.two)
 
 
-def as_json(data: object, *headers: str, status: int = 200) -> bytes:
-    return page(json.dumps(data), *headers, status=status, kind="application/json")
+def json_response(data: object, *headers: str, status: int = 200) -> bytes:
+    return http_response(json.dumps(data), *headers, status=status, kind="application/json")
 
 
-SAMPLES: dict[SearchProvider, Sample] = {
-    "proxy": Sample(
+SAMPLES: dict[SearchProvider, ProviderSample] = {
+    "proxy": ProviderSample(
         path="/zai/search?q=windlass",
         two=ZAI,
-        none=as_json({**ZAI, "search_result": []}),
+        none=json_response({**ZAI, "search_result": []}),
         cost_usd=0.0,
         date="2025-03-04",
-        refusals={"it failed (HTTP 500: ZAI not configured)": as_json({"error": "ZAI not configured"}, status=500)},
+        refusals={
+            "it failed (HTTP 500: ZAI not configured)": json_response({"error": "ZAI not configured"}, status=500)
+        },
     ),
-    "tavily": Sample(
+    "tavily": ProviderSample(
         path="/search",
         two=TAVILY,
-        none=as_json({**TAVILY, "results": []}),
+        none=json_response({**TAVILY, "results": []}),
         cost_usd=0.008,
         date="Tue, 04 Mar 2025 10:00:00 GMT",
         refusals={
-            "it refused the key (HTTP 401: Unauthorized: missing or invalid API key.)": as_json(
+            "it refused the key (HTTP 401: Unauthorized: missing or invalid API key.)": json_response(
                 {"detail": {"error": "Unauthorized: missing or invalid API key."}}, status=401
             ),
-            "the account has no credit left (HTTP 432: This request exceeds your plan's set usage limit.)": as_json(
+            "the account has no credit left (HTTP 432: This request exceeds your plan's set usage limit.)": json_response(  # noqa: E501
                 {"detail": {"error": "This request exceeds your plan's set usage limit."}}, status=432
             ),
-            "it did not accept the query (HTTP 400: Query is too long.)": as_json(
+            "it did not accept the query (HTTP 400: Query is too long.)": json_response(
                 {"detail": {"error": "Query is too long."}}, status=400
             ),
         },
     ),
-    "jina": Sample(
+    "jina": ProviderSample(
         path="/?q=windlass&num=8",
         two=JINA,
-        none=as_json(
+        none=json_response(
             {
                 "code": 422,
                 "name": "AssertionFailureError",
@@ -151,7 +153,7 @@ SAMPLES: dict[SearchProvider, Sample] = {
         cost_usd=0.0005,
         date="Mar 4, 2025",
         refusals={
-            "the account has no credit left (HTTP 402: Account balance not enough to run this query.)": as_json(
+            "the account has no credit left (HTTP 402: Account balance not enough to run this query.)": json_response(
                 {
                     "code": 402,
                     "name": "InsufficientBalanceError",
@@ -160,47 +162,47 @@ SAMPLES: dict[SearchProvider, Sample] = {
                 },
                 status=402,
             ),
-            "it refused the key (HTTP 401: Invalid API key)": as_json(
+            "it refused the key (HTTP 401: Invalid API key)": json_response(
                 {"code": 401, "name": "AuthenticationFailedError", "message": "Invalid API key"}, status=401
             ),
         },
     ),
-    "zai": Sample(
+    "zai": ProviderSample(
         path="/paas/v4/web_search",
         two=ZAI,
-        none=as_json({**ZAI, "search_result": []}),
+        none=json_response({**ZAI, "search_result": []}),
         cost_usd=0.01,
         date="2025-03-04",
         refusals={
-            "it refused the key (HTTP 401: Authentication Failed)": as_json(
+            "it refused the key (HTTP 401: Authentication Failed)": json_response(
                 {"error": {"code": "1000", "message": "Authentication Failed"}}, status=401
             ),
-            "the account has no credit left (HTTP 429: Insufficient balance, please recharge.)": as_json(
+            "the account has no credit left (HTTP 429: Insufficient balance, please recharge.)": json_response(
                 {"error": {"code": "1113", "message": "Insufficient balance, please recharge."}}, status=429
             ),
         },
     ),
-    "searxng": Sample(
+    "searxng": ProviderSample(
         path="/search?q=windlass&format=json",
         two=SEARXNG,
-        none=as_json({**SEARXNG, "results": [], "unresponsive_engines": []}),
+        none=json_response({**SEARXNG, "results": [], "unresponsive_engines": []}),
         cost_usd=0.0,
         date="2025-03-04T10:00:00",
         refusals={
-            "it does not give JSON; its settings.yml must name json under search.formats (HTTP 403)": page(
+            "it does not give JSON; its settings.yml must name json under search.formats (HTTP 403)": http_response(
                 "<html>Forbidden</html>", status=403
             ),
-            "none of its engines answered": as_json({**SEARXNG, "results": []}),
+            "none of its engines answered": json_response({**SEARXNG, "results": []}),
         },
     ),
-    "brave": Sample(
+    "brave": ProviderSample(
         path="/res/v1/web/search?q=windlass&count=8&result_filter=web&text_decorations=false",
         two=BRAVE,
-        none=as_json({"type": "search", "query": {"original": "windlass"}}),
+        none=json_response({"type": "search", "query": {"original": "windlass"}}),
         cost_usd=0.005,
         date="2025-03-04T10:00:00",
         refusals={
-            "it refused the key (HTTP 422: The provided subscription token is invalid.)": as_json(
+            "it refused the key (HTTP 422: The provided subscription token is invalid.)": json_response(
                 {
                     "type": "ErrorResponse",
                     "error": {
@@ -215,10 +217,10 @@ SAMPLES: dict[SearchProvider, Sample] = {
     ),
 }
 EVERYWHERE: dict[str, bytes] = {
-    "it failed (HTTP 503)": page("upstream", status=503),
-    "there is no search at its address (HTTP 404)": page("not here", status=404),
-    "its answer cannot be understood": page("<html>maintenance</html>"),
-    "its answer cannot be understood (there is no list": as_json({"something": "else"}),
-    "its answer cannot be understood (there is no list ": as_json([1, 2]),
-    "it sends its callers elsewhere": page("", "Location: https://example.org/", status=302),
+    "it failed (HTTP 503)": http_response("upstream", status=503),
+    "there is no search at its address (HTTP 404)": http_response("not here", status=404),
+    "its answer cannot be understood": http_response("<html>maintenance</html>"),
+    "its answer cannot be understood (there is no list": json_response({"something": "else"}),
+    "its answer cannot be understood (there is no list ": json_response([1, 2]),
+    "it sends its callers elsewhere": http_response("", "Location: https://example.org/", status=302),
 }

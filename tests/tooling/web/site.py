@@ -12,11 +12,11 @@ from tooling.web.http.web_client import WebClient
 from tooling.web.settings import WebSettings
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
-Answer: TypeAlias = bytes | Callable[["Visit", Send], Awaitable[None]]
+SiteResponse: TypeAlias = bytes | Callable[["ReceivedRequest", Send], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class ReceivedRequest:
     """One request as it came in."""
 
     method: str
@@ -28,9 +28,9 @@ class Visit:
 class Site:
     """Answers by path, remembers who came; connections stay open as HTTP says."""
 
-    def __init__(self, pages: dict[str, Answer] | None = None, tls: ssl.SSLContext | None = None) -> None:
-        self.pages: dict[str, Answer] = dict(pages or {})
-        self.visits: list[Visit] = []
+    def __init__(self, pages: dict[str, SiteResponse] | None = None, tls: ssl.SSLContext | None = None) -> None:
+        self.pages: dict[str, SiteResponse] = dict(pages or {})
+        self.requests: list[ReceivedRequest] = []
         self.connections = 0
         self.port = 0
         self._tls = tls
@@ -38,13 +38,13 @@ class Site:
 
     @property
     def paths(self) -> list[str]:
-        return [visit.path for visit in self.visits]
+        return [visit.path for visit in self.requests]
 
     def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
         return f"{'https' if self._tls else 'http'}://{host}:{self.port}{path}"
 
     async def __aenter__(self) -> "Site":
-        self._server = await asyncio.start_server(self._visited, "127.0.0.1", 0, ssl=self._tls)
+        self._server = await asyncio.start_server(self._handle_connection, "127.0.0.1", 0, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -54,7 +54,7 @@ class Site:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _visited(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -66,7 +66,7 @@ class Site:
 
         try:
             while True:
-                await self._answer(await _read(reader), send)
+                await self._respond(await _read_request(reader), send)
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError, EOFError):
             # Clients leave and tests end; neither is the site's problem.
             pass
@@ -74,9 +74,9 @@ class Site:
             self._tasks.discard(task)
             writer.close()
 
-    async def _answer(self, visit: Visit, send: Send) -> None:
-        self.visits.append(visit)
-        answer = self.pages.get(visit.path) or self.pages.get("*") or page("not here", status=404)
+    async def _respond(self, visit: ReceivedRequest, send: Send) -> None:
+        self.requests.append(visit)
+        answer = self.pages.get(visit.path) or self.pages.get("*") or http_response("not here", status=404)
         if isinstance(answer, bytes):
             await send(answer)
         else:
@@ -84,33 +84,33 @@ class Site:
             raise EOFError
 
 
-async def _read(reader: asyncio.StreamReader) -> Visit:
+async def _read_request(reader: asyncio.StreamReader) -> ReceivedRequest:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     first, *lines = head.strip().split("\r\n")
     method, path, _ = first.split(" ")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Visit(method=method, path=path, headers=headers, body=body)
+    return ReceivedRequest(method=method, path=path, headers=headers, body=body)
 
 
-def page(body: str | bytes, *headers: str, status: int = 200, kind: str = "text/html; charset=utf-8") -> bytes:
+def http_response(body: str | bytes, *headers: str, status: int = 200, kind: str = "text/html; charset=utf-8") -> bytes:
     """Return a whole answer."""
     data = body.encode() if isinstance(body, str) else body
     lines = [f"HTTP/1.1 {status} Reason", *([f"Content-Type: {kind}"] if kind else []), *headers]
     return "\r\n".join([*lines, f"Content-Length: {len(data)}", "", ""]).encode("latin-1") + data
 
 
-def head(*headers: str, status: int = 200) -> bytes:
+def response_head(*headers: str, status: int = 200) -> bytes:
     """Return the beginning of an answer whose end only the connection tells."""
     return "\r\n".join([f"HTTP/1.1 {status} Reason", *headers, "Connection: close", "", ""]).encode("latin-1")
 
 
 def redirect(place: str, status: int = 302) -> bytes:
     """Return an answer that leads elsewhere."""
-    return page("", f"Location: {place}", status=status)
+    return http_response("", f"Location: {place}", status=status)
 
 
-def names(**hosts: str | Sequence[str]) -> Resolver:
+def fake_resolver(**hosts: str | Sequence[str]) -> Resolver:
     """Return a resolver that knows nothing but `host_name=address`, an underscore being a dot."""
     known = {name.replace("_", "."): answer for name, answer in hosts.items()}
 
@@ -124,7 +124,7 @@ def names(**hosts: str | Sequence[str]) -> Resolver:
 
 
 @asynccontextmanager
-async def web(
+async def open_client(
     *,
     resolver: Resolver | None = None,
     tls: Callable[[], ssl.SSLContext] | None = None,

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.tool_harness import Workplace
-from tests.tooling.web.isolated_process import serving_apart
-from tests.tooling.web.site import page
+from tests.tooling.tool_harness import ToolHarness
+from tests.tooling.web.isolated_process import serve_in_process
+from tests.tooling.web.site import http_response
 from tooling.approvals.policy import PolicyApprover
-from tooling.web.session import WebDesk
+from tooling.web.session import WebSession
 from tooling.web.settings import WebSettings
 
 pytestmark = pytest.mark.slow
@@ -23,11 +23,11 @@ PARAGRAPH = (
     "<p>The <b>quick</b> brown fox jumps over <a href='/x'>the lazy dog</a> and writes a sentence about it.</p>\n"
 )
 PAGES = {
-    "/article": page(f"<title>T</title><article>{PARAGRAPH * 200}</article>"),
-    "/megabyte": page(f"<title>T</title><article>{PARAGRAPH * 9_000}</article>"),
-    "/huge": page(PARAGRAPH * 60_000),
-    "/text": page("a line of words, für alle\n" * 180_000, kind="text/plain; charset=utf-8"),
-    "/json": page('{"key": [1, 2, "words"]},' * 40_000, kind="application/json"),
+    "/article": http_response(f"<title>T</title><article>{PARAGRAPH * 200}</article>"),
+    "/megabyte": http_response(f"<title>T</title><article>{PARAGRAPH * 9_000}</article>"),
+    "/huge": http_response(PARAGRAPH * 60_000),
+    "/text": http_response("a line of words, für alle\n" * 180_000, kind="text/plain; charset=utf-8"),
+    "/json": http_response('{"key": [1, 2, "words"]},' * 40_000, kind="application/json"),
 }
 
 
@@ -51,8 +51,8 @@ async def longest_stall(url: str, query: str) -> float:
                 worst = max(worst, took - queued - 0.001)
 
     with tempfile.TemporaryDirectory() as folder:
-        work = Workplace(
-            Path(folder), approver=PolicyApprover(mode="yolo"), web=WebDesk(WebSettings(allow_loopback=True))
+        work = ToolHarness(
+            Path(folder), approver=PolicyApprover(mode="yolo"), web=WebSession(WebSettings(allow_loopback=True))
         )
         ticker = asyncio.ensure_future(tick())
         result = await work.call("fetch_page", url=url, query=query)
@@ -66,7 +66,7 @@ async def longest_stall(url: str, query: str) -> float:
 @pytest.mark.parametrize("query", ["", "the dog that is lazy"])
 def test_the_loop_never_stands_still_for_long(path: str, query: str) -> None:
     stalls: list[float] = []
-    with serving_apart(PAGES) as base:
+    with serve_in_process(PAGES) as base:
         # Other programs take the processor away too; a stall of our own would be there every time.
         while len(stalls) < ATTEMPTS and min(stalls, default=1.0) >= LONGEST_STALL_S:
             stalls.append(asyncio.run(longest_stall(f"{base}{path}", query)))

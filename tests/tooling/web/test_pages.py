@@ -2,22 +2,22 @@
 
 import pytest
 
-from tests.tooling.web.sample_pages import Page, bare, corpus
+from tests.tooling.web.sample_pages import SamplePage, load_pages, normalize
 from tooling.web.html.extract import extract
 
-PAGES = corpus()
+PAGES = load_pages()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_facts_are_kept_and_the_frame_is_gone(page: Page) -> None:
+def test_facts_are_kept_and_the_frame_is_gone(page: SamplePage) -> None:
     found = extract(page.html, url=page.url)
-    assert [fact for fact in page.keep if fact not in page.kept(found.markdown)] == []
-    assert page.left_over(found.markdown) == []
+    assert [fact for fact in page.keep if fact not in page.kept_facts(found.markdown)] == []
+    assert page.remaining_boilerplate(found.markdown) == []
     assert [shape for shape in page.shape if shape not in found.markdown] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_is_known_by_its_title_date_and_language(page: Page) -> None:
+def test_a_page_is_known_by_its_title_date_and_language(page: SamplePage) -> None:
     found = extract(page.html, url=page.url)
     assert (found.title, found.language) == (page.title, page.language)
     assert not page.date or found.date == page.date
@@ -28,7 +28,7 @@ def test_the_corpus_is_varied_and_its_lists_are_honest() -> None:
     assert sum(len(page.keep) for page in PAGES) > 400
     for page in PAGES:
         # A fact that is on no page, or twice in a list, would only flatter the figures.
-        assert len({bare(fact) for fact in page.keep}) == len(page.keep), page.name
+        assert len({normalize(fact) for fact in page.keep}) == len(page.keep), page.name
 
 
 def test_hidden_text_is_counted() -> None:

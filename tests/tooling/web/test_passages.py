@@ -2,7 +2,7 @@
 
 import pytest
 
-from tooling.web.passages import PASSAGE_CHARS, passages_about
+from tooling.web.passages import PASSAGE_CHARS, find_passages
 
 FILLER = "Nothing of interest stands here, only words that fill the page from margin to margin.\n\n" * 40
 HOURS = "## Opening hours\n\nThe museum opens at nine on Tuesdays.\n\n"
@@ -10,7 +10,7 @@ TEXT = f"# Start\n\n{FILLER}{HOURS}{FILLER}## Prices\n\nTickets cost 12 crowns.\
 
 
 def found(query: str, text: str = TEXT, most_chars: int = 3000) -> str:
-    return "\n".join(passage.text for passage in passages_about(query, text, most_chars=most_chars))
+    return "\n".join(passage.text for passage in find_passages(query, text, most_chars=most_chars))
 
 
 @pytest.mark.parametrize(
@@ -27,24 +27,24 @@ def test_the_right_passage_is_among_them(query: str, fact: str) -> None:
 
 
 def test_passages_know_their_place_and_heading() -> None:
-    for passage in passages_about("museum Tuesdays", TEXT):
+    for passage in find_passages("museum Tuesdays", TEXT):
         assert TEXT[passage.offset :].startswith(passage.text)
-    best = max(passages_about("museum Tuesdays", TEXT), key=lambda one: one.score)
+    best = max(find_passages("museum Tuesdays", TEXT), key=lambda one: one.score)
     assert best.heading == "Opening hours"
 
 
 def test_they_come_in_the_order_of_the_text_and_fit_the_room() -> None:
     text = "\n\n".join(f"The ship number {n} sails." for n in range(3000))
-    passages = passages_about("ship 17 and ship 2900", text, most_chars=2500)
+    passages = find_passages("ship 17 and ship 2900", text, most_chars=2500)
     assert [one.offset for one in passages] == sorted(one.offset for one in passages)
     assert sum(len(one.text) for one in passages) <= 2500
     assert "number 2900 " in "".join(one.text for one in passages)
 
 
 def test_what_does_not_occur_is_not_found() -> None:
-    assert passages_about("xylophone", TEXT) == []
-    assert passages_about("", TEXT) == []
-    assert passages_about("museum", "") == []
+    assert find_passages("xylophone", TEXT) == []
+    assert find_passages("", TEXT) == []
+    assert find_passages("museum", "") == []
 
 
 def test_scripts_without_blanks_are_searched_too() -> None:
@@ -54,5 +54,5 @@ def test_scripts_without_blanks_are_searched_too() -> None:
 
 @pytest.mark.parametrize("text", ["x" * 100_000, "\n" * 100_000, "# " * 50_000, "a b " * 30_000])
 def test_no_text_is_too_odd(text: str) -> None:
-    for passage in passages_about("a x", text):
+    for passage in find_passages("a x", text):
         assert len(passage.text) <= PASSAGE_CHARS

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.web.site import Site, page
-from tests.tooling.web.test_fetch_page import LOCAL, fetched, place
+from tests.tooling.web.site import Site, http_response
+from tests.tooling.web.test_fetch_page import LOCAL, fetch, web_workplace
 from tooling.web.addresses.url_check import parse_url
-from tooling.web.fetch import JINA, reader_url, reading_of, request_for, why_not_told
+from tooling.web.fetch import JINA_READER_URL, parse_reader_response, reader_request, reader_url, why_not_shareable
 from tooling.web.http.messages import WebFault, WebResponse
 from tooling.web.settings import WebSettings
 
@@ -37,27 +37,27 @@ OPEN_URLS = """
 
 @pytest.mark.parametrize("url", SECRET_URLS.split())
 def test_private_addresses_and_secrets_are_told_to_nobody(url: str) -> None:
-    assert why_not_told(parse_url(url, allow_loopback=True))
+    assert why_not_shareable(parse_url(url, allow_loopback=True))
 
 
 @pytest.mark.parametrize("url", OPEN_URLS.split())
 def test_other_addresses_may_be_told(url: str) -> None:
-    assert why_not_told(parse_url(url)) is None
+    assert why_not_shareable(parse_url(url)) is None
 
 
 def test_a_reader_is_one_that_the_user_chose() -> None:
     assert reader_url(WebSettings()) == ""
-    assert reader_url(WebSettings(keys={"jina": "k"})) == JINA
+    assert reader_url(WebSettings(keys={"jina": "k"})) == JINA_READER_URL
     assert reader_url(WebSettings(keys={"jina": "k"}, reader="off")) == ""
     assert reader_url(WebSettings(keys={"jina": "k"}, reader_url="https://r.example/")) == "https://r.example/"
 
 
 def test_the_key_goes_to_its_own_service_only() -> None:
     target = parse_url("https://example.org/a?b=1")
-    asked = request_for(target, WebSettings(keys={"jina": "k"}))
+    asked = reader_request(target, WebSettings(keys={"jina": "k"}))
     assert asked.url == "https://r.jina.ai/https://example.org/a?b=1"
     assert asked.headers["Authorization"] == "Bearer k"
-    other = request_for(target, WebSettings(keys={"jina": "k"}, reader_url="https://r.example/?u="))
+    other = reader_request(target, WebSettings(keys={"jina": "k"}, reader_url="https://r.example/?u="))
     assert "Authorization" not in other.headers
     assert other.is_trusted
 
@@ -72,7 +72,7 @@ def test_the_key_goes_to_its_own_service_only() -> None:
 )
 def test_answers_of_readers_are_understood(kind: str, body: str, text: str) -> None:
     response = WebResponse(url="https://r.example/", status=200, headers={"content-type": kind}, body=body.encode())
-    assert reading_of(response).text == text
+    assert parse_reader_response(response).text == text
 
 
 @pytest.mark.parametrize(
@@ -81,38 +81,38 @@ def test_answers_of_readers_are_understood(kind: str, body: str, text: str) -> N
 def test_other_answers_are_faults(status: int, body: str) -> None:
     headers = {"content-type": "application/json"}
     with pytest.raises(WebFault):
-        reading_of(WebResponse(url="https://r.example/", status=status, headers=headers, body=body.encode()))
+        parse_reader_response(WebResponse(url="https://r.example/", status=status, headers=headers, body=body.encode()))
 
 
 async def test_a_page_that_cannot_be_had_is_asked_of_the_reader(tmp_path: Path) -> None:
-    async with Site({"*": page(ANSWER, kind="application/json")}) as reader:
+    async with Site({"*": http_response(ANSWER, kind="application/json")}) as reader:
         settings = WebSettings(reader_url=reader.url("/read/"), connect_timeout_s=0.3, timeout_s=3)
-        async with place(tmp_path, settings, hosts={"page_example": "192.0.2.1"}) as work:
+        async with web_workplace(tmp_path, settings, hosts={"page_example": "192.0.2.1"}) as work:
             refused = await work.call("fetch_page", url="https://page.example/")
         assert "could not be fetched" in refused.content
-        assert reader.visits == []
+        assert reader.requests == []
 
 
 @pytest.mark.parametrize("reader_mode", ["fallback", "always", "off"])
 async def test_the_three_modes(tmp_path: Path, reader_mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Loopback stands for the public web here; the rule about it has a test of its own.
-    monkeypatch.setattr("tooling.web.fetch.why_not_told", lambda target: None)
+    monkeypatch.setattr("tooling.web.fetch.why_not_shareable", lambda target: None)
 
     async def public(host: str, port: int, **_: object) -> tuple[str, ...]:
         return ("93.184.216.34",)
 
     monkeypatch.setattr("tooling.web.fetch.resolve_public", public)
     pages = {
-        "/ok": page("direct", kind="text/plain"),
-        "/blocked": page("no", status=403),
-        "/gone": page("x", status=404),
+        "/ok": http_response("direct", kind="text/plain"),
+        "/blocked": http_response("no", status=403),
+        "/gone": http_response("x", status=404),
     }
-    pages["/app"] = page("<html><body><div id=app></div><script>go()</script></body></html>")
-    async with Site({"*": page(ANSWER, kind="application/json")}) as reader, Site(pages) as site:
+    pages["/app"] = http_response("<html><body><div id=app></div><script>go()</script></body></html>")
+    async with Site({"*": http_response(ANSWER, kind="application/json")}) as reader, Site(pages) as site:
         settings = replace(LOCAL, reader=reader_mode, reader_url=reader.url("/read/"))  # type: ignore[arg-type]
-        texts = {path: (await fetched(tmp_path, site.url(path), settings)).content for path in pages}
-        by_choice = await fetched(tmp_path, site.url("/ok"), settings, method="reader")
-        raw = await fetched(tmp_path, site.url("/blocked"), settings, method="raw")
+        texts = {path: (await fetch(tmp_path, site.url(path), settings)).content for path in pages}
+        by_choice = await fetch(tmp_path, site.url("/ok"), settings, method="reader")
+        raw = await fetch(tmp_path, site.url("/blocked"), settings, method="raw")
     read = {path for path, text in texts.items() if "What the reader saw" in text}
     assert read == {"fallback": {"/blocked", "/app"}, "always": set(pages), "off": set()}[reader_mode]
     assert ("What the reader saw" in by_choice.content) is (reader_mode != "off")
@@ -125,18 +125,18 @@ async def test_the_three_modes(tmp_path: Path, reader_mode: str, monkeypatch: py
 
 async def test_a_private_page_never_reaches_a_reader(tmp_path: Path) -> None:
     async with (
-        Site({"*": page(ANSWER, kind="application/json")}) as reader,
-        Site({"/": page("no", status=403)}) as site,
+        Site({"*": http_response(ANSWER, kind="application/json")}) as reader,
+        Site({"/": http_response("no", status=403)}) as site,
     ):
         settings = replace(LOCAL, reader_url=reader.url("/"))
         for reader_mode in ("fallback", "always"):
-            told = await fetched(tmp_path, site.url(), replace(settings, reader=reader_mode))  # type: ignore[arg-type]
+            told = await fetch(tmp_path, site.url(), replace(settings, reader=reader_mode))  # type: ignore[arg-type]
             assert "403" in told.content
-        chosen = await fetched(tmp_path, site.url(), settings, method="reader")
+        chosen = await fetch(tmp_path, site.url(), settings, method="reader")
         assert "is not told to a reader" in chosen.content
         hosts = {"inside_example": "10.0.0.1"}
         for url in ("https://inside.example/", "https://unknown.example/", "https://inside.example/?token=x"):
-            async with place(tmp_path, replace(settings, reader="always"), hosts=hosts) as work:
+            async with web_workplace(tmp_path, replace(settings, reader="always"), hosts=hosts) as work:
                 await work.call("fetch_page", url=url)
                 await work.call("fetch_page", url=url, method="reader")
-    assert reader.visits == []
+    assert reader.requests == []

@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 
 from tests.agent.backends.egress.proxy_harness import free_port
-from tests.tooling.tool_harness import Workplace
-from tests.tooling.web.search_samples import EVERYWHERE, KEY, ROPE, SAMPLES, TAVILY, WINCH, as_json
-from tests.tooling.web.site import Answer, Send, Site, Visit, page
+from tests.tooling.tool_harness import ToolHarness
+from tests.tooling.web.search_samples import EVERYWHERE, KEY, ROPE, SAMPLES, TAVILY, WINCH, json_response
+from tests.tooling.web.site import ReceivedRequest, Send, Site, SiteResponse, http_response
 from tooling.contract.result import ToolResult
-from tooling.web.session import WebDesk
+from tooling.web.session import WebSession
 from tooling.web.settings import SEARCH_ORDER, SearchProvider, WebSettings
 
 NAMES = list(SEARCH_ORDER)
 
 
-class Searcher:
+class WebSearchHarness:
     """The tool with providers on loopback; `sites` are theirs."""
 
     def __init__(self, folder: Path, sites: dict[SearchProvider, Site], settings: WebSettings) -> None:
-        self._workplace = Workplace(folder, web=WebDesk(settings))
+        self._workplace = ToolHarness(folder, web=WebSession(settings))
         self.sites = sites
 
     async def search(self, query: str = "windlass", **arguments: object) -> ToolResult:
@@ -35,36 +35,38 @@ class Searcher:
 
 
 @asynccontextmanager
-async def searcher(folder: Path, answers: dict[SearchProvider, Answer], **settings: object) -> AsyncIterator[Searcher]:
+async def search_harness(
+    folder: Path, answers: dict[SearchProvider, SiteResponse], **settings: object
+) -> AsyncIterator[WebSearchHarness]:
     """Serve every provider named, and no other."""
     async with AsyncExitStack() as stack:
         sites = {name: await stack.enter_async_context(Site({"*": answer})) for name, answer in answers.items()}
         chosen = WebSettings(
             keys=dict.fromkeys(answers, KEY), search_urls={name: site.url("") for name, site in sites.items()}
         )
-        searching = Searcher(folder, sites, replace(chosen, **settings))  # type: ignore[arg-type]
+        searching = WebSearchHarness(folder, sites, replace(chosen, **settings))  # type: ignore[arg-type]
         stack.push_async_callback(searching.close)
         yield searching
 
 
-def in_turn(*answers: bytes) -> Answer:
+def respond_in_turn(*answers: bytes) -> SiteResponse:
     """Return an answer that is another one each time; the last one stays."""
     left = list(answers)
 
-    async def answer(visit: Visit, send: Send) -> None:
+    async def answer(visit: ReceivedRequest, send: Send) -> None:
         await send(left.pop(0) if len(left) > 1 else left[0])
 
     return answer
 
 
-async def hang(visit: Visit, send: Send) -> None:
+async def hang(visit: ReceivedRequest, send: Send) -> None:
     await asyncio.sleep(60)
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_results_come_as_numbered_blocks(tmp_path: Path, name: SearchProvider) -> None:
     sample = SAMPLES[name]
-    async with searcher(tmp_path, {name: sample.good}) as searching:
+    async with search_harness(tmp_path, {name: sample.success}) as searching:
         result = await searching.search()
     assert result.content == (
         f'<web origin="search by {name}">\n'
@@ -79,16 +81,16 @@ async def test_results_come_as_numbered_blocks(tmp_path: Path, name: SearchProvi
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_nothing_found_is_no_error(tmp_path: Path, name: SearchProvider) -> None:
-    async with searcher(tmp_path, {name: SAMPLES[name].none}) as searching:
+    async with search_harness(tmp_path, {name: SAMPLES[name].none}) as searching:
         result = await searching.search()
     assert (result.content, result.exit_code, result.meta.status) == ("(no results)", 0, "ok")
 
 
 async def test_each_provider_is_asked_in_its_own_way(tmp_path: Path) -> None:
-    answers: dict[SearchProvider, Answer] = {name: SAMPLES[name].good for name in NAMES}
-    async with searcher(tmp_path, answers, search_fanout=6) as searching:
+    answers: dict[SearchProvider, SiteResponse] = {name: SAMPLES[name].success for name in NAMES}
+    async with search_harness(tmp_path, answers, search_fanout=6) as searching:
         await searching.search("windlass")
-        visits = {name: site.visits[0] for name, site in searching.sites.items()}
+        visits = {name: site.requests[0] for name, site in searching.sites.items()}
     assert json.loads(visits["tavily"].body) == {
         "query": "windlass",
         "max_results": 8,
@@ -125,7 +127,9 @@ async def test_every_fault_is_told_and_the_next_provider_is_asked(
 ) -> None:
     monkeypatch.setattr("tooling.web.search.errors.RETRY_WAIT_S", 0.0)
     other: SearchProvider = "searxng" if name == "brave" else "brave"
-    async with searcher(tmp_path, {name: answer, other: SAMPLES[other].good}, search_order=(name, other)) as searching:
+    async with search_harness(
+        tmp_path, {name: answer, other: SAMPLES[other].success}, search_order=(name, other)
+    ) as searching:
         result = await searching.search()
     assert f'<web origin="search by {other}">' in result.content
     assert f"[{name} was asked before: {words}" in result.content
@@ -135,41 +139,41 @@ async def test_every_fault_is_told_and_the_next_provider_is_asked(
 @pytest.mark.parametrize(
     ("answer", "requests"),
     [
-        (in_turn(page("", status=500), SAMPLES["tavily"].good), 2),
-        (in_turn(page("", "Retry-After: 0", status=429), SAMPLES["tavily"].good), 2),
-        (in_turn(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", SAMPLES["tavily"].good), 2),
-        (in_turn(page("no JSON"), SAMPLES["tavily"].good), 2),
-        (in_turn(as_json({}, status=401), SAMPLES["tavily"].good), 1),
-        (in_turn(as_json({}, status=400), SAMPLES["tavily"].good), 1),
-        (in_turn(page("", "Retry-After: 60", status=429), SAMPLES["tavily"].good), 1),
-        (page("", status=500), 2),
+        (respond_in_turn(http_response("", status=500), SAMPLES["tavily"].success), 2),
+        (respond_in_turn(http_response("", "Retry-After: 0", status=429), SAMPLES["tavily"].success), 2),
+        (respond_in_turn(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", SAMPLES["tavily"].success), 2),
+        (respond_in_turn(http_response("no JSON"), SAMPLES["tavily"].success), 2),
+        (respond_in_turn(json_response({}, status=401), SAMPLES["tavily"].success), 1),
+        (respond_in_turn(json_response({}, status=400), SAMPLES["tavily"].success), 1),
+        (respond_in_turn(http_response("", "Retry-After: 60", status=429), SAMPLES["tavily"].success), 1),
+        (http_response("", status=500), 2),
     ],
 )
 async def test_a_fault_that_may_pass_is_tried_once_more(
-    tmp_path: Path, answer: Answer, requests: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, answer: SiteResponse, requests: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tooling.web.search.errors.RETRY_WAIT_S", 0.0)
-    async with searcher(tmp_path, {"tavily": answer, "jina": SAMPLES["jina"].good}) as searching:
+    async with search_harness(tmp_path, {"tavily": answer, "jina": SAMPLES["jina"].success}) as searching:
         await searching.search()
-        assert len(searching.sites["tavily"].visits) == requests
+        assert len(searching.sites["tavily"].requests) == requests
 
 
 async def test_the_order_is_the_documented_one_and_can_be_changed(tmp_path: Path) -> None:
     asked: list[str] = []
 
-    def failing(name: str) -> Answer:
-        async def answer(visit: Visit, send: Send) -> None:
+    def failing(name: str) -> SiteResponse:
+        async def answer(visit: ReceivedRequest, send: Send) -> None:
             asked.append(name)
-            await send(page("", status=404))
+            await send(http_response("", status=404))
 
         return answer
 
-    answers: dict[SearchProvider, Answer] = {name: failing(name) for name in reversed(NAMES)}
-    async with searcher(tmp_path, answers) as searching:
+    answers: dict[SearchProvider, SiteResponse] = {name: failing(name) for name in reversed(NAMES)}
+    async with search_harness(tmp_path, answers) as searching:
         await searching.search()
     assert asked == ["proxy", "tavily", "jina", "zai", "searxng", "brave"]
     asked.clear()
-    async with searcher(tmp_path, answers, search_order=("brave", "tavily")) as searching:
+    async with search_harness(tmp_path, answers, search_order=("brave", "tavily")) as searching:
         result = await searching.search()
     assert asked == ["brave", "tavily"]
     assert result.content == (
@@ -180,20 +184,20 @@ async def test_the_order_is_the_documented_one_and_can_be_changed(tmp_path: Path
 
 
 async def test_a_provider_that_is_silent_is_left_behind(tmp_path: Path) -> None:
-    answers: dict[SearchProvider, Answer] = {"tavily": hang, "jina": SAMPLES["jina"].good}
-    async with searcher(tmp_path, answers, search_timeout_s=0.2) as searching:
+    answers: dict[SearchProvider, SiteResponse] = {"tavily": hang, "jina": SAMPLES["jina"].success}
+    async with search_harness(tmp_path, answers, search_timeout_s=0.2) as searching:
         result = await searching.search()
     assert "[tavily was asked before: it did not answer in time (the answer took longer than 0.2 s)]" in result.content
-    assert len(searching.sites["tavily"].visits) == 1
+    assert len(searching.sites["tavily"].requests) == 1
 
 
 async def test_a_provider_that_is_not_there_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tooling.web.search.errors.RETRY_WAIT_S", 0.0)
     urls = {"proxy": f"http://127.0.0.1:{free_port()}", "searxng": "http://169.254.169.254/"}
-    async with searcher(tmp_path, {"brave": SAMPLES["brave"].good}) as searching:
+    async with search_harness(tmp_path, {"brave": SAMPLES["brave"].success}) as searching:
         brave = searching.sites["brave"].url("")
-        workplace = Workplace(
-            tmp_path, web=WebDesk(WebSettings(keys={"brave": KEY}, search_urls={**urls, "brave": brave}))
+        workplace = ToolHarness(
+            tmp_path, web=WebSession(WebSettings(keys={"brave": KEY}, search_urls={**urls, "brave": brave}))
         )
         result = await workplace.call("search_web", query="windlass")
         await workplace.executor.close()
@@ -203,7 +207,9 @@ async def test_a_provider_that_is_not_there_is_left_behind(tmp_path: Path, monke
 
 
 async def test_one_that_finds_nothing_hands_on_to_the_next(tmp_path: Path) -> None:
-    async with searcher(tmp_path, {"tavily": SAMPLES["tavily"].none, "jina": SAMPLES["jina"].good}) as searching:
+    async with search_harness(
+        tmp_path, {"tavily": SAMPLES["tavily"].none, "jina": SAMPLES["jina"].success}
+    ) as searching:
         result = await searching.search()
     assert "Winch" in result.content
     assert result.meta.cost_usd == pytest.approx(0.0085)
@@ -227,8 +233,8 @@ async def test_several_at_once_are_merged_and_what_both_found_stands_once(tmp_pa
             ]
         }
     }
-    answers: dict[SearchProvider, Answer] = {"tavily": as_json(TAVILY), "brave": as_json(brave)}
-    async with searcher(tmp_path, answers, search_fanout=2) as searching:
+    answers: dict[SearchProvider, SiteResponse] = {"tavily": json_response(TAVILY), "brave": json_response(brave)}
+    async with search_harness(tmp_path, answers, search_fanout=2) as searching:
         result = await searching.search()
     assert result.content == (
         '<web origin="search by tavily, brave">\n'
@@ -242,19 +248,19 @@ async def test_several_at_once_are_merged_and_what_both_found_stands_once(tmp_pa
 
 
 async def test_one_of_several_that_fails_is_replaced_by_the_next(tmp_path: Path) -> None:
-    answers: dict[SearchProvider, Answer] = {
-        "tavily": as_json({}, status=401),
-        "jina": SAMPLES["jina"].good,
-        "brave": SAMPLES["brave"].good,
+    answers: dict[SearchProvider, SiteResponse] = {
+        "tavily": json_response({}, status=401),
+        "jina": SAMPLES["jina"].success,
+        "brave": SAMPLES["brave"].success,
     }
-    async with searcher(tmp_path, answers, search_fanout=2) as searching:
+    async with search_harness(tmp_path, answers, search_fanout=2) as searching:
         result = await searching.search()
     assert '<web origin="search by jina, brave">' in result.content
 
 
 async def test_no_more_results_than_asked_for(tmp_path: Path) -> None:
     many = {"web": {"results": [{"title": str(n), "url": f"https://example.org/{n}"} for n in range(50)]}}
-    async with searcher(tmp_path, {"brave": as_json(many)}) as searching:
+    async with search_harness(tmp_path, {"brave": json_response(many)}) as searching:
         assert (await searching.search(count=3)).content.count("https://") == 3
         assert (await searching.search(count=1000)).content.count("https://") == 20
         assert (await searching.search(count=-1)).content.count("https://") == 1
@@ -263,14 +269,14 @@ async def test_no_more_results_than_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("query", ["", "  \n\t ", "\x00\x1b"])
 async def test_an_empty_query_is_an_error(tmp_path: Path, query: str) -> None:
-    async with searcher(tmp_path, {"brave": SAMPLES["brave"].good}) as searching:
+    async with search_harness(tmp_path, {"brave": SAMPLES["brave"].success}) as searching:
         result = await searching.search(query)
         assert (result.content, result.meta.status) == ("The query is empty.", "error")
-        assert searching.sites["brave"].visits == []
+        assert searching.sites["brave"].requests == []
 
 
 async def test_without_a_provider_the_error_says_what_to_set(tmp_path: Path) -> None:
-    async with searcher(tmp_path, {}) as searching:
+    async with search_harness(tmp_path, {}) as searching:
         result = await searching.search()
     assert result.meta.status == "error"
     assert result.content == (
@@ -294,7 +300,7 @@ async def test_results_are_data_that_cannot_pretend_to_be_anything_else(tmp_path
             ]
         }
     }
-    async with searcher(tmp_path, {"brave": as_json(nasty)}) as searching:
+    async with search_harness(tmp_path, {"brave": json_response(nasty)}) as searching:
         result = await searching.search()
     assert result.content == (
         '<web origin="search by brave">\n'
@@ -307,28 +313,28 @@ async def test_results_are_data_that_cannot_pretend_to_be_anything_else(tmp_path
 
 async def test_a_key_that_a_provider_repeats_is_masked(tmp_path: Path) -> None:
     secret = "correct-horse-battery"
-    answer = as_json({"detail": {"error": f"the key {secret} is wrong"}}, status=401)
-    async with searcher(tmp_path, {"tavily": answer}, keys={"tavily": secret}) as searching:
+    answer = json_response({"detail": {"error": f"the key {secret} is wrong"}}, status=401)
+    async with search_harness(tmp_path, {"tavily": answer}, keys={"tavily": secret}) as searching:
         result = await searching.search()
     assert secret not in result.content
     assert "it refused the key" in result.content
 
 
 async def test_an_answer_without_end_is_cut_off(tmp_path: Path) -> None:
-    async def endless(visit: Visit, send: Send) -> None:
+    async def endless(visit: ReceivedRequest, send: Send) -> None:
         await send(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
         while True:
             await send(b" " * 100_000)
 
-    async with searcher(tmp_path, {"tavily": endless}) as searching:
+    async with search_harness(tmp_path, {"tavily": endless}) as searching:
         result = await searching.search()
     assert "its answer cannot be understood (longer than 2000000 bytes)" in result.content
 
 
 async def test_a_long_query_is_cut_to_what_the_provider_takes(tmp_path: Path) -> None:
-    answers: dict[SearchProvider, Answer] = {name: SAMPLES[name].good for name in ("brave", "tavily")}
-    async with searcher(tmp_path, answers, search_fanout=2) as searching:
+    answers: dict[SearchProvider, SiteResponse] = {name: SAMPLES[name].success for name in ("brave", "tavily")}
+    async with search_harness(tmp_path, answers, search_fanout=2) as searching:
         await searching.search("word " * 300)
         sites = searching.sites
     assert sites["brave"].paths[0].split("&")[0].count("word") == 50
-    assert len(json.loads(sites["tavily"].visits[0].body)["query"]) == 400
+    assert len(json.loads(sites["tavily"].requests[0].body)["query"]) == 400

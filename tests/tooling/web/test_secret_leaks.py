@@ -9,25 +9,25 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.tooling.tool_harness import Workplace
-from tests.tooling.web.site import Site, page, redirect
+from tests.tooling.tool_harness import ToolHarness
+from tests.tooling.web.site import Site, http_response, redirect
 from tooling.approvals.policy import PolicyApprover
 from tooling.web.addresses.url_check import parse_url
-from tooling.web.fetch import why_not_told
-from tooling.web.session import WebDesk
+from tooling.web.fetch import why_not_shareable
+from tooling.web.session import WebSession
 from tooling.web.settings import WebSettings
 
 # The one secret that the workplace knows of.
 KEY = "correct-horse-battery"
-FOUND = page(json.dumps({"results": [{"title": "T", "url": "https://example.org/", "content": "words"}]}))
+FOUND = http_response(json.dumps({"results": [{"title": "T", "url": "https://example.org/", "content": "words"}]}))
 
 
 @asynccontextmanager
-async def place(folder: Path, site: Site) -> AsyncIterator[Workplace]:
+async def web_workplace(folder: Path, site: Site) -> AsyncIterator[ToolHarness]:
     settings = WebSettings(
         allow_loopback=True, timeout_s=10, keys={"tavily": "tvly"}, search_urls={"tavily": site.url("")}
     )
-    work = Workplace(folder, approver=PolicyApprover(mode="yolo"), web=WebDesk(settings))
+    work = ToolHarness(folder, approver=PolicyApprover(mode="yolo"), web=WebSession(settings))
     try:
         yield work
     finally:
@@ -46,7 +46,7 @@ async def place(folder: Path, site: Site) -> AsyncIterator[Workplace]:
     ],
 )
 async def test_a_known_key_is_sent_to_no_page_and_no_provider(tmp_path: Path, spelled: str) -> None:
-    async with Site({"*": FOUND}) as site, place(tmp_path, site) as work:
+    async with Site({"*": FOUND}) as site, web_workplace(tmp_path, site) as work:
         for call in (
             await work.call("fetch_page", url=site.url(f"/?x={spelled}")),
             await work.call("fetch_page", url=site.url(f"/{spelled}/index.html")),
@@ -55,11 +55,11 @@ async def test_a_known_key_is_sent_to_no_page_and_no_provider(tmp_path: Path, sp
             assert call.meta.status == "blocked"
             assert "keys are sent to nobody" in call.content
             assert KEY not in call.content
-        assert site.visits == []
+        assert site.requests == []
 
 
 async def test_a_page_that_leads_on_with_a_known_key_is_not_followed(tmp_path: Path) -> None:
-    async with Site() as site, place(tmp_path, site) as work:
+    async with Site() as site, web_workplace(tmp_path, site) as work:
         site.pages["/"] = redirect(f"http://localhost:{site.port}/?x={quote(KEY)}")
         result = await work.call("fetch_page", url=site.url("/"))
         assert not result.is_ok
@@ -68,10 +68,10 @@ async def test_a_page_that_leads_on_with_a_known_key_is_not_followed(tmp_path: P
 
 
 async def test_what_looks_like_a_key_is_not_searched_for(tmp_path: Path) -> None:
-    async with Site({"*": FOUND}) as site, place(tmp_path, site) as work:
+    async with Site({"*": FOUND}) as site, web_workplace(tmp_path, site) as work:
         token = "ghp_" + "aB3dE6gH9j" * 3 + "aB3dE6"
         assert (await work.call("search_web", query=f"who owns {token}")).meta.status == "blocked"
-        assert site.visits == []
+        assert site.requests == []
         assert (await work.call("search_web", query="how to make a token for an API")).is_ok
 
 
@@ -98,7 +98,7 @@ async def test_what_looks_like_a_key_is_not_searched_for(tmp_path: Path) -> None
     ],
 )
 def test_a_reader_is_not_told_what_may_be_a_secret(url: str) -> None:
-    assert why_not_told(parse_url(url)) is not None
+    assert why_not_shareable(parse_url(url)) is not None
 
 
 @pytest.mark.parametrize(
@@ -116,4 +116,4 @@ def test_a_reader_is_not_told_what_may_be_a_secret(url: str) -> None:
     ],
 )
 def test_a_reader_may_be_told_what_everybody_may_read(url: str) -> None:
-    assert why_not_told(parse_url(url)) is None
+    assert why_not_shareable(parse_url(url)) is None

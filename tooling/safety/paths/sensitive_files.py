@@ -58,7 +58,7 @@ SENSITIVE_PATTERNS = (
 )
 
 # Files whose plain name is harmless, but not in that folder.
-SENSITIVE_PLACES = (
+SENSITIVE_PATHS = (
     (".aws", "config"),
     (".docker", "config.json"),
     (".kube", "config"),
@@ -69,7 +69,7 @@ SENSITIVE_PLACES = (
 )
 
 _NAMES = frozenset(SENSITIVE_FILES)
-_PLACE_NAMES = frozenset(place[-1] for place in SENSITIVE_PLACES)
+_PATH_NAMES = frozenset(place[-1] for place in SENSITIVE_PATHS)
 _ANY_PATTERN = "|".join(SENSITIVE_PATTERNS)
 
 
@@ -79,7 +79,7 @@ def is_sensitive_file(path: str | PurePath) -> bool:
     name = text.rpartition("/")[2]
     if name in _NAMES or re.match(_ANY_PATTERN, name):
         return True
-    if name not in _PLACE_NAMES:
+    if name not in _PATH_NAMES:
         return False
     parts = PurePath(text).parts
-    return any(parts[-len(place) :] == place for place in SENSITIVE_PLACES)
+    return any(parts[-len(place) :] == place for place in SENSITIVE_PATHS)

@@ -30,7 +30,7 @@ def contains(root: Path, path: Path) -> bool:
     return path == root or root in path.parents
 
 
-def shown_path(path: Path, ctx: ExecCtx) -> str:
+def display_path(path: Path, ctx: ExecCtx) -> str:
     """Return a path as the model should name it: relative to the workspace where possible."""
     root = ctx.working_dir.resolve()
     return str(path.relative_to(root)) if contains(root, path) else str(path)

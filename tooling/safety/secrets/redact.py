@@ -8,91 +8,97 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from tooling.safety.secrets.patterns import ANCHORED_SECRETS, LED_SECRETS, RUN_LENGTH, RUN_SECRETS, AnchoredSecret
+from tooling.safety.secrets.patterns import (
+    ANCHORED_PATTERNS,
+    MIN_TOKEN_LENGTH,
+    PREFIXED_PATTERNS,
+    TOKEN_PATTERNS,
+    AnchoredPattern,
+)
 
 MASK = "[REDACTED]"
 # Shorter "secrets" are words; masking them would mangle ordinary text.
 MIN_VALUE_LENGTH = 6
 _MIN_ENCODED_LENGTH = 8
-_FILE_PIECE = 1_000_000
-_TEXT_PIECE = 200_000
+_FILE_CHUNK = 1_000_000
+_TEXT_CHUNK = 200_000
 _TOKEN_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 # Token characters become "a", all others a blank: long runs are then found at the speed of a plain search.
-_RUNS = bytes(97 if byte in _TOKEN_BYTES else 32 for byte in range(256))
+_TOKEN_TABLE = bytes(97 if byte in _TOKEN_BYTES else 32 for byte in range(256))
 # With the blank before it, each run is found once, at its beginning.
-_LONG_RUN = b" " + b"a" * RUN_LENGTH
+_TOKEN_START = b" " + b"a" * MIN_TOKEN_LENGTH
 # What may stand before a run and belong to it: `\n` or `%3D` in front of a token, or the name of its maker.
-_LEADS = frozenset(b"\\%.:")
-_BEGINNINGS = frozenset(beginning.encode() for secret in RUN_SECRETS for beginning in secret.beginnings)
+_PRECEDING_BYTES = frozenset(b"\\%.:")
+_PREFIXES = frozenset(beginning.encode() for secret in TOKEN_PATTERNS for beginning in secret.prefixes)
 # A removed line of a diff has a dash before its first word.
 _DASHES = frozenset(b"-_")
-_FIRST = _DASHES | {beginning[0] for beginning in _BEGINNINGS}
-_GRAPHIC = "".join(map(chr, range(33, 127)))
-_LONGEST_RUN, _LONGEST_KEY = 4000, 20_000
+_FIRST_BYTES = _DASHES | {beginning[0] for beginning in _PREFIXES}
+_PRINTABLE = "".join(map(chr, range(33, 127)))
+_MAX_TOKEN_LENGTH, _MAX_KEY_LENGTH = 4000, 20_000
 _KEY_BEGIN, _KEY_END = "-----BEGIN", "-----END"
 
 
-def _flat(text: str) -> bytes:
+def _to_ascii(text: str) -> bytes:
     return text.encode("ascii", "replace")
 
 
-class _Page:
+class _SearchText:
     """A text, and the same with one byte for each character: searched faster, and places in both are the same."""
 
     __slots__ = ("flat", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.flat = _flat(text)
+        self.flat = _to_ascii(text)
 
-    def with_text(self, text: str) -> "_Page":
-        return self if text is self.text else _Page(text)
+    def with_text(self, text: str) -> "_SearchText":
+        return self if text is self.text else _SearchText(text)
 
 
 class Redactor:
     """Replaces known values (raw, base64, url-encoded) and anchored token patterns by a mask."""
 
     def __init__(self, known_values: Iterable[str] = ()) -> None:
-        forms = {form for value in known_values for form in _forms(value)}
+        forms = {form for value in known_values for form in _encoded_forms(value)}
         # Longest first, so that a value that contains another one disappears whole.
-        self._values = [(_flat(form), form) for form in sorted(forms, key=len, reverse=True)]
+        self._values = [(_to_ascii(form), form) for form in sorted(forms, key=len, reverse=True)]
         # Passphrases: all other secrets are one run of characters without a blank.
-        self._wide = [form for form in forms if form.strip(_GRAPHIC)]
+        self._values_with_spaces = [form for form in forms if form.strip(_PRINTABLE)]
 
     def redact(self, text: str) -> str:
         """Return the text with every secret masked."""
-        page = self._without_known(_Page(text))
-        page = page.with_text(_mask_runs(page.text, page.flat))
-        for secret in ANCHORED_SECRETS:
+        page = self._mask_values(_SearchText(text))
+        page = page.with_text(_mask_tokens(page.text, page.flat))
+        for secret in ANCHORED_PATTERNS:
             # Searching for a fixed piece of text is cheap; a regular expression over a megabyte is not.
-            if secret.sign in page.flat and secret.anchor in page.flat:
+            if secret.required_byte in page.flat and secret.anchor in page.flat:
                 page = page.with_text(_mask_anchored(page, secret))
         return page.text
 
-    def whole_until(self, text: str) -> int:
+    def safe_length(self, text: str) -> int:
         """Return the place up to which a text that goes on holds no beginning of a secret without its end."""
-        tail = text[-_LONGEST_RUN:]
-        end = len(text) - len(tail) + len(tail.rstrip(_GRAPHIC))
-        key = text.rfind(_KEY_BEGIN, max(0, end - _LONGEST_KEY))
+        tail = text[-_MAX_TOKEN_LENGTH:]
+        end = len(text) - len(tail) + len(tail.rstrip(_PRINTABLE))
+        key = text.rfind(_KEY_BEGIN, max(0, end - _MAX_KEY_LENGTH))
         if key >= 0 and _KEY_END not in text[key:]:
             end = min(end, key)
-        return min((_before(value, text, end) for value in self._wide), default=end)
+        return min((_end_before(value, text, end) for value in self._values_with_spaces), default=end)
 
     def mask_known(self, text: str) -> str:
         """Return the text with the values we know of masked, and nothing that only looks like a secret."""
-        return self._without_known(_Page(text)).text
+        return self._mask_values(_SearchText(text)).text
 
-    def _without_known(self, page: "_Page") -> "_Page":
+    def _mask_values(self, page: "_SearchText") -> "_SearchText":
         for seen, value in self._values:
             if seen in page.flat:
                 page = page.with_text(page.text.replace(value, MASK))
         return page
 
-    def redact_in_pieces(self, text: str) -> Iterator[str]:
+    def redact_chunks(self, text: str) -> Iterator[str]:
         """Yield a long text masked, a piece at a time: none takes so long that other threads have to wait for it."""
         start = 0
         while start < len(text):
-            end = _end_of_piece(text, start)
+            end = _chunk_end(text, start)
             yield self.redact(text[start:end])
             start = end
 
@@ -101,11 +107,11 @@ class Redactor:
         masked = path.with_name(path.name + ".masked")
         with path.open("rb") as source, masked.open("wb") as target:
             masked.chmod(0o600)
-            _in_pieces(source.read, lambda text: target.write(self.redact(text).encode("utf-8", "surrogateescape")))
+            _read_chunks(source.read, lambda text: target.write(self.redact(text).encode("utf-8", "surrogateescape")))
         masked.replace(path)
 
 
-def _before(value: str, text: str, end: int) -> int:
+def _end_before(value: str, text: str, end: int) -> int:
     """Return the place, at most `end`, that lies inside no occurrence of a value, not even of one that has begun."""
     held = next((size for size in range(len(value) - 1, 0, -1) if text.endswith(value[:size])), 0)
     end = min(end, len(text) - held)
@@ -114,39 +120,41 @@ def _before(value: str, text: str, end: int) -> int:
 
 
 @cache
-def _matchers() -> tuple[dict[str, re.Pattern[str]], re.Pattern[str]]:
+def _compiled_patterns() -> tuple[dict[str, re.Pattern[str]], re.Pattern[str]]:
     """Return the expressions by the first three characters of what they match, and the one for led runs."""
     by_beginning: dict[str, list[str]] = {}
-    for secret in RUN_SECRETS:
-        for beginning in secret.beginnings:
+    for secret in TOKEN_PATTERNS:
+        for beginning in secret.prefixes:
             by_beginning.setdefault(beginning, []).append(secret.regex)
-    return {key: re.compile("|".join(found)) for key, found in by_beginning.items()}, re.compile("|".join(LED_SECRETS))
+    return {key: re.compile("|".join(found)) for key, found in by_beginning.items()}, re.compile(
+        "|".join(PREFIXED_PATTERNS)
+    )
 
 
-def _mask_runs(text: str, flat: bytes) -> str:
-    runs = b" " + flat.translate(_RUNS)
-    start = runs.find(_LONG_RUN)
+def _mask_tokens(text: str, flat: bytes) -> str:
+    runs = b" " + flat.translate(_TOKEN_TABLE)
+    start = runs.find(_TOKEN_START)
     if start < 0:
         return text
-    find, first, beginnings, leads = runs.find, _FIRST, _BEGINNINGS, _LEADS
+    find, first, beginnings, leads = runs.find, _FIRST_BYTES, _PREFIXES, _PRECEDING_BYTES
     pieces: list[str] = []
     done = 0
     while start >= 0:
         # Most runs are names and hashes, so the beginning is looked at before anything else is.
         mark = flat[start]
         if (mark in first and (mark in _DASHES or flat[start : start + 3] in beginnings)) or flat[start - 1] in leads:
-            place = _secret_at(text, start)
+            place = _find_token(text, start)
             if place is not None:
                 pieces += (text[done : place[0]], MASK)
                 done = place[1]
-                start = max(start, done - RUN_LENGTH)
-        start = find(_LONG_RUN, start + RUN_LENGTH)
+                start = max(start, done - MIN_TOKEN_LENGTH)
+        start = find(_TOKEN_START, start + MIN_TOKEN_LENGTH)
     return "".join((*pieces, text[done:])) if pieces else text
 
 
-def _secret_at(text: str, start: int) -> tuple[int, int] | None:
+def _find_token(text: str, start: int) -> tuple[int, int] | None:
     """Return where a secret stands that begins with this run, or a few characters into it."""
-    known, led = _matchers()
+    known, led = _compiled_patterns()
     before = text[start - 1 : start]
     found = led.match(text, start) if before in (".", ":") else None
     if found is not None:
@@ -162,7 +170,7 @@ def _secret_at(text: str, start: int) -> tuple[int, int] | None:
     return None
 
 
-def _mask_anchored(page: _Page, secret: AnchoredSecret) -> str:
+def _mask_anchored(page: _SearchText, secret: AnchoredPattern) -> str:
     # The module's own cache of expressions keeps this from compiling twice.
     regex = re.compile(secret.regex)
     text, find = page.text, page.flat.find
@@ -178,13 +186,13 @@ def _mask_anchored(page: _Page, secret: AnchoredSecret) -> str:
     return "".join((*pieces, text[done:])) if pieces else text
 
 
-def _in_pieces(read: Callable[[int], bytes], take: Callable[[str], object]) -> None:
+def _read_chunks(read: Callable[[int], bytes], take: Callable[[str], object]) -> None:
     """Hand over whole lines, and never the beginning of a private key without its end."""
     rest = ""
-    while data := read(_FILE_PIECE):
+    while data := read(_FILE_CHUNK):
         text = rest + data.decode("utf-8", "surrogateescape")
         cut = text.rfind("\n") + 1 or len(text)
-        key = text.rfind(_KEY_BEGIN, max(0, cut - _LONGEST_KEY), cut)
+        key = text.rfind(_KEY_BEGIN, max(0, cut - _MAX_KEY_LENGTH), cut)
         if key > 0 and _KEY_END not in text[key:cut]:
             cut = key
         take(text[:cut])
@@ -192,9 +200,9 @@ def _in_pieces(read: Callable[[int], bytes], take: Callable[[str], object]) -> N
     take(rest)
 
 
-def _end_of_piece(text: str, start: int) -> int:
+def _chunk_end(text: str, start: int) -> int:
     """Return where to cut: after a whole line if one is near, and never between the ends of a private key."""
-    end = start + _TEXT_PIECE
+    end = start + _TEXT_CHUNK
     if end >= len(text):
         return len(text)
     end = text.rfind("\n", start, end) + 1 or end
@@ -202,7 +210,7 @@ def _end_of_piece(text: str, start: int) -> int:
     return key if key > start and _KEY_END not in text[key:end] else end
 
 
-def _forms(value: str) -> set[str]:
+def _encoded_forms(value: str) -> set[str]:
     if len(value) < MIN_VALUE_LENGTH:
         return set()
     quoted = {urllib.parse.quote(value, safe=""), urllib.parse.quote_plus(value), urllib.parse.quote(value)}

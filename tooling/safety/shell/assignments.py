@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tooling.safety.shell.command import HIDDEN, HOLE
+from tooling.safety.shell.command import HIDDEN, UNKNOWN
 from tooling.safety.shell.state import Scope
-from tooling.safety.shell.words import WordReader, text_of
+from tooling.safety.shell.words import WordReader, node_text
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -23,7 +23,7 @@ class AssignmentReader:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is None:
             return
-        variable = text_of(name).partition("[")[0]
+        variable = node_text(name).partition("[")[0]
         if name.type == "subscript":
             self._words.visit(name, scope)
         if value is None:
@@ -43,7 +43,7 @@ class AssignmentReader:
             old = scope.array(name)
             if value is not None and value.type == "array":
                 scope.set_array(name, (*(old or () if is_added or may_skip else ()), *values))
-            elif "[" in text_of(node).partition("=")[0]:
+            elif "[" in node_text(node).partition("=")[0]:
                 scope.set_array(name, (*(old or ()), *values))
             elif is_added and old is not None:
                 scope.assign(name, [f"{head}{tail}" for head in old for tail in values], may_keep=may_skip)
@@ -57,8 +57,8 @@ class AssignmentReader:
         for child in node.children:
             if child.type == "variable_assignment":
                 self.assign(child, scope, may_skip=may_skip)
-                name = text_of(child).partition("=")[0]
-                words.append(f"{name}={HOLE}")
+                name = node_text(child).partition("=")[0]
+                words.append(f"{name}={UNKNOWN}")
                 if is_name:
                     # It stands for another variable from now on.
                     scope.assign(name, (HIDDEN,), may_keep=False)
@@ -67,5 +67,5 @@ class AssignmentReader:
                 is_name = is_name or (words[-1:] != [] and words[-1].startswith("-") and "n" in words[-1])
         if words[:1] == ["unset"]:
             for name in words[1:]:
-                scope.forget(name)
+                scope.set_unknown(name)
         return tuple(words)

@@ -48,7 +48,7 @@ def _kills(pattern: str) -> Danger:
     return Danger(pattern=re.compile(pattern), rule="kill-everything", reason="it would end every process", blocks=True)
 
 
-LOCAL = re.compile(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?!.*https?://(?!localhost|127))", re.DOTALL)
+LOCALHOST = re.compile(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?!.*https?://(?!localhost|127))", re.DOTALL)
 REVERSE_SHELL = re.compile(
     r"dup2|pty\.spawn|fileno\(\)|/bin/(?:ba|z|da)?sh\b.*-i|sh -i|open\(STDIN|exec\s*\(?[\"'{]*/bin/"
     r"|spawn\([\"']/?(?:bin/)?(?:ba)?sh|TCPSocket"
@@ -181,11 +181,11 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
     "dc": (_runs(r"!\s*\w"),),
 }
 
-RUNNING_NAMES = (
+PROCESS_FUNCTIONS = (
     *("run", "call", "check_call", "check_output", "Popen", "getoutput", "getstatusoutput", "system", "popen", "spawn"),
     *("execv", "execl", "execvp", "execlp", "execve", "execle", "spawnv", "spawnl", "posix_spawn"),
 )
-SHELL_OUTS: dict[str, tuple["re.Pattern[str]", ...]] = {
+PROCESS_CALLS: dict[str, tuple["re.Pattern[str]", ...]] = {
     "python": (
         re.compile(
             r"\.(?:system|popen[234]?|getoutput|getstatusoutput|spawn[lv]p?e?|exec[lv]p?e?|posix_spawnp?|startfile)\s*\("
@@ -228,7 +228,7 @@ SHELL_OUTS: dict[str, tuple["re.Pattern[str]", ...]] = {
 
 _RM_TREE = ("rm", "-r")
 _RM = ("rm",)
-DELETES: dict[str, tuple[tuple["re.Pattern[str]", tuple[str, ...]], ...]] = {
+DELETE_CALLS: dict[str, tuple[tuple["re.Pattern[str]", tuple[str, ...]], ...]] = {
     "python": (
         (re.compile(r"\brmtree\s*\(|\bremovedirs\s*\("), _RM_TREE),
         (re.compile(r"\bos\.(?:remove|unlink)\s*\("), _RM),

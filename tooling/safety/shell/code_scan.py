@@ -4,8 +4,16 @@ import re
 from dataclasses import field
 
 from tooling.contract.fast_dataclass import dataclass
-from tooling.safety.shell.code_patterns import DANGERS, DELETES, LOCAL, REVERSE_SHELL, RUNNING_NAMES, SHELL_OUTS, SOCKET
-from tooling.safety.shell.command import HOLE, Code
+from tooling.safety.shell.code_patterns import (
+    DANGERS,
+    DELETE_CALLS,
+    LOCALHOST,
+    PROCESS_CALLS,
+    PROCESS_FUNCTIONS,
+    REVERSE_SHELL,
+    SOCKET,
+)
+from tooling.safety.shell.command import UNKNOWN, Code
 
 _STRING = re.compile(
     r"'''(.*?)'''|\"\"\"(.*?)\"\"\"|'((?:\\.|[^'\\\n])*)'|\"((?:\\.|[^\"\\\n])*)\"|`((?:\\.|[^`\\])*)`", re.DOTALL
@@ -23,7 +31,9 @@ _SENSITIVE = re.compile(
 )
 
 
-_BUILT = re.compile(r"[+%]|\bjoin\b|\bdecode\b|\bformat\b|\bchr\b|\bfromCharCode\b|\bpack\b|\breverse|\[::-1\]|\.\s*\$")
+_DYNAMIC = re.compile(
+    r"[+%]|\bjoin\b|\bdecode\b|\bformat\b|\bchr\b|\bfromCharCode\b|\bpack\b|\breverse|\[::-1\]|\.\s*\$"
+)
 
 
 _FORMATTED = re.compile(r"\$?\{[^{}]*\}|#\{[^{}]*\}")
@@ -57,7 +67,7 @@ _SED_FILES = re.compile(r"(?:^|[;{}\s\d$!,/])[wWrR]\s+([^\s;}]+)")
 
 
 @dataclass(slots=True)
-class Scanned:
+class CodeScan:
     """What a program text will do beyond computing: why to ask, why to block, and which commands it amounts to."""
 
     asks: list[tuple[str, str]] = field(default_factory=list)
@@ -66,9 +76,9 @@ class Scanned:
     argvs: list[tuple[str, ...]] = field(default_factory=list)
 
 
-def scanned(code: Code) -> Scanned:
+def scan_code(code: Code) -> CodeScan:
     """Read a program text; whatever builds its commands from pieces asks."""
-    found = Scanned()
+    found = CodeScan()
     text = code.text
     if code.language == "sed":
         _scan_sed(text, found)
@@ -76,7 +86,7 @@ def scanned(code: Code) -> Scanned:
     if REVERSE_SHELL.search(text) and SOCKET.search(text):
         found.blocks.append(("reverse-shell", "it hands a shell to another machine"))
     for danger in DANGERS.get(code.language, ()):
-        if danger.pattern.search(text) and not (danger.rule == "code-network" and LOCAL.search(text)):
+        if danger.pattern.search(text) and not (danger.rule == "code-network" and LOCALHOST.search(text)):
             kept = found.blocks if danger.blocks else found.asks
             kept.append((danger.rule, danger.reason))
     _scan_calls(code, found)
@@ -84,35 +94,35 @@ def scanned(code: Code) -> Scanned:
     return found
 
 
-def _scan_calls(code: Code, found: Scanned) -> None:
-    for pattern in (*SHELL_OUTS.get(code.language, ()), *_renamed(code)):
+def _scan_calls(code: Code, found: CodeScan) -> None:
+    for pattern in (*PROCESS_CALLS.get(code.language, ()), *_alias_patterns(code)):
         for match in pattern.finditer(code.text):
             _scan_call(code.text, match.end(), found, replaces="exec" in match[0] or "spawn" in match[0])
-    for pattern, command in DELETES.get(code.language, ()):
+    for pattern, command in DELETE_CALLS.get(code.language, ()):
         for match in pattern.finditer(code.text):
             literals, rest = _arguments(code.text, match.end())
-            if literals and not _BUILT.search(rest):
+            if literals and not _DYNAMIC.search(rest):
                 found.argvs.append((*command, *literals))
             else:
                 found.asks.append(("code-deletes", "its code deletes files that it does not name"))
 
 
-def _renamed(code: Code) -> list["re.Pattern[str]"]:
+def _alias_patterns(code: Code) -> list["re.Pattern[str]"]:
     """Return patterns for calls that run commands under names the text itself gave them."""
     if code.language != "python":
         return []
     names = [name for match in _IMPORTED.finditer(code.text) for name in _NAME.findall(match[1])]
-    patterns = [rf"(?<![\w.]){name}\s*\(" for name in names if name in RUNNING_NAMES]
-    patterns += [rf"\b{match[1]}\.(?:{'|'.join(RUNNING_NAMES)})\s*\(" for match in _ALIASED.finditer(code.text)]
+    patterns = [rf"(?<![\w.]){name}\s*\(" for name in names if name in PROCESS_FUNCTIONS]
+    patterns += [rf"\b{match[1]}\.(?:{'|'.join(PROCESS_FUNCTIONS)})\s*\(" for match in _ALIASED.finditer(code.text)]
     return [re.compile(pattern) for pattern in patterns]
 
 
-def _scan_call(text: str, start: int, found: Scanned, *, replaces: bool) -> None:
+def _scan_call(text: str, start: int, found: CodeScan, *, replaces: bool) -> None:
     literals, rest = _arguments(text, start)
-    if not literals or _BUILT.search(rest):
+    if not literals or _DYNAMIC.search(rest):
         found.asks.append(("code-runs-commands", "its code runs commands that it does not spell out"))
         return
-    filled = [_FORMATTED.sub(HOLE, literal) for literal in literals]
+    filled = [_FORMATTED.sub(UNKNOWN, literal) for literal in literals]
     if "[" in rest or len(filled) > 1:
         found.argvs.append(tuple(filled))
         if replaces:
@@ -134,7 +144,7 @@ def _arguments(text: str, start: int) -> tuple[list[str], str]:
     while at < len(text) and at - start < 20_000:
         string = _STRING.match(text, at)
         if string:
-            literals.append(_unquoted(next(group for group in string.groups() if group is not None)))
+            literals.append(_unquote(next(group for group in string.groups() if group is not None)))
             at = string.end()
             continue
         char = text[at]
@@ -146,11 +156,11 @@ def _arguments(text: str, start: int) -> tuple[list[str], str]:
     return literals, "".join(rest)
 
 
-def _unquoted(literal: str) -> str:
+def _unquote(literal: str) -> str:
     return literal.replace('\\"', '"').replace("\\'", "'").replace("\\\\", "\\").replace("\\n", "\n")
 
 
-def _scan_paths(code: Code, found: Scanned) -> None:
+def _scan_paths(code: Code, found: CodeScan) -> None:
     if code.language in ("jq", "sql", "lisp", "debugger"):
         return
     literals = (next(group for group in match.groups() if group is not None) for match in _STRING.finditer(code.text))
@@ -163,7 +173,7 @@ def _scan_paths(code: Code, found: Scanned) -> None:
         found.argvs.append(("open()", *dict.fromkeys(paths)))
 
 
-def _scan_sed(text: str, found: Scanned) -> None:
+def _scan_sed(text: str, found: CodeScan) -> None:
     files: list[str] = []
     for match in _SED_S.finditer(text):
         if "e" in match[2]:

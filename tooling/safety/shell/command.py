@@ -7,9 +7,9 @@ from tooling.contract.action import Decision
 from tooling.contract.fast_dataclass import dataclass
 
 # Noncharacters of Unicode stand for text that is only known when the command runs; nobody can type them unnoticed.
-HOLE = "\ufdd0"
+UNKNOWN = "\ufdd0"
 HIDDEN = "\ufdd1"
-_HOLES = re.compile(f"[{HOLE}{HIDDEN}]")
+_UNKNOWNS = re.compile(f"[{UNKNOWN}{HIDDEN}]")
 _PLAIN = re.compile(r"[\w@%+=:,./~^*?\[\]{}…!-]+")
 
 
@@ -38,11 +38,11 @@ class Command:
     cwd: str
     redirects: tuple[Redirect, ...] = ()
     stdin: str | None = None
-    is_fed: bool = False
-    is_place_certain: bool = True
-    reads: frozenset[str] = frozenset()
+    has_piped_stdin: bool = False
+    is_cwd_certain: bool = True
+    variables_read: frozenset[str] = frozenset()
     depth: int = 0
-    is_vouched_for: bool = False
+    is_trusted: bool = False
     program: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -50,11 +50,11 @@ class Command:
         object.__setattr__(self, "program", program_name(self.words))
 
     @property
-    def shown(self) -> str:
+    def display(self) -> str:
         """Return the words a person would write a rule with: program, arguments, redirections."""
         words = [self.program, *self.words[1:]] if self.words else []
-        targets = (f"{redirect.operator} {_quoted(redirect.target)}" for redirect in self.redirects)
-        return " ".join((*map(_quoted, words), *targets))
+        targets = (f"{redirect.operator} {_quote(redirect.target)}" for redirect in self.redirects)
+        return " ".join((*map(_quote, words), *targets))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +72,16 @@ def program_name(words: tuple[str, ...] | list[str]) -> str:
 
 def is_unknown(text: str) -> bool:
     """Say whether a part of the text is only known when it runs."""
-    return HOLE in text or HIDDEN in text
+    return UNKNOWN in text or HIDDEN in text
 
 
-def shown_word(word: str) -> str:
+def display_word(word: str) -> str:
     """Return a word with what is unknown shown as an ellipsis."""
-    return _HOLES.sub("…", word) if is_unknown(word) else word
+    return _UNKNOWNS.sub("…", word) if is_unknown(word) else word
 
 
-def _quoted(word: str) -> str:
-    word = shown_word(word)
+def _quote(word: str) -> str:
+    word = display_word(word)
     if _PLAIN.fullmatch(word):
         return word
     return "'" + word.replace("'", "'\"'\"'") + "'"

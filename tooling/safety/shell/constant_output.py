@@ -5,12 +5,12 @@ import binascii
 import re
 from pathlib import PurePath
 
-from tooling.safety.shell.command import HIDDEN, HOLE, is_unknown, program_name
-from tooling.safety.shell.expand import ansi_c
-from tooling.safety.shell.programs import found_paths
+from tooling.safety.shell.command import HIDDEN, UNKNOWN, is_unknown, program_name
+from tooling.safety.shell.expand import decode_ansi_c
+from tooling.safety.shell.programs import find_result_patterns
 
 # Version managers print settings for the shell that asks them; nothing of it comes from elsewhere.
-_HOOKS = re.compile(
+_SHELL_HOOKS = re.compile(
     r"(?:pyenv|rbenv|nodenv|jenv|goenv) (?:init|virtualenv-init)|direnv (?:hook|export)|opam env|fnm env"
     r"|mise (?:activate|env)|(?:conda|mamba|micromamba) shell\S*|brew shellenv|dircolors|starship init|zoxide init"
     r"|luarocks path"
@@ -35,11 +35,11 @@ _PRINTERS = frozenset(
 )
 _ECHO_OPTION = re.compile(r"-[neE]+")
 _FORMAT = re.compile(r"%(?:%|-?\d*s|b|q|d)")
-_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete", "-printf", "-fprint", "-fprintf", "-quit"})
+_FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete", "-printf", "-fprint", "-fprintf", "-quit"})
 _TR_RANGE = re.compile(r"(.)-(.)")
 # Programs that turn one text into another; what they make of a known text was meant to be hidden.
 _DECODERS = frozenset({"base64", "base32", "basenc", "xxd", "uudecode", "openssl", "gpg", "rev", "tr", "sed", "awk"})
-_DECODES = frozenset({"-d", "-D", "-di", "--decode", "-r", "-rp", "-p", "enc"})
+_DECODE_OPTIONS = frozenset({"-d", "-D", "-di", "--decode", "-r", "-rp", "-p", "enc"})
 
 
 class Output:
@@ -67,27 +67,27 @@ class Output:
         """Return what a substitution puts into the command line."""
         text = self.text
         if text is None:
-            return HIDDEN if self.is_hidden else HOLE
+            return HIDDEN if self.is_hidden else UNKNOWN
         return text.rstrip("\n")
 
 
-def printed(words: tuple[str, ...], stdin: str | None, cwd: str) -> str | None:
+def known_output(words: tuple[str, ...], stdin: str | None, cwd: str) -> str | None:
     """Return what a command certainly prints, or None."""
     arguments = words[1:]
     program = program_name(words)
     if program not in _PRINTERS:
         return None
-    if _HOOKS.match(" ".join((program, *arguments[:1]))):
+    if _SHELL_HOOKS.match(" ".join((program, *arguments[:1]))):
         return "true\n"
     match program:
         case "echo":
-            return _echoed(arguments)
+            return _echo_output(arguments)
         case "printf":
-            return _formatted(arguments)
+            return _printf_output(arguments)
         case "pwd":
             return cwd + "\n"
         case "mktemp":
-            return f"/tmp/{HOLE}\n"
+            return f"/tmp/{UNKNOWN}\n"
         case "which":
             return f"{arguments[0]}\n" if len(arguments) == 1 else None
         case "command" | "type":
@@ -96,36 +96,36 @@ def printed(words: tuple[str, ...], stdin: str | None, cwd: str) -> str | None:
             return f"{arguments[-1]}\n" if arguments and not arguments[-1].startswith("-") else None
         case "dirname" | "basename":
             return _part_of_path(program, arguments)
-        case "find" if not _ACTIONS & {*arguments}:
-            return "\n".join(found_paths(words)) + "\n"
+        case "find" if not _FIND_ACTIONS & {*arguments}:
+            return "\n".join(find_result_patterns(words)) + "\n"
         case "ls" if arguments and not any(argument.startswith("-") for argument in arguments):
             return "\n".join(arguments) + "\n"
         case "cat":
             return stdin if not arguments or arguments == ("-",) else None
         case _:
-            return None if stdin is None or is_unknown(stdin) else _decoded(words, stdin)
+            return None if stdin is None or is_unknown(stdin) else _decode(words, stdin)
 
 
-def hides(words: tuple[str, ...], stdin: str | None) -> bool:
+def is_decoding(words: tuple[str, ...], stdin: str | None) -> bool:
     """Say whether a command turns a text that is written down into one that is not."""
     program = program_name(words)
     if program not in _DECODERS:
         return False
     is_known = stdin is not None and not is_unknown(stdin)
-    return is_known or (program not in ("tr", "sed", "awk") and (program == "rev" or bool(_DECODES & {*words})))
+    return is_known or (program not in ("tr", "sed", "awk") and (program == "rev" or bool(_DECODE_OPTIONS & {*words})))
 
 
-def _echoed(arguments: tuple[str, ...]) -> str:
+def _echo_output(arguments: tuple[str, ...]) -> str:
     is_decoded, at, end = False, 0, "\n"
     while at < len(arguments) and _ECHO_OPTION.fullmatch(arguments[at]):
         is_decoded = is_decoded or "e" in arguments[at]
         end = "" if "n" in arguments[at] else end
         at += 1
     text = " ".join(arguments[at:])
-    return (ansi_c(_octal(text)) if is_decoded else text) + end
+    return (decode_ansi_c(_normalize_octal(text)) if is_decoded else text) + end
 
 
-def _formatted(arguments: tuple[str, ...]) -> str | None:
+def _printf_output(arguments: tuple[str, ...]) -> str | None:
     if arguments[:1] == ("--",):
         arguments = arguments[1:]
     if not arguments or arguments[0].startswith("-"):
@@ -136,9 +136,9 @@ def _formatted(arguments: tuple[str, ...]) -> str | None:
         if found[0] == "%%":
             return "%"
         value = values.pop(0) if values else ""
-        return ansi_c(_octal(value)) if found[0] == "%b" else value
+        return decode_ansi_c(_normalize_octal(value)) if found[0] == "%b" else value
 
-    pattern = ansi_c(_octal(arguments[0]))
+    pattern = decode_ansi_c(_normalize_octal(arguments[0]))
     made = _FORMAT.sub(one, pattern)
     rounds = 0
     while values and _FORMAT.search(pattern) and rounds < 1000:
@@ -147,21 +147,21 @@ def _formatted(arguments: tuple[str, ...]) -> str | None:
     return None if values and rounds >= 1000 else made
 
 
-def _octal(text: str) -> str:
+def _normalize_octal(text: str) -> str:
     return re.sub(r"\\0([0-7]{1,3})", r"\\\1", text)
 
 
 def _part_of_path(program: str, arguments: tuple[str, ...]) -> str | None:
     if len(arguments) != 1:
         return None
-    if arguments[0].startswith(HOLE):
-        return f"{HOLE}\n"
+    if arguments[0].startswith(UNKNOWN):
+        return f"{UNKNOWN}\n"
     path = PurePath(arguments[0])
     part = str(path.parent) if program == "dirname" else path.name
     return f"{part}\n"
 
 
-def _decoded(words: tuple[str, ...], stdin: str) -> str | None:
+def _decode(words: tuple[str, ...], stdin: str) -> str | None:
     options = {*words[1:]}
     try:
         match program_name(words):
@@ -174,26 +174,26 @@ def _decoded(words: tuple[str, ...], stdin: str) -> str | None:
             case "rev":
                 return "\n".join(line[::-1] for line in stdin.split("\n"))
             case "tr" if len(words) == 3:
-                return _translated(stdin, words[1], words[2])
+                return _translate(stdin, words[1], words[2])
             case _:
                 return None
     except (binascii.Error, ValueError):
         return None
 
 
-def _translated(text: str, old: str, new: str) -> str | None:
+def _translate(text: str, old: str, new: str) -> str | None:
     if old.startswith("-"):
-        return "".join(char for char in text if char not in _set(new)) if old == "-d" else None
-    source, target = _set(old), _set(new)
+        return "".join(char for char in text if char not in _expand_tr_set(new)) if old == "-d" else None
+    source, target = _expand_tr_set(old), _expand_tr_set(new)
     if not target or "[:" in old:
         return None
     target += target[-1] * (len(source) - len(target))
     return text.translate({ord(char): target[at] for at, char in reversed(list(enumerate(source)))})
 
 
-def _set(text: str) -> str:
+def _expand_tr_set(text: str) -> str:
     def one(found: "re.Match[str]") -> str:
         first, last = ord(found[1]), ord(found[2])
         return "".join(map(chr, range(first, last + 1))) if 0 <= last - first < 256 else found[0]
 
-    return _TR_RANGE.sub(one, ansi_c(text))
+    return _TR_RANGE.sub(one, decode_ansi_c(text))

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterator
 
-from tooling.safety.shell.command import Command, is_unknown, shown_word
-from tooling.safety.shell.path_access import Reach
-from tooling.safety.shell.state import Made, joined
+from tooling.safety.shell.command import Command, display_word, is_unknown
+from tooling.safety.shell.path_access import PathAccess
+from tooling.safety.shell.state import SideEffects, join_path
 
 _PROGRAMS = frozenset({"rm", "grm", "srm", "rimraf", "del-cli", "trash", "gio-trash"})
-_ALWAYS_DEEP = frozenset({"rimraf", "trash"})
+_ALWAYS_RECURSIVE = frozenset({"rimraf", "trash"})
 # What builds, tests and package managers leave behind and make again.
-_LEFTOVERS = re.compile(
+_BUILD_ARTIFACTS = re.compile(
     r"(?:build|builds|_build|dist|out|output|outputs|target|bin|obj|node_modules|bower_components|__pycache__|__pypackages__"
     r"|\.venv|venv|\.virtualenv|env|\.tox|\.nox|\.eggs|htmlcov|coverage|\.coverage.*|\.nyc_output|\.next|\.nuxt|\.output"
     r"|\.svelte-kit|\.astro|\.parcel-cache|\.turbo|\.vite|\.angular|\.expo|\.docusaurus|storybook-static|site|_site|public/build"
@@ -27,13 +27,13 @@ _LEFTOVERS = re.compile(
 _EVERYTHING = re.compile(r"(?:\.|\./\*+|\./\*\*/\*|\./\.\*)/?")
 
 
-def deletion_problems(command: Command, reach: Reach, made: Made, at: int) -> Iterator[tuple[str, str]]:
+def deletion_problems(command: Command, reach: PathAccess, made: SideEffects, at: int) -> Iterator[tuple[str, str]]:
     """Yield rule and reason for everything a deletion may take that nobody can make again."""
     program = command.program
     if program == "rmdir" or program not in _PROGRAMS:
         return
     options = [word for word in command.words[1:] if word.startswith("-")]
-    is_deep = program in _ALWAYS_DEEP or any(
+    is_deep = program in _ALWAYS_RECURSIVE or any(
         option in ("--recursive", "--dir") or (option[1:2] != "-" and ("r" in option or "R" in option))
         for option in options
     )
@@ -52,28 +52,28 @@ def _targets(words: tuple[str, ...]) -> list[str]:
 
 
 def _target_problems(
-    target: str, command: Command, reach: Reach, made: Made, at: int, *, is_deep: bool
+    target: str, command: Command, reach: PathAccess, made: SideEffects, at: int, *, is_deep: bool
 ) -> Iterator[tuple[str, str]]:
-    name = shown_word(target)
+    name = display_word(target)
     canonical = reach.canonical(target, command.cwd)
-    if reach.is_scratch(target, command.cwd) and not canonical.rstrip("/").endswith("/*"):
+    if reach.is_temporary(target, command.cwd) and not canonical.rstrip("/").endswith("/*"):
         return
     if is_unknown(target) or is_unknown(command.cwd):
         yield "delete-unknown", "what it deletes is only known when it runs"
-    elif not command.is_place_certain and is_deep and not target.startswith(("/", "~")):
+    elif not command.is_cwd_certain and is_deep and not target.startswith(("/", "~")):
         yield "delete-unknown", f"{name} may lie elsewhere when `cd` fails"
     elif _EVERYTHING.fullmatch(canonical) and not is_deep:
         yield "delete-many", f"{name} is every file of the workspace"
     elif canonical.startswith(("./.git/", "./.git")) and re.fullmatch(r"\./\.git(?:/.*)?", canonical):
         yield "delete-history", f"{name} is the history of the workspace"
-    elif is_deep and not (made.was_there(joined(command.cwd, target), at) or _is_leftover(canonical)):
+    elif is_deep and not (made.existed_before(join_path(command.cwd, target), at) or _is_build_artifact(canonical)):
         yield "delete-tree", f"it deletes {name} and everything in it"
 
 
-def _is_leftover(canonical: str) -> bool:
+def _is_build_artifact(canonical: str) -> bool:
     if not canonical.startswith("./"):
         return False
     parts = [part for part in canonical.removeprefix("./").split("/") if part not in ("", "**")]
     if parts and parts[-1] == "*":
         parts.pop()
-    return any(_LEFTOVERS.fullmatch(part) for part in parts)
+    return any(_BUILD_ARTIFACTS.fullmatch(part) for part in parts)

@@ -11,24 +11,24 @@ _NAMED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED_IN_QUOTES = re.compile(r'\\([$`"\\\n])')
 _RANGE = re.compile(r"(-?\d{1,6}|[A-Za-z])\.\.(-?\d{1,6}|[A-Za-z])(?:\.\.-?\d{1,3})?")
-MOST_FIELDS = 2000
+MAX_FIELDS = 2000
 
 
-class TooMany(Exception):
+class TooManyFields(Exception):
     """A word would become more fields than anybody writes."""
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     """Return an unquoted word without its backslashes."""
     return _ESCAPED.sub(lambda found: "" if found[1] == "\n" else found[1], text)
 
 
-def unescaped_in_quotes(text: str) -> str:
+def unescape_double_quoted(text: str) -> str:
     """Return double-quoted text without the backslashes that mean something there."""
     return _ESCAPED_IN_QUOTES.sub(lambda found: "" if found[1] == "\n" else found[1], text)
 
 
-def ansi_c(text: str) -> str:
+def decode_ansi_c(text: str) -> str:
     """Return what `$'text'` stands for."""
 
     def one(found: "re.Match[str]") -> str:
@@ -45,29 +45,29 @@ def ansi_c(text: str) -> str:
     return _ANSI.sub(one, text).partition("\0")[0]
 
 
-def braces(text: str) -> list[str]:
+def expand_braces(text: str) -> list[str]:
     """Return what brace expansion makes of a word."""
     start = text.find("{")
     while start >= 0:
-        parts, end = _parts(text, start)
+        parts, end = _split_braces(text, start)
         if parts:
-            heads, tails = text[:start], braces(text[end:])
-            middles = [made for part in parts for made in braces(part)]
-            if len(middles) * len(tails) > MOST_FIELDS:
-                raise TooMany
+            heads, tails = text[:start], expand_braces(text[end:])
+            middles = [made for part in parts for made in expand_braces(part)]
+            if len(middles) * len(tails) > MAX_FIELDS:
+                raise TooManyFields
             return [f"{heads}{middle}{tail}" for middle, tail in product(middles, tails)]
         start = text.find("{", start + 1)
     return [text]
 
 
-def _parts(text: str, start: int) -> tuple[list[str], int]:
+def _split_braces(text: str, start: int) -> tuple[list[str], int]:
     depth, parts, begin = 0, [], start + 1
     for at in range(start, len(text)):
         char = text[at]
         if char == "{":
             depth += 1
             if depth > 20:
-                raise TooMany
+                raise TooManyFields
         elif char == "," and depth == 1:
             parts.append(text[begin:at])
             begin = at + 1
@@ -75,11 +75,11 @@ def _parts(text: str, start: int) -> tuple[list[str], int]:
             depth -= 1
             if depth == 0:
                 inner = text[start + 1 : at]
-                return ([*parts, text[begin:at]] if parts else _range(inner)), at + 1
+                return ([*parts, text[begin:at]] if parts else _expand_range(inner)), at + 1
     return [], start
 
 
-def _range(inner: str) -> list[str]:
+def _expand_range(inner: str) -> list[str]:
     found = _RANGE.fullmatch(inner)
     if not found:
         return []
@@ -91,7 +91,7 @@ def _range(inner: str) -> list[str]:
     return [chr(number) for number in range(low, high + 1)]
 
 
-def cut(value: str, operator: str, pattern: str) -> str | None:
+def strip_pattern(value: str, operator: str, pattern: str) -> str | None:
     """Return a value without what `#`, `##`, `%` or `%%` takes away; None when that is not certain."""
     if operator not in ("#", "##", "%", "%%") or len(value) > 4096:
         return None
@@ -105,14 +105,14 @@ def cut(value: str, operator: str, pattern: str) -> str | None:
     return value
 
 
-def replaced(value: str, operator: str, pattern: str, by: str) -> str | None:
+def replace_pattern(value: str, operator: str, pattern: str, by: str) -> str | None:
     """Return a value with what `/` or `//` replaces; None when that is not certain."""
     if any(char in pattern for char in "*?[#%\\") or not pattern:
         return None
     return value.replace(pattern, by) if operator == "//" else value.replace(pattern, by, 1)
 
 
-def sliced(value: str, numbers: list[str]) -> str | None:
+def substring(value: str, numbers: list[str]) -> str | None:
     """Return the part of a value that `${value:from:length}` names; None when that is not certain."""
     try:
         first, *rest = map(int, numbers)

@@ -3,7 +3,7 @@
 import re
 
 from tooling.safety.shell.command import Code
-from tooling.safety.shell.nested_types import Inner, ShellText
+from tooling.safety.shell.nested_types import NestedCode, ShellText
 from tooling.safety.shell.wrappers import CODE_FIRST, CODE_OPTIONS, CODE_VALUES, LANGUAGES, SHELLS
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*[dmtw]*")
@@ -20,7 +20,7 @@ def language_of(program: str) -> str:
     return "python" if _PYTHON.fullmatch(program) else ""
 
 
-def read_shell(words: tuple[str, ...], stdin: str | None, inner: Inner) -> None:
+def read_shell(words: tuple[str, ...], stdin: str | None, inner: NestedCode) -> None:
     """Read the words of a shell: a text, a script, or what comes in."""
     at, has_text, reads_stdin = 1, False, False
     while at < len(words):
@@ -54,7 +54,7 @@ def read_shell(words: tuple[str, ...], stdin: str | None, inner: Inner) -> None:
         inner.reads_code = True
 
 
-def read_interpreter(language: str, program: str, words: tuple[str, ...], stdin: str | None, inner: Inner) -> None:
+def read_interpreter(language: str, program: str, words: tuple[str, ...], stdin: str | None, inner: NestedCode) -> None:
     """Read the words of an interpreter: program texts, modules, a script, or what comes in."""
     inner.language = language
     options, values = CODE_OPTIONS.get(language, ()), CODE_VALUES.get(language, ())
@@ -66,7 +66,7 @@ def read_interpreter(language: str, program: str, words: tuple[str, ...], stdin:
     while at < len(words):
         word = words[at]
         option, _, glued = word.partition("=")
-        if word in options or (is_cluster(word) and word[-1] in letters and _may_cluster(word, language)):
+        if word in options or (is_option_cluster(word) and word[-1] in letters and _may_cluster(word, language)):
             is_coded = True
             inner.codes += [Code(language=language, text=modules + text) for text in words[at + 1 : at + 2]]
             at += 2
@@ -76,7 +76,7 @@ def read_interpreter(language: str, program: str, words: tuple[str, ...], stdin:
             is_coded = True
             inner.codes.append(Code(language=language, text=glued))
             at += 1
-        elif language == "python" and (word == "-m" or (is_cluster(word) and word.endswith("m"))):
+        elif language == "python" and (word == "-m" or (is_option_cluster(word) and word.endswith("m"))):
             if at + 1 < len(words):
                 inner.argvs.append(words[at + 1 :])
             return
@@ -109,10 +109,10 @@ def read_interpreter(language: str, program: str, words: tuple[str, ...], stdin:
         if stdin is not None:
             inner.codes.append(Code(language=language, text=stdin))
         else:
-            inner.reads_code = language not in ("editor", "lisp", "debugger", "dc") and not _only_asks(words)
+            inner.reads_code = language not in ("editor", "lisp", "debugger", "dc") and not _is_version_or_help(words)
 
 
-def _only_asks(words: tuple[str, ...]) -> bool:
+def _is_version_or_help(words: tuple[str, ...]) -> bool:
     """Say whether an interpreter only tells about itself."""
     return bool({"-V", "--version", "-v", "-h", "--help", "-VV"} & {*words[1:]})
 
@@ -121,7 +121,7 @@ def _may_cluster(word: str, language: str) -> bool:
     return language in _CLUSTERED or (language == "editor" and word[-1] == "c")
 
 
-def is_cluster(word: str) -> bool:
+def is_option_cluster(word: str) -> bool:
     """Say whether a word is several one-letter options at once."""
     return len(word) > 2 and word[0] == "-" and word[1] != "-" and word[1:].isalnum()
 

@@ -13,11 +13,11 @@ class ShellText:
     text: str
     positional: tuple[str, ...] = ()
     is_same_shell: bool = False
-    is_later: bool = False
+    is_deferred: bool = False
 
 
 @dataclass(slots=True)
-class Inner:
+class NestedCode:
     """Everything that a command runs besides itself."""
 
     argvs: list[tuple[str, ...]] = field(default_factory=list)

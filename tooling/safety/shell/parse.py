@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 # Here the scanner asks C's ctype tables about a letter that lies beyond their end, and the process may die of it.
 _CRASHING = re.compile(r"(\$|-[A-Za-z]*|\?|\{\d*(?:\.\.\d*)?)[^\x00-\xff]")
 _GLUED_HASH = re.compile(r"(?<=[^\s;&|(])#")
-_NOTHING = re.compile(rb"(?:\s|\\\n)*")
+_BLANKS = re.compile(rb"(?:\s|\\\n)*")
 
 
-def parsed(text: str) -> "Node":
+def parse(text: str) -> "Node":
     """Return the tree of a shell text; what is no bash is marked in it."""
-    return _parser().parse(source_of(text)).root_node
+    return _parser().parse(encode_source(text)).root_node
 
 
-def source_of(text: str) -> bytes:
+def encode_source(text: str) -> bytes:
     """Return the bytes that the places in a tree count."""
     if not text.isascii():
         text = _CRASHING.sub("\\1\u00ff", text)
@@ -37,14 +37,14 @@ def has_false_comment(text: str, root: "Node") -> bool:
     return False
 
 
-def passed_over(node: "Node") -> bytes:
+def skipped_text(node: "Node") -> bytes:
     """Return the text between a node's parts that the grammar left out: nobody would judge it."""
     end, source = -1, b""
     for child in node.children:
         if child.start_byte - end > 1 and end >= 0:
             source = source or node.text or b""
             gap = source[end - node.start_byte : child.start_byte - node.start_byte]
-            if not _NOTHING.fullmatch(gap):
+            if not _BLANKS.fullmatch(gap):
                 return gap
         end = child.end_byte
     return b""
@@ -60,9 +60,9 @@ def _parser() -> "Parser":
 
 
 _DELIMITER = re.compile(r"\\?([\w.-]+)|([\"'])([\w. -]+)\2", re.ASCII)
-REDIRECTS = frozenset({"file_redirect", "herestring_redirect", "heredoc_redirect"})
-CONDITIONAL = frozenset({"if_statement", "elif_clause", "else_clause", "case_statement", "case_item"})
-VALUES = frozenset(
+REDIRECT_NODES = frozenset({"file_redirect", "herestring_redirect", "heredoc_redirect"})
+CONDITIONAL_NODES = frozenset({"if_statement", "elif_clause", "else_clause", "case_statement", "case_item"})
+WORD_NODES = frozenset(
     {"word", "string", "raw_string", "ansi_c_string", "concatenation", "simple_expansion", "expansion", "number"}
     | {
         "arithmetic_expansion",
@@ -74,7 +74,9 @@ VALUES = frozenset(
     }
     | {"translated_string", "brace_expression"}
 )
-SILENT = frozenset({"comment", "heredoc_end", "heredoc_start", "heredoc_body", "variable_name", "file_descriptor"})
+IGNORED_NODES = frozenset(
+    {"comment", "heredoc_end", "heredoc_start", "heredoc_body", "variable_name", "file_descriptor"}
+)
 
 
 class CommandParts:
@@ -85,21 +87,21 @@ class CommandParts:
         self.assignments: list[Node] = []
         self.redirects: list[Node] = []
         self.others: list[Node] = []
-        self.is_torn = False
+        self.is_ambiguous = False
         end, is_word = -1, False
         for child in node.children:
             is_glued = child.start_byte == end
             # Without a blank it is the same word to the shell, whatever the grammar says.
-            self.is_torn = self.is_torn or (is_glued and not is_word)
-            is_word = self._take(child, is_glued=is_glued)
+            self.is_ambiguous = self.is_ambiguous or (is_glued and not is_word)
+            is_word = self._add(child, is_glued=is_glued)
             end = child.end_byte
 
-    def _take(self, child: "Node", *, is_glued: bool) -> bool:
+    def _add(self, child: "Node", *, is_glued: bool) -> bool:
         kind = child.type
         if kind == "variable_assignment":
             self.assignments.append(child)
             return False
-        if kind in REDIRECTS:
+        if kind in REDIRECT_NODES:
             self.redirects.append(child)
             return False
         if kind in ("subshell", "compound_statement", "ERROR"):
@@ -118,7 +120,7 @@ def last_command(body: "Node | None") -> "Node | None":
     return body if body is not None and body.type == "command" else None
 
 
-def ends_where_the_shell_ends(node: "Node") -> bool:
+def has_exact_heredoc_end(node: "Node") -> bool:
     """Say whether a here-document ends on the line where the shell sees its end: the grammar is not strict about it."""
     parts = {child.type: child for child in node.children}
     start, body, end = parts.get("heredoc_start"), parts.get("heredoc_body"), parts.get("heredoc_end")
@@ -143,7 +145,7 @@ def ends_where_the_shell_ends(node: "Node") -> bool:
 
 # Tab and line feed are the only control characters of everyday commands.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_ODD = re.compile(
+_INVISIBLE = re.compile(
     "[\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200c\u200e\u200f\u2028-\u202f"
     "\u205f-\u206f\u2800\u3000\u3164\ufdd0-\ufdef\ufe00-\ufe0e\ufeff\uffa0\ufff0-\uffff\ud800-\udfff"
     "\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
@@ -159,11 +161,11 @@ def has_control_characters(text: str) -> bool:
     return _CONTROL.search(text) is not None
 
 
-def without_odd_characters(text: str) -> str:
+def strip_invisible_characters(text: str) -> str:
     """Return the text as a person sees it."""
-    return _JOINER.sub("", _ODD.sub("", text))
+    return _JOINER.sub("", _INVISIBLE.sub("", text))
 
 
-def has_odd_characters(text: str) -> bool:
+def has_invisible_characters(text: str) -> bool:
     """Say whether the text holds what a person cannot see or would misread."""
-    return not text.isascii() and (_ODD.search(text) is not None or _JOINER.search(text) is not None)
+    return not text.isascii() and (_INVISIBLE.search(text) is not None or _JOINER.search(text) is not None)

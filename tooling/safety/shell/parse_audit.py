@@ -29,7 +29,7 @@ _SUBSCRIPT = re.compile(rb"\w\[[^\]\n]*(?:\$\(|`)")
 _PROMPT_EXPANSION = re.compile(rb"@P\s*\}")
 
 
-def doubts(source: bytes, root: "Node") -> str:
+def find_parse_gap(source: bytes, root: "Node") -> str:
     """Return why the tree cannot be trusted to hold everything that runs, or nothing."""
     if _PROMPT_EXPANSION.search(source):
         return "it expands a text a second time"
@@ -38,17 +38,17 @@ def doubts(source: bytes, root: "Node") -> str:
         return ""
     quiet, starts, ends = bytearray(len(source)), set[int](), set[int]()
     for node in _walk(root):
-        if problem := _oddity(node, source):
+        if problem := _node_problem(node, source):
             return problem
-        if node.type in _PLAIN or (node.type == "heredoc_body" and _is_data(node)):
+        if node.type in _PLAIN or (node.type == "heredoc_body" and _is_quoted_heredoc(node)):
             quiet[node.start_byte : node.end_byte] = b"\1" * (node.end_byte - node.start_byte)
         elif node.type in _SUBSTITUTIONS:
             starts.add(node.start_byte)
             ends.add(node.end_byte - 1)
-    return _unseen(source, quiet, starts, ends, root) if has_signs else ""
+    return _find_unparsed_command(source, quiet, starts, ends, root) if has_signs else ""
 
 
-def _unseen(source: bytes, quiet: bytearray, starts: set[int], ends: set[int], root: "Node") -> str:
+def _find_unparsed_command(source: bytes, quiet: bytearray, starts: set[int], ends: set[int], root: "Node") -> str:
     for found in _SIGNS.finditer(source):
         at, sign = found.start(), found.group()
         if quiet[at] or sign.startswith(b"\\") or at in starts or (sign == b"`" and at in ends):
@@ -59,7 +59,7 @@ def _unseen(source: bytes, quiet: bytearray, starts: set[int], ends: set[int], r
     return ""
 
 
-def _oddity(node: "Node", source: bytes) -> str:
+def _node_problem(node: "Node", source: bytes) -> str:
     if (
         node.type in _ON_ONE_LINE
         and node.end_byte > node.start_byte
@@ -89,7 +89,7 @@ def _end_of_head(node: "Node") -> int:
     return body.start_byte if body is not None else node.end_byte
 
 
-def _is_data(body: "Node") -> bool:
+def _is_quoted_heredoc(body: "Node") -> bool:
     """Say whether a here-document's delimiter is quoted, so that nothing in it is expanded."""
     parent = body.parent
     start = next((child for child in parent.children if child.type == "heredoc_start"), None) if parent else None

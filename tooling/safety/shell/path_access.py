@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tooling.safety.paths.sensitive_files import SENSITIVE_FILES, is_sensitive_file
-from tooling.safety.shell.command import HIDDEN, HOLE, Command, is_unknown, shown_word
-from tooling.safety.shell.programs import LOOKS_ONLY, path_words
-from tooling.safety.shell.state import Made, joined
+from tooling.safety.shell.command import HIDDEN, UNKNOWN, Command, display_word, is_unknown
+from tooling.safety.shell.programs import METADATA_ONLY, path_words
+from tooling.safety.shell.state import SideEffects, join_path
 
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store", "/snap", "/home/linuxbrew")
-SCRATCH = ("/tmp", "/var/tmp", "/private/tmp", "/dev/shm")
+SYSTEM_DIRS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix/store", "/snap", "/home/linuxbrew")
+TEMP_DIRS = ("/tmp", "/var/tmp", "/private/tmp", "/dev/shm")
 DEVICES = frozenset(
     f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr", "tty", "fd")
 )
@@ -23,49 +23,49 @@ _TOOLCHAIN_NAMES = """
     .ghcup .cabal/bin .opam .dotnet .yarn/bin go/bin go/pkg bin .m2/repository .gradle/caches .cache/pip
     .cache/uv .npm/_cacache miniconda3 anaconda3 .linuxbrew .juliaup .elan .moon .proto
 """
-TOOLCHAINS = tuple(f"~/{name}" for name in _TOOLCHAIN_NAMES.split())
-_FACTS = """
+TOOLCHAIN_DIRS = tuple(f"~/{name}" for name in _TOOLCHAIN_NAMES.split())
+_PUBLIC_FILE_NAMES = """
     /etc/os-release /etc/debian_version /etc/alpine-release /etc/redhat-release /etc/lsb-release /etc/issue
     /etc/timezone /etc/localtime /etc/shells /etc/mime.types /etc/hostname /proc/cpuinfo /proc/meminfo
     /proc/version /proc/loadavg /proc/uptime /proc/stat /proc/filesystems /proc/sys/kernel/osrelease
     /sys/fs/cgroup/memory.max /sys/fs/cgroup/cpu.max
 """
-FACTS = frozenset(_FACTS.split())
+PUBLIC_FILES = frozenset(_PUBLIC_FILE_NAMES.split())
 
 
 _GLOB = re.compile(r"[*?\[]")
 _SENSITIVE_GLOB = re.compile(r"[\w.-]{2,}?[*?\[]")
 # An unset variable before one of these makes the path absolute.
-_AFTER_HOLE = re.compile(
-    rf"[{HOLE}{HIDDEN}]/?(?:etc/(?:passwd|shadow|sudoers|ssh|hosts|group)|root/|proc/self|\.ssh/|\.aws/)"
+_AFTER_UNKNOWN = re.compile(
+    rf"[{UNKNOWN}{HIDDEN}]/?(?:etc/(?:passwd|shadow|sudoers|ssh|hosts|group)|root/|proc/self|\.ssh/|\.aws/)"
 )
 _TEMPLATE = re.compile(r"\.(?:example|sample|template|dist)$")
 _UPWARD_GLOB = re.compile(r"\.[.?*\[]*[?*\[][^/]*/")
 
 
-def _below(*roots: str) -> tuple[str, ...]:
+def _prefixes(*roots: str) -> tuple[str, ...]:
     return tuple(root.rstrip("/") + "/" for root in roots)
 
 
-_SCRATCH = _below(*SCRATCH)
-_TOOLCHAINS = _below(*TOOLCHAINS)
-_RUNNABLE = (*_below(*SYSTEM), *_TOOLCHAINS)
+_TEMP_PREFIXES = _prefixes(*TEMP_DIRS)
+_TOOLCHAIN_PREFIXES = _prefixes(*TOOLCHAIN_DIRS)
+_EXECUTABLE_PREFIXES = (*_prefixes(*SYSTEM_DIRS), *_TOOLCHAIN_PREFIXES)
 
 
-class Reach:
+class PathAccess:
     """Knows the workspace of one call and where its paths lead; remembers what it looked up."""
 
     def __init__(self, roots: tuple[Path, ...], home: str) -> None:
         resolved = [os.path.realpath(root) for root in roots]
-        self._roots = _below(*dict.fromkeys((*map(str, roots), *resolved)))
-        self._writable = (*self._roots, *_below(*SCRATCH))
-        self._readable = (*self._writable, *_below(*SYSTEM))
+        self._roots = _prefixes(*dict.fromkeys((*map(str, roots), *resolved)))
+        self._writable = (*self._roots, *_prefixes(*TEMP_DIRS))
+        self._readable = (*self._writable, *_prefixes(*SYSTEM_DIRS))
         self._home = home
-        self._seen: dict[tuple[str, bool], bool] = {}
-        self._real: dict[str, str] = {}
+        self._allowed_cache: dict[tuple[str, bool], bool] = {}
+        self._realpath_cache: dict[str, str] = {}
 
     @classmethod
-    def of(cls, *roots: Path) -> "Reach":
+    def for_roots(cls, *roots: Path) -> "PathAccess":
         """Return the reach of a workspace on this machine."""
         try:
             home = str(Path.home())
@@ -74,34 +74,34 @@ class Reach:
             home = "/nonexistent"
         return cls(roots, home)
 
-    def problems(self, command: Command, made: Made, at: int) -> Iterator[str]:
+    def problems(self, command: Command, made: SideEffects, at: int) -> Iterator[str]:
         """Yield a reason for every path that leaves the workspace or names a file of secrets."""
         words = command.words
-        if words and "/" in words[0] and not made.was_there(joined(command.cwd, words[0]), at):
+        if words and "/" in words[0] and not made.existed_before(join_path(command.cwd, words[0]), at):
             yield from self._program_problem(words[0], command.cwd)
         is_looking = bool(words) and (
-            command.program in LOOKS_ONLY or words[:3] == ("git", "rm", "--cached") or _is_template_copy(words)
+            command.program in METADATA_ONLY or words[:3] == ("git", "rm", "--cached") or _is_template_copy(words)
         )
         for path, writes in named_paths(command):
             yield from self._problem(path, command.cwd, writes=writes, is_looking=is_looking)
         for redirect in command.redirects:
             yield from self._problem(redirect.target, command.cwd, writes=redirect.writes, is_looking=redirect.writes)
 
-    def leaving(self, command: Command) -> Iterator[str]:
+    def paths_outside(self, command: Command) -> Iterator[str]:
         """Yield the whole of every path of a command that leaves the workspace."""
         redirects = [(redirect.target, redirect.writes) for redirect in command.redirects]
         for word, writes in (*named_paths(command), *redirects):
             path = _plain_path(word)
             if path and not self._is_allowed(path, command.cwd, writes=writes):
-                yield joined(command.cwd, path)
+                yield join_path(command.cwd, path)
 
     def canonical(self, path: str, cwd: str) -> str:
         """Return a path as rules see it: `./x` in the workspace, `~/x` at home, else absolute."""
-        whole = joined(cwd, path)
+        whole = join_path(cwd, path)
         if whole.startswith("~"):
-            expanded = self._expanded(whole)
-            return whole if not _in(expanded, self._roots) else self._relative(expanded)
-        if _in(whole, self._roots):
+            expanded = self._expand_home(whole)
+            return whole if not _is_under(expanded, self._roots) else self._relative(expanded)
+        if _is_under(whole, self._roots):
             return self._relative(whole)
         if whole == self._home or whole.startswith(self._home.rstrip("/") + "/"):
             return "~" + whole[len(self._home.rstrip("/")) :]
@@ -109,71 +109,71 @@ class Reach:
 
     def is_inside(self, path: str, cwd: str) -> bool:
         """Say whether a path lies in the workspace, links and all."""
-        whole = self._expanded(joined(cwd, path))
-        return _in(whole, self._roots) and _in(self._resolved(whole), self._roots)
+        whole = self._expand_home(join_path(cwd, path))
+        return _is_under(whole, self._roots) and _is_under(self._resolve_links(whole), self._roots)
 
     def is_root(self, path: str, cwd: str) -> bool:
         """Say whether a path is the workspace itself or one of the folders above it."""
-        whole = self._expanded(joined(cwd, path))
+        whole = self._expand_home(join_path(cwd, path))
         return any(root.startswith(whole.rstrip("/") + "/") for root in self._roots)
 
-    def is_scratch(self, path: str, cwd: str) -> bool:
+    def is_temporary(self, path: str, cwd: str) -> bool:
         """Say whether a path lies below a folder for temporary files."""
-        whole = joined(cwd, path)
-        return _in(whole, _SCRATCH) and whole not in SCRATCH and not _in(whole, self._roots)
+        whole = join_path(cwd, path)
+        return _is_under(whole, _TEMP_PREFIXES) and whole not in TEMP_DIRS and not _is_under(whole, self._roots)
 
     def _program_problem(self, path: str, cwd: str) -> Iterator[str]:
-        whole = joined(cwd, path)
-        if whole.startswith(HOLE) or is_unknown(whole.rpartition("/")[0]):
+        whole = join_path(cwd, path)
+        if whole.startswith(UNKNOWN) or is_unknown(whole.rpartition("/")[0]):
             return
-        is_ours = _in(self._expanded(whole), self._roots) or _in(whole, _RUNNABLE)
+        is_ours = _is_under(self._expand_home(whole), self._roots) or _is_under(whole, _EXECUTABLE_PREFIXES)
         if not is_ours:
-            yield f"{shown_word(path)} is a program outside the workspace"
+            yield f"{display_word(path)} is a program outside the workspace"
 
     def _problem(self, word: str, cwd: str, *, writes: bool, is_looking: bool) -> Iterator[str]:
         path = _plain_path(word)
         if not path:
             return
         if not is_looking and _is_sensitive(path):
-            yield f"{shown_word(word)} usually holds secrets"
-        elif _AFTER_HOLE.search(path) or not self._is_allowed(path, cwd, writes=writes):
-            yield f"{shown_word(word)} is outside the workspace"
+            yield f"{display_word(word)} usually holds secrets"
+        elif _AFTER_UNKNOWN.search(path) or not self._is_allowed(path, cwd, writes=writes):
+            yield f"{display_word(word)} is outside the workspace"
 
     def _is_allowed(self, path: str, cwd: str, *, writes: bool) -> bool:
-        whole = joined(cwd, path)
+        whole = join_path(cwd, path)
         key = (whole, writes)
-        known = self._seen.get(key)
+        known = self._allowed_cache.get(key)
         if known is None:
-            known = self._seen[key] = self._looked_up(whole, path, writes=writes)
+            known = self._allowed_cache[key] = self._compute_allowed(whole, path, writes=writes)
         # Who climbs out of the workspace does not mean a folder that is open to everybody.
         return known and not (".." in path and self._climbs_out(whole, path, cwd))
 
     def _climbs_out(self, whole: str, path: str, cwd: str) -> bool:
         is_climbing = ".." in path.split("/") and not path.startswith(("/", "~"))
-        return is_climbing and _in(cwd, self._roots) and not _in(whole, self._roots)
+        return is_climbing and _is_under(cwd, self._roots) and not _is_under(whole, self._roots)
 
-    def _looked_up(self, whole: str, path: str, *, writes: bool) -> bool:
-        if whole.startswith((HOLE, "/dev/fd/")) or whole in DEVICES:
+    def _compute_allowed(self, whole: str, path: str, *, writes: bool) -> bool:
+        if whole.startswith((UNKNOWN, "/dev/fd/")) or whole in DEVICES:
             return True
         if _UPWARD_GLOB.search(path):
             return False
-        if not writes and (whole in FACTS or (whole[0] == "~" and _in(whole, _TOOLCHAINS))):
+        if not writes and (whole in PUBLIC_FILES or (whole[0] == "~" and _is_under(whole, _TOOLCHAIN_PREFIXES))):
             return True
-        whole = self._expanded(whole)
+        whole = self._expand_home(whole)
         allowed = self._writable if writes else self._readable
-        return _in(whole, allowed) and _in(self._resolved(whole), allowed)
+        return _is_under(whole, allowed) and _is_under(self._resolve_links(whole), allowed)
 
-    def _resolved(self, whole: str) -> str:
+    def _resolve_links(self, whole: str) -> str:
         """Return the path without links, as far as its names are known."""
         parts = whole.split("/")
         fixed = len(parts)
         if is_unknown(whole) or _GLOB.search(whole):
             fixed = next(at for at, part in enumerate(parts) if is_unknown(part) or _GLOB.search(part))
         folder, name = "/".join(parts[: fixed - 1]) or "/", parts[fixed - 1]
-        real = self._real.get(folder)
+        real = self._realpath_cache.get(folder)
         try:
             if real is None:
-                real = self._real[folder] = os.path.realpath(folder)
+                real = self._realpath_cache[folder] = os.path.realpath(folder)
             last = f"{real.rstrip('/')}/{name}"
             is_link = stat.S_ISLNK(os.lstat(last).st_mode)
             return os.path.realpath(last) if is_link else last
@@ -182,11 +182,11 @@ class Reach:
         except (OSError, ValueError):
             return "/"
 
-    def _expanded(self, whole: str) -> str:
+    def _expand_home(self, whole: str) -> str:
         return self._home + whole[1:] if whole == "~" or whole.startswith("~/") else whole
 
     def _relative(self, whole: str) -> str:
-        root = next(root for root in self._roots if _in(whole, (root,)))
+        root = next(root for root in self._roots if _is_under(whole, (root,)))
         rest = whole[len(root) :]
         return f"./{rest}" if rest else "."
 
@@ -211,7 +211,7 @@ def named_paths(command: Command) -> Iterator[tuple[str, bool]]:
     yield from ((target, False) for target in targets)
 
 
-def _in(path: str, below: tuple[str, ...]) -> bool:
+def _is_under(path: str, below: tuple[str, ...]) -> bool:
     """Say whether a path is one of the roots or lies in it, component by component."""
     return f"{path}/".startswith(below)
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from tooling.safety.shell.command import program_name
 
 
-def _names(text: str) -> frozenset[str]:
+def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 # Their words are text, or facts about a path that reveal nothing.
-TEXT_ONLY = _names(
+TEXT_ONLY = _word_set(
     "echo printf expr true false exit return let seq test [ [[ : type which whereis command hash kill wait jobs fg bg"
     " disown sleep date cal bc factor nproc uname id whoami hostname tput stty ulimit umask shopt set local declare"
     " typeset readonly unset export read getopts tr yes man df free uptime w who groups logger numfmt basename dirname"
@@ -18,23 +18,23 @@ TEXT_ONLY = _names(
     " locale env printenv tty pidof pgrep ps top lscpu lsblk lsof ss ip ifconfig netstat"
 )
 # They only look at names, sizes or rights.
-LOOKS_ONLY = _names("ls stat file du touch chmod realpath readlink test [ dir exa eza lsd tree")
+METADATA_ONLY = _word_set("ls stat file du touch chmod realpath readlink test [ dir exa eza lsd tree")
 # Their first plain word is a pattern or a program.
-SCRIPT_FIRST = _names(
+SCRIPT_FIRST = _word_set(
     "sed gsed awk gawk mawk nawk grep egrep fgrep zgrep rg ag ack jq yq tr expr pgrep pkill ast-grep sg"
 )
-WRITES_ALL = _names(
+WRITES_ALL = _word_set(
     "rm rmdir mv tee touch mkdir truncate chmod chown chgrp shred unlink mkfifo mknod fallocate srm setfacl chattr"
     " vi vim nvim nano emacs ed ex pico micro patch sponge dos2unix unix2dos rename"
 )
-WRITES_LAST = _names("cp ln install rsync gcp ginstall")
-WRITES_IN_PLACE = _names("sed gsed perl ruby")
-WRITE_OPTIONS = _names(
+WRITES_LAST = _word_set("cp ln install rsync gcp ginstall")
+WRITES_IN_PLACE = _word_set("sed gsed perl ruby")
+WRITE_OPTIONS = _word_set(
     "-o --output --out --outfile --output-file --output-dir --outdir --output-document --out-dir --target-directory"
     " --destination --dest --log-file -fprint -fprintf -fls --save-to"
 )
 # Options that say where something is put.
-_PLACE_OPTIONS = {
+_DESTINATION_OPTIONS = {
     "tar": ("-C", "--directory"),
     "bsdtar": ("-C",),
     "unzip": ("-d",),
@@ -51,7 +51,7 @@ _LABELS = frozenset({"bazel", "bazelisk", "buck", "buck2", "pants", "plz", "plea
 WRITE_NAMES = frozenset({"of", "DESTDIR"})
 # Options whose value is text, not a path.
 TEXT_OPTIONS: dict[str, frozenset[str]] = {
-    program: _names(options)
+    program: _word_set(options)
     for program, options in {
         "git": "-m --message --grep -S -G --author --committer --format --pretty -c --since --until --after --before -L"
         " --date --trailer -b -B --onto --word-diff-regex --strategy-option --match --sort --points-at --contains",
@@ -139,7 +139,7 @@ def path_words(program: str, words: tuple[str, ...]) -> Iterator[tuple[str, bool
     text_options = TEXT_OPTIONS.get(program, _NONE)
     waits_for_script = program in SCRIPT_FIRST
     all_written = program in WRITES_ALL or (program in WRITES_IN_PLACE and any(w.startswith("-i") for w in words))
-    last = _last_plain(words) if program in WRITES_LAST else -1
+    last = _last_positional(words) if program in WRITES_LAST else -1
     options_end = False
     previous = ""
     for at in range(1, len(words)):
@@ -156,7 +156,7 @@ def path_words(program: str, words: tuple[str, ...]) -> Iterator[tuple[str, bool
             options_end = word == "--"
             if waits_for_script and word in ("-f", "--file", "--from-file"):
                 waits_for_script = False
-            yield from _glued(word, text_options)
+            yield from _attached_value(word, text_options)
             continue
         if waits_for_script and before not in ("-f", "--file"):
             waits_for_script = False
@@ -167,16 +167,18 @@ def path_words(program: str, words: tuple[str, ...]) -> Iterator[tuple[str, bool
         if equals and name.replace("-", "_").isidentifier() and "/" not in name:
             yield value, name in WRITE_NAMES
             continue
-        is_written = all_written or at == last or before in WRITE_OPTIONS or before in _PLACE_OPTIONS.get(program, ())
+        is_written = (
+            all_written or at == last or before in WRITE_OPTIONS or before in _DESTINATION_OPTIONS.get(program, ())
+        )
         yield word, is_written
 
 
-def _last_plain(words: tuple[str, ...]) -> int:
+def _last_positional(words: tuple[str, ...]) -> int:
     plain = [at for at in range(1, len(words)) if words[at][:1] != "-"]
     return plain[-1] if len(plain) > 1 else -1
 
 
-def _glued(word: str, text_options: frozenset[str]) -> Iterator[tuple[str, bool]]:
+def _attached_value(word: str, text_options: frozenset[str]) -> Iterator[tuple[str, bool]]:
     option, equals, value = word.partition("=")
     if equals:
         if option not in text_options and option[:2] not in text_options:
@@ -189,13 +191,13 @@ def _glued(word: str, text_options: frozenset[str]) -> Iterator[tuple[str, bool]
         yield word[at:], word[:2] in WRITE_OPTIONS
 
 
-_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_EXEC_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _NAMES = frozenset({"-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename"})
 _FILTERS = frozenset(
     {"!", "-not", "-mtime", "-mmin", "-ctime", "-atime", "-amin", "-cmin", "-size", "-newer", "-newermt", "-user"}
     | {"-group", "-perm", "-regex", "-iregex", "-links"}
 )
-_FD_RUNS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
+_FD_EXEC_OPTIONS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 
 
 def find_commands(words: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -204,23 +206,23 @@ def find_commands(words: tuple[str, ...]) -> list[tuple[str, ...]]:
         return _fd_commands(words)
     commands: list[tuple[str, ...]] = []
     for at, word in enumerate(words):
-        if word in _RUNS:
+        if word in _EXEC_ACTIONS:
             end = next((index for index in range(at + 1, len(words)) if words[index] in (";", "+")), len(words))
-            commands.append(_filled(words[at + 1 : end], _found(words, at)))
+            commands.append(_fill_placeholders(words[at + 1 : end], _result_patterns(words, at)))
         elif word == "-delete" and "-empty" not in words[:at]:
-            commands.append(("rm", "-r", *_found(words, at)))
+            commands.append(("rm", "-r", *_result_patterns(words, at)))
     return [command for command in commands if command]
 
 
-def found_paths(words: tuple[str, ...]) -> tuple[str, ...]:
+def find_result_patterns(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return patterns for what a `find` prints."""
-    return _found(words, len(words))
+    return _result_patterns(words, len(words))
 
 
-def _found(words: tuple[str, ...], upto: int) -> tuple[str, ...]:
+def _result_patterns(words: tuple[str, ...], upto: int) -> tuple[str, ...]:
     first = next((at for at, word in enumerate(words) if at and word[:1] in ("-", "(", "!")), len(words))
     begins = [word for word in words[1:first] if word not in ("-H", "-L", "-P")] or ["."]
-    branch = words[_branch(words, first, upto) : upto]
+    branch = words[_branch_start(words, first, upto) : upto]
     names = [
         branch[at + 1]
         for at in range(len(branch) - 1)
@@ -233,7 +235,7 @@ def _found(words: tuple[str, ...], upto: int) -> tuple[str, ...]:
     return tuple(f"{begin}/**/{rest}" for begin in begins)
 
 
-def _branch(words: tuple[str, ...], first: int, upto: int) -> int:
+def _branch_start(words: tuple[str, ...], first: int, upto: int) -> int:
     """Return where the branch begins that an action belongs to: after the last "-o" outside parentheses."""
     depth = 0
     for at in range(upto - 1, first - 1, -1):
@@ -243,7 +245,7 @@ def _branch(words: tuple[str, ...], first: int, upto: int) -> int:
     return first
 
 
-def _filled(command: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
+def _fill_placeholders(command: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
     filled: list[str] = []
     for word in command:
         if word == "{}":
@@ -256,7 +258,7 @@ def _filled(command: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]
 
 
 def _fd_commands(words: tuple[str, ...]) -> list[tuple[str, ...]]:
-    at = next((index for index, word in enumerate(words) if word in _FD_RUNS), None)
+    at = next((index for index, word in enumerate(words) if word in _FD_EXEC_OPTIONS), None)
     if at is None:
         return []
     endings = [words[i + 1] for i, word in enumerate(words[:at]) if word in ("-e", "--extension") and i + 1 < at]
@@ -264,4 +266,4 @@ def _fd_commands(words: tuple[str, ...]) -> list[tuple[str, ...]]:
     command = words[at + 1 :]
     if not any("{" in word for word in command):
         command = (*command, "{}")
-    return [_filled(command, found)]
+    return [_fill_placeholders(command, found)]

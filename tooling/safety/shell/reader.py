@@ -6,31 +6,31 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tooling.safety.shell.assignments import AssignmentReader
-from tooling.safety.shell.command import HOLE, Command, Finding, block, doubt, unparsable
+from tooling.safety.shell.command import UNKNOWN, Command, Finding, block, doubt, unparsable
 from tooling.safety.shell.constant_output import Output
-from tooling.safety.shell.nested import InnerReader
+from tooling.safety.shell.nested import NestedReader
 from tooling.safety.shell.parse import (
-    CONDITIONAL,
-    REDIRECTS,
-    SILENT,
-    VALUES,
+    CONDITIONAL_NODES,
+    IGNORED_NODES,
+    REDIRECT_NODES,
+    WORD_NODES,
     CommandParts,
+    encode_source,
     has_false_comment,
     last_command,
-    parsed,
-    passed_over,
-    source_of,
+    parse,
+    skipped_text,
 )
-from tooling.safety.shell.parse_audit import doubts
+from tooling.safety.shell.parse_audit import find_parse_gap
 from tooling.safety.shell.redirects import Redirections, RedirectReader
-from tooling.safety.shell.state import Context, Made, Scope
-from tooling.safety.shell.words import WordReader, command_lines, text_of
+from tooling.safety.shell.state import Context, Scope, SideEffects
+from tooling.safety.shell.words import WordReader, command_lines, node_text
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_DEEPEST = 40
-_MOST_CALLS = 400
+_MAX_DEPTH = 40
+_MAX_CALLS = 400
 # To the shell these are keywords, to the grammar they are programs; and what is no arithmetic is a nested subshell.
 _KEYWORDS = re.compile(r"(?<![\w./-])(?:time(?:\s+-p)?|coproc|!)\s+")
 _PARENTHESES = re.compile(r"(?<=\()(?=\()|(?<=\))(?=\))")
@@ -48,53 +48,53 @@ class ShellReader:
         self.commands: list[Command] = []
         self.assigned: list[str] = []
         self.findings: list[Finding] = []
-        self.words = WordReader(self._substituted, self._inside)
-        self.made = Made()
+        self.words = WordReader(self._substitute, self._read_in_subshell)
+        self.effects = SideEffects()
         self.depth = 0
         self._cwd = cwd
         self._redirects = RedirectReader(self.words)
         self._assignments = AssignmentReader(self.words, self.assigned)
-        self._inner = InnerReader(self)
+        self._nested = NestedReader(self)
         self._level = 0
-        self._given: dict[int, Redirections] = {}
+        self._pending_redirects: dict[int, Redirections] = {}
         self._calls: tuple[str, ...] = ()
-        self._calls_left = _MOST_CALLS
-        self._uncalled: dict[int, tuple[Node, Context]] = {}
+        self._calls_left = _MAX_CALLS
+        self._uncalled_functions: dict[int, tuple[Node, Context]] = {}
 
     def read(self, text: str) -> None:
         """Read a whole text, and again where the grammar and the shell may differ: no reading may hide anything."""
         joined = text.replace(_CONTINUED, "")
         for reading in dict.fromkeys((text, joined)):
-            self._whole(reading)
+            self._read_all(reading)
         if self.findings:
             bare = _KEYWORDS.sub("", joined)
             for reading in {bare, _PARENTHESES.sub(" ", bare)} - {text, joined}:
-                self._whole(reading)
+                self._read_all(reading)
         for problem in sorted(self.words.problems):
             self.findings.append(doubt("unparsable", problem))
 
-    def _whole(self, text: str) -> None:
-        self.text(text, Context(scope=Scope(self._cwd, made=self.made)))
-        while self._uncalled:
-            _, (body, context) = self._uncalled.popitem()
+    def _read_all(self, text: str) -> None:
+        self.read_nested(text, Context(scope=Scope(self._cwd, made=self.effects)))
+        while self._uncalled_functions:
+            _, (body, context) = self._uncalled_functions.popitem()
             context.scope.positional = None
-            self.run(body, context)
+            self.read_node(body, context)
 
-    def text(self, text: str, context: Context) -> None:
+    def read_nested(self, text: str, context: Context) -> None:
         """Read a text inside the text."""
-        if self._level >= _DEEPEST:
+        if self._level >= _MAX_DEPTH:
             self.findings.append(doubt("too-deep", "it is nested too deeply to be judged"))
             return
-        root = parsed(text)
+        root = parse(text)
         if root.has_error or has_false_comment(text, root):
             self.findings.append(unparsable())
-        elif problem := doubts(source_of(text), root):
+        elif problem := find_parse_gap(encode_source(text), root):
             self.findings.append(doubt("unread", problem))
         self._level += 1
-        self.run(root, context)
+        self.read_node(root, context)
         self._level -= 1
 
-    def run(self, node: "Node", context: Context) -> None:
+    def read_node(self, node: "Node", context: Context) -> None:
         """Read a statement and everything in it; nesting costs no stack."""
         tasks: list[_Task] = [(node, context)]
         while tasks:
@@ -102,14 +102,14 @@ class ShellReader:
             if callable(task):
                 task()
             else:
-                tasks.extend(reversed(list(self._steps(*task))))
+                tasks.extend(reversed(list(self._statement(*task))))
 
-    def _steps(self, node: "Node", context: Context) -> "Iterator[_Task]":
+    def _statement(self, node: "Node", context: Context) -> "Iterator[_Task]":
         kind = node.type
         if kind == "command":
             yield from self._command(node, context, Redirections())
             return
-        if kind not in VALUES and kind != "redirected_statement" and passed_over(node):
+        if kind not in WORD_NODES and kind != "redirected_statement" and skipped_text(node):
             self.findings.append(unparsable())
         match kind:
             case "pipeline":
@@ -129,16 +129,16 @@ class ShellReader:
             case "variable_assignment":
                 self._assignments.assign(node, context.scope, may_skip=context.may_skip)
             case "declaration_command" | "unset_command":
-                self._emit(
+                self._add_command(
                     self._assignments.declare(node, context.scope, may_skip=context.may_skip), Redirections(), context
                 )
-            case kind if kind in VALUES:
+            case kind if kind in WORD_NODES:
                 self.words.visit(node, context.scope)
-            case kind if kind in SILENT:
+            case kind if kind in IGNORED_NODES:
                 pass
-            case kind if kind in REDIRECTS:
-                self._emit((), self._redirects.read([node], context.scope), context)
-            case kind if kind in CONDITIONAL:
+            case kind if kind in REDIRECT_NODES:
+                self._add_command((), self._redirects.read([node], context.scope), context)
+            case kind if kind in CONDITIONAL_NODES:
                 yield from self._sequence(node, replace(context, may_skip=True))
             case _:
                 yield from self._sequence(node, context)
@@ -171,7 +171,7 @@ class ShellReader:
         feed = first
         for at, part in enumerate(parts):
             is_last = at == len(parts) - 1
-            sink = context.sink if is_last else Output()
+            sink = context.output if is_last else Output()
             is_fed = at > 0 or first is not None
             inside = self._in_subshell(context)
             yield (
@@ -179,9 +179,9 @@ class ShellReader:
                 replace(
                     inside,
                     stdin=None if is_fed else context.stdin,
-                    feed=feed if is_fed else context.feed,
-                    is_fed=is_fed or context.is_fed,
-                    sink=sink,
+                    piped_input=feed if is_fed else context.piped_input,
+                    has_piped_stdin=is_fed or context.has_piped_stdin,
+                    output=sink,
                     is_parallel=True,
                 ),
             )
@@ -189,12 +189,12 @@ class ShellReader:
 
     def _redirected(self, node: "Node", context: Context) -> "Iterator[_Task]":
         body = node.child_by_field_name("body")
-        parts = [child for child in node.children if child.type in REDIRECTS]
+        parts = [child for child in node.children if child.type in REDIRECT_NODES]
         for child in node.children:
             if child.type == "ERROR":
                 yield child, context
         redirections = self._redirects.read(parts, context.scope)
-        lost = passed_over(node)
+        lost = skipped_text(node)
         if _LOST_WORDS.fullmatch(lost):
             # The grammar drops a dash before a redirection.
             redirections.words[:0] = lost.decode().split()
@@ -203,7 +203,7 @@ class ShellReader:
         last = last_command(body)
         if last is not None and last is not body:
             # The grammar ties a redirection to the whole line; the shell ties it to the last command.
-            self._given[last.id] = Redirections(
+            self._pending_redirects[last.id] = Redirections(
                 redirects=redirections.redirects, stdin=redirections.stdin, words=redirections.words
             )
             redirections = Redirections(
@@ -211,28 +211,28 @@ class ShellReader:
                 statements=redirections.statements,
                 is_doubtful=redirections.is_doubtful,
             )
-        yield from self._followed(body, redirections, context)
+        yield from self._redirected_body(body, redirections, context)
 
-    def _followed(self, body: "Node | None", redirections: Redirections, context: Context) -> "Iterator[_Task]":
+    def _redirected_body(self, body: "Node | None", redirections: Redirections, context: Context) -> "Iterator[_Task]":
         """Read a statement with its redirections, and what a here-document's first line says after it."""
         if redirections.is_doubtful:
             self.findings.append(unparsable())
-        printed = Output() if redirections.pipeline else context.sink
-        inside = replace(context, sink=printed)
+        printed = Output() if redirections.pipeline else context.output
+        inside = replace(context, output=printed)
         if body is None:
-            self._emit((), redirections, inside)
+            self._add_command((), redirections, inside)
         elif body.type == "command":
             yield from self._command(body, inside, redirections)
         else:
-            self._emit((), Redirections(redirects=redirections.redirects), inside)
+            self._add_command((), Redirections(redirects=redirections.redirects), inside)
             is_fed = redirections.stdin is None and any(not part.writes for part in redirections.redirects)
             yield (
                 body,
                 replace(
                     inside,
                     stdin=redirections.stdin if redirections.stdin is not None else inside.stdin,
-                    feed=None if redirections.stdin is not None else inside.feed,
-                    is_fed=is_fed or inside.is_fed,
+                    piped_input=None if redirections.stdin is not None else inside.piped_input,
+                    has_piped_stdin=is_fed or inside.has_piped_stdin,
                 ),
             )
         if redirections.pipeline:
@@ -243,35 +243,35 @@ class ShellReader:
     def _command(self, node: "Node", context: Context, outer: Redirections) -> "Iterator[_Task]":
         scope = context.scope
         raw = node.text or b""
-        if node.id not in self._given and _PLAIN.fullmatch(raw):
+        if node.id not in self._pending_redirects and _PLAIN.fullmatch(raw):
             # Most commands are plain words; their text says all.
-            self._emit((*raw.decode().split(), *outer.words), outer, context, reads=outer.reads)
+            self._add_command((*raw.decode().split(), *outer.words), outer, context, reads=outer.variables_read)
             return
-        if passed_over(node):
+        if skipped_text(node):
             self.findings.append(unparsable())
-        outer = self._given.pop(node.id, outer)
-        reads, self.words.reads = self.words.reads, set()
+        outer = self._pending_redirects.pop(node.id, outer)
+        reads, self.words.variables_read = self.words.variables_read, set()
         parts = CommandParts(node)
-        if parts.is_torn:
+        if parts.is_ambiguous:
             self.findings.append(unparsable())
-        redirections = outer.joined(self._redirects.read(parts.redirects, scope)) if parts.redirects else outer
+        redirections = outer.merge(self._redirects.read(parts.redirects, scope)) if parts.redirects else outer
         if redirections.is_doubtful:
             self.findings.append(unparsable())
         lines, is_complete = command_lines(parts.words, scope, self.words)
         if not is_complete:
             self.findings.append(doubt("too-large", "it expands to more commands than can be judged"))
         assigned = [pair for prefix in parts.assignments for pair in self._assignments.values(prefix, scope)]
-        known, self.words.reads = redirections.reads.union(self.words.reads), reads
+        known, self.words.variables_read = redirections.variables_read.union(self.words.variables_read), reads
         for line in lines:
-            self._emit((*line, *redirections.words), redirections, context, reads=known, assigned=assigned)
+            self._add_command((*line, *redirections.words), redirections, context, reads=known, assigned=assigned)
         if not lines:
-            self._emit(tuple(redirections.words), redirections, context, reads=known)
+            self._add_command(tuple(redirections.words), redirections, context, reads=known)
             for name, values in assigned:
                 scope.assign(name, values, may_keep=context.may_skip)
         for other in parts.others:
             yield other, context
 
-    def _emit(
+    def _add_command(
         self,
         words: tuple[str, ...],
         redirections: Redirections,
@@ -291,14 +291,14 @@ class ShellReader:
             cwd=context.scope.cwd,
             redirects=redirects,
             stdin=stdin,
-            is_fed=context.is_fed and redirections.stdin is None,
-            is_place_certain=context.scope.is_certain,
-            reads=reads,
+            has_piped_stdin=context.has_piped_stdin and redirections.stdin is None,
+            is_cwd_certain=context.scope.is_certain,
+            variables_read=reads,
             depth=self.depth,
         )
-        self._inner.take(command, context, assigned or [])
+        self._nested.add_command(command, context, assigned or [])
 
-    def call(self, name: str, words: tuple[str, ...], context: Context) -> None:
+    def call_function(self, name: str, words: tuple[str, ...], context: Context) -> None:
         """Read the body of a function where it is called, with its arguments."""
         body = context.scope.function(name)
         if body is None:
@@ -307,25 +307,28 @@ class ShellReader:
             if context.is_parallel:
                 self.findings.append(block("fork-bomb", "it is a fork bomb"))
             return
-        self._uncalled.pop(body.id, None)
+        self._uncalled_functions.pop(body.id, None)
         self._calls_left -= 1
-        if self._calls_left < 0 or self._level >= _DEEPEST:
+        if self._calls_left < 0 or self._level >= _MAX_DEPTH:
             self.findings.append(doubt("too-large", "it calls its functions more often than can be judged"))
             return
         calls, self._calls = self._calls, (*self._calls, name)
         kept, context.scope.positional = context.scope.positional, words[1:]
         self._level += 1
-        self.run(body, replace(context, is_parallel=False))
+        self.read_node(body, replace(context, is_parallel=False))
         self._level -= 1
         context.scope.positional, self._calls = kept, calls
 
     def _define(self, node: "Node", context: Context) -> "Iterator[_Task]":
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         if name is not None and body is not None:
-            context.scope.functions[text_of(name)] = body
-            self._uncalled[body.id] = (body, self._in_subshell(replace(context, is_parallel=False, may_skip=True)))
+            context.scope.functions[node_text(name)] = body
+            self._uncalled_functions[body.id] = (
+                body,
+                self._in_subshell(replace(context, is_parallel=False, may_skip=True)),
+            )
         for child in node.children:
-            if child.type in REDIRECTS:
+            if child.type in REDIRECT_NODES:
                 yield child, context
 
     def _for(self, node: "Node", context: Context) -> "Iterator[_Task]":
@@ -334,27 +337,27 @@ class ShellReader:
         given = node.children_by_field_name("value")
         values = [field for value in given for field in self.words.fields((value,), scope)]
         if name is not None:
-            scope.assign(text_of(name), values or scope.positional or (HOLE,), may_keep=context.may_skip)
+            scope.assign(node_text(name), values or scope.positional or (UNKNOWN,), may_keep=context.may_skip)
         body = node.child_by_field_name("body")
         if body is not None:
-            yield from self._again(body, context)
+            yield from self._loop_body(body, context)
 
     def _loop(self, node: "Node", context: Context) -> "Iterator[_Task]":
         if node.type == "c_style_for_statement":
             self.words.visit(node.children[0], context.scope)
             for start in node.children_by_field_name("initializer"):
                 if start.type == "variable_assignment" and start.children:
-                    context.scope.forget(text_of(start.children[0]))
+                    context.scope.set_unknown(node_text(start.children[0]))
             for child in node.children:
                 if child.is_named and child.type not in ("do_group", "compound_statement", "variable_assignment"):
                     self.words.visit(child, context.scope)
             body = node.child_by_field_name("body")
             if body is not None:
-                yield from self._again(body, context)
+                yield from self._loop_body(body, context)
             return
-        yield from self._again(node, context)
+        yield from self._loop_body(node, context)
 
-    def _again(self, body: "Node", context: Context) -> "Iterator[_Task]":
+    def _loop_body(self, body: "Node", context: Context) -> "Iterator[_Task]":
         """Read the body of a loop; once more when it changed what it had begun with."""
         inside = replace(context, may_skip=True)
         version = context.scope.version
@@ -365,28 +368,28 @@ class ShellReader:
             if context.scope.version != version:
                 for task in self._sequence(body, inside):
                     if not callable(task):
-                        self.run(*task)
+                        self.read_node(*task)
 
         if rounds:
             yield second
 
-    def _inside(self, text: str, scope: Scope) -> None:
-        self.text(text, Context(scope=scope.child()))
+    def _read_in_subshell(self, text: str, scope: Scope) -> None:
+        self.read_nested(text, Context(scope=scope.child()))
 
-    def _substituted(self, node: "Node", scope: Scope) -> str:
+    def _substitute(self, node: "Node", scope: Scope) -> str:
         """Read what stands in a substitution and return what it puts in its place."""
-        if self._level >= _DEEPEST or scope.is_too_deep:
+        if self._level >= _MAX_DEPTH or scope.is_too_deep:
             self.findings.append(doubt("too-deep", "it is nested too deeply to be judged"))
-            return HOLE
+            return UNKNOWN
         output = Output()
-        context = Context(scope=scope.child(), sink=output)
-        raw = text_of(node)
+        context = Context(scope=scope.child(), output=output)
+        raw = node_text(node)
         if raw.startswith("`") and "\\" in raw:
-            self.text(_ESCAPED_IN_BACKTICKS.sub(r"\1", raw[1:-1]), context)
+            self.read_nested(_ESCAPED_IN_BACKTICKS.sub(r"\1", raw[1:-1]), context)
             return output.value
         self._level += 1
         for task in self._sequence(node, context):
             if not callable(task):
-                self.run(*task)
+                self.read_node(*task)
         self._level -= 1
         return output.value

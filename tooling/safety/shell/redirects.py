@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from tooling.contract.fast_dataclass import dataclass
 from tooling.safety.shell.command import Redirect
-from tooling.safety.shell.parse import ends_where_the_shell_ends
+from tooling.safety.shell.parse import has_exact_heredoc_end
 from tooling.safety.shell.state import Scope
-from tooling.safety.shell.words import WordReader, text_of
+from tooling.safety.shell.words import WordReader, node_text
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -25,18 +25,18 @@ class Redirections:
     redirects: tuple[Redirect, ...] = ()
     stdin: str | None = None
     words: list[str] = field(default_factory=list)
-    reads: frozenset[str] = frozenset()
+    variables_read: frozenset[str] = frozenset()
     pipeline: "list[Node]" = field(default_factory=list)
     statements: "list[Node]" = field(default_factory=list)
     is_doubtful: bool = False
 
-    def joined(self, other: "Redirections") -> "Redirections":
+    def merge(self, other: "Redirections") -> "Redirections":
         """Return both together; the other one was written first."""
         return Redirections(
             redirects=(*other.redirects, *self.redirects),
             stdin=self.stdin if self.stdin is not None else other.stdin,
             words=[*other.words, *self.words],
-            reads=self.reads | other.reads,
+            variables_read=self.variables_read | other.variables_read,
             pipeline=[*other.pipeline, *self.pipeline],
             statements=[*other.statements, *self.statements],
             is_doubtful=self.is_doubtful or other.is_doubtful,
@@ -54,7 +54,7 @@ class RedirectReader:
         made = Redirections()
         if not nodes:
             return made
-        reads, self._words.reads = self._words.reads, set()
+        reads, self._words.variables_read = self._words.variables_read, set()
         for node in nodes:
             match node.type:
                 case "file_redirect":
@@ -64,11 +64,11 @@ class RedirectReader:
                     made.stdin = "\n".join(texts) + "\n"
                 case "heredoc_redirect":
                     self._heredoc(node, scope, made)
-        made.reads, self._words.reads = frozenset(self._words.reads), reads
+        made.variables_read, self._words.variables_read = frozenset(self._words.variables_read), reads
         return made
 
     def _file(self, node: "Node", scope: Scope, made: Redirections) -> None:
-        found = _OPERATOR.match(text_of(node))
+        found = _OPERATOR.match(node_text(node))
         operator, descriptor = (found[2], found[1] or "") if found else (">", "")
         targets = [child for child in node.named_children if child.type not in ("file_descriptor", "ERROR")]
         for target in targets[:1]:
@@ -84,15 +84,15 @@ class RedirectReader:
             made.words += self._words.fields((extra,), scope)
 
     def _heredoc(self, node: "Node", scope: Scope, made: Redirections) -> None:
-        start = next((text_of(child) for child in node.children if child.type == "heredoc_start"), "")
-        made.is_doubtful = made.is_doubtful or not ends_where_the_shell_ends(node)
+        start = next((node_text(child) for child in node.children if child.type == "heredoc_start"), "")
+        made.is_doubtful = made.is_doubtful or not has_exact_heredoc_end(node)
         is_literal = any(mark in start for mark in "'\"\\")
         is_and_or = False
         for child in node.children:
             match child.type:
                 case "heredoc_body":
-                    made.stdin = text_of(child) if is_literal else self._words.heredoc(child, scope)
-                    if text_of(node).startswith("<<-"):
+                    made.stdin = node_text(child) if is_literal else self._words.expand_heredoc(child, scope)
+                    if node_text(node).startswith("<<-"):
                         made.stdin = _TABS.sub("", made.stdin)
                 case "pipeline":
                     made.pipeline = [part for part in child.children if part.is_named]

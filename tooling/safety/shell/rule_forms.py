@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 
-from tooling.safety.shell.command import Command, is_unknown, shown_word
-from tooling.safety.shell.path_access import Reach
+from tooling.safety.shell.command import Command, display_word, is_unknown
+from tooling.safety.shell.path_access import PathAccess
 
 _BLANK = re.compile(r"\s")
 _OPERATOR = re.compile(r"[<>|&]")
-_TARGETED = re.compile(
+_CROSS_TARGET = re.compile(
     r"(?:[\w]+-)+(?:linux|elf|eabi|mingw32|apple)\w*(?:-\w+)*-(gcc|g\+\+|ld|ar|objdump|strip|nm|clang)|([a-z+]+)-?[\d.]+"
 )
 _FAMILIES = re.compile(r"(clang|cargo|protoc|dart|flutter)-\w")
@@ -24,15 +24,15 @@ _PATHS_MATTER = _DELETERS | {
 }
 
 
-def rule_texts(command: Command, reach: Reach) -> Iterator[str]:
+def rule_texts(command: Command, reach: PathAccess) -> Iterator[str]:
     """Yield a command as rules see it, without and with its redirections.
 
     The program is bare, single blanks stand between words, and paths that matter are seen from the workspace.
     """
-    program = bare_program(command.program)
+    program = strip_version(command.program)
     words = command.words[1:]
     if program in _PATHS_MATTER:
-        words = tuple(_from_workspace(program, word, command.cwd, reach) for word in words)
+        words = tuple(_relative_to_workspace(program, word, command.cwd, reach) for word in words)
     text = " ".join((program, *map(rule_word, words)))
     if text:
         yield text
@@ -41,15 +41,15 @@ def rule_texts(command: Command, reach: Reach) -> Iterator[str]:
         yield f"{text} {'>' if redirect.writes else '<'} {target}".lstrip()
 
 
-def bare_program(program: str) -> str:
+def strip_version(program: str) -> str:
     """Return a program's name without its version or kind of file system, where rules are about all of them."""
     found = _VERSIONED.fullmatch(program)
     return (found[1] or found[2]) if found else program
 
 
-def family(program: str) -> str:
+def base_program(program: str) -> str:
     """Return the plain name of a program that is called by a version or a target machine."""
-    found = _TARGETED.fullmatch(program) or _FAMILIES.match(program)
+    found = _CROSS_TARGET.fullmatch(program) or _FAMILIES.match(program)
     return next(group for group in found.groups() if group) if found else program
 
 
@@ -57,10 +57,10 @@ def rule_word(word: str) -> str:
     """Return a word as rules see it: no blanks inside, and never mistaken for a redirection."""
     if _OPERATOR.match(word):
         word = "\\" + word
-    return _BLANK.sub("\u2423", shown_word(word))
+    return _BLANK.sub("\u2423", display_word(word))
 
 
-def _from_workspace(program: str, word: str, cwd: str, reach: Reach) -> str:
+def _relative_to_workspace(program: str, word: str, cwd: str, reach: PathAccess) -> str:
     name, equals, value = word.partition("=")
     if equals and name in ("if", "of"):
         return f"{name}={reach.canonical(value, cwd)}"

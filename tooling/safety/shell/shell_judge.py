@@ -6,29 +6,29 @@ from pathlib import Path
 
 from tooling.contract.action import Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
-from tooling.safety.rules import PATTERNS_DIR, RuleBook, load_rules
-from tooling.safety.shell.command import HIDDEN, Command, Finding, ask, block, doubt, is_unknown, shown_word
+from tooling.safety.rules import PATTERNS_DIR, RuleSet, load_rules
+from tooling.safety.shell.command import HIDDEN, Command, Finding, ask, block, display_word, doubt, is_unknown
 from tooling.safety.shell.deletions import deletion_problems
-from tooling.safety.shell.parse import has_control_characters, has_odd_characters
-from tooling.safety.shell.path_access import Reach
+from tooling.safety.shell.parse import has_control_characters, has_invisible_characters
+from tooling.safety.shell.path_access import PathAccess
 from tooling.safety.shell.programs import TEXT_ONLY
 from tooling.safety.shell.reader import ShellReader
-from tooling.safety.shell.rule_forms import family, rule_texts, rule_word
-from tooling.safety.shell.state import Made, joined
+from tooling.safety.shell.rule_forms import base_program, rule_texts, rule_word
+from tooling.safety.shell.state import SideEffects, join_path
 from tooling.safety.shell.wrappers import SHELLS
 
-_CONNECTORS = frozenset({"nc", "ncat", "netcat", "telnet", "socat", "nc.traditional", "nc.openbsd"})
-_PIPE_MAKERS = frozenset({"mkfifo", "mknod"})
+_NETWORK_CLIENTS = frozenset({"nc", "ncat", "netcat", "telnet", "socat", "nc.traditional", "nc.openbsd"})
+_FIFO_PROGRAMS = frozenset({"mkfifo", "mknod"})
 
 
-def is_remote_shell(commands: Sequence[Command]) -> bool:
+def is_reverse_shell(commands: Sequence[Command]) -> bool:
     """Say whether a text ties a shell to another machine, with or without a named pipe."""
     programs = {command.program for command in commands}
-    if not (programs & _CONNECTORS or _is_tls_client(commands)):
+    if not (programs & _NETWORK_CLIENTS or _is_tls_client(commands)):
         return False
     shells = [command for command in commands if command.program in SHELLS]
-    has_pipe = bool(programs & _PIPE_MAKERS)
-    return any(has_pipe or "-i" in shell.words or (shell.is_fed and len(shell.words) == 1) for shell in shells)
+    has_pipe = bool(programs & _FIFO_PROGRAMS)
+    return any(has_pipe or "-i" in shell.words or (shell.has_piped_stdin and len(shell.words) == 1) for shell in shells)
 
 
 def _is_tls_client(commands: Sequence[Command]) -> bool:
@@ -37,7 +37,7 @@ def _is_tls_client(commands: Sequence[Command]) -> bool:
 
 # A definition that pipes into itself is one even where the grammar gives up.
 _FORK_BOMB = re.compile(r"(?<!\w)(\w{1,40}|:)\s{0,4}\(\s{0,4}\)\s{0,4}\{[^}]{0,80}?\1\s{0,4}\|\s{0,4}\1\s{0,4}&")
-_INCOMPLETE = "the command rules could not be read, so every command needs approval"
+_RULES_MISSING_REASON = "the command rules could not be read, so every command needs approval"
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRETS?|PASSWORD|PASSWD|PASS|PWD|CREDENTIALS?|AUTH)(?:_|$|\d)", re.IGNORECASE
 )
@@ -47,14 +47,14 @@ _HOST = re.compile(
 )
 _PATH_MAX = 4096
 _SPACE = re.compile(r"\s")
-_TCP = re.compile(r"/dev/(?:tcp|udp)/([^/]+)/")
+_DEV_TCP = re.compile(r"/dev/(?:tcp|udp)/([^/]+)/")
 
 
-class ShellTextJudge:
+class ShellJudge:
     """Judges shell texts; the rules are read once, at the first one."""
 
     def __init__(self, patterns_dir: Path | None = None, *, warn: Callable[[str], None] | None = None) -> None:
-        self.rules: RuleBook = load_rules(patterns_dir or PATTERNS_DIR)
+        self.rules: RuleSet = load_rules(patterns_dir or PATTERNS_DIR)
         loud = "" if self.rules.is_complete else " Every command needs approval until this is repaired."
         if warn is not None:
             for problem in self.rules.problems:
@@ -69,32 +69,32 @@ class ShellTextJudge:
         findings: list[Finding] = []
         if _FORK_BOMB.search(text):
             findings.append(block("fork-bomb", "it is a fork bomb"))
-        if has_odd_characters(text):
+        if has_invisible_characters(text):
             findings.append(doubt("odd-characters", "it holds invisible or misleading characters"))
         try:
             reader.read(text)
         except RecursionError:
             findings.append(doubt("too-deep", "it is nested too deeply to be judged"))
         findings += reader.findings
-        reach = Reach.of(ctx.working_dir, *ctx.extra_dirs)
-        shown = [command.shown for command in reader.commands]
+        reach = PathAccess.for_roots(ctx.working_dir, *ctx.extra_dirs)
+        shown = [command.display for command in reader.commands]
         seen: set[tuple[object, ...]] = set()
         for at, command in enumerate(reader.commands):
-            key = (command.words, command.cwd, command.redirects, command.reads, command.is_place_certain)
+            key = (command.words, command.cwd, command.redirects, command.variables_read, command.is_cwd_certain)
             if key in seen and command.program != "rm":
                 continue
             seen.add(key)
-            findings += self.findings(command, shown[at], reach, reader.made, at + 1, chat_type=ctx.chat_type)
+            findings += self.check_command(command, shown[at], reach, reader.effects, at + 1, chat_type=ctx.chat_type)
         for assignment in dict.fromkeys(reader.assigned):
             findings += self._rule_findings(rule_word(assignment), assignment, ctx.chat_type)
-        if is_remote_shell(reader.commands):
+        if is_reverse_shell(reader.commands):
             findings.append(block("reverse-shell", "it hands a shell to another machine"))
         if not self.rules.is_complete:
-            findings.append(ask("rules-missing", _INCOMPLETE))
+            findings.append(ask("rules-missing", _RULES_MISSING_REASON))
         return _verdict(findings, reader.commands, shown)
 
-    def findings(
-        self, command: Command, shown: str, reach: Reach, made: Made, at: int, *, chat_type: str
+    def check_command(
+        self, command: Command, shown: str, reach: PathAccess, made: SideEffects, at: int, *, chat_type: str
     ) -> Iterator[Finding]:
         """Yield what speaks against one command."""
         for text in rule_texts(command, reach):
@@ -110,32 +110,32 @@ class ShellTextJudge:
         name = command.words[0].rpartition("/")[2]
         if (_is_unclear(name) or HIDDEN in command.words[0]) and name not in ("[", "[["):
             yield ask("unknown-program", "which program runs is not known before it runs", shown)
-        elif not command.is_vouched_for and self._is_unfamiliar(command, reach, made, at):
+        elif not command.is_trusted and self._is_unknown_program(command, reach, made, at):
             yield ask("unfamiliar-program", f"{name} is no program that the rules know", shown)
         program = command.program
         if program not in TEXT_ONLY and any(HIDDEN in word for word in command.words):
             yield ask("hidden-text", "it hides what its words are", shown)
-        for variable in sorted(command.reads):
+        for variable in sorted(command.variables_read):
             if variable not in _NOT_SECRET and _SECRET_NAME.search(variable):
                 yield ask("secret-variable", f"${variable} may hold a secret", shown)
 
-    def _is_unfamiliar(self, command: Command, reach: Reach, made: Made, at: int) -> bool:
+    def _is_unknown_program(self, command: Command, reach: PathAccess, made: SideEffects, at: int) -> bool:
         word = command.words[0]
-        is_known = self.rules.knows(command.program) or self.rules.knows(family(command.program))
-        if not word or is_known or _only_asks_about_itself(command.words):
+        is_known = self.rules.has_program(command.program) or self.rules.has_program(base_program(command.program))
+        if not word or is_known or _is_version_or_help(command.words):
             return False
         if "/" not in word:
             return True
-        return not reach.is_inside(word, command.cwd) and not made.was_there(joined(command.cwd, word), at)
+        return not reach.is_inside(word, command.cwd) and not made.existed_before(join_path(command.cwd, word), at)
 
     def _rule_findings(self, text: str, shown: str, chat_type: str) -> Iterator[Finding]:
-        for rule in self.rules.hits(text, chat_type=chat_type):
+        for rule in self.rules.find_matches(text, chat_type=chat_type):
             yield Finding(
                 decision=rule.decision, rule=rule.id, reason=rule.reason, command=shown, category=rule.category
             )
 
 
-def _only_asks_about_itself(words: tuple[str, ...]) -> bool:
+def _is_version_or_help(words: tuple[str, ...]) -> bool:
     return len(words) == 2 and words[1] in ("--version", "-V", "--help", "-h", "-v", "version", "help")
 
 
@@ -154,9 +154,9 @@ def _verdict(findings: list[Finding], commands: list[Command], shown: list[str])
         rule=strictest[0].rule if strictest else "",
         commands=tuple(dict.fromkeys(shown)),
         # In doubt about the text no rule for a part of it may speak for the whole.
-        asking=() if is_doubtful else tuple(dict.fromkeys(finding.command for finding in findings)),
-        programs=tuple(dict.fromkeys(shown_word(command.program) for command in commands if command.words)),
-        targets=tuple(dict.fromkeys(shown_word(r.target) for command in commands for r in command.redirects)),
+        commands_to_approve=() if is_doubtful else tuple(dict.fromkeys(finding.command for finding in findings)),
+        programs=tuple(dict.fromkeys(display_word(command.program) for command in commands if command.words)),
+        targets=tuple(dict.fromkeys(display_word(r.target) for command in commands for r in command.redirects)),
         hosts=hosts,
         is_only_network=bool(hosts) and bool(findings) and all(one.category == "network" for one in findings),
     )
@@ -168,5 +168,5 @@ def _hosts(command: Command) -> Iterator[str]:
             for found in _HOST.finditer(word):
                 yield found[1] or found[2]
     for redirect in command.redirects:
-        if connection := _TCP.match(redirect.target):
+        if connection := _DEV_TCP.match(redirect.target):
             yield connection[1]

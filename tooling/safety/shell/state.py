@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tooling.contract.fast_dataclass import dataclass
-from tooling.safety.shell.command import HOLE, is_unknown
+from tooling.safety.shell.command import UNKNOWN, is_unknown
 from tooling.safety.shell.constant_output import Output
 
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 # Every value a variable may have at this point.
 Values: TypeAlias = tuple[str, ...]
-_DEEPEST = 200
+_MAX_DEPTH = 200
 
-_LONGEST = 16_384
+_MAX_VALUE_LENGTH = 16_384
 
 
-def _is_folder(path: str) -> bool:
+def _is_dir(path: str) -> bool:
     try:
         return Path(path).is_dir()
     except OSError:
@@ -30,22 +30,22 @@ def _is_folder(path: str) -> bool:
 
 
 @dataclass(slots=True)
-class Made:
+class SideEffects:
     """What the text itself makes: files with their content where it is known, and since which command what is there."""
 
     files: dict[str, str | None] = field(default_factory=dict)
-    since: dict[str, int] = field(default_factory=dict)
+    created_at: dict[str, int] = field(default_factory=dict)
     aliases: set[str] = field(default_factory=set)
-    clock: int = 0
+    command_count: int = 0
 
-    def note(self, path: str) -> None:
+    def add_path(self, path: str) -> None:
         """Take note of a path that was not there before."""
-        if path not in self.since and not os.path.lexists(path):
-            self.since[path] = self.clock
+        if path not in self.created_at and not os.path.lexists(path):
+            self.created_at[path] = self.command_count
 
-    def was_there(self, path: str, at: int) -> bool:
+    def existed_before(self, path: str, at: int) -> bool:
         """Say whether the text had made the path before a command."""
-        return self.since.get(path, at) < at
+        return self.created_at.get(path, at) < at
 
 
 class Scope:
@@ -65,12 +65,12 @@ class Scope:
         "version",
     )
 
-    def __init__(self, cwd: str, *, parent: "Scope | None" = None, made: Made | None = None) -> None:
+    def __init__(self, cwd: str, *, parent: "Scope | None" = None, made: SideEffects | None = None) -> None:
         self._parent = parent
         self.cwd = cwd
         self.left: tuple[str, ...] = parent.left if parent else ()
         self.is_certain: bool = parent.is_certain if parent else True
-        self.made: Made = parent.made if parent else made or Made()
+        self.made: SideEffects = parent.made if parent else made or SideEffects()
         self.positional: Values | None = parent.positional if parent else ()
         self.depth: int = parent.depth + 1 if parent else 0
         self.variables: dict[str, Values] = {}
@@ -81,7 +81,7 @@ class Scope:
     @property
     def is_too_deep(self) -> bool:
         """Say whether shells are nested beyond what anybody writes."""
-        return self.depth > _DEEPEST
+        return self.depth > _MAX_DEPTH
 
     def child(self) -> "Scope":
         """Return the scope of a subshell."""
@@ -125,7 +125,7 @@ class Scope:
     def assign(self, name: str, values: Sequence[str], *, may_keep: bool) -> None:
         """Set a variable; where the assignment may not happen, the old values stay possible."""
         # A text that doubles itself grows beyond all bounds; what is too long to follow is unknown.
-        new = tuple(dict.fromkeys(value if len(value) <= _LONGEST else HOLE for value in values))
+        new = tuple(dict.fromkeys(value if len(value) <= _MAX_VALUE_LENGTH else UNKNOWN for value in values))
         old = self.value(name)
         if old is not None and may_keep:
             new = tuple(dict.fromkeys((*old, *new)))
@@ -140,30 +140,30 @@ class Scope:
         self.arrays[name] = elements
         self.version += 1
 
-    def forget(self, name: str) -> None:
+    def set_unknown(self, name: str) -> None:
         """Take note that a variable now holds something unknown."""
-        self.assign(name, (HOLE,), may_keep=False)
+        self.assign(name, (UNKNOWN,), may_keep=False)
 
-    def go(self, target: str) -> None:
+    def change_dir(self, target: str) -> None:
         """Change the directory, as `cd` does."""
         self.left = (*self.left[-20:], self.cwd)
-        self.cwd = joined(self.cwd, target)
-        is_there = is_unknown(self.cwd) or self.cwd in self.made.since or _is_folder(self.cwd)
+        self.cwd = join_path(self.cwd, target)
+        is_there = is_unknown(self.cwd) or self.cwd in self.made.created_at or _is_dir(self.cwd)
         self.is_certain = self.is_certain and is_there
 
-    def go_back(self) -> None:
+    def change_back(self) -> None:
         """Return to the directory before, as `cd -` and `popd` do."""
-        self.cwd = self.left[-1] if self.left else HOLE
+        self.cwd = self.left[-1] if self.left else UNKNOWN
         self.left = self.left[:-1]
 
 
 @lru_cache(maxsize=4096)
-def joined(cwd: str, path: str) -> str:
+def join_path(cwd: str, path: str) -> str:
     """Return a path seen from a directory, without dots; home stays `~`, the unknown stays unknown."""
     if path.startswith(("/", "~")):
         whole = path
-    elif path.startswith(HOLE) or cwd == HOLE:
-        return HOLE
+    elif path.startswith(UNKNOWN) or cwd == UNKNOWN:
+        return UNKNOWN
     else:
         whole = f"{cwd}/{path}"
     if whole.startswith("~"):
@@ -181,13 +181,13 @@ class Context:
 
     scope: Scope
     stdin: str | None = None
-    feed: Output | None = None
-    is_fed: bool = False
-    sink: Output | None = None
+    piped_input: Output | None = None
+    has_piped_stdin: bool = False
+    output: Output | None = None
     may_skip: bool = False
     is_parallel: bool = False
 
     @property
     def input(self) -> str | None:
         """Return the text that comes in, where it is known."""
-        return self.feed.text if self.feed is not None else self.stdin
+        return self.piped_input.text if self.piped_input is not None else self.stdin

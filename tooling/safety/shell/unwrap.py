@@ -2,16 +2,16 @@
 
 import re
 
-from tooling.safety.shell.command import HOLE, is_unknown, program_name
-from tooling.safety.shell.interpreters import is_cluster, language_of, read_interpreter, read_shell
-from tooling.safety.shell.nested_types import Inner, ShellText
+from tooling.safety.shell.command import UNKNOWN, is_unknown, program_name
+from tooling.safety.shell.interpreters import is_option_cluster, language_of, read_interpreter, read_shell
+from tooling.safety.shell.nested_types import NestedCode, ShellText
 from tooling.safety.shell.programs import find_commands
 from tooling.safety.shell.wrappers import (
     LANGUAGES,
+    SHELL_TEXT_OPTIONS,
+    SHELL_TEXT_WRAPPERS,
     SHELLS,
     SUBCOMMAND_WRAPPERS,
-    TEXT_OPTIONS,
-    TEXT_WORDS,
     WRAPPERS,
     XARGS,
     Wrapper,
@@ -24,46 +24,54 @@ _GIT_VALUES = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", 
 _CMAKE = {"rm": ("rm",), "remove": ("rm",), "remove_directory": ("rm", "-r"), "env": ("env",), "time": ("time",)}
 _SPECIAL = frozenset({"eval", "trap", "alias", "find", "fd", "fdfind", "xargs", "git", "cmake", "source", "."})
 RUNNERS = frozenset(
-    {*_SPECIAL, *WRAPPERS, *TEXT_OPTIONS, *TEXT_WORDS, *LANGUAGES, *SHELLS, *(name for name, _ in SUBCOMMAND_WRAPPERS)}
+    {
+        *_SPECIAL,
+        *WRAPPERS,
+        *SHELL_TEXT_OPTIONS,
+        *SHELL_TEXT_WRAPPERS,
+        *LANGUAGES,
+        *SHELLS,
+        *(name for name, _ in SUBCOMMAND_WRAPPERS),
+    }
 )
 
 
-def unwrapped(words: tuple[str, ...], stdin: str | None) -> Inner:
+def unwrap(words: tuple[str, ...], stdin: str | None) -> NestedCode:
     """Return what runs inside a command."""
-    inner = Inner()
+    inner = NestedCode()
     program = program_name(words)
     if program not in RUNNERS and not program.startswith(("py", "ld")):
         return inner
     if len(words) < 2 and not language_of(program) and program not in ("xargs", "parallel"):
         return inner
-    _special(program, words, stdin, inner)
+    _read_special(program, words, stdin, inner)
     language = language_of(program)
     if language == "shell":
         read_shell(words, stdin, inner)
     elif language:
         read_interpreter(language, program, words, stdin, inner)
-    _wrapped(program, words, inner)
-    if program in TEXT_OPTIONS:
-        inner.texts += [ShellText(text=text) for text in _values(words, TEXT_OPTIONS[program])]
+    _read_wrapper(program, words, inner)
+    if program in SHELL_TEXT_OPTIONS:
+        inner.texts += [ShellText(text=text) for text in _option_values(words, SHELL_TEXT_OPTIONS[program])]
     return inner
 
 
-def _special(program: str, words: tuple[str, ...], stdin: str | None, inner: Inner) -> None:
+def _read_special(program: str, words: tuple[str, ...], stdin: str | None, inner: NestedCode) -> None:
     match program:
         case "eval":
             inner.texts.append(ShellText(text=" ".join(words[1:]), is_same_shell=True))
         case "trap" if words[1] not in ("-", "", "-p", "-l", "--"):
-            inner.texts.append(ShellText(text=words[1], is_same_shell=True, is_later=True))
+            inner.texts.append(ShellText(text=words[1], is_same_shell=True, is_deferred=True))
         case "trap" if words[1] == "--" and len(words) > 2:
-            inner.texts.append(ShellText(text=words[2], is_same_shell=True, is_later=True))
+            inner.texts.append(ShellText(text=words[2], is_same_shell=True, is_deferred=True))
         case "alias":
             inner.texts += [ShellText(text=word.partition("=")[2]) for word in words[1:] if "=" in word]
         case "find" | "fd" | "fdfind":
             inner.argvs += find_commands(words)
         case "xargs":
-            inner.argvs += _xargs(words, stdin)
+            inner.argvs += _xargs_commands(words, stdin)
         case "git":
-            _git(words, inner)
+            _read_git(words, inner)
         case "cmake" if words[1] == "-E":
             inner.argvs += [
                 (*_CMAKE.get(word, ()), *words[at + 1 :]) for at, word in enumerate(words) if word in _CMAKE
@@ -72,11 +80,11 @@ def _special(program: str, words: tuple[str, ...], stdin: str | None, inner: Inn
             inner.script, inner.language = words[1], "shell"
 
 
-def _wrapped(program: str, words: tuple[str, ...], inner: Inner) -> None:
-    if program in TEXT_WORDS:
-        at, _ = _begin(words, TEXT_WORDS[program])
+def _read_wrapper(program: str, words: tuple[str, ...], inner: NestedCode) -> None:
+    if program in SHELL_TEXT_WRAPPERS:
+        at, _ = _command_start(words, SHELL_TEXT_WRAPPERS[program])
         if at < len(words):
-            inner.texts += _text_words(program, words[at:])
+            inner.texts += _shell_texts(program, words[at:])
         return
     wrapper = WRAPPERS.get(program)
     start = 1
@@ -86,10 +94,10 @@ def _wrapped(program: str, words: tuple[str, ...], inner: Inner) -> None:
         wrapper = Wrapper()
     if wrapper is None or (program == "command" and words[1] in ("-v", "-V")):
         return
-    at, doubtful = _begin(words[start - 1 :], wrapper)
+    at, doubtful = _command_start(words[start - 1 :], wrapper)
     at += start - 1
     doubtful = [index + start - 1 for index in doubtful]
-    if wrapper.assigns:
+    if wrapper.has_assignments:
         inner.assigned += [word for word in words[start:at] if ASSIGNMENT.match(word)]
     if program in ("time", "coproc", "exec") and "{" in words[at : at + 2]:
         at = words.index("{", at) + 1
@@ -110,7 +118,7 @@ def _subcommand(program: str, words: tuple[str, ...]) -> tuple[Wrapper | None, i
     return None, 1
 
 
-def _begin(words: tuple[str, ...], wrapper: Wrapper) -> tuple[int, list[int]]:
+def _command_start(words: tuple[str, ...], wrapper: Wrapper) -> tuple[int, list[int]]:
     """Return where the inner command begins, and where else it might when an option is not known."""
     at, doubtful = 1, []
     while at < len(words):
@@ -118,31 +126,31 @@ def _begin(words: tuple[str, ...], wrapper: Wrapper) -> tuple[int, list[int]]:
         if word == "--":
             at += 1
             break
-        if word in wrapper.values or _ends_in_value(word, wrapper):
+        if word in wrapper.value_options or _ends_in_value(word, wrapper):
             at += 2
         elif word.startswith("-") and len(word) > 1:
-            is_known = word in wrapper.flags or "=" in word or word[:2] in wrapper.values or word[1:].isdigit()
+            is_known = word in wrapper.flags or "=" in word or word[:2] in wrapper.value_options or word[1:].isdigit()
             if not is_known:
-                doubtful.append(at + 2 + wrapper.skips)
+                doubtful.append(at + 2 + wrapper.positional_count)
             at += 1
-        elif wrapper.assigns and ASSIGNMENT.match(word):
+        elif wrapper.has_assignments and ASSIGNMENT.match(word):
             at += 1
         else:
             break
-    return at + wrapper.skips, doubtful
+    return at + wrapper.positional_count, doubtful
 
 
 def _ends_in_value(word: str, wrapper: Wrapper) -> bool:
     """Say whether a cluster of letters ends in an option that takes the next word."""
-    return is_cluster(word) and f"-{word[-1]}" in wrapper.values and word[:2] not in wrapper.values
+    return is_option_cluster(word) and f"-{word[-1]}" in wrapper.value_options and word[:2] not in wrapper.value_options
 
 
-def _text_words(program: str, words: tuple[str, ...]) -> list[ShellText]:
+def _shell_texts(program: str, words: tuple[str, ...]) -> list[ShellText]:
     if program in ("hyperfine", "concurrently"):
         return [ShellText(text=word) for word in words if not word.startswith("-")]
     if program in ("parallel", "sem"):
         cut = next((at for at, word in enumerate(words) if word.startswith(":::")), len(words))
-        values = " ".join(words[cut + 1 :]) or HOLE
+        values = " ".join(words[cut + 1 :]) or UNKNOWN
         text = " ".join(words[:cut])
         # Without a command the values themselves are commands.
         if not text:
@@ -151,9 +159,9 @@ def _text_words(program: str, words: tuple[str, ...]) -> list[ShellText]:
     return [ShellText(text=" ".join(words))]
 
 
-def _xargs(words: tuple[str, ...], stdin: str | None) -> list[tuple[str, ...]]:
-    at, doubtful = _begin(words, XARGS)
-    given = tuple(stdin.split()) if stdin is not None else (HOLE,)
+def _xargs_commands(words: tuple[str, ...], stdin: str | None) -> list[tuple[str, ...]]:
+    at, doubtful = _command_start(words, XARGS)
+    given = tuple(stdin.split()) if stdin is not None else (UNKNOWN,)
     marks = [words[i + 1] for i, word in enumerate(words[:at]) if word in ("-I", "--replace") and i + 1 < len(words)]
     marks += [word[2:] or "{}" for word in words[:at] if word.startswith(("-I", "-i")) and word not in ("-I",)]
     commands = []
@@ -164,7 +172,7 @@ def _xargs(words: tuple[str, ...], stdin: str | None) -> list[tuple[str, ...]]:
         if marks and any(mark in word for mark in marks for word in command):
             value = " ".join(given)
             replaced = tuple(word if word not in marks else value for word in command)
-            commands.append(tuple(_marked(word, marks, value) for word in replaced))
+            commands.append(tuple(_replace_marks(word, marks, value) for word in replaced))
         elif marks:
             commands.append(command)
         else:
@@ -172,13 +180,13 @@ def _xargs(words: tuple[str, ...], stdin: str | None) -> list[tuple[str, ...]]:
     return commands
 
 
-def _marked(word: str, marks: list[str], value: str) -> str:
+def _replace_marks(word: str, marks: list[str], value: str) -> str:
     for mark in marks:
         word = word.replace(mark, value)
     return word
 
 
-def _git(words: tuple[str, ...], inner: Inner) -> None:
+def _read_git(words: tuple[str, ...], inner: NestedCode) -> None:
     at = 1
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in _GIT_VALUES else 1
@@ -193,15 +201,15 @@ def _git(words: tuple[str, ...], inner: Inner) -> None:
             inner.texts.append(ShellText(text=text))
 
 
-def _values(words: tuple[str, ...], options: tuple[str, ...]) -> list[str]:
+def _option_values(words: tuple[str, ...], options: tuple[str, ...]) -> list[str]:
     """Return the values of options, written apart, glued with `=`, or at the end of a cluster of letters."""
     found: list[str] = []
     for at, word in enumerate(words[1:], 1):
         option, equals, glued = word.partition("=")
-        if word in options or (is_cluster(word) and f"-{word[-1]}" in options):
+        if word in options or (is_option_cluster(word) and f"-{word[-1]}" in options):
             found += words[at + 1 : at + 2]
         elif equals and option in options:
             found.append(glued)
-        elif word[:2] in options and len(word) > 2 and word[1] != "-" and not is_cluster(word):
+        elif word[:2] in options and len(word) > 2 and word[1] != "-" and not is_option_cluster(word):
             found.append(word[2:])
     return [value.partition("=")[2] if "ProxyCommand=" in value else value for value in found]

@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
-from tooling.safety.shell.command import HIDDEN, HOLE, is_unknown, program_name
+from tooling.safety.shell.command import HIDDEN, UNKNOWN, is_unknown, program_name
 from tooling.safety.shell.expand import (
-    MOST_FIELDS,
-    TooMany,
-    ansi_c,
-    braces,
-    cut,
-    replaced,
-    sliced,
-    unescaped,
-    unescaped_in_quotes,
+    MAX_FIELDS,
+    TooManyFields,
+    decode_ansi_c,
+    expand_braces,
+    replace_pattern,
+    strip_pattern,
+    substring,
+    unescape,
+    unescape_double_quoted,
 )
 from tooling.safety.shell.state import Scope, Values
 from tooling.safety.shell.unwrap import RUNNERS
@@ -40,12 +40,12 @@ _FROM_ENVIRONMENT: dict[str, Values] = {
 }
 _PARAMETER = re.compile(r"([#!]?)([A-Za-z_]\w*|[0-9]+|[@*#?$!_-])(?:\[([^\]]*)\])?(.*)", re.DOTALL)
 _OPERATOR = re.compile(r":?[-=+?]|##?|%%?|//?[#%]?|\^\^?|,,?|@|:")
-_MISSED = re.compile(r"(?<!\\)(?:\\\\)*(?:\$[({]|`)")
+_SUBSTITUTION_START = re.compile(r"(?<!\\)(?:\\\\)*(?:\$[({]|`)")
 _BACKTICKS = re.compile(r"(?<!\\)`((?:\\.|[^`\\])*)`", re.DOTALL)
-_COUNTERS = frozenset("#?$!-_0")
+_SPECIAL_PARAMETERS = frozenset("#?$!-_0")
 
 
-def text_of(node: "Node") -> str:
+def node_text(node: "Node") -> str:
     """Return the source of a node."""
     return (node.text or b"").decode("utf-8", "replace")
 
@@ -56,16 +56,16 @@ class WordReader:
     def __init__(self, substitute: "Callable[[Node, Scope], str]", read_text: "Callable[[str, Scope], None]") -> None:
         self._substitute = substitute
         self._read_text = read_text
-        self.reads: set[str] = set()
+        self.variables_read: set[str] = set()
         self.problems: set[str] = set()
 
     def fields(self, nodes: "Sequence[Node]", scope: Scope) -> list[str]:
         """Return the fields that one word, written as these touching nodes, becomes."""
         if len(nodes) == 1 and nodes[0].type in ("word", "number"):
-            raw = text_of(nodes[0])
+            raw = node_text(nodes[0])
             if "\\" not in raw and "{" not in raw:
                 return [raw]
-        return self._combined(nodes, scope, splits=True)
+        return self._expand(nodes, scope, splits=True)
 
     def alternatives(self, nodes: "Sequence[Node]", scope: Scope) -> list[list[str]]:
         """Return every list of fields that a word may become."""
@@ -79,16 +79,16 @@ class WordReader:
         choices: list[list[_Piece]] = [[]]
         for values, kind in pieces:
             choices = [[*choice, ((value,), kind)] for choice in choices for value in values]
-            if len(choices) > MOST_FIELDS:
+            if len(choices) > MAX_FIELDS:
                 self.problems.add("it expands to more words than can be judged")
                 return [[HIDDEN]]
-        return [self._made(choice, scope, splits=True) for choice in choices]
+        return [self._build_fields(choice, scope, splits=True) for choice in choices]
 
     def texts(self, node: "Node", scope: Scope) -> list[str]:
         """Return the values a word may have where it is not split, as in assignments."""
         if node.type in ("word", "number") and b"\\" not in (node.text or b""):
-            return [text_of(node)]
-        return self._combined((node,), scope, splits=False)
+            return [node_text(node)]
+        return self._expand((node,), scope, splits=False)
 
     def visit(self, node: "Node", scope: Scope) -> None:
         """Run every substitution below a node whose value nobody needs."""
@@ -98,20 +98,20 @@ class WordReader:
             if inner.type in ("command_substitution", "process_substitution"):
                 self._substitute(inner, scope)
             elif inner.type == "simple_expansion":
-                self._variable(text_of(inner)[1:], scope)
+                self._variable(node_text(inner)[1:], scope)
             else:
                 waiting.extend(reversed(inner.children))
 
-    def _combined(self, nodes: "Sequence[Node]", scope: Scope, *, splits: bool) -> list[str]:
+    def _expand(self, nodes: "Sequence[Node]", scope: Scope, *, splits: bool) -> list[str]:
         pieces: list[_Piece] = []
         for node in nodes:
             self._collect(node, scope, pieces)
-        return self._made(pieces, scope, splits=splits)
+        return self._build_fields(pieces, scope, splits=splits)
 
-    def _made(self, pieces: list[_Piece], scope: Scope, *, splits: bool) -> list[str]:
+    def _build_fields(self, pieces: list[_Piece], scope: Scope, *, splits: bool) -> list[str]:
         try:
-            return _joined(pieces, scope.value("IFS") if splits else None, splits=splits)
-        except (TooMany, RecursionError):
+            return _join_pieces(pieces, scope.value("IFS") if splits else None, splits=splits)
+        except (TooManyFields, RecursionError):
             self.problems.add("it expands to more words than can be judged")
             return [HIDDEN]
 
@@ -128,17 +128,17 @@ class WordReader:
         elif kind in ("string", "translated_string"):
             self._collect_quoted(node, scope, pieces)
         elif kind == "raw_string":
-            pieces.append(((text_of(node)[1:-1],), _QUOTED))
+            pieces.append(((node_text(node)[1:-1],), _QUOTED))
         elif kind == "ansi_c_string":
-            pieces.append(((ansi_c(text_of(node)[2:-1]),), _QUOTED))
+            pieces.append(((decode_ansi_c(node_text(node)[2:-1]),), _QUOTED))
         elif kind in _EXPANSIONS:
             pieces.append((self._expansion(node, scope), _EXPANDED))
         elif kind in ("$", "``"):
             pieces.append((("",), _EXPANDED))
         else:
-            raw = text_of(node)
+            raw = node_text(node)
             if "\\" in raw:
-                pieces.append(((unescaped(raw),), _QUOTED if "\\{" in raw or "\\," in raw else _LITERAL))
+                pieces.append(((unescape(raw),), _QUOTED if "\\{" in raw or "\\," in raw else _LITERAL))
             else:
                 pieces.append(((raw,), _LITERAL))
             if node.child_count:
@@ -148,36 +148,36 @@ class WordReader:
         source = node.text or b""
         start = source.find(b'"') + 1
         pieces.append((("",), _QUOTED))
-        for text, inner in interpolated(node, start, len(source) - 1):
+        for text, inner in split_interpolations(node, start, len(source) - 1):
             if text:
-                pieces.append(((unescaped_in_quotes(text),), _QUOTED))
+                pieces.append(((unescape_double_quoted(text),), _QUOTED))
             if inner is not None:
                 pieces.append((self._expansion(inner, scope, is_quoted=True), _QUOTED))
 
-    def heredoc(self, node: "Node", scope: Scope) -> str:
+    def expand_heredoc(self, node: "Node", scope: Scope) -> str:
         """Return the text of a here-document whose expansions are carried out."""
         made: list[str] = []
-        for text, inner in interpolated(node, 0, len(node.text or b"")):
-            if _MISSED.search(text):
-                self._missed(text, scope)
-            made.append(unescaped_in_quotes(text.replace('\\"', '\\\\"')))
+        for text, inner in split_interpolations(node, 0, len(node.text or b"")):
+            if _SUBSTITUTION_START.search(text):
+                self._read_backticks(text, scope)
+            made.append(unescape_double_quoted(text.replace('\\"', '\\\\"')))
             if inner is not None:
                 values = self._expansion(inner, scope, is_quoted=True)
-                made.append(values[0] if len(values) == 1 else HOLE)
+                made.append(values[0] if len(values) == 1 else UNKNOWN)
         return "".join(made)
 
-    def _missed(self, text: str, scope: Scope) -> None:
+    def _read_backticks(self, text: str, scope: Scope) -> None:
         """Run what the grammar does not find in a here-document: backticks; of the rest it is enough to know."""
         rest = _BACKTICKS.sub("", text)
         for found in _BACKTICKS.finditer(text):
-            self._read_text(unescaped_in_quotes(found[1]), scope)
-        if _MISSED.search(rest):
+            self._read_text(unescape_double_quoted(found[1]), scope)
+        if _SUBSTITUTION_START.search(rest):
             self.problems.add("a here-document in it holds commands that cannot be read for certain")
 
     def _expansion(self, node: "Node", scope: Scope, *, is_quoted: bool = False) -> Values:
         match node.type:
             case "simple_expansion":
-                return self._simple(text_of(node)[1:], scope, is_quoted=is_quoted)
+                return self._simple_expansion(node_text(node)[1:], scope, is_quoted=is_quoted)
             case "expansion":
                 return self._parameter(node, scope, is_quoted=is_quoted)
             case "command_substitution":
@@ -187,9 +187,9 @@ class WordReader:
                 return ("/dev/fd/63",)
             case _:
                 self.visit(node, scope)
-                return (HOLE,)
+                return (UNKNOWN,)
 
-    def _simple(self, name: str, scope: Scope, *, is_quoted: bool) -> Values:
+    def _simple_expansion(self, name: str, scope: Scope, *, is_quoted: bool) -> Values:
         if name[:1].isdigit() and len(name) > 1:
             # The grammar reads `$1x` as one name; the shell takes one digit.
             return tuple(value + name[1:] for value in self._variable(name[0], scope, is_quoted=is_quoted))
@@ -205,12 +205,12 @@ class WordReader:
             return (scope.cwd,)
         if name in _FROM_ENVIRONMENT:
             return _FROM_ENVIRONMENT[name]
-        if name not in _COUNTERS:
-            self.reads.add(name)
-        return (HOLE,)
+        if name not in _SPECIAL_PARAMETERS:
+            self.variables_read.add(name)
+        return (UNKNOWN,)
 
     def _parameter(self, node: "Node", scope: Scope, *, is_quoted: bool) -> Values:
-        raw = text_of(node)[2:-1]
+        raw = node_text(node)[2:-1]
         found = _PARAMETER.fullmatch(raw)
         if not found or (found[1] == "!" and not found[3]):
             self.visit(node, scope)
@@ -218,24 +218,24 @@ class WordReader:
         prefix, name, index, rest = found.groups()
         if prefix:
             self.visit(node, scope)
-            return (HOLE,)
+            return (UNKNOWN,)
         if index is not None and ("$" in index or "`" in index):
             self.visit(node, scope)
-        values = self._indexed(name, index, scope, is_quoted=is_quoted)
+        values = self._element(name, index, scope, is_quoted=is_quoted)
         if not rest:
             return values
         operator = _OPERATOR.match(rest)
         if operator is None:
             self.visit(node, scope)
             return (HIDDEN,)
-        return self._operated(node, scope, name, values, operator[0])
+        return self._apply_operator(node, scope, name, values, operator[0])
 
-    def _indexed(self, name: str, index: str | None, scope: Scope, *, is_quoted: bool) -> Values:
+    def _element(self, name: str, index: str | None, scope: Scope, *, is_quoted: bool) -> Values:
         if index is None:
             return self._variable(name, scope, is_quoted=is_quoted)
         elements = scope.array(name)
         if elements is None:
-            return (HOLE,)
+            return (UNKNOWN,)
         if index in ("@", "*"):
             return (_SPLIT.join(("", *elements)) if elements else "",)
         try:
@@ -243,7 +243,7 @@ class WordReader:
         except (ValueError, IndexError):
             return elements or ("",)
 
-    def _operated(self, node: "Node", scope: Scope, name: str, values: Values, operator: str) -> Values:
+    def _apply_operator(self, node: "Node", scope: Scope, name: str, values: Values, operator: str) -> Values:
         operand = self._operand(node, scope, operator)
         is_set = scope.value(name) is not None or name in _FROM_ENVIRONMENT or name == "PWD" or name.isdigit()
         match operator.lstrip(":") or operator:
@@ -258,30 +258,30 @@ class WordReader:
                 return values
         if not is_set or any(is_unknown(value) for value in values):
             # A slice of PATH or HOME is how a slash is spelt by those who hide one.
-            return (HIDDEN,) if operator == ":" and name.isupper() else (HOLE,)
+            return (HIDDEN,) if operator == ":" and name.isupper() else (UNKNOWN,)
         if name in _FROM_ENVIRONMENT and operator == ":":
             return (HIDDEN,)
-        made = [_changed(value, operator, operand, text_of(node)) for value in values]
+        made = [_apply_to_value(value, operator, operand, node_text(node)) for value in values]
         return tuple(HIDDEN if value is None else value for value in made)
 
     def _operand(self, node: "Node", scope: Scope, operator: str) -> str:
         """Return what stands after the operator; everything in it is run, wherever it stands."""
         children = node.children
-        at = next((index for index, child in enumerate(children) if text_of(child) == operator), None)
+        at = next((index for index, child in enumerate(children) if node_text(child) == operator), None)
         if at is None:
             self.visit(node, scope)
-            return HOLE
+            return UNKNOWN
         pieces: list[_Piece] = []
         for child in children[at + 1 : -1]:
             self._collect(child, scope, pieces)
         try:
-            made = _joined(pieces, None, splits=False)
-        except TooMany:
+            made = _join_pieces(pieces, None, splits=False)
+        except TooManyFields:
             return HIDDEN
-        return made[0] if len(made) == 1 else HOLE
+        return made[0] if len(made) == 1 else UNKNOWN
 
 
-def interpolated(node: "Node", start: int, end: int) -> "Iterator[tuple[str, Node | None]]":
+def split_interpolations(node: "Node", start: int, end: int) -> "Iterator[tuple[str, Node | None]]":
     """Yield the text between the expansions of a node, and the expansions."""
     source, base = node.text or b"", node.start_byte
     at = start
@@ -294,10 +294,10 @@ def interpolated(node: "Node", start: int, end: int) -> "Iterator[tuple[str, Nod
 
 def _positional(name: str, scope: Scope, *, is_quoted: bool) -> Values:
     if scope.positional is None or name == "0":
-        return (HOLE,)
+        return (UNKNOWN,)
     if not scope.positional:
         # Nothing was given that this text shows; it may be empty, it may be anything.
-        return ("", HOLE)
+        return ("", UNKNOWN)
     if name.isdigit():
         at = int(name) - 1
         return (scope.positional[at] if at < len(scope.positional) else "",)
@@ -306,24 +306,24 @@ def _positional(name: str, scope: Scope, *, is_quoted: bool) -> Values:
     return (_SPLIT.join(("", *scope.positional)) if scope.positional else "",)
 
 
-def _changed(value: str, operator: str, operand: str, raw: str) -> str | None:
+def _apply_to_value(value: str, operator: str, operand: str, raw: str) -> str | None:
     match operator:
         case "#" | "##" | "%" | "%%":
-            return None if is_unknown(operand) else cut(value, operator, operand)
+            return None if is_unknown(operand) else strip_pattern(value, operator, operand)
         case "/" | "//":
             pattern, _, by = raw.partition(operator)[2][:-1].partition("/")
-            return None if "$" in raw[2:] or "\\" in raw else replaced(value, operator, pattern, by)
+            return None if "$" in raw[2:] or "\\" in raw else replace_pattern(value, operator, pattern, by)
         case "^^":
             return value.upper()
         case ",,":
             return value.lower()
         case ":":
-            return sliced(value, raw[2:-1].split(":")[1:])
+            return substring(value, raw[2:-1].split(":")[1:])
         case _:
             return None
 
 
-def _joined(pieces: list[_Piece], ifs: Values | None, *, splits: bool) -> list[str]:
+def _join_pieces(pieces: list[_Piece], ifs: Values | None, *, splits: bool) -> list[str]:
     if len(pieces) == 1 and pieces[0][1] == _LITERAL and "{" not in pieces[0][0][0]:
         return list(pieces[0][0])
     has_braces = splits and any(kind == _LITERAL and "{" in values[0] for values, kind in pieces)
@@ -336,11 +336,11 @@ def _joined(pieces: list[_Piece], ifs: Values | None, *, splits: bool) -> list[s
             values = tuple(value.translate(_HIDE_BRACES) for value in values)
         columns.append(values)
         count *= max(len(values), 1)
-        if count > MOST_FIELDS:
-            raise TooMany
+        if count > MAX_FIELDS:
+            raise TooManyFields
     made = ["".join(parts) for parts in product(*columns)]
     if has_braces:
-        made = [field.translate(_SHOW_BRACES) for word in made for field in braces(word)]
+        made = [field.translate(_SHOW_BRACES) for word in made for field in expand_braces(word)]
     if not splits:
         return [word.replace(_SPLIT, " ").strip(" ") if _SPLIT in word else word for word in made]
     is_quoted = any(kind == _QUOTED for _, kind in pieces)
@@ -360,7 +360,7 @@ def _fields(word: str, *, is_quoted: bool) -> list[str]:
     return [field for field in word.split(_SPLIT) if field]
 
 
-_MOST_LINES = 64
+_MAX_LINES = 64
 
 
 def command_lines(groups: "list[list[Node]]", scope: Scope, words: WordReader) -> tuple[list[list[str]], bool]:
@@ -370,7 +370,7 @@ def command_lines(groups: "list[list[Node]]", scope: Scope, words: WordReader) -
     first = groups[0][0]
     name = first.children[0] if first.type == "command_name" and first.child_count == 1 else first
     if len(groups[0]) == 1 and name.type == "word" and b"\\" not in (name.text or b""):
-        lines = [[text_of(name)]]
+        lines = [[node_text(name)]]
     else:
         lines = words.alternatives(groups[0], scope)
     if not any(program_name(line) in RUNNERS for line in lines):
@@ -380,7 +380,7 @@ def command_lines(groups: "list[list[Node]]", scope: Scope, words: WordReader) -
     is_complete = True
     for group in groups[1:]:
         choices = words.alternatives(group, scope)
-        if len(lines) * len(choices) > _MOST_LINES:
+        if len(lines) * len(choices) > _MAX_LINES:
             is_complete = False
             choices = [[field for choice in choices for field in choice]]
         lines = [[*line, *choice] for line in lines for choice in choices]

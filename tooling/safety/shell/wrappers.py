@@ -82,19 +82,19 @@ CODE_VALUES = {
 class Wrapper:
     """How to find the command inside: options with a value, options without, plain words before it."""
 
-    values: frozenset[str] = frozenset()
+    value_options: frozenset[str] = frozenset()
     flags: frozenset[str] = frozenset()
-    skips: int = 0
-    assigns: bool = False
+    positional_count: int = 0
+    has_assignments: bool = False
     after: tuple[str, ...] = ()
 
 
 def _wrapper(values: str = "", flags: str = "", *, skips: int = 0, assigns: bool = False, after: str = "") -> Wrapper:
     return Wrapper(
-        values=frozenset(values.split()),
+        value_options=frozenset(values.split()),
         flags=frozenset(flags.split()),
-        skips=skips,
-        assigns=assigns,
+        positional_count=skips,
+        has_assignments=assigns,
         after=tuple(after.split()),
     )
 
@@ -213,7 +213,7 @@ SUBCOMMAND_WRAPPERS: dict[tuple[str, str], Wrapper] = {
 # They find what they run in the project.
 PROJECT_RUNNERS = frozenset({"npx", "bunx", "uvx", *(program for program, _ in SUBCOMMAND_WRAPPERS)}) - {"git", "perf"}
 # Options whose value is a shell text.
-TEXT_OPTIONS: dict[str, tuple[str, ...]] = {
+SHELL_TEXT_OPTIONS: dict[str, tuple[str, ...]] = {
     "script": ("-c", "--command"),
     "flock": ("-c", "--command"),
     "su": ("-c", "--command", "--session-command"),
@@ -246,7 +246,7 @@ TEXT_OPTIONS: dict[str, tuple[str, ...]] = {
     "tmux": ("-c",),
 }
 # Programs that hand all their plain words to a shell.
-TEXT_WORDS: dict[str, Wrapper] = {
+SHELL_TEXT_WRAPPERS: dict[str, Wrapper] = {
     "watch": _wrapper("-n --interval -q", "-d -t -b -e -g -c -x --color --differences --no-title"),
     "hyperfine": _wrapper("-w -r -m -M -p -c -s -n -L -P --warmup --runs --prepare --cleanup", "-N -i"),
     "concurrently": _wrapper("-n -c --names", "-k -r"),

@@ -4,14 +4,14 @@ import re
 import unicodedata
 from ipaddress import IPv6Address
 
-from tooling.web.addresses.public_ranges import literal
+from tooling.web.addresses.public_ranges import parse_ip
 
-MOST_HOST_CHARS = 253
-MOST_LABEL_CHARS = 63
+MAX_HOST_CHARS = 253
+MAX_LABEL_CHARS = 63
 
 _ASCII_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?", re.ASCII)
 # Letters and marks by their category, and yet nobody sees them.
-_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
+_INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 
 
@@ -19,72 +19,72 @@ class HostInvalid(ValueError):
     """A text that names no host, or names it in a way that programs read differently."""
 
 
-def normal_host(text: str) -> str:
+def normalize_host(text: str) -> str:
     """Return the one spelling of a host name or address; IPv6 comes back without brackets."""
     if text.startswith("[") or ":" in text:
-        return _normal_v6(text)
-    folded = _folded(text).replace("\u3002", ".")
-    host = ".".join(_normal_label(label) for label in folded.removesuffix(".").split("."))
-    if len(host) > MOST_HOST_CHARS:
+        return _normalize_ipv6(text)
+    folded = _fold_case(text).replace("\u3002", ".")
+    host = ".".join(_normalize_label(label) for label in folded.removesuffix(".").split("."))
+    if len(host) > MAX_HOST_CHARS:
         raise HostInvalid("the host name is too long")
     last = host.rpartition(".")[2]
     if not _NUMBER.fullmatch(last):
-        _check_top(last)
+        _check_tld(last)
         return host
     # A name that ends in a number is an address to some programs, so it has to be one to all of them.
-    if literal(host) is None or host != text:
+    if parse_ip(host) is None or host != text:
         raise HostInvalid("a numeric address must be written as four plain decimal numbers")
     return host
 
 
-def _check_top(label: str) -> None:
+def _check_tld(label: str) -> None:
     """Refuse a top of digits, in any script: programs could make a number of it, and no such top exists."""
-    top = _decoded(label) if label.startswith("xn--") else label[0]
+    top = _decode_label(label) if label.startswith("xn--") else label[0]
     if not any(unicodedata.category(char).startswith("L") or char == "_" for char in top):
         raise HostInvalid("the host name ends in something that is neither a number nor a name")
 
 
-def _normal_v6(text: str) -> str:
+def _normalize_ipv6(text: str) -> str:
     inner = text[1:-1] if text.startswith("[") and text.endswith("]") else text
-    address = literal(inner) if inner.isascii() else None
+    address = parse_ip(inner) if inner.isascii() else None
     if not isinstance(address, IPv6Address) or address.scope_id is not None:
         raise HostInvalid("the host is no IPv6 address")
     return address.compressed
 
 
-def _normal_label(label: str) -> str:
+def _normalize_label(label: str) -> str:
     if not label:
         raise HostInvalid("the host name is empty or has an empty part")
     if not label.isascii():
-        return _encoded(label)
-    if len(label) > MOST_LABEL_CHARS or not _ASCII_LABEL.fullmatch(label):
+        return _encode_label(label)
+    if len(label) > MAX_LABEL_CHARS or not _ASCII_LABEL.fullmatch(label):
         raise HostInvalid("the host name holds characters that no host name has")
-    if label.startswith("xn--") and _encoded(_decoded(label)) != label:
+    if label.startswith("xn--") and _encode_label(_decode_label(label)) != label:
         raise HostInvalid("the host name is not well encoded")
     return label
 
 
-def _encoded(label: str) -> str:
-    if len(label) > MOST_LABEL_CHARS or _folded(label) != label or not all(map(_is_letter, label)):
+def _encode_label(label: str) -> str:
+    if len(label) > MAX_LABEL_CHARS or _fold_case(label) != label or not all(map(_is_letter, label)):
         raise HostInvalid("the host name holds characters that no host name has")
-    if label[2:4] == "--" or _UNSEEN.search(label):
+    if label[2:4] == "--" or _INVISIBLE.search(label):
         raise HostInvalid("the host name is not well encoded")
     if label.startswith("-") or label.endswith("-") or unicodedata.category(label[0]).startswith("M"):
         raise HostInvalid("the host name begins or ends with a character that cannot stand there")
     encoded = "xn--" + label.encode("punycode").decode("ascii")
-    if len(encoded) > MOST_LABEL_CHARS or label.isascii():
+    if len(encoded) > MAX_LABEL_CHARS or label.isascii():
         raise HostInvalid("the host name is not well encoded")
     return encoded
 
 
-def _decoded(label: str) -> str:
+def _decode_label(label: str) -> str:
     try:
         return label.removeprefix("xn--").encode("ascii").decode("punycode")
     except (ValueError, OverflowError) as error:
         raise HostInvalid("the host name is not well encoded") from error
 
 
-def _folded(text: str) -> str:
+def _fold_case(text: str) -> str:
     # Letter by letter: the case of a whole word depends on its neighbours (the Greek final sigma).
     small = "".join(char.lower() for char in unicodedata.normalize("NFKC", text))
     return unicodedata.normalize("NFKC", small)

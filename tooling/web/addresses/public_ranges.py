@@ -54,8 +54,8 @@ _V6 = tuple(
 )
 _PUBLIC_V6 = IPv6Network("2000::/3")
 
-_MAPPED = IPv6Network("::ffff:0:0/96")
-_LAST_BITS_CARRIERS = (
+_IPV4_MAPPED = IPv6Network("::ffff:0:0/96")
+_IPV4_EMBEDDING = (
     IPv6Network("::/96"),
     IPv6Network("::ffff:0:0:0/96"),
     IPv6Network("64:ff9b::/96"),
@@ -71,7 +71,7 @@ def why_not_public(address: IPAddress) -> str | None:
         return next((what for network, what in _V4 if address in network), None)
     if address.scope_id is not None:
         return "bound to one interface"
-    if int(address) > 1 and (carried := _carried(address)):
+    if int(address) > 1 and (carried := _embedded_ipv4(address)):
         inside = next((f"{what} inside ({inner})" for inner in carried if (what := why_not_public(inner))), None)
         return inside or _why_not_isatap(address)
     named = next((what for network, what in _V6 if address in network), None)
@@ -80,24 +80,24 @@ def why_not_public(address: IPAddress) -> str | None:
     return named or _why_not_isatap(address)
 
 
-def without_mapping(address: IPAddress) -> IPAddress:
+def unmap_ipv4(address: IPAddress) -> IPAddress:
     """Return the IPv4 address that the kernel would really use for a mapped one, else the address itself."""
-    if isinstance(address, IPv6Address) and address in _MAPPED:
-        return _last_bits(address)
+    if isinstance(address, IPv6Address) and address in _IPV4_MAPPED:
+        return _low_32_bits(address)
     return address
 
 
 def is_loopback(address: IPAddress) -> bool:
     """Say whether an address leads back to this machine."""
-    return without_mapping(address).is_loopback
+    return unmap_ipv4(address).is_loopback
 
 
 def is_private(address: IPAddress) -> bool:
     """Say whether an address belongs to networks that people number themselves."""
-    return why_not_public(without_mapping(address)) == PRIVATE
+    return why_not_public(unmap_ipv4(address)) == PRIVATE
 
 
-def literal(text: str) -> IPAddress | None:
+def parse_ip(text: str) -> IPAddress | None:
     """Read a numeric address in its usual form; None for anything else, `127.1` and `0177.0.0.1` included."""
     try:
         return ipaddress.ip_address(text)
@@ -105,9 +105,9 @@ def literal(text: str) -> IPAddress | None:
         return None
 
 
-def _carried(address: IPv6Address) -> tuple[IPv4Address, ...]:
-    if address in _MAPPED or any(address in network for network in _LAST_BITS_CARRIERS):
-        return (_last_bits(address),)
+def _embedded_ipv4(address: IPv6Address) -> tuple[IPv4Address, ...]:
+    if address in _IPV4_MAPPED or any(address in network for network in _IPV4_EMBEDDING):
+        return (_low_32_bits(address),)
     if address in _SIX_TO_FOUR:
         return (IPv4Address(int(address) >> 80 & 0xFFFF_FFFF),)
     if address in _TEREDO:
@@ -120,10 +120,10 @@ def _why_not_isatap(address: IPv6Address) -> str | None:
     """A public network may still lead to a private IPv4 address written into the host part."""
     if int(address) >> 32 & 0xFFFF_FFFF not in _ISATAP_MARKS:
         return None
-    inner = _last_bits(address)
+    inner = _low_32_bits(address)
     what = why_not_public(inner)
     return f"{what} inside ({inner})" if what else None
 
 
-def _last_bits(address: IPv6Address) -> IPv4Address:
+def _low_32_bits(address: IPv6Address) -> IPv4Address:
     return IPv4Address(int(address) & 0xFFFF_FFFF)

@@ -13,10 +13,10 @@ from typing import TypeAlias
 from urllib.parse import quote
 
 from tooling.contract.fast_dataclass import dataclass
-from tooling.web.addresses.hostnames import HostInvalid, normal_host
-from tooling.web.addresses.public_ranges import is_loopback, is_private, literal, why_not_public, without_mapping
+from tooling.web.addresses.hostnames import HostInvalid, normalize_host
+from tooling.web.addresses.public_ranges import is_loopback, is_private, parse_ip, unmap_ipv4, why_not_public
 
-MOST_URL_CHARS = 8192
+MAX_URL_CHARS = 8192
 
 Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
@@ -108,7 +108,7 @@ def authority(host: str, port: int, *, default: int) -> str:
 
 def parse_url(text: str, *, allow_loopback: bool = False, allow_private: bool = False) -> Target:
     """Take a URL apart and refuse what cannot be public or what two programs would read differently."""
-    if len(text) > MOST_URL_CHARS:
+    if len(text) > MAX_URL_CHARS:
         raise AddressRefused("the URL is too long")
     if "\\" in text or any(unicodedata.category(char) in ("Cc", "Cs", "Zs", "Zl", "Zp") for char in text):
         raise AddressRefused("the URL holds white space, control characters or backslashes")
@@ -120,8 +120,8 @@ def parse_url(text: str, *, allow_loopback: bool = False, allow_private: bool = 
     if "@" in place:
         raise AddressRefused("the URL holds a user name or password")
     host_text, port = _split_port(place, _DEFAULT_PORTS[scheme])
-    host = checked_host(host_text, allow_loopback=allow_loopback, allow_private=allow_private)
-    return Target(scheme=scheme, host=host, port=_sane_port(port), path=quote(path, safe=_PRINTABLE))
+    host = check_host(host_text, allow_loopback=allow_loopback, allow_private=allow_private)
+    return Target(scheme=scheme, host=host, port=_check_port(port), path=quote(path, safe=_PRINTABLE))
 
 
 def with_scheme(text: str) -> str:
@@ -132,28 +132,28 @@ def with_scheme(text: str) -> str:
     return text if not text or re.match(_SCHEME, text) else f"https://{text}"
 
 
-def checked_host(text: str, *, allow_loopback: bool = False, allow_private: bool = False) -> str:
+def check_host(text: str, *, allow_loopback: bool = False, allow_private: bool = False) -> str:
     """Return a host in its one spelling, or refuse it for what it says by itself, before any name is resolved."""
     try:
-        host = normal_host(text)
+        host = normalize_host(text)
     except HostInvalid as error:
         raise AddressRefused(str(error)) from error
-    if literal(host) is not None:
-        _checked_address(host, host, allow_loopback=allow_loopback, allow_private=allow_private)
-    elif not (allow_loopback and _is_under(host, "localhost")):
+    if parse_ip(host) is not None:
+        _check_address(host, host, allow_loopback=allow_loopback, allow_private=allow_private)
+    elif not (allow_loopback and _is_in_domain(host, "localhost")):
         _check_name(host, allow_private=allow_private)
     return host
 
 
-def is_own_url(text: str) -> bool:
+def is_local_url(text: str) -> bool:
     """Say whether a URL names this machine or a private network, by its text alone: nothing is resolved."""
     try:
         host = parse_url(text, allow_loopback=True, allow_private=True).host
     except AddressRefused:
         return False
-    address = literal(host)
+    address = parse_ip(host)
     if address is None:
-        return _is_under(host, "localhost") or _is_private_name(host)
+        return _is_in_domain(host, "localhost") or _is_private_name(host)
     return is_loopback(address) or is_private(address)
 
 
@@ -166,10 +166,10 @@ async def resolve_public(
     allow_private: bool = False,
 ) -> tuple[str, ...]:
     """Resolve a host once and return the addresses to connect to; one answer that is not public refuses them all."""
-    host = checked_host(host, allow_loopback=allow_loopback, allow_private=allow_private)
-    _sane_port(port)
-    if literal(host) is not None:
-        return (_checked_address(host, host, allow_loopback=allow_loopback, allow_private=allow_private),)
+    host = check_host(host, allow_loopback=allow_loopback, allow_private=allow_private)
+    _check_port(port)
+    if parse_ip(host) is not None:
+        return (_check_address(host, host, allow_loopback=allow_loopback, allow_private=allow_private),)
     try:
         answers = await (resolver or system_resolver)(host, port)
     except OSError as error:
@@ -177,7 +177,7 @@ async def resolve_public(
     if not answers:
         raise HostUnknown(f"{host} has no address")
     checked = [
-        _checked_address(answer, host, allow_loopback=allow_loopback, allow_private=allow_private) for answer in answers
+        _check_address(answer, host, allow_loopback=allow_loopback, allow_private=allow_private) for answer in answers
     ]
     return tuple(dict.fromkeys(checked))
 
@@ -211,7 +211,7 @@ def _split_port(place: str, default: int) -> tuple[str, int]:
     return host, int(port)
 
 
-def _sane_port(port: int) -> int:
+def _check_port(port: int) -> int:
     if not 0 < port < 65536:
         raise AddressRefused("the port is no plain number from 1 to 65535")
     if port in _BAD_PORTS:
@@ -220,7 +220,7 @@ def _sane_port(port: int) -> int:
 
 
 def _check_name(host: str, *, allow_private: bool) -> None:
-    if any(_is_under(host, name) for name in _LOCAL_NAMES):
+    if any(_is_in_domain(host, name) for name in _LOCAL_NAMES):
         raise AddressRefused(f"{host} is this machine")
     if host in _METADATA_NAMES:
         raise AddressRefused(f"{host} is a cloud's metadata service")
@@ -229,20 +229,20 @@ def _check_name(host: str, *, allow_private: bool) -> None:
 
 
 def _is_private_name(host: str) -> bool:
-    return "." not in host or any(_is_under(host, suffix) for suffix in _PRIVATE_SUFFIXES)
+    return "." not in host or any(_is_in_domain(host, suffix) for suffix in _PRIVATE_SUFFIXES)
 
 
-def _is_under(host: str, name: str) -> bool:
+def _is_in_domain(host: str, name: str) -> bool:
     return host == name or host.endswith(f".{name}")
 
 
-def _checked_address(text: str, host: str, *, allow_loopback: bool, allow_private: bool) -> str:
-    address = literal(text)
+def _check_address(text: str, host: str, *, allow_loopback: bool, allow_private: bool) -> str:
+    address = parse_ip(text)
     if address is None:
         raise AddressRefused(f"{host} leads to {text!r}, which is no address")
     what = why_not_public(address)
     is_opened = (allow_loopback and is_loopback(address)) or (allow_private and is_private(address))
     if what is None or is_opened:
-        return str(without_mapping(address))
+        return str(unmap_ipv4(address))
     leads = f"{host} leads to {address}, which is" if text != host else f"{host} is"
     raise AddressRefused(f"{leads} not a public address ({what})")

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from lxml import etree
 
 from tooling.contract.fast_dataclass import dataclass
-from tooling.web.html.plain_text import plain_html
+from tooling.web.html.plain_text import html_to_text
 
-MOST_ENTRIES = 200
-MOST_SUMMARY_CHARS = 2000
-_DATES = ("pubDate", "published", "updated", "date", "modified", "issued")
-_SUMMARIES = ("encoded", "content", "description", "summary", "subtitle", "tagline")
+MAX_ENTRIES = 200
+MAX_SUMMARY_CHARS = 2000
+_DATE_TAGS = ("pubDate", "published", "updated", "date", "modified", "issued")
+_SUMMARY_TAGS = ("encoded", "content", "description", "summary", "subtitle", "tagline")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,25 +36,25 @@ def read_feed(data: bytes, *, url: str = "") -> Feed | None:
         return None
     channel = next((child for child in root if _name(child) == "channel"), root)
     entries = [node for parent in {root, channel} for node in parent if _name(node) in ("item", "entry")]
-    shown = [_entry(node, url) for node in entries[:MOST_ENTRIES]]
+    shown = [_format_entry(node, url) for node in entries[:MAX_ENTRIES]]
     title = _text(channel, ("title",))
-    rest = f"\n\n[{len(entries) - MOST_ENTRIES} more entries]" if len(entries) > MOST_ENTRIES else ""
-    about = plain_html(_text(channel, _SUMMARIES), url=url).text[:MOST_SUMMARY_CHARS]
+    rest = f"\n\n[{len(entries) - MAX_ENTRIES} more entries]" if len(entries) > MAX_ENTRIES else ""
+    about = html_to_text(_text(channel, _SUMMARY_TAGS), url=url).text[:MAX_SUMMARY_CHARS]
     return Feed(
         text="\n\n".join(part for part in (about, *(text for text, _ in shown)) if part) + rest,
         title=title,
-        date=_text(channel, ("lastBuildDate", *_DATES)),
+        date=_text(channel, ("lastBuildDate", *_DATE_TAGS)),
         language=_text(channel, ("language",)) or (root.get("{http://www.w3.org/XML/1998/namespace}lang") or ""),
         hidden_count=sum(hidden for _, hidden in shown),
     )
 
 
-def _entry(node: etree._Element, url: str) -> tuple[str, int]:
-    summary = plain_html(_text(node, _SUMMARIES), url=url)
+def _format_entry(node: etree._Element, url: str) -> tuple[str, int]:
+    summary = html_to_text(_text(node, _SUMMARY_TAGS), url=url)
     body = summary.text
-    if len(body) > MOST_SUMMARY_CHARS:
-        body = f"{body[:MOST_SUMMARY_CHARS]} …"
-    lines = (f"## {_text(node, ('title',)) or '(no title)'}", _text(node, _DATES), _link(node), body)
+    if len(body) > MAX_SUMMARY_CHARS:
+        body = f"{body[:MAX_SUMMARY_CHARS]} …"
+    lines = (f"## {_text(node, ('title',)) or '(no title)'}", _text(node, _DATE_TAGS), _link(node), body)
     return "\n".join(line for line in lines if line), summary.hidden_count
 
 

@@ -8,9 +8,9 @@ from tooling.contract.fast_dataclass import dataclass
 if TYPE_CHECKING:
     import pypdf
 
-MOST_PAGES = 300
-MOST_CHARS = 3_000_000
-INSTALL = "pip install 'windlass[pdf]'"
+MAX_PAGES = 300
+MAX_CHARS = 3_000_000
+INSTALL_COMMAND = "pip install 'windlass[pdf]'"
 
 
 class PdfUnreadable(Exception):
@@ -34,7 +34,7 @@ def read_pdf(data: bytes) -> PdfText:
         import pypdf
         from pypdf.errors import PyPdfError
     except ImportError as error:
-        raise PdfUnreadable(f"it is a PDF, and reading one needs pypdf: {INSTALL}") from error
+        raise PdfUnreadable(f"it is a PDF, and reading one needs pypdf: {INSTALL_COMMAND}") from error
     try:
         return _read(pypdf.PdfReader(io.BytesIO(data), strict=False))
     # The library quotes what is in the file, so that only the kind of its error is told.
@@ -47,11 +47,11 @@ def _read(reader: "pypdf.PdfReader") -> PdfText:
         raise PdfUnreadable("the PDF is locked with a password")
     pages: list[str] = []
     size = 0
-    for number, page in enumerate(reader.pages[:MOST_PAGES], 1):
+    for number, page in enumerate(reader.pages[:MAX_PAGES], 1):
         text = page.extract_text().strip()
         pages.append(f"[page {number}]\n{text}")
         size += len(text)
-        if size > MOST_CHARS:
+        if size > MAX_CHARS:
             break
     if not size:
         raise PdfUnreadable("the PDF holds no text, probably pictures of it")

@@ -7,14 +7,14 @@ from typing import Literal, TypeAlias
 from urllib.parse import urljoin
 
 from tooling.contract.fast_dataclass import dataclass
-from tooling.web.documents.content_type import Kind, decoded, kind_of, media_type
-from tooling.web.html.hidden_unicode import without_invisible
+from tooling.web.documents.content_type import ContentKind, decode_text, detect_kind, media_type
+from tooling.web.html.hidden_unicode import strip_invisible
 
-Way: TypeAlias = Literal["auto", "text", "raw"]
+ReadMode: TypeAlias = Literal["auto", "text", "raw"]
 Method: TypeAlias = Literal["trafilatura", "html", "raw", "json", "feed", "pdf", "text", "markdown", "xml", "reader"]
 
 _MINIFIED_CHARS = 400
-_MOST_INDENTED = 4
+_MAX_INDENT_GROWTH = 4
 _HEAD_CHARS = 8000
 _REFRESH = r"<meta[^>]{0,200}http-equiv\s*=\s*[\"']?refresh[^>]{0,200}?url\s*=\s*[\"']?([^\"'>\s;]{1,500})"
 _PLAIN_BYTES = bytes([9, 10, *range(32, 127)])
@@ -23,18 +23,18 @@ _FENCE = r"(^```.*?(?:^```|\Z))"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class RawDocument:
     """What came from the web, to be read; `way` is how: as seems best, as plain text, or not at all."""
 
     body: bytes
     content_type: str = ""
     url: str = ""
     is_cut: bool = False
-    way: Way = "auto"
+    mode: ReadMode = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ParsedDocument:
     """The text and what is known about it; `problem` says why there is none.
 
     `hidden_count` is how many pieces were left out that a person would not see.
@@ -45,58 +45,58 @@ class Reading:
     date: str = ""
     language: str = ""
     method: Method = "raw"
-    kind: Kind = "other"
+    kind: ContentKind = "other"
     hidden_count: int = 0
     note: str = ""
     problem: str = ""
 
 
-def read_at_once(answer: Answer) -> Reading | None:
+def read_plain_ascii(answer: RawDocument) -> ParsedDocument | None:
     """Return the text of an answer that needs no reading: plain words in ASCII, the most common of all."""
     if not answer.body.isascii() or answer.body.translate(None, _PLAIN_BYTES):
         return None
-    if kind_of(answer.content_type, answer.body, answer.url) != "text":
+    if detect_kind(answer.content_type, answer.body, answer.url) != "text":
         return None
-    return Reading(text=answer.body.decode("ascii").strip("\n"), method="text", kind="text")
+    return ParsedDocument(text=answer.body.decode("ascii").strip("\n"), method="text", kind="text")
 
 
-def read(answer: Answer) -> Reading:
+def read_document(answer: RawDocument) -> ParsedDocument:
     """Return the text of an answer, whatever it is; it never raises."""
-    kind = kind_of(answer.content_type, answer.body, answer.url)
+    kind = detect_kind(answer.content_type, answer.body, answer.url)
     if kind == "other":
         named = media_type(answer.content_type) or "no known type"
-        return Reading(kind=kind, problem=f"it is no text ({named}, {len(answer.body)} bytes)")
+        return ParsedDocument(kind=kind, problem=f"it is no text ({named}, {len(answer.body)} bytes)")
     if kind == "pdf":
-        return seen(replace(_pdf(answer), kind=kind))
-    if kind == "feed" and answer.way != "raw" and (feed := _feed(answer)):
-        return seen(replace(feed, kind=kind))
-    text = decoded(answer.body, answer.content_type, is_cut=answer.is_cut)
-    if answer.way == "raw":
-        return seen(Reading(text=text, kind=kind))
-    return seen(replace(_of_kind(kind, text, answer), kind=kind))
+        return sanitize(replace(_read_pdf(answer), kind=kind))
+    if kind == "feed" and answer.mode != "raw" and (feed := _read_feed(answer)):
+        return sanitize(replace(feed, kind=kind))
+    text = decode_text(answer.body, answer.content_type, is_cut=answer.is_cut)
+    if answer.mode == "raw":
+        return sanitize(ParsedDocument(text=text, kind=kind))
+    return sanitize(replace(_read_by_kind(kind, text, answer), kind=kind))
 
 
-def _of_kind(kind: Kind, text: str, answer: Answer) -> Reading:
+def _read_by_kind(kind: ContentKind, text: str, answer: RawDocument) -> ParsedDocument:
     match kind:
         case "html":
-            return replace(_html(text, answer), note=_sent_on(text, answer.url))
+            return replace(_read_html(text, answer), note=_refresh_note(text, answer.url))
         case "json":
-            return Reading(text=_json(text), method="json")
+            return ParsedDocument(text=_indent_json(text), method="json")
         case "markdown":
-            return _markdown(text)
+            return _read_markdown(text)
         case "xml":
-            return Reading(text=text, method="xml")
+            return ParsedDocument(text=text, method="xml")
         case _:
-            return Reading(text=text, method="text")
+            return ParsedDocument(text=text, method="text")
 
 
-def _html(html: str, answer: Answer) -> Reading:
-    if answer.way == "auto":
+def _read_html(html: str, answer: RawDocument) -> ParsedDocument:
+    if answer.mode == "auto":
         from tooling.web.html.extract import extract
 
         found = extract(html, url=answer.url)
         if found.markdown.strip():
-            return Reading(
+            return ParsedDocument(
                 text=found.markdown,
                 title=found.title,
                 date=found.date,
@@ -104,10 +104,10 @@ def _html(html: str, answer: Answer) -> Reading:
                 method=found.method,
                 hidden_count=found.hidden_count,
             )
-    from tooling.web.html.plain_text import plain_html
+    from tooling.web.html.plain_text import html_to_text
 
-    plain = plain_html(html, url=answer.url)
-    known = Reading(title=plain.title, language=plain.language, hidden_count=plain.hidden_count)
+    plain = html_to_text(html, url=answer.url)
+    known = ParsedDocument(title=plain.title, language=plain.language, hidden_count=plain.hidden_count)
     if plain.text:
         return replace(known, text=plain.text, method="html")
     # A page of scripts only, or one that hides everything it has.
@@ -120,7 +120,7 @@ def _html(html: str, answer: Answer) -> Reading:
     )
 
 
-def _sent_on(html: str, url: str) -> str:
+def _refresh_note(html: str, url: str) -> str:
     """Say where a page sends its readers by itself; such pages have hardly a text of their own."""
     found = re.search(_REFRESH, html[:_HEAD_CHARS], re.IGNORECASE)
     if not found:
@@ -131,13 +131,13 @@ def _sent_on(html: str, url: str) -> str:
         return ""
 
 
-def _feed(answer: Answer) -> Reading | None:
+def _read_feed(answer: RawDocument) -> ParsedDocument | None:
     from tooling.web.documents.feed import read_feed
 
     feed = read_feed(answer.body, url=answer.url)
     if feed is None:
         return None
-    return Reading(
+    return ParsedDocument(
         text=feed.text,
         title=feed.title,
         date=feed.date,
@@ -147,26 +147,26 @@ def _feed(answer: Answer) -> Reading | None:
     )
 
 
-def _pdf(answer: Answer) -> Reading:
+def _read_pdf(answer: RawDocument) -> ParsedDocument:
     if answer.is_cut:
-        return Reading(problem=f"the PDF is larger than {len(answer.body)} bytes (setting web_max_bytes)")
+        return ParsedDocument(problem=f"the PDF is larger than {len(answer.body)} bytes (setting web_max_bytes)")
     from tooling.web.documents.pdf import PdfUnreadable, read_pdf
 
     try:
         found = read_pdf(answer.body)
     except PdfUnreadable as error:
-        return Reading(problem=str(error))
+        return ParsedDocument(problem=str(error))
     is_whole = found.pages_read == found.page_count
     note = "" if is_whole else f"the first {found.pages_read} of {found.page_count} pages"
-    return Reading(text=found.text, title=found.title, date=found.date, method="pdf", note=note)
+    return ParsedDocument(text=found.text, title=found.title, date=found.date, method="pdf", note=note)
 
 
-def _json(text: str) -> str:
+def _indent_json(text: str) -> str:
     """Return JSON that can be read in lines; what is none stays as it is."""
     if (text.count("\n") + 1) * _MINIFIED_CHARS > len(text):
         return text
     parts: list[str] = []
-    room = len(text) * _MOST_INDENTED
+    room = len(text) * _MAX_INDENT_GROWTH
     try:
         for part in json.JSONEncoder(indent=1, ensure_ascii=False).iterencode(json.loads(text)):
             parts.append(part)
@@ -179,19 +179,19 @@ def _json(text: str) -> str:
     return "".join(parts)
 
 
-def _markdown(text: str) -> Reading:
+def _read_markdown(text: str) -> ParsedDocument:
     parts = re.split(_FENCE, text, flags=re.MULTILINE | re.DOTALL)
     hidden = 0
     for index in range(0, len(parts), 2):
         parts[index], count = re.subn(_COMMENT, "", parts[index], flags=re.DOTALL)
         hidden += count
-    return Reading(text="".join(parts), method="markdown", hidden_count=hidden)
+    return ParsedDocument(text="".join(parts), method="markdown", hidden_count=hidden)
 
 
-def seen(reading: Reading) -> Reading:
+def sanitize(reading: ParsedDocument) -> ParsedDocument:
     """Return the reading without characters that nobody sees."""
-    text, dropped = without_invisible(reading.text.replace("\r\n", "\n").replace("\r", "\n"))
-    title, _ = without_invisible(reading.title)
+    text, dropped = strip_invisible(reading.text.replace("\r\n", "\n").replace("\r", "\n"))
+    title, _ = strip_invisible(reading.title)
     return replace(
         reading,
         text=text.strip("\n"),

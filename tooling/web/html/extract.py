@@ -12,20 +12,20 @@ from lxml.html import HtmlElement
 
 from tooling.contract.fast_dataclass import dataclass
 from tooling.web.html.boilerplate import Pruner
-from tooling.web.html.hidden_unicode import without_invisible
-from tooling.web.html.main_content import Vote, content_of, trim_edges
-from tooling.web.html.markdown_writer import Writer
-from tooling.web.html.metadata import PageFacts, facts_beside
-from tooling.web.html.plain_text import IN_HEAD, plain_html
+from tooling.web.html.hidden_unicode import strip_invisible
+from tooling.web.html.main_content import TrafilaturaText, find_main_content, trim_edges
+from tooling.web.html.markdown_writer import MarkdownWriter
+from tooling.web.html.metadata import PageMetadata, missing_facts
+from tooling.web.html.plain_text import HEAD_TAGS, html_to_text
 
 _LONG = 10_000
 # A parser compares each attribute of a tag with all others; some thousand take seconds, and more take minutes.
-_MOST_PARTS = 1_500
+_MAX_TAG_PARTS = 1_500
 _BULKY = ("script", "svg")
-_PICTURE = r"(?<==[\"'])data:[^\"'<>]{500,}"
+_DATA_URI = r"(?<==[\"'])data:[^\"'<>]{500,}"
 
 
-def has_endless_tag(html: str) -> bool:
+def has_oversized_tag(html: str) -> bool:
     """Say whether a page has a tag with thousands of attributes; one pass, whatever the page holds."""
     start, quote = -1, ""
     for found in re.finditer("[<>\"']", html):
@@ -38,28 +38,32 @@ def has_endless_tag(html: str) -> bool:
         elif mark in "\"'":
             quote = mark
         elif mark == ">":
-            if _is_endless(html, start, found.end()):
+            if _is_oversized(html, start, found.end()):
                 return True
             start = -1
-    return start >= 0 and _is_endless(html, start, len(html))
+    return start >= 0 and _is_oversized(html, start, len(html))
 
 
-def _is_endless(html: str, start: int, end: int) -> bool:
+def _is_oversized(html: str, start: int, end: int) -> bool:
     if end - start < _LONG:
         return False
     tag = html[start:end]
-    return len(tag.split(maxsplit=_MOST_PARTS)) > _MOST_PARTS or tag.count("=") > _MOST_PARTS or tag.count("/") > _LONG
+    return (
+        len(tag.split(maxsplit=_MAX_TAG_PARTS)) > _MAX_TAG_PARTS
+        or tag.count("=") > _MAX_TAG_PARTS
+        or tag.count("/") > _LONG
+    )
 
 
-def without_bulk(html: str) -> str:
+def strip_bulk(html: str) -> str:
     """Return a page without scripts, drawings and pictures as text; each search goes on where the last one ended."""
-    html = re.sub(_PICTURE, "", html)
+    html = re.sub(_DATA_URI, "", html)
     for name in _BULKY:
-        html = "".join(_outside(html, name))
+        html = "".join(_outside_elements(html, name))
     return html
 
 
-def _outside(html: str, name: str) -> Iterator[str]:
+def _outside_elements(html: str, name: str) -> Iterator[str]:
     opening, closing = (re.compile(rf"<{slash}{name}\b", re.IGNORECASE) for slash in ("", "/"))
     at = 0
     while (begun := opening.search(html, at)) and (ended := closing.search(html, begun.end())):
@@ -73,15 +77,15 @@ def _outside(html: str, name: str) -> Iterator[str]:
 Method: TypeAlias = Literal["trafilatura", "html"]
 
 # Beyond these a tree takes more time and memory than it is worth; the text is then read in one pass.
-MOST_CHARS = 1_000_000
-MOST_ELEMENTS = 40_000
-DEEPEST = 200
-_LEAST_CONTENT = 40
+MAX_CHARS = 1_000_000
+MAX_ELEMENTS = 40_000
+MAX_DEPTH = 200
+_MIN_CONTENT_CHARS = 40
 _META_CHARSET = rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w.:-]{1,40})"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extracted:
+class ExtractedPage:
     """A page as a model reads it; `hidden_count` is how many hidden pieces were dropped.
 
     `method` says how the text was found: with trafilatura's help, or as plain text of the whole page.
@@ -95,26 +99,26 @@ class Extracted:
     hidden_count: int = 0
 
 
-def extract(html: str | bytes, *, url: str = "") -> Extracted:
+def extract(html: str | bytes, *, url: str = "") -> ExtractedPage:
     """Return the content of a page; a pure function that takes its time, meant for a worker. It never raises."""
-    text = html if isinstance(html, str) else decoded(html)
-    visible, invisible_count = without_invisible(text)
-    if has_endless_tag(visible):
-        return Extracted(markdown=_without_tags(visible), method="html", hidden_count=invisible_count)
-    root = _tree(visible)
+    text = html if isinstance(html, str) else decode_html(html)
+    visible, invisible_count = strip_invisible(text)
+    if has_oversized_tag(visible):
+        return ExtractedPage(markdown=_strip_tags(visible), method="html", hidden_count=invisible_count)
+    root = _parse_tree(visible)
     if root is None:
-        plain = plain_html(visible, url=url)
-        return Extracted(
+        plain = html_to_text(visible, url=url)
+        return ExtractedPage(
             markdown=plain.text,
             title=plain.title,
             language=plain.language,
             method="html",
             hidden_count=plain.hidden_count + invisible_count,
         )
-    return _from_tree(root, url, invisible_count)
+    return _extract_tree(root, url, invisible_count)
 
 
-def decoded(data: bytes) -> str:
+def decode_html(data: bytes) -> str:
     """Return the text of a page: by its byte order mark, by what it says of itself, as UTF-8, as Windows writes."""
     for mark, name in ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")):
         if data.startswith(mark):
@@ -129,29 +133,29 @@ def decoded(data: bytes) -> str:
     return data.decode("windows-1252", "replace")
 
 
-def _without_tags(text: str) -> str:
+def _strip_tags(text: str) -> str:
     lines = (" ".join(line.split()) for line in re.sub(r"<[^<>]*>", " ", text).split("\n"))
     return "\n".join(line for line in lines if line)
 
 
-def _tree(text: str) -> HtmlElement | None:
-    if len(text) > MOST_CHARS:
-        text = without_bulk(text)
-    if not text.strip() or len(text) > MOST_CHARS:
+def _parse_tree(text: str) -> HtmlElement | None:
+    if len(text) > MAX_CHARS:
+        text = strip_bulk(text)
+    if not text.strip() or len(text) > MAX_CHARS:
         return None
     parser = lxml.html.HTMLParser(encoding="utf-8", huge_tree=True)
     try:
         root = lxml.html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, ValueError):
         return None
-    if not _is_sane(root):
+    if not _is_within_limits(root):
         return None
-    _open_noframes(root)
+    _parse_noframes(root)
     _close_head(root)
     return root
 
 
-def _open_noframes(root: HtmlElement) -> None:
+def _parse_noframes(root: HtmlElement) -> None:
     """Put elements in place of what the parser takes for text, as a browser without frames would."""
     for element in list(root.iter("noframes")):
         if "<" in (element.text or "") and not len(element):
@@ -174,38 +178,38 @@ def _close_head(root: HtmlElement) -> None:
 
 
 def _is_content(element: HtmlElement) -> bool:
-    return isinstance(element.tag, str) and element.tag not in IN_HEAD
+    return isinstance(element.tag, str) and element.tag not in HEAD_TAGS
 
 
-def _is_sane(root: HtmlElement) -> bool:
+def _is_within_limits(root: HtmlElement) -> bool:
     """Say whether a tree is as deep and as large as somebody could have written it."""
     count = depth = 0
     for event, _ in etree.iterwalk(root, events=("start", "end")):
         depth += 1 if event == "start" else -1
         count += event == "start"
-        if depth > DEEPEST or count > MOST_ELEMENTS:
+        if depth > MAX_DEPTH or count > MAX_ELEMENTS:
             return False
     return True
 
 
-def _from_tree(root: HtmlElement, url: str, invisible_count: int) -> Extracted:
-    facts = PageFacts(root)
-    base = _base(root, url)
+def _extract_tree(root: HtmlElement, url: str, invisible_count: int) -> ExtractedPage:
+    facts = PageMetadata(root)
+    base = _base_url(root, url)
     pruner = Pruner(root)
     pruner.prune()
     body = root.find("body")
     body = root if body is None else body
-    vote = Vote(body)
+    vote = TrafilaturaText(body)
     # What frames show is elsewhere: their addresses are content.
-    content = body if next(root.iter("frameset"), None) is not None else content_of(body, vote)
+    content = body if next(root.iter("frameset"), None) is not None else find_main_content(body, vote)
     title = facts.title(content)
     pruner.prune_link_lists(content)
     trim_edges(content, vote)
-    markdown = Writer(base).write(content)
-    if len(markdown) < _LEAST_CONTENT and content is not body:
-        markdown = Writer(base).write(body)
-    return Extracted(
-        markdown=_with_facts(markdown, facts),
+    markdown = MarkdownWriter(base).write(content)
+    if len(markdown) < _MIN_CONTENT_CHARS and content is not body:
+        markdown = MarkdownWriter(base).write(body)
+    return ExtractedPage(
+        markdown=_add_metadata(markdown, facts),
         title=title,
         date=facts.date,
         language=facts.language,
@@ -214,17 +218,17 @@ def _from_tree(root: HtmlElement, url: str, invisible_count: int) -> Extracted:
     )
 
 
-def _with_facts(markdown: str, facts: PageFacts) -> str:
+def _add_metadata(markdown: str, facts: PageMetadata) -> str:
     """Add what the page only says to machines: facts that its text does not have."""
     parts = [markdown]
-    if len(markdown) < _LEAST_CONTENT * 10 and facts.description and facts.description not in markdown:
+    if len(markdown) < _MIN_CONTENT_CHARS * 10 and facts.description and facts.description not in markdown:
         parts.insert(0, facts.description)
-    if beside := facts_beside("\n".join(parts), facts.structured):
+    if beside := missing_facts("\n".join(parts), facts.json_ld):
         parts.append("Structured data of the page:\n" + "\n".join(beside))
     return "\n\n".join(part for part in parts if part)
 
 
-def _base(root: HtmlElement, url: str) -> str:
+def _base_url(root: HtmlElement, url: str) -> str:
     for element in root.iter("base"):
         if href := element.get("href"):
             try:

@@ -9,28 +9,28 @@ from lxml.html import HtmlElement
 
 _TEX = "application/x-tex"
 _PAIRS = {"mfrac": "({})/({})", "msup": "{}^{}", "msub": "{}_{}", "mroot": "root({}, {})"}
-_DEEPEST = 40
+_MAX_DEPTH = 40
 
 
-def formula(element: HtmlElement) -> str:
+def render_formula(element: HtmlElement) -> str:
     """Return a formula between dollar signs."""
-    text = _tex(element) or " ".join(_written(element, 0).split())
+    text = _find_tex(element) or " ".join(_render_mathml(element, 0).split())
     if not text:
         return ""
     return f"$${text}$$" if element.get("display") == "block" else f"${text}$"
 
 
-def _tex(element: HtmlElement) -> str:
+def _find_tex(element: HtmlElement) -> str:
     for note in element.iter("annotation"):
         if note.get("encoding") == _TEX and note.text:
             return " ".join(note.text.split())
     return " ".join(element.get("alttext", "").split())
 
 
-def _written(element: HtmlElement, depth: int) -> str:
-    if element.tag in ("annotation", "annotation-xml") or depth > _DEEPEST:
+def _render_mathml(element: HtmlElement, depth: int) -> str:
+    if element.tag in ("annotation", "annotation-xml") or depth > _MAX_DEPTH:
         return ""
-    parts = [_written(child, depth + 1) for child in element]
+    parts = [_render_mathml(child, depth + 1) for child in element]
     form = _PAIRS.get(str(element.tag))
     if form and len(parts) == 2:
         return form.format(*(part.strip() for part in parts))
@@ -39,21 +39,21 @@ def _written(element: HtmlElement, depth: int) -> str:
     return (element.text or "") + " ".join(parts)
 
 
-LONGEST_PLACE = 2_000
-MOST_CHARS = 2_000_000
+MAX_URL_CHARS = 2_000
+MAX_LINK_CHARS = 2_000_000
 
 
-class LinkRoom:
+class LinkBudget:
     """Says of each link whether its address is still written, or only its words."""
 
     def __init__(self) -> None:
-        self._left = MOST_CHARS
+        self._chars_left = MAX_LINK_CHARS
 
-    def takes(self, place: str) -> bool:
+    def reserve(self, place: str) -> bool:
         """Say whether there is room for an address, and take it."""
-        if len(place) > min(LONGEST_PLACE, self._left):
+        if len(place) > min(MAX_URL_CHARS, self._chars_left):
             return False
-        self._left -= len(place)
+        self._chars_left -= len(place)
         return True
 
 
@@ -70,24 +70,24 @@ _MARKS: dict[str, Marks] = {
     "sub": ("_", ""),
 }
 _CODE = ("code", "kbd", "samp", "tt")
-_NOWHERE = ("#", "javascript:", "data:", "blob:", "about:", "mailto:", "tel:")
+_SKIPPED_PREFIXES = ("#", "javascript:", "data:", "blob:", "about:", "mailto:", "tel:")
 # Added by advertisers and newsletters; the page is the same without them.
 _TRACKING = re.compile(r"(?:utm_|mc_|hsa_).*|gclid|fbclid|msclkid|igshid|srsltid", re.IGNORECASE)
-_LEAST_ALT_WORDS = 3
+_MIN_ALT_WORDS = 3
 
 
-class Links:
+class LinkResolver:
     """The links of a page, made whole with its own address; a place is linked once, then only named."""
 
     def __init__(self, base: str) -> None:
         self._base = base
         self._seen: set[str] = set()
-        self._room = LinkRoom()
+        self._budget = LinkBudget()
 
-    def whole(self, href: str) -> str:
+    def resolve(self, href: str) -> str:
         """Return where a link leads, without what only counts visitors; nothing if it leads nowhere else."""
         href = "".join(href.split())
-        if not href or href.lower().startswith(_NOWHERE):
+        if not href or href.lower().startswith(_SKIPPED_PREFIXES):
             return ""
         try:
             parts = urlsplit(urljoin(self._base, href))
@@ -101,72 +101,72 @@ class Links:
         is_this_page = place.partition("#")[0] == self._base.partition("#")[0]
         return "" if is_this_page else place.replace("(", "%28").replace(")", "%29")
 
-    def once(self, href: str) -> str:
+    def resolve_once(self, href: str) -> str:
         """Return where a link leads, the first time it does."""
-        place = self.whole(href)
+        place = self.resolve(href)
         if not place or place in self._seen:
             return ""
         self._seen.add(place)
-        return place if self._room.takes(place) else ""
+        return place if self._budget.reserve(place) else ""
 
 
-def line_of(element: HtmlElement, links: Links) -> str:
+def render_line(element: HtmlElement, links: LinkResolver) -> str:
     """Return everything inside an element on one line; line breaks of the page stay as such."""
-    return tidy("".join(_parts(element, links)))
+    return collapse_spaces("".join(_render_parts(element, links)))
 
 
-def tidy(text: str) -> str:
+def collapse_spaces(text: str) -> str:
     """Return a text with its spaces collapsed, line by line."""
     return "\n".join(" ".join(line.split()) for line in text.split("\n")).strip()
 
 
-def inline(element: HtmlElement, links: Links) -> str:
+def render_inline(element: HtmlElement, links: LinkResolver) -> str:
     """Return one inline element with its marks; its tail is not part of it."""
     tag = element.tag
     if tag == "br":
         return "\n"
     if tag == "a":
-        return _link(element, links)
+        return _render_link(element, links)
     if tag == "img":
-        return _image(element)
+        return _render_image(element)
     if tag == "math":
-        return formula(element)
+        return render_formula(element)
     if tag == "input":
         return "[x] " if "checked" in element.attrib else "[ ] "
     if tag in _CODE:
-        return _code(element)
+        return _render_code(element)
     if tag == "rt" and not any(child.tag == "rp" for child in _siblings(element)):
-        return f"({_inside(element, links)})"
-    inner = _inside(element, links)
+        return f"({_render_children(element, links)})"
+    inner = _render_children(element, links)
     before, after = _MARKS.get(str(tag), ("", ""))
-    return _marked(inner, before, after) if before else inner
+    return _wrap_words(inner, before, after) if before else inner
 
 
-def _parts(element: HtmlElement, links: Links) -> Iterator[str]:
-    yield flat(element.text)
+def _render_parts(element: HtmlElement, links: LinkResolver) -> Iterator[str]:
+    yield flatten_whitespace(element.text)
     before = ""
     for child in element:
-        words = apart(before, inline(child, links))
+        words = add_space_between(before, render_inline(child, links))
         yield words
-        yield flat(child.tail)
+        yield flatten_whitespace(child.tail)
         before = "" if child.tail else words
 
 
-def apart(before: str, words: str) -> str:
+def add_space_between(before: str, words: str) -> str:
     """Return words with a space in front if only the styles of the page keep them apart from those of a neighbour."""
     return f" {words}" if before[-1:].isalnum() and words[:1].isalnum() else words
 
 
-def _inside(element: HtmlElement, links: Links) -> str:
-    return "".join(_parts(element, links))
+def _render_children(element: HtmlElement, links: LinkResolver) -> str:
+    return "".join(_render_parts(element, links))
 
 
-def flat(text: str | None) -> str:
+def flatten_whitespace(text: str | None) -> str:
     """Return text of the page with its own line ends as spaces: only <br> breaks a line."""
     return re.sub(r"[\t\r\n\f ]+", " ", text) if text else ""
 
 
-def _marked(inner: str, before: str, after: str) -> str:
+def _wrap_words(inner: str, before: str, after: str) -> str:
     """Put marks around words, never around the spaces beside them."""
     words = inner.strip()
     if not words or before in words:
@@ -176,7 +176,7 @@ def _marked(inner: str, before: str, after: str) -> str:
     return f"{lead}{before}{words}{after}{tail}"
 
 
-def _code(element: HtmlElement) -> str:
+def _render_code(element: HtmlElement) -> str:
     text = " ".join(element.text_content().split())
     if not text:
         return ""
@@ -184,10 +184,10 @@ def _code(element: HtmlElement) -> str:
     return f"{fence}{text}{fence}"
 
 
-def _link(element: HtmlElement, links: Links) -> str:
-    inner = _inside(element, links)
-    words = tidy(inner).replace("\n", " ")
-    place = links.once(element.get("href", "")) if words else ""
+def _render_link(element: HtmlElement, links: LinkResolver) -> str:
+    inner = _render_children(element, links)
+    words = collapse_spaces(inner).replace("\n", " ")
+    place = links.resolve_once(element.get("href", "")) if words else ""
     if not place:
         return inner
     if words == place or words.rstrip("/") == place.rstrip("/"):
@@ -197,7 +197,7 @@ def _link(element: HtmlElement, links: Links) -> str:
     return f"{lead}[{words}]({place}){tail}"
 
 
-def _image(element: HtmlElement) -> str:
+def _render_image(element: HtmlElement) -> str:
     alt = " ".join(element.get("alt", "").split())
     if not alt:
         return ""
@@ -206,7 +206,7 @@ def _image(element: HtmlElement) -> str:
     is_linked = any(parent.tag == "a" for parent in element.iterancestors())
     if is_linked:
         return alt
-    return f"[image: {alt}]" if len(alt.split()) >= _LEAST_ALT_WORDS else ""
+    return f"[image: {alt}]" if len(alt.split()) >= _MIN_ALT_WORDS else ""
 
 
 def _siblings(element: HtmlElement) -> list[HtmlElement]:

@@ -7,23 +7,23 @@ import trafilatura
 from lxml.html import HtmlElement
 
 
-def size_of(element: HtmlElement) -> int:
+def text_size(element: HtmlElement) -> int:
     """Return the number of characters in an element that are not blank."""
     return len("".join(element.text_content().split()))
 
 
-def link_share(element: HtmlElement) -> float:
+def link_density(element: HtmlElement) -> float:
     """Return how much of an element's text is inside links."""
-    size = size_of(element)
-    return sum(map(size_of, element.iter("a"))) / size if size else 0.0
+    size = text_size(element)
+    return sum(map(text_size, element.iter("a"))) / size if size else 0.0
 
 
-_WHOLE_ARTICLE = 0.6
-_WHOLE_MAIN = 0.25
-_ENOUGH = 0.85
-_LEAST_CHARS = 120
+_MIN_ARTICLE_SHARE = 0.6
+_MIN_MAIN_SHARE = 0.25
+_MIN_COVERAGE = 0.85
+_MIN_CHARS = 120
 # It takes some hundred microseconds for each; a page of that size has said itself where its content is, or is a list.
-_MOST_ELEMENTS = 6_000
+_MAX_ELEMENTS = 6_000
 _LEAVES = ("p", "li", "td", "th", "pre", "dd", "dt", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "figcaption")
 _EDGE_CHARS = 160
 _NOT_AT_EDGES = (
@@ -44,37 +44,37 @@ _NOT_AT_EDGES = (
 )
 
 
-class Vote:
+class TrafilaturaText:
     """What trafilatura takes for the content of a page: not how it writes it, only which words it keeps."""
 
     def __init__(self, body: HtmlElement) -> None:
-        self._words = _bare(_by_trafilatura(body))
+        self._words = _alphanumeric(_run_trafilatura(body))
 
     @property
     def is_empty(self) -> bool:
         """Say whether it found nothing to speak of."""
-        return len(self._words) < _LEAST_CHARS
+        return len(self._words) < _MIN_CHARS
 
-    def keeps(self, element: HtmlElement) -> bool:
+    def contains(self, element: HtmlElement) -> bool:
         """Say whether the words of an element are among the content."""
-        words = _bare(element.text_content())
+        words = _alphanumeric(element.text_content())
         return bool(words) and words[:80] in self._words
 
 
-def content_of(body: HtmlElement, vote: Vote) -> HtmlElement:
+def find_main_content(body: HtmlElement, vote: TrafilaturaText) -> HtmlElement:
     """Return the element that holds the content."""
-    whole = size_of(body)
-    marked = max((main for main in body.iter("*") if _is_main(main)), key=size_of, default=None)
-    if marked is not None and size_of(marked) >= max(whole * _WHOLE_MAIN, 1):
-        return _narrowed(marked)
+    whole = text_size(body)
+    marked = max((main for main in body.iter("*") if _is_main(main)), key=text_size, default=None)
+    if marked is not None and text_size(marked) >= max(whole * _MIN_MAIN_SHARE, 1):
+        return _narrow_to_article(marked)
     articles = list(body.iter("article"))
-    if articles and sum(map(size_of, articles)) >= whole * _WHOLE_ARTICLE:
-        return _common(articles)
-    voted = [leaf for leaf in body.iter(*_LEAVES) if vote.keeps(leaf)]
-    return _widened(_holding_most(body, voted), body) if not vote.is_empty and voted else body
+    if articles and sum(map(text_size, articles)) >= whole * _MIN_ARTICLE_SHARE:
+        return _common_ancestor(articles)
+    voted = [leaf for leaf in body.iter(*_LEAVES) if vote.contains(leaf)]
+    return _widen(_smallest_container(body, voted), body) if not vote.is_empty and voted else body
 
 
-def trim_edges(root: HtmlElement, vote: Vote) -> None:
+def trim_edges(root: HtmlElement, vote: TrafilaturaText) -> None:
     """Take away short words before and after the content that trafilatura does not count as such."""
     if vote.is_empty:
         return
@@ -95,22 +95,22 @@ def _edge_parents(root: HtmlElement) -> list[HtmlElement]:
     return parents
 
 
-def _is_edge(child: HtmlElement, vote: Vote) -> bool:
+def _is_edge(child: HtmlElement, vote: TrafilaturaText) -> bool:
     if child.tag in _NOT_AT_EDGES or next(child.iter(*_NOT_AT_EDGES), None) is not None:
         return False
-    return size_of(child) < _EDGE_CHARS and not vote.keeps(child)
+    return text_size(child) < _EDGE_CHARS and not vote.contains(child)
 
 
-def _narrowed(main: HtmlElement) -> HtmlElement:
+def _narrow_to_article(main: HtmlElement) -> HtmlElement:
     """Return the one article inside that is nearly all of it, or the whole."""
     articles = [article for article in main.iter("article") if article is not main]
     outer = [article for article in articles if next(article.iterancestors("article"), None) is None]
-    if len(outer) == 1 and size_of(outer[0]) >= size_of(main) * _WHOLE_ARTICLE:
+    if len(outer) == 1 and text_size(outer[0]) >= text_size(main) * _MIN_ARTICLE_SHARE:
         return outer[0]
     return main
 
 
-def _holding_most(body: HtmlElement, voted: Iterable[HtmlElement]) -> HtmlElement:
+def _smallest_container(body: HtmlElement, voted: Iterable[HtmlElement]) -> HtmlElement:
     """Return the lowest element that holds nearly all of what was voted for."""
     weights: dict[HtmlElement, int] = {}
     total = 0
@@ -121,33 +121,33 @@ def _holding_most(body: HtmlElement, voted: Iterable[HtmlElement]) -> HtmlElemen
             weights[element] = weights.get(element, 0) + size
     current = body
     while True:
-        heavy = [child for child in current if weights.get(child, 0) >= total * _ENOUGH]
+        heavy = [child for child in current if weights.get(child, 0) >= total * _MIN_COVERAGE]
         if not heavy or heavy[0].tag in _LEAVES or heavy[0].tag in ("ul", "ol", "dl", "table", "tbody", "tr"):
             return current
         current = heavy[0]
 
 
-def _widened(found: HtmlElement, body: HtmlElement) -> HtmlElement:
+def _widen(found: HtmlElement, body: HtmlElement) -> HtmlElement:
     """Go up while more than half of the page is outside, or while the heading is."""
-    whole = size_of(body)
+    whole = text_size(body)
     while found is not body and (parent := found.getparent()) is not None:
-        size = size_of(found)
+        size = text_size(found)
         lacks_heading = next(found.iter("h1"), None) is None and next(parent.iter("h1"), None) is not None
-        if size >= whole * _WHOLE_ARTICLE and not (lacks_heading and size_of(parent) <= size * 1.5):
+        if size >= whole * _MIN_ARTICLE_SHARE and not (lacks_heading and text_size(parent) <= size * 1.5):
             break
         found = parent
     return found
 
 
-def _common(elements: list[HtmlElement]) -> HtmlElement:
+def _common_ancestor(elements: list[HtmlElement]) -> HtmlElement:
     if len(elements) == 1:
         return elements[0]
     lines = [[element, *element.iterancestors()] for element in elements]
     return next(place for place in lines[0][1:] if all(place in line for line in lines))
 
 
-def _by_trafilatura(body: HtmlElement) -> str:
-    if sum(1 for _ in body.iter()) > _MOST_ELEMENTS:
+def _run_trafilatura(body: HtmlElement) -> str:
+    if sum(1 for _ in body.iter()) > _MAX_ELEMENTS:
         return ""
     # It takes its tree apart, so it gets one of its own.
     page = copy.deepcopy(body)
@@ -163,5 +163,5 @@ def _is_main(element: HtmlElement) -> bool:
     return element.tag == "main" or element.get("role") == "main"
 
 
-def _bare(text: str) -> str:
+def _alphanumeric(text: str) -> str:
     return "".join(mark for mark in text if mark.isalnum())

@@ -5,8 +5,15 @@ from collections.abc import Iterator
 
 from lxml.html import HtmlElement
 
-from tooling.web.html.inline import Links, apart, flat, inline, line_of, tidy
-from tooling.web.html.tables import is_layout, rows_as_markdown, rows_of
+from tooling.web.html.inline import (
+    LinkResolver,
+    add_space_between,
+    collapse_spaces,
+    flatten_whitespace,
+    render_inline,
+    render_line,
+)
+from tooling.web.html.tables import is_layout, render_table, table_rows
 
 _HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
 _CONTAINERS = frozenset(
@@ -18,14 +25,14 @@ _CONTAINERS = frozenset(
 )
 _LANGUAGE = r"(?:^|\s)(?:highlight-source-|highlight-|language-|lang-|brush:\s*)([a-z][a-z0-9+#-]*)"
 _NO_LANGUAGES = ("default", "none", "text", "plaintext", "plain", "notranslate")
-_BULLET, _DEEPEST, _SHORT_CELL = "- ", 150, 300
+_BULLET, _MAX_DEPTH, _SHORT_CELL = "- ", 150, 300
 
 
-class Writer:
+class MarkdownWriter:
     """Writes the blocks of a tree; links are made whole with the page's own address."""
 
     def __init__(self, base: str = "") -> None:
-        self._links = Links(base)
+        self._links = LinkResolver(base)
 
     def write(self, root: HtmlElement) -> str:
         """Return the whole tree as Markdown."""
@@ -38,24 +45,24 @@ class Writer:
 
     def _blocks(self, element: HtmlElement, depth: int) -> Iterator[str]:
         """Yield what is inside an element: runs of words become paragraphs, blocks come as they are."""
-        words, before = [flat(element.text)], ""
+        words, before = [flatten_whitespace(element.text)], ""
         for child in element:
-            if depth < _DEEPEST and _is_block(child):
-                yield tidy("".join(words))
+            if depth < _MAX_DEPTH and _is_block(child):
+                yield collapse_spaces("".join(words))
                 yield from self._block(child, depth + 1)
                 words, before = [], ""
             else:
-                words.append(apart(before, inline(child, self._links)))
+                words.append(add_space_between(before, render_inline(child, self._links)))
                 before = "" if child.tail else words[-1]
-            words.append(flat(child.tail))
-        yield tidy("".join(words))
+            words.append(flatten_whitespace(child.tail))
+        yield collapse_spaces("".join(words))
 
     def _block(self, element: HtmlElement, depth: int) -> Iterator[str]:
         tag = str(element.tag)
         if tag in _HEADINGS:
             yield self._heading(element)
         elif tag == "pre":
-            yield _fenced(element)
+            yield _code_block(element)
         elif tag in ("ul", "ol", "menu", "dir"):
             yield "\n".join(self._list(element, depth))
         elif tag == "dl":
@@ -65,11 +72,11 @@ class Writer:
         elif tag == "blockquote":
             yield "\n".join(f"> {line}".rstrip() for line in self._inner(element, depth).split("\n"))
         elif tag == "summary":
-            yield f"**{line_of(element, self._links)}**"
+            yield f"**{render_line(element, self._links)}**"
         elif tag == "frame":
             yield self._frame(element)
         elif tag == "a":
-            yield self._linked(element, depth)
+            yield self._link_block(element, depth)
         elif tag != "hr":
             yield from self._blocks(element, depth)
 
@@ -77,26 +84,26 @@ class Writer:
         return gap.join(block for block in self._blocks(element, depth) if block.strip())
 
     def _heading(self, element: HtmlElement) -> str:
-        text = line_of(element, self._links).replace("\n", " ")
+        text = render_line(element, self._links).replace("\n", " ")
         return f"{_HEADINGS[str(element.tag)]} {text}" if text else ""
 
     def _list(self, element: HtmlElement, depth: int) -> Iterator[str]:
-        number = _whole(element.get("start", ""), 1)
+        number = _parse_int(element.get("start", ""), 1)
         for child in element:
             if child.tag in ("ul", "ol"):
                 # Many pages put a list into a list without an item around it.
-                yield "  " + _indented("\n".join(self._list(child, depth + 1)), 2)
+                yield "  " + _indent("\n".join(self._list(child, depth + 1)), 2)
                 continue
-            text = self._inner(child, depth + 1, "\n") if depth < _DEEPEST else line_of(child, self._links)
+            text = self._inner(child, depth + 1, "\n") if depth < _MAX_DEPTH else render_line(child, self._links)
             if not text.strip():
                 continue
             if element.tag == "ol":
-                number = _whole(child.get("value", ""), number)
+                number = _parse_int(child.get("value", ""), number)
                 mark = f"{number}. "
                 number += 1
             else:
                 mark = _BULLET
-            yield mark + _indented(re.sub(r"^#+ ", "", text), len(mark)).lstrip()
+            yield mark + _indent(re.sub(r"^#+ ", "", text), len(mark)).lstrip()
 
     def _definitions(self, element: HtmlElement, depth: int) -> Iterator[str]:
         terms: list[str] = []
@@ -105,29 +112,29 @@ class Writer:
             if next(child.iterancestors("dl"), None) is not element:
                 continue
             if child.tag == "dt":
-                terms.append(line_of(child, self._links).replace("\n", " ").removesuffix(":"))
+                terms.append(render_line(child, self._links).replace("\n", " ").removesuffix(":"))
                 continue
             text = self._inner(child, depth + 1, "\n")
             if terms:
                 gap = "\n  " if re.match(r"- |\d+\. |\||```", text) else " "
-                yield f"- {' / '.join(f'**{term}**' for term in terms if term)}:{gap}{_indented(text, 2).lstrip()}"
+                yield f"- {' / '.join(f'**{term}**' for term in terms if term)}:{gap}{_indent(text, 2).lstrip()}"
                 terms = []
             elif text:
-                yield f"  {_indented(text, 2).lstrip()}"
+                yield f"  {_indent(text, 2).lstrip()}"
         yield from (f"- **{term}**" for term in terms if term)
 
     def _table(self, element: HtmlElement, depth: int) -> Iterator[str]:
         for caption in (child for child in element if child.tag == "caption"):
-            yield f"**{line_of(caption, self._links)}**" if line_of(caption, self._links) else ""
+            yield f"**{render_line(caption, self._links)}**" if render_line(caption, self._links) else ""
         if is_layout(element):
             yield from self._layout(element, depth)
             return
-        yield rows_as_markdown(element, lambda cell: self._inner(cell, depth + 1, " "))
+        yield render_table(element, lambda cell: self._inner(cell, depth + 1, " "))
 
     def _layout(self, element: HtmlElement, depth: int) -> Iterator[str]:
         """Yield what a table only puts side by side: short rows a line each, everything else as blocks."""
         lines: list[str] = []
-        for row in rows_of(element):
+        for row in table_rows(element):
             cells = [text for cell in row if (text := self._inner(cell, depth + 1))]
             if all("\n" not in cell and len(cell) < _SHORT_CELL for cell in cells):
                 lines += [" ".join(cells)] if cells else []
@@ -137,9 +144,9 @@ class Writer:
             lines = []
         yield "\n".join(lines)
 
-    def _linked(self, element: HtmlElement, depth: int) -> str:
+    def _link_block(self, element: HtmlElement, depth: int) -> str:
         """Return blocks inside a link: their first line carries it."""
-        place = self._links.once(element.get("href", ""))
+        place = self._links.resolve_once(element.get("href", ""))
         first, gap, rest = self._inner(element, depth).partition("\n")
         mark = re.match(r"(?:#+ )?", first)
         lead = mark.group() if mark else ""
@@ -148,24 +155,24 @@ class Writer:
         return f"{lead}[{first[len(lead) :]}]({place}){gap}{rest}"
 
     def _frame(self, element: HtmlElement) -> str:
-        place = self._links.once(element.get("src", ""))
+        place = self._links.resolve_once(element.get("src", ""))
         name = element.get("title") or element.get("name") or "frame"
         return f"[{' '.join(name.split())}]({place})" if place else ""
 
 
 def _is_block(element: HtmlElement) -> bool:
     if element.tag in _CONTAINERS:
-        return element.tag not in ("font", "label") or _holds_block(element)
+        return element.tag not in ("font", "label") or _contains_block(element)
     # A link or a span around blocks is one itself.
-    return element.tag in ("a", "span", "b", "i", "strong", "em", "small", "big", "u") and _holds_block(element)
+    return element.tag in ("a", "span", "b", "i", "strong", "em", "small", "big", "u") and _contains_block(element)
 
 
-def _holds_block(element: HtmlElement) -> bool:
+def _contains_block(element: HtmlElement) -> bool:
     return any(child.tag in _CONTAINERS and child.tag not in ("font", "label") for child in element.iterdescendants())
 
 
-def _fenced(element: HtmlElement) -> str:
-    code = "".join(_raw(element)).strip("\n").rstrip()
+def _code_block(element: HtmlElement) -> str:
+    code = "".join(_raw_text(element)).strip("\n").rstrip()
     if not code.strip():
         return ""
     longest = max((len(run) for run in re.findall("`+", code)), default=0)
@@ -173,10 +180,10 @@ def _fenced(element: HtmlElement) -> str:
     return f"{fence}{_language(element)}\n{code}\n{fence}"
 
 
-def _raw(element: HtmlElement) -> Iterator[str]:
+def _raw_text(element: HtmlElement) -> Iterator[str]:
     yield element.text or ""
     for child in element:
-        yield from ("\n",) if child.tag == "br" else _raw(child)
+        yield from ("\n",) if child.tag == "br" else _raw_text(child)
         yield child.tail or ""
 
 
@@ -189,10 +196,10 @@ def _language(element: HtmlElement) -> str:
     return ""
 
 
-def _indented(text: str, width: int) -> str:
+def _indent(text: str, width: int) -> str:
     return text.replace("\n", "\n" + " " * width)
 
 
-def _whole(text: str, otherwise: int) -> int:
+def _parse_int(text: str, otherwise: int) -> int:
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else otherwise

@@ -20,7 +20,7 @@ _DATE_NAMES = (
     "citation_publication_date",
     "og:published_time",
 )
-_DULL = frozenset(
+_IGNORED_KEYS = frozenset(
     """
     @context @type @id @graph image logo url sameAs mainEntityOfPage publisher thumbnailUrl contentUrl embedUrl
     potentialAction itemListElement breadcrumb isPartOf inLanguage headline datePublished dateModified author
@@ -28,15 +28,15 @@ _DULL = frozenset(
     bestRating worstRating
     """.split()  # noqa: SIM905 (quoted words would hide the list)
 )
-_DULL_TYPES = frozenset(
+_IGNORED_TYPES = frozenset(
     ("BreadcrumbList", "WebSite", "Organization", "WebPage", "ImageObject", "Person", "SearchAction")
 )
-_MOST_FACTS, _MOST_CHARS, _DEEPEST = 60, 1000, 5
+_MAX_FACTS, _MAX_CHARS, _MAX_DEPTH = 60, 1000, 5
 _SHORT_PAGE, _SHORT_FACT = 400, 80
 _DURATION = r"P[0-9YMWDTHS.]+"
 
 
-class PageFacts:
+class PageMetadata:
     """Read from the whole tree before anything is taken away from it."""
 
     def __init__(self, root: HtmlElement) -> None:
@@ -45,11 +45,11 @@ class PageFacts:
             (meta.get("property") or meta.get("name") or meta.get("itemprop") or "").lower(): meta.get("content", "")
             for meta in reversed(list(root.iter("meta")))
         }
-        self.structured = tuple(_structured(root))
+        self.json_ld = tuple(_load_json_ld(root))
         self.language = self._language()
         self.date = self._date()
         self.description = " ".join((self._metas.get("description") or self._metas.get("og:description") or "").split())
-        self._window = self._window_title()
+        self._title_tag = self._find_title_tag()
 
     def title(self, content: HtmlElement) -> str:
         """Return the page's title: as it is shared, as it heads the content, or as the window shows it."""
@@ -59,9 +59,9 @@ class PageFacts:
         for heading in content.iter("h1"):
             if words := _heading(heading):
                 return words
-        return _without_site(self._window)
+        return _strip_site_name(self._title_tag)
 
-    def _window_title(self) -> str:
+    def _find_title_tag(self) -> str:
         for title in self._root.iter("title"):
             return " ".join(title.text_content().split())
         return ""
@@ -73,30 +73,34 @@ class PageFacts:
         return (self._metas.get("og:locale") or self._metas.get("content-language") or "").replace("_", "-")[:20]
 
     def _date(self) -> str:
-        told = [_at(data, "datePublished") for data in self.structured]
+        told = [_get_text(data, "datePublished") for data in self.json_ld]
         told += [self._metas.get(name, "") for name in _DATE_NAMES]
         told += [time.get("datetime", "") for time in self._root.iter("time")]
         return next((found.group() for text in told if (found := re.search(_DATE, text))), "")
 
 
-def facts_beside(text: str, structured: tuple[Mapping[str, object], ...]) -> list[str]:
+def missing_facts(text: str, structured: tuple[Mapping[str, object], ...]) -> list[str]:
     """Return the facts of a page's structured data that its text does not have."""
-    bare = _bare(text)
+    bare = _alphanumeric(text)
     # A page with a text of its own has said in it what is long, and in other words what are times.
-    longest = _MOST_CHARS if len(text) < _SHORT_PAGE else _SHORT_FACT
+    longest = _MAX_CHARS if len(text) < _SHORT_PAGE else _SHORT_FACT
     lines: list[str] = []
     for data in structured:
         for name, value in _leaves(data, "", 0):
-            if len(lines) == _MOST_FACTS:
+            if len(lines) == _MAX_FACTS:
                 return lines
             if len(value) > longest or (longest == _SHORT_FACT and re.fullmatch(_DURATION, value)):
                 continue
-            if _bare(value) and _bare(value) not in bare and not value.startswith(("http://", "https://")):
+            if (
+                _alphanumeric(value)
+                and _alphanumeric(value) not in bare
+                and not value.startswith(("http://", "https://"))
+            ):
                 lines.append(f"- {name}: {value}")
     return list(dict.fromkeys(lines))
 
 
-def _structured(root: HtmlElement) -> Iterator[Mapping[str, object]]:
+def _load_json_ld(root: HtmlElement) -> Iterator[Mapping[str, object]]:
     for script in root.iter("script"):
         if script.get("type", "").strip().lower() != "application/ld+json":
             continue
@@ -108,13 +112,13 @@ def _structured(root: HtmlElement) -> Iterator[Mapping[str, object]]:
 
 
 def _objects(data: object, depth: int) -> Iterator[Mapping[str, object]]:
-    if isinstance(data, list) and depth < _DEEPEST:
+    if isinstance(data, list) and depth < _MAX_DEPTH:
         for item in data:
             yield from _objects(item, depth + 1)
     elif isinstance(data, Mapping):
         if "@graph" in data:
             yield from _objects(data["@graph"], depth + 1)
-        elif not _DULL_TYPES & set(_types(data)):
+        elif not _IGNORED_TYPES & set(_types(data)):
             yield data
 
 
@@ -124,11 +128,11 @@ def _types(data: Mapping[str, object]) -> list[str]:
 
 
 def _leaves(data: object, name: str, depth: int) -> Iterator[tuple[str, str]]:
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return
     if isinstance(data, Mapping):
         for key, value in data.items():
-            if key not in _DULL or (depth and key in ("name", "description")):
+            if key not in _IGNORED_KEYS or (depth and key in ("name", "description")):
                 yield from _leaves(value, f"{name} {key}".strip(), depth + 1)
     elif isinstance(data, list):
         for value in data:
@@ -139,7 +143,7 @@ def _leaves(data: object, name: str, depth: int) -> Iterator[tuple[str, str]]:
             yield name, text
 
 
-def _at(data: Mapping[str, object], name: str) -> str:
+def _get_text(data: Mapping[str, object], name: str) -> str:
     value = data.get(name)
     return value if isinstance(value, str) else ""
 
@@ -149,10 +153,10 @@ def _heading(element: HtmlElement) -> str:
     return " ".join(words.split()).removesuffix("¶").strip()
 
 
-def _without_site(title: str) -> str:
+def _strip_site_name(title: str) -> str:
     """Return a window's title without the name of the site, which stands at one of its ends."""
     return max(re.split(_TITLE_ENDS, title), key=len, default="").strip()
 
 
-def _bare(text: str) -> str:
+def _alphanumeric(text: str) -> str:
     return "".join(mark for mark in text if mark.isalnum()).lower()

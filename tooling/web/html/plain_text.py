@@ -8,11 +8,11 @@ from urllib.parse import urljoin
 from lxml import etree
 
 from tooling.contract.fast_dataclass import dataclass
-from tooling.web.html.inline import LinkRoom
+from tooling.web.html.inline import LinkBudget
 from tooling.web.html.visibility import StyleSheet, is_hidden
 
 _CHUNK = 65_536
-_UNSEEN = frozenset(
+_SKIPPED_TAGS = frozenset(
     """
     script style noscript template svg math iframe object canvas audio video select datalist head
     """.split()  # noqa: SIM905 (quoted words would hide the list)
@@ -24,15 +24,15 @@ _BLOCKS = frozenset(
     textarea tfoot thead tr ul
     """.split()  # noqa: SIM905 (forty quoted words would hide the list)
 )
-_APART = frozenset(
+_PARAGRAPH_TAGS = frozenset(
     """
     article blockquote dl figure h1 h2 h3 h4 h5 h6 hr main ol p pre section table ul
     """.split()  # noqa: SIM905 (quoted words would hide the list)
 )
 _LISTS = frozenset(("ul", "ol", "menu", "dir"))
-_DEEPEST_LIST = 10
+_MAX_LIST_DEPTH = 10
 # The parser ends a head only at elements that are older than it; a page may begin with a newer one.
-IN_HEAD = frozenset(("base", "link", "meta", "noscript", "object", "script", "style", "template", "title"))
+HEAD_TAGS = frozenset(("base", "link", "meta", "noscript", "object", "script", "style", "template", "title"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +45,9 @@ class PlainPage:
     hidden_count: int = 0
 
 
-def plain_html(html: str, *, url: str = "") -> PlainPage:
+def html_to_text(html: str, *, url: str = "") -> PlainPage:
     """Return the visible text of a page with its headings, lists, links, tables and code marked as in Markdown."""
-    writer = _Writer(url=url)
+    writer = _TextTarget(url=url)
     # The stubs want methods of a target that lxml does without.
     parser = etree.HTMLParser(target=writer, encoding="utf-8", huge_tree=True)  # type: ignore[call-overload]
     try:
@@ -66,7 +66,7 @@ def plain_html(html: str, *, url: str = "") -> PlainPage:
 
 
 @dataclass(slots=True)
-class _Writer:
+class _TextTarget:
     """Hears of tags and text in the order of the page, and writes what can be seen."""
 
     url: str = ""
@@ -77,45 +77,45 @@ class _Writer:
     _sheet: StyleSheet = field(default_factory=StyleSheet)
     _css: list[str] = field(default_factory=list)
     _skipping: list[str] = field(default_factory=list)
-    _in: dict[str, int] = field(default_factory=dict)
+    _open_counts: dict[str, int] = field(default_factory=dict)
     _links: list[tuple[str, int]] = field(default_factory=list)
     _base: str = ""
-    _room: LinkRoom = field(default_factory=LinkRoom)
-    _gap: int = 0
+    _link_budget: LinkBudget = field(default_factory=LinkBudget)
+    _pending_newlines: int = 0
     _has_space: bool = True
-    _is_marked: bool = False
+    _is_after_marker: bool = False
     _open_cells: int = 0
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        self._in[tag] = self._in.get(tag, 0) + 1
+        self._open_counts[tag] = self._open_counts.get(tag, 0) + 1
         if tag == "html":
             self.language = attributes.get("lang", "") or attributes.get("xml:lang", "")
         elif tag == "base" and not self._base:
-            self._base = self._joined(self.url, attributes.get("href", ""))
-        if self._skipping == ["head"] and tag not in IN_HEAD:
+            self._base = self._resolve_url(self.url, attributes.get("href", ""))
+        if self._skipping == ["head"] and tag not in HEAD_TAGS:
             self._skipping.clear()
-        if self._skipping or tag in _UNSEEN:
+        if self._skipping or tag in _SKIPPED_TAGS:
             self._skipping.append(tag)
         elif tag != "body" and is_hidden(tag, attributes, self._sheet):
             self.hidden_count += tag != "input"
             self._skipping.append(tag)
         else:
-            self._opened(tag, attributes)
+            self._open_tag(tag, attributes)
 
     def end(self, tag: str) -> None:
-        self._in[tag] = self._in.get(tag, 0) - 1
+        self._open_counts[tag] = self._open_counts.get(tag, 0) - 1
         if tag == "style":
-            self._sheet.read("".join(self._css))
+            self._sheet.parse("".join(self._css))
             self._css.clear()
         if self._skipping:
             self._skipping.pop()
         else:
-            self._closed(tag)
+            self._close_tag(tag)
 
     def data(self, text: str) -> None:
-        if self._in.get("style"):
+        if self._open_counts.get("style"):
             self._css.append(text)
-        elif self._in.get("title") and not self._in.get("svg"):
+        elif self._open_counts.get("title") and not self._open_counts.get("svg"):
             self.title.append(text)
         elif not self._skipping:
             self._write(text)
@@ -125,39 +125,39 @@ class _Writer:
         self.hidden_count += len(text.split()) > 3 and not text.lstrip().startswith(("[if", "#", "/", "!["))
 
     def close(self) -> None:
-        self._gap = 0
+        self._pending_newlines = 0
 
     def text(self) -> str:
         text = "".join(self._parts)
         self._parts.clear()
         return re.sub(r"\n{3,}", "\n\n", re.sub(r"(?<![ \t])[ \t]++(?=\n)", "", text)).strip()
 
-    def _opened(self, tag: str, attributes: Mapping[str, str]) -> None:
+    def _open_tag(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag in _BLOCKS:
             self._break(tag)
         if tag == "pre":
-            self._mark("```\n")
-        elif tag == "code" and not self._in.get("pre"):
-            self._mark("`", glued=True)
+            self._write_marker("```\n")
+        elif tag == "code" and not self._open_counts.get("pre"):
+            self._write_marker("`", glued=True)
         elif tag == "li":
-            depth = sum(self._in.get(name, 0) for name in _LISTS)
-            self._mark("  " * (min(depth, _DEEPEST_LIST) - 1) + "- ")
+            depth = sum(self._open_counts.get(name, 0) for name in _LISTS)
+            self._write_marker("  " * (min(depth, _MAX_LIST_DEPTH) - 1) + "- ")
         elif len(tag) == 2 and tag[0] == "h" and tag[1] in "123456":
-            self._mark("#" * int(tag[1]) + " ")
+            self._write_marker("#" * int(tag[1]) + " ")
         elif tag in ("td", "th"):
             self._open_cells += 1
-            self._mark("| ")
+            self._write_marker("| ")
         elif tag == "hr":
-            self._mark("---")
+            self._write_marker("---")
         elif tag == "a":
             self._links.append((attributes.get("href", "").strip(), len(self._parts)))
         elif tag == "img" and attributes.get("alt", "").strip():
             self._write(f"[image: {' '.join(attributes['alt'].split())}]")
 
-    def _closed(self, tag: str) -> None:
+    def _close_tag(self, tag: str) -> None:
         if tag == "pre":
             self._parts.append("```" if self._parts[-1].endswith("\n") else "\n```")
-        elif tag == "code" and not self._in.get("pre"):
+        elif tag == "code" and not self._open_counts.get("pre"):
             self._parts.append("`")
         elif tag in ("td", "th"):
             self._open_cells -= 1
@@ -167,61 +167,63 @@ class _Writer:
         elif tag == "a" and self._links:
             self._link(*self._links.pop())
         if tag in _BLOCKS:
-            self._is_marked = False
+            self._is_after_marker = False
             self._break(tag)
 
     def _link(self, href: str, at: int) -> None:
         words = "".join(self._parts[at:])
         if not href or href.startswith(("#", "javascript:", "data:")) or not words.strip() or "\n" in words.strip():
             return
-        place = self._joined(self._base or self.url, href)
-        if not self._room.takes(place):
+        place = self._resolve_url(self._base or self.url, href)
+        if not self._link_budget.reserve(place):
             return
         lead = words[: len(words) - len(words.lstrip())]
         self._parts[at:] = [f"{lead}[{words.strip()}]({place.replace(' ', '%20').replace(')', '%29')})"]
 
-    def _joined(self, base: str, href: str) -> str:
+    def _resolve_url(self, base: str, href: str) -> str:
         try:
             return urljoin(base, href)
         except ValueError:
             return href
 
     def _write(self, text: str) -> None:
-        if self._in.get("pre"):
+        if self._open_counts.get("pre"):
             self._flush()
             self._parts.append(text)
-            self._has_space = self._is_marked = False
+            self._has_space = self._is_after_marker = False
             return
         words = " ".join(text.split())
         if not words:
-            if text and not self._gap and not self._has_space:
+            if text and not self._pending_newlines and not self._has_space:
                 self._parts.append(" ")
                 self._has_space = True
             return
-        has_lead = text[0].isspace() and not self._gap and not self._has_space
+        has_lead = text[0].isspace() and not self._pending_newlines and not self._has_space
         self._flush()
         has_tail = text[-1].isspace()
-        self._is_marked = False
+        self._is_after_marker = False
         self._parts.append(f"{' ' if has_lead else ''}{words}{' ' if has_tail else ''}")
         self._has_space = has_tail
 
-    def _mark(self, text: str, *, glued: bool = False) -> None:
+    def _write_marker(self, text: str, *, glued: bool = False) -> None:
         self._flush()
         self._parts.append(text)
         self._has_space = not glued
-        self._is_marked = True
+        self._is_after_marker = True
 
     def _break(self, tag: str) -> None:
         if self._open_cells and tag != "tr":
             # A row of a table is one line.
             self._write(" ")
-        elif not self._is_marked or tag in ("hr", "li", "tr"):
+        elif not self._is_after_marker or tag in ("hr", "li", "tr"):
             # What follows the mark of a list or a heading stays on its line.
-            self._gap = max(self._gap, 2 if tag in _APART and not self._in.get("li") else 1)
+            self._pending_newlines = max(
+                self._pending_newlines, 2 if tag in _PARAGRAPH_TAGS and not self._open_counts.get("li") else 1
+            )
 
     def _flush(self) -> None:
-        if self._gap:
+        if self._pending_newlines:
             if self._parts:
-                self._parts.append("\n" * self._gap)
-            self._gap = 0
+                self._parts.append("\n" * self._pending_newlines)
+            self._pending_newlines = 0
             self._has_space = True

@@ -7,8 +7,8 @@ from lxml.html import HtmlElement
 
 from tooling.contract.fast_dataclass import dataclass
 
-_WIDEST = 60
-_MOST_CELLS = 40_000
+_MAX_SPAN = 60
+_MAX_CELLS = 40_000
 _BLOCKS_IN_LAYOUT = frozenset(("table", "h1", "h2", "h3", "h4", "form", "article", "section", "iframe", "hr"))
 _LONG_CELL = 400
 _MOSTLY_EMPTY = 0.3
@@ -19,14 +19,14 @@ class _Row:
     """One line of a table on its way; `is_head` says that all its cells are headings."""
 
     cells: list[str] = field(default_factory=list)
-    is_head: bool = False
+    is_header: bool = False
 
 
 def is_layout(table: HtmlElement) -> bool:
     """Say whether a table only puts blocks of a page side by side."""
     if table.get("role") in ("presentation", "none"):
         return True
-    rows = list(rows_of(table))
+    rows = list(table_rows(table))
     widest = max((len(_cells(row)) for row in rows), default=0)
     if widest <= 1:
         return True
@@ -43,7 +43,7 @@ def is_layout(table: HtmlElement) -> bool:
     return False
 
 
-def rows_of(table: HtmlElement) -> Iterator[HtmlElement]:
+def table_rows(table: HtmlElement) -> Iterator[HtmlElement]:
     """Yield the rows of a table, not those of tables inside it."""
     for child in table:
         if child.tag == "tr":
@@ -52,9 +52,9 @@ def rows_of(table: HtmlElement) -> Iterator[HtmlElement]:
             yield from (row for row in child if row.tag == "tr")
 
 
-def rows_as_markdown(table: HtmlElement, written: Callable[[HtmlElement], str]) -> str:
+def render_table(table: HtmlElement, written: Callable[[HtmlElement], str]) -> str:
     """Return a table of data; `written` makes the text of one cell."""
-    grid = _grid(table, written)
+    grid = _build_grid(table, written)
     if not grid:
         return ""
     above = []
@@ -62,36 +62,38 @@ def rows_as_markdown(table: HtmlElement, written: Callable[[HtmlElement], str]) 
         # One cell over the whole width is a caption, or a picture.
         caption = max(grid.pop(0).cells)
         above.append(f"{caption}\n" if caption.startswith("[") else f"**{caption}**\n")
-    head, body = _head(grid)
+    head, body = _split_header(grid)
     width = max(len(row) for row in (head, *body))
-    return "\n".join((*above, _line(head, width), "|" + "---|" * width, *(_line(row, width) for row in body)))
+    return "\n".join(
+        (*above, _format_row(head, width), "|" + "---|" * width, *(_format_row(row, width) for row in body))
+    )
 
 
-def _grid(table: HtmlElement, written: Callable[[HtmlElement], str]) -> list[_Row]:
+def _build_grid(table: HtmlElement, written: Callable[[HtmlElement], str]) -> list[_Row]:
     """Return all rows with the cells that reach into them from above and from the left."""
     rows: list[_Row] = []
     hanging: dict[int, tuple[int, str]] = {}
     count = 0
-    for element in rows_of(table):
-        row = _Row(is_head=all(cell.tag == "th" for cell in _cells(element)) or _is_in_head(element))
+    for element in table_rows(table):
+        row = _Row(is_header=all(cell.tag == "th" for cell in _cells(element)) or _is_in_thead(element))
         for cell in _cells(element):
-            _hang(row, hanging)
-            text = _one_line(written(cell))
+            _fill_row_spans(row, hanging)
+            text = _clean_cell(written(cell))
             wide, high = _span(cell, "colspan"), _span(cell, "rowspan")
             for number in range(wide):
                 if high > 1:
                     hanging[len(row.cells)] = (high - 1, text if not number else "")
-                row.cells.append(text if not number or row.is_head else "")
-        _hang(row, hanging)
+                row.cells.append(text if not number or row.is_header else "")
+        _fill_row_spans(row, hanging)
         count += len(row.cells)
-        if count > _MOST_CELLS:
+        if count > _MAX_CELLS:
             break
         if any(row.cells):
             rows.append(row)
     return rows
 
 
-def _hang(row: _Row, hanging: dict[int, tuple[int, str]]) -> None:
+def _fill_row_spans(row: _Row, hanging: dict[int, tuple[int, str]]) -> None:
     while (place := len(row.cells)) in hanging:
         left, text = hanging.pop(place)
         row.cells.append(text)
@@ -99,9 +101,9 @@ def _hang(row: _Row, hanging: dict[int, tuple[int, str]]) -> None:
             hanging[place] = (left - 1, text)
 
 
-def _head(grid: list[_Row]) -> tuple[list[str], list[list[str]]]:
+def _split_header(grid: list[_Row]) -> tuple[list[str], list[list[str]]]:
     """Return one line of headings and the rest; headings of several lines are joined, none makes the first row one."""
-    number = next((at for at, row in enumerate(grid) if not row.is_head), len(grid))
+    number = next((at for at, row in enumerate(grid) if not row.is_header), len(grid))
     if number == len(grid):
         number = 1
     heads, body = grid[: max(number, 1)], grid[max(number, 1) :]
@@ -113,11 +115,11 @@ def _head(grid: list[_Row]) -> tuple[list[str], list[list[str]]]:
     return joined, [row.cells for row in body]
 
 
-def _line(cells: list[str], width: int) -> str:
+def _format_row(cells: list[str], width: int) -> str:
     return "| " + " | ".join([*cells, *[""] * (width - len(cells))]) + " |"
 
 
-def _one_line(text: str) -> str:
+def _clean_cell(text: str) -> str:
     line = " ".join(text.split()).replace("|", "\\|").lstrip("#").strip()
     # Cells that are bold as a whole are headings already, or look like them.
     is_bold = line.startswith("**") and line.endswith("**") and line.count("**") == 2
@@ -128,11 +130,11 @@ def _cells(row: HtmlElement) -> list[HtmlElement]:
     return [cell for cell in row if cell.tag in ("td", "th")]
 
 
-def _is_in_head(row: HtmlElement) -> bool:
+def _is_in_thead(row: HtmlElement) -> bool:
     parent = row.getparent()
     return parent is not None and parent.tag == "thead"
 
 
 def _span(cell: HtmlElement, name: str) -> int:
     text = cell.get(name, "1").strip()
-    return min(max(int(text), 1), _WIDEST) if text.isascii() and text.isdigit() and len(text) < 6 else 1
+    return min(max(int(text), 1), _MAX_SPAN) if text.isascii() and text.isdigit() and len(text) < 6 else 1

@@ -6,7 +6,7 @@ from dataclasses import field
 
 from tooling.contract.fast_dataclass import dataclass
 
-MOST_STYLE_CHARS = 20_000
+MAX_STYLE_CHARS = 20_000
 _CSS_COMMENT = r"/\*.*?(?:\*/|\Z)"
 _ESCAPE = r"\\(?:([0-9a-f]{1,6})\s?|(.))"
 _DECLARATION = re.compile(
@@ -19,11 +19,11 @@ _PIXELS = {"": 1.0, "px": 1.0, "pt": 1.33, "em": 16.0, "rem": 16.0, "ch": 8.0, "
 _OTHER_UNITS = 10.0
 
 
-def declarations(style: str) -> dict[str, str]:
+def parse_declarations(style: str) -> dict[str, str]:
     """Return the values by name, in small letters; the last one counts, and what is important before all others."""
-    plain = re.sub(_CSS_COMMENT, "", style[:MOST_STYLE_CHARS].lower(), flags=re.DOTALL)
+    plain = re.sub(_CSS_COMMENT, "", style[:MAX_STYLE_CHARS].lower(), flags=re.DOTALL)
     if "\\" in plain:
-        plain = re.sub(_ESCAPE, _unescaped, plain, flags=re.DOTALL)
+        plain = re.sub(_ESCAPE, _unescape, plain, flags=re.DOTALL)
     usual: dict[str, str] = {}
     important: dict[str, str] = {}
     for found in _DECLARATION.finditer(plain):
@@ -80,14 +80,14 @@ def rgb(colour: str) -> tuple[float, ...] | None:
     return _NAMES.get(colour)
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape(found: re.Match[str]) -> str:
     if not found[1]:
         return found[2] or ""
     code = int(found[1], 16)
     return chr(code).lower() if 0 < code < 0x110000 else ""
 
 
-MOST_CSS_CHARS = 200_000
+MAX_CSS_CHARS = 200_000
 _OFF_SCREEN_PX = -400.0
 _FAR_OFF_PX = 5000.0
 _INVISIBLE = 0.05
@@ -108,26 +108,28 @@ _OFFSETS = ("left", "right", "top", "bottom", "inset", "text-indent", "margin", 
 class StyleSheet:
     """The simple selectors of a page's own styles that hide what they match."""
 
-    hiding: set[tuple[str, str, str]] = field(default_factory=set)
+    hidden_selectors: set[tuple[str, str, str]] = field(default_factory=set)
 
-    def read(self, css: str) -> None:
+    def parse(self, css: str) -> None:
         """Take in the text of a style element; what stands inside @media and the like does not count."""
-        css = _without_nested(re.sub(_COMMENT, "", css[:MOST_CSS_CHARS], flags=re.DOTALL))
+        css = _strip_at_rules(re.sub(_COMMENT, "", css[:MAX_CSS_CHARS], flags=re.DOTALL))
         for rule in css.split("}"):
             selectors, brace, style = rule.rpartition("{")
             if not brace or not hides(style):
                 continue
             for selector in selectors.split(","):
                 if simple := re.fullmatch(_SELECTOR, selector.strip(), re.IGNORECASE):
-                    self.hiding.add(((simple[1] or "").lower(), simple[2] or "", simple[3] or ""))
+                    self.hidden_selectors.add(((simple[1] or "").lower(), simple[2] or "", simple[3] or ""))
 
     def hides(self, tag: str, attributes: Mapping[str, str]) -> bool:
         """Say whether a rule hides an element."""
-        if not self.hiding:
+        if not self.hidden_selectors:
             return False
         marks = [("", ""), *((".", name) for name in attributes.get("class", "").split())]
         marks += [("#", attributes["id"])] if attributes.get("id") else []
-        return any((name, kind, mark) in self.hiding for kind, mark in marks for name in (tag, "") if name or kind)
+        return any(
+            (name, kind, mark) in self.hidden_selectors for kind, mark in marks for name in (tag, "") if name or kind
+        )
 
 
 def is_hidden(tag: str, attributes: Mapping[str, str], sheet: StyleSheet | None = None) -> bool:
@@ -140,7 +142,7 @@ def is_hidden(tag: str, attributes: Mapping[str, str], sheet: StyleSheet | None 
 
 def hides(style: str) -> bool:
     """Say whether the declarations of a style leave nothing to see."""
-    values = declarations(style)
+    values = parse_declarations(style)
     if values.get("display") == "none" or values.get("visibility") in ("hidden", "collapse"):
         return True
     if values.get("content-visibility") == "hidden" or _is_transparent(values):
@@ -148,7 +150,7 @@ def hides(style: str) -> bool:
     size = font_size(values)
     if size is not None and size <= _SMALLEST_FONT_PX:
         return True
-    return _is_away(values) or _is_clipped(values) or _is_shrunk(values) or _has_no_room(values)
+    return _is_off_screen(values) or _is_clipped(values) or _is_shrunk(values) or _has_no_size(values)
 
 
 def _is_transparent(values: Mapping[str, str]) -> bool:
@@ -164,7 +166,7 @@ def _is_transparent(values: Mapping[str, str]) -> bool:
     return all(abs(one - other) <= _SAME_COLOUR for one, other in zip(there, here, strict=True))
 
 
-def _is_away(values: Mapping[str, str]) -> bool:
+def _is_off_screen(values: Mapping[str, str]) -> bool:
     """Say whether a text stands where no screen reaches."""
     moved = re.findall(r"translate(?:[xyz]|3d)?\(([^)]*)\)", values.get("transform", ""))
     # Half of its own size to the left is how things are centred.
@@ -201,7 +203,7 @@ def _is_shrunk(values: Mapping[str, str]) -> bool:
     return bool(on_edge) or (matrix is not None and not any(numbers(matrix[1])[:4]))
 
 
-def _has_no_room(values: Mapping[str, str]) -> bool:
+def _has_no_size(values: Mapping[str, str]) -> bool:
     small = [
         0 <= next(lengths(size), 16.0) <= _SMALLEST_SIZE_PX
         for name in ("width", "height")
@@ -214,7 +216,7 @@ def _has_no_room(values: Mapping[str, str]) -> bool:
     return (len(small) == 2 and all(small)) or (is_cut_off and any(small))
 
 
-def _without_nested(css: str) -> str:
+def _strip_at_rules(css: str) -> str:
     """Return the rules outside of @media, @supports and the like: whether those apply is not ours to know."""
     kept: list[str] = []
     start = 0

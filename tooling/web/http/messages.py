@@ -43,7 +43,7 @@ class WebFault(Exception):
 
 
 # Asked before a redirect to another host is followed; returns why not, or None.
-Gate: TypeAlias = Callable[[Target], Awaitable[str | None]]
+RedirectGate: TypeAlias = Callable[[Target], Awaitable[str | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class WebRequest:
     is_trusted: bool = False
     timeout_s: float | None = None
     max_bytes: int | None = None
-    gate: Gate | None = None
+    gate: RedirectGate | None = None
     use_cache: bool = True
 
 

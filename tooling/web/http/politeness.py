@@ -9,26 +9,26 @@ from urllib.robotparser import RobotFileParser
 from tooling.web.addresses.url_check import Target
 from tooling.web.http.messages import WebFault, WebRequest, WebResponse
 
-ROBOT_NAME = "windlass"
-MOST_ROBOTS_BYTES = 500_000
+ROBOTS_AGENT = "windlass"
+MAX_ROBOTS_BYTES = 500_000
 ROBOTS_TIMEOUT_S = 10.0
 
 Send: TypeAlias = Callable[[WebRequest], Awaitable[WebResponse]]
 
 
-class Manners:
+class HostThrottle:
     """Keeps the requests of a run to one host apart and few."""
 
     def __init__(self, *, at_once: int, pause_s: float) -> None:
-        self._at_once = at_once
+        self._max_concurrent = at_once
         self._pause_s = pause_s
-        self._doors: dict[str, asyncio.Semaphore] = {}
-        self._next: dict[str, float] = {}
+        self._semaphores: dict[str, asyncio.Semaphore] = {}
+        self._next_start: dict[str, float] = {}
 
     @asynccontextmanager
-    async def turn(self, host: str) -> AsyncIterator[None]:
+    async def slot(self, host: str) -> AsyncIterator[None]:
         """Wait until the host may be asked, and hold a place at its door."""
-        async with self._doors.setdefault(host, asyncio.Semaphore(self._at_once)):
+        async with self._semaphores.setdefault(host, asyncio.Semaphore(self._max_concurrent)):
             await self._pause(host)
             yield
 
@@ -36,8 +36,8 @@ class Manners:
         if self._pause_s <= 0:
             return
         now = asyncio.get_running_loop().time()
-        mine = max(self._next.get(host, 0.0), now)
-        self._next[host] = mine + self._pause_s
+        mine = max(self._next_start.get(host, 0.0), now)
+        self._next_start[host] = mine + self._pause_s
         await asyncio.sleep(mine - now)
 
 
@@ -52,15 +52,15 @@ class Robots:
         """Return when a page may be asked for, or raise WebFault."""
         site = f"{target.scheme}://{target.authority}"
         if site not in self._sites:
-            self._sites[site] = asyncio.ensure_future(self._read(site))
+            self._sites[site] = asyncio.ensure_future(self._fetch_rules(site))
         rules = await asyncio.shield(self._sites[site])
-        if not rules.can_fetch(ROBOT_NAME, target.url):
+        if not rules.can_fetch(ROBOTS_AGENT, target.url):
             raise WebFault("robots", f"{target.host} asks robots not to read this page, and web_robots heeds that")
 
-    async def _read(self, site: str) -> RobotFileParser:
+    async def _fetch_rules(self, site: str) -> RobotFileParser:
         rules = RobotFileParser()
         request = WebRequest(
-            url=f"{site}/robots.txt", timeout_s=ROBOTS_TIMEOUT_S, max_bytes=MOST_ROBOTS_BYTES, gate=_stay
+            url=f"{site}/robots.txt", timeout_s=ROBOTS_TIMEOUT_S, max_bytes=MAX_ROBOTS_BYTES, gate=_refuse_redirect
         )
         try:
             response = await self._send(request)
@@ -71,6 +71,6 @@ class Robots:
         return rules
 
 
-async def _stay(target: Target) -> str | None:
+async def _refuse_redirect(target: Target) -> str | None:
     """Follow no site to another host for its rules: nobody was asked for that one."""
     return f"the rules of a site are not at {target.host}"

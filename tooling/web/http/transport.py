@@ -16,7 +16,7 @@ from tooling.web.addresses.url_check import AddressRefused, HostUnknown, Resolve
 from tooling.web.http.body import BodyReader
 from tooling.web.http.httpx_import import httpx
 from tooling.web.http.messages import WebFault, WebResponse
-from tooling.web.network_attempt import Attempt
+from tooling.web.network_attempt import NetworkAttempt
 from tooling.web.settings import WebSettings
 
 # The first connection would load these, in the loop's own time.
@@ -24,11 +24,11 @@ for _name in ("sniffio", "anyio.abc", "anyio.lowlevel", "anyio.streams.memory", 
     with suppress(ImportError):
         import_module(_name)
 
-MOST_ADDRESSES_TRIED = 4
+MAX_ADDRESSES_TRIED = 4
 # Longer than a model thinks between two pages of one site.
 KEEP_ALIVE_S = 60.0
-MOST_CONNECTIONS = 64
-MOST_IDLE_CONNECTIONS = 16
+MAX_CONNECTIONS = 64
+MAX_IDLE_CONNECTIONS = 16
 
 
 class CheckedNetwork(httpcore.AsyncNetworkBackend):
@@ -58,7 +58,7 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
                     allow_loopback=self._allow_loopback,
                     allow_private=self._allow_private,
                 )
-                return await self._first(addresses[:MOST_ADDRESSES_TRIED], port, timeout)
+                return await self._connect_first(addresses[:MAX_ADDRESSES_TRIED], port, timeout)
         except TimeoutError as error:
             raise httpcore.ConnectTimeout(f"{host} does not answer") from error
 
@@ -75,7 +75,9 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
         """Wait."""
         await asyncio.sleep(seconds)
 
-    async def _first(self, addresses: tuple[str, ...], port: int, timeout: float | None) -> httpcore.AsyncNetworkStream:
+    async def _connect_first(
+        self, addresses: tuple[str, ...], port: int, timeout: float | None
+    ) -> httpcore.AsyncNetworkStream:
         patience_s = None if timeout is None else timeout / len(addresses)
         for address in addresses[:-1]:
             try:
@@ -93,8 +95,8 @@ class PinnedTransport(httpx.AsyncBaseTransport):
             ssl_context=tls,
             network_backend=network,
             http2=tls is not None,
-            max_connections=MOST_CONNECTIONS,
-            max_keepalive_connections=MOST_IDLE_CONNECTIONS,
+            max_connections=MAX_CONNECTIONS,
+            max_keepalive_connections=MAX_IDLE_CONNECTIONS,
             keepalive_expiry=KEEP_ALIVE_S,
         )
 
@@ -136,12 +138,12 @@ class _Stream(httpx.AsyncByteStream):
         await self._response.aclose()
 
 
-MOST_PASSED_OVER = 32_768
-_BREATH = 64
-_PASSED_OVER = frozenset((204, 301, 302, 303, 304, 307, 308))
+MAX_DISCARDED_BYTES = 32_768
+_CHUNKS_PER_YIELD = 64
+_DISCARDED_BODY_STATUSES = frozenset((204, 301, 302, 303, 304, 307, 308))
 
 
-class Wire:
+class RawHttpClient:
     """Talks to servers.
 
     It speaks to its transports directly: httpx's own client would look into the environment for proxies and logins,
@@ -154,7 +156,7 @@ class Wire:
         *,
         resolver: Resolver | None,
         tls: Callable[[], ssl.SSLContext],
-        on_attempt: Callable[[Attempt], None] | None = None,
+        on_attempt: Callable[[NetworkAttempt], None] | None = None,
     ) -> None:
         self._settings = settings
         self._resolver = resolver
@@ -162,12 +164,12 @@ class Wire:
         self._on_attempt = on_attempt
         self._transports: dict[tuple[bool, bool], asyncio.Future[PinnedTransport]] = {}
 
-    def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+    def with_default_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Return the headers of a request with those that every request has."""
         own = {"User-Agent": self._settings.user_agent, "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
         return own | dict(headers)
 
-    async def exchange(
+    async def send(
         self,
         target: Target,
         method: str,
@@ -179,14 +181,14 @@ class Wire:
     ) -> WebResponse:
         """Send one request and read its answer; `is_own` opens this machine and private networks for it."""
         try:
-            response = await self._exchange(target, method, headers, body, most_bytes=most_bytes, is_own=is_own)
+            response = await self._send(target, method, headers, body, most_bytes=most_bytes, is_own=is_own)
         except Exception as error:
-            fault = error if isinstance(error, WebFault) else self._fault(error, target)
+            fault = error if isinstance(error, WebFault) else self._to_fault(error, target)
             if fault is None:
                 raise
-            self._tell(target, str(fault), allowed=fault.kind != "refused")
+            self._report(target, str(fault), allowed=fault.kind != "refused")
             raise fault from error
-        self._tell(target, f"a web tool asked for it, status {response.status}", allowed=True)
+        self._report(target, f"a web tool asked for it, status {response.status}", allowed=True)
         return response
 
     async def close(self) -> None:
@@ -195,7 +197,7 @@ class Wire:
             _, transport = self._transports.popitem()
             await (await transport).aclose()
 
-    async def _exchange(
+    async def _send(
         self,
         target: Target,
         method: str,
@@ -211,18 +213,18 @@ class Wire:
         response = await transport.handle_async_request(outgoing)
         try:
             # Nobody reads the words of a redirect; they are taken in so that the connection can be used again.
-            is_passed_over = response.status_code in _PASSED_OVER
+            is_passed_over = response.status_code in _DISCARDED_BODY_STATUSES
             encoding = "" if is_passed_over else response.headers.get("content-encoding", "")
-            reader = BodyReader(encoding, MOST_PASSED_OVER if is_passed_over else most_bytes)
+            reader = BodyReader(encoding, MAX_DISCARDED_BYTES if is_passed_over else most_bytes)
             count = 0
             async for chunk in response.aiter_raw():
                 if not reader.feed(chunk):
                     break
                 count += 1
-                if not count % _BREATH:
+                if not count % _CHUNKS_PER_YIELD:
                     # A body in crumbs is handed out without a pause as long as any are left of what the network gave.
                     await asyncio.sleep(0)
-            reader.end()
+            reader.finish()
         finally:
             await response.aclose()
         return WebResponse(
@@ -248,11 +250,11 @@ class Wire:
         )
         return PinnedTransport(network, tls)
 
-    def _tell(self, target: Target, reason: str, *, allowed: bool) -> None:
+    def _report(self, target: Target, reason: str, *, allowed: bool) -> None:
         if self._on_attempt:
-            self._on_attempt(Attempt(host=target.host, port=target.port, allowed=allowed, reason=reason))
+            self._on_attempt(NetworkAttempt(host=target.host, port=target.port, allowed=allowed, reason=reason))
 
-    def _fault(self, error: Exception, target: Target) -> WebFault | None:
+    def _to_fault(self, error: Exception, target: Target) -> WebFault | None:
         """Return what went wrong in words, or None for what is no failure of the request."""
         match error:
             case HostUnknown():
@@ -263,7 +265,7 @@ class Wire:
                 limit_s = self._settings.connect_timeout_s
                 return WebFault("timeout", f"{target.host} did not answer within {limit_s:g} s")
             case httpcore.ConnectError() | httpx.ConnectError():
-                return _unconnected(error, target)
+                return _connect_fault(error, target)
             case httpcore.TimeoutException() | httpx.TimeoutException():
                 return WebFault("timeout", f"{target.host} took too long")
             case httpcore.NetworkError() | httpcore.ProtocolError() | httpx.TransportError() | httpx.InvalidURL():
@@ -273,7 +275,7 @@ class Wire:
                 return None
 
 
-def _unconnected(error: Exception, target: Target) -> WebFault:
+def _connect_fault(error: Exception, target: Target) -> WebFault:
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLError):
         cause = cause.__cause__ or cause.__context__

@@ -5,23 +5,23 @@ from html import unescape
 from urllib.parse import urlencode
 
 from tooling.web.http.messages import WebRequest, WebResponse
-from tooling.web.search.errors import answered, fault_of
-from tooling.web.search.types import Access, Query, Reply, hit, objects_in
+from tooling.web.search.errors import json_or_raise, response_fault
+from tooling.web.search.types import ProviderAccess, ProviderReply, SearchQuery, build_hit, objects_at
 
 URL = "https://api.search.brave.com"
 USD_PER_SEARCH = 0.005
-_MOST_RESULTS = 20
-_MOST_CHARS = 400
-_MOST_WORDS = 50
+_MAX_RESULTS = 20
+_MAX_CHARS = 400
+_MAX_WORDS = 50
 _WRONG_KEY = b"SUBSCRIPTION_TOKEN_INVALID"
 
 
-def request(query: Query, access: Access) -> WebRequest:
+def build_request(query: SearchQuery, access: ProviderAccess) -> WebRequest:
     """Return the request; the query is cut to what Brave takes."""
-    words = " ".join(query.words.split()[:_MOST_WORDS])[:_MOST_CHARS]
+    words = " ".join(query.text.split()[:_MAX_WORDS])[:_MAX_CHARS]
     parameters = {
         "q": words,
-        "count": min(query.count, _MOST_RESULTS),
+        "count": min(query.count, _MAX_RESULTS),
         "result_filter": "web",
         "text_decorations": "false",
     }
@@ -32,24 +32,24 @@ def request(query: Query, access: Access) -> WebRequest:
     )
 
 
-def read(response: WebResponse) -> Reply:
+def parse_response(response: WebResponse) -> ProviderReply:
     """Return the results of an answer; one without a `web` part found nothing."""
     if response.status == 422 and _WRONG_KEY in response.body:
-        raise fault_of(response, "auth")
-    data = answered(response)
+        raise response_fault(response, "auth")
+    data = json_or_raise(response)
     is_empty = isinstance(data, Mapping) and data.get("type") == "search" and "web" not in data
-    listed = [] if is_empty else objects_in(data, "web", "results")
+    listed = [] if is_empty else objects_at(data, "web", "results")
     found = (
-        hit(
-            title=_plain(item.get("title")),
+        build_hit(
+            title=_unescape(item.get("title")),
             url=item.get("url"),
-            snippet=_plain(item.get("description")),
+            snippet=_unescape(item.get("description")),
             date=item.get("page_age") or item.get("age"),
         )
         for item in listed
     )
-    return Reply(hits=tuple(one for one in found if one), cost_usd=USD_PER_SEARCH)
+    return ProviderReply(hits=tuple(one for one in found if one), cost_usd=USD_PER_SEARCH)
 
 
-def _plain(value: object) -> str:
+def _unescape(value: object) -> str:
     return unescape(value) if isinstance(value, str) else ""

@@ -5,19 +5,19 @@ from collections.abc import Callable, Mapping
 from tooling.contract.fast_dataclass import dataclass
 from tooling.web.http.messages import WebRequest, WebResponse
 from tooling.web.search import brave, jina, searxng, tavily, zai
-from tooling.web.search.types import Access, Query, Reply
+from tooling.web.search.types import ProviderAccess, ProviderReply, SearchQuery
 from tooling.web.settings import SEARCH_ORDER, SearchProvider, WebSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
+class ProviderSpec:
     """One provider: its time limit, its own address, the variable with its key or address, and its wire format."""
 
     timeout_s: float
-    variable: str
+    env_var: str
     url: str = ""
-    request: Callable[[Query, Access], WebRequest]
-    read: Callable[[WebResponse], Reply]
+    build_request: Callable[[SearchQuery, ProviderAccess], WebRequest]
+    parse_response: Callable[[WebResponse], ProviderReply]
 
     @property
     def has_key(self) -> bool:
@@ -25,34 +25,63 @@ class Provider:
         return bool(self.url)
 
 
-PROVIDERS: Mapping[SearchProvider, Provider] = {
-    "proxy": Provider(timeout_s=30, variable="PROXY_URL", request=zai.request_of_proxy, read=zai.read_of_proxy),
-    "tavily": Provider(
-        timeout_s=20, variable="TAVILY_API_KEY", url=tavily.URL, request=tavily.request, read=tavily.read
+PROVIDERS: Mapping[SearchProvider, ProviderSpec] = {
+    "proxy": ProviderSpec(
+        timeout_s=30,
+        env_var="PROXY_URL",
+        build_request=zai.build_proxy_request,
+        parse_response=zai.parse_proxy_response,
     ),
-    "jina": Provider(timeout_s=30, variable="JINA_API_KEY", url=jina.URL, request=jina.request, read=jina.read),
-    "zai": Provider(timeout_s=30, variable="ZAI_API_KEY", url=zai.URL, request=zai.request, read=zai.read),
-    "searxng": Provider(timeout_s=20, variable="SEARXNG_URL", request=searxng.request, read=searxng.read),
-    "brave": Provider(timeout_s=15, variable="BRAVE_API_KEY", url=brave.URL, request=brave.request, read=brave.read),
+    "tavily": ProviderSpec(
+        timeout_s=20,
+        env_var="TAVILY_API_KEY",
+        url=tavily.URL,
+        build_request=tavily.build_request,
+        parse_response=tavily.parse_response,
+    ),
+    "jina": ProviderSpec(
+        timeout_s=30,
+        env_var="JINA_API_KEY",
+        url=jina.URL,
+        build_request=jina.build_request,
+        parse_response=jina.parse_response,
+    ),
+    "zai": ProviderSpec(
+        timeout_s=30,
+        env_var="ZAI_API_KEY",
+        url=zai.URL,
+        build_request=zai.build_request,
+        parse_response=zai.parse_response,
+    ),
+    "searxng": ProviderSpec(
+        timeout_s=20, env_var="SEARXNG_URL", build_request=searxng.build_request, parse_response=searxng.parse_response
+    ),
+    "brave": ProviderSpec(
+        timeout_s=15,
+        env_var="BRAVE_API_KEY",
+        url=brave.URL,
+        build_request=brave.build_request,
+        parse_response=brave.parse_response,
+    ),
 }
 
 
-def usable(settings: WebSettings) -> dict[SearchProvider, Access]:
+def configured_providers(settings: WebSettings) -> dict[SearchProvider, ProviderAccess]:
     """Return the providers that can be asked, in order, with what they need."""
     places = {name: _access(name, settings) for name in dict.fromkeys(settings.search_order)}
     return {name: access for name, access in places.items() if access is not None}
 
 
-def _access(name: SearchProvider, settings: WebSettings) -> Access | None:
+def _access(name: SearchProvider, settings: WebSettings) -> ProviderAccess | None:
     provider = PROVIDERS[name]
     url = (settings.search_urls.get(name) or provider.url).rstrip("/")
     key = settings.keys.get(name, "") if provider.has_key else ""
-    return Access(url=url, key=key) if url and (key or not provider.has_key) else None
+    return ProviderAccess(url=url, key=key) if url and (key or not provider.has_key) else None
 
 
-def setup_words(order: tuple[SearchProvider, ...]) -> str:
+def setup_hint(order: tuple[SearchProvider, ...]) -> str:
     """Return how each provider is set up: its environment variable and its setting."""
     order = order or SEARCH_ORDER
     return ", ".join(
-        f"{PROVIDERS[name].variable} ({'keys' if PROVIDERS[name].has_key else 'search_urls'}.{name})" for name in order
+        f"{PROVIDERS[name].env_var} ({'keys' if PROVIDERS[name].has_key else 'search_urls'}.{name})" for name in order
     )

@@ -3,20 +3,20 @@
 import json
 
 from tooling.web.http.messages import WebRequest, WebResponse
-from tooling.web.search.errors import answered
-from tooling.web.search.types import Access, Query, Reply, hit, number_at, objects_in
+from tooling.web.search.errors import json_or_raise
+from tooling.web.search.types import ProviderAccess, ProviderReply, SearchQuery, build_hit, number_at, objects_at
 
 URL = "https://api.tavily.com"
 USD_PER_CREDIT = 0.008
-_MOST_RESULTS = 20
-_MOST_CHARS = 400
+_MAX_RESULTS = 20
+_MAX_CHARS = 400
 
 
-def request(query: Query, access: Access) -> WebRequest:
+def build_request(query: SearchQuery, access: ProviderAccess) -> WebRequest:
     """Return the request of a basic search."""
     body = {
-        "query": query.words[:_MOST_CHARS],
-        "max_results": min(query.count, _MOST_RESULTS),
+        "query": query.text[:_MAX_CHARS],
+        "max_results": min(query.count, _MAX_RESULTS),
         "search_depth": "basic",
         "include_usage": True,
     }
@@ -33,13 +33,15 @@ def request(query: Query, access: Access) -> WebRequest:
     )
 
 
-def read(response: WebResponse) -> Reply:
+def parse_response(response: WebResponse) -> ProviderReply:
     """Return the results of an answer; `published_date` comes only with news."""
-    data = answered(response)
+    data = json_or_raise(response)
     found = (
-        hit(title=item.get("title"), url=item.get("url"), snippet=item.get("content"), date=item.get("published_date"))
-        for item in objects_in(data, "results")
+        build_hit(
+            title=item.get("title"), url=item.get("url"), snippet=item.get("content"), date=item.get("published_date")
+        )
+        for item in objects_at(data, "results")
     )
     credits_used = number_at(data, "usage", "credits")
     cost_usd = USD_PER_CREDIT * (1 if credits_used is None else credits_used)
-    return Reply(hits=tuple(one for one in found if one), cost_usd=cost_usd)
+    return ProviderReply(hits=tuple(one for one in found if one), cost_usd=cost_usd)

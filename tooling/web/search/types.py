@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tooling.contract.fast_dataclass import dataclass
-from tooling.web.html.hidden_unicode import without_invisible
+from tooling.web.html.hidden_unicode import strip_invisible
 from tooling.web.search.errors import SearchFault
 
 _TITLE_CHARS = 300
@@ -12,15 +12,15 @@ _URL_CHARS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class SearchQuery:
     """The words to look for and the most results wanted."""
 
-    words: str
+    text: str
     count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class ProviderAccess:
     """Where a provider is and the key it wants."""
 
     url: str
@@ -28,7 +28,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class SearchHit:
     """One result; `found_by` names the providers that had it."""
 
     title: str
@@ -39,31 +39,31 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class ProviderReply:
     """What one provider found, best first, and what it costs."""
 
-    hits: tuple[Hit, ...]
+    hits: tuple[SearchHit, ...]
     cost_usd: float = 0.0
 
 
-def hit(*, title: object, url: object, snippet: object, date: object = None) -> Hit | None:
+def build_hit(*, title: object, url: object, snippet: object, date: object = None) -> SearchHit | None:
     """Return a result made of strangers' values, cleaned and cut to size; None without an address of the web."""
     place = _text(url).strip()
     if not place.lower().startswith(("http://", "https://")) or not place.isprintable() or " " in place:
         return None
     if len(place) > _URL_CHARS:
         return None
-    return Hit(
-        title=_line(title)[:_TITLE_CHARS] or place,
+    return SearchHit(
+        title=_clean_line(title)[:_TITLE_CHARS] or place,
         url=place,
-        snippet=_line(snippet)[:_SNIPPET_CHARS],
-        date=_line(date)[:40],
+        snippet=_clean_line(snippet)[:_SNIPPET_CHARS],
+        date=_clean_line(date)[:40],
     )
 
 
-def _line(value: object) -> str:
+def _clean_line(value: object) -> str:
     """Return a text on one line, without anything that cannot be seen."""
-    visible, _ = without_invisible(_text(value))
+    visible, _ = strip_invisible(_text(value))
     return " ".join(visible.split())
 
 
@@ -71,7 +71,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def objects_in(data: object, *path: str) -> list[Mapping[str, object]]:
+def objects_at(data: object, *path: str) -> list[Mapping[str, object]]:
     """Return the objects of the list at `path`; an answer without such a list is none."""
     for name in path:
         data = data.get(name) if isinstance(data, Mapping) else None

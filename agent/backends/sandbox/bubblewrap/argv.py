@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from agent.backends.sandbox.types import MIB, PROXY_SOCKET, Confinement
+from agent.backends.sandbox.types import MIB, PROXY_SOCKET, SandboxPolicy
 from tooling.contract.fast_dataclass import dataclass
 
 HOST_NAME = "windlass"
@@ -22,7 +22,7 @@ _NAMESPACES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoxDescriptors:
+class BwrapFds:
     """Numbers of the open files that bubblewrap reads and writes; it closes them before the command starts.
 
     `status` gets the box's first process and its exit, `gate` holds it back until something can be read, `documents`
@@ -32,21 +32,21 @@ class BoxDescriptors:
     seccomp: int
     status: int
     gate: int
-    documents: tuple[int, ...] = ()
+    generated_files: tuple[int, ...] = ()
 
     @property
-    def numbers(self) -> tuple[int, ...]:
+    def all_fds(self) -> tuple[int, ...]:
         """Return all of them."""
-        return (self.seccomp, self.status, self.gate, *self.documents)
+        return (self.seccomp, self.status, self.gate, *self.generated_files)
 
 
 def bwrap_argv(
-    confinement: Confinement,
+    confinement: SandboxPolicy,
     argv: Sequence[str],
     cwd: Path,
     *,
     program: Path,
-    descriptors: BoxDescriptors,
+    descriptors: BwrapFds,
     setenv: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Return the command line that runs `argv` in the box.
@@ -57,8 +57,8 @@ def bwrap_argv(
     words = [str(program), *_NAMESPACES]
     words += ["--uid", str(confinement.uid), "--gid", str(confinement.gid), "--hostname", HOST_NAME]
     words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-    words += _system(confinement, descriptors)
-    words += _places(confinement)
+    words += _system_mounts(confinement, descriptors)
+    words += _mounts(confinement)
     if confinement.proxy_socket is not None:
         words += ["--bind", str(confinement.proxy_socket), str(PROXY_SOCKET)]
     # To the kernel a box made by root is root's: it could write the settings of the whole machine in /proc/sys. Mount
@@ -68,42 +68,42 @@ def bwrap_argv(
         words += ["--setenv", name, value]
     words += ["--seccomp", str(descriptors.seccomp)]
     words += ["--json-status-fd", str(descriptors.status), "--block-fd", str(descriptors.gate)]
-    return [*words, "--", *confinement.entry, *argv]
+    return [*words, "--", *confinement.command_prefix, *argv]
 
 
-def _system(confinement: Confinement, descriptors: BoxDescriptors) -> Iterator[str]:
+def _system_mounts(confinement: SandboxPolicy, descriptors: BwrapFds) -> Iterator[str]:
     for path in confinement.readable:
         yield from ("--ro-bind", str(path), str(path))
     for link in confinement.links:
         yield from ("--symlink", link.target, str(link.path))
-    for document, number in zip(confinement.documents, descriptors.documents, strict=True):
+    for document, number in zip(confinement.generated_files, descriptors.generated_files, strict=True):
         yield from ("--perms", "0444", "--file", str(number), str(document.path))
     yield from ("--proc", "/proc", "--dev", "/dev")
-    yield from _scratch(SHARED_MEMORY, min(SHARED_MEMORY_BYTES, confinement.limits.scratch_bytes))
+    yield from _tmpfs(SHARED_MEMORY, min(SHARED_MEMORY_BYTES, confinement.limits.scratch_bytes))
 
 
-def _places(confinement: Confinement) -> Iterator[str]:
+def _mounts(confinement: SandboxPolicy) -> Iterator[str]:
     """Mount from the wide to the narrow, whatever the kind: what comes later lies on top of what it is inside of."""
     scratch = confinement.limits.scratch_bytes
-    places = [(TEMPORARY, _scratch(TEMPORARY, scratch)), (confinement.home, _scratch(confinement.home, scratch))]
-    places += [(path, _shared("--ro-bind", path)) for path in confinement.toolchains]
-    places += [(path, _shared("--bind", path)) for path in (*confinement.writable, *confinement.pinned)]
-    places += [(path, _shared("--ro-bind", path)) for path in confinement.protected]
-    places += [(path, _emptied(path)) for path in confinement.hidden_folders]
+    places = [(TEMPORARY, _tmpfs(TEMPORARY, scratch)), (confinement.home, _tmpfs(confinement.home, scratch))]
+    places += [(path, _bind("--ro-bind", path)) for path in confinement.toolchains]
+    places += [(path, _bind("--bind", path)) for path in (*confinement.writable, *confinement.pinned)]
+    places += [(path, _bind("--ro-bind", path)) for path in confinement.protected]
+    places += [(path, _empty_folder(path)) for path in confinement.hidden_folders]
     places += [(path, ("--ro-bind", "/dev/null", str(path))) for path in confinement.hidden_files]
     # A stable order: for the same path the later kind wins, so a workspace that is the home is the workspace.
     for _, words in sorted(places, key=lambda place: place[0].parts):
         yield from words
 
 
-def _shared(option: str, path: Path) -> tuple[str, ...]:
+def _bind(option: str, path: Path) -> tuple[str, ...]:
     return (option, str(path), str(path))
 
 
-def _emptied(path: Path) -> tuple[str, ...]:
+def _empty_folder(path: Path) -> tuple[str, ...]:
     return ("--perms", "0500", "--size", "4096", "--tmpfs", str(path), "--remount-ro", str(path))
 
 
-def _scratch(path: Path, size: int) -> tuple[str, ...]:
+def _tmpfs(path: Path, size: int) -> tuple[str, ...]:
     mode = "1777" if path in (TEMPORARY, SHARED_MEMORY) else "0700"
     return ("--perms", mode, "--size", str(size), "--tmpfs", str(path))

@@ -13,15 +13,15 @@ from pathlib import Path
 
 from agent.backends.process.output_capture import OutputCollector
 from agent.backends.sandbox.bubblewrap.argv import bwrap_argv
-from agent.backends.sandbox.bubblewrap.prewarmed import Spare, build_spare
-from agent.backends.sandbox.bubblewrap.sandboxed_process import BoxProcess, KeptFile
-from agent.backends.sandbox.cgroup import GroupPlace
-from agent.backends.sandbox.process_limits import Bounds, Seats
-from agent.backends.sandbox.seccomp import box_filter
-from agent.backends.sandbox.types import Confinement, Description, check_request
+from agent.backends.sandbox.bubblewrap.prewarmed import PrewarmedSandbox, build_prewarmed
+from agent.backends.sandbox.bubblewrap.sandboxed_process import Memfd, SandboxedProcess
+from agent.backends.sandbox.cgroup import CgroupParent
+from agent.backends.sandbox.process_limits import CommandLimiter, SpawnWorkerPool
+from agent.backends.sandbox.seccomp import bubblewrap_filter
+from agent.backends.sandbox.types import SandboxDescription, SandboxPolicy, check_request
 from tooling.contract.command import CommandRequest
 
-_LOADER = ("LD_", "GLIBC_", "GCONV_", "MALLOC_")
+_LOADER_PREFIXES = ("LD_", "GLIBC_", "GCONV_", "MALLOC_")
 
 _COVERED = (
     "writes: only the workspace and folders added by hand, without .git/hooks and .git/config",
@@ -41,96 +41,96 @@ _NOT_COVERED = (
     "the total size of what is written to the workspace, beyond a floor of free disk space",
 )
 
-NO_GROUPS = "memory of a whole tree, and its processes when run by root: there are no control groups to use here"
+NO_CGROUPS = "memory of a whole tree, and its processes when run by root: there are no control groups to use here"
 
 
-class BubblewrapBox:
+class BubblewrapSandbox:
     """Starts commands in boxes made from one confinement."""
 
     def __init__(
         self,
-        confinement: Confinement,
+        policy: SandboxPolicy,
         *,
         program: Path,
-        group_place: GroupPlace | None,
+        group_place: CgroupParent | None,
     ) -> None:
-        self.confinement = confinement
+        self.policy = policy
         self._program = program
-        self._group_place = group_place
-        self._filter = KeptFile(box_filter(platform.machine()))
-        self._documents = [KeptFile(document.content) for document in confinement.documents]
-        self._seats = Seats(self._lock_thread, group_place, confinement.limits)
-        self._spare: Spare | None = None
-        self._leaving: set[asyncio.Future[None]] = set()
+        self._cgroup_parent = group_place
+        self._seccomp_filter = Memfd(bubblewrap_filter(platform.machine()))
+        self._generated_files = [Memfd(document.content) for document in policy.generated_files]
+        self._workers = SpawnWorkerPool(self._restrict_thread, group_place, policy.limits)
+        self._prewarmed: PrewarmedSandbox | None = None
+        self._discarding: set[asyncio.Future[None]] = set()
 
-    def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> BoxProcess:
+    def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> SandboxedProcess:
         """Start a command. Raises OSError when it cannot be started in this box."""
-        confinement = as_it_stands(self.confinement)
-        env = confinement.environment_with(request.env)
+        confinement = refresh_policy(self.policy)
+        env = confinement.build_environment(request.env)
         check_request(request, confinement, env.get("PATH", os.defpath))
-        if self._spare is not None and self._spare.fits(request, confinement):
-            spare, self._spare = self._spare, None
-            return spare.give(request, sinks[0])
+        if self._prewarmed is not None and self._prewarmed.can_run(request, confinement):
+            spare, self._prewarmed = self._prewarmed, None
+            return spare.start_command(request, sinks[0])
         return self._start(confinement, request.argv, request.cwd, env, sinks)
 
-    def prepare(self, cwd: Path) -> None:
+    def prewarm(self, cwd: Path) -> None:
         """Build a box ahead for the next command in this folder; when that fails, the command will say why."""
-        confinement = as_it_stands(self.confinement)
-        if self._spare is not None:
-            if self._spare.is_for(confinement):
+        confinement = refresh_policy(self.policy)
+        if self._prewarmed is not None:
+            if self._prewarmed.is_current(confinement):
                 return
-            leaving = asyncio.ensure_future(_discarded(self._spare))
-            self._leaving.add(leaving)
-            leaving.add_done_callback(self._leaving.discard)
-            self._spare = None
+            leaving = asyncio.ensure_future(_discard(self._prewarmed))
+            self._discarding.add(leaving)
+            leaving.add_done_callback(self._discarding.discard)
+            self._prewarmed = None
 
-        def start(argv: Sequence[str], sinks: Sequence[OutputCollector], stdin: int) -> BoxProcess:
-            env = confinement.environment_with({})
+        def start(argv: Sequence[str], sinks: Sequence[OutputCollector], stdin: int) -> SandboxedProcess:
+            env = confinement.build_environment({})
             return self._start(confinement, argv, cwd, env, sinks, stdin)
 
         with contextlib.suppress(OSError):
-            self._spare = build_spare(start, confinement, cwd)
+            self._prewarmed = build_prewarmed(start, confinement, cwd)
 
-    async def discard_spare(self) -> None:
+    async def discard_prewarmed(self) -> None:
         """End the box that was built ahead, and wait for the end of those before it."""
-        spare, self._spare = self._spare, None
+        spare, self._prewarmed = self._prewarmed, None
         if spare is not None:
-            await _discarded(spare)
-        if self._leaving:
-            await asyncio.wait(self._leaving)
+            await _discard(spare)
+        if self._discarding:
+            await asyncio.wait(self._discarding)
 
     def _start(
         self,
-        confinement: Confinement,
+        confinement: SandboxPolicy,
         argv: Sequence[str],
         cwd: Path,
         env: dict[str, str],
         sinks: Sequence[OutputCollector],
         stdin: int = subprocess.DEVNULL,
-    ) -> BoxProcess:
+    ) -> SandboxedProcess:
         # Bubblewrap itself runs outside: what tells its loader where to look could name a library of the workspace.
-        inner = {name: env.pop(name) for name in sorted(env) if name.startswith(_LOADER)}
-        return BoxProcess.start(
+        inner = {name: env.pop(name) for name in sorted(env) if name.startswith(_LOADER_PREFIXES)}
+        return SandboxedProcess.start(
             lambda descriptors: bwrap_argv(
                 confinement, argv, cwd, program=self._program, descriptors=descriptors, setenv=inner
             ),
             env=env,
             sinks=sinks,
-            files=(self._filter, *self._documents),
-            bounds=Bounds(confinement.limits, self._group_place, self._seats),
+            files=(self._seccomp_filter, *self._generated_files),
+            bounds=CommandLimiter(confinement.limits, self._cgroup_parent, self._workers),
             stdin=stdin,
         )
 
-    def describe(self) -> Description:
+    def describe(self) -> SandboxDescription:
         """Return what the box covers and what it does not."""
-        lacking = () if self._group_place else (NO_GROUPS,)
-        return Description(name="bubblewrap", covered=_COVERED, not_covered=(*_NOT_COVERED, *lacking))
+        lacking = () if self._cgroup_parent else (NO_CGROUPS,)
+        return SandboxDescription(name="bubblewrap", covered=_COVERED, not_covered=(*_NOT_COVERED, *lacking))
 
     def close(self) -> None:
         """End what still runs."""
-        self._seats.close()
+        self._workers.close()
 
-    def _lock_thread(self) -> None:
+    def _restrict_thread(self) -> None:
         # The C library loads with the first command, in the thread that needs it.
         from agent.backends.sandbox.landlock.kernel import restrict_scope
 
@@ -139,21 +139,21 @@ class BubblewrapBox:
             restrict_scope()
 
 
-def as_it_stands(confinement: Confinement) -> Confinement:
+def refresh_policy(confinement: SandboxPolicy) -> SandboxPolicy:
     """Leave out what a person has removed since the start; refuse what has become a link, and might lead anywhere.
 
     Commands can do neither: in every box these are mount points.
     """
     return replace(
         confinement,
-        pinned=tuple(filter(_stands, confinement.pinned)),
-        protected=tuple(filter(_stands, confinement.protected)),
-        hidden_folders=tuple(filter(_stands, confinement.hidden_folders)),
-        hidden_files=tuple(filter(_stands, confinement.hidden_files)),
+        pinned=tuple(filter(_still_exists, confinement.pinned)),
+        protected=tuple(filter(_still_exists, confinement.protected)),
+        hidden_folders=tuple(filter(_still_exists, confinement.hidden_folders)),
+        hidden_files=tuple(filter(_still_exists, confinement.hidden_files)),
     )
 
 
-def _stands(path: Path) -> bool:
+def _still_exists(path: Path) -> bool:
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -163,6 +163,6 @@ def _stands(path: Path) -> bool:
     return True
 
 
-async def _discarded(spare: Spare) -> None:
+async def _discard(spare: PrewarmedSandbox) -> None:
     with contextlib.suppress(OSError):
         await spare.discard()

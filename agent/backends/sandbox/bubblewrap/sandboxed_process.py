@@ -10,73 +10,73 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from agent.backends.process.host_process import DEATH_S, HostProcess
+from agent.backends.process.host_process import KILL_TIMEOUT_S, HostProcess
 from agent.backends.process.orphans import descendants, is_childless
 from agent.backends.process.output_capture import OutputCollector
-from agent.backends.sandbox.bubblewrap.argv import BoxDescriptors
-from agent.backends.sandbox.process_limits import Bounds
+from agent.backends.sandbox.bubblewrap.argv import BwrapFds
+from agent.backends.sandbox.process_limits import CommandLimiter
 
 
-class KeptFile:
+class Memfd:
     """Lives as long as somebody holds it."""
 
     def __init__(self, content: bytes) -> None:
-        self.number = os.memfd_create("windlass", os.MFD_CLOEXEC)
-        weakref.finalize(self, os.close, self.number)
+        self.fd = os.memfd_create("windlass", os.MFD_CLOEXEC)
+        weakref.finalize(self, os.close, self.fd)
         left = memoryview(content)
         while left:
-            left = left[os.write(self.number, left) :]
+            left = left[os.write(self.fd, left) :]
 
-    def opened(self) -> int:
+    def open_reader(self) -> int:
         """Return a new descriptor that reads from the start, whatever others read at the same time."""
-        return os.open(f"/proc/self/fd/{self.number}", os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(f"/proc/self/fd/{self.fd}", os.O_RDONLY | os.O_CLOEXEC)
 
 
-_FIRST_PROCESS = re.compile(rb'"child-pid"\s*:\s*(\d+)\s*[,}]')
-_COMMAND_ENDED = b'"exit-code"'
+_CHILD_PID = re.compile(rb'"child-pid"\s*:\s*(\d+)\s*[,}]')
+_EXIT_CODE_KEY = b'"exit-code"'
 _READ_BYTES = 4096
-_KILLED = 128
+_SIGNAL_EXIT_BASE = 128
 
 
-class BoxProcess:
+class SandboxedProcess:
     """A started box; its bounds are put on its first process while that waits at the door."""
 
     def __init__(
-        self, process: HostProcess, *, status: int, gate: int, bounds: Bounds, errors: OutputCollector
+        self, process: HostProcess, *, status: int, gate: int, bounds: CommandLimiter, errors: OutputCollector
     ) -> None:
         self._process = process
         self._errors = errors
-        self._bounds = bounds
+        self._limiter = bounds
         self._loop = asyncio.get_running_loop()
         self._status = status
         self._gate: int | None = gate
-        self._said = b""
-        self._first: int | None = None
+        self._status_output = b""
+        self._init_pid: int | None = None
         self._pidfd: int | None = None
-        self._problem: OSError | None = None
-        self._gone: asyncio.Future[None] = self._loop.create_future()
+        self._error: OSError | None = None
+        self._init_exited: asyncio.Future[None] = self._loop.create_future()
         os.set_blocking(status, False)
-        self._loop.add_reader(status, self._listen)
+        self._loop.add_reader(status, self._read_status)
 
     @classmethod
     def start(
         cls,
-        argv_for: Callable[[BoxDescriptors], Sequence[str]],
+        argv_for: Callable[[BwrapFds], Sequence[str]],
         *,
         env: Mapping[str, str],
         sinks: Sequence[OutputCollector],
-        files: Iterable[KeptFile],
-        bounds: Bounds,
+        files: Iterable[Memfd],
+        bounds: CommandLimiter,
         stdin: int = subprocess.DEVNULL,
-    ) -> "BoxProcess":
+    ) -> "SandboxedProcess":
         """Start a box; of `files` the first is the filter, the others are its documents. Raises OSError."""
         status, status_end = os.pipe2(os.O_CLOEXEC)
         gate_end, gate = os.pipe2(os.O_CLOEXEC)
         passed = [status_end, gate_end]
         try:
-            passed += [file.opened() for file in files]
-            descriptors = BoxDescriptors(
-                status=status_end, gate=gate_end, seccomp=passed[2], documents=tuple(passed[3:])
+            passed += [file.open_reader() for file in files]
+            descriptors = BwrapFds(
+                status=status_end, gate=gate_end, seccomp=passed[2], generated_files=tuple(passed[3:])
             )
             process = HostProcess.start(
                 argv_for(descriptors),
@@ -84,7 +84,7 @@ class BoxProcess:
                 env=env,
                 sinks=sinks,
                 stdin=stdin,
-                pass_fds=descriptors.numbers,
+                pass_fds=descriptors.all_fds,
                 spawn=bounds.spawn,
             )
         except BaseException:
@@ -104,9 +104,9 @@ class BoxProcess:
 
     async def stop(self, grace_s: float) -> None:
         """Ask everything in the box to end, and wait a little for it to tidy up."""
-        if self._first is not None:
+        if self._init_pid is not None:
             # A signal to bubblewrap itself would end the box at once; its first process hears none but KILL.
-            for pid in descendants(self._first):
+            for pid in descendants(self._init_pid):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGTERM)
             await asyncio.wait({self.exited}, timeout=grace_s)
@@ -116,18 +116,18 @@ class BoxProcess:
         try:
             if in_doubt:
                 self._kill()
-            await self._last_one_gone(in_doubt=in_doubt)
+            await self._wait_for_init_exit(in_doubt=in_doubt)
         finally:
             try:
                 # Without a first process there was no namespace that could have ended everybody in it.
-                code = await self._process.finish(in_doubt=self._first is None)
+                code = await self._process.finish(in_doubt=self._init_pid is None)
             finally:
                 self._close()
-                await self._bounds.release()
-        if self._problem is not None:
-            raise self._problem
+                await self._limiter.release()
+        if self._error is not None:
+            raise self._error
         # Killed from outside, for want of memory perhaps, it is gone without a word and without being to blame.
-        if not in_doubt and code < _KILLED and _COMMAND_ENDED not in self._said:
+        if not in_doubt and code < _SIGNAL_EXIT_BASE and _EXIT_CODE_KEY not in self._status_output:
             reason = self._errors.output.decode(errors="replace").strip() or "bubblewrap gave no reason"
             raise OSError(f"the box could not be started: {reason}")
         return code
@@ -140,22 +140,27 @@ class BoxProcess:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
-    async def _last_one_gone(self, *, in_doubt: bool) -> None:
+    async def _wait_for_init_exit(self, *, in_doubt: bool) -> None:
         """Wait for the first process: the kernel lets it go only after everybody else in its namespace."""
-        self._listen()
+        self._read_status()
         if self._pidfd is None:
             return
-        has_ended = _COMMAND_ENDED in self._said and not in_doubt
-        if has_ended and not self._bounds.has_own_group and self._first is not None and is_childless(self._first):
+        has_ended = _EXIT_CODE_KEY in self._status_output and not in_doubt
+        if (
+            has_ended
+            and not self._limiter.has_own_cgroup
+            and self._init_pid is not None
+            and is_childless(self._init_pid)
+        ):
             # Everybody else in the namespace is below it, and it starts nobody any more: nobody else is left, and it is
             # on its way out. Taking down the mounts may keep the kernel there for longer than the command ran.
             return
-        await asyncio.wait({self._gone}, timeout=DEATH_S / 2)
-        if not self._gone.done():
+        await asyncio.wait({self._init_exited}, timeout=KILL_TIMEOUT_S / 2)
+        if not self._init_exited.done():
             self._kill()
-            await asyncio.wait({self._gone}, timeout=DEATH_S / 2)
+            await asyncio.wait({self._init_exited}, timeout=KILL_TIMEOUT_S / 2)
 
-    def _listen(self) -> None:
+    def _read_status(self) -> None:
         while True:
             try:
                 data = os.read(self._status, _READ_BYTES)
@@ -164,24 +169,24 @@ class BoxProcess:
             if not data:
                 self._loop.remove_reader(self._status)
                 break
-            self._said += data
-        found = _FIRST_PROCESS.search(self._said)
-        if found is not None and self._first is None:
+            self._status_output += data
+        found = _CHILD_PID.search(self._status_output)
+        if found is not None and self._init_pid is None:
             # The rest can wait for the end: bubblewrap says it in ten pieces, and each would wake the loop.
             self._loop.remove_reader(self._status)
-            self._admit(int(found.group(1)))
+            self._limit_and_release(int(found.group(1)))
 
-    def _admit(self, first: int) -> None:
+    def _limit_and_release(self, first: int) -> None:
         """Bind the box's first process by its limits, then let it go on."""
-        self._first = first
+        self._init_pid = first
         try:
             self._pidfd = os.pidfd_open(first)
-            self._loop.add_reader(self._pidfd, self._note_gone)
-            self._bounds.put_on(first)
+            self._loop.add_reader(self._pidfd, self._on_init_exit)
+            self._limiter.apply(first)
         except ProcessLookupError:
             return
         except OSError as problem:
-            self._problem = OSError(f"the limits of the box could not be set: {problem}")
+            self._error = OSError(f"the limits of the box could not be set: {problem}")
             self._kill()
             return
         self._open_gate(b"go")
@@ -193,11 +198,11 @@ class BoxProcess:
             os.close(self._gate)
             self._gate = None
 
-    def _note_gone(self) -> None:
+    def _on_init_exit(self) -> None:
         if self._pidfd is not None:
             self._loop.remove_reader(self._pidfd)
-        if not self._gone.done():
-            self._gone.set_result(None)
+        if not self._init_exited.done():
+            self._init_exited.set_result(None)
 
     def _close(self) -> None:
         self._loop.remove_reader(self._status)
@@ -209,5 +214,5 @@ class BoxProcess:
             self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = None
-        if not self._gone.done():
-            self._gone.cancel()
+        if not self._init_exited.done():
+            self._init_exited.cancel()

@@ -16,7 +16,7 @@ _ASK_VERSION = 1
 _NO_NEW_PRIVS, _SET_SECCOMP, _DROP_BOUND = 38, 22, 24
 _SECCOMP_FILTER = 2
 _CAPABILITY_VERSION = 0x20080522
-_MOST_CAPABILITIES = 64
+_MAX_CAPABILITIES = 64
 
 _RIGHTS = [
     "execute",
@@ -38,8 +38,8 @@ _RIGHTS = [
 ]
 _BIT = {name: 1 << place for place, name in enumerate(_RIGHTS)}
 _SINCE = {"refer": 2, "truncate": 3, "ioctl_dev": 5}
-_READ = _BIT["execute"] | _BIT["read_file"] | _BIT["read_dir"]
-_OF_FILES = _BIT["execute"] | _BIT["write_file"] | _BIT["read_file"] | _BIT["truncate"] | _BIT["ioctl_dev"]
+_READ_RIGHTS = _BIT["execute"] | _BIT["read_file"] | _BIT["read_dir"]
+_FILE_RIGHTS = _BIT["execute"] | _BIT["write_file"] | _BIT["read_file"] | _BIT["truncate"] | _BIT["ioctl_dev"]
 # Listening and connecting over TCP; sockets without a file name and signals that leave the box.
 _TCP, _SCOPES = 3, 3
 _TCP_SINCE, _SCOPES_SINCE = 4, 6
@@ -79,7 +79,7 @@ def restrict_files(*, writable: Iterable[Path], readable: Iterable[Path]) -> Non
         for path in writable:
             _allow(ruleset, path, files)
         for path in readable:
-            _allow(ruleset, path, files & _READ)
+            _allow(ruleset, path, files & _READ_RIGHTS)
     except OSError:
         os.close(ruleset)
         raise
@@ -97,7 +97,7 @@ def load_filter(program: bytes) -> None:
 
 def drop_capabilities() -> None:
     """Give up every capability of the thread and of what it starts, also when it is root."""
-    for number in range(_MOST_CAPABILITIES):
+    for number in range(_MAX_CAPABILITIES):
         # Unknown numbers are refused, and without privileges there is nothing to drop.
         _libc.prctl(_DROP_BOUND, ctypes.c_ulong(number), 0, 0, 0)
     header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
@@ -117,7 +117,7 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
     except FileNotFoundError:
         return
     try:
-        rights = rights if path.is_dir() else rights & _OF_FILES
+        rights = rights if path.is_dir() else rights & _FILE_RIGHTS
         rule = struct.pack("=Qi", rights, opened)
         _call(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), rule, ctypes.c_uint32(0))
     finally:

@@ -9,18 +9,18 @@ from pathlib import Path
 
 from agent.backends.process.host_process import HostProcess
 from agent.backends.process.output_capture import OutputCollector
-from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import NO_GROUPS
-from agent.backends.sandbox.cgroup import GroupPlace
-from agent.backends.sandbox.process_limits import Bounds, Seats
-from agent.backends.sandbox.seccomp import bare_filter
-from agent.backends.sandbox.types import Confinement, Description, check_request
+from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import NO_CGROUPS
+from agent.backends.sandbox.cgroup import CgroupParent
+from agent.backends.sandbox.process_limits import CommandLimiter, SpawnWorkerPool
+from agent.backends.sandbox.seccomp import landlock_filter
+from agent.backends.sandbox.types import SandboxDescription, SandboxPolicy, check_request
 from agent.vocabulary.errors import SandboxError
 from tooling.contract.command import CommandRequest
 from tooling.files.temp_dir import TempDir
 
 _DEVICES = tuple(map(Path, ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")))
 # Facts about the machine that programs ask for; nothing about its processes.
-_FACTS = tuple(Path("/proc", name) for name in ("cpuinfo", "meminfo", "stat", "filesystems", "version", "loadavg"))
+_PROC_FILES = tuple(Path("/proc", name) for name in ("cpuinfo", "meminfo", "stat", "filesystems", "version", "loadavg"))
 # The command waits for a word before it becomes itself, so that its limits are on before it can start anything.
 _GATE = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "sh")
 # The kernel counts all processes of the user, not only those of the box.
@@ -43,33 +43,33 @@ _NOT_COVERED = (
 )
 
 
-class LandlockBox:
+class LandlockSandbox:
     """Starts commands from a bound thread; everything below it is bound as well."""
 
-    def __init__(self, confinement: Confinement, *, group_place: GroupPlace | None) -> None:
-        if confinement.hidden_folders or confinement.hidden_files:
+    def __init__(self, policy: SandboxPolicy, *, group_place: CgroupParent | None) -> None:
+        if policy.hidden_folders or policy.hidden_files:
             raise SandboxError(
                 "the workspace holds private folders, which only bubblewrap can hide",
                 hint="choose a narrower folder, or install bubblewrap",
             )
-        self.confinement = confinement
-        self._group_place = group_place
-        self._program = bare_filter(platform.machine())
+        self.policy = policy
+        self._cgroup_parent = group_place
+        self._seccomp_filter = landlock_filter(platform.machine())
         self._temporary = TempDir()
         self._scratch = self._temporary.path
         weakref.finalize(self, self._temporary.remove)
-        self._private = {"HOME": self._scratch / "home", "TMPDIR": self._scratch / "tmp"}
-        for folder in self._private.values():
+        self._private_folders = {"HOME": self._scratch / "home", "TMPDIR": self._scratch / "tmp"}
+        for folder in self._private_folders.values():
             folder.mkdir(mode=0o700)
-        self._seats = Seats(self._bind_thread, group_place, confinement.limits)
+        self._workers = SpawnWorkerPool(self._restrict_thread, group_place, policy.limits)
 
     def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> "GatedProcess":
         """Start a command. Raises OSError when it cannot be started in this box."""
-        private = {name: str(folder) for name, folder in self._private.items()}
-        env = {**self.confinement.environment, **private, **request.env}
-        check_request(request, self.confinement, env.get("PATH", os.defpath))
-        bounds = Bounds(
-            self.confinement.limits, self._group_place, self._seats, processes_of_others=_PROCESSES_OF_OTHERS
+        private = {name: str(folder) for name, folder in self._private_folders.items()}
+        env = {**self.policy.environment, **private, **request.env}
+        check_request(request, self.policy, env.get("PATH", os.defpath))
+        bounds = CommandLimiter(
+            self.policy.limits, self._cgroup_parent, self._workers, processes_of_others=_PROCESSES_OF_OTHERS
         )
         gate_end, gate = os.pipe2(os.O_CLOEXEC)
         try:
@@ -84,43 +84,43 @@ class LandlockBox:
             os.close(gate_end)
         return GatedProcess(process, bounds, gate)
 
-    def describe(self) -> Description:
+    def describe(self) -> SandboxDescription:
         """Return what the box covers and what it does not."""
-        lacking = () if self._group_place else (NO_GROUPS,)
-        return Description(name="landlock", covered=_COVERED, not_covered=(*_NOT_COVERED, *lacking))
+        lacking = () if self._cgroup_parent else (NO_CGROUPS,)
+        return SandboxDescription(name="landlock", covered=_COVERED, not_covered=(*_NOT_COVERED, *lacking))
 
     def close(self) -> None:
         """Remove the private folders."""
-        self._seats.close()
+        self._workers.close()
         self._temporary.remove()
 
-    def _bind_thread(self) -> None:
+    def _restrict_thread(self) -> None:
         # The C library loads with the first command, in the thread that needs it.
         from agent.backends.sandbox.landlock.kernel import drop_capabilities, load_filter, restrict_files
 
-        confinement = self.confinement
-        settings = tuple(document.path for document in confinement.documents if document.path.name != "gitconfig")
+        confinement = self.policy
+        settings = tuple(document.path for document in confinement.generated_files if document.path.name != "gitconfig")
         drop_capabilities()
         restrict_files(
             writable=(*confinement.writable, self._scratch, *_DEVICES),
-            readable=(*confinement.readable, *confinement.toolchains, *settings, *_FACTS),
+            readable=(*confinement.readable, *confinement.toolchains, *settings, *_PROC_FILES),
         )
-        load_filter(self._program)
+        load_filter(self._seccomp_filter)
 
 
 class GatedProcess:
     """A command of this box; its limits are on from its first moment."""
 
-    def __init__(self, process: HostProcess, bounds: Bounds, gate: int) -> None:
+    def __init__(self, process: HostProcess, bounds: CommandLimiter, gate: int) -> None:
         self._process = process
-        self._bounds = bounds
-        self._problem: OSError | None = None
+        self._limiter = bounds
+        self._error: OSError | None = None
         try:
-            bounds.put_on(process.pid)
+            bounds.apply(process.pid)
             os.write(gate, b"go\n")
         except OSError as problem:
             # Nobody answers at the gate, so the command ends before it began.
-            self._problem = problem
+            self._error = problem
         finally:
             os.close(gate)
 
@@ -138,12 +138,12 @@ class GatedProcess:
         # Without a namespace or a control group a process can get away at any time: there is always doubt.
         is_certain = False
         try:
-            is_certain = await self._bounds.kill()
+            is_certain = await self._limiter.kill()
         finally:
             try:
                 code = await self._process.finish(in_doubt=not is_certain)
             finally:
-                await self._bounds.release()
-        if self._problem is not None:
-            raise OSError(f"the limits of the box could not be set: {self._problem}")
+                await self._limiter.release()
+        if self._error is not None:
+            raise OSError(f"the limits of the box could not be set: {self._error}")
         return code

@@ -16,11 +16,13 @@ from agent.backends.egress.proxy import EgressProxy
 from agent.backends.egress.proxy_connection import Connect
 from agent.backends.egress.stream import EgressLimits
 from tooling.web.addresses.url_check import Resolver
-from tooling.web.network_attempt import Attempt
+from tooling.web.network_attempt import NetworkAttempt
 
 PUBLIC = "93.184.216.34"
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
-QUICK = EgressLimits(head_bytes=4096, head_s=0.2, connect_s=0.3, idle_s=0.3, half_open_s=0.1, total_s=5, connections=4)
+SHORT_LIMITS = EgressLimits(
+    head_bytes=4096, head_s=0.2, connect_s=0.3, idle_s=0.3, half_open_s=0.1, total_s=5, connections=4
+)
 
 Handler: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -36,7 +38,7 @@ class Server:
         self.port = 0
 
     async def __aenter__(self) -> "Server":
-        self._server = await asyncio.start_server(self._visited, "127.0.0.1", 0, ssl=self._tls)
+        self._server = await asyncio.start_server(self._on_connection, "127.0.0.1", 0, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -46,7 +48,7 @@ class Server:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _visited(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -65,22 +67,22 @@ class Server:
         await writer.drain()
 
 
-class Place:
+class ProxyHarness:
     """A running proxy with what it told, and ways to talk to it."""
 
-    def __init__(self, proxy: EgressProxy, path: Path, attempts: list[Attempt]) -> None:
+    def __init__(self, proxy: EgressProxy, path: Path, attempts: list[NetworkAttempt]) -> None:
         self.proxy = proxy
         self.socket = path
         self.attempts = attempts
 
     @property
-    def told(self) -> list[tuple[str, int, bool]]:
+    def decisions(self) -> list[tuple[str, int, bool]]:
         return [(attempt.host, attempt.port, attempt.allowed) for attempt in self.attempts]
 
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_unix_connection(self.socket)
 
-    async def say(self, *parts: bytes) -> bytes:
+    async def exchange(self, *parts: bytes) -> bytes:
         """Send bytes, return everything that comes back until the proxy closes."""
         async with asyncio.timeout(10):
             reader, writer = await self.open()
@@ -95,7 +97,7 @@ class Place:
                 writer.close()
 
     async def status(self, *parts: bytes) -> int:
-        answer = await self.say(*parts)
+        answer = await self.exchange(*parts)
         return int(answer.split(b" ", 2)[1]) if answer else 0
 
 
@@ -107,7 +109,7 @@ def get(url: str, *headers: str, method: str = "GET") -> bytes:
     return "\r\n".join([f"{method} {url} HTTP/1.1", *headers, "", ""]).encode("latin-1")
 
 
-def names(**hosts: str) -> Resolver:
+def fake_resolver(**hosts: str) -> Resolver:
     """Return a resolver that knows nothing but `host_name=address`, an underscore being a dot."""
     known = {name.replace("_", "."): address for name, address in hosts.items()}
 
@@ -120,7 +122,7 @@ def names(**hosts: str) -> Resolver:
 
 
 @asynccontextmanager
-async def place(
+async def run_proxy(
     *,
     allow: Sequence[str] = ("example.test",),
     deny: Sequence[str] = (),
@@ -129,9 +131,9 @@ async def place(
     connect: Connect = asyncio.open_connection,
     limits: EgressLimits | None = None,
     allow_loopback: bool = True,
-) -> AsyncIterator[Place]:
+) -> AsyncIterator[ProxyHarness]:
     """Run a proxy whose names lead to loopback; the given ports are open for both ways of asking."""
-    attempts: list[Attempt] = []
+    attempts: list[NetworkAttempt] = []
     rules = EgressRules(allow=tuple(allow), deny=tuple(deny))
     if ports:
         opened = frozenset(ports)
@@ -139,7 +141,7 @@ async def place(
     proxy = EgressProxy(
         rules,
         attempts.append,
-        resolver=resolver or names(example_test="127.0.0.1", www_example_test="127.0.0.1"),
+        resolver=resolver or fake_resolver(example_test="127.0.0.1", www_example_test="127.0.0.1"),
         connect=connect,
         limits=limits,
         allow_loopback=allow_loopback,
@@ -147,7 +149,7 @@ async def place(
     # The name of a unix socket has to be shorter than pytest's folders are.
     folder = Path(tempfile.mkdtemp(prefix="wl-"))
     try:
-        yield Place(proxy, await proxy.start(folder), attempts)
+        yield ProxyHarness(proxy, await proxy.start(folder), attempts)
     finally:
         await proxy.close()
         shutil.rmtree(folder)

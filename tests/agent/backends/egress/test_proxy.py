@@ -16,34 +16,34 @@ from agent.backends.egress.relay import proxy_environment, relay_argv
 from tests.agent.backends.egress.proxy_harness import (
     HELLO,
     PUBLIC,
-    QUICK,
-    Place,
+    SHORT_LIMITS,
+    ProxyHarness,
     Server,
     certificate,
     connect,
+    fake_resolver,
     free_port,
     get,
-    names,
-    place,
+    run_proxy,
 )
 
 
 async def test_a_plain_request_reaches_the_allowed_host() -> None:
-    async with Server() as server, place(ports=[server.port]) as here:
+    async with Server() as server, run_proxy(ports=[server.port]) as here:
         url = f"http://example.test:{server.port}/a?b=1"
-        answer = await here.say(get(url, "Host: forged.test", "Proxy-Connection: keep-alive", "X-Kept: 1"))
+        answer = await here.exchange(get(url, "Host: forged.test", "Proxy-Connection: keep-alive", "X-Kept: 1"))
     assert answer == b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
     host = f"Host: example.test:{server.port}"
     assert server.heads == [f"GET /a?b=1 HTTP/1.1\r\n{host}\r\nX-Kept: 1\r\nConnection: close\r\n\r\n".encode()]
-    assert here.told == [("example.test", server.port, True)]
+    assert here.decisions == [("example.test", server.port, True)]
     assert here.attempts[0].reason == "allowed by the rule example.test"
 
 
 async def test_one_connection_carries_one_request() -> None:
-    async with Server() as server, place(ports=[server.port]) as here:
+    async with Server() as server, run_proxy(ports=[server.port]) as here:
         first = get(f"http://example.test:{server.port}/one")
         second = get(f"http://example.test:{server.port}/two", "Host: internal.test")
-        answer = await here.say(first + second)
+        answer = await here.exchange(first + second)
     assert answer.count(b"HTTP/1.1 200 OK") == 1
     assert [head.split(b" ")[1] for head in server.heads] == [b"/one"]
 
@@ -71,8 +71,8 @@ async def test_exactly_one_body_is_forwarded(headers: tuple[str, ...], body: byt
         bodies.append(await reader.read())
         is_over.set()
 
-    async with Server(take) as server, place(ports=[server.port]) as here:
-        answer = await here.say(get(f"http://example.test:{server.port}/", *headers, method="POST"), body)
+    async with Server(take) as server, run_proxy(ports=[server.port]) as here:
+        answer = await here.exchange(get(f"http://example.test:{server.port}/", *headers, method="POST"), body)
         await asyncio.wait_for(is_over.wait(), 5)
     assert answer.endswith(b"hello")
     assert bodies == [expected, b""]
@@ -83,7 +83,7 @@ async def test_a_broken_chunk_ends_the_request(body: bytes) -> None:
     async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
-    async with Server(wait) as server, place(ports=[server.port]) as here:
+    async with Server(wait) as server, run_proxy(ports=[server.port]) as here:
         request = get(f"http://example.test:{server.port}/", "Transfer-Encoding: chunked", method="POST")
         assert await here.status(request, body) == 400
 
@@ -123,7 +123,7 @@ async def test_a_broken_chunk_ends_the_request(body: bytes) -> None:
     ids=repr,
 )
 async def test_everything_else_is_refused_and_told(request_bytes: bytes, status: int) -> None:
-    async with place() as here:
+    async with run_proxy() as here:
         assert await here.status(request_bytes) == status
         assert [attempt.allowed for attempt in here.attempts] == [False]
 
@@ -131,7 +131,7 @@ async def test_everything_else_is_refused_and_told(request_bytes: bytes, status:
 async def test_the_deny_list_wins_and_hosts_can_be_added_meanwhile() -> None:
     async with (
         Server() as server,
-        place(allow=[".example.test"], deny=["www.example.test"], ports=[server.port]) as here,
+        run_proxy(allow=[".example.test"], deny=["www.example.test"], ports=[server.port]) as here,
     ):
         assert await here.status(get(f"http://www.example.test:{server.port}/")) == 403
         assert await here.status(get(f"http://added.test:{server.port}/")) == 403
@@ -144,8 +144,8 @@ async def test_the_deny_list_wins_and_hosts_can_be_added_meanwhile() -> None:
 
 
 async def test_a_refusal_says_why_in_its_first_line() -> None:
-    async with place() as here:
-        answer = await here.say(connect("other.test:443"))
+    async with run_proxy() as here:
+        answer = await here.exchange(connect("other.test:443"))
     line = answer.split(b"\r\n")[0]
     assert line == b"HTTP/1.1 403 other.test is not an allowed host; --allow-net other.test would allow it"
 
@@ -155,10 +155,10 @@ async def test_a_name_that_leads_inside_is_refused_without_saying_where(answers:
     async def resolve(host: str, port: int) -> Sequence[str]:
         return answers
 
-    async with place(resolver=resolve, allow_loopback=False) as here:
-        answer = await here.say(connect("example.test:443"))
+    async with run_proxy(resolver=resolve, allow_loopback=False) as here:
+        answer = await here.exchange(connect("example.test:443"))
         assert answer.startswith(b"HTTP/1.1 403 example.test does not lead to a public address")
-        assert here.told == [("example.test", 443, False)]
+        assert here.decisions == [("example.test", 443, False)]
         assert not any(address in answer.decode() for address in answers)
         assert "not a public address" in here.attempts[0].reason
 
@@ -177,7 +177,7 @@ async def test_the_address_that_was_checked_is_the_one_connected_to() -> None:
             reached.append((address, port))
             return await asyncio.open_connection("127.0.0.1", server.port)
 
-        async with place(resolver=rebinding, connect=to_server, allow_loopback=False) as here:
+        async with run_proxy(resolver=rebinding, connect=to_server, allow_loopback=False) as here:
             assert await here.status(get("http://example.test/")) == 200
             assert await here.status(get("http://example.test/")) == 403
     assert reached == [(PUBLIC, 80)]
@@ -193,16 +193,19 @@ async def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
             await asyncio.Event().wait()
         return await asyncio.open_connection(address, port)
 
-    async with Server() as server, place(ports=[server.port], resolver=two, connect=connect_to, limits=QUICK) as here:
+    async with (
+        Server() as server,
+        run_proxy(ports=[server.port], resolver=two, connect=connect_to, limits=SHORT_LIMITS) as here,
+    ):
         assert await here.status(get(f"http://example.test:{server.port}/")) == 200
 
 
 async def test_a_server_that_is_not_there_is_a_bad_gateway() -> None:
     async with Server() as server:
         port = server.port
-    async with place(ports=[port]) as here:
+    async with run_proxy(ports=[port]) as here:
         assert await here.status(connect(f"example.test:{port}")) == 502
-        assert here.told == [("example.test", port, True)]
+        assert here.decisions == [("example.test", port, True)]
         assert "but the connection failed" in here.attempts[0].reason
 
 
@@ -212,14 +215,14 @@ async def test_a_server_that_speaks_no_http_is_a_bad_gateway(answer: bytes) -> N
         await reader.readuntil(b"\r\n\r\n")
         writer.write(answer)
 
-    async with Server(speak) as server, place(ports=[server.port]) as here:
+    async with Server(speak) as server, run_proxy(ports=[server.port]) as here:
         assert await here.status(get(f"http://example.test:{server.port}/")) in (502, 431)
 
 
 @pytest.mark.parametrize("target", ["example.test", "EXAMPLE.test."])
 async def test_a_tls_tunnel_carries_both_ways(tmp_path: Path, target: str) -> None:
     file, tls = certificate(tmp_path, "example.test")
-    async with Server(tls=tls) as server, place(ports=[server.port]) as here:
+    async with Server(tls=tls) as server, run_proxy(ports=[server.port]) as here:
         reader, writer = await here.open()
         writer.write(connect(f"{target}:{server.port}"))
         assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 200 Connection established\r\n\r\n"
@@ -227,11 +230,11 @@ async def test_a_tls_tunnel_carries_both_ways(tmp_path: Path, target: str) -> No
         writer.write(b"GET / HTTP/1.1\r\nHost: example.test\r\n\r\n")
         assert await reader.read() == HELLO
         writer.close()
-    assert here.told == [("example.test", server.port, True)]
+    assert here.decisions == [("example.test", server.port, True)]
 
 
-async def _tunnelled(here: Place, port: int, *parts: bytes) -> bytes:
-    answer = await here.say(connect(f"example.test:{port}"), *parts)
+async def _send_through_tunnel(here: ProxyHarness, port: int, *parts: bytes) -> bytes:
+    answer = await here.exchange(connect(f"example.test:{port}"), *parts)
     return answer.removeprefix(b"HTTP/1.1 200 Connection established\r\n\r\n")
 
 
@@ -240,17 +243,17 @@ async def test_a_tunnel_that_names_another_server_is_cut() -> None:
     outgoing = ssl.MemoryBIO()
     with pytest.raises(ssl.SSLWantReadError):
         context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="hidden.test").do_handshake()
-    async with Server() as server, place(ports=[server.port]) as here:
-        assert await _tunnelled(here, server.port, outgoing.read()) == b""
+    async with Server() as server, run_proxy(ports=[server.port]) as here:
+        assert await _send_through_tunnel(here, server.port, outgoing.read()) == b""
     assert server.heads == []
-    assert here.told == [("example.test", server.port, False)]
+    assert here.decisions == [("example.test", server.port, False)]
     assert here.attempts[0].reason == "the TLS greeting names 'hidden.test' instead of example.test"
 
 
 async def test_a_tunnel_is_for_tls_only() -> None:
-    async with Server() as server, place(ports=[server.port], limits=QUICK) as here:
-        assert await _tunnelled(here, server.port, b"GET / HTTP/1.1\r\n\r\n") == b""
-        assert await _tunnelled(here, server.port) == b""
+    async with Server() as server, run_proxy(ports=[server.port], limits=SHORT_LIMITS) as here:
+        assert await _send_through_tunnel(here, server.port, b"GET / HTTP/1.1\r\n\r\n") == b""
+        assert await _send_through_tunnel(here, server.port) == b""
     assert server.heads == []
     assert [attempt.reason for attempt in here.attempts] == [
         "the tunnel does not begin with a TLS greeting",
@@ -260,7 +263,7 @@ async def test_a_tunnel_is_for_tls_only() -> None:
 
 async def test_the_socket_is_private_and_goes_away(tmp_path: Path) -> None:
     folder = tmp_path / ("deep" * 20) / ("er" * 30)
-    proxy = EgressProxy(EgressRules(), lambda attempt: None, resolver=names())
+    proxy = EgressProxy(EgressRules(), lambda attempt: None, resolver=fake_resolver())
     for _ in range(2):
         path = await proxy.start(folder)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -280,7 +283,7 @@ async def test_a_folder_open_to_others_is_refused(tmp_path: Path) -> None:
 
 async def test_curl_goes_through(tmp_path: Path) -> None:
     file, tls = certificate(tmp_path, "example.test")
-    async with Server() as plain, Server(tls=tls) as secure, place(ports=[plain.port, secure.port]) as here:
+    async with Server() as plain, Server(tls=tls) as secure, run_proxy(ports=[plain.port, secure.port]) as here:
         found = []
         for url in (
             f"http://example.test:{plain.port}/",

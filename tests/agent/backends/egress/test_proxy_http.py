@@ -4,7 +4,13 @@ from http import HTTPStatus
 
 import pytest
 
-from agent.backends.egress.proxy_http import WireFault, forwarded_head, read_request, refusal, returned_head
+from agent.backends.egress.proxy_http import (
+    ProxyHttpError,
+    build_error_response,
+    build_request_head,
+    parse_request,
+    rewrite_response_head,
+)
 from tooling.web.addresses.url_check import parse_url
 
 FIRST = b"POST http://example.test/a?b=1 HTTP/1.1\r\n"
@@ -47,8 +53,8 @@ def head(*lines: bytes, first: bytes = FIRST) -> bytes:
     ids=repr,
 )
 def test_unclear_requests_are_refused(lines: tuple[bytes, ...]) -> None:
-    with pytest.raises(WireFault):
-        read_request(head(*lines))
+    with pytest.raises(ProxyHttpError):
+        parse_request(head(*lines))
 
 
 @pytest.mark.parametrize(
@@ -67,17 +73,17 @@ def test_unclear_requests_are_refused(lines: tuple[bytes, ...]) -> None:
     ],
 )
 def test_first_lines_that_are_none_are_refused(first: bytes) -> None:
-    with pytest.raises(WireFault):
-        read_request(head(first=first))
+    with pytest.raises(ProxyHttpError):
+        parse_request(head(first=first))
 
 
 def test_a_transfer_encoding_is_not_for_old_clients() -> None:
-    with pytest.raises(WireFault):
-        read_request(head(b"Transfer-Encoding: chunked", first=b"POST http://example.test/ HTTP/1.0\r\n"))
+    with pytest.raises(ProxyHttpError):
+        parse_request(head(b"Transfer-Encoding: chunked", first=b"POST http://example.test/ HTTP/1.0\r\n"))
 
 
 def test_the_server_gets_its_own_host_and_one_clear_framing() -> None:
-    request = read_request(
+    request = parse_request(
         head(
             b"Host: other.test",
             b"X-Kept:  yes ",
@@ -90,25 +96,25 @@ def test_the_server_gets_its_own_host_and_one_clear_framing() -> None:
             b"content-length: 05",
         )
     )
-    assert forwarded_head(request, parse_url(request.target)) == (
+    assert build_request_head(request, parse_url(request.target)) == (
         b"POST /a?b=1 HTTP/1.1\r\nHost: example.test\r\nX-Kept: yes\r\nContent-Length: 5\r\nConnection: close\r\n\r\n"
     )
 
 
 def test_a_chunked_request_stays_chunked() -> None:
-    request = read_request(head(b"transfer-encoding: Chunked"))
-    assert forwarded_head(request, parse_url(request.target)) == (
+    request = parse_request(head(b"transfer-encoding: Chunked"))
+    assert build_request_head(request, parse_url(request.target)) == (
         b"POST /a?b=1 HTTP/1.1\r\nHost: example.test\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
     )
 
 
 def test_the_client_is_told_that_the_connection_ends() -> None:
     answer = b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nKeep-Alive: 5\r\nContent-Length: 2\r\nX: 1\r\n\r\n"
-    assert returned_head(answer) == (
+    assert rewrite_response_head(answer) == (
         200,
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: 1\r\nConnection: close\r\n\r\n",
     )
-    assert returned_head(b"HTTP/1.1 100 Continue\r\n\r\n") == (100, b"HTTP/1.1 100 Continue\r\n\r\n")
+    assert rewrite_response_head(b"HTTP/1.1 100 Continue\r\n\r\n") == (100, b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 @pytest.mark.parametrize(
@@ -123,11 +129,11 @@ def test_the_client_is_told_that_the_connection_ends() -> None:
     ],
 )
 def test_answers_that_are_none_are_refused(answer: bytes) -> None:
-    with pytest.raises(WireFault):
-        returned_head(answer)
+    with pytest.raises(ProxyHttpError):
+        rewrite_response_head(answer)
 
 
 def test_a_refusal_cannot_be_written_into() -> None:
-    first, _, rest = refusal(HTTPStatus.FORBIDDEN, "bad\r\nX-Injected: 1 \u2028ü").partition(b"\r\n")
+    first, _, rest = build_error_response(HTTPStatus.FORBIDDEN, "bad\r\nX-Injected: 1 \u2028ü").partition(b"\r\n")
     assert first == b"HTTP/1.1 403 badX-Injected: 1 "
     assert rest.startswith(b"Content-Type: text/plain")

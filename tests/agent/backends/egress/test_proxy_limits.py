@@ -7,7 +7,7 @@ import ssl
 import pytest
 
 from agent.backends.egress.stream import EgressLimits
-from tests.agent.backends.egress.proxy_harness import QUICK, Server, connect, get, place
+from tests.agent.backends.egress.proxy_harness import SHORT_LIMITS, Server, connect, get, run_proxy
 
 
 async def _drip(writer: asyncio.StreamWriter) -> None:
@@ -20,7 +20,7 @@ async def _drip(writer: asyncio.StreamWriter) -> None:
 
 
 async def test_a_slow_head_and_a_large_head_end() -> None:
-    async with place(limits=QUICK) as here:
+    async with run_proxy(limits=SHORT_LIMITS) as here:
         assert await here.status(b"GET http://example.test/ HTTP/1.1\r\nX: ") == 408
         assert await here.status(b"GET http://example.test/ HTTP/1.1\r\n" + b"X: 1\r\n" * 5000) == 431
         reader, writer = await here.open()
@@ -36,8 +36,8 @@ async def test_a_silent_server_ends_by_the_idle_limit() -> None:
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.Event().wait()
 
-    async with Server(hang) as server, place(ports=[server.port], limits=QUICK) as here:
-        assert await here.say(get(f"http://example.test:{server.port}/")) == b""
+    async with Server(hang) as server, run_proxy(ports=[server.port], limits=SHORT_LIMITS) as here:
+        assert await here.exchange(get(f"http://example.test:{server.port}/")) == b""
 
 
 async def test_an_endless_trickle_ends_by_the_total_limit() -> None:
@@ -49,8 +49,8 @@ async def test_an_endless_trickle_ends_by_the_total_limit() -> None:
             await asyncio.sleep(0.01)
 
     limits = EgressLimits(idle_s=5, total_s=0.4)
-    async with Server(trickle) as server, place(ports=[server.port], limits=limits) as here:
-        answer = await here.say(get(f"http://example.test:{server.port}/"))
+    async with Server(trickle) as server, run_proxy(ports=[server.port], limits=limits) as here:
+        answer = await here.exchange(get(f"http://example.test:{server.port}/"))
     assert answer.startswith(b"HTTP/1.1 200 OK") and answer.endswith(b"...")
 
 
@@ -69,7 +69,7 @@ async def test_a_half_open_tunnel_ends() -> None:
             ssl.MemoryBIO(), outgoing, server_hostname="example.test"
         ).do_handshake()
     limits = EgressLimits(half_open_s=0.1)
-    async with Server(keep) as server, place(ports=[server.port], limits=limits) as here, asyncio.timeout(5):
+    async with Server(keep) as server, run_proxy(ports=[server.port], limits=limits) as here, asyncio.timeout(5):
         reader, writer = await here.open()
         writer.write(connect(f"example.test:{server.port}"))
         await reader.readuntil(b"\r\n\r\n")
@@ -92,7 +92,7 @@ async def test_a_slow_reader_stops_the_sender_instead_of_filling_memory() -> Non
             sent += 65_536
 
     limits = EgressLimits(idle_s=0.5)
-    async with Server(pour) as server, place(ports=[server.port], limits=limits) as here:
+    async with Server(pour) as server, run_proxy(ports=[server.port], limits=limits) as here:
         reader, writer = await here.open()
         writer.write(get(f"http://example.test:{server.port}/"))
         await reader.readuntil(b"\r\n\r\n")
@@ -105,7 +105,7 @@ async def test_a_slow_reader_stops_the_sender_instead_of_filling_memory() -> Non
 
 
 async def test_too_many_connections_are_turned_away() -> None:
-    async with place(limits=EgressLimits(connections=2)) as here:
+    async with run_proxy(limits=EgressLimits(connections=2)) as here:
         held = [await here.open() for _ in range(2)]
         assert await here.status(get("http://example.test/")) == 503
         for _, writer in held:
@@ -114,7 +114,7 @@ async def test_too_many_connections_are_turned_away() -> None:
 
 @pytest.mark.parametrize("rounds", range(6))
 async def test_closing_ends_every_connection(rounds: int) -> None:
-    async with place() as here, asyncio.timeout(5):
+    async with run_proxy() as here, asyncio.timeout(5):
         reader, writer = await here.open()
         # Closing may come before, amid and after the moment in which the connection is accepted.
         for _ in range(rounds):

@@ -18,14 +18,14 @@ import pytest
 
 from agent.backends.egress.relay import proxy_environment, relay_argv, relay_interpreter
 from agent.backends.sandbox.runner import build_sandbox_runner
-from tests.agent.backends.backend_cases import living
-from tests.agent.backends.egress.proxy_harness import Place, certificate, free_port, place
+from tests.agent.backends.backend_cases import find_processes
+from tests.agent.backends.egress.proxy_harness import ProxyHarness, certificate, free_port, run_proxy
 from tooling.contract.command import CommandOutput, CommandRequest
 
 pytestmark = pytest.mark.slow
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
     """Serves files; where other servers would make up an index, so does this one."""
 
     def log_message(self, format: str, *args: object) -> None:
@@ -35,7 +35,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 @contextmanager
 def files_over_http(folder: Path, tls: ssl.SSLContext | None = None) -> Iterator[int]:
     """Serve a folder on loopback and yield the port."""
-    handler = functools.partial(Quiet, directory=str(folder))
+    handler = functools.partial(QuietHandler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         if tls is not None:
             server.socket = tls.wrap_socket(server.socket, server_side=True)
@@ -48,16 +48,16 @@ def files_over_http(folder: Path, tls: ssl.SSLContext | None = None) -> Iterator
             thread.join()
 
 
-class BoxWithNet:
+class NetworkedSandbox:
     """A box whose commands reach the proxy, and the proxy's own record."""
 
-    def __init__(self, here: Place, workspace: Path) -> None:
-        self.here = here
+    def __init__(self, proxy: ProxyHarness, workspace: Path) -> None:
+        self.proxy = proxy
         self.workspace = workspace
         self._runner = build_sandbox_runner(
             workspace=workspace,
             environ={"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/root")},
-            proxy_socket=here.socket,
+            proxy_socket=proxy.socket,
         )
 
     async def run(self, *argv: str) -> CommandOutput:
@@ -71,20 +71,20 @@ class BoxWithNet:
 
 
 @asynccontextmanager
-async def box(
+async def run_sandbox(
     tmp_path: Path, ports: Sequence[int], allow: Sequence[str] = ("example.test",)
-) -> AsyncIterator[BoxWithNet]:
+) -> AsyncIterator[NetworkedSandbox]:
     workspace = tmp_path / "workspace"
     workspace.mkdir(exist_ok=True)
-    async with place(ports=ports, allow=allow) as here:
-        found = BoxWithNet(here, workspace)
+    async with run_proxy(ports=ports, allow=allow) as here:
+        found = NetworkedSandbox(here, workspace)
         try:
             yield found
         finally:
             found.close()
 
 
-def relayed(*command: str) -> "subprocess.CompletedProcess[str]":
+def run_relayed(*command: str) -> "subprocess.CompletedProcess[str]":
     """Run a command behind the relay on this machine, with a proxy that is not there."""
     port = free_port()
     words = relay_argv(command, socket_path="/nonexistent", port=port)
@@ -99,24 +99,24 @@ def relayed(*command: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_the_command_keeps_its_exit_code_its_words_and_its_output() -> None:
-    done = relayed("bash", "-c", 'printf "%s|" "$@"; echo problem >&2; exit 7', "name", "a b", "", "ü$x")
+    done = run_relayed("bash", "-c", 'printf "%s|" "$@"; echo problem >&2; exit 7', "name", "a b", "", "ü$x")
     assert (done.returncode, done.stdout, done.stderr) == (7, "a b||ü$x|", "problem\n")
 
 
 def test_a_signal_ends_the_command_as_it_would_without_the_relay() -> None:
-    assert relayed("bash", "-c", "kill -TERM $$").returncode == -15
-    assert relayed("bash", "-c", "yes | head -1; echo ${PIPESTATUS[0]}").stdout == "y\n141\n"
+    assert run_relayed("bash", "-c", "kill -TERM $$").returncode == -15
+    assert run_relayed("bash", "-c", "yes | head -1; echo ${PIPESTATUS[0]}").stdout == "y\n141\n"
 
 
 def test_a_command_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
-    missing = relayed("/nonexistent/program")
+    missing = run_relayed("/nonexistent/program")
     assert (missing.returncode, missing.stderr) == (
         127,
         "network relay: /nonexistent/program: No such file or directory\n",
     )
     plain = tmp_path / "plain"
     plain.write_text("no program")
-    assert relayed(str(plain)).returncode == 126
+    assert run_relayed(str(plain)).returncode == 126
 
 
 def test_a_taken_port_is_said_aloud() -> None:
@@ -128,7 +128,7 @@ def test_a_taken_port_is_said_aloud() -> None:
 
 
 def test_the_command_has_no_children_and_no_descriptors_of_the_relay() -> None:
-    done = relayed(
+    done = run_relayed(
         *("bash", "-c"),
         "cd /proc/$$; read -r children <task/$$/children; echo [$children]; grep SigIgn status; ls fd; true",
     )
@@ -143,15 +143,15 @@ def test_the_relay_dies_with_the_command() -> None:
     mark = f"/nonexistent/{free_port()}"
     words = relay_argv(("sleep", "60"), socket_path=mark, port=free_port())
     command = subprocess.Popen(words)
-    while not living(mark):
+    while not find_processes(mark):
         assert command.poll() is None
     command.kill()
     command.wait()
     for _ in range(200):
-        if not living(mark):
+        if not find_processes(mark):
             break
         threading.Event().wait(0.02)
-    assert living(mark) == []
+    assert find_processes(mark) == []
 
 
 async def test_the_box_reaches_allowed_hosts_and_nothing_else(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ async def test_the_box_reaches_allowed_hosts_and_nothing_else(tmp_path: Path) ->
     (tmp_path / "site" / "big").write_bytes(content := os.urandom(3_000_000))
     file, tls = certificate(tmp_path, "example.test")
     with files_over_http(tmp_path / "site") as plain, files_over_http(tmp_path / "site", tls) as secure:
-        async with box(tmp_path, [plain, secure]) as inside:
+        async with run_sandbox(tmp_path, [plain, secure]) as inside:
             (inside.workspace / "ca.pem").write_bytes(file.read_bytes())
             for number, url in enumerate((f"http://example.test:{plain}", f"https://example.test:{secure}")):
                 found = await inside.sh(f"curl -sS --cacert ca.pem {url}/big -o got{number}; exit $?")
@@ -173,7 +173,7 @@ async def test_the_box_reaches_allowed_hosts_and_nothing_else(tmp_path: Path) ->
                 f"curl -sS --noproxy example.com http://127.0.0.1:{plain}/big -o /dev/null -w '%{{http_code}}'"
             )
             assert outside.output == b"403"
-    assert inside.here.told == [
+    assert inside.proxy.decisions == [
         ("example.test", plain, True),
         ("example.test", secure, True),
         ("other.test", 443, False),
@@ -182,20 +182,20 @@ async def test_the_box_reaches_allowed_hosts_and_nothing_else(tmp_path: Path) ->
 
 
 async def test_a_server_inside_the_box_is_reached_without_the_proxy(tmp_path: Path) -> None:
-    async with box(tmp_path, [80]) as inside:
+    async with run_sandbox(tmp_path, [80]) as inside:
         found = await inside.sh(
             "echo hi >page; python3 -m http.server -b 127.0.0.1 8000 >/dev/null 2>&1 & "
             "for i in $(seq 100); do curl -sf http://localhost:8000/page && break; sleep 0.05; done"
         )
         assert found.output == b"hi\n"
-        assert inside.here.attempts == []
+        assert inside.proxy.attempts == []
 
 
 async def test_many_connections_at_once_go_through(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "page").write_bytes(b"x" * 200_000)
     with files_over_http(tmp_path / "site") as port:
-        async with box(tmp_path, [port]) as inside:
+        async with run_sandbox(tmp_path, [port]) as inside:
             urls = " ".join(f"http://example.test:{port}/page?{number}" for number in range(60))
             found = await inside.sh(f"curl -sS --parallel --parallel-max 30 {urls} 2>/dev/null | wc -c")
     assert found.output.split() == [b"12000000"]
@@ -221,7 +221,7 @@ async def test_git_clones_through_the_proxy(tmp_path: Path, is_secure: bool) -> 
     site = repository_site(tmp_path)
     file, tls = certificate(tmp_path, "example.test")
     with files_over_http(site, tls if is_secure else None) as port:
-        async with box(tmp_path, [port]) as inside:
+        async with run_sandbox(tmp_path, [port]) as inside:
             (inside.workspace / "ca.pem").write_bytes(file.read_bytes())
             url = f"{'https' if is_secure else 'http'}://example.test:{port}/repo.git"
             found = await inside.sh(
@@ -230,7 +230,7 @@ async def test_git_clones_through_the_proxy(tmp_path: Path, is_secure: bool) -> 
             refused = await inside.sh(f"git ls-remote {url.replace('example', 'other')}")
     assert found.output == b"first\n"
     assert refused.exit_code == 128 and b"403" in refused.output
-    assert {attempt.host: attempt.allowed for attempt in inside.here.attempts} == {
+    assert {attempt.host: attempt.allowed for attempt in inside.proxy.attempts} == {
         "example.test": True,
         "other.test": False,
     }
@@ -248,7 +248,7 @@ async def test_pip_installs_through_the_proxy(tmp_path: Path) -> None:
         wheel.writestr(f"{info}/RECORD", f"tiny.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
     (simple / "index.html").write_text(f"<a href='{name}'>{name}</a>")
     with files_over_http(tmp_path / "site") as port:
-        async with box(tmp_path, [port]) as inside:
+        async with run_sandbox(tmp_path, [port]) as inside:
             index = f"--index-url http://example.test:{port}/simple/ --trusted-host example.test"
             found = await inside.sh(
                 f"{relay_interpreter()} -m venv env "
@@ -267,6 +267,6 @@ async def test_npm_reads_a_registry_through_the_proxy(tmp_path: Path) -> None:
         version = {"name": "tiny", "version": "1.2.3", "dist": dist}
         registry = {"name": "tiny", "dist-tags": {"latest": "1.2.3"}, "versions": {"1.2.3": version}}
         (site / "tiny").write_text(json.dumps(registry))
-        async with box(tmp_path, [port]) as inside:
+        async with run_sandbox(tmp_path, [port]) as inside:
             found = await inside.sh(f"npm view tiny version --registry {url}")
     assert found.output.split() == [b"1.2.3"], found.output

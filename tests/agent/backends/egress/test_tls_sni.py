@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.backends.egress.tls_sni import HelloInvalid, server_name
+from agent.backends.egress.tls_sni import ClientHelloError, parse_server_name
 
 
 def hello(host: str | None) -> bytes:
@@ -28,24 +28,24 @@ def split_records(data: bytes, size: int) -> bytes:
 
 @pytest.mark.parametrize(("host", "name"), [("example.test", "example.test"), ("EXAMPLE.test", "example.test")])
 def test_the_name_of_a_real_client_is_read(host: str, name: str) -> None:
-    assert server_name(hello(host)) == name
-    assert server_name(hello(host) + b"early data that follows") == name
+    assert parse_server_name(hello(host)) == name
+    assert parse_server_name(hello(host) + b"early data that follows") == name
 
 
 def test_a_client_without_a_name_is_seen_as_such() -> None:
-    assert server_name(hello(None)) == ""
+    assert parse_server_name(hello(None)) == ""
 
 
 def test_every_beginning_of_a_greeting_is_waited_for() -> None:
     whole = hello("example.test")
-    assert [server_name(whole[:size]) for size in range(len(whole))] == [None] * len(whole)
+    assert [parse_server_name(whole[:size]) for size in range(len(whole))] == [None] * len(whole)
 
 
 @pytest.mark.parametrize("size", [1, 3, 50, 200])
 def test_a_greeting_in_several_records_is_joined(size: int) -> None:
     pieces = split_records(hello("example.test"), size)
-    assert server_name(pieces) == "example.test"
-    assert server_name(pieces[:-1]) is None
+    assert parse_server_name(pieces) == "example.test"
+    assert parse_server_name(pieces[:-1]) is None
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_a_greeting_in_several_records_is_joined(size: int) -> None:
     ids=repr,
 )
 def test_other_bytes_are_no_greeting(data: bytes) -> None:
-    with pytest.raises(HelloInvalid):
-        server_name(data)
+    with pytest.raises(ClientHelloError):
+        parse_server_name(data)
 
 
 def test_two_names_are_refused() -> None:
@@ -83,8 +83,8 @@ def test_two_names_are_refused() -> None:
     sizes += 1 + bigger[sizes]
     grown = int.from_bytes(bigger[sizes : sizes + 2]) + len(extension)
     bigger[sizes : sizes + 2] = grown.to_bytes(2)
-    with pytest.raises(HelloInvalid, match="several servers"):
-        server_name(bytes(bigger))
+    with pytest.raises(ClientHelloError, match="several servers"):
+        parse_server_name(bytes(bigger))
 
 
 @given(st.binary(max_size=300), st.integers(0, 400))
@@ -92,7 +92,7 @@ def test_broken_bytes_never_break_the_reader(noise: bytes, at: int) -> None:
     whole = hello("example.test")
     for data in (noise, b"\x16\x03\x01" + noise, whole[:at] + noise + whole[at:], whole[:at] + noise):
         try:
-            found = server_name(data)
-        except HelloInvalid:
+            found = parse_server_name(data)
+        except ClientHelloError:
             continue
         assert found is None or isinstance(found, str)

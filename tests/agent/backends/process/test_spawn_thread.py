@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from agent.backends.process.spawn_thread import Popen, Spawner
+from agent.backends.process.spawn_thread import Popen, SpawnThread
 
 
-def started() -> Popen:
+def start_process() -> Popen:
     return subprocess.Popen(["true"])
 
 
@@ -22,9 +22,9 @@ def test_all_start_from_one_thread_that_was_prepared_first() -> None:
 
     def start() -> Popen:
         note()
-        return started()
+        return start_process()
 
-    spawner = Spawner(note)
+    spawner = SpawnThread(note)
     for _ in range(3):
         assert spawner(start).wait() == 0
     spawner.close()
@@ -37,24 +37,24 @@ def test_nothing_starts_from_a_thread_that_could_not_be_bound() -> None:
     def fail() -> None:
         raise OSError("no Landlock")
 
-    spawner = Spawner(fail)
+    spawner = SpawnThread(fail)
     for _ in range(2):
         with pytest.raises(OSError, match="no Landlock"):
             spawner(lambda: pytest.fail("started"))
 
 
 def test_what_cannot_be_started_is_told_and_the_next_goes_on() -> None:
-    spawner = Spawner(lambda: None)
+    spawner = SpawnThread(lambda: None)
     with pytest.raises(FileNotFoundError):
         spawner(lambda: subprocess.Popen(["/no/such/program"]))
-    assert spawner(started).wait() == 0
+    assert spawner(start_process).wait() == 0
     spawner.close()
 
 
 def test_the_thread_tidies_up_and_ends_with_its_owner() -> None:
     ended: list[bool] = []
-    spawner = Spawner(lambda: lambda: ended.append(True))
-    spawner(started).wait()
+    spawner = SpawnThread(lambda: lambda: ended.append(True))
+    spawner(start_process).wait()
     del spawner
     gc.collect()
     deadline = time.monotonic() + 5

@@ -3,26 +3,26 @@
 from dataclasses import replace
 from pathlib import Path
 
-from agent.backends.sandbox.bubblewrap.argv import BoxDescriptors, bwrap_argv
-from agent.backends.sandbox.types import Confinement, Document, Limits, Link
+from agent.backends.sandbox.bubblewrap.argv import BwrapFds, bwrap_argv
+from agent.backends.sandbox.types import GeneratedFile, Link, ResourceLimits, SandboxPolicy
 
-PLAIN = Confinement(
+PLAIN = SandboxPolicy(
     writable=(Path("/home/me/project"),),
     home=Path("/home/me"),
     readable=(Path("/usr"), Path("/etc/ssl/certs")),
     links=(Link(path=Path("/bin"), target="usr/bin"),),
-    documents=(Document(path=Path("/etc/passwd"), content=b"user\n"),),
+    generated_files=(GeneratedFile(path=Path("/etc/passwd"), content=b"user\n"),),
     toolchains=(Path("/home/me/.pyenv"),),
     pinned=(Path("/home/me/project/.git"),),
     protected=(Path("/home/me/project/.git/hooks"), Path("/home/me/project/.git/config")),
-    limits=Limits(scratch_bytes=1000),
+    limits=ResourceLimits(scratch_bytes=1000),
     uid=1001,
     gid=1002,
 )
-DESCRIPTORS = BoxDescriptors(seccomp=10, status=11, gate=12, documents=(13,))
+DESCRIPTORS = BwrapFds(seccomp=10, status=11, gate=12, generated_files=(13,))
 
 
-def argv(confinement: Confinement = PLAIN, *words: str) -> list[str]:
+def argv(confinement: SandboxPolicy = PLAIN, *words: str) -> list[str]:
     return bwrap_argv(
         confinement,
         words or ("bash", "-c", "make"),
@@ -32,7 +32,7 @@ def argv(confinement: Confinement = PLAIN, *words: str) -> list[str]:
     )
 
 
-def order_of(confinement: Confinement, *paths: str) -> list[str]:
+def order_of(confinement: SandboxPolicy, *paths: str) -> list[str]:
     words = argv(confinement)
     return sorted(paths, key=lambda path: len(words) - 1 - words[::-1].index(path))
 
@@ -73,7 +73,7 @@ def test_no_word_of_the_environment_is_on_it_but_what_bubblewrap_must_not_read()
 
 
 def test_a_proxy_brings_its_socket_and_a_word_before_the_command() -> None:
-    words = argv(replace(PLAIN, proxy_socket=Path("/run/user/1/p.sock"), entry=("relay", "--")), "curl", "x")
+    words = argv(replace(PLAIN, proxy_socket=Path("/run/user/1/p.sock"), command_prefix=("relay", "--")), "curl", "x")
     at = words.index("/run/user/1/p.sock")
     assert words[at - 1 : at + 2] == ["--bind", "/run/user/1/p.sock", "/run/windlass/proxy.sock"]
     assert words[-5:] == ["--", "relay", "--", "curl", "x"]

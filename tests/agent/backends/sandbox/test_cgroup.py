@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.backends.sandbox.cgroup import MOUNT, Group, GroupPlace, find_group_place
-from agent.backends.sandbox.types import Limits
+from agent.backends.sandbox.cgroup import MOUNT, Cgroup, CgroupParent, find_cgroup_parent
+from agent.backends.sandbox.types import ResourceLimits
 
-LIMITS = Limits(memory_bytes=1000, processes=10)
+LIMITS = ResourceLimits(memory_bytes=1000, processes=10)
 
 
 @pytest.fixture
@@ -19,19 +19,19 @@ def mount(tmp_path: Path) -> Path:
     return tmp_path / "cgroup"
 
 
-def group_folder(path: Path, **texts: str) -> Path:
+def make_cgroup(path: Path, **texts: str) -> Path:
     path.mkdir(parents=True, exist_ok=True)
     for name, text in {"cgroup.procs": "", **texts}.items():
         (path / name.replace("__", ".")).write_text(text)
     return path
 
 
-def own(tmp_path: Path, text: str) -> Path:
+def write_own_cgroup(tmp_path: Path, text: str) -> Path:
     (tmp_path / "own").write_text(text)
     return tmp_path / "own"
 
 
-def texts_of(group: Group) -> dict[str, str]:
+def read_files(group: Cgroup) -> dict[str, str]:
     return {
         str(path.relative_to(folder.parent.parent)).replace(folder.name, "NEW"): path.read_text()
         for folder in group.folders
@@ -40,17 +40,17 @@ def texts_of(group: Group) -> dict[str, str]:
 
 
 def test_the_newer_layout_makes_groups_next_to_our_own(tmp_path: Path, mount: Path) -> None:
-    group_folder(mount, cgroup__controllers="cpu memory pids", cgroup__subtree_control="memory pids")
-    group_folder(mount / "app.slice", cgroup__subtree_control="memory pids\n")
-    group_folder(mount / "app.slice/me.scope", cgroup__subtree_control="\n")
-    place = find_group_place(mount=mount, own=own(tmp_path, "0::/app.slice/me.scope\n"))
+    make_cgroup(mount, cgroup__controllers="cpu memory pids", cgroup__subtree_control="memory pids")
+    make_cgroup(mount / "app.slice", cgroup__subtree_control="memory pids\n")
+    make_cgroup(mount / "app.slice/me.scope", cgroup__subtree_control="\n")
+    place = find_cgroup_parent(mount=mount, own=write_own_cgroup(tmp_path, "0::/app.slice/me.scope\n"))
     slice_ = mount / "app.slice"
-    assert place == GroupPlace(memory=slice_, processes=slice_, memory_file="memory.max", is_per_thread=False)
-    group = place.new_group(LIMITS)
-    assert texts_of(group) == {"app.slice/NEW/memory.max": "1000", "app.slice/NEW/pids.max": "10"}
-    group.join(4711)
+    assert place == CgroupParent(memory=slice_, processes=slice_, memory_file="memory.max", is_per_thread=False)
+    group = place.create_cgroup(LIMITS)
+    assert read_files(group) == {"app.slice/NEW/memory.max": "1000", "app.slice/NEW/pids.max": "10"}
+    group.add_process(4711)
     group.kill()
-    assert texts_of(group) == {
+    assert read_files(group) == {
         "app.slice/NEW/cgroup.kill": "1",
         "app.slice/NEW/cgroup.procs": "4711",
         "app.slice/NEW/memory.max": "1000",
@@ -59,19 +59,19 @@ def test_the_newer_layout_makes_groups_next_to_our_own(tmp_path: Path, mount: Pa
 
 
 def test_a_layout_without_controllers_to_hand_on_offers_nothing(tmp_path: Path, mount: Path) -> None:
-    group_folder(mount, cgroup__controllers="memory pids", cgroup__subtree_control="\n")
-    assert find_group_place(mount=mount, own=own(tmp_path, "0::/\n")) is None
+    make_cgroup(mount, cgroup__controllers="memory pids", cgroup__subtree_control="\n")
+    assert find_cgroup_parent(mount=mount, own=write_own_cgroup(tmp_path, "0::/\n")) is None
 
 
 def test_the_older_layout_keeps_within_our_own_limit(tmp_path: Path, mount: Path) -> None:
-    group_folder(mount / "memory", memory__limit_in_bytes="9223372036854771712")
-    group_folder(mount / "memory/us", memory__limit_in_bytes="600\n")
-    group_folder(mount / "pids")
-    place = find_group_place(mount=mount, own=own(tmp_path, "4:memory:/us\n8:pids:/\n0::/\n"))
+    make_cgroup(mount / "memory", memory__limit_in_bytes="9223372036854771712")
+    make_cgroup(mount / "memory/us", memory__limit_in_bytes="600\n")
+    make_cgroup(mount / "pids")
+    place = find_cgroup_parent(mount=mount, own=write_own_cgroup(tmp_path, "4:memory:/us\n8:pids:/\n0::/\n"))
     assert place is not None
-    group = place.new_group(LIMITS)
-    group.join_thread(5)
-    assert texts_of(group) == {
+    group = place.create_cgroup(LIMITS)
+    group.add_thread(5)
+    assert read_files(group) == {
         "memory/NEW/memory.limit_in_bytes": "600",
         "memory/NEW/tasks": "5",
         "pids/NEW/pids.max": "10",
@@ -80,38 +80,38 @@ def test_the_older_layout_keeps_within_our_own_limit(tmp_path: Path, mount: Path
 
 
 def test_a_group_that_cannot_be_limited_leaves_nothing(mount: Path) -> None:
-    place = GroupPlace(memory=mount, processes=mount / "missing", memory_file="memory.max", is_per_thread=False)
+    place = CgroupParent(memory=mount, processes=mount / "missing", memory_file="memory.max", is_per_thread=False)
     with pytest.raises(OSError):
-        place.new_group(Limits(memory_bytes=None, processes=3))
+        place.create_cgroup(ResourceLimits(memory_bytes=None, processes=3))
     assert list(mount.iterdir()) == []
 
 
 def test_no_place_is_an_answer(tmp_path: Path, mount: Path) -> None:
-    assert find_group_place(mount=mount, own=tmp_path / "missing") is None
+    assert find_cgroup_parent(mount=mount, own=tmp_path / "missing") is None
 
 
 def test_groups_of_dead_runs_are_cleared_and_those_of_living_ones_stay(tmp_path: Path, mount: Path) -> None:
-    group_folder(mount / "pids")
+    make_cgroup(mount / "pids")
     ended = subprocess.Popen(["true"])
     ended.wait()
     living = f"windlass-{os.getpid()}-99"
     for name in (f"windlass-{ended.pid}-1", living, "other"):
         (mount / "pids" / name).mkdir()
-    find_group_place(mount=mount, own=tmp_path / "missing")
+    find_cgroup_parent(mount=mount, own=tmp_path / "missing")
     assert sorted(path.name for path in (mount / "pids").iterdir() if path.is_dir()) == ["other", living]
 
 
 @pytest.mark.skipif(not os.access(MOUNT / "pids", os.W_OK), reason="no control groups of the older layout here")
 def test_what_a_thread_in_a_group_starts_is_born_in_it() -> None:
-    place = find_group_place()
+    place = find_cgroup_parent()
     assert place is not None
-    group = place.new_group(Limits())
+    group = place.create_cgroup(ResourceLimits())
     found: list[str] = []
 
     def work() -> None:
-        group.join_thread(threading.get_native_id())
+        group.add_thread(threading.get_native_id())
         found.append(subprocess.run(["cat", "/proc/self/cgroup"], capture_output=True, text=True).stdout)
-        group.leave_thread()
+        group.release_thread()
 
     thread = threading.Thread(target=work)
     thread.start()

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.backends.sandbox.detect import confine, find_toolchains
-from agent.backends.sandbox.git_protection import git_places
-from agent.backends.sandbox.types import Limits
+from agent.backends.sandbox.detect import build_policy, find_toolchains
+from agent.backends.sandbox.git_protection import find_git_paths
+from agent.backends.sandbox.types import ResourceLimits
 from agent.vocabulary.errors import SandboxError
 
 
@@ -67,7 +67,7 @@ def test_a_repository_is_pinned_and_its_programs_protected(tmp_path: Path) -> No
     folders(tmp_path, ".git/hooks", ".git/modules/sub/hooks")
     files(tmp_path, ".git/config", ".git/modules/sub/config")
     git = tmp_path / ".git"
-    found = git_places([tmp_path])
+    found = find_git_paths([tmp_path])
     assert found.pinned == (git, git / "modules", git / "modules/sub")
     assert found.protected == (
         git / "hooks",
@@ -79,7 +79,7 @@ def test_a_repository_is_pinned_and_its_programs_protected(tmp_path: Path) -> No
 
 def test_missing_hooks_are_made_so_that_nobody_else_can(tmp_path: Path) -> None:
     files(tmp_path, ".git/config")
-    assert git_places([tmp_path]).protected == (tmp_path / ".git/hooks", tmp_path / ".git/config")
+    assert find_git_paths([tmp_path]).protected == (tmp_path / ".git/hooks", tmp_path / ".git/config")
     assert (tmp_path / ".git/hooks").is_dir()
 
 
@@ -89,26 +89,26 @@ def test_a_link_where_programs_are_named_makes_the_repository_read_only(tmp_path
     for other in ("hooks", "config"):
         (tmp_path / ".git" / other).symlink_to(tmp_path / "secret")
     (tmp_path / ".git" / name).unlink()
-    found = git_places([tmp_path])
+    found = find_git_paths([tmp_path])
     assert (found.pinned, found.protected) == ((), (tmp_path / ".git",))
 
 
 def test_a_repository_that_is_itself_a_link_is_left_alone(tmp_path: Path) -> None:
     folders(tmp_path, "secret/hooks", "ws")
     (tmp_path / "ws/.git").symlink_to(tmp_path / "secret")
-    assert git_places([tmp_path / "ws"]).protected == ()
+    assert find_git_paths([tmp_path / "ws"]).protected == ()
 
 
 def test_the_file_of_a_linked_worktree_cannot_be_changed(tmp_path: Path) -> None:
     files(tmp_path, ".git")
-    assert git_places([tmp_path]).protected == (tmp_path / ".git",)
+    assert find_git_paths([tmp_path]).protected == (tmp_path / ".git",)
 
 
 def test_secrets_inside_a_workspace_are_masked_and_the_masks_held(home: Path) -> None:
     files(home, ".ssh/id_rsa", ".config/gh/hosts.yml", ".netrc", "project/a.txt")
     data = home / ".local/share/agent"
     folders(data, "sessions")
-    found = confine(workspace=home, environ={"HOME": str(home)}, hidden=(data,))
+    found = build_policy(workspace=home, environ={"HOME": str(home)}, hidden=(data,))
     assert found.hidden_folders == (home / ".ssh", home / ".config/gh", data)
     assert found.hidden_files == (home / ".netrc",)
     assert set(found.pinned) == {home / ".config", home / ".local", home / ".local/share"}
@@ -116,20 +116,20 @@ def test_secrets_inside_a_workspace_are_masked_and_the_masks_held(home: Path) ->
 
 def test_a_workspace_in_the_home_shows_nothing_else_of_it(home: Path) -> None:
     files(home, ".ssh/id_rsa", "project/a.txt")
-    found = confine(workspace=home / "project", environ={"HOME": str(home), "PATH": "/usr/bin"})
+    found = build_policy(workspace=home / "project", environ={"HOME": str(home), "PATH": "/usr/bin"})
     assert (found.writable, found.hidden_folders, found.toolchains) == ((home / "project",), (), ())
 
 
 def test_folders_inside_others_are_opened_once(tmp_path: Path) -> None:
     folders(tmp_path, "a/b", "c")
-    found = confine(workspace=tmp_path / "a/b", environ={}, extra_dirs=(tmp_path / "a", tmp_path / "c"))
+    found = build_policy(workspace=tmp_path / "a/b", environ={}, extra_dirs=(tmp_path / "a", tmp_path / "c"))
     assert found.writable == (tmp_path / "a", tmp_path / "c")
 
 
 @pytest.mark.parametrize("folder", ["/", "/usr", "/etc"])
 def test_the_system_cannot_be_a_workspace(folder: str) -> None:
     with pytest.raises(SandboxError, match="holds the system"):
-        confine(workspace=Path(folder), environ={})
+        build_policy(workspace=Path(folder), environ={})
 
 
 def test_the_environment_is_clean_and_points_into_the_box(home: Path, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_the_environment_is_clean_and_points_into_the_box(home: Path, tmp_path: 
         "XDG_CACHE_HOME": "/x",
         "USER": "me",
     }
-    found = confine(workspace=tmp_path / "home", environ=environ).environment
+    found = build_policy(workspace=tmp_path / "home", environ=environ).environment
     assert found == {
         "HOME": str(home),
         "PATH": "/usr/bin",
@@ -162,8 +162,8 @@ def test_of_the_git_configuration_only_the_person_is_taken(home: Path) -> None:
     (home / ".gitconfig").write_text(
         "[core]\n\tsshCommand = evil\n[user]\n\tname = Ada L.\n\temail = ada@example.org\n\tsigningKey = k\n"
     )
-    found = confine(workspace=home.parent, environ={"HOME": str(home)})
-    (document,) = [document for document in found.documents if document.path.name == "gitconfig"]
+    found = build_policy(workspace=home.parent, environ={"HOME": str(home)})
+    (document,) = [document for document in found.generated_files if document.path.name == "gitconfig"]
     assert document.content == b"[user]\n\temail = ada@example.org\n\tname = Ada L.\n"
 
 
@@ -171,6 +171,6 @@ def test_limits_and_certificates_are_taken_over(home: Path, tmp_path: Path) -> N
     files(tmp_path, "ca.pem")
     folders(tmp_path, "ws")
     environ = {"SSL_CERT_FILE": str(tmp_path / "ca.pem"), "CURL_CA_BUNDLE": "/missing.pem"}
-    found = confine(workspace=tmp_path / "ws", environ=environ, limits=Limits(processes=7))
+    found = build_policy(workspace=tmp_path / "ws", environ=environ, limits=ResourceLimits(processes=7))
     assert found.readable[-1] == tmp_path / "ca.pem"
     assert found.limits.processes == 7

@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from agent.backends.sandbox.lazy_runner import BoxedRunner, BoxPlan
+from agent.backends.sandbox.lazy_runner import LazySandboxRunner, SandboxOptions
 from tooling.contract.command import CommandOutput, CommandRequest
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-async def runner(tmp_path: Path) -> AsyncIterator[BoxedRunner]:
+async def runner(tmp_path: Path) -> AsyncIterator[LazySandboxRunner]:
     workspace = tmp_path / "ws"
     workspace.mkdir()
 
     def broken(error: Exception) -> None:
         raise AssertionError(error)
 
-    plan = BoxPlan(
+    plan = SandboxOptions(
         workspace=workspace,
         extra_dirs=(),
         hidden=(),
@@ -32,9 +32,9 @@ async def runner(tmp_path: Path) -> AsyncIterator[BoxedRunner]:
         socket_dir=tmp_path / "net",
         on_attempt=print,
         warn=print,
-        on_broken=broken,
+        on_failure=broken,
     )
-    boxed = BoxedRunner(plan)
+    boxed = LazySandboxRunner(plan)
     await boxed.run(CommandRequest(argv=("bash", "-c", "true"), cwd=workspace, timeout_s=20))
     await asyncio.sleep(0)
     yield boxed
@@ -45,11 +45,11 @@ def is_running(pattern: str) -> bool:
     return subprocess.run(["pgrep", "-f", pattern], capture_output=True, check=False).returncode == 0
 
 
-def workspace_of(runner: BoxedRunner) -> Path:
-    return runner._plan.workspace
+def workspace_of(runner: LazySandboxRunner) -> Path:
+    return runner._options.workspace
 
 
-async def run(runner: BoxedRunner, command: str, timeout_s: float = 20) -> CommandOutput:
+async def run(runner: LazySandboxRunner, command: str, timeout_s: float = 20) -> CommandOutput:
     return await runner.run(CommandRequest(argv=("bash", "-c", command), cwd=workspace_of(runner), timeout_s=timeout_s))
 
 
@@ -68,14 +68,14 @@ async def run(runner: BoxedRunner, command: str, timeout_s: float = 20) -> Comma
     ],
 )
 async def test_a_command_in_a_spare_box_is_the_same_as_in_any(
-    runner: BoxedRunner, command: str, output: str | None, code: int
+    runner: LazySandboxRunner, command: str, output: str | None, code: int
 ) -> None:
     ended = await run(runner, command)
     expected = f"{workspace_of(runner)}\n" if output is None else output
     assert (ended.output.decode(), ended.exit_code) == (expected, code)
 
 
-async def test_a_command_finds_the_same_around_it_in_a_spare_box_and_in_any(runner: BoxedRunner) -> None:
+async def test_a_command_finds_the_same_around_it_in_a_spare_box_and_in_any(runner: LazySandboxRunner) -> None:
     command = """
         env | sort; echo "$- $# $0 $$ $PPID $SHLVL $_"; declare -p
         set -o | sort; shopt | sort; trap -p; umask; ulimit -a
@@ -94,47 +94,47 @@ def comparable(text: str) -> list[str]:
     return [line for line in text.splitlines() if not any(name in line for name in varying)]
 
 
-async def test_nobody_of_a_command_is_left_when_its_result_is_there(runner: BoxedRunner) -> None:
+async def test_nobody_of_a_command_is_left_when_its_result_is_there(runner: LazySandboxRunner) -> None:
     mark = f"62{os.getpid()}"
     ended = await run(runner, f"(setsid sleep {mark} >/dev/null 2>&1 </dev/null &); echo out")
     assert (ended.exit_code, ended.output) == (0, b"out\n")
     assert not is_running(f"^sleep {mark}")
 
 
-async def test_a_time_limit_ends_the_whole_tree_in_a_spare_box(runner: BoxedRunner) -> None:
+async def test_a_time_limit_ends_the_whole_tree_in_a_spare_box(runner: LazySandboxRunner) -> None:
     mark = f"61{os.getpid()}"
     ended = await run(runner, f"echo begun; setsid sleep {mark} & sleep {mark}", timeout_s=0.5)
     assert (ended.timed_out, ended.output) == (True, b"begun\n")
     assert not is_running(f"^sleep {mark}")
 
 
-async def test_commands_at_the_same_time_do_not_share_a_box(runner: BoxedRunner) -> None:
+async def test_commands_at_the_same_time_do_not_share_a_box(runner: LazySandboxRunner) -> None:
     ended = await asyncio.gather(
         *(run(runner, f"touch /dev/shm/{n}; sleep 0.1; ls /dev/shm; echo {n}") for n in range(5))
     )
     assert [one.output.decode().split() for one in ended] == [[str(n), str(n)] for n in range(5)]
 
 
-async def test_a_command_too_long_for_a_pipe_gets_a_box_of_its_own(runner: BoxedRunner) -> None:
+async def test_a_command_too_long_for_a_pipe_gets_a_box_of_its_own(runner: LazySandboxRunner) -> None:
     ended = await run(runner, f"echo {'x' * 70_000} | wc -c")
     assert ended.output.strip() == b"70001"
 
 
-async def test_another_folder_or_environment_gets_a_box_of_its_own(runner: BoxedRunner) -> None:
+async def test_another_folder_or_environment_gets_a_box_of_its_own(runner: LazySandboxRunner) -> None:
     inner = workspace_of(runner) / "inner"
     inner.mkdir()
     request = CommandRequest(argv=("bash", "-c", "pwd; echo $MORE"), cwd=inner, timeout_s=20, env={"MORE": "yes"})
     assert (await runner.run(request)).output.decode() == f"{inner}\nyes\n"
 
 
-async def test_closing_leaves_no_spare_box_behind(runner: BoxedRunner) -> None:
+async def test_closing_leaves_no_spare_box_behind(runner: LazySandboxRunner) -> None:
     await run(runner, "true")
     await asyncio.sleep(0.1)
     await runner.close()
     assert not is_running(str(workspace_of(runner)))
 
 
-async def test_a_spare_box_that_no_longer_fits_is_ended_and_another_takes_its_place(runner: BoxedRunner) -> None:
+async def test_a_spare_box_that_no_longer_fits_is_ended_and_another_takes_its_place(runner: LazySandboxRunner) -> None:
     await runner.allow_host("example.com")
     await run(runner, "true")
     await asyncio.sleep(0.1)

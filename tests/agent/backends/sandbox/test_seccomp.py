@@ -5,17 +5,26 @@ import struct
 
 import pytest
 
-from agent.backends.sandbox.seccomp import ALLOW, KILL, MACHINES, MachineUnknown, bare_filter, box_filter
+from agent.backends.sandbox.seccomp import (
+    ALLOW,
+    ARCHITECTURES,
+    KILL,
+    UnknownArchitecture,
+    bubblewrap_filter,
+    landlock_filter,
+)
 
 DENIED = 0x00050000 | errno.EPERM
 ABSENT = 0x00050000 | errno.ENOSYS
 NO_FAMILY = 0x00050000 | errno.EAFNOSUPPORT
 NEWUSER, SIGCHLD = 0x10000000, 17
-NAMES = tuple(MACHINES)
+NAMES = tuple(ARCHITECTURES)
 
 
-def verdict(program: bytes, machine: str, number: int, *arguments: int, arch: int | None = None) -> int:
-    data = struct.pack("<iIQ6Q", number, arch or MACHINES[machine].audit_arch, 0, *(*arguments, 0, 0, 0, 0, 0, 0)[:6])
+def run_filter(program: bytes, machine: str, number: int, *arguments: int, arch: int | None = None) -> int:
+    data = struct.pack(
+        "<iIQ6Q", number, arch or ARCHITECTURES[machine].audit_arch, 0, *(*arguments, 0, 0, 0, 0, 0, 0)[:6]
+    )
     steps = list(struct.iter_unpack("<HBBI", program))
     at, value = 0, 0
     while True:
@@ -38,61 +47,63 @@ def verdict(program: bytes, machine: str, number: int, *arguments: int, arch: in
 
 @pytest.mark.parametrize("machine", NAMES)
 def test_every_call_of_the_table_is_denied_and_all_others_pass(machine: str) -> None:
-    table, program = MACHINES[machine], box_filter(machine)
+    table, program = ARCHITECTURES[machine], bubblewrap_filter(machine)
     expected = {
         **dict.fromkeys(range(480), ALLOW),
         **dict.fromkeys(table.denied.values(), DENIED),
         **dict.fromkeys(table.absent.values(), ABSENT),
         table.socket: NO_FAMILY,
     }
-    assert {number: verdict(program, machine, number) for number in range(480)} == expected
+    assert {number: run_filter(program, machine, number) for number in range(480)} == expected
 
 
 @pytest.mark.parametrize("machine", NAMES)
 def test_processes_may_fork_and_make_threads_but_no_namespaces(machine: str) -> None:
-    program, clone = box_filter(machine), MACHINES[machine].clone
-    assert verdict(program, machine, clone, SIGCHLD) == ALLOW
-    assert verdict(program, machine, clone, 0x3D0F00) == ALLOW
+    program, clone = bubblewrap_filter(machine), ARCHITECTURES[machine].clone
+    assert run_filter(program, machine, clone, SIGCHLD) == ALLOW
+    assert run_filter(program, machine, clone, 0x3D0F00) == ALLOW
     for flag in (0x00020000, 0x02000000, 0x04000000, 0x08000000, NEWUSER, 0x20000000, 0x40000000):
-        assert verdict(program, machine, clone, flag | SIGCHLD) == DENIED
+        assert run_filter(program, machine, clone, flag | SIGCHLD) == DENIED
 
 
 @pytest.mark.parametrize("machine", NAMES)
 def test_only_the_sockets_of_everyday_work_can_be_made(machine: str) -> None:
-    program, socket = box_filter(machine), MACHINES[machine].socket
-    assert {family: verdict(program, machine, socket, family, 1) for family in (1, 2, 10)} == dict.fromkeys(
+    program, socket = bubblewrap_filter(machine), ARCHITECTURES[machine].socket
+    assert {family: run_filter(program, machine, socket, family, 1) for family in (1, 2, 10)} == dict.fromkeys(
         (1, 2, 10), ALLOW
     )
-    assert verdict(program, machine, socket, 16, 3, 0) == ALLOW
-    assert verdict(program, machine, socket, 16, 3, 9) == NO_FAMILY
+    assert run_filter(program, machine, socket, 16, 3, 0) == ALLOW
+    assert run_filter(program, machine, socket, 16, 3, 9) == NO_FAMILY
     for family in (0, 3, 17, 38, 40, 44):
-        assert verdict(program, machine, socket, family, 1) == NO_FAMILY
+        assert run_filter(program, machine, socket, family, 1) == NO_FAMILY
 
 
 @pytest.mark.parametrize("machine", NAMES)
 def test_nothing_can_be_typed_into_a_terminal(machine: str) -> None:
-    program, ioctl = box_filter(machine), MACHINES[machine].ioctl
-    assert verdict(program, machine, ioctl, 0, 0x5401) == ALLOW
-    assert verdict(program, machine, ioctl, 0, 0x5412) == DENIED
-    assert verdict(program, machine, ioctl, 0, 0x541C) == DENIED
+    program, ioctl = bubblewrap_filter(machine), ARCHITECTURES[machine].ioctl
+    assert run_filter(program, machine, ioctl, 0, 0x5401) == ALLOW
+    assert run_filter(program, machine, ioctl, 0, 0x5412) == DENIED
+    assert run_filter(program, machine, ioctl, 0, 0x541C) == DENIED
     # The kernel looks at the lower half only.
-    assert verdict(program, machine, ioctl, 0, (1 << 32) | 0x5412) == DENIED
+    assert run_filter(program, machine, ioctl, 0, (1 << 32) | 0x5412) == DENIED
 
 
 def test_other_ways_to_call_the_kernel_are_closed() -> None:
-    program = box_filter("x86_64")
-    assert verdict(program, "x86_64", 0, arch=0x40000003) == KILL
-    assert verdict(program, "x86_64", 0x40000000) == DENIED
-    assert verdict(program, "x86_64", -1) == DENIED
+    program = bubblewrap_filter("x86_64")
+    assert run_filter(program, "x86_64", 0, arch=0x40000003) == KILL
+    assert run_filter(program, "x86_64", 0x40000000) == DENIED
+    assert run_filter(program, "x86_64", -1) == DENIED
 
 
 @pytest.mark.parametrize("machine", NAMES)
 def test_without_namespaces_there_are_no_sockets_and_no_owners(machine: str) -> None:
-    table, program = MACHINES[machine], bare_filter(machine)
-    assert {verdict(program, machine, table.socket, family) for family in (1, 2, 10, 16)} == {0x00050000 | errno.EACCES}
-    assert {verdict(program, machine, number) for number in table.unboxed.values()} == {DENIED}
+    table, program = ARCHITECTURES[machine], landlock_filter(machine)
+    assert {run_filter(program, machine, table.socket, family) for family in (1, 2, 10, 16)} == {
+        0x00050000 | errno.EACCES
+    }
+    assert {run_filter(program, machine, number) for number in table.denied_without_namespaces.values()} == {DENIED}
 
 
 def test_an_unknown_machine_has_no_filter() -> None:
-    with pytest.raises(MachineUnknown):
-        box_filter("vax")
+    with pytest.raises(UnknownArchitecture):
+        bubblewrap_filter("vax")

@@ -25,16 +25,16 @@ def names(steps: list[PlanStep]) -> list[str]:
 
 def test_a_step_is_ready_the_moment_its_last_dependency_succeeds() -> None:
     graph = queue(step("a"), step("b"), step("c", "a"), step("d", "a", "b"))
-    assert names(graph.take(9)) == ["a", "b"]
+    assert names(graph.pop_ready(9)) == ["a", "b"]
     graph.finish("a", succeeded=True)
-    assert names(graph.take(9)) == ["c"]
+    assert names(graph.pop_ready(9)) == ["c"]
     graph.finish("b", succeeded=True)
-    assert names(graph.take(9)) == ["d"]
+    assert names(graph.pop_ready(9)) == ["d"]
 
 
 def test_a_failed_step_skips_exactly_its_dependents_with_the_reason() -> None:
     graph = queue(step("a"), step("b", "a"), step("c", "b"), step("d"))
-    graph.take(9)
+    graph.pop_ready(9)
     skipped = graph.finish("a", succeeded=False)
     assert [(one.id, reason) for one, reason in skipped] == [
         ("b", "needs a, which did not succeed"),
@@ -48,35 +48,35 @@ def test_steps_that_may_write_the_same_paths_do_not_overlap() -> None:
     graph = queue(
         step("a", writes=("src/x.py",)), step("b", writes=("src",)), step("c", writes=("docs/*.md",)), step("d")
     )
-    assert names(graph.take(9)) == ["a", "c", "d"]
-    assert graph.take(9) == []
+    assert names(graph.pop_ready(9)) == ["a", "c", "d"]
+    assert graph.pop_ready(9) == []
     graph.finish("a", succeeded=True)
-    assert names(graph.take(9)) == ["b"]
+    assert names(graph.pop_ready(9)) == ["b"]
 
 
 def test_a_name_that_only_begins_alike_is_another_path() -> None:
-    assert names(queue(step("a", writes=("src",)), step("b", writes=("src2",))).take(9)) == ["a", "b"]
+    assert names(queue(step("a", writes=("src",)), step("b", writes=("src2",))).pop_ready(9)) == ["a", "b"]
 
 
 def test_a_dependency_that_does_not_exist_is_dropped_when_the_plan_is_complete() -> None:
     growing = ReadyQueue()
     growing.add(step("b", "a"))
-    assert growing.take(9) == []
+    assert growing.pop_ready(9) == []
     growing.seal()
-    assert names(growing.take(9)) == ["b"]
+    assert names(growing.pop_ready(9)) == ["b"]
 
 
 def test_a_step_may_name_one_that_comes_later_in_the_plan() -> None:
     graph = queue(step("b", "a"), step("a"))
-    assert names(graph.take(9)) == ["a"]
+    assert names(graph.pop_ready(9)) == ["a"]
     graph.finish("a", succeeded=True)
-    assert names(graph.take(9)) == ["b"]
+    assert names(graph.pop_ready(9)) == ["b"]
 
 
 def test_a_step_that_arrives_after_its_dependency_failed_is_refused_at_once_with_what_waits_for_it() -> None:
     growing = ReadyQueue()
     growing.add(step("a"))
-    growing.take(1)
+    growing.pop_ready(1)
     growing.finish("a", succeeded=False)
     assert growing.add(step("c", "b")) == []
     assert [(one.id, reason) for one, reason in growing.add(step("b", "a"))] == [
@@ -87,10 +87,10 @@ def test_a_step_that_arrives_after_its_dependency_failed_is_refused_at_once_with
 
 def test_a_cycle_is_reported_and_never_hangs() -> None:
     graph = queue(step("a", "b"), step("b", "a"), step("c"))
-    assert names(graph.take(9)) == ["c"]
-    assert graph.stuck() == []
+    assert names(graph.pop_ready(9)) == ["c"]
+    assert graph.pop_cyclic() == []
     graph.finish("c", succeeded=True)
-    assert [(one.id, reason) for one, reason in graph.stuck()] == [
+    assert [(one.id, reason) for one, reason in graph.pop_cyclic()] == [
         ("a", "waits in a circle for b"),
         ("b", "waits in a circle for a"),
     ]
@@ -99,7 +99,7 @@ def test_a_cycle_is_reported_and_never_hangs() -> None:
 
 def test_what_needs_a_circle_is_told_so_without_being_called_a_part_of_it() -> None:
     graph = queue(step("a", "b"), step("b", "a"), step("c", "a"), step("d", "c"))
-    assert {one.id: reason for one, reason in graph.stuck()} == {
+    assert {one.id: reason for one, reason in graph.pop_cyclic()} == {
         "a": "waits in a circle for b",
         "b": "waits in a circle for a",
         "c": "needs a, which did not succeed",
@@ -109,46 +109,46 @@ def test_what_needs_a_circle_is_told_so_without_being_called_a_part_of_it() -> N
 
 def test_writers_of_one_place_take_turns_in_the_order_in_which_they_became_ready() -> None:
     graph = queue(*(step(name, writes=("x", "y")) for name in "abc"), step("d", writes=("y/z",)), step("e"))
-    order = names(graph.take(9))
+    order = names(graph.pop_ready(9))
     assert order == ["a", "e"]
     for _ in range(3):
         graph.finish(order[-1] if order[-1] != "e" else "a", succeeded=True)
-        order += names(graph.take(9))
+        order += names(graph.pop_ready(9))
     assert order == ["a", "e", "b", "c", "d"]
 
 
 def test_a_step_that_waits_for_somebody_leaves_its_slot_but_not_what_it_writes() -> None:
     graph = queue(step("a", writes=("x",)), step("b", writes=("x",)), step("c"))
-    assert names(graph.take(1)) == ["a"]
-    assert graph.working == 1
+    assert names(graph.pop_ready(1)) == ["a"]
+    assert graph.active_count == 1
     graph.pause("a")
-    assert graph.working == 0
-    assert names(graph.take(1)) == ["c"]
-    graph.go_on("a")
-    assert graph.working == 2
+    assert graph.active_count == 0
+    assert names(graph.pop_ready(1)) == ["c"]
+    graph.resume("a")
+    assert graph.active_count == 2
     graph.finish("a", succeeded=True)
-    assert names(graph.take(9)) == ["b"]
+    assert names(graph.pop_ready(9)) == ["b"]
 
 
 def test_a_revision_replaces_what_has_not_started_and_nothing_else() -> None:
     graph = queue(step("a"), step("b", "a"), step("c", "b"), step("d", writes=("x",)))
-    assert names(graph.take(9)) == ["a", "d"]
+    assert names(graph.pop_ready(9)) == ["a", "d"]
     doomed = graph.revise([step("e", "f"), step("f", "a", "b"), step("c", "d")])
     assert doomed == []
     graph.finish("a", succeeded=True)
-    assert names(graph.take(9)) == ["f"]
+    assert names(graph.pop_ready(9)) == ["f"]
     assert not graph.is_unstarted("b") and graph.is_unstarted("c")
     graph.finish("f", succeeded=True)
     graph.finish("d", succeeded=True)
-    assert names(graph.take(9)) == ["e", "c"]
+    assert names(graph.pop_ready(9)) == ["e", "c"]
 
 
 def test_a_revision_does_not_bring_back_what_needs_a_failed_step() -> None:
     graph = queue(step("a"), step("b", "a"))
-    graph.take(9)
+    graph.pop_ready(9)
     graph.finish("a", succeeded=False)
     assert graph.revise([step("c", "a"), step("d")]) == [(step("c", "a"), "needs a, which did not succeed")]
-    assert names(graph.take(9)) == ["d"]
+    assert names(graph.pop_ready(9)) == ["d"]
 
 
 edges = st.lists(st.sets(st.integers(0, 11), max_size=4), min_size=1, max_size=12)
@@ -163,10 +163,10 @@ def test_every_step_of_any_graph_ends_in_exactly_one_way(graph_edges, failing, s
     ended: list[str] = []
     running: list[PlanStep] = []
     while not graph.is_done:
-        running += graph.take(slots - len(running))
+        running += graph.pop_ready(slots - len(running))
         assert len(running) <= slots
         if not running:
-            ended += [one.id for one, _ in graph.stuck()]
+            ended += [one.id for one, _ in graph.pop_cyclic()]
             continue
         one = running.pop(chance.randrange(len(running)))
         assert all(dep in succeeded for dep in one.depends_on if dep in known)

@@ -15,7 +15,7 @@ def step(name: str, *after: str) -> PlanStep:
     return PlanStep(id=name, title=name, instruction=name, depends_on=after)
 
 
-class Work:
+class FakeSteps:
     """Steps that end when the test says so."""
 
     def __init__(self, concurrency: int = 8) -> None:
@@ -42,21 +42,21 @@ class Work:
 
     async def end(self, name: str, status: str = "ok") -> None:
         self._gate(name).set_result(status)
-        await self.settle()
+        await self.wait_idle()
 
-    async def settle(self) -> None:
+    async def wait_idle(self) -> None:
         for _ in range(10):
             await asyncio.sleep(0)
 
 
 async def test_a_step_starts_while_the_plan_is_still_arriving() -> None:
-    work = Work()
+    work = FakeSteps()
     draining = asyncio.ensure_future(work.scheduler.drain())
     work.scheduler.add(step("a"))
-    await work.settle()
+    await work.wait_idle()
     assert work.started == ["a"]
     work.scheduler.add(step("b"))
-    await work.settle()
+    await work.wait_idle()
     assert work.started == ["a", "b"]
     await work.end("a")
     await work.end("b")
@@ -66,12 +66,12 @@ async def test_a_step_starts_while_the_plan_is_still_arriving() -> None:
 
 
 async def test_there_is_no_barrier_between_branches() -> None:
-    work = Work()
+    work = FakeSteps()
     for one in (step("slow"), step("fast"), step("after fast", "fast")):
         work.scheduler.add(one)
     work.scheduler.seal()
     draining = asyncio.ensure_future(work.scheduler.drain())
-    await work.settle()
+    await work.wait_idle()
     await work.end("fast")
     assert work.started == ["slow", "fast", "after fast"]
     await work.end("after fast")
@@ -80,12 +80,12 @@ async def test_there_is_no_barrier_between_branches() -> None:
 
 
 async def test_no_more_steps_run_at_once_than_allowed() -> None:
-    work = Work(concurrency=2)
+    work = FakeSteps(concurrency=2)
     for name in "abcd":
         work.scheduler.add(step(name))
     work.scheduler.seal()
     draining = asyncio.ensure_future(work.scheduler.drain())
-    await work.settle()
+    await work.wait_idle()
     assert work.started == ["a", "b"]
     await work.end("b")
     assert work.started == ["a", "b", "c"]
@@ -95,12 +95,12 @@ async def test_no_more_steps_run_at_once_than_allowed() -> None:
 
 
 async def test_a_failing_step_never_cancels_an_unrelated_one() -> None:
-    work = Work()
+    work = FakeSteps()
     for one in (step("bad"), step("good"), step("after bad", "bad")):
         work.scheduler.add(one)
     work.scheduler.seal()
     draining = asyncio.ensure_future(work.scheduler.drain())
-    await work.settle()
+    await work.wait_idle()
     await work.end("bad", "error")
     assert work.skipped == {"after bad": "needs bad, which did not succeed"}
     assert work.cancelled == []
@@ -109,10 +109,10 @@ async def test_a_failing_step_never_cancels_an_unrelated_one() -> None:
 
 
 async def test_cancelling_ends_the_running_steps_first() -> None:
-    work = Work()
+    work = FakeSteps()
     work.scheduler.add(step("a"))
     draining = asyncio.ensure_future(work.scheduler.drain())
-    await work.settle()
+    await work.wait_idle()
     draining.cancel()
     with pytest.raises(asyncio.CancelledError):
         await draining
@@ -120,17 +120,17 @@ async def test_cancelling_ends_the_running_steps_first() -> None:
 
 
 async def test_a_step_that_waits_for_a_person_holds_no_slot() -> None:
-    work = Work(concurrency=1)
+    work = FakeSteps(concurrency=1)
     for name in "abc":
         work.scheduler.add(step(name))
     work.scheduler.seal()
     draining = asyncio.ensure_future(work.scheduler.drain())
-    await work.settle()
+    await work.wait_idle()
     assert work.started == ["a"]
     work.scheduler.pause("a")
-    await work.settle()
+    await work.wait_idle()
     assert work.started == ["a", "b"]
-    work.scheduler.go_on("a")
+    work.scheduler.resume("a")
     await work.end("b")
     assert work.started == ["a", "b"]
     await work.end("a")
@@ -142,14 +142,14 @@ async def test_what_fails_to_be_told_ends_the_run_and_the_running_steps_with_it(
     async def skip(one: PlanStep, reason: str) -> None:
         raise OSError("disk full")
 
-    work = Work()
+    work = FakeSteps()
     scheduler = Scheduler(run_step=work._run, skip_step=skip, concurrency=9)
     for one in (step("a", "b"), step("b", "a"), step("c", "missing")):
         scheduler.add(one)
     draining = asyncio.ensure_future(scheduler.drain())
-    await work.settle()
+    await work.wait_idle()
     scheduler.seal()
-    await work.settle()
+    await work.wait_idle()
     assert work.started == ["c"]
     await work.end("c")
     with pytest.raises(OSError, match="disk full"):

@@ -4,38 +4,38 @@ from dataclasses import replace
 
 import pytest
 
-from agent.execution.graph.step_cache import KeySource, key_of
+from agent.execution.graph.step_cache import KeySource, cache_key
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorProfile
 
 SOURCE = KeySource(lineage="run-1", model="m", request="do it", context="c")
 STEP = PlanStep(id="s1", title="t", instruction="i", args={"a": 1, "b": 2})
 PROFILE = ExecutorProfile()
-KEY = key_of(SOURCE, STEP, PROFILE, ["k"])
+KEY = cache_key(SOURCE, STEP, PROFILE, ["k"])
 
 
 @pytest.mark.parametrize("name", ["lineage", "model", "request", "context"])
 def test_what_a_run_shares_decides(name: str) -> None:
-    assert key_of(replace(SOURCE, **{name: "other"}), STEP, PROFILE, ["k"]) != KEY
+    assert cache_key(replace(SOURCE, **{name: "other"}), STEP, PROFILE, ["k"]) != KEY
 
 
 @pytest.mark.parametrize("name", ["id", "instruction", "tool", "expect", "verify", "model", "ask_question"])
 def test_what_a_step_says_decides(name: str) -> None:
-    assert key_of(SOURCE, replace(STEP, **{name: "other"}), PROFILE, ["k"]) != KEY
+    assert cache_key(SOURCE, replace(STEP, **{name: "other"}), PROFILE, ["k"]) != KEY
 
 
 def test_arguments_rights_and_what_was_given_decide() -> None:
-    assert key_of(SOURCE, replace(STEP, args={"a": 1}), PROFILE, ["k"]) != KEY
-    assert key_of(SOURCE, STEP, replace(PROFILE, allowed_tools=("read_file",)), ["k"]) != KEY
-    assert key_of(SOURCE, STEP, PROFILE, ["other"]) != KEY
-    assert key_of(SOURCE, STEP, PROFILE, []) != KEY
+    assert cache_key(SOURCE, replace(STEP, args={"a": 1}), PROFILE, ["k"]) != KEY
+    assert cache_key(SOURCE, STEP, replace(PROFILE, allowed_tools=("read_file",)), ["k"]) != KEY
+    assert cache_key(SOURCE, STEP, PROFILE, ["other"]) != KEY
+    assert cache_key(SOURCE, STEP, PROFILE, []) != KEY
 
 
 def test_how_a_step_is_called_how_long_it_may_take_and_the_order_of_its_arguments_do_not() -> None:
     same = replace(STEP, title="other", timeout_s=3.0, est_usd=0.1, args={"b": 2, "a": 1})
-    assert key_of(SOURCE, same, replace(PROFILE, timeout_ms=1), ["k"]) == KEY
+    assert cache_key(SOURCE, same, replace(PROFILE, timeout_ms=1), ["k"]) == KEY
 
 
 def test_a_key_is_a_name_for_a_file() -> None:
     assert len(KEY) == 64 and KEY.isalnum()
-    assert key_of(replace(SOURCE, request="\ud800"), STEP, PROFILE, ["k"]).isalnum()
+    assert cache_key(replace(SOURCE, request="\ud800"), STEP, PROFILE, ["k"]).isalnum()

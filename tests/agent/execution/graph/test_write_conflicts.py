@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.execution.graph.ready_queue import Place, WritePlaces, places_of
+from agent.execution.graph.ready_queue import PathPrefix, WriteLocks, write_prefixes
 
 ROOT = "/work/project"
 
 
-def is_in_the_way(held: str, wanted: str) -> bool:
-    places = WritePlaces()
-    places.hold("a", places_of([held], ROOT))
-    return places.holder(places_of([wanted], ROOT)) == "a"
+def has_conflict(held: str, wanted: str) -> bool:
+    places = WriteLocks()
+    places.acquire("a", write_prefixes([held], ROOT))
+    return places.find_holder(write_prefixes([wanted], ROOT)) == "a"
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def is_in_the_way(held: str, wanted: str) -> bool:
     ],
 )
 def test_spellings_of_overlapping_places_are_seen_through(held: str, wanted: str) -> None:
-    assert is_in_the_way(held, wanted)
-    assert is_in_the_way(wanted, held)
+    assert has_conflict(held, wanted)
+    assert has_conflict(wanted, held)
 
 
 @pytest.mark.parametrize(
@@ -43,34 +43,34 @@ def test_spellings_of_overlapping_places_are_seen_through(held: str, wanted: str
     [("src", "src2"), ("src/a", "src/b"), ("src/a*", "docs"), ("../x", "x"), ("/tmp/a", "tmp/a")],
 )
 def test_places_that_only_look_alike_are_free(held: str, wanted: str) -> None:
-    assert not is_in_the_way(held, wanted)
-    assert not is_in_the_way(wanted, held)
+    assert not has_conflict(held, wanted)
+    assert not has_conflict(wanted, held)
 
 
 def test_a_step_may_hold_a_folder_and_what_lies_in_it() -> None:
-    places = WritePlaces()
-    places.hold("a", places_of(["src", "src/x", "src/x"], ROOT))
+    places = WriteLocks()
+    places.acquire("a", write_prefixes(["src", "src/x", "src/x"], ROOT))
     places.release("a")
-    assert places.holder(places_of(["."], ROOT)) is None
+    assert places.find_holder(write_prefixes(["."], ROOT)) is None
 
 
 paths = st.lists(st.sampled_from("ab"), max_size=3).map(tuple)
 
 
 @given(st.lists(st.lists(paths, max_size=3, unique=True).map(tuple), max_size=8), st.randoms())
-def test_the_holder_is_found_exactly_when_places_overlap(wishes: list[tuple[Place, ...]], chance) -> None:  # type: ignore[no-untyped-def]
-    places, held = WritePlaces(), dict[str, tuple[Place, ...]]()
+def test_the_holder_is_found_exactly_when_places_overlap(wishes: list[tuple[PathPrefix, ...]], chance) -> None:  # type: ignore[no-untyped-def]
+    places, held = WriteLocks(), dict[str, tuple[PathPrefix, ...]]()
     for number, wish in enumerate(wishes):
         overlapping = {
             name
             for name, theirs in held.items()
             if any(one[: len(other)] == other[: len(one)] for one in wish for other in theirs)
         }
-        holder = places.holder(wish)
+        holder = places.find_holder(wish)
         assert (holder in overlapping) if overlapping else (holder is None)
         if holder is None:
             held[str(number)] = wish
-            places.hold(str(number), wish)
+            places.acquire(str(number), wish)
         if held and chance.random() < 0.5:
             gone = chance.choice(sorted(held))
             places.release(gone)

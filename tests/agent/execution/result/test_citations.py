@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.execution.result.compose import with_real_receipts
+from agent.execution.result.compose import remove_unknown_citations
 
 IDS = ["s1", "s2", "build-3"]
 
@@ -27,17 +27,17 @@ IDS = ["s1", "s2", "build-3"]
     ],
 )
 def test_only_receipts_for_steps_that_exist_stay(said: str, stays: str) -> None:
-    assert with_real_receipts(said, IDS) == stays
+    assert remove_unknown_citations(said, IDS) == stays
 
 
 @given(st.text(alphabet="[]`s19,; ab\n()x"))
 def test_an_answer_only_loses_receipts(said: str) -> None:
-    kept = with_real_receipts(said, IDS)
-    assert with_real_receipts(said, []) == said
+    kept = remove_unknown_citations(said, IDS)
+    assert remove_unknown_citations(said, []) == said
     letters = iter(said)
     assert all(letter in letters for letter in kept if letter not in ", ")
 
 
 @given(st.text())
 def test_any_text_can_be_read(said: str) -> None:
-    with_real_receipts(said, IDS)
+    remove_unknown_citations(said, IDS)

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agent.execution.result.compose import Composer
-from agent.model.budget import Ledger
+from agent.model.budget import Budget
 from agent.model.faults import ModelFault
-from agent.model.metered_client import ModelDesk
+from agent.model.metered_client import MeteredModel
 from agent.model.port import ModelReply, ModelRequest, StreamItem
 from agent.protocol.channel import Channel
 from agent.vocabulary.message import Message
@@ -51,7 +51,7 @@ RESULTS = [
 
 async def compose(model: Model, constraints: str = "") -> tuple[str, object]:
     channel = Channel(session_id="s", run_id="r", log=None)
-    desk = ModelDesk(client=model, ledger=Ledger(), channel=channel, price=lambda model, usage: 0.0)
+    desk = MeteredModel(client=model, budget=Budget(), channel=channel, price=lambda model, usage: 0.0)
     composer = Composer(desk=desk, model="m", max_output_tokens=100)
     return await composer.compose("do it", RESULTS, constraints, replaced={"s3", "s5"})
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.execution.result.outcome_builder import cost_of_rest, partial_answer
+from agent.execution.result.outcome_builder import partial_answer, remaining_cost
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import StepStatus
 from agent.vocabulary.step import ExecutorResponse, StepOutput
@@ -54,4 +54,4 @@ def test_where_nothing_succeeded_there_is_no_answer() -> None:
 def test_the_rest_is_priced_by_what_finished(
     results: list[tuple[PlanStep, ExecutorResponse]], cost: str | None
 ) -> None:
-    assert cost_of_rest([response for _, response in results], 3) == cost
+    assert remaining_cost([response for _, response in results], 3) == cost

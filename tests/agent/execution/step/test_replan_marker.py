@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.execution.step.agent_loop import without_surprise
+from agent.execution.step.agent_loop import split_surprise
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from agent.execution.step.agent_loop import without_surprise
     ],
 )
 def test_the_last_line_is_taken_off_when_it_is_a_surprise(answer: str, left: str, why: str) -> None:
-    assert without_surprise(answer) == (left, why)
+    assert split_surprise(answer) == (left, why)

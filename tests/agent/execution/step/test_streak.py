@@ -1,6 +1,6 @@
 """When a step gets nowhere."""
 
-from agent.execution.step.agent_loop import Streak
+from agent.execution.step.agent_loop import FailureStreak
 from agent.vocabulary.step import CallFact
 
 
@@ -9,27 +9,27 @@ def fact(tool: str = "read_file", status: str = "error", **args: object) -> Call
 
 
 def test_three_turns_of_nothing_but_failures_end_a_step() -> None:
-    streak = Streak()
-    assert [streak.after([fact()]) for _ in range(3)] == [None, None, "error"]
+    streak = FailureStreak()
+    assert [streak.record([fact()]) for _ in range(3)] == [None, None, "error"]
 
 
 def test_a_success_in_between_starts_the_count_again() -> None:
-    streak = Streak()
-    turns = [streak.after([fact(status=status)]) for status in ("error", "error", "ok", "error", "error")]
+    streak = FailureStreak()
+    turns = [streak.record([fact(status=status)]) for status in ("error", "error", "ok", "error", "error")]
     assert turns == [None] * 5
 
 
 def test_the_same_failing_command_three_times_ends_a_step() -> None:
-    streak = Streak()
-    assert [streak.after([fact("run_command", command="make")]) for _ in range(3)] == [None, None, "error"]
+    streak = FailureStreak()
+    assert [streak.record([fact("run_command", command="make")]) for _ in range(3)] == [None, None, "error"]
 
 
 def test_different_failing_commands_are_how_one_debugs() -> None:
-    streak = Streak()
-    assert all(streak.after([fact("run_command", command=f"test {n}")]) is None for n in range(20))
+    streak = FailureStreak()
+    assert all(streak.record([fact("run_command", command=f"test {n}")]) is None for n in range(20))
 
 
 def test_three_turns_of_refusals_leave_the_step_blocked() -> None:
-    streak = Streak()
+    streak = FailureStreak()
     statuses = ("blocked", "denied", "blocked")
-    assert [streak.after([fact("run_command", status, command="rm -rf /")]) for status in statuses][-1] == "blocked"
+    assert [streak.record([fact("run_command", status, command="rm -rf /")]) for status in statuses][-1] == "blocked"

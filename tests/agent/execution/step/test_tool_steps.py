@@ -5,8 +5,8 @@ from agent.vocabulary.message import Message
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import CallFact, ExecutorProfile
 from agent.vocabulary.unfinished import UNKNOWN_CALL, UnfinishedStep
-from tests.agent.execution.step_harness import DEEDS, Workshop, done, ends, exits
-from tooling.contract.result import failed
+from tests.agent.execution.step_harness import TOOL_FUNCTIONS, StepHarness, command_result, return_in_turn, succeed
+from tooling.contract.result import error_result
 
 STEP = PlanStep(id="s1", title="Look", instruction="", type="tool", tool="look", args={"path": "a"})
 COMMAND = PlanStep(id="s1", title="Run", instruction="", type="tool", tool="write", verify="test -f a")
@@ -14,10 +14,10 @@ UNKNOWN = UnfinishedStep(messages=(Message(role="tool", content=UNKNOWN_CALL),))
 
 
 async def test_a_tool_step_is_one_call_and_asks_no_model() -> None:
-    shop = Workshop()
+    shop = StepHarness()
     response = await shop.run(STEP)
-    assert (response.status, response.text, shop.speaker.asked) == ("ok", "done {'path': 'a'}", [])
-    started, call, ended, completed = [envelope.event for envelope in await shop.heard()]
+    assert (response.status, response.text, shop.client.requests) == ("ok", "done {'path': 'a'}", [])
+    started, call, ended, completed = [envelope.event for envelope in await shop.envelopes()]
     assert started == StepStarted(title="Look")
     assert call == ToolStarted(tool_id="s1.call", name="look", input={"path": "a"})
     assert isinstance(ended, ToolCompleted) and ended.status == "ok"
@@ -25,56 +25,56 @@ async def test_a_tool_step_is_one_call_and_asks_no_model() -> None:
 
 
 async def test_a_failed_call_is_a_failed_step_with_the_output_as_the_reason() -> None:
-    shop = Workshop(deeds={"look": ("read", ends(exits(3, "Exit 3: no")))})
+    shop = StepHarness(deeds={"look": ("read", return_in_turn(command_result(3, "Exit 3: no")))})
     response = await shop.run(STEP)
     assert (response.status, response.summary, response.exit_code) == ("error", "Exit 3: no", 54)
     assert response.tool_calls[0].exit_code == 3
 
 
 async def test_a_refused_call_blocks_the_step_and_stands_among_its_facts() -> None:
-    refused = failed("Denied.", exit_code=126, status="denied")
-    response = await Workshop(deeds={"look": ("read", ends(refused))}).run(STEP)
+    refused = error_result("Denied.", exit_code=126, status="denied")
+    response = await StepHarness(deeds={"look": ("read", return_in_turn(refused))}).run(STEP)
     assert (response.status, [fact.status for fact in response.tool_calls]) == ("blocked", ["denied"])
 
 
 async def test_a_profile_without_the_tool_refuses_the_step() -> None:
-    response = await Workshop().run(STEP, ExecutorProfile(allowed_tools=("write",)))
+    response = await StepHarness().run(STEP, ExecutorProfile(allowed_tools=("write",)))
     assert (response.status, response.exit_code) == ("error", 54)
     assert "not available" in response.summary
 
 
 async def test_a_tool_step_is_ok_only_when_its_check_passes() -> None:
-    good = Workshop()
-    assert ((await good.run(COMMAND)).verified, good.tools.made[1][1]) == (True, {"command": "test -f a"})
-    bad = Workshop(deeds={**DEEDS, "run_command": ("execute", ends(exits(1)))})
+    good = StepHarness()
+    assert ((await good.run(COMMAND)).verified, good.tools.calls[1][1]) == (True, {"command": "test -f a"})
+    bad = StepHarness(deeds={**TOOL_FUNCTIONS, "run_command": ("execute", return_in_turn(command_result(1)))})
     response = await bad.run(COMMAND)
     assert (response.status, response.verified, response.checks[0].exit_code) == ("error", False, 1)
 
 
 async def test_a_call_that_may_have_been_made_is_not_made_again_without_a_check() -> None:
-    shop = Workshop()
+    shop = StepHarness()
     step = PlanStep(id="s1", title="Run", instruction="", type="tool", tool="write")
     response = await shop.run(step, begun=UNKNOWN)
-    assert (response.status, response.summary, shop.tools.made) == ("error", UNKNOWN_CALL, [])
+    assert (response.status, response.summary, shop.tools.calls) == ("error", UNKNOWN_CALL, [])
 
 
 async def test_the_check_tells_whether_a_call_was_made_before_the_run_was_cut_off() -> None:
-    passed = Workshop()
+    passed = StepHarness()
     response = await passed.run(COMMAND, begun=UNKNOWN)
     assert (response.status, response.verified) == ("ok", True)
-    assert [name for name, _ in passed.tools.made] == ["run_command"]
-    checks = ends(exits(1), exits(0))
-    again = Workshop(deeds={"write": ("write", done), "run_command": ("execute", checks)})
+    assert [name for name, _ in passed.tools.calls] == ["run_command"]
+    checks = return_in_turn(command_result(1), command_result(0))
+    again = StepHarness(deeds={"write": ("write", succeed), "run_command": ("execute", checks)})
     response = await again.run(COMMAND, begun=UNKNOWN)
     assert (response.status, response.verified) == ("ok", True)
-    assert [name for name, _ in again.tools.made] == ["run_command", "write", "run_command"]
+    assert [name for name, _ in again.tools.calls] == ["run_command", "write", "run_command"]
 
 
 async def test_a_call_that_had_ended_is_not_made_again() -> None:
     fact = CallFact(tool="look", args={}, status="ok", exit_code=0, output_len=3, output_preview="abc")
     resumed = UnfinishedStep(messages=(Message(role="tool", content="abc"),), facts=(fact,))
-    shop = Workshop()
+    shop = StepHarness()
     response = await shop.run(STEP, begun=resumed)
-    assert (response.status, response.text, response.tool_calls, shop.tools.made) == ("ok", "abc", (fact,), [])
+    assert (response.status, response.text, response.tool_calls, shop.tools.calls) == ("ok", "abc", (fact,), [])
     started = (await shop.events(StepStarted))[0]
     assert started == StepStarted(title="Look", cache="resumed")

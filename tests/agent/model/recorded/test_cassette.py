@@ -9,7 +9,7 @@ import pytest
 
 from agent.model.faults import ModelFault
 from agent.model.port import ModelReply, ModelRequest, Purpose, ReasoningDelta, StreamItem, TextDelta
-from agent.model.recorded.normal_form import neutral
+from agent.model.recorded.normal_form import normalize_text
 from agent.model.recorded.recording import RecordingClient
 from agent.model.recorded.replaying import ReplayingClient
 from agent.vocabulary.errors import InputError
@@ -21,7 +21,7 @@ USAGE = Usage(input_tokens=5, output_tokens=2, requests=1, cost_usd=None)
 KEY = "sk-secret-1234"
 
 
-class Parrot:
+class CannedModel:
     """A model that answers with prepared replies."""
 
     def __init__(self, *replies: Message | ModelFault) -> None:
@@ -39,7 +39,7 @@ class Parrot:
         self.is_closed = True
 
 
-def asked(*messages: Message | str, purpose: Purpose = "step", tools: bool = True) -> ModelRequest:
+def make_request(*messages: Message | str, purpose: Purpose = "step", tools: bool = True) -> ModelRequest:
     spoken = tuple(Message(role="user", content=said) if isinstance(said, str) else said for said in messages)
     return ModelRequest(model="m", messages=spoken, purpose=purpose, step_id="s1", tools=TOOLS if tools else ())
 
@@ -48,25 +48,25 @@ def answer(text: str, *calls: ToolCall) -> Message:
     return Message(role="assistant", content=text, tool_calls=calls, reasoning="hm")
 
 
-async def heard(client: RecordingClient | ReplayingClient, request: ModelRequest) -> list[StreamItem]:
+async def collect(client: RecordingClient | ReplayingClient, request: ModelRequest) -> list[StreamItem]:
     return [item async for item in client.stream(request)]
 
 
-async def whole(client: RecordingClient | ReplayingClient, request: ModelRequest) -> Message:
-    last = (await heard(client, request))[-1]
+async def final_message(client: RecordingClient | ReplayingClient, request: ModelRequest) -> Message:
+    last = (await collect(client, request))[-1]
     assert isinstance(last, ModelReply)
     return last.message
 
 
 async def record(path: Path, workspace: str, *pairs: tuple[ModelRequest, Message | ModelFault]) -> None:
-    model = Parrot(*(reply for _, reply in pairs))
+    model = CannedModel(*(reply for _, reply in pairs))
     client = RecordingClient(model, path, {workspace: "<workspace>"}, lambda text: text.replace(KEY, "[key]"))
     for request, reply in pairs:
         if isinstance(reply, ModelFault):
             with pytest.raises(ModelFault):
-                await heard(client, request)
+                await collect(client, request)
         else:
-            await heard(client, request)
+            await collect(client, request)
     await client.close()
     assert model.is_closed
 
@@ -77,36 +77,39 @@ async def test_the_same_run_elsewhere_and_later_hears_the_same_replies(tmp_path:
     told = Message(role="tool", content="mtime 2026-11-16T02:44:10Z, took 1.2 s, pid 77", tool_call_id="call_1")
     ask = "Today is 2026-11-16. Work in /home/a/ws."
     await record(
-        path, "/home/a/ws", (asked(ask), answer("", call)), (asked(ask, answer("", call), told), answer("done"))
+        path,
+        "/home/a/ws",
+        (make_request(ask), answer("", call)),
+        (make_request(ask, answer("", call), told), answer("done")),
     )
 
     client = ReplayingClient(path, {"/elsewhere": "<workspace>"})
     ask = "Today is 2027-01-02. Work in /elsewhere."
-    first = await heard(client, asked(ask))
+    first = await collect(client, make_request(ask))
     here = ToolCall(id="call_1", name="read_file", arguments={"path": "/elsewhere/x.txt"})
     assert first == [
         ReasoningDelta(text="hm"),
         ModelReply(message=answer("", here), usage=USAGE, model="m"),
     ]
     told = Message(role="tool", content="mtime 2027-01-02T12:00:00Z, took 800 ms, pid 9", tool_call_id="call_1")
-    second = await heard(client, asked(ask, answer("", here), told))
+    second = await collect(client, make_request(ask, answer("", here), told))
     assert [item.text for item in second if isinstance(item, TextDelta)] == ["d", "o", "n", "e"]
 
 
 async def test_identical_requests_are_answered_in_recorded_order_and_then_no_more(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    await record(path, "", (asked("go"), answer("one")), (asked("go"), answer("two")))
+    await record(path, "", (make_request("go"), answer("one")), (make_request("go"), answer("two")))
     client = ReplayingClient(path, {})
-    assert [(await whole(client, asked("go"))).content for _ in range(2)] == ["one", "two"]
+    assert [(await final_message(client, make_request("go"))).content for _ in range(2)] == ["one", "two"]
     with pytest.raises(ModelFault, match=r"to this request \(step, step s1\) was served already"):
-        await heard(client, asked("go"))
+        await collect(client, make_request("go"))
 
 
 async def test_a_fault_is_recorded_and_replayed(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    await record(path, "", (asked("go"), ModelFault("overflow", f"too long for {KEY}")))
+    await record(path, "", (make_request("go"), ModelFault("overflow", f"too long for {KEY}")))
     with pytest.raises(ModelFault) as caught:
-        await heard(ReplayingClient(path, {}), asked("go"))
+        await collect(ReplayingClient(path, {}), make_request("go"))
     assert (caught.value.kind, caught.value.detail) == ("overflow", "too long for [key]")
 
 
@@ -115,7 +118,7 @@ async def test_secrets_and_places_do_not_reach_the_file_and_nobody_else_may_read
     path.write_text("old\n")
     path.chmod(0o644)
     call = ToolCall(id="1", name="run", arguments={"env": [KEY], "cwd": "/ws/deep"})
-    await record(path, "/ws", (asked(f"use {KEY} in /ws"), answer(f"I use {KEY}", call)))
+    await record(path, "/ws", (make_request(f"use {KEY} in /ws"), answer(f"I use {KEY}", call)))
     text = path.read_text()
     assert KEY not in text
     assert "/ws" not in text.replace("<workspace>/", "")
@@ -123,20 +126,20 @@ async def test_secrets_and_places_do_not_reach_the_file_and_nobody_else_may_read
     assert json.loads(text.splitlines()[0]) == {"windlass_cassette": 1}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     client = ReplayingClient(path, {"/ws": "<workspace>"}, lambda said: said.replace(KEY, "[key]"))
-    assert (await whole(client, asked(f"use {KEY} in /ws"))).tool_calls[0].arguments["cwd"] == "/ws/deep"
+    assert (await final_message(client, make_request(f"use {KEY} in /ws"))).tool_calls[0].arguments["cwd"] == "/ws/deep"
 
 
 async def test_a_run_that_asks_nothing_keeps_the_older_cassette(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_text("old")
-    await RecordingClient(Parrot(), path, {}).close()
+    await RecordingClient(CannedModel(), path, {}).close()
     assert path.read_text() == "old"
 
 
 async def test_an_exchange_is_on_file_before_its_reply_is_heard(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    client = RecordingClient(Parrot(answer("one")), path, {})
-    async for item in client.stream(asked("go")):
+    client = RecordingClient(CannedModel(answer("one")), path, {})
+    async for item in client.stream(make_request("go")):
         assert ("one" in path.read_text()) == isinstance(item, ModelReply)
     await client.close()
     await client.close()
@@ -144,19 +147,19 @@ async def test_an_exchange_is_on_file_before_its_reply_is_heard(tmp_path: Path) 
 
 async def test_a_miss_shows_the_nearest_recorded_request(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    far, near = asked("write a poem about the sea"), asked("intro", "count the files\nin src\nplease")
-    plan = asked("count the files", purpose="planner")
+    far, near = make_request("write a poem about the sea"), make_request("intro", "count the files\nin src\nplease")
+    plan = make_request("count the files", purpose="planner")
     await record(path, "", (far, answer("1")), (near, answer("2")), (plan, answer("3")))
     client = ReplayingClient(path, {})
     with pytest.raises(ModelFault) as caught:
-        await heard(client, asked("intro", "count the files\nin tests\nplease"))
+        await collect(client, make_request("intro", "count the files\nin tests\nplease"))
     assert caught.value.kind == "script"
     assert caught.value.detail == (
         f"no request in {path} equals this one (step, step s1); nearest recorded request differs in message 2:\n"
         "--- recorded\n+++ asked\n@@ -1,3 +1,3 @@\n user: count the files\n-in src\n+in tests\n please"
     )
     with pytest.raises(ModelFault, match="no recorded request has this purpose"):
-        await heard(client, asked("x", purpose="memory"))
+        await collect(client, make_request("x", purpose="memory"))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +184,7 @@ def test_places_that_cannot_be_used_are_input_errors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
         ReplayingClient(tmp_path / "nowhere", {})
     with pytest.raises(InputError, match="cannot write"):
-        RecordingClient(Parrot(), tmp_path / "nowhere" / "x", {})
+        RecordingClient(CannedModel(), tmp_path / "nowhere" / "x", {})
 
 
 @pytest.mark.parametrize(
@@ -201,18 +204,18 @@ def test_places_that_cannot_be_used_are_input_errors(tmp_path: Path) -> None:
     ],
 )
 def test_what_changes_from_run_to_run_is_made_equal(one: str, other: str) -> None:
-    assert neutral(one) == neutral(other)
+    assert normalize_text(one) == normalize_text(other)
 
 
 @pytest.mark.parametrize(
     "text", ["5 steps to go", "write a.txt", "version 1.2.3", "exit code 3", "10 files, 2048 bytes"]
 )
 def test_what_matters_is_left_alone(text: str) -> None:
-    assert neutral(text) == text
+    assert normalize_text(text) == text
 
 
 async def test_a_tool_that_was_added_since_does_not_make_a_cassette_useless(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    await record(path, "", (asked("count the files"), answer("2")))
-    items = await heard(ReplayingClient(path, {}), asked("count the files", tools=False))
+    await record(path, "", (make_request("count the files"), answer("2")))
+    items = await collect(ReplayingClient(path, {}), make_request("count the files", tools=False))
     assert isinstance(items[-1], ModelReply) and items[-1].message == answer("2")

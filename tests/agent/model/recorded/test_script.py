@@ -20,34 +20,34 @@ def script(folder: Path, *lines: object) -> ScriptedModel:
     return ScriptedModel(path)
 
 
-def asked(said: str = "go", *, purpose: Purpose = "step", step: str | None = None) -> ModelRequest:
+def make_request(said: str = "go", *, purpose: Purpose = "step", step: str | None = None) -> ModelRequest:
     message = Message(role="user", content=said)
     return ModelRequest(model="script:x", messages=(message,), purpose=purpose, step_id=step)
 
 
-async def heard(model: ScriptedModel, request: ModelRequest) -> list[StreamItem]:
+async def collect(model: ScriptedModel, request: ModelRequest) -> list[StreamItem]:
     return [item async for item in model.stream(request)]
 
 
 async def reply(model: ScriptedModel, request: ModelRequest) -> ModelReply:
-    last = (await heard(model, request))[-1]
+    last = (await collect(model, request))[-1]
     assert isinstance(last, ModelReply)
     return last
 
 
-async def said(model: ScriptedModel, request: ModelRequest) -> str:
+async def reply_text(model: ScriptedModel, request: ModelRequest) -> str:
     return (await reply(model, request)).message.content
 
 
 async def test_lines_without_a_match_are_served_in_order(tmp_path: Path) -> None:
     model = script(tmp_path, "# a comment", {"text": "one"}, "", {"text": "two"})
-    assert [await said(model, asked()), await said(model, asked())] == ["one", "two"]
+    assert [await reply_text(model, make_request()), await reply_text(model, make_request())] == ["one", "two"]
 
 
 async def test_the_text_arrives_in_fragments_and_then_as_a_whole(tmp_path: Path) -> None:
     usage = {"input_tokens": 7, "output_tokens": 2, "cost_usd": 0.5}
     model = script(tmp_path, {"text": "abcdef", "reasoning": "hm", "chunks": 2, "usage": usage})
-    assert await heard(model, asked()) == [
+    assert await collect(model, make_request()) == [
         ReasoningDelta(text="hm"),
         TextDelta(text="abc"),
         TextDelta(text="def"),
@@ -69,24 +69,24 @@ async def test_matched_lines_are_preferred_and_find_their_request(tmp_path: Path
         {"text": "about foxes", "match": {"contains": "fox(es)?"}},
         {"text": "about braces", "match": {"contains": "f(("}},
     )
-    assert await said(model, asked(step="a")) == "for a"
-    assert await said(model, asked(step="b")) == "for b"
-    assert await said(model, asked(purpose="composer")) == "composed"
-    assert await said(model, asked("two foxes")) == "about foxes"
-    assert await said(model, asked("f((x))")) == "about braces"
-    assert await said(model, asked(step="a")) == "any"
+    assert await reply_text(model, make_request(step="a")) == "for a"
+    assert await reply_text(model, make_request(step="b")) == "for b"
+    assert await reply_text(model, make_request(purpose="composer")) == "composed"
+    assert await reply_text(model, make_request("two foxes")) == "about foxes"
+    assert await reply_text(model, make_request("f((x))")) == "about braces"
+    assert await reply_text(model, make_request(step="a")) == "any"
 
 
 async def test_a_repeated_line_serves_again_and_again(tmp_path: Path) -> None:
     model = script(tmp_path, {"tool_calls": [{"name": "ls"}], "repeat": True})
-    first, second = (await reply(model, asked())).message, (await reply(model, asked())).message
+    first, second = (await reply(model, make_request())).message, (await reply(model, make_request())).message
     assert first.tool_calls[0].id != second.tool_calls[0].id
 
 
 async def test_tool_calls_carry_arguments_or_their_problem(tmp_path: Path) -> None:
     calls = [{"name": "a", "arguments": {"x": 1}, "id": "c1"}, {"name": "b", "arguments": "{'y': 2}"}]
     model = script(tmp_path, {"tool_calls": [*calls, {"name": "c", "arguments": '{"z": "ha'}]})
-    whole = await reply(model, asked())
+    whole = await reply(model, make_request())
     assert whole.finish_reason == "tool_calls"
     assert whole.message.tool_calls[0] == ToolCall(id="c1", name="a", arguments={"x": 1})
     assert whole.message.tool_calls[1].arguments == {"y": 2}
@@ -97,7 +97,7 @@ async def test_a_fault_breaks_the_stream_after_the_text(tmp_path: Path) -> None:
     model = script(tmp_path, {"text": "half", "chunks": 1, "fault": "rate_limit", "retry_after_s": 2})
     fragments: list[StreamItem] = []
     with pytest.raises(ModelFault) as caught:
-        async for item in model.stream(asked()):
+        async for item in model.stream(make_request()):
             fragments.append(item)
     assert fragments == [TextDelta(text="half")]
     assert (caught.value.kind, caught.value.retry_after_s) == ("rate_limit", 2)
@@ -107,22 +107,22 @@ async def test_a_delay_can_be_cancelled(tmp_path: Path) -> None:
     model = script(tmp_path, {"text": "late", "delay_ms": 60_000})
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
-            await heard(model, asked())
+            await collect(model, make_request())
 
 
 async def test_past_its_end_the_script_says_who_asked_and_what_is_left(tmp_path: Path) -> None:
     model = script(tmp_path, {"text": "x", "match": {"purpose": "planner"}}, {"text": "y"})
-    await heard(model, asked())
+    await collect(model, make_request())
     with pytest.raises(ModelFault) as caught:
-        await heard(model, asked("where\nis it?", step="s1"))
+        await collect(model, make_request("where\nis it?", step="s1"))
     assert caught.value.kind == "script"
     assert caught.value.detail == (
         f"request 2 (step, step s1, last message 'where is it?') found no line in {tmp_path}/script.jsonl; "
         "left over: line 1 for purpose planner"
     )
-    await heard(model, asked(purpose="planner"))
+    await collect(model, make_request(purpose="planner"))
     with pytest.raises(ModelFault, match="every line is used up"):
-        await heard(model, asked())
+        await collect(model, make_request())
 
 
 @pytest.mark.parametrize(
@@ -151,4 +151,6 @@ def test_a_missing_script_is_an_input_error(tmp_path: Path) -> None:
 async def test_the_shipped_example_answers_any_number_of_planners() -> None:
     model = ScriptedModel(Path(__file__).parents[4] / "examples" / "hello.jsonl")
     for _ in range(2):
-        assert json.loads(await said(model, asked(purpose="planner"))) == {"answer": "Hello from Windlass."}
+        assert json.loads(await reply_text(model, make_request(purpose="planner"))) == {
+            "answer": "Hello from Windlass."
+        }

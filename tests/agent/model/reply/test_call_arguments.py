@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent.model.reply.call_arguments import read_arguments
+from agent.model.reply.call_arguments import parse_arguments
 
 JSON_VALUES = st.recursive(
     st.none()
@@ -23,7 +23,7 @@ OBJECTS = st.dictionaries(st.text(), JSON_VALUES, max_size=4)
 
 @pytest.mark.parametrize("text", ["", "   ", "\n", "{}", "```json\n{}\n```"])
 def test_no_arguments_are_fine(text: str) -> None:
-    assert read_arguments(text) == ({}, None)
+    assert parse_arguments(text) == ({}, None)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_no_arguments_are_fine(text: str) -> None:
     ],
 )
 def test_a_certain_meaning_is_repaired(text: str, meant: object) -> None:
-    assert read_arguments(text) == (meant, None)
+    assert parse_arguments(text) == (meant, None)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_certain_meaning_is_repaired(text: str, meant: object) -> None:
     ],
 )
 def test_an_uncertain_meaning_is_explained_to_the_model(text: str, said: str) -> None:
-    arguments, problem = read_arguments(text)
+    arguments, problem = parse_arguments(text)
     assert arguments == {}
     assert problem is not None
 
@@ -87,14 +87,14 @@ def test_an_uncertain_meaning_is_explained_to_the_model(text: str, said: str) ->
 
 @given(OBJECTS)
 def test_every_json_object_is_read_as_it_is(value: dict[str, object]) -> None:
-    assert read_arguments(json.dumps(value)) == (value, None)
+    assert parse_arguments(json.dumps(value)) == (value, None)
 
 
 @given(OBJECTS)
 @example({"'\x1f": []})
 @example({"'\U000e0001": []})
 def test_python_spelling_means_the_same(value: dict[str, object]) -> None:
-    assert read_arguments(repr(value)) == (value, None)
+    assert parse_arguments(repr(value)) == (value, None)
 
 
 @settings(max_examples=200)
@@ -102,12 +102,12 @@ def test_python_spelling_means_the_same(value: dict[str, object]) -> None:
 def test_a_cut_off_object_is_never_silently_empty(value: dict[str, object], data: st.DataObject) -> None:
     text = json.dumps(value)
     cut = text[: data.draw(st.integers(1, len(text) - 1))]
-    arguments, problem = read_arguments(cut)
+    arguments, problem = parse_arguments(cut)
     assert (problem is None and arguments) or (problem and not arguments)
 
 
 @settings(max_examples=300)
 @given(st.text(alphabet="{}[]\",:\\'` ntrue1\n") | st.text())
 def test_no_text_whatever_raises(text: str) -> None:
-    arguments, problem = read_arguments(text)
+    arguments, problem = parse_arguments(text)
     assert problem is None or arguments == {}

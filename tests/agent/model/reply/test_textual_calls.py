@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.model.reply.textual_calls import calls_in_text
+from agent.model.reply.textual_calls import extract_calls
 
 KNOWN = ("read_file", "write_file", "run_command")
 CALL = '{"name": "read_file", "arguments": {"path": "a.txt"}}'
@@ -14,7 +14,7 @@ READ = ("read_file", {"path": "a.txt"})
 
 
 def read(text: str) -> tuple[str, list[tuple[str, object]]]:
-    rest, calls = calls_in_text(text, KNOWN)
+    rest, calls = extract_calls(text, KNOWN)
     assert all(call.problem is None for call in calls)
     return rest, [(call.name, call.arguments) for call in calls]
 
@@ -102,19 +102,19 @@ def test_content_with_fences_and_tags_of_its_own_is_one_call() -> None:
 def test_a_call_that_cannot_be_read_is_a_call_with_a_problem() -> None:
     broken = '{"name": "write_file", "arguments": {"path": "a.txt", "content": "half'
     for text in (broken, f"```json\n{broken}\n```", f"<tool_call>{broken}</tool_call>"):
-        rest, calls = calls_in_text(text, KNOWN)
+        rest, calls = extract_calls(text, KNOWN)
         assert rest == ""
         assert [call.name for call in calls] == ["write_file"]
         assert "end inside a string" in (calls[0].problem or "")
 
 
 def test_arguments_that_are_no_object_are_a_problem() -> None:
-    _, calls = calls_in_text('{"name": "read_file", "arguments": ["a.txt"]}', KNOWN)
+    _, calls = extract_calls('{"name": "read_file", "arguments": ["a.txt"]}', KNOWN)
     assert "are a list" in (calls[0].problem or "")
 
 
 def test_each_call_gets_an_id_of_its_own() -> None:
-    _, calls = calls_in_text(f"{CALL}\n{CALL}", KNOWN)
+    _, calls = extract_calls(f"{CALL}\n{CALL}", KNOWN)
     assert len({call.id for call in calls}) == 2
     assert all(call.id.startswith("call_") and len(call.id) == 13 for call in calls)
 
@@ -129,11 +129,11 @@ PIECES = [CALL, "```", "```json\n", "<tool_call>", "</tool_call>", "[TOOL_CALLS]
 @given(st.lists(st.sampled_from(PIECES)))
 def test_no_mixture_raises_or_loses_words(parts: list[str]) -> None:
     text = "".join(parts)
-    rest, calls = calls_in_text(text, KNOWN)
+    rest, calls = extract_calls(text, KNOWN)
     assert rest.count("WORD") == text.count("WORD")
     assert rest.count("read_file") + len(calls) == text.count("read_file")
 
 
 @pytest.mark.parametrize("text", ["<tools></tools>", " <tool_call>\n</tool_call>\n"])
 def test_a_place_for_calls_without_any_says_nothing(text: str) -> None:
-    assert calls_in_text(text, {"run_command"}) == ("", ())
+    assert extract_calls(text, {"run_command"}) == ("", ())

@@ -72,16 +72,16 @@ MESSAGES = st.lists(
 def test_where_the_fragments_are_torn_makes_no_difference(text: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    assert joined(pieces) == joined([text])
+    assert feed_all(pieces) == feed_all([text])
 
 
 @given(MESSAGES)
 def test_a_message_without_thinking_is_unchanged(text: str) -> None:
     message = "x" + text
-    assert joined([message]) == (message, "")
+    assert feed_all([message]) == (message, "")
 
 
-def joined(pieces: list[str]) -> tuple[str, str]:
+def feed_all(pieces: list[str]) -> tuple[str, str]:
     tags = ThinkingFilter()
     fragments = [fragment for piece in pieces for fragment in tags.feed(piece)] + tags.flush()
     return (

@@ -11,8 +11,8 @@ from agent.model.wire.anthropic_stream import AnthropicReader
 from agent.model.wire.sse import SseParser
 from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.usage import Usage
-from tests.provider.anthropic_frames import frame, frames, whole
-from tests.provider.asking import no_price
+from tests.provider.anthropic_frames import frame, frames, response_body
+from tests.provider.client_harness import no_price
 from tests.provider.replies import Reply, Tokens
 
 REQUEST = ModelRequest(model="anthropic/m", messages=(Message(role="user", content="hi"),))
@@ -22,7 +22,7 @@ def read(*stream: bytes) -> tuple[ModelReply, list[Fragment]]:
     builder, parser = ReplyBuilder(REQUEST, no_price), SseParser()
     reader = AnthropicReader(builder)
     fragments = [part for chunk in stream for event in parser.feed(chunk) for part in reader.read(event)]
-    reader.end()
+    reader.finish()
     return builder.build(), [*fragments, *builder.flush()]
 
 
@@ -81,7 +81,7 @@ def test_several_thoughts_are_kept_as_the_blocks_they_were() -> None:
 
 def test_a_reply_that_was_not_streamed_is_understood() -> None:
     builder = ReplyBuilder(REQUEST, no_price)
-    AnthropicReader(builder).whole(whole(Reply(text="so", calls=(("look", {"x": 1}),)), "m"))
+    AnthropicReader(builder).read_full(response_body(Reply(text="so", calls=(("look", {"x": 1}),)), "m"))
     reply = builder.build()
     call = ToolCall(id="toolu_1_0", name="look", arguments={"x": 1})
     assert reply.message == Message(role="assistant", content="so", tool_calls=(call,))

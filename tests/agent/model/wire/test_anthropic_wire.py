@@ -7,13 +7,13 @@ from agent.model.port import ModelRequest
 from agent.model.providers import Endpoint
 from agent.model.wire import anthropic_wire
 from agent.vocabulary.message import Message, ToolCall
-from tests.provider.asking import tool
+from tests.provider.client_harness import tool_schema
 
 ENDPOINT = Endpoint(
     provider="anthropic", wire="anthropic", base_url="https://api.anthropic.com/v1", key="k", model="claude-x"
 )
 CACHED = {"cache_control": {"type": "ephemeral"}}
-TALK = ModelRequest(
+CONVERSATION = ModelRequest(
     model="anthropic/claude-x",
     messages=(
         Message(role="system", content="be brief"),
@@ -30,12 +30,12 @@ TALK = ModelRequest(
         Message(role="tool", tool_call_id="c2"),
         Message(role="user", content="go on"),
     ),
-    tools=(tool("look"), tool("run", {"x": {"type": "integer"}})),
+    tools=(tool_schema("look"), tool_schema("run", {"x": {"type": "integer"}})),
 )
 
 
 def test_a_conversation_keeps_its_blocks_and_marks_three_places_for_the_cache() -> None:
-    assert anthropic_wire.body(TALK, ENDPOINT) == {
+    assert anthropic_wire.body(CONVERSATION, ENDPOINT) == {
         "model": "claude-x",
         "max_tokens": 8192,
         "stream": True,
@@ -94,7 +94,7 @@ def test_several_thoughts_go_back_as_the_blocks_they_were() -> None:
 
 
 def test_limits_are_sent_when_set() -> None:
-    body = anthropic_wire.body(replace(TALK, max_output_tokens=5, temperature=0.5), ENDPOINT)
+    body = anthropic_wire.body(replace(CONVERSATION, max_output_tokens=5, temperature=0.5), ENDPOINT)
     assert (body["max_tokens"], body["temperature"]) == (5, 0.5)
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from agent.model.faults import FAULTS, FaultKind
 from agent.model.port import StreamRestarted
-from tests.provider.asking import FORMS, KEY, QUESTION, ask
-from tests.provider.replies import Answer, Text
+from tests.provider.client_harness import KEY, MODELS, REQUEST, ask
+from tests.provider.replies import HttpResponse, Text
 from tests.provider.server import Provider
 
-CLOCKS = {
+TIMEOUTS = {
     "silence": {"first_byte_timeout_s": 0.3},
     "head_then_silence": {"first_byte_timeout_s": 0.3},
     "stops_between_chunks": {"chunk_timeout_s": 0.3},
@@ -44,7 +44,7 @@ KINDS: tuple[tuple[str, FaultKind], ...] = (
 )
 
 
-@pytest.mark.parametrize("model", FORMS)
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(("name", "kind"), KINDS)
 async def test_a_lasting_fault_is_retried_as_its_row_says_and_then_named(
     name: str, kind: FaultKind, model: str
@@ -52,21 +52,21 @@ async def test_a_lasting_fault_is_retried_as_its_row_says_and_then_named(
     row = FAULTS[kind]
     async with Provider() as provider:
         provider.fault(name, times=row.retries + 3)
-        asked = await ask(provider, replace(QUESTION, model=model), **CLOCKS.get(name, {}))
+        asked = await ask(provider, replace(REQUEST, model=model), **TIMEOUTS.get(name, {}))
     assert asked.fault is not None
-    assert (asked.fault.kind, asked.fault.row.exit_code) == (kind, row.exit_code)
+    assert (asked.fault.kind, asked.fault.policy.exit_code) == (kind, row.exit_code)
     assert len(provider.requests) == row.retries + 1
-    assert asked.waits == [row.wait_s * 2**attempt for attempt in range(row.retries)]
+    assert asked.waits == [row.backoff_s * 2**attempt for attempt in range(row.retries)]
     assert KEY not in str(asked.fault)
 
 
-@pytest.mark.parametrize("model", FORMS)
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", [name for name, kind in KINDS if FAULTS[kind].retries])
 async def test_a_passing_fault_costs_one_retry_and_no_answer(name: str, model: str) -> None:
     async with Provider() as provider:
         provider.fault(name)
         provider.reply(Text("all is well"))
-        asked = await ask(provider, replace(QUESTION, model=model), **CLOCKS.get(name, {}))
+        asked = await ask(provider, replace(REQUEST, model=model), **TIMEOUTS.get(name, {}))
     assert asked.reply.message.content == "all is well"
     assert len(provider.requests) == 2
     assert asked.text == "all is well"
@@ -79,15 +79,15 @@ async def test_fragments_of_a_broken_reply_are_taken_back() -> None:
         asked = await ask(provider)
     restart = next(at for at, item in enumerate(asked.items) if isinstance(item, StreamRestarted))
     assert restart > 0
-    assert asked.items[restart] == StreamRestarted(reason=FAULTS["reset"].sentence)
+    assert asked.items[restart] == StreamRestarted(reason=FAULTS["reset"].message)
 
 
 async def test_a_refused_connection_is_a_connect_fault() -> None:
     async with Provider() as provider:
-        await provider.refuse()
+        await provider.stop_listening()
         asked = await ask(provider)
     assert asked.fault is not None
-    assert (asked.fault.kind, asked.fault.row.exit_code) == ("connect", 75)
+    assert (asked.fault.kind, asked.fault.policy.exit_code) == ("connect", 75)
     assert len(asked.waits) == FAULTS["connect"].retries
     assert f"127.0.0.1:{provider.port}" in str(asked.fault)
 
@@ -117,11 +117,11 @@ async def test_a_retry_after_beyond_a_minute_gives_up_at_once() -> None:
     assert (len(provider.requests), asked.waits) == (1, [])
 
 
-@pytest.mark.parametrize("model", FORMS)
+@pytest.mark.parametrize("model", MODELS)
 async def test_a_key_that_the_provider_repeats_is_not_repeated_to_the_person(model: str) -> None:
     async with Provider() as provider:
         provider.fault("auth")
-        asked = await ask(provider, replace(QUESTION, model=model))
+        asked = await ask(provider, replace(REQUEST, model=model))
     assert "[key]" in str(asked.fault)
     assert KEY not in repr(asked.fault)
     assert KEY in str(provider.requests[0].headers)
@@ -129,7 +129,7 @@ async def test_a_key_that_the_provider_repeats_is_not_repeated_to_the_person(mod
 
 async def test_a_redirect_is_not_followed_with_the_key() -> None:
     async with Provider() as elsewhere, Provider() as provider:
-        provider.reply(Answer(status=307, headers={"Location": f"{elsewhere.base_url}/chat/completions"}))
+        provider.reply(HttpResponse(status=307, headers={"Location": f"{elsewhere.base_url}/chat/completions"}))
         asked = await ask(provider)
     assert asked.fault is not None
     assert asked.fault.kind == "refused"
@@ -138,29 +138,29 @@ async def test_a_redirect_is_not_followed_with_the_key() -> None:
 
 async def test_a_huge_error_body_is_read_only_at_its_beginning() -> None:
     async with Provider() as provider:
-        provider.reply(Answer(status=400, content_type="text/plain", parts=(b"no " * 100_000,)))
+        provider.reply(HttpResponse(status=400, content_type="text/plain", parts=(b"no " * 100_000,)))
         asked = await ask(provider)
     assert asked.fault is not None
     assert asked.fault.detail.startswith("400 no no")
     assert len(asked.fault.detail) < 600
 
 
-@pytest.mark.parametrize("model", FORMS)
+@pytest.mark.parametrize("model", MODELS)
 async def test_arguments_cut_off_by_the_length_limit_are_told_to_the_model(model: str) -> None:
     async with Provider() as provider:
         provider.fault("truncated_arguments")
-        asked = await ask(provider, replace(QUESTION, model=model))
+        asked = await ask(provider, replace(REQUEST, model=model))
     (call,) = asked.reply.message.tool_calls
     assert (call.name, call.arguments) == ("write_file", {})
     assert "cut off" in str(call.problem)
     assert asked.reply.finish_reason == "length"
 
 
-@pytest.mark.parametrize("model", FORMS)
+@pytest.mark.parametrize("model", MODELS)
 async def test_arguments_that_cannot_be_read_are_told_to_the_model(model: str) -> None:
     async with Provider() as provider:
         provider.fault("invalid_arguments")
-        asked = await ask(provider, replace(QUESTION, model=model))
+        asked = await ask(provider, replace(REQUEST, model=model))
     (call,) = asked.reply.message.tool_calls
     assert call.name == "write_file"
     assert call.problem

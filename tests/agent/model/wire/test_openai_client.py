@@ -13,24 +13,24 @@ from agent.model.wire.http_client import HttpModelClient
 from agent.model.wire.http_pool import HttpPool
 from agent.vocabulary.message import Message
 from tests.provider import openai_frames
-from tests.provider.asking import FORMS, QUESTION, ask, no_price, settings_for
-from tests.provider.replies import Answer, Calls, Hang, Pace, Part, Reply, Reset, Text
-from tests.provider.server import Fault, Provider, Recorded
+from tests.provider.client_harness import MODELS, REQUEST, ask, no_price, settings_for
+from tests.provider.replies import Calls, Hang, HttpResponse, Pace, Reply, Reset, ResponsePart, Text
+from tests.provider.server import Fault, Provider, ReceivedRequest
 from tests.provider.threaded import ThreadedProvider
 
 
-async def whole(client: HttpModelClient, request: ModelRequest = QUESTION) -> ModelReply:
+async def final_reply(client: HttpModelClient, request: ModelRequest = REQUEST) -> ModelReply:
     items = [item async for item in client.stream(request)]
     assert isinstance(items[-1], ModelReply)
     return items[-1]
 
 
-@pytest.mark.parametrize("model", FORMS)
+@pytest.mark.parametrize("model", MODELS)
 async def test_one_connection_serves_one_turn_after_another(model: str) -> None:
     async with Provider(otherwise=Text("yes")) as provider:
         client = HttpModelClient(settings_for(provider), no_price)
         for _ in range(5):
-            await whole(client, replace(QUESTION, model=model))
+            await final_reply(client, replace(REQUEST, model=model))
         await client.close()
     assert (len(provider.requests), provider.connections) == (5, 1)
 
@@ -42,9 +42,9 @@ async def test_a_server_that_is_slow_to_end_a_finished_reply_does_not_hold_the_t
 
 
 @pytest.mark.parametrize("ending", [Hang(), Reset()])
-async def test_a_server_that_breaks_after_the_finish_spoils_nothing(ending: Part) -> None:
+async def test_a_server_that_breaks_after_the_finish_spoils_nothing(ending: ResponsePart) -> None:
     finished = [part for part in openai_frames.frames(Text("yes"), "m") if part != openai_frames.DONE]
-    async with Provider(Answer(parts=(*finished, ending))) as provider:
+    async with Provider(HttpResponse(parts=(*finished, ending))) as provider:
         asked = await ask(provider, chunk_timeout_s=0.3)
     assert (asked.reply.message.content, asked.reply.usage.input_tokens, asked.waits) == ("yes", 100, [])
 
@@ -56,7 +56,7 @@ async def test_a_proxy_is_for_the_outside_world_only(monkeypatch: pytest.MonkeyP
         inside = settings_for(provider)
         clients = [HttpModelClient(inside, no_price)]
         clients += [HttpModelClient(replace(inside, api_base="http://provider.invalid/v1"), no_price)]
-        answers = [(await whole(client)).message.content for client in clients]
+        answers = [(await final_reply(client)).message.content for client in clients]
         for client in clients:
             await client.close()
     assert answers == ["inside", "outside"]
@@ -70,11 +70,11 @@ async def test_requests_side_by_side_do_not_wait_for_each_other() -> None:
 
         async def one() -> ModelReply:
             await together.wait()
-            return await whole(client)
+            return await final_reply(client)
 
         replies = await asyncio.gather(*(one() for _ in range(8)))
         await client.close()
-    arrivals = [request.at for request in provider.requests]
+    arrivals = [request.received_at for request in provider.requests]
     assert (len(replies), provider.connections) == (8, 8)
     assert max(arrivals) - min(arrivals) < 0.2
 
@@ -89,43 +89,43 @@ async def test_a_slow_beginning_is_no_fault_while_the_clocks_allow_it() -> None:
 async def test_a_cancelled_question_leaves_the_client_usable() -> None:
     is_asked = asyncio.Event()
 
-    def stay_silent(request: Recorded) -> Fault:
+    def stay_silent(request: ReceivedRequest) -> Fault:
         is_asked.set()
         return Fault(name="silence")
 
     async with Provider() as provider:
         provider.reply(stay_silent, Text("yes"))
         client = HttpModelClient(settings_for(provider), no_price)
-        asking = asyncio.create_task(whole(client))
+        asking = asyncio.create_task(final_reply(client))
         await is_asked.wait()
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        assert (await whole(client)).message.content == "yes"
+        assert (await final_reply(client)).message.content == "yes"
         await client.close()
 
 
 async def test_a_listener_who_leaves_early_leaves_no_connection_behind() -> None:
     async with Provider(Text("word " * 50, pace=Pace(between_s=0.01)), Text("yes")) as provider:
         client = HttpModelClient(settings_for(provider), no_price)
-        stream = client.stream(QUESTION)
+        stream = client.stream(REQUEST)
         await anext(stream)
         await stream.aclose()
-        assert (await whole(client)).message.content == "yes"
+        assert (await final_reply(client)).message.content == "yes"
         await client.close()
 
 
-@pytest.mark.parametrize("model", FORMS)
+@pytest.mark.parametrize("model", MODELS)
 async def test_a_server_that_does_not_stream_is_understood(model: str) -> None:
-    async with Provider(Reply(text="so", calls=(("look", {"x": 1}),), is_whole=True)) as provider:
-        asked = await ask(provider, replace(QUESTION, model=model))
+    async with Provider(Reply(text="so", calls=(("look", {"x": 1}),), ignores_stream=True)) as provider:
+        asked = await ask(provider, replace(REQUEST, model=model))
     (call,) = asked.reply.message.tool_calls
     assert (asked.text, call.name, call.arguments) == ("so", "look", {"x": 1})
 
 
 async def test_half_a_character_in_a_tool_result_does_not_break_the_request() -> None:
     async with Provider(Text("yes")) as provider:
-        await ask(provider, replace(QUESTION, messages=(Message(role="user", content="a\udce4b"),)))
+        await ask(provider, replace(REQUEST, messages=(Message(role="user", content="a\udce4b"),)))
     assert provider.requests[0].body["messages"] == [{"role": "user", "content": "a?b"}]
 
 
@@ -133,7 +133,7 @@ async def test_a_provider_that_needs_the_big_library_is_not_asked_here() -> None
     async with Provider() as provider:
         client = HttpModelClient(replace(settings_for(provider), api_base=""), no_price)
         with pytest.raises(ModelFault) as caught:
-            await whole(client, replace(QUESTION, model="bedrock/x"))
+            await final_reply(client, replace(REQUEST, model="bedrock/x"))
     assert caught.value.kind == "unknown_model"
 
 
@@ -159,15 +159,15 @@ def test_importing_the_client_leaves_httpx_usable_and_its_command_line_out() -> 
 
 
 async def test_the_provider_on_a_thread_serves_the_same_script() -> None:
-    def by_question(request: Recorded) -> Reply:
+    def by_question(request: ReceivedRequest) -> Reply:
         return Calls(("look", {})) if "look" in str(request.body["messages"]) else Text("no need")
 
     with ThreadedProvider(otherwise=by_question) as threaded:
         client = HttpModelClient(settings_for(threaded), no_price)
-        plain = await whole(client)
-        looking = await whole(client, replace(QUESTION, messages=(Message(role="user", content="look"),)))
+        plain = await final_reply(client)
+        looking = await final_reply(client, replace(REQUEST, messages=(Message(role="user", content="look"),)))
         await client.close()
     assert plain.message.content == "no need"
     assert [call.name for call in looking.message.tool_calls] == ["look"]
     assert [request.connection for request in threaded.requests] == [1, 1]
-    assert all(request.answered_at and request.answered_at >= request.at for request in threaded.requests)
+    assert all(request.answered_at and request.answered_at >= request.received_at for request in threaded.requests)

@@ -10,7 +10,7 @@ KEYS = {"openai": "ko", "anthropic": "ka", "openrouter": "kr", "together": "kt",
 LOCAL = Settings(api_base="http://127.0.0.1:9/v1/", api_key="kb", keys={"openai": "ko", "groq": "kq"})
 
 
-def at(settings: Settings, model: str) -> tuple[str, str, str, str, str]:
+def resolved_fields(settings: Settings, model: str) -> tuple[str, str, str, str, str]:
     found = resolve(model, settings)
     return found.provider, found.wire, found.base_url, found.key, found.model
 
@@ -33,7 +33,7 @@ def at(settings: Settings, model: str) -> tuple[str, str, str, str, str]:
     ],
 )
 def test_a_name_finds_its_provider(model: str, expected: tuple[str, ...]) -> None:
-    assert at(Settings(keys=KEYS), model) == expected
+    assert resolved_fields(Settings(keys=KEYS), model) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_name_finds_its_provider(model: str, expected: tuple[str, ...]) -> Non
     ],
 )
 def test_an_address_of_ones_own_is_asked_for_what_it_may_serve(model: str, expected: tuple[str, ...]) -> None:
-    assert at(LOCAL, model) == expected
+    assert resolved_fields(LOCAL, model) == expected
 
 
 def test_a_bare_host_gets_the_usual_road() -> None:
@@ -67,7 +67,7 @@ def test_an_address_that_is_none_is_named(address: str) -> None:
 def test_a_missing_key_is_named_by_its_variable(model: str, variable: str) -> None:
     with pytest.raises(ModelFault, match=variable) as caught:
         resolve(model, Settings())
-    assert (caught.value.kind, caught.value.row.exit_code) == ("missing", 41)
+    assert (caught.value.kind, caught.value.policy.exit_code) == ("missing", 41)
 
 
 def test_a_key_with_a_line_end_pasted_along_is_cleaned_and_a_broken_one_refused_unseen() -> None:

@@ -12,10 +12,10 @@ from agent.model.wire.openai_stream import OpenAiReader
 from agent.model.wire.sse import SseEvent
 from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.usage import Usage
-from tests.provider.asking import no_price, tool
+from tests.provider.client_harness import no_price, tool_schema
 
 REQUEST = ModelRequest(
-    model="m", messages=(Message(role="user", content="hi there"),), tools=(tool("look"), tool("run"))
+    model="m", messages=(Message(role="user", content="hi there"),), tools=(tool_schema("look"), tool_schema("run"))
 )
 
 
@@ -40,7 +40,7 @@ def read(*chunks: Mapping[str, object], is_done: bool = True) -> tuple[ModelRepl
         fragments += reader.read(SseEvent(name="", data=json.dumps(chunk)))
     if is_done:
         fragments += reader.read(SseEvent(name="", data="[DONE]"))
-    reader.end()
+    reader.finish()
     fragments += builder.flush()
     return builder.build(), fragments
 
@@ -158,7 +158,7 @@ def test_a_reply_that_was_not_streamed_is_understood() -> None:
     message = {"content": "so", "tool_calls": [{"id": "a", "function": function}]}
     builder = ReplyBuilder(REQUEST, no_price)
     reader = OpenAiReader(builder)
-    reader.whole({"choices": [{"message": message, "finish_reason": "tool_calls"}], "usage": {"prompt_tokens": 3}})
+    reader.read_full({"choices": [{"message": message, "finish_reason": "tool_calls"}], "usage": {"prompt_tokens": 3}})
     reply = builder.build()
     assert reply.message == Message(role="assistant", content="so", tool_calls=(ToolCall(id="a", name="look"),))
 

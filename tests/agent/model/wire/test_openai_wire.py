@@ -6,10 +6,10 @@ from agent.model.port import ModelRequest
 from agent.model.providers import Endpoint
 from agent.model.wire import openai_wire
 from agent.vocabulary.message import Message, ToolCall
-from tests.provider.asking import tool
+from tests.provider.client_harness import tool_schema
 
 ENDPOINT = Endpoint(provider="openai", wire="openai", base_url="https://x/v1", key="k", model="gpt-4o")
-TALK = ModelRequest(
+CONVERSATION = ModelRequest(
     model="openai/gpt-4o",
     messages=(
         Message(role="system", content="be brief"),
@@ -21,13 +21,13 @@ TALK = ModelRequest(
         ),
         Message(role="tool", tool_call_id="c1", content="seen"),
     ),
-    tools=(tool("look"),),
+    tools=(tool_schema("look"),),
 )
 
 
 def test_a_conversation_keeps_its_calls_and_their_results() -> None:
     function = {"name": "look", "arguments": '{"at": "ü"}'}
-    assert openai_wire.body(TALK, ENDPOINT) == {
+    assert openai_wire.body(CONVERSATION, ENDPOINT) == {
         "model": "gpt-4o",
         "messages": [
             {"role": "system", "content": "be brief"},
@@ -41,32 +41,32 @@ def test_a_conversation_keeps_its_calls_and_their_results() -> None:
         ],
         "stream": True,
         "stream_options": {"include_usage": True},
-        "tools": [tool("look")],
+        "tools": [tool_schema("look")],
     }
 
 
 def test_limits_are_sent_only_when_set() -> None:
-    request = replace(TALK, tools=(), max_output_tokens=100, temperature=0.0)
+    request = replace(CONVERSATION, tools=(), max_output_tokens=100, temperature=0.0)
     body = openai_wire.body(request, ENDPOINT)
     assert (body["max_tokens"], body["temperature"], "tools" in body) == (100, 0.0, False)
 
 
 def test_openais_thinking_models_have_their_own_word_for_the_length() -> None:
     for model in ("o3-mini", "o4", "gpt-5", "gpt-5.2-codex"):
-        body = openai_wire.body(replace(TALK, max_output_tokens=9), replace(ENDPOINT, model=model))
+        body = openai_wire.body(replace(CONVERSATION, max_output_tokens=9), replace(ENDPOINT, model=model))
         assert body["max_completion_tokens"] == 9
         assert "max_tokens" not in body
     elsewhere = replace(ENDPOINT, provider="api_base", model="gpt-5-clone")
-    assert openai_wire.body(replace(TALK, max_output_tokens=9), elsewhere)["max_tokens"] == 9
+    assert openai_wire.body(replace(CONVERSATION, max_output_tokens=9), elsewhere)["max_tokens"] == 9
 
 
 def test_mistral_is_not_asked_for_usage_it_refuses_to_be_asked_for() -> None:
-    assert "stream_options" not in openai_wire.body(TALK, replace(ENDPOINT, provider="mistral"))
+    assert "stream_options" not in openai_wire.body(CONVERSATION, replace(ENDPOINT, provider="mistral"))
 
 
 def test_deepseek_gets_the_thinking_of_its_calling_turns_back() -> None:
     def turn(provider: str) -> object:
-        messages = openai_wire.body(TALK, replace(ENDPOINT, provider=provider))["messages"]
+        messages = openai_wire.body(CONVERSATION, replace(ENDPOINT, provider=provider))["messages"]
         assert isinstance(messages, list)
         return messages[2].get("reasoning_content")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.model.faults import ModelFault
-from agent.model.wire.sse import SseEvent, SseParser, json_object
+from agent.model.wire.sse import SseEvent, SseParser, parse_json_object
 
 STREAM = (
     "event: greeting\r\ndata: grüße 🌍\r\n\r\n: a comment\n\ndata: one\ndata: two\nid: 7\n\ndata:[DONE]\n\n".encode()
@@ -54,5 +54,5 @@ def test_many_events_in_few_bytes_each_never_reach_the_bound() -> None:
 @pytest.mark.parametrize("text", ['{"half": ', "[1]", "", "[" * 100_000])
 def test_data_that_is_no_object_is_malformed(text: str) -> None:
     with pytest.raises(ModelFault) as caught:
-        json_object(text)
+        parse_json_object(text)
     assert caught.value.kind == "malformed"

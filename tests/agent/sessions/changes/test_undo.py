@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.protocol.events import Envelope, Event, FilesChanged, RunStarted
-from agent.sessions.changes.changes import made_in, spans_of
+from agent.sessions.changes.changes import collect_changes, group_by_file
 from agent.sessions.changes.undo import undo
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import FileChange
@@ -17,7 +17,7 @@ from tooling.files.change_file import change_file
 
 NAMES = st.sampled_from(["a", "b", "d/a", "d/e/b"])
 CONTENT = st.one_of(st.none(), st.binary(max_size=6))
-DEEDS = st.lists(st.tuples(NAMES, CONTENT, st.sampled_from(["s1", "s2"])), max_size=12)
+CHANGES = st.lists(st.tuples(NAMES, CONTENT, st.sampled_from(["s1", "s2"])), max_size=12)
 
 
 def state(root: Path) -> dict[str, tuple[bytes, int]]:
@@ -37,7 +37,7 @@ def started(root: Path) -> RunStarted:
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.dictionaries(NAMES, st.binary(max_size=6), max_size=4), DEEDS)
+@given(st.dictionaries(NAMES, st.binary(max_size=6), max_size=4), CHANGES)
 def test_undoing_everything_brings_back_every_file(
     files: dict[str, bytes], deeds: list[tuple[str, bytes | None, str]]
 ) -> None:
@@ -55,7 +55,7 @@ def test_undoing_everything_brings_back_every_file(
                 continue
             change = change_file(name, ctx, lambda _, __, data=data: data, makes_folders=True)
             log.append(event(number, FilesChanged(changes=(change,)), step))
-        spans = spans_of(made_in(log))
+        spans = group_by_file(collect_changes(log))
         undone = undo(spans, BlobStore(blobs), cwd=root, is_forced=False, redact=str)
         assert undone.refused == ()
         assert state(root) == before
@@ -77,11 +77,11 @@ def test_a_step_without_a_run_means_the_newest_run_that_has_it(tmp_path: Path) -
             ]
         )
     ]
-    assert [str(made.path) for made in made_in(log, step="s1")] == [str(tmp_path / "other" / "c")]
-    assert [made.change.path for made in made_in(log, step="s2")] == ["b"]
-    assert [made.change.path for made in made_in(log, run="r1")] == ["a", "b"]
-    assert [made.change.path for made in made_in(log, run="r1", step="s1")] == ["a"]
-    assert made_in(log, step="nope") == []
+    assert [str(made.path) for made in collect_changes(log, step="s1")] == [str(tmp_path / "other" / "c")]
+    assert [made.change.path for made in collect_changes(log, step="s2")] == ["b"]
+    assert [made.change.path for made in collect_changes(log, run="r1")] == ["a", "b"]
+    assert [made.change.path for made in collect_changes(log, run="r1", step="s1")] == ["a"]
+    assert collect_changes(log, step="nope") == []
 
 
 def test_changes_without_hashes_are_refused_not_guessed(tmp_path: Path) -> None:
@@ -90,6 +90,8 @@ def test_changes_without_hashes_are_refused_not_guessed(tmp_path: Path) -> None:
         event(1, started(tmp_path)),
         event(2, FilesChanged(changes=(FileChange(path="a", status="modified", diff="-x\n"),)), "s1"),
     ]
-    undone = undo(spans_of(made_in(log)), BlobStore(tmp_path / "blobs"), cwd=tmp_path, is_forced=True, redact=str)
+    undone = undo(
+        group_by_file(collect_changes(log)), BlobStore(tmp_path / "blobs"), cwd=tmp_path, is_forced=True, redact=str
+    )
     assert undone.refused == ("a: what it held was not kept.",)
     assert (tmp_path / "a").read_text() == "now"

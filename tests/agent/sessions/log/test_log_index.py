@@ -7,7 +7,7 @@ import pytest
 
 from agent.protocol.codec import to_json, to_line
 from agent.protocol.events import Envelope, MessageSaid, WarningRaised
-from agent.sessions.log.log_index import head_of, read_lines
+from agent.sessions.log.log_index import parse_head, read_lines
 
 PLAIN = Envelope(seq=4, ts="2025-01-01T00:00:00.000Z", session_id="s", run_id="r", event=WarningRaised(message="x"))
 STEP = Envelope(
@@ -22,7 +22,7 @@ ODD = Envelope(
 @pytest.mark.parametrize("is_ours", [True, False])
 def test_a_head_tells_what_the_line_tells(envelope: Envelope, is_ours: bool) -> None:
     raw = to_line(envelope) if is_ours else json.dumps(to_json(envelope), separators=(",", ":")).encode() + b"\n"
-    line = head_of(raw)
+    line = parse_head(raw)
     assert line
     assert (line.type, line.ts, line.seq) == (envelope.event.type, envelope.ts, envelope.seq)
     assert (line.run_id, line.step_id, line.envelope()) == (envelope.run_id, envelope.step_id, envelope)
@@ -30,7 +30,7 @@ def test_a_head_tells_what_the_line_tells(envelope: Envelope, is_ours: bool) -> 
 
 @pytest.mark.parametrize("raw", [b"", b"\n", b"[]\n", b"{}\n", b"nonsense\n", to_line(PLAIN)[:-1], to_line(PLAIN)[:40]])
 def test_what_is_no_whole_line_has_no_head(raw: bytes) -> None:
-    assert head_of(raw) is None
+    assert parse_head(raw) is None
 
 
 def test_lines_are_read_from_any_byte_on_and_say_where_they_end(tmp_path: Path) -> None:

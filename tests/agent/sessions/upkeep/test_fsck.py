@@ -9,13 +9,13 @@ import pytest
 from agent.protocol.codec import to_line
 from agent.protocol.events import Envelope, StepCompleted
 from agent.sessions.log.event_log import FileLog, read_events
-from agent.sessions.step_results import StepResults
+from agent.sessions.step_results import StepResultStore
 from agent.sessions.store import SessionFolder, SessionLock
-from agent.sessions.upkeep.fsck import check
+from agent.sessions.upkeep.fsck import check_session
 from agent.sessions.views.session_summary import read_session
 from agent.vocabulary.errors import SessionBusy
 from agent.vocabulary.step import ExecutorResponse
-from tests.agent.sessions.past_runs import begun, keep, whole_run
+from tests.agent.sessions.past_runs import completed_run, run_start, write_run
 from tooling.files.blobs import BlobStore
 
 KEY = "a" * 64
@@ -24,9 +24,9 @@ KEY = "a" * 64
 @pytest.fixture
 def folder(tmp_path: Path) -> SessionFolder:
     """A healthy session: one run, one kept result, one blob."""
-    folder = keep(tmp_path, "s", whole_run("first"), is_summed_up=False)
-    StepResults(folder.steps)._write(KEY, ExecutorResponse(task_id="s1", status="ok", summary="done"))
-    BlobStore(folder.blobs).keep(b"before")
+    folder = write_run(tmp_path, "s", completed_run("first"), is_summed_up=False)
+    StepResultStore(folder.steps)._write(KEY, ExecutorResponse(task_id="s1", status="ok", summary="done"))
+    BlobStore(folder.blobs).put(b"before")
     done = StepCompleted(status="ok", summary="done", key=KEY)
     log = FileLog(folder.events)
     place = Envelope(
@@ -34,13 +34,13 @@ def folder(tmp_path: Path) -> SessionFolder:
     )
     log.append(to_line(place))
     log.close()
-    keep(tmp_path, "s", [])
-    assert check(folder) == []
+    write_run(tmp_path, "s", [])
+    assert check_session(folder) == []
     return folder
 
 
-def told(folder: SessionFolder, *, mends: bool = True) -> list[tuple[str, str, bool]]:
-    return [(problem.path, problem.what, problem.is_mended) for problem in check(folder, mends=mends)]
+def check_problems(folder: SessionFolder, *, mends: bool = True) -> list[tuple[str, str, bool]]:
+    return [(problem.path, problem.what, problem.is_mended) for problem in check_session(folder, mends=mends)]
 
 
 def tear_the_end(folder: SessionFolder) -> None:
@@ -93,11 +93,11 @@ def test_a_damage_is_told_then_mended_then_gone(folder: SessionFolder, damage: C
     events = list(read_events(folder.events))
     damage(folder)
     path, what = DAMAGES[damage]
-    assert (path, what, False) in told(folder, mends=False)
-    assert (path, what, False) in told(folder, mends=False), "to look changes nothing"
-    assert (path, what, True) in told(folder)
+    assert (path, what, False) in check_problems(folder, mends=False)
+    assert (path, what, False) in check_problems(folder, mends=False), "to look changes nothing"
+    assert (path, what, True) in check_problems(folder)
     lost = [("steps/" + KEY + ".json", "the result of a finished step is missing; it will be done again", False)]
-    assert told(folder) == (lost if damage is damage_a_result else [])
+    assert check_problems(folder) == (lost if damage is damage_a_result else [])
     assert list(read_events(folder.events)) == events
     assert read_session(folder).request == "first"
 
@@ -105,7 +105,7 @@ def test_a_damage_is_told_then_mended_then_gone(folder: SessionFolder, damage: C
 def test_what_is_taken_out_of_a_log_or_a_folder_is_kept_beside_it(folder: SessionFolder) -> None:
     for damage in (tear_the_middle, damage_a_result, damage_the_summary):
         damage(folder)
-    check(folder)
+    check_session(folder)
     assert (folder.root / "events.jsonl.torn").read_bytes() == b"\x00\x00 not an event\n"
     assert (folder.steps / f"{KEY}.json.corrupt").read_text() == "{}"
     assert (folder.root / "SESSION.json.corrupt").read_text() == "{ broken"
@@ -114,20 +114,22 @@ def test_what_is_taken_out_of_a_log_or_a_folder_is_kept_beside_it(folder: Sessio
 def test_what_cannot_be_mended_is_told_every_time(folder: SessionFolder) -> None:
     (folder.steps / f"{KEY}.json").unlink()
     missing = (f"steps/{KEY}.json", "the result of a finished step is missing; it will be done again", False)
-    assert told(folder) == told(folder) == [missing]
+    assert check_problems(folder) == check_problems(folder) == [missing]
 
 
 def test_a_blob_that_changed_is_told_and_set_aside(folder: SessionFolder) -> None:
     (blob,) = folder.blobs.iterdir()
     blob.write_bytes(b"something else")
-    assert told(folder) == [(f"blobs/{blob.name}", "not what a file held before; `undo` cannot use it", False)]
-    assert told(folder) == []
+    assert check_problems(folder) == [
+        (f"blobs/{blob.name}", "not what a file held before; `undo` cannot use it", False)
+    ]
+    assert check_problems(folder) == []
 
 
 def test_a_line_that_only_lacks_its_end_gets_one(folder: SessionFolder) -> None:
     whole = folder.events.read_bytes()
     folder.events.write_bytes(whole[:-1])
-    assert ("events.jsonl:9", "a line without its end", True) in told(folder)
+    assert ("events.jsonl:9", "a line without its end", True) in check_problems(folder)
     assert folder.events.read_bytes() == whole
 
 
@@ -135,26 +137,26 @@ def test_events_of_a_later_version_are_nothing_wrong(folder: SessionFolder) -> N
     strange = {"v": 2, "type": "something.new", "seq": 200, "run_id": "r"}
     folder.events.write_bytes(folder.events.read_bytes() + json.dumps(strange).encode() + b"\n")
     before = folder.events.read_bytes()
-    assert told(folder) == []
+    assert check_problems(folder) == []
     assert folder.events.read_bytes() == before
 
 
 def test_a_run_that_was_killed_leaves_nothing_wrong(tmp_path: Path, folder: SessionFolder) -> None:
-    keep(tmp_path, "s", begun(request="second"), run="run-2", is_summed_up=False)
-    assert told(folder) == []
+    write_run(tmp_path, "s", run_start(request="second"), run="run-2", is_summed_up=False)
+    assert check_problems(folder) == []
     assert json.loads(folder.summary.read_text())["run_count"] == 2
 
 
 def test_numbers_that_fall_within_a_run_are_told(folder: SessionFolder) -> None:
     lines = folder.events.read_bytes().splitlines(keepends=True)
     folder.events.write_bytes(b"".join([*lines[:1], *reversed(lines[1:3]), *lines[3:]]))
-    assert any("comes after event" in what for _, what, _ in told(folder))
+    assert any("comes after event" in what for _, what, _ in check_problems(folder))
 
 
 def test_a_session_without_a_log_keeps_its_summary(folder: SessionFolder) -> None:
     summary = folder.summary.read_bytes()
     folder.events.unlink()
-    assert ("events.jsonl", "there is no log, so nothing is known of its runs", False) in told(folder)
+    assert ("events.jsonl", "there is no log, so nothing is known of its runs", False) in check_problems(folder)
     assert folder.summary.read_bytes() == summary
 
 
@@ -163,12 +165,12 @@ def test_the_workspace_is_none_of_its_business(folder: SessionFolder) -> None:
     script.write_text("echo")
     script.chmod(0o755)
     (folder.workspace / "x.tmp").write_text("")
-    assert told(folder) == []
+    assert check_problems(folder) == []
     assert script.stat().st_mode & 0o777 == 0o755
 
 
 def test_a_session_that_runs_is_left_alone(folder: SessionFolder) -> None:
     lock = SessionLock(folder)
     with pytest.raises(SessionBusy):
-        check(folder)
+        check_session(folder)
     lock.release()

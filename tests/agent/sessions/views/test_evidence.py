@@ -15,13 +15,13 @@ from agent.protocol.events import (
     StepStarted,
     ToolStarted,
 )
-from agent.sessions.log.log_index import events_of
-from agent.sessions.upkeep.exporting import document_of, fenced, markdown
-from agent.sessions.views.evidence import evidence
-from agent.sessions.views.run_summary import view_of
+from agent.sessions.log.log_index import run_events
+from agent.sessions.upkeep.export import code_block, load_document, render_markdown
+from agent.sessions.views.evidence import collect_evidence
+from agent.sessions.views.run_summary import run_view
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.plan import PlanStep
-from tests.agent.sessions.past_runs import begun, called, ended, keep, planned, whole_run
+from tests.agent.sessions.past_runs import command_events, completed_run, plan_made, run_completed, run_start, write_run
 from tooling.contract.result import FileChange
 
 RUN, RESUMED = "run-20250101120000-aaaaaa", "run-20250101130000-bbbbbb"
@@ -29,12 +29,12 @@ DONE = StepCompleted(status="ok", summary="short", elapsed_ms=900)
 
 
 def step_events(*inside: Event) -> list[Event]:
-    return [*begun(), planned("s1"), StepStarted(title="Title of s1"), *inside, DONE, ended()]
+    return [*run_start(), plan_made("s1"), StepStarted(title="Title of s1"), *inside, DONE, run_completed()]
 
 
 def test_every_call_is_told_with_its_exit_code_and_output(tmp_path: Path) -> None:
-    events = step_events(*called("false", "", 1, "a"), *called("true", "fine", 0, "b"))
-    step = evidence(keep(tmp_path, "s", events), RUN, "s1").step
+    events = step_events(*command_events("false", "", 1, "a"), *command_events("true", "fine", 0, "b"))
+    step = collect_evidence(write_run(tmp_path, "s", events), RUN, "s1").step
     assert [(call.input["command"], call.status, call.exit_code, call.output) for call in step.calls] == [
         ("false", "error", 1, ""),
         ("true", "ok", 0, "fine"),
@@ -43,71 +43,82 @@ def test_every_call_is_told_with_its_exit_code_and_output(tmp_path: Path) -> Non
 
 
 def test_ids_of_calls_that_a_provider_uses_again_are_kept_apart(tmp_path: Path) -> None:
-    events = step_events(*called("one", "1", 0, "call_0"), *called("two", "2", 0, "call_0"))
-    step = evidence(keep(tmp_path, "s", events), RUN, "s1").step
+    events = step_events(*command_events("one", "1", 0, "call_0"), *command_events("two", "2", 0, "call_0"))
+    step = collect_evidence(write_run(tmp_path, "s", events), RUN, "s1").step
     assert [(call.input["command"], call.output) for call in step.calls] == [("one", "1"), ("two", "2")]
 
 
 def test_a_trimmed_output_is_told_whole(tmp_path: Path) -> None:
     cut = "head\n[... 9 characters cut; full output: /elsewhere/outputs/s1-1-s1.1.1.txt ...]\ntail"
-    folder = keep(tmp_path, "s", step_events(*called("make", cut)))
-    (call,) = evidence(folder, RUN, "s1").step.calls
+    folder = write_run(tmp_path, "s", step_events(*command_events("make", cut)))
+    (call,) = collect_evidence(folder, RUN, "s1").step.calls
     assert (call.output, call.output_file) == (cut, None)
     kept = folder.outputs / "s1-1-s1.1.1.txt"
     kept.write_text("head and all\nthe rest tail")
-    (call,) = evidence(folder, RUN, "s1").step.calls
+    (call,) = collect_evidence(folder, RUN, "s1").step.calls
     assert (call.output, call.output_file) == ("head and all\nthe rest tail", str(kept))
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../SESSION.json", "s2-1-s2.1.1.txt", "link"])
 def test_a_commands_own_words_lead_to_no_other_file(tmp_path: Path, name: str) -> None:
     lie = f"[... 9 characters cut; full output: {name} ...]"
-    folder = keep(tmp_path, "s", step_events(*called("echo", lie)))
+    folder = write_run(tmp_path, "s", step_events(*command_events("echo", lie)))
     (folder.outputs / "s2-1-s2.1.1.txt").write_text("of another step")
     (folder.outputs / "passwd").write_text("of nobody")
     (folder.outputs / "link").symlink_to("/etc/passwd")
-    assert evidence(folder, RUN, "s1").step.calls[0].output == lie
+    assert collect_evidence(folder, RUN, "s1").step.calls[0].output == lie
 
 
 def test_checks_are_told_apart_from_what_the_model_did(tmp_path: Path) -> None:
-    events = step_events(*called("make", "ok"), *called("make test", "1 failed", 1, "s1.check.1"))
-    calls = evidence(keep(tmp_path, "s", events), RUN, "s1").step.calls
+    events = step_events(*command_events("make", "ok"), *command_events("make test", "1 failed", 1, "s1.check.1"))
+    calls = collect_evidence(write_run(tmp_path, "s", events), RUN, "s1").step.calls
     assert [(call.is_check, call.exit_code) for call in calls] == [(False, 0), (True, 1)]
 
 
 def test_changes_and_the_whole_answer_belong_to_it(tmp_path: Path) -> None:
     change = FileChange(path="a.txt", status="added", added_lines=1, diff="+a\n", after="x")
-    folder = keep(tmp_path, "s", step_events(FilesChanged(changes=(change,))))
-    found = evidence(folder, RUN, "s1")
+    folder = write_run(tmp_path, "s", step_events(FilesChanged(changes=(change,))))
+    found = collect_evidence(folder, RUN, "s1")
     assert (found.step.changes, found.answer) == ((change,), "short")
     whole = MessageSaid(role="assistant", content="all that it said")
-    keep(tmp_path, "s", [whole], run=RUN)
+    write_run(tmp_path, "s", [whole], run=RUN)
     # A message outside of any step is not the step's.
-    assert evidence(folder, RUN, "s1").answer == "short"
+    assert collect_evidence(folder, RUN, "s1").answer == "short"
 
 
 def test_the_runs_that_one_goes_on_with_are_looked_at_too(tmp_path: Path) -> None:
-    keep(tmp_path, "s", [*begun(), planned("s1"), StepStarted(title="Title of s1"), *called("make", "made"), DONE])
-    started, asked = begun()
+    write_run(
+        tmp_path,
+        "s",
+        [*run_start(), plan_made("s1"), StepStarted(title="Title of s1"), *command_events("make", "made"), DONE],
+    )
+    started, asked = run_start()
     assert isinstance(started, RunStarted)
-    again: list[Event] = [replace(started, resumes=RUN), asked, planned("s1"), StepStarted(cache="hit"), DONE, ended()]
-    folder = keep(tmp_path, "s", again, run=RESUMED)
-    found = evidence(folder, RESUMED, "s1")
+    again: list[Event] = [
+        replace(started, resumes=RUN),
+        asked,
+        plan_made("s1"),
+        StepStarted(cache="hit"),
+        DONE,
+        run_completed(),
+    ]
+    folder = write_run(tmp_path, "s", again, run=RESUMED)
+    found = collect_evidence(folder, RESUMED, "s1")
     assert found.runs == (RUN, RESUMED)
     assert [call.output for call in found.step.calls] == ["made"]
-    assert evidence(folder, RUN, "s1").runs == (RUN,)
+    assert collect_evidence(folder, RUN, "s1").runs == (RUN,)
 
 
 def test_a_step_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no step 's9'") as refused:
-        evidence(keep(tmp_path, "s", whole_run()), RUN, "s9")
+        collect_evidence(write_run(tmp_path, "s", completed_run()), RUN, "s9")
     assert refused.value.hint == "its steps: s1"
 
 
 def test_a_run_that_goes_on_shows_how_far_it_is(tmp_path: Path) -> None:
     call = ToolStarted(tool_id="c", name="run_command", input={"command": "sleep 9"})
-    folder = keep(tmp_path, "s", [*begun(), planned("s1", "s2"), StepStarted(), call])
-    view = view_of(events_of(folder.events, RUN))
+    folder = write_run(tmp_path, "s", [*run_start(), plan_made("s1", "s2"), StepStarted(), call])
+    view = run_view(run_events(folder.events, RUN))
     assert [(step.id, step.status) for step in view.steps] == [("s1", "unfinished"), ("s2", "pending")]
     assert (view.steps[0].calls[0].status, view.subtype, view.exit_code) == ("unfinished", "unfinished", None)
 
@@ -121,23 +132,25 @@ def test_a_step_that_a_new_plan_drops_is_gone_and_one_that_ran_stays(tmp_path: P
         steps=(PlanStep(id="s3", title="Title of s3", instruction="Do s3"),),
         diff="- s2 Title of s2\n+ s3 Title of s3",
     )
-    folder = keep(tmp_path, "s", [*begun(), planned("s1", "s2"), StepStarted(), DONE, again, ended()])
-    view = view_of(events_of(folder.events, RUN))
+    folder = write_run(
+        tmp_path, "s", [*run_start(), plan_made("s1", "s2"), StepStarted(), DONE, again, run_completed()]
+    )
+    view = run_view(run_events(folder.events, RUN))
     assert [step.id for step in view.steps] == ["s1", "s3"]
     assert [(one.revision, one.reason) for one in view.revisions] == [(2, "surprise: no tests")]
 
 
 def test_a_session_is_written_down_whole(tmp_path: Path) -> None:
-    keep(tmp_path, "s", whole_run("count\nthe lines", "three `lines`"))
-    folder = keep(tmp_path, "s", whole_run("again", "still\x1b[31m three"), run=RESUMED)
-    document = document_of(folder)
+    write_run(tmp_path, "s", completed_run("count\nthe lines", "three `lines`"))
+    folder = write_run(tmp_path, "s", completed_run("again", "still\x1b[31m three"), run=RESUMED)
+    document = load_document(folder)
     assert [run.request for run in document.runs] == ["count\nthe lines", "again"]
-    text = markdown(document)
+    text = render_markdown(document)
     for part in ("# count the lines", "> count\n> the lines", "$ wc -l < a.txt\n3", "### Answer\n\nstill three", "0.5"):
         assert part in text
     assert "\x1b" not in text
 
 
 def test_no_text_can_close_the_fence_around_it() -> None:
-    assert fenced("a\n```\nb", "text") == "````text\na\n```\nb\n````"
-    assert fenced("a", "diff") == "```diff\na\n```"
+    assert code_block("a\n```\nb", "text") == "````text\na\n```\nb\n````"
+    assert code_block("a", "diff") == "```diff\na\n```"

@@ -6,50 +6,58 @@ import pytest
 
 from agent.sessions.resume.lookup import last_unfinished
 from agent.sessions.store import SessionLock, SessionStore
-from agent.sessions.views.listing import find_run, newest_first, newest_runs, row_of, rows_of, run_status, runs_of
-from agent.sessions.views.session_summary import RUNS_KEPT
+from agent.sessions.views.listing import (
+    find_run,
+    newest_runs,
+    newest_sessions,
+    run_rows,
+    run_status,
+    session_row,
+    session_rows,
+)
+from agent.sessions.views.session_summary import MAX_RUNS
 from agent.vocabulary.errors import InputError
-from tests.agent.sessions.past_runs import begun, keep, whole_run
+from tests.agent.sessions.past_runs import completed_run, run_start, write_run
 
 FIRST, SECOND, THIRD = "run-20250101120000-aaaaaa", "run-20250102120000-bbbbbb", "run-20250103120000-cccccc"
 
 
-def three(data: Path) -> SessionStore:
+def store_with_three_runs(data: Path) -> SessionStore:
     """Return a store with an old session of two runs and a newer one of one run between them."""
-    keep(data, "old", whole_run("first"), run=FIRST, ts="2025-01-01T12:00:00.000Z")
-    keep(data, "old", whole_run("third"), run=THIRD, ts="2025-01-03T12:00:00.000Z", mtime=1_735_905_605)
-    keep(data, "new", whole_run("second"), run=SECOND, ts="2025-01-02T12:00:00.000Z", mtime=1_735_819_205)
+    write_run(data, "old", completed_run("first"), run=FIRST, ts="2025-01-01T12:00:00.000Z")
+    write_run(data, "old", completed_run("third"), run=THIRD, ts="2025-01-03T12:00:00.000Z", mtime=1_735_905_605)
+    write_run(data, "new", completed_run("second"), run=SECOND, ts="2025-01-02T12:00:00.000Z", mtime=1_735_819_205)
     return SessionStore(data)
 
 
 def test_the_session_that_was_used_last_comes_first(tmp_path: Path) -> None:
-    store = three(tmp_path)
-    assert [one.id for one in newest_first(store)] == ["old", "new"]
-    (row,) = rows_of(store, newest_first(store), 1)
+    store = store_with_three_runs(tmp_path)
+    assert [one.id for one in newest_sessions(store)] == ["old", "new"]
+    (row,) = session_rows(store, newest_sessions(store), 1)
     assert (row.id, row.title, row.runs, row.status, row.cost_usd) == ("old", "first", 2, "success", 0.5)
     assert row.last_request == "third"
 
 
 def test_only_what_is_shown_is_read(tmp_path: Path) -> None:
-    store = three(tmp_path)
-    (store.named("new").summary).write_text("{")
-    assert [row.id for row in rows_of(store, newest_first(store), 1)] == ["old"]
-    assert store.named("new").summary.read_text() == "{"
+    store = store_with_three_runs(tmp_path)
+    (store.folder_for("new").summary).write_text("{")
+    assert [row.id for row in session_rows(store, newest_sessions(store), 1)] == ["old"]
+    assert store.folder_for("new").summary.read_text() == "{"
 
 
 def test_a_run_without_an_ending_goes_on_or_was_cut_off(tmp_path: Path) -> None:
-    folder = keep(tmp_path, "s", begun())
-    assert row_of(folder).status == "interrupted"
+    folder = write_run(tmp_path, "s", run_start())
+    assert session_row(folder).status == "interrupted"
     lock = SessionLock(folder)
-    assert (row_of(folder).status, runs_of(folder)[0].status) == ("running", "running")
+    assert (session_row(folder).status, run_rows(folder)[0].status) == ("running", "running")
     lock.release()
 
 
 def test_only_the_last_run_of_a_session_can_go_on(tmp_path: Path) -> None:
-    keep(tmp_path, "s", begun(), run=FIRST)
-    folder = keep(tmp_path, "s", begun(), run=SECOND)
+    write_run(tmp_path, "s", run_start(), run=FIRST)
+    folder = write_run(tmp_path, "s", run_start(), run=SECOND)
     lock = SessionLock(folder)
-    assert [(row.run_id, row.status) for row in runs_of(folder)] == [(SECOND, "running"), (FIRST, "interrupted")]
+    assert [(row.run_id, row.status) for row in run_rows(folder)] == [(SECOND, "running"), (FIRST, "interrupted")]
     store = SessionStore(tmp_path)
     assert run_status(find_run(store, FIRST), "unfinished") == "interrupted"
     assert run_status(find_run(store, SECOND), "unfinished") == "running"
@@ -57,55 +65,55 @@ def test_only_the_last_run_of_a_session_can_go_on(tmp_path: Path) -> None:
 
 
 def test_runs_of_all_sessions_stand_in_the_order_they_began(tmp_path: Path) -> None:
-    store = three(tmp_path)
+    store = store_with_three_runs(tmp_path)
     assert [row.run_id for row in newest_runs(store)] == [THIRD, SECOND, FIRST]
     for limit in (1, 2, 3, 4):
         assert newest_runs(store, limit) == newest_runs(store)[:limit]
 
 
 def test_every_run_of_a_long_session_is_listed(tmp_path: Path) -> None:
-    for number in range(RUNS_KEPT + 2):
-        keep(tmp_path, "s", whole_run(f"request {number}"), run=f"run-{number:03}", is_summed_up=False)
-    folder = keep(tmp_path, "s", [])
-    assert len(runs_of(folder)) == RUNS_KEPT + 2
+    for number in range(MAX_RUNS + 2):
+        write_run(tmp_path, "s", completed_run(f"request {number}"), run=f"run-{number:03}", is_summed_up=False)
+    folder = write_run(tmp_path, "s", [])
+    assert len(run_rows(folder)) == MAX_RUNS + 2
     assert find_run(SessionStore(tmp_path), "run-000").run_id == "run-000"
 
 
 @pytest.mark.parametrize(("name", "run_id"), [(FIRST, FIRST), ("run-20250102", SECOND), ("last", THIRD)])
 def test_a_run_is_found_by_its_id_its_beginning_or_as_the_last(tmp_path: Path, name: str, run_id: str) -> None:
-    assert find_run(three(tmp_path), name).run_id == run_id
+    assert find_run(store_with_three_runs(tmp_path), name).run_id == run_id
 
 
 @pytest.mark.parametrize("name", ["run-2025", "nope", "", "run-20250101120000-aaaaaa0", "../x"])
 def test_a_run_that_is_none_or_several_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="run"):
-        find_run(three(tmp_path), name)
+        find_run(store_with_three_runs(tmp_path), name)
 
 
 def test_a_run_is_found_in_a_log_that_was_never_summed_up(tmp_path: Path) -> None:
-    keep(tmp_path, "s", begun(), run=FIRST, is_summed_up=False)
+    write_run(tmp_path, "s", run_start(), run=FIRST, is_summed_up=False)
     assert find_run(SessionStore(tmp_path), FIRST).folder.id == "s"
 
 
 def test_a_run_whose_id_only_stands_in_a_text_is_not_found(tmp_path: Path) -> None:
-    keep(tmp_path, "s", whole_run(f"what about {SECOND}?"), run=FIRST)
+    write_run(tmp_path, "s", completed_run(f"what about {SECOND}?"), run=FIRST)
     with pytest.raises(InputError, match="no run"):
         find_run(SessionStore(tmp_path), SECOND)
 
 
 def test_nothing_at_all_is_an_empty_listing(tmp_path: Path) -> None:
     store = SessionStore(tmp_path)
-    assert (newest_first(store), newest_runs(store, 5)) == ([], [])
+    assert (newest_sessions(store), newest_runs(store, 5)) == ([], [])
     with pytest.raises(InputError, match="no run"):
         find_run(store, "last")
 
 
 def test_a_session_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
-    store = three(tmp_path)
-    broken = keep(tmp_path, "broken", begun()).events
+    store = store_with_three_runs(tmp_path)
+    broken = write_run(tmp_path, "broken", run_start()).events
     broken.unlink()
     broken.mkdir()
-    rows = {row.id: (row.status, row.title) for row in rows_of(store, newest_first(store))}
+    rows = {row.id: (row.status, row.title) for row in session_rows(store, newest_sessions(store))}
     assert rows["broken"] == ("unreadable", "(cannot be read: Is a directory)")
     assert (rows["old"][0], rows["new"][0]) == ("success", "success")
     assert [row.run_id for row in newest_runs(store)] == [THIRD, SECOND, FIRST]
@@ -116,7 +124,7 @@ def test_a_session_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
 
 
 def test_without_anything_else_a_session_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    folder = keep(tmp_path, "broken", begun())
+    folder = write_run(tmp_path, "broken", run_start())
     folder.events.unlink()
     folder.events.mkdir()
     for look in (newest_runs, last_unfinished):
@@ -125,8 +133,8 @@ def test_without_anything_else_a_session_that_cannot_be_read_is_an_error(tmp_pat
 
 
 def test_a_run_is_gone_on_with_beside_a_session_that_cannot_be_read(tmp_path: Path) -> None:
-    keep(tmp_path, "s", begun(), run=FIRST)
-    broken = keep(tmp_path, "broken", begun()).events
+    write_run(tmp_path, "s", run_start(), run=FIRST)
+    broken = write_run(tmp_path, "broken", run_start()).events
     broken.unlink()
     broken.mkdir()
     assert last_unfinished(SessionStore(tmp_path)).run.run_id == FIRST

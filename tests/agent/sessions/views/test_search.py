@@ -5,61 +5,61 @@ from pathlib import Path
 import pytest
 
 from agent.sessions.store import SessionStore
-from agent.sessions.views.search import Hit, search
-from agent.sessions.views.session_summary import RUNS_KEPT
+from agent.sessions.views.search import SessionHit, search
+from agent.sessions.views.session_summary import MAX_RUNS
 from agent.sessions.views.titles import rename
-from tests.agent.sessions.past_runs import keep, whole_run
+from tests.agent.sessions.past_runs import completed_run, write_run
 
 RUN = "run-20250101120000-aaaaaa"
 
 
-def found(data: Path, text: str, *, is_deep: bool = False) -> list[tuple[str, str]]:
+def search_lines(data: Path, text: str, *, is_deep: bool = False) -> list[tuple[str, str]]:
     return [(hit.where, hit.line) for hit in search(SessionStore(data), text, is_deep=is_deep)]
 
 
 def test_requests_and_answers_are_searched_line_by_line(tmp_path: Path) -> None:
-    keep(tmp_path, "s", whole_run("Count the LINES\nof a file", "three lines\nno more"))
-    assert found(tmp_path, "lines") == [("request", "Count the LINES"), ("answer", "three lines")]
-    assert found(tmp_path, "wc -l") == []
+    write_run(tmp_path, "s", completed_run("Count the LINES\nof a file", "three lines\nno more"))
+    assert search_lines(tmp_path, "lines") == [("request", "Count the LINES"), ("answer", "three lines")]
+    assert search_lines(tmp_path, "wc -l") == []
 
 
 def test_with_deep_everything_is_searched_and_each_line_told_once(tmp_path: Path) -> None:
-    keep(tmp_path, "s", whole_run("count", "three lines"))
-    assert found(tmp_path, "wc -l", is_deep=True) == [("s1 tool.started", "wc -l < a.txt")]
-    assert found(tmp_path, "three", is_deep=True) == [("s1 step.completed", "three lines")]
-    assert found(tmp_path, "aaaaaa", is_deep=True) == []
+    write_run(tmp_path, "s", completed_run("count", "three lines"))
+    assert search_lines(tmp_path, "wc -l", is_deep=True) == [("s1 tool.started", "wc -l < a.txt")]
+    assert search_lines(tmp_path, "three", is_deep=True) == [("s1 step.completed", "three lines")]
+    assert search_lines(tmp_path, "aaaaaa", is_deep=True) == []
 
 
 @pytest.mark.parametrize("text", ["ÜBER", "über", 'say "yes"', "a\\b", "日本", "STRASSE", "tab\there"])
 @pytest.mark.parametrize("is_deep", [False, True])
 def test_marks_and_other_scripts_are_found_too(tmp_path: Path, text: str, is_deep: bool) -> None:
-    keep(tmp_path, "s", whole_run('er sagt über: say "yes" a\\b 日本 Straße tab\there'))
-    assert len(found(tmp_path, text, is_deep=is_deep)) == 1
+    write_run(tmp_path, "s", completed_run('er sagt über: say "yes" a\\b 日本 Straße tab\there'))
+    assert len(search_lines(tmp_path, text, is_deep=is_deep)) == 1
 
 
 def test_a_title_is_searched(tmp_path: Path) -> None:
-    rename(keep(tmp_path, "s", whole_run("count")), "The Big One")
+    rename(write_run(tmp_path, "s", completed_run("count")), "The Big One")
     assert list(search(SessionStore(tmp_path), "big")) == [
-        Hit(session_id="s", run_id="", where="title", line="The Big One")
+        SessionHit(session_id="s", run_id="", where="title", line="The Big One")
     ]
 
 
 def test_a_long_line_is_cut_down_to_what_is_around_the_text(tmp_path: Path) -> None:
-    keep(tmp_path, "s", whole_run("x" * 5000 + " needle " + "y" * 5000))
-    ((_, line),) = found(tmp_path, "needle")
+    write_run(tmp_path, "s", completed_run("x" * 5000 + " needle " + "y" * 5000))
+    ((_, line),) = search_lines(tmp_path, "needle")
     assert "needle" in line
     assert len(line) < 300
 
 
 def test_the_newest_session_comes_first_and_a_run_that_has_no_summary_is_searched(tmp_path: Path) -> None:
-    keep(tmp_path, "old", whole_run("needle"), mtime=1000.0)
-    keep(tmp_path, "new", whole_run("needle"), is_summed_up=False)
+    write_run(tmp_path, "old", completed_run("needle"), mtime=1000.0)
+    write_run(tmp_path, "new", completed_run("needle"), is_summed_up=False)
     assert [hit.session_id for hit in search(SessionStore(tmp_path), "needle")] == ["new", "old"]
 
 
 def test_the_runs_that_a_summary_leaves_out_are_searched(tmp_path: Path) -> None:
-    keep(tmp_path, "s", whole_run("the very first"), run="run-first", is_summed_up=False)
-    for number in range(RUNS_KEPT):
-        keep(tmp_path, "s", whole_run(f"request {number}"), run=f"run-{number:03}", is_summed_up=False)
-    keep(tmp_path, "s", [])
+    write_run(tmp_path, "s", completed_run("the very first"), run="run-first", is_summed_up=False)
+    for number in range(MAX_RUNS):
+        write_run(tmp_path, "s", completed_run(f"request {number}"), run=f"run-{number:03}", is_summed_up=False)
+    write_run(tmp_path, "s", [])
     assert [hit.run_id for hit in search(SessionStore(tmp_path), "very first")] == ["run-first"]

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.repl.terminal_session import Seat
+from tests.cli.repl.terminal_session import TerminalSession
 from tests.cli.repl.ui.test_input import request
 from tests.cli.terminal_user import User, answer
 from tests.house.source_tree import ROOT
 from tests.tooling.test_registry import PLUGIN, install
 
 pytestmark = pytest.mark.slow
-Open = Callable[..., Seat]
+Open = Callable[..., TerminalSession]
 COMMANDS = """
     commands = (
         ToolCommand(name="shout", help="Say it loud.", argument="word"),
@@ -21,7 +21,7 @@ COMMANDS = """
 """
 
 
-def shouting(site: Path, first: str = "") -> str:
+def install_plugin(site: Path, first: str = "") -> str:
     """Install a plugin with a command and return where Python finds it; `first` runs when it is loaded."""
     site.mkdir()
     source = PLUGIN.format(name="shout").replace("Tool, ToolSpec", "Tool, ToolCommand, ToolSpec")
@@ -31,31 +31,33 @@ def shouting(site: Path, first: str = "") -> str:
 
 
 def test_a_plugin_offers_a_command_that_calls_its_tool(sit: Open, tmp_path: Path) -> None:
-    seat = sit(answer("x"), PYTHONPATH=shouting(tmp_path / "site"))
-    seat.sees("there is already a command /help")
-    seat.types("/sh")
-    seat.sees("Say it loud.")
-    seat.types("out hello you\r")
-    seat.sees("HELLO YOU")
+    seat = sit(answer("x"), PYTHONPATH=install_plugin(tmp_path / "site"))
+    seat.wait_for("there is already a command /help")
+    seat.send("/sh")
+    seat.wait_for("Say it loud.")
+    seat.send("out hello you\r")
+    seat.wait_for("HELLO YOU")
 
 
 @pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
 def test_a_command_of_a_plugin_that_is_still_loading_is_waited_for(sit: Open, tmp_path: Path, term: str) -> None:
     gate = tmp_path / "gate"
     waits = f"import time\nfrom pathlib import Path\nwhile not Path({str(gate)!r}).exists(): time.sleep(0.01)\n"
-    seat = sit(answer("x"), PYTHONPATH=shouting(tmp_path / "site", waits), TERM=term)
-    seat.sees("Ctrl-D leaves")
-    seat.types("/help shout\r/nonsense\r/shout hello you\r")
+    seat = sit(answer("x"), PYTHONPATH=install_plugin(tmp_path / "site", waits), TERM=term)
+    seat.wait_for("Ctrl-D leaves")
+    seat.send("/help shout\r/nonsense\r/shout hello you\r")
     if term != "dumb":
-        seat.types("/sho")
-        seat.sees("> /sho")
-    assert "there is no command" not in seat.settles()
+        seat.send("/sho")
+        seat.wait_for("> /sho")
+    assert "there is no command" not in seat.pause()
     gate.touch()
-    shown = seat.sees("HELLO YOU")
+    shown = seat.wait_for("HELLO YOU")
     assert "/shout [WORD]  Say it loud." in shown
     assert shown.count("there is no command") == 1 and "there is no command /nonsense" in shown
     if term != "dumb":
-        seat.until(lambda: "Say it loud." in seat.window().partition("HELLO YOU")[2], "the command to be offered")
+        seat.wait_until(
+            lambda: "Say it loud." in seat.window_text().partition("HELLO YOU")[2], "the command to be offered"
+        )
 
 
 def test_a_file_of_the_person_is_a_command(sit: Open, user: User) -> None:
@@ -65,9 +67,9 @@ def test_a_file_of_the_person_is_a_command(sit: Open, user: User) -> None:
         "---\ndescription: Review a file.\nargument-hint: FILE\n---\nReview $ARGUMENTS with care.\n"
     )
     seat = sit(answer("Looks good."))
-    seat.sees("Ctrl-D leaves")
-    seat.types("/rev")
-    seat.sees("Review a file.")
-    seat.types("iew main.py\r")
-    seat.sees("Looks good.")
+    seat.wait_for("Ctrl-D leaves")
+    seat.send("/rev")
+    seat.wait_for("Review a file.")
+    seat.send("iew main.py\r")
+    seat.wait_for("Looks good.")
     assert request(seat) == "Review main.py with care."

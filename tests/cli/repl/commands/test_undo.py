@@ -4,25 +4,25 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cli.repl.terminal_session import Seat
-from tests.cli.terminal_user import calls, one_step, says
+from tests.cli.repl.terminal_session import TerminalSession
+from tests.cli.terminal_user import one_step, step_call, step_reply
 
 pytestmark = pytest.mark.slow
-Open = Callable[..., Seat]
+Open = Callable[..., TerminalSession]
 
 
 def test_what_was_undone_can_be_done_again(sit: Open) -> None:
-    replies = one_step(calls("s1", "write_file", path="x.txt", content="hello\n"), says("s1", "written"))
+    replies = one_step(step_call("s1", "write_file", path="x.txt", content="hello\n"), step_reply("s1", "written"))
     seat = sit(*replies, AGENT_APPROVAL_MODE="auto-edit")
     made = seat.folder / "x.txt"
-    seat.says("/redo")
-    seat.sees("nothing has been done in this session yet")
-    seat.says("write it")
-    seat.sees("1 ok")
-    seat.says("/redo")
-    seat.sees("nothing was taken back in this session")
-    seat.says("/undo --yes")
-    seat.until(lambda: not made.exists(), "the file to go")
-    seat.sees("it is gone")
-    seat.says("/redo --yes")
-    seat.until(made.exists, "the file to come back")
+    seat.send_line("/redo")
+    seat.wait_for("nothing has been done in this session yet")
+    seat.send_line("write it")
+    seat.wait_for("1 ok")
+    seat.send_line("/redo")
+    seat.wait_for("nothing was taken back in this session")
+    seat.send_line("/undo --yes")
+    seat.wait_until(lambda: not made.exists(), "the file to go")
+    seat.wait_for("it is gone")
+    seat.send_line("/redo --yes")
+    seat.wait_until(made.exists, "the file to come back")

@@ -12,17 +12,17 @@ _CHANGING = (
 )
 
 
-def settled(screen: str) -> str:
+def normalize(screen: str) -> str:
     """Return a screen without what is different every time."""
     for pattern, replacement in _CHANGING:
         screen = pattern.sub(replacement, screen)
     return "\n".join(line.rstrip() for line in screen.strip("\n").splitlines()) + "\n"
 
 
-def looks_as_before(name: str, screen: str) -> None:
+def assert_matches_snapshot(name: str, screen: str) -> None:
     """Compare a screen with the kept one; one that is not there yet is kept, to be looked at and committed."""
     path = _FOLDER / f"{name}.txt"
     if not path.exists():
-        path.write_text(settled(screen), "utf-8")
+        path.write_text(normalize(screen), "utf-8")
         raise AssertionError(f"{path} is new: look at it, then run again (remove it to have it drawn anew)")
-    assert settled(screen) == path.read_text("utf-8")
+    assert normalize(screen) == path.read_text("utf-8")

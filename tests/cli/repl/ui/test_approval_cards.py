@@ -1,32 +1,32 @@
-"""Cards: asked in order, answered by a key only once they were seen, and never by what was typed before."""
+"""ApprovalCards: asked in order, answered by a key only once they were seen, and never by what was typed before."""
 
 import asyncio
 
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, Event, QuestionAsked
-from cli.repl.ui.approval_cards import Cards
+from cli.repl.ui.approval_cards import ApprovalCards
 from cli.screen.colors import Paint
 from tests.cli.screen.test_live_area import envelope
 
 
-class Desk:
-    """Cards with a clock wound by hand, a screen, and somebody who takes the answers."""
+class CardsHarness:
+    """ApprovalCards with a clock wound by hand, a screen, and somebody who takes the answers."""
 
     def __init__(self) -> None:
         self.time = 0.0
         self.sent: list[Answer] = []
         self.written: list[str] = []
-        self.cards = Cards(
+        self.cards = ApprovalCards(
             send=self._send, write=self.written.append, paint=Paint(has_colour=False), now=lambda: self.time
         )
 
-    def asks(self, *events: Event, is_typing: bool = False) -> "Desk":
+    def receive(self, *events: Event, is_typing: bool = False) -> "CardsHarness":
         for event in events:
-            self.cards.hear(envelope(event, "s1"), is_typing=is_typing)
+            self.cards.on_event(envelope(event, "s1"), is_typing=is_typing)
         return self
 
-    def is_seen(self) -> "Desk":
-        self.cards.drawn()
+    def mark_seen(self) -> "CardsHarness":
+        self.cards.mark_drawn()
         self.time += 1
         return self
 
@@ -46,26 +46,26 @@ def question(*options: str) -> QuestionAsked:
 
 
 def test_a_key_answers_the_card_that_was_seen() -> None:
-    desk = Desk().asks(approval()).is_seen()
-    assert desk.cards.key("y")
+    desk = CardsHarness().receive(approval()).mark_seen()
+    assert desk.cards.answer_key("y")
     assert desk.sent == [ResolveApproval(approval_id="1", decision="allow", scope="once")]
-    assert desk.cards.first is None
+    assert desk.cards.current is None
 
 
 def test_a_key_that_comes_before_the_card_was_drawn_answers_nothing() -> None:
-    desk = Desk().asks(approval())
-    assert not desk.cards.key("y")
-    desk.cards.drawn()
-    assert not desk.cards.key("y")
+    desk = CardsHarness().receive(approval())
+    assert not desk.cards.answer_key("y")
+    desk.cards.mark_drawn()
+    assert not desk.cards.answer_key("y")
     desk.time += 1
-    assert desk.cards.key("y")
+    assert desk.cards.answer_key("y")
 
 
 def test_the_next_card_must_be_seen_as_well() -> None:
-    desk = Desk().asks(approval("1"), approval("2")).is_seen()
-    assert desk.cards.key("y")
-    assert not desk.cards.key("y")
-    assert desk.is_seen().cards.key("n")
+    desk = CardsHarness().receive(approval("1"), approval("2")).mark_seen()
+    assert desk.cards.answer_key("y")
+    assert not desk.cards.answer_key("y")
+    assert desk.mark_seen().cards.answer_key("n")
     assert [(answer.approval_id, answer.decision) for answer in desk.sent if isinstance(answer, ResolveApproval)] == [
         ("1", "allow"),
         ("2", "deny"),
@@ -73,17 +73,17 @@ def test_the_next_card_must_be_seen_as_well() -> None:
 
 
 def test_somebody_who_is_typing_is_not_interrupted() -> None:
-    desk = Desk().asks(approval(), is_typing=True).is_seen()
-    assert not desk.cards.key("y")
+    desk = CardsHarness().receive(approval(), is_typing=True).mark_seen()
+    assert not desk.cards.answer_key("y")
     assert "press Tab to answer" in desk.cards.lines(80)[0]
     desk.cards.focus()
-    assert desk.is_seen().cards.key("y")
+    assert desk.mark_seen().cards.answer_key("y")
 
 
 def test_a_rule_that_cannot_be_stored_is_not_offered() -> None:
-    desk = Desk().asks(approval(rule="")).is_seen()
+    desk = CardsHarness().receive(approval(rule="")).mark_seen()
     assert "[a]" not in desk.cards.lines(80)[0]
-    assert not desk.cards.key("a")
+    assert not desk.cards.answer_key("a")
     assert desk.sent == []
 
 
@@ -91,15 +91,15 @@ def test_the_whole_command_stands_in_the_scrollback_however_long_it_is() -> None
     long = ApprovalRequested(
         approval_id="1", command="echo " + "x" * 500 + " ; rm -rf /", cwd="/w", reason="r", rule="echo"
     )
-    desk = Desk().asks(long)
+    desk = CardsHarness().receive(long)
     assert "x" * 500 + " ; rm -rf /" in "".join(desk.written)
     assert "the rule 'echo'" in "".join(desk.written)
 
 
 def test_another_command_or_a_reason_can_be_written() -> None:
-    desk = Desk().asks(approval("1"), approval("2")).is_seen()
-    assert desk.cards.text("git push --dry-run", is_command=True)
-    assert desk.is_seen().cards.text("not on Fridays")
+    desk = CardsHarness().receive(approval("1"), approval("2")).mark_seen()
+    assert desk.cards.answer_text("git push --dry-run", is_command=True)
+    assert desk.mark_seen().cards.answer_text("not on Fridays")
     assert desk.sent == [
         ResolveApproval(approval_id="1", decision="allow", command="git push --dry-run"),
         ResolveApproval(approval_id="2", decision="deny", remark="not on Fridays"),
@@ -108,28 +108,28 @@ def test_another_command_or_a_reason_can_be_written() -> None:
 
 def test_a_question_is_answered_by_number_or_in_words() -> None:
     for line, answer in (("2", "blue"), ("7", "7"), ("green", "green")):
-        desk = Desk().asks(question("red", "blue")).is_seen()
-        assert desk.cards.text(line)
+        desk = CardsHarness().receive(question("red", "blue")).mark_seen()
+        assert desk.cards.answer_text(line)
         assert desk.sent == [AnswerQuestion(question_id="q", answer=answer)]
 
 
 def test_a_card_that_lapsed_goes_away_and_the_next_one_comes() -> None:
-    desk = Desk().asks(approval("1"), approval("2")).is_seen()
-    desk.asks(ApprovalResolved(approval_id="1", decision="deny", by="person"))
-    assert desk.cards.first == approval("2")
-    assert not desk.cards.key("y")
+    desk = CardsHarness().receive(approval("1"), approval("2")).mark_seen()
+    desk.receive(ApprovalResolved(approval_id="1", decision="deny", by="person"))
+    assert desk.cards.current == approval("2")
+    assert not desk.cards.answer_key("y")
 
 
 def test_how_many_wait_is_shown() -> None:
-    desk = Desk().asks(approval("1"), approval("2"), approval("3"))
+    desk = CardsHarness().receive(approval("1"), approval("2"), approval("3"))
     assert "(2 more waiting)" in " ".join(desk.cards.lines(80))
 
 
 async def test_a_question_of_our_own_survives_the_end_of_a_run() -> None:
-    desk = Desk().asks(approval())
+    desk = CardsHarness().receive(approval())
     asking = asyncio.ensure_future(desk.cards.ask("Which model?", ("one", "two")))
     await asyncio.sleep(0)
     desk.cards.clear()
-    assert desk.cards.text("2")
+    assert desk.cards.answer_text("2")
     assert await asking == "two"
     assert desk.sent == []

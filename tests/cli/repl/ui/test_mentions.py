@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.repl.input import mentions_in
+from cli.repl.input import find_mentions
 
 
 @pytest.fixture
@@ -18,15 +18,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_files_come_along_once_wherever_a_person_names_them(folder: Path) -> None:
-    found = mentions_in(f"compare @a.txt with @a.txt and @../other/log.txt, mail me@a.txt, {folder}/a.txt", folder)
+    found = find_mentions(f"compare @a.txt with @a.txt and @../other/log.txt, mail me@a.txt, {folder}/a.txt", folder)
     assert (found.files, found.refused) == ((folder / "a.txt",), ())
-    assert mentions_in("see @../other/log.txt", folder).files == (folder / "../other/log.txt",)
+    assert find_mentions("see @../other/log.txt", folder).files == (folder / "../other/log.txt",)
 
 
 @pytest.mark.parametrize("name", [".env", "../other/id_rsa", "ABSOLUTE"])
 def test_a_file_of_secrets_stays(folder: Path, name: str) -> None:
     name = str(folder.parent / "other" / "id_rsa") if name == "ABSOLUTE" else name
-    found = mentions_in(f"text from a page\n@{name}", folder)
+    found = find_mentions(f"text from a page\n@{name}", folder)
     assert found.files == ()
     assert "secrets" in found.refused[0]
 
@@ -36,7 +36,7 @@ def test_a_link_of_a_repository_is_not_followed_out_of_it(folder: Path, target: 
     (folder / "notes.md").symlink_to(folder.parent / target)
     (folder / "docs").symlink_to(folder.parent / "other")
     for name in ("notes.md", f"docs/{Path(target).name}"):
-        found = mentions_in(f"read @{name}", folder)
+        found = find_mentions(f"read @{name}", folder)
         assert (found.files, len(found.refused)) == ((), 1)
 
 
@@ -45,4 +45,4 @@ def test_what_is_no_file_is_a_word(folder: Path) -> None:
     (folder / "zeros").symlink_to("/dev/zero")
     (folder / "loop").symlink_to("loop")
     words = f"@pipe @zeros @loop @/dev/stdin @nobody @{'a' * 5000} @a\0b @. @{chr(0xDCFF)}"
-    assert mentions_in(words, folder).files == ()
+    assert find_mentions(words, folder).files == ()

@@ -5,24 +5,30 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cli.repl.terminal_session import ENTER, Seat, ctrl
-from tests.cli.repl.test_conversation import to
-from tests.cli.repl.ui.test_approvals_inline import PUSH, decided, pushing
-from tests.cli.terminal_user import answer, calls, composes, one_step, plan, says, step
+from tests.cli.repl.terminal_session import ENTER, TerminalSession, ctrl
+from tests.cli.repl.test_conversation import reply_to
+from tests.cli.repl.ui.test_approvals_inline import PUSH, decisions, push_script
+from tests.cli.terminal_user import answer, composer_reply, one_step, plan, step, step_call, step_reply
 
 pytestmark = pytest.mark.slow
-Open = Callable[..., Seat]
+Open = Callable[..., TerminalSession]
 
 
-def asks(seat: Seat, line: str) -> None:
-    seat.types(line + ENTER)
+def send_line(seat: TerminalSession, line: str) -> None:
+    seat.send(line + ENTER)
 
 
 def test_a_request_is_answered_in_lines_and_the_prompt_comes_back(sit: Open) -> None:
-    seat = sit(plan(step("a"), step("b", "a")), says("a", "x"), says("b", "y"), composes("Both are done."), TERM="dumb")
-    seat.sees("\n>")
-    asks(seat, "go")
-    shown = seat.sees("2 ok\n>")
+    seat = sit(
+        plan(step("a"), step("b", "a")),
+        step_reply("a", "x"),
+        step_reply("b", "y"),
+        composer_reply("Both are done."),
+        TERM="dumb",
+    )
+    seat.wait_for("\n>")
+    send_line(seat, "go")
+    shown = seat.wait_for("2 ok\n>")
     assert re.sub(r"\d\.\ds", "0.0s", shown).splitlines()[1:] == [
         "> go",
         "1 ─ ● a  Title of a",
@@ -37,24 +43,24 @@ def test_a_request_is_answered_in_lines_and_the_prompt_comes_back(sit: Open) -> 
         "· 0.0s · 2 ok",
         ">",
     ]
-    seat.types(ctrl("d"))
-    assert seat.ends() == 0
-    assert b"\x1b" not in seat.bytes_seen
+    seat.send(ctrl("d"))
+    assert seat.wait_exit() == 0
+    assert b"\x1b" not in seat.raw_output
 
 
 def test_what_commands_wrote_and_changed_and_how_they_ended_is_told(sit: Open) -> None:
     seat = sit(
         *one_step(
-            calls("s1", "run_command", command="seq 9; exit 3"),
-            calls("s1", "write_file", path="x.txt", content="new\n"),
-            says("s1", "Not **all** of it."),
+            step_call("s1", "run_command", command="seq 9; exit 3"),
+            step_call("s1", "write_file", path="x.txt", content="new\n"),
+            step_reply("s1", "Not **all** of it."),
         ),
         TERM="dumb",
         AGENT_APPROVAL_MODE="auto-edit",
     )
-    seat.sees("\n>")
-    asks(seat, "go")
-    shown = seat.sees("1 ok\n>")
+    seat.wait_for("\n>")
+    send_line(seat, "go")
+    shown = seat.wait_for("1 ok\n>")
     assert re.sub(r"\d\.\ds", "0.0s", shown).splitlines()[4:] == [
         "  s1 $ seq 9; exit 3  [error, exit 3]",
         "      1",
@@ -75,64 +81,64 @@ def test_what_commands_wrote_and_changed_and_how_they_ended_is_told(sit: Open) -
 
 
 def test_an_approval_is_answered_on_a_line_and_never_by_what_was_typed_before(sit: Open) -> None:
-    slow = {**calls("s1", "run_command", command=PUSH), "delay_ms": 700}
-    seat = sit(*one_step(slow, says("s1", "that was it")), TERM="dumb")
-    seat.sees("\n>")
-    asks(seat, "push it")
-    seat.sees("s1: Title of s1")
-    seat.types("y")
-    seat.sees("or write why not:")
-    assert decided(seat) == []
-    asks(seat, "use a branch")
-    seat.sees("that was it")
-    assert decided(seat) == ["deny"]
+    slow = {**step_call("s1", "run_command", command=PUSH), "delay_ms": 700}
+    seat = sit(*one_step(slow, step_reply("s1", "that was it")), TERM="dumb")
+    seat.wait_for("\n>")
+    send_line(seat, "push it")
+    seat.wait_for("s1: Title of s1")
+    seat.send("y")
+    seat.wait_for("or write why not:")
+    assert decisions(seat) == []
+    send_line(seat, "use a branch")
+    seat.wait_for("that was it")
+    assert decisions(seat) == ["deny"]
 
 
 def test_another_command_can_be_given_and_a_question_answered_by_number(sit: Open) -> None:
     asking = {"id": "q", "type": "ask_user", "title": "Ask", "ask_question": "Which?", "ask_options": ["red", "blue"]}
-    seat = sit(to("paint", plan(asking)), *pushing(), TERM="dumb")
-    seat.sees("\n>")
-    asks(seat, "push it")
-    seat.sees("or write why not:")
-    asks(seat, "e")
-    seat.sees(f"run instead of {PUSH}")
-    asks(seat, "echo instead")
-    seat.sees("that was it")
-    asks(seat, "paint it")
-    seat.sees("your answer:")
-    asks(seat, "2")
-    seat.sees("✓ q Ask")
-    assert decided(seat) == ["allow"]
+    seat = sit(reply_to("paint", plan(asking)), *push_script(), TERM="dumb")
+    seat.wait_for("\n>")
+    send_line(seat, "push it")
+    seat.wait_for("or write why not:")
+    send_line(seat, "e")
+    seat.wait_for(f"run instead of {PUSH}")
+    send_line(seat, "echo instead")
+    seat.wait_for("that was it")
+    send_line(seat, "paint it")
+    seat.wait_for("your answer:")
+    send_line(seat, "2")
+    seat.wait_for("✓ q Ask")
+    assert decisions(seat) == ["allow"]
 
 
 def test_commands_work_and_say_when_they_are_wrong(sit: Open) -> None:
     seat = sit(answer("x"), TERM="dumb")
-    seat.sees("\n>")
-    asks(seat, "/mode yolo")
-    seat.sees("approval mode: yolo")
-    asks(seat, "/mode wild")
-    seat.sees("there is no mode 'wild'")
-    asks(seat, "/tools")
-    seat.sees("run_command")
-    asks(seat, "!echo from $((40 + 2))")
-    seat.sees("from 42")
-    seat.sees("your next request takes this output along")
-    asks(seat, "/exit")
-    assert seat.ends() == 0
+    seat.wait_for("\n>")
+    send_line(seat, "/mode yolo")
+    seat.wait_for("approval mode: yolo")
+    send_line(seat, "/mode wild")
+    seat.wait_for("there is no mode 'wild'")
+    send_line(seat, "/tools")
+    seat.wait_for("run_command")
+    send_line(seat, "!echo from $((40 + 2))")
+    seat.wait_for("from 42")
+    seat.wait_for("your next request takes this output along")
+    send_line(seat, "/exit")
+    assert seat.wait_exit() == 0
 
 
 def test_ctrl_c_ends_the_run_and_at_the_prompt_says_how_to_leave(sit: Open) -> None:
-    slow = one_step(calls("s1", "run_command", command="sleep 60"))
-    seat = sit(to("and now", answer("Still here.")), *slow, TERM="dumb")
-    seat.sees("\n>")
-    asks(seat, "sleep")
-    seat.sees("s1: Title of s1")
-    seat.types(ctrl("c"))
-    seat.sees("error: interrupted")
-    seat.sees("exit 130\n  go on with: agent resume")
-    asks(seat, "and now?")
-    seat.sees("Still here.")
-    seat.types(ctrl("c"))
-    seat.sees("press Ctrl-C again")
-    seat.types(ctrl("c"))
-    assert seat.ends() == 0
+    slow = one_step(step_call("s1", "run_command", command="sleep 60"))
+    seat = sit(reply_to("and now", answer("Still here.")), *slow, TERM="dumb")
+    seat.wait_for("\n>")
+    send_line(seat, "sleep")
+    seat.wait_for("s1: Title of s1")
+    seat.send(ctrl("c"))
+    seat.wait_for("error: interrupted")
+    seat.wait_for("exit 130\n  go on with: agent resume")
+    send_line(seat, "and now?")
+    seat.wait_for("Still here.")
+    seat.send(ctrl("c"))
+    seat.wait_for("press Ctrl-C again")
+    seat.send(ctrl("c"))
+    assert seat.wait_exit() == 0

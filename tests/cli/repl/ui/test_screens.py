@@ -6,12 +6,12 @@ from collections.abc import Callable
 import pytest
 
 from cli.repl.commands.builtin import COMMANDS
-from tests.cli.repl.screens import looks_as_before
-from tests.cli.repl.terminal_session import Seat
-from tests.cli.terminal_user import calls, composes, plan, says, step
+from tests.cli.repl.screens import assert_matches_snapshot
+from tests.cli.repl.terminal_session import TerminalSession
+from tests.cli.terminal_user import composer_reply, plan, step, step_call, step_reply
 
 pytestmark = pytest.mark.slow
-Open = Callable[..., Seat]
+Open = Callable[..., TerminalSession]
 WIDTHS = (40, 80, 200)
 ANSWER = """\
 # What was done
@@ -34,32 +34,32 @@ def answer() -> int:
 NUMBERS = "for n in 1 2 3 4 5 6; do echo number $n of six; done"
 REPLIES = (
     plan(step("count"), step("write", "count"), step("push", "write")),
-    calls("count", "run_command", command=NUMBERS),
-    says("count", "counted"),
-    calls("write", "write_file", path="notes.md", content="# Notes\n\nfirst\nsecond\n"),
-    says("write", "written"),
-    calls("push", "run_command", command="git push --dry-run origin main"),
-    says("push", "pushed", delay_ms=200),
-    composes(ANSWER),
+    step_call("count", "run_command", command=NUMBERS),
+    step_reply("count", "counted"),
+    step_call("write", "write_file", path="notes.md", content="# Notes\n\nfirst\nsecond\n"),
+    step_reply("write", "written"),
+    step_call("push", "run_command", command="git push --dry-run origin main"),
+    step_reply("push", "pushed", delay_ms=200),
+    composer_reply(ANSWER),
 )
 
 
-def opened(sit: Open, columns: int) -> Seat:
+def open_session(sit: Open, columns: int) -> TerminalSession:
     seat = sit(*REPLIES, columns=columns, rows=45, AGENT_APPROVAL_MODE="auto-edit")
-    seat.sees("Windlass")
+    seat.wait_for("Windlass")
     return seat
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_a_run_looks_as_it_should(sit: Open, columns: int) -> None:
-    seat = opened(sit, columns)
-    seat.says("count, write and push")
-    seat.sees("✓ write Title of write")
-    seat.sees("[n] no")
-    looks_as_before(f"asked-{columns}", without_status(seat.settles()))
-    seat.types("n")
-    seat.sees("go on with")
-    looks_as_before(f"ended-{columns}", without_status(seat.settled()))
+    seat = open_session(sit, columns)
+    seat.send_line("count, write and push")
+    seat.wait_for("✓ write Title of write")
+    seat.wait_for("[n] no")
+    assert_matches_snapshot(f"asked-{columns}", without_status(seat.pause()))
+    seat.send("n")
+    seat.wait_for("go on with")
+    assert_matches_snapshot(f"ended-{columns}", without_status(seat.wait_stable()))
 
 
 def without_status(screen: str) -> str:
@@ -70,7 +70,7 @@ def without_status(screen: str) -> str:
 
 def test_the_help_breaks_no_word_however_narrow_the_window_is(sit: Open) -> None:
     seat = sit(REPLIES[-1], columns=40, rows=24)
-    seat.says("/help")
-    shown = " ".join(seat.sees("something.").split())
+    seat.send_line("/help")
+    shown = " ".join(seat.wait_for("something.").split())
     for command in COMMANDS:
         assert command.help in shown

@@ -8,8 +8,8 @@ from itertools import product
 
 import pytest
 
-from tests.tooling.safety.judging import argvs, decision
-from tooling.safety.shell.command import HIDDEN, HOLE
+from tests.tooling.safety.judge_harness import argvs, decision
+from tooling.safety.shell.command import HIDDEN, UNKNOWN
 
 # `cal` tells through a descriptor of its own that it ran, and with which words, in one write.
 _CAL = 'cal() { local l; printf -v l "\\037%s" cal "$@"; printf "%s\\036" "$l" >&9; }; PATH=/nonexistent; set -f\n'
@@ -95,7 +95,7 @@ LONG = (
 )
 
 
-def ran(text: str) -> list[tuple[str, ...]]:
+def run_in_bash(text: str) -> list[tuple[str, ...]]:
     """Return the words of every `cal` that bash really runs."""
     script = f"exec 9>&1 1>/dev/null; {_CAL}{text}\n"
     # Some of the texts write files; they must land nowhere that matters.
@@ -108,7 +108,7 @@ def ran(text: str) -> list[tuple[str, ...]]:
 
 def is_found(words: tuple[str, ...], found: list[tuple[str, ...]]) -> bool:
     line = "\0".join(words)
-    patterns = (re.sub(f"[{HOLE}{HIDDEN}]", ".*", re.escape("\0".join(command))) for command in found)
+    patterns = (re.sub(f"[{UNKNOWN}{HIDDEN}]", ".*", re.escape("\0".join(command))) for command in found)
     return any(re.fullmatch(pattern, line, re.DOTALL) for pattern in patterns)
 
 
@@ -116,10 +116,10 @@ def agrees(text: str) -> bool:
     if decision(text):
         return True
     found = argvs(text)
-    return all(is_found(words, found) for words in ran(text))
+    return all(is_found(words, found) for words in run_in_bash(text))
 
 
-def texts(count: int, seed: int) -> list[str]:
+def random_texts(count: int, seed: int) -> list[str]:
     dice = random.Random(seed)
     made = []
     for _ in range(count):
@@ -131,7 +131,7 @@ def texts(count: int, seed: int) -> list[str]:
 
 
 def test_bash_runs_nothing_that_was_not_found() -> None:
-    assert [text for text in texts(250, seed=7) if not agrees(text)] == []
+    assert [text for text in random_texts(250, seed=7) if not agrees(text)] == []
 
 
 def test_every_pair_of_layers_is_followed() -> None:

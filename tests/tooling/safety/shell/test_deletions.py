@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.safety.judging import decision, judged
+from tests.tooling.safety.judge_harness import decision, judge_command
 from tooling.contract.action import Decision
 
 
@@ -27,7 +27,7 @@ from tooling.contract.action import Decision
     ],
 )
 def test_leftovers_go_unasked(command: str) -> None:
-    assert judged(command).reasons == ()
+    assert judge_command(command).reasons == ()
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_the_workspace_itself_is_never_deleted(command: str) -> None:
 
 def test_a_folder_that_was_there_before_is_not_the_texts_own(tmp_path: Path) -> None:
     (tmp_path / "demo").mkdir()
-    assert judged("mkdir -p demo && rm -rf demo", cwd=tmp_path).decision is Decision.ASK
+    assert judge_command("mkdir -p demo && rm -rf demo", cwd=tmp_path).decision is Decision.ASK

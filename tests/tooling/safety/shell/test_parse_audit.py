@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.tooling.safety.judging import decision
+from tests.tooling.safety.judge_harness import decision
 from tooling.contract.action import Decision
 
 HIDDEN_COMMANDS = (

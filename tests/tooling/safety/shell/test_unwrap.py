@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.tooling.safety.judging import argvs, decision
+from tests.tooling.safety.judge_harness import argvs, decision
 from tooling.contract.action import Decision
 
 RUN = "rm -rf /"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.tooling.safety.judging import argvs
-from tooling.safety.shell.command import HIDDEN, HOLE
+from tests.tooling.safety.judge_harness import argvs
+from tooling.safety.shell.command import HIDDEN, UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,8 @@ from tooling.safety.shell.command import HIDDEN, HOLE
         ("x=a.c; cat ${x%.c}.o ${x^^} ${x/a/b}", ("cat", "a.o", "A.C", "b.c")),
         ("cat ${x:-y}", ("cat", "y")),
         ("x=abc; cat ${x:1:1}", ("cat", "b")),
-        ("cat $x", ("cat", HOLE)),
-        ("cat $(foo)", ("cat", HOLE)),
+        ("cat $x", ("cat", UNKNOWN)),
+        ("cat $(foo)", ("cat", UNKNOWN)),
         ("cat $(echo a)", ("cat", "a")),
         ("cat `printf 'a%s' b`", ("cat", "ab")),
         ("cat $(echo YQ== | base64 -d)", ("cat", "a")),
@@ -34,11 +34,11 @@ from tooling.safety.shell.command import HIDDEN, HOLE
         ("cat ${!x}", ("cat", HIDDEN)),
         ('set -- a b; cat "$@" $2', ("cat", "a", "b", "b")),
         ('f() { cat "$1"; }; f x', ("cat", "x")),
-        ("cat $((1+1))", ("cat", HOLE)),
+        ("cat $((1+1))", ("cat", UNKNOWN)),
         ("cat > out a b", ("cat", "a", "b")),
         ("cat - 2>/dev/null", ("cat", "-")),
         ("read x <<< a; cat $x", ("cat", "a")),
-        ("x=1; unset x; cat $x", ("cat", HOLE)),
+        ("x=1; unset x; cat $x", ("cat", UNKNOWN)),
         ('cat "a"$"b"', ("cat", "ab")),
     ],
 )

@@ -17,7 +17,7 @@ def lines(name: str) -> list[str]:
     return [line for line in (FOLDER / name).read_text("utf-8").split("\n") if line and not line.startswith("# ")]
 
 
-def spelled_out(line: str) -> str:
+def expand_escapes(line: str) -> str:
     """Return a line with its escapes and repetitions as what they stand for."""
     line = re.sub(r"\{([^*{}]+)\*(\d+)\}", lambda found: found[1] * int(found[2]), line)
     return re.sub(_CHARACTER, lambda found: found[0].encode().decode("unicode_escape"), line)
@@ -44,12 +44,12 @@ def is_refused(url: str) -> bool:
 
 
 def test_a_hostile_address_is_refused_before_anything_is_resolved() -> None:
-    assert [line for line in HOSTILE if not is_refused(spelled_out(line))] == []
+    assert [line for line in HOSTILE if not is_refused(expand_escapes(line))] == []
 
 
 def test_a_harmless_address_gets_its_one_spelling_and_keeps_it() -> None:
     for line, spelling in HARMLESS:
-        url = spelled_out(line)
+        url = expand_escapes(line)
         found = parse_url(url).url
         assert found == (url if spelling == "=" else spelling)
         assert parse_url(found).url == found

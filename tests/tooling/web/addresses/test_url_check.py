@@ -15,8 +15,8 @@ from tooling.web.addresses.url_check import (
     AddressRefused,
     HostUnknown,
     Target,
-    checked_host,
-    is_own_url,
+    check_host,
+    is_local_url,
     parse_url,
     resolve_public,
 )
@@ -142,15 +142,15 @@ OTHER_ADDRESSES = """
 """
 
 
-class Answers:
+class ScriptedResolver:
     """A resolver that plays its answers in order and then repeats the last one."""
 
     def __init__(self, *answers: Sequence[str]) -> None:
         self._answers = list(answers)
-        self.asked: list[tuple[str, int]] = []
+        self.queries: list[tuple[str, int]] = []
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
-        self.asked.append((host, port))
+        self.queries.append((host, port))
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
 
@@ -205,11 +205,11 @@ def test_what_the_library_calls_private_is_never_public() -> None:
 @given(st.text(max_size=40))
 def test_no_text_breaks_the_check_and_the_spelling_is_stable(text: str) -> None:
     try:
-        host = checked_host(text)
+        host = check_host(text)
     except AddressRefused:
         return
     assert host.isascii()
-    assert checked_host(host) == host
+    assert check_host(host) == host
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "[::1]", "localhost", "a.localhost", "[::ffff:127.0.0.1]"])
@@ -230,7 +230,7 @@ def test_loopback_permission_opens_nothing_else(host: str) -> None:
 def test_private_networks_are_reached_only_when_told_so(host: str) -> None:
     assert refusal(f"http://{host}:8080/", allow_loopback=True)
     assert parse_url(f"http://{host}:8080/", allow_private=True).port == 8080
-    assert is_own_url(f"http://{host}:8080/search")
+    assert is_local_url(f"http://{host}:8080/search")
 
 
 @pytest.mark.parametrize(
@@ -253,14 +253,14 @@ def test_private_permission_opens_nothing_else(host: str) -> None:
 
 
 def test_a_name_that_looks_public_is_nobody_s_own() -> None:
-    assert not is_own_url("http://search.example.com/")
+    assert not is_local_url("http://search.example.com/")
 
 
 async def test_all_public_answers_are_returned_once_each() -> None:
-    answers = Answers(["93.184.216.34", "2606:4700::1111", "93.184.216.34", "::ffff:1.1.1.1"])
+    answers = ScriptedResolver(["93.184.216.34", "2606:4700::1111", "93.184.216.34", "::ffff:1.1.1.1"])
     found = await resolve_public("Example.COM.", 443, resolver=answers)
     assert found == ("93.184.216.34", "2606:4700::1111", "1.1.1.1")
-    assert answers.asked == [("example.com", 443)]
+    assert answers.queries == [("example.com", 443)]
 
 
 @pytest.mark.parametrize(
@@ -280,18 +280,18 @@ async def test_all_public_answers_are_returned_once_each() -> None:
 async def test_one_answer_that_is_not_public_refuses_the_name(bad: str, is_first: bool) -> None:
     answers = [bad, "93.184.216.34"] if is_first else ["93.184.216.34", bad]
     with pytest.raises(AddressRefused, match=r"example\.com leads to"):
-        await resolve_public("example.com", 443, resolver=Answers(answers))
+        await resolve_public("example.com", 443, resolver=ScriptedResolver(answers))
 
 
 async def test_a_name_that_changes_its_address_is_judged_anew_each_time() -> None:
-    answers = Answers(["93.184.216.34"], ["127.0.0.1"])
+    answers = ScriptedResolver(["93.184.216.34"], ["127.0.0.1"])
     assert await resolve_public("rebind.example", 80, resolver=answers) == ("93.184.216.34",)
     with pytest.raises(AddressRefused, match="loopback"):
         await resolve_public("rebind.example", 80, resolver=answers)
 
 
 async def test_numbers_and_refused_names_are_never_resolved() -> None:
-    answers = Answers(["93.184.216.34"])
+    answers = ScriptedResolver(["93.184.216.34"])
     assert await resolve_public("8.8.8.8", 443, resolver=answers) == ("8.8.8.8",)
     assert await resolve_public("2606:4700::1111", 443, resolver=answers) == ("2606:4700::1111",)
     for host in ("10.0.0.1", "127.1", "::1", "metadata.google.internal", "localhost", ""):
@@ -299,11 +299,11 @@ async def test_numbers_and_refused_names_are_never_resolved() -> None:
             await resolve_public(host, 443, resolver=answers)
     with pytest.raises(AddressRefused, match="port"):
         await resolve_public("example.com", 0, resolver=answers)
-    assert answers.asked == []
+    assert answers.queries == []
 
 
 async def test_a_loopback_answer_passes_only_when_told_so() -> None:
-    answers = Answers(["127.0.0.1"])
+    answers = ScriptedResolver(["127.0.0.1"])
     assert await resolve_public("example.test", 80, resolver=answers, allow_loopback=True) == ("127.0.0.1",)
     with pytest.raises(AddressRefused):
         await resolve_public("example.test", 80, resolver=answers)
@@ -316,7 +316,7 @@ async def test_a_name_without_an_answer_is_unknown() -> None:
     with pytest.raises(HostUnknown, match="Name or service not known"):
         await resolve_public("nowhere.example", 80, resolver=failing)
     with pytest.raises(HostUnknown, match="no address"):
-        await resolve_public("nowhere.example", 80, resolver=Answers([]))
+        await resolve_public("nowhere.example", 80, resolver=ScriptedResolver([]))
 
 
 async def test_the_system_resolves_this_machine() -> None:

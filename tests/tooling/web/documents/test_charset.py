@@ -4,7 +4,7 @@ import codecs
 
 import pytest
 
-from tooling.web.documents.content_type import decoded
+from tooling.web.documents.content_type import decode_text
 
 GERMAN = "Größe und Übermaß – schön, für Jürgen und Änne"
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 5
@@ -32,7 +32,7 @@ HTML = "text/html"
 )
 def test_what_the_header_says_is_believed(text: str, codec: str, header: str) -> None:
     data = text.encode(codec, "ignore")
-    assert decoded(data, header) == data.decode(codec)
+    assert decode_text(data, header) == data.decode(codec)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_the_header_says_is_believed(text: str, codec: str, header: str) ->
 )
 def test_what_the_page_says_is_believed_next(text: str, codec: str, head: str) -> None:
     page = f"{head}<p>{text}</p>"
-    assert decoded(page.encode(codec), HTML) == page
+    assert decode_text(page.encode(codec), HTML) == page
 
 
 def test_a_mark_at_the_beginning_beats_everything() -> None:
@@ -56,7 +56,7 @@ def test_a_mark_at_the_beginning_beats_everything() -> None:
         (codecs.BOM_UTF16_LE, "utf-16-le"),
         (codecs.BOM_UTF16_BE, "utf-16-be"),
     ):
-        assert decoded(mark + GERMAN.encode(codec), "text/html; charset=koi8-r") == GERMAN
+        assert decode_text(mark + GERMAN.encode(codec), "text/html; charset=koi8-r") == GERMAN
 
 
 @pytest.mark.parametrize(
@@ -73,31 +73,31 @@ def test_a_mark_at_the_beginning_beats_everything() -> None:
     ],
 )
 def test_a_wrong_label_does_not_garble_the_text(codec: str, header: str) -> None:
-    assert decoded(GERMAN.encode(codec), header) == GERMAN
+    assert decode_text(GERMAN.encode(codec), header) == GERMAN
 
 
 def test_the_header_and_the_page_may_contradict_each_other() -> None:
     page = f'<meta charset="windows-1251">{RUSSIAN}'
-    assert decoded(page.encode("cp1251"), "text/html; charset=utf-8") == page
+    assert decode_text(page.encode("cp1251"), "text/html; charset=utf-8") == page
 
 
 def test_a_language_without_any_label_is_found_by_looking() -> None:
-    assert decoded(RUSSIAN.encode("cp1251")) == RUSSIAN
+    assert decode_text(RUSSIAN.encode("cp1251")) == RUSSIAN
 
 
 def test_a_page_cut_in_the_middle_of_a_letter_keeps_the_rest() -> None:
     data = GERMAN.encode()
     end = data.index("ß".encode()) + 1
-    assert decoded(data[:end], "text/html; charset=utf-8", is_cut=True) == GERMAN[: GERMAN.index("ß")]
+    assert decode_text(data[:end], "text/html; charset=utf-8", is_cut=True) == GERMAN[: GERMAN.index("ß")]
 
 
 @pytest.mark.parametrize(
     "label", ["zlib_codec", "rot13", "unicode_escape", "utf-7", "idna", "punycode", "hex", "base64"]
 )
 def test_no_label_runs_anything_but_a_charset(label: str) -> None:
-    assert decoded(b"+ADw-script", f"text/html; charset={label}") == "+ADw-script"
+    assert decode_text(b"+ADw-script", f"text/html; charset={label}") == "+ADw-script"
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"\xff\xfe", b"\x80\x81\x8d\x9d", bytes(range(256)) * 10])
 def test_no_bytes_are_an_error(data: bytes) -> None:
-    assert isinstance(decoded(data, "text/html; charset=utf-8"), str)
+    assert isinstance(decode_text(data, "text/html; charset=utf-8"), str)

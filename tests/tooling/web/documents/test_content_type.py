@@ -2,7 +2,7 @@
 
 import pytest
 
-from tooling.web.documents.content_type import Kind, kind_of
+from tooling.web.documents.content_type import ContentKind, detect_kind
 
 PDF = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3"
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
@@ -48,5 +48,5 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
         ("application/x-whatever", b"words", "", "other"),
     ],
 )
-def test_bytes_first_then_the_header_then_the_name(header: str, body: bytes, url: str, kind: Kind) -> None:
-    assert kind_of(header, body, url) == kind
+def test_bytes_first_then_the_header_then_the_name(header: str, body: bytes, url: str, kind: ContentKind) -> None:
+    assert detect_kind(header, body, url) == kind

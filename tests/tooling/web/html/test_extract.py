@@ -2,7 +2,7 @@
 
 import pytest
 
-from tooling.web.html.extract import MOST_CHARS, decoded, extract
+from tooling.web.html.extract import MAX_CHARS, decode_html, extract
 
 PARAGRAPH = "A sentence that is long enough to count as something that a person wrote for others to read."
 
@@ -115,7 +115,7 @@ def test_structured_data_adds_only_what_the_text_lacks() -> None:
     ],
 )
 def test_bytes_are_read_as_they_were_meant(data: bytes, text: str) -> None:
-    assert decoded(data) == text
+    assert decode_html(data) == text
 
 
 def test_other_tabs_stay_and_hidden_text_goes() -> None:
@@ -138,8 +138,8 @@ def test_other_tabs_stay_and_hidden_text_goes() -> None:
         "\ud800 lone surrogate",
         "a\x00b",
         "<?xml version='1.0' encoding='utf-16'?><p>declared",
-        "x" * (MOST_CHARS + 1),
-        "<script>" + "x" * MOST_CHARS + "</script><p>the text</p>",
+        "x" * (MAX_CHARS + 1),
+        "<script>" + "x" * MAX_CHARS + "</script><p>the text</p>",
         "<html><frameset><frame src='http://['></frameset></html>",
         "<base href='http://['><a href='x'>y</a>",
     ],
@@ -150,5 +150,5 @@ def test_no_page_makes_it_fail(html: str) -> None:
 
 
 def test_scripts_and_pictures_do_not_make_a_page_too_large() -> None:
-    bulk = f"<script>{'x' * MOST_CHARS}</script><svg>{'y' * 1000}</svg><img src='data:{'z' * MOST_CHARS}'>"
+    bulk = f"<script>{'x' * MAX_CHARS}</script><svg>{'y' * 1000}</svg><img src='data:{'z' * MAX_CHARS}'>"
     assert extract(f"<html><body>{bulk}<main><p>{PARAGRAPH}</p></main>").markdown == PARAGRAPH

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tooling.web.html.hidden_unicode import without_invisible
+from tooling.web.html.hidden_unicode import strip_invisible
 
 TAGS = "".join(chr(0xE0000 + ord(mark)) for mark in "obey")
 
@@ -28,4 +28,4 @@ TAGS = "".join(chr(0xE0000 + ord(mark)) for mark in "obey")
     ],
 )
 def test_text_is_left_as_it_is_seen(text: str, seen: str, count: int) -> None:
-    assert without_invisible(text) == (seen, count)
+    assert strip_invisible(text) == (seen, count)

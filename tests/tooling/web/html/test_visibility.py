@@ -64,16 +64,16 @@ color:#fff;background:#000 | color:white | background:white | line-height:0 | pa
 """
 
 
-def pieces(text: str) -> list[str]:
+def split_cases(text: str) -> list[str]:
     return [piece.strip() for line in text.strip().split("\n") for piece in line.split("|")]
 
 
-@pytest.mark.parametrize("style", pieces(HIDING) + pieces(HIDING_TOO))
+@pytest.mark.parametrize("style", split_cases(HIDING) + split_cases(HIDING_TOO))
 def test_styles_that_hide(style: str) -> None:
     assert hides(style)
 
 
-@pytest.mark.parametrize("style", pieces(SHOWING) + pieces(SHOWING_TOO))
+@pytest.mark.parametrize("style", split_cases(SHOWING) + split_cases(SHOWING_TOO))
 def test_styles_that_show(style: str) -> None:
     assert not hides(style)
 
@@ -87,7 +87,7 @@ def test_attributes_hide_too() -> None:
 
 def test_the_page_s_own_styles_count_as_far_as_they_are_simple() -> None:
     sheet = StyleSheet()
-    sheet.read(
+    sheet.parse(
         """
         /* .commented { display: none } */ @import url("x.css"); @charset "utf-8";
         .gone, p.small, #note { display: none } div > .deep { display: none } .fine { color: red }
@@ -107,7 +107,7 @@ def test_the_page_s_own_styles_count_as_far_as_they_are_simple() -> None:
     "css", ["{" * 50_000, "}" * 50_000, "@" * 50_000, ".a{" * 20_000, "/*" * 50_000, "@media{" * 9000]
 )
 def test_no_style_sheet_takes_long(css: str) -> None:
-    StyleSheet().read(css)
+    StyleSheet().parse(css)
 
 
 @pytest.mark.parametrize("piece", ["a", "a:(", "a:'", 'a:"', "/*", "\\", ":", "a ", "((", "a:url('", "-"])

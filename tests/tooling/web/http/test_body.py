@@ -11,7 +11,7 @@ from tooling.web.http.messages import WebFault
 TEXT = b"some words that are not all the same, 0123456789. " * 400
 
 
-def bare(data: bytes) -> bytes:
+def raw_deflate(data: bytes) -> bytes:
     packer = zlib.compressobj(wbits=-15)
     return packer.compress(data) + packer.flush()
 
@@ -21,7 +21,7 @@ def read(encoding: str, data: bytes, *, limit: int = 1_000_000, size: int = 100)
     for at in range(0, len(data), size):
         if not reader.feed(data[at : at + size]):
             break
-    reader.end()
+    reader.finish()
     return reader
 
 
@@ -35,7 +35,7 @@ def read(encoding: str, data: bytes, *, limit: int = 1_000_000, size: int = 100)
         ("GZIP", gzip.compress(TEXT[:100]) + gzip.compress(TEXT[100:])),
         ("gzip", gzip.compress(TEXT) + b"\0" * 300),
         ("deflate", zlib.compress(TEXT)),
-        ("deflate", bare(TEXT)),
+        ("deflate", raw_deflate(TEXT)),
         ("deflate", zlib.compress(TEXT) + b"more"),
     ],
 )
@@ -92,7 +92,7 @@ def test_what_cannot_be_unpacked_is_a_fault() -> None:
         ("gzip", gzip.compress(TEXT)[:1]),
         ("gzip", gzip.compress(TEXT) + gzip.compress(TEXT)[:60]),
         ("deflate", zlib.compress(TEXT)[:-1]),
-        ("deflate", bare(TEXT)[:60]),
+        ("deflate", raw_deflate(TEXT)[:60]),
         ("deflate", zlib.compress(TEXT)[:1]),
     ],
     ids=range(7),

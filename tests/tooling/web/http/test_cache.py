@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.web.site import Send, Site, Visit, page, redirect, web
+from tests.tooling.web.site import ReceivedRequest, Send, Site, http_response, open_client, redirect
 from tooling.web.http.messages import WebRequest, WebResponse
-from tooling.web.http.page_cache import MOST_GUESSED_S, DiskCache, fresh_until, label_of
+from tooling.web.http.page_cache import MAX_HEURISTIC_S, DiskCache, fresh_until, metadata_for
 
 NOW = 1_800_000_000.0
 HOUR_AGO = formatdate(NOW - 3600, usegmt=True)
@@ -28,7 +28,7 @@ LATER = formatdate(NOW + 100, usegmt=True)
         ({"expires": LATER, "date": THEN}, 100),
         ({"expires": LATER, "date": THEN, "age": "30"}, 70),
         ({"last-modified": HOUR_AGO, "date": THEN}, 360),
-        ({"last-modified": formatdate(0, usegmt=True), "date": THEN}, MOST_GUESSED_S),
+        ({"last-modified": formatdate(0, usegmt=True), "date": THEN}, MAX_HEURISTIC_S),
     ],
 )
 def test_answers_hold_as_long_as_they_say(headers: dict[str, str], seconds: float) -> None:
@@ -70,20 +70,22 @@ def test_answers_that_say_nothing_or_no_are_asked_for_again(headers: dict[str, s
 )
 def test_only_what_can_be_used_again_is_kept(status: int, headers: dict[str, str], is_kept: bool) -> None:
     response = WebResponse(url="https://example.org/", status=status, headers=headers)
-    assert (label_of(response, {}, NOW) is not None) is is_kept
+    assert (metadata_for(response, {}, NOW) is not None) is is_kept
 
 
 async def test_a_fresh_answer_needs_no_server_and_a_stale_one_is_asked_about(tmp_path: Path) -> None:
     tags: list[str] = []
 
-    async def changing(visit: Visit, send: Send) -> None:
+    async def changing(visit: ReceivedRequest, send: Send) -> None:
         tags.append(visit.headers.get("if-none-match", ""))
         known = visit.headers.get("if-none-match") == '"1"'
-        await send(page("" if known else "first", 'ETag: "1"', "Connection: close", status=304 if known else 200))
+        await send(
+            http_response("" if known else "first", 'ETag: "1"', "Connection: close", status=304 if known else 200)
+        )
 
-    pages = {"/fresh": page("kept", "Cache-Control: max-age=60"), "/tag": changing, "/no": page("x")}
+    pages = {"/fresh": http_response("kept", "Cache-Control: max-age=60"), "/tag": changing, "/no": http_response("x")}
     async with Site(pages) as site:
-        async with web(cache_dir=tmp_path / "cache") as client:
+        async with open_client(cache_dir=tmp_path / "cache") as client:
             answers = [await client.send(WebRequest(url=site.url("/fresh"))) for _ in range(3)]
             assert [(answer.text, answer.is_from_cache) for answer in answers] == [
                 ("kept", False),
@@ -91,7 +93,7 @@ async def test_a_fresh_answer_needs_no_server_and_a_stale_one_is_asked_about(tmp
                 ("kept", True),
             ]
         # A later run finds it too.
-        async with web(cache_dir=tmp_path / "cache") as client:
+        async with open_client(cache_dir=tmp_path / "cache") as client:
             assert (await client.send(WebRequest(url=site.url("/fresh")))).is_from_cache
             for _ in range(3):
                 assert (await client.send(WebRequest(url=site.url("/tag")))).text == "first"
@@ -103,12 +105,12 @@ async def test_a_fresh_answer_needs_no_server_and_a_stale_one_is_asked_about(tmp
 
 
 async def test_answers_that_differ_by_header_are_not_mixed_up_and_queries_are_not_kept(tmp_path: Path) -> None:
-    site_pages = {"/": page("x", "Cache-Control: max-age=60", "Vary: Accept-Language")}
-    async with Site(site_pages) as site, web(cache_dir=tmp_path) as client:
+    site_pages = {"/": http_response("x", "Cache-Control: max-age=60", "Vary: Accept-Language")}
+    async with Site(site_pages) as site, open_client(cache_dir=tmp_path) as client:
         for language in ("de", "de", "en", "de"):
             await client.send(WebRequest(url=site.url(), headers={"Accept-Language": language}))
         await client.send(WebRequest(url=site.url(), method="POST", body=b"q"))
-    assert [visit.headers.get("accept-language") for visit in site.visits] == ["de", "en", "de", None]
+    assert [visit.headers.get("accept-language") for visit in site.requests] == ["de", "en", "de", None]
 
 
 async def test_every_hop_is_judged_also_when_its_end_was_kept(tmp_path: Path) -> None:
@@ -118,7 +120,10 @@ async def test_every_hop_is_judged_also_when_its_end_was_kept(tmp_path: Path) ->
         asked.append("x")
         return "not there"
 
-    async with Site({"/": page("x", "Cache-Control: max-age=60")}) as site, web(cache_dir=tmp_path) as client:
+    async with (
+        Site({"/": http_response("x", "Cache-Control: max-age=60")}) as site,
+        open_client(cache_dir=tmp_path) as client,
+    ):
         await client.send(WebRequest(url=site.url(host="localhost")))
         site.pages["/go"] = redirect(site.url(host="localhost"))
         with pytest.raises(Exception, match="not there"):
@@ -132,29 +137,32 @@ async def test_the_files_are_private_bounded_and_may_be_broken(tmp_path: Path) -
     headers = {"cache-control": "max-age=60"}
     for n in range(30):
         url = f"https://example.org/{n}"
-        await cache.keep(WebResponse(url=url, status=200, headers=headers, body=b"x" * 10_000), {})
+        await cache.put(WebResponse(url=url, status=200, headers=headers, body=b"x" * 10_000), {})
     files = list(folder.iterdir())
     assert sum(file.stat().st_size for file in files) <= 100_000
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
-    assert await cache.find("https://example.org/29", {}) is not None
-    assert await cache.find("https://example.org/0", {}) is None
+    assert await cache.get("https://example.org/29", {}) is not None
+    assert await cache.get("https://example.org/0", {}) is None
     for junk in (b"", b"{}\n", b"[1]\nx", b'{"size": 1}\nx', b"\xff\xff"):
         for file in folder.iterdir():
             file.write_bytes(junk)
-        assert await cache.find("https://example.org/29", {}) is None
+        assert await cache.get("https://example.org/29", {}) is None
 
 
 async def test_a_page_that_may_no_longer_be_kept_is_forgotten(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path, most_bytes=100_000)
     url = "https://example.org/"
-    await cache.keep(WebResponse(url=url, status=200, headers={"cache-control": "max-age=60"}), {})
-    await cache.keep(WebResponse(url=url, status=200, headers={"cache-control": "no-store"}), {})
-    assert await cache.find(url, {}) is None
+    await cache.put(WebResponse(url=url, status=200, headers={"cache-control": "max-age=60"}), {})
+    await cache.put(WebResponse(url=url, status=200, headers={"cache-control": "no-store"}), {})
+    assert await cache.get(url, {}) is None
 
 
 async def test_a_disk_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    async with Site({"/": page("x", "Cache-Control: max-age=60")}) as site, web(cache_dir=tmp_path / "file") as client:
+    async with (
+        Site({"/": http_response("x", "Cache-Control: max-age=60")}) as site,
+        open_client(cache_dir=tmp_path / "file") as client,
+    ):
         for _ in range(2):
             assert (await client.send(WebRequest(url=site.url()))).text == "x"

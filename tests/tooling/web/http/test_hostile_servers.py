@@ -11,50 +11,59 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.web.site import Answer, Send, Site, Visit, head, page, redirect, web
+from tests.tooling.web.site import (
+    ReceivedRequest,
+    Send,
+    Site,
+    SiteResponse,
+    http_response,
+    open_client,
+    redirect,
+    response_head,
+)
 from tooling.web.http.messages import WebFault, WebRequest
-from tooling.web.search.types import hit
+from tooling.web.search.types import build_hit
 
 
-async def many_headers(visit: Visit, send: Send) -> None:
+async def many_headers(visit: ReceivedRequest, send: Send) -> None:
     await send(b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: y\r\n" % number for number in range(20_000)) + b"\r\nhello")
 
 
-async def endless_header(visit: Visit, send: Send) -> None:
+async def endless_header(visit: ReceivedRequest, send: Send) -> None:
     await send(b"HTTP/1.1 200 OK\r\nX: ")
     while True:
         await send(b"a" * 10_000)
 
 
-async def endless_trailers(visit: Visit, send: Send) -> None:
+async def endless_trailers(visit: ReceivedRequest, send: Send) -> None:
     await send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n")
     while True:
         await send(b"X: y\r\n" * 1000)
 
 
-async def endless_hints(visit: Visit, send: Send) -> None:
+async def endless_hints(visit: ReceivedRequest, send: Send) -> None:
     while True:
         await send(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n")
 
 
-async def drop(visit: Visit, send: Send) -> None:
-    await send(head("Content-Type: text/plain"))
+async def drop(visit: ReceivedRequest, send: Send) -> None:
+    await send(response_head("Content-Type: text/plain"))
     while True:
         await send(b"a")
         await asyncio.sleep(0.02)
 
 
-def raw(data: bytes) -> Answer:
+def raw(data: bytes) -> SiteResponse:
     """Return an answer after which the connection ends."""
 
-    async def answer(visit: Visit, send: Send) -> None:
+    async def answer(visit: ReceivedRequest, send: Send) -> None:
         await send(data)
 
     return answer
 
 
-PACKED_TWICE = page(gzip.compress(gzip.compress(b"x")), "Content-Encoding: gzip, gzip")
-BROKEN: dict[str, tuple[Answer, str]] = {
+PACKED_TWICE = http_response(gzip.compress(gzip.compress(b"x")), "Content-Encoding: gzip, gzip")
+BROKEN: dict[str, tuple[SiteResponse, str]] = {
     "many headers": (many_headers, "broken"),
     "one header of a megabyte": (raw(b"HTTP/1.1 200 OK\r\nX: " + b"a" * 1_000_000 + b"\r\n\r\nx"), "broken"),
     "a header without end": (endless_header, "broken"),
@@ -70,10 +79,10 @@ BROKEN: dict[str, tuple[Answer, str]] = {
     "a length below nothing": (raw(b"HTTP/1.1 200 OK\r\nContent-Length: -3\r\n\r\nhello"), "broken"),
     "a zero in a header": (raw(b"HTTP/1.1 200 OK\r\nX: a\0b\r\n\r\nhello"), "broken"),
     "packed twice": (PACKED_TWICE, "encoding"),
-    "packed as br": (page(b"x", "Content-Encoding: br"), "encoding"),
-    "packed as zstd": (page(b"x", "Content-Encoding: zstd"), "encoding"),
-    "packed and broken off": (page(gzip.compress(b"hello" * 100)[:-9], "Content-Encoding: gzip"), "broken"),
-    "not packed at all": (page(b"hello", "Content-Encoding: gzip"), "encoding"),
+    "packed as br": (http_response(b"x", "Content-Encoding: br"), "encoding"),
+    "packed as zstd": (http_response(b"x", "Content-Encoding: zstd"), "encoding"),
+    "packed and broken off": (http_response(gzip.compress(b"hello" * 100)[:-9], "Content-Encoding: gzip"), "broken"),
+    "not packed at all": (http_response(b"hello", "Content-Encoding: gzip"), "encoding"),
     "to a private place": (redirect("http://10.0.0.1/"), "refused"),
     "to metadata": (redirect("//169.254.169.254/latest/"), "refused"),
     "to a number": (redirect("http://2852039166/"), "refused"),
@@ -93,7 +102,7 @@ BROKEN: dict[str, tuple[Answer, str]] = {
 @pytest.mark.parametrize("name", BROKEN)
 async def test_a_lying_server_ends_in_one_sentence(name: str) -> None:
     answer, kind = BROKEN[name]
-    async with Site({"*": answer}) as site, web(timeout_s=0.5) as client:
+    async with Site({"*": answer}) as site, open_client(timeout_s=0.5) as client:
         with pytest.raises(WebFault) as told:
             await client.send(WebRequest(url=site.url("/")))
     assert told.value.kind == kind, str(told.value)
@@ -102,14 +111,16 @@ async def test_a_lying_server_ends_in_one_sentence(name: str) -> None:
 
 async def test_a_page_is_not_followed_where_only_a_browser_would_go() -> None:
     body = "<meta http-equiv=refresh content='0; url=/elsewhere'><script>location='/elsewhere'</script>"
-    async with Site({"/": page(body, "Refresh: 0; url=/elsewhere", "Link: </elsewhere>; rel=preload")}) as site:
-        async with web() as client:
+    async with Site(
+        {"/": http_response(body, "Refresh: 0; url=/elsewhere", "Link: </elsewhere>; rel=preload")}
+    ) as site:
+        async with open_client() as client:
             assert (await client.send(WebRequest(url=site.url("/")))).status == 200
         assert site.paths == ["/"]
 
 
 async def test_a_body_in_crumbs_lets_everybody_else_go_on() -> None:
-    async def crumbs(visit: Visit, send: Send) -> None:
+    async def crumbs(visit: ReceivedRequest, send: Send) -> None:
         await send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 9_000 + b"0\r\n\r\n")
 
     turns: list[float] = []
@@ -119,7 +130,7 @@ async def test_a_body_in_crumbs_lets_everybody_else_go_on() -> None:
             await asyncio.sleep(0)
             turns.append(time.perf_counter())
 
-    async with Site({"/": crumbs}) as site, web() as client:
+    async with Site({"/": crumbs}) as site, open_client() as client:
         ticker = asyncio.ensure_future(ticking())
         response = await client.send(WebRequest(url=site.url("/")))
         ticker.cancel()
@@ -130,38 +141,41 @@ async def test_a_body_in_crumbs_lets_everybody_else_go_on() -> None:
 
 async def test_small_packs_without_end_and_rests_behind_them_are_harmless() -> None:
     packed = {
-        "/members": page(gzip.compress(b"") * 20_000 + gzip.compress(b"hello"), "Content-Encoding: gzip"),
-        "/rest": page(gzip.compress(b"hello") + b"rest", "Content-Encoding: gzip"),
-        "/bare": page(zlib.compress(b"hello")[2:-4], "Content-Encoding: deflate"),
+        "/members": http_response(gzip.compress(b"") * 20_000 + gzip.compress(b"hello"), "Content-Encoding: gzip"),
+        "/rest": http_response(gzip.compress(b"hello") + b"rest", "Content-Encoding: gzip"),
+        "/bare": http_response(zlib.compress(b"hello")[2:-4], "Content-Encoding: deflate"),
     }
-    async with Site(dict(packed)) as site, web() as client:
+    async with Site(dict(packed)) as site, open_client() as client:
         for path in packed:
             assert (await client.send(WebRequest(url=site.url(path)))).body == b"hello"
 
 
 @pytest.mark.parametrize("headers", [('ETag: "caf\xe9"',), ("Last-Modified: caf\xe9",), ("ETag: " + "x" * 60_000,)])
 async def test_a_tag_that_cannot_be_sent_back_is_left_alone(tmp_path: Path, headers: tuple[str, ...]) -> None:
-    async with Site({"/": page("a", *headers, "Cache-Control: no-cache")}) as site, web(cache_dir=tmp_path) as client:
+    async with (
+        Site({"/": http_response("a", *headers, "Cache-Control: no-cache")}) as site,
+        open_client(cache_dir=tmp_path) as client,
+    ):
         for _ in range(2):
             assert (await client.send(WebRequest(url=site.url("/")))).body == b"a"
-        assert not [name for name in site.visits[-1].headers if name.startswith("if-")]
+        assert not [name for name in site.requests[-1].headers if name.startswith("if-")]
 
 
-def kept_in(folder: Path) -> list[Path]:
+def cached_files(folder: Path) -> list[Path]:
     return list(folder.iterdir())
 
 
 @pytest.fixture
 async def kept(tmp_path: Path) -> AsyncIterator[tuple[Site, Path]]:
     """A site of which one page is kept, and the file it is kept in."""
-    async with Site({"/": page("a", "Cache-Control: max-age=100")}) as site:
-        async with web(cache_dir=tmp_path) as client:
+    async with Site({"/": http_response("a", "Cache-Control: max-age=100")}) as site:
+        async with open_client(cache_dir=tmp_path) as client:
             await client.send(WebRequest(url=site.url("/")))
-        (file,) = kept_in(tmp_path)
+        (file,) = cached_files(tmp_path)
         yield site, file
 
 
-def changed(**fields: object) -> bytes:
+def cache_file(**fields: object) -> bytes:
     head = {"url": "http://x/", "headers": {}, "asked_with": {}, "fresh_until": 9e12, "size": 1} | fields
     return json.dumps(head).encode() + b"\nz"
 
@@ -174,10 +188,10 @@ def changed(**fields: object) -> bytes:
         b"null\nz",
         b"[" * 100_000 + b"\nz",
         b"\xff\xfe\x00",
-        changed(size="1"),
-        changed(headers={"etag": 1}),
-        changed(url="http://127.0.0.1/"),
-        changed(extra=1),
+        cache_file(size="1"),
+        cache_file(headers={"etag": 1}),
+        cache_file(url="http://127.0.0.1/"),
+        cache_file(extra=1),
         b"pipe",
         b"link",
     ],
@@ -192,27 +206,30 @@ async def test_what_is_broken_among_the_kept_pages_is_asked_for_again(kept: tupl
         file.symlink_to("/etc/passwd")
     else:
         file.write_bytes(data)
-    async with web(cache_dir=file.parent) as client:
+    async with open_client(cache_dir=file.parent) as client:
         response = await client.send(WebRequest(url=site.url("/")))
-    assert (response.body, response.is_from_cache, len(site.visits)) == (b"a", False, 2)
+    assert (response.body, response.is_from_cache, len(site.requests)) == (b"a", False, 2)
     assert file.is_file()
     assert not file.is_symlink()
 
 
 async def test_pages_come_without_a_place_to_keep_them(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    pages: dict[str, Answer] = {"/a": page("a", "Cache-Control: no-store"), "/b": page("b", "Cache-Control: max-age=9")}
-    async with Site(pages) as site, web(cache_dir=tmp_path / "file") as client:
+    pages: dict[str, SiteResponse] = {
+        "/a": http_response("a", "Cache-Control: no-store"),
+        "/b": http_response("b", "Cache-Control: max-age=9"),
+    }
+    async with Site(pages) as site, open_client(cache_dir=tmp_path / "file") as client:
         for path in pages:
             assert (await client.send(WebRequest(url=site.url(path)))).status == 200
 
 
 async def test_no_site_leads_to_another_host_for_its_rules() -> None:
-    async with Site({"/": page("x")}) as site, web(heeds_robots=True) as client:
+    async with Site({"/": http_response("x")}) as site, open_client(heeds_robots=True) as client:
         site.pages["/robots.txt"] = redirect(f"http://localhost:{site.port}/spy")
         assert (await client.send(WebRequest(url=site.url("/")))).status == 200
         assert site.paths == ["/robots.txt", "/"]
 
 
 def test_a_result_whose_address_is_a_book_is_left_out() -> None:
-    assert hit(title="T", url=f"https://example.org/{'a' * 3_000}", snippet="") is None
+    assert build_hit(title="T", url=f"https://example.org/{'a' * 3_000}", snippet="") is None

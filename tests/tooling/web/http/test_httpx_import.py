@@ -13,18 +13,18 @@ EXTRAS = {"click", "rich", "pygments", "h2", "hpack"}
 
 
 def test_neither_the_command_line_nor_http2_is_loaded(tmp_path: Path) -> None:
-    assert run_python(tmp_path, ("-c", "import httpx; httpx.AsyncClient(verify=False)")).loaded >= EXTRAS
+    assert run_python(tmp_path, ("-c", "import httpx; httpx.AsyncClient(verify=False)")).loaded_modules >= EXTRAS
     finished = run_python(tmp_path, ("-c", LEAN))
     assert finished.exit_code == 0, finished.stderr
-    assert not finished.loaded & EXTRAS
-    assert finished.loaded >= {"httpx", "httpcore._async"}
+    assert not finished.loaded_modules & EXTRAS
+    assert finished.loaded_modules >= {"httpx", "httpcore._async"}
 
 
 def test_another_library_still_gets_them(tmp_path: Path) -> None:
     wanted = "import httpx._main, httpcore._async.http2, h2; httpx.AsyncClient(http2=True, verify=False)"
     finished = run_python(tmp_path, ("-c", f"{LEAN}; {wanted}"))
     assert finished.exit_code == 0, finished.stderr
-    assert finished.loaded >= EXTRAS
+    assert finished.loaded_modules >= EXTRAS
 
 
 def test_a_httpx_that_is_already_there_is_taken_as_it_is(tmp_path: Path) -> None:

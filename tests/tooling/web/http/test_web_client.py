@@ -11,7 +11,17 @@ import pytest
 
 from tests.agent.backends.egress.proxy_harness import certificate, free_port
 from tests.tooling.web.http2_site import Http2Site
-from tests.tooling.web.site import Answer, Send, Site, Visit, head, names, page, redirect, web
+from tests.tooling.web.site import (
+    ReceivedRequest,
+    Send,
+    Site,
+    SiteResponse,
+    fake_resolver,
+    http_response,
+    open_client,
+    redirect,
+    response_head,
+)
 from tooling.web.http.messages import FaultKind, WebFault, WebRequest, WebResponse
 from tooling.web.http.web_client import WebClient
 
@@ -27,40 +37,43 @@ async def fault(client: WebClient, url: str, **options: object) -> tuple[FaultKi
 
 
 async def test_an_answer_comes_back_whole() -> None:
-    async with Site({"/a?b=1": page("hello", "X-Kind: x")}) as site, web() as client:
+    async with Site({"/a?b=1": http_response("hello", "X-Kind: x")}) as site, open_client() as client:
         answer = await get(client, site.url("/a?b=1"), headers={"Accept": "text/html"})
     assert (answer.status, answer.body, answer.text, answer.is_ok) == (200, b"hello", "hello", True)
     assert answer.headers["x-kind"] == "x"
     assert answer.url == site.url("/a?b=1")
     assert not answer.is_cut
-    (visit,) = site.visits
+    (visit,) = site.requests
     assert visit.headers["accept"] == "text/html"
     assert visit.headers["user-agent"].startswith("Mozilla/5.0 (compatible; windlass")
 
 
 async def test_a_body_can_be_posted_and_json_read() -> None:
-    async with Site({"/q": page('{"a": [1]}'), "/x": page("nonsense")}) as site, web() as client:
+    async with (
+        Site({"/q": http_response('{"a": [1]}'), "/x": http_response("nonsense")}) as site,
+        open_client() as client,
+    ):
         request = WebRequest(url=site.url("/q"), method="POST", body=b'{"q": 1}', headers={"Authorization": "k"})
         assert (await client.send(request)).json() == {"a": [1]}
         with pytest.raises(WebFault, match="did not answer with JSON"):
             (await get(client, site.url("/x"))).json()
-    assert site.visits[0].body == b'{"q": 1}'
-    assert site.visits[0].headers["authorization"] == "k"
+    assert site.requests[0].body == b'{"q": 1}'
+    assert site.requests[0].headers["authorization"] == "k"
 
 
 async def test_one_connection_serves_a_run_and_cookies_are_forgotten() -> None:
-    async with Site({"/": page("x", "Set-Cookie: id=1; Path=/")}) as site, web() as client:
+    async with Site({"/": http_response("x", "Set-Cookie: id=1; Path=/")}) as site, open_client() as client:
         for _ in range(3):
             await get(client, site.url())
         assert site.connections == 1
-    assert not any("cookie" in visit.headers for visit in site.visits)
+    assert not any("cookie" in visit.headers for visit in site.requests)
 
 
 async def test_this_machine_is_reached_only_when_told_so() -> None:
-    async with Site({"/": page("private")}) as site, web(allow_loopback=False) as client:
+    async with Site({"/": http_response("private")}) as site, open_client(allow_loopback=False) as client:
         assert (await fault(client, site.url()))[0] == "refused"
         assert (await fault(client, site.url(host="localhost")))[0] == "refused"
-        assert site.visits == []
+        assert site.requests == []
         # An endpoint that the user wrote down is permission for itself.
         assert (await get(client, site.url(), is_trusted=True)).text == "private"
         assert (await fault(client, site.url()))[0] == "refused"
@@ -68,25 +81,31 @@ async def test_this_machine_is_reached_only_when_told_so() -> None:
 
 async def test_a_service_that_the_user_set_may_be_in_a_private_network_when_its_address_says_so() -> None:
     # A name of a private network that happens to lead here, since there is no private network to test with.
-    resolver = names(searx_lan="127.0.0.1", far_lan="169.254.169.254")
-    async with Site({"/": page("found")}) as site, web(allow_loopback=False, resolver=resolver) as client:
+    resolver = fake_resolver(searx_lan="127.0.0.1", far_lan="169.254.169.254")
+    async with (
+        Site({"/": http_response("found")}) as site,
+        open_client(allow_loopback=False, resolver=resolver) as client,
+    ):
         url = f"http://searx.lan:{site.port}/"
         assert (await get(client, url, is_trusted=True)).text == "found"
         assert (await fault(client, url))[0] == "refused"
         assert (await fault(client, "http://far.lan/", is_trusted=True))[0] == "refused"
-        assert len(site.visits) == 1
+        assert len(site.requests) == 1
 
 
 async def test_a_trusted_name_may_still_not_turn_out_to_be_this_machine() -> None:
-    async with Site({"/": page("x")}) as site, web(allow_loopback=False, resolver=names(a_test="127.0.0.1")) as client:
+    async with (
+        Site({"/": http_response("x")}) as site,
+        open_client(allow_loopback=False, resolver=fake_resolver(a_test="127.0.0.1")) as client,
+    ):
         kind, words = await fault(client, f"http://a.test:{site.port}/", is_trusted=True)
-    assert (kind, site.visits) == ("refused", [])
+    assert (kind, site.requests) == ("refused", [])
     assert "a.test leads to 127.0.0.1" in words
 
 
 @pytest.mark.parametrize("answers", [["93.184.216.34", "10.0.0.1"], ["10.0.0.1", "93.184.216.34"], ["::ffff:10.0.0.1"]])
 async def test_one_private_answer_refuses_the_name(answers: list[str]) -> None:
-    async with web(allow_loopback=False, resolver=names(mixed_test=answers)) as client:
+    async with open_client(allow_loopback=False, resolver=fake_resolver(mixed_test=answers)) as client:
         kind, words = await fault(client, "http://mixed.test/")
     assert kind == "refused"
     assert "not a public address" in words
@@ -98,12 +117,15 @@ async def test_a_name_is_resolved_once_a_connection_and_not_trusted_twice() -> N
     async def rebinding(host: str, port: int) -> Sequence[str]:
         return answers.pop(0)
 
-    async with Site({"/": page("first", "Connection: close")}) as site, web(resolver=rebinding) as client:
+    async with (
+        Site({"/": http_response("first", "Connection: close")}) as site,
+        open_client(resolver=rebinding) as client,
+    ):
         assert (await get(client, f"http://rebind.test:{site.port}/")).text == "first"
         assert len(answers) == 1
         kind, _ = await fault(client, f"http://rebind.test:{site.port}/")
-        assert (kind, len(site.visits)) == ("refused", 1)
-    assert site.visits[0].headers["host"] == f"rebind.test:{site.port}"
+        assert (kind, len(site.requests)) == ("refused", 1)
+    assert site.requests[0].headers["host"] == f"rebind.test:{site.port}"
 
 
 async def test_a_redirect_is_judged_like_the_first_address() -> None:
@@ -120,8 +142,8 @@ async def test_a_redirect_is_judged_like_the_first_address() -> None:
         "/half": "http://[::1",
         "/script": "javascript:alert(1)",
     }
-    pages: dict[str, Answer] = {path: redirect(place) for path, place in places.items()}
-    async with Site(pages) as site, web(resolver=names(inside_test="192.168.0.1")) as client:
+    pages: dict[str, SiteResponse] = {path: redirect(place) for path, place in places.items()}
+    async with Site(pages) as site, open_client(resolver=fake_resolver(inside_test="192.168.0.1")) as client:
         kinds = {path: (await fault(client, site.url(path)))[0] for path in places}
     assert kinds == dict.fromkeys(places, "refused")
     assert site.paths == list(places)
@@ -129,15 +151,15 @@ async def test_a_redirect_is_judged_like_the_first_address() -> None:
 
 async def test_five_redirects_are_followed_and_a_sixth_is_not() -> None:
     chain = {f"/{n}": redirect(f"/{n + 1}") for n in range(10)}
-    async with Site({**chain, "/5": page("there")}) as site, web() as client:
+    async with Site({**chain, "/5": http_response("there")}) as site, open_client() as client:
         assert (await get(client, site.url("/0"))).url == site.url("/5")
-    async with Site(chain) as site, web() as client:
+    async with Site(chain) as site, open_client() as client:
         assert await fault(client, site.url("/0")) == ("redirects", "there are more than 5 redirects")
     assert site.paths == [f"/{n}" for n in range(6)]
 
 
 async def test_a_circle_is_noticed_at_once() -> None:
-    async with Site({"/a": redirect("/b"), "/b": redirect("/a#x")}) as site, web() as client:
+    async with Site({"/a": redirect("/b"), "/b": redirect("/a#x")}) as site, open_client() as client:
         kind, words = await fault(client, site.url("/a"))
     assert kind == "redirects"
     assert "in a circle" in words
@@ -146,18 +168,18 @@ async def test_a_circle_is_noticed_at_once() -> None:
 
 async def test_secrets_stay_with_the_origin_they_were_meant_for() -> None:
     headers = {"Authorization": "Bearer k", "X-Api-Key": "k", "Cookie": "c", "Accept": "text/html"}
-    async with Site({"/": page("there")}) as other, web() as client:
-        pages = {"/same": redirect("/here"), "/here": page("x"), "/other": redirect(other.url())}
+    async with Site({"/": http_response("there")}) as other, open_client() as client:
+        pages = {"/same": redirect("/here"), "/here": http_response("x"), "/other": redirect(other.url())}
         async with Site({**pages, "/post": redirect("/here", 307), "/see": redirect("/here", 303)}) as site:
             await get(client, site.url("/same"), headers=headers)
             await get(client, site.url("/other"), headers=headers)
             await get(client, site.url("/post"), method="POST", body=b"x")
             await get(client, site.url("/see"), method="POST", body=b"x")
-    assert site.visits[1].headers["authorization"] == "Bearer k"
-    (visit,) = other.visits
+    assert site.requests[1].headers["authorization"] == "Bearer k"
+    (visit,) = other.requests
     assert not {"authorization", "x-api-key", "cookie"} & visit.headers.keys()
     assert visit.headers["accept"] == "text/html"
-    assert [(visit.method, visit.body) for visit in site.visits[-4:]] == [
+    assert [(visit.method, visit.body) for visit in site.requests[-4:]] == [
         ("POST", b"x"),
         ("POST", b"x"),
         ("POST", b"x"),
@@ -166,9 +188,13 @@ async def test_secrets_stay_with_the_origin_they_were_meant_for() -> None:
 
 
 async def test_a_trusted_endpoint_leads_nowhere_else() -> None:
-    async with Site({"/": page("x")}) as other, Site({"/": redirect(other.url())}) as site, web() as client:
+    async with (
+        Site({"/": http_response("x")}) as other,
+        Site({"/": redirect(other.url())}) as site,
+        open_client() as client,
+    ):
         kind, _ = await fault(client, site.url(), is_trusted=True)
-    assert (kind, other.visits) == ("redirects", [])
+    assert (kind, other.requests) == ("redirects", [])
 
 
 async def test_another_host_on_the_way_needs_a_permission_of_its_own() -> None:
@@ -178,7 +204,10 @@ async def test_another_host_on_the_way_needs_a_permission_of_its_own() -> None:
         asked.append(str(getattr(target, "host", "")))
         return "no." if len(asked) > 1 else None
 
-    async with Site({"/2": page("x")}) as site, web(resolver=names(b_test="127.0.0.1", c_test="127.0.0.1")) as client:
+    async with (
+        Site({"/2": http_response("x")}) as site,
+        open_client(resolver=fake_resolver(b_test="127.0.0.1", c_test="127.0.0.1")) as client,
+    ):
         site.pages["/0"] = redirect("/1")
         site.pages["/1"] = redirect(f"http://b.test:{site.port}/2")
         assert (await get(client, site.url("/0"), gate=gate)).status == 200
@@ -192,15 +221,15 @@ async def test_https_is_verified_speaks_the_name_and_never_falls_back_to_http(tm
     file, context = certificate(tmp_path, "secure.test")
     seen: list[str | None] = []
     context.sni_callback = lambda _, name, __: seen.append(name)
-    resolver = names(secure_test="127.0.0.1", other_test="127.0.0.1")
-    async with Site({"/": page("safe"), "/down": redirect("http://secure.test/")}, tls=context) as site:
-        async with web(resolver=resolver, tls=lambda: ssl.create_default_context(cafile=str(file))) as client:
+    resolver = fake_resolver(secure_test="127.0.0.1", other_test="127.0.0.1")
+    async with Site({"/": http_response("safe"), "/down": redirect("http://secure.test/")}, tls=context) as site:
+        async with open_client(resolver=resolver, tls=lambda: ssl.create_default_context(cafile=str(file))) as client:
             assert (await get(client, site.url(host="secure.test"))).text == "safe"
             kind, words = await fault(client, site.url("/down", host="secure.test"))
             assert kind == "redirects"
             assert "from https to http" in words
             assert (await fault(client, site.url(host="other.test")))[0] == "tls"
-        async with web(resolver=resolver) as client:
+        async with open_client(resolver=resolver) as client:
             kind, words = await fault(client, site.url(host="secure.test"))
             assert kind == "tls"
             assert "cannot be trusted" in words
@@ -208,7 +237,7 @@ async def test_https_is_verified_speaks_the_name_and_never_falls_back_to_http(tm
 
 
 async def test_what_cannot_be_reached_says_why() -> None:
-    async with web(resolver=names(), timeout_s=0.5) as client:
+    async with open_client(resolver=fake_resolver(), timeout_s=0.5) as client:
         assert (await fault(client, "http://nowhere.test/"))[0] == "unknown_host"
         assert (await fault(client, f"http://127.0.0.1:{free_port()}/"))[0] == "unreachable"
 
@@ -222,44 +251,44 @@ async def test_a_server_that_accepts_nobody_is_left_after_the_connect_time() -> 
         for filler in fillers:
             filler.setblocking(False)
             filler.connect_ex(("127.0.0.1", port))
-        async with web(connect_timeout_s=0.2) as client, asyncio.timeout(5):
+        async with open_client(connect_timeout_s=0.2) as client, asyncio.timeout(5):
             kind, words = await fault(client, f"http://127.0.0.1:{port}/")
         for filler in fillers:
             filler.close()
     assert (kind, words) == ("timeout", "127.0.0.1 did not answer within 0.2 s")
 
 
-async def silent(visit: Visit, send: Send) -> None:
+async def silent(visit: ReceivedRequest, send: Send) -> None:
     await asyncio.Event().wait()
 
 
-async def dripping(visit: Visit, send: Send) -> None:
-    await send(head("Content-Type: text/html"))
+async def dripping(visit: ReceivedRequest, send: Send) -> None:
+    await send(response_head("Content-Type: text/html"))
     while True:
         await send(b"x")
         await asyncio.sleep(0.01)
 
 
-async def informing(visit: Visit, send: Send) -> None:
+async def informing(visit: ReceivedRequest, send: Send) -> None:
     while True:
         await send(b"HTTP/1.1 103 Early Hints\r\n\r\n")
         await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("answer", [silent, dripping, informing])
-async def test_slow_answers_end_with_the_time(answer: Answer) -> None:
-    async with Site({"/": answer}) as site, web(timeout_s=0.3) as client, asyncio.timeout(5):
+async def test_slow_answers_end_with_the_time(answer: SiteResponse) -> None:
+    async with Site({"/": answer}) as site, open_client(timeout_s=0.3) as client, asyncio.timeout(5):
         assert await fault(client, site.url()) == ("timeout", "the answer took longer than 0.3 s")
 
 
-async def endless(visit: Visit, send: Send) -> None:
-    await send(head("Content-Type: text/plain"))
+async def endless(visit: ReceivedRequest, send: Send) -> None:
+    await send(response_head("Content-Type: text/plain"))
     while True:
         await send(b"for ever " * 1000)
 
 
 async def test_an_endless_answer_is_cut_at_the_limit() -> None:
-    async with Site({"/": endless}) as site, web(max_bytes=50_000) as client, asyncio.timeout(5):
+    async with Site({"/": endless}) as site, open_client(max_bytes=50_000) as client, asyncio.timeout(5):
         answer = await get(client, site.url())
     assert (len(answer.body), answer.is_cut, answer.is_bomb) == (50_000, True, False)
 
@@ -279,28 +308,28 @@ async def test_an_endless_answer_is_cut_at_the_limit() -> None:
     ],
 )
 async def test_broken_answers_are_told_apart(raw: bytes, kind: FaultKind) -> None:
-    async def answer(visit: Visit, send: Send) -> None:
+    async def answer(visit: ReceivedRequest, send: Send) -> None:
         await send(raw)
 
-    async with Site({"/": answer}) as site, web() as client:
+    async with Site({"/": answer}) as site, open_client() as client:
         assert (await fault(client, site.url()))[0] == kind
 
 
 async def test_packed_answers_are_unpacked() -> None:
     data = gzip.compress(b"hello ") + gzip.compress(b"world")
-    async with Site({"/": page(data, "Content-Encoding: gzip")}) as site, web() as client:
+    async with Site({"/": http_response(data, "Content-Encoding: gzip")}) as site, open_client() as client:
         assert (await get(client, site.url())).text == "hello world"
-    assert site.visits[0].headers["accept-encoding"] == "gzip, deflate"
+    assert site.requests[0].headers["accept-encoding"] == "gzip, deflate"
 
 
 async def test_a_cancelled_request_leaves_nothing_behind() -> None:
     came = asyncio.Event()
 
-    async def holding(visit: Visit, send: Send) -> None:
+    async def holding(visit: ReceivedRequest, send: Send) -> None:
         came.set()
         await asyncio.Event().wait()
 
-    async with Site({"/": holding, "/ok": page("x")}) as site, web() as client:
+    async with Site({"/": holding, "/ok": http_response("x")}) as site, open_client() as client:
         task = asyncio.ensure_future(get(client, site.url()))
         await came.wait()
         task.cancel()
@@ -315,7 +344,10 @@ async def test_http2_is_spoken_where_the_server_does_and_shares_one_connection(t
     def tls() -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(file))
 
-    async with Http2Site(context, b"both ways") as site, web(resolver=names(fast_test="127.0.0.1"), tls=tls) as client:
+    async with (
+        Http2Site(context, b"both ways") as site,
+        open_client(resolver=fake_resolver(fast_test="127.0.0.1"), tls=tls) as client,
+    ):
         urls = [f"https://fast.test:{site.port}/{n}" for n in range(6)]
         answers = await asyncio.gather(*(get(client, url) for url in urls))
     assert [answer.text for answer in answers] == ["both ways"] * 6

@@ -6,7 +6,7 @@ from cli.screen.colors import Paint
 from cli.screen.plan_graph import graph_lines
 
 
-class PlanBoard:
+class PlanView:
     """Knows the steps, their titles and how far they are."""
 
     def __init__(self, paint: Paint) -> None:
@@ -15,7 +15,7 @@ class PlanBoard:
         self._statuses: dict[str, str] = {}
         self.steps: tuple[PlanStep, ...] = ()
 
-    def hear(self, envelope: Envelope) -> None:
+    def on_event(self, envelope: Envelope) -> None:
         """Take in one event."""
         match envelope.event:
             case RunStarted():

@@ -10,17 +10,17 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import ToolError
 from tooling.files.openat2 import open_beneath
-from tooling.files.regular_file import READING, text_reader
+from tooling.files.regular_file import READ_FLAGS, text_reader
 from tooling.files.resolve import open_to_read
 from tooling.output import decode_output
 from tooling.safety.paths.sensitive_files import is_sensitive_file
 from tooling.tools.walk import MAX_ENTRIES, glob_regex, walk_files
 
 _MAX_FILE_BYTES = 20_000_000
-_NUMBERED = rb"(\d+)([:-])"
+_LINE_NUMBER = rb"(\d+)([:-])"
 
 
-class FoundLine(NamedTuple):
+class SearchLine(NamedTuple):
     """One line of a file: a match, or a neighbour of one."""
 
     path: str
@@ -29,16 +29,16 @@ class FoundLine(NamedTuple):
     text: str
 
 
-def in_ripgrep_output(output: bytes) -> list[FoundLine]:
+def parse_ripgrep_output(output: bytes) -> list[SearchLine]:
     """Read what ripgrep printed with file names ended by NUL."""
-    found: list[FoundLine] = []
+    found: list[SearchLine] = []
     for line in output.split(b"\n"):
         name, nul, rest = line.partition(b"\0")
-        number = re.match(_NUMBERED, rest)
+        number = re.match(_LINE_NUMBER, rest)
         if nul and number:
             path = os.fsdecode(name).removeprefix("./")
             text = decode_output(rest[number.end() :])
-            found.append(FoundLine(path, int(number[1]), number[2] == b":", text))
+            found.append(SearchLine(path, int(number[1]), number[2] == b":", text))
     return found
 
 
@@ -53,21 +53,21 @@ class Search:
     deadline: float
 
 
-def in_walk(path: str, ctx: ExecCtx, search: Search) -> list[FoundLine]:
+def search_by_walking(path: str, ctx: ExecCtx, search: Search) -> list[SearchLine]:
     """Search without ripgrep; stops soon after the first MAX_ENTRIES lines."""
     try:
         regex = re.compile(search.pattern, re.IGNORECASE if search.ignore_case else 0)
     except re.error as error:
         raise ToolError(f"The search failed: bad regular expression: {error}.") from error
     wanted = None if search.glob is None else glob_regex(search.glob)
-    root, spot = open_to_read(path, ctx, READING)
-    found: list[FoundLine] = []
+    root, spot = open_to_read(path, ctx, READ_FLAGS)
+    found: list[SearchLine] = []
     try:
         is_folder = stat.S_ISDIR(os.fstat(root).st_mode)
         for name in walk_files(root, deadline=search.deadline) if is_folder else (spot.path.name,):
             if (wanted is None or wanted.match(name)) and not is_sensitive_file(name):
-                data = _text_of(root, name if is_folder else None)
-                found += _in_text(data, name, regex, search.context)
+                data = _read_text(root, name if is_folder else None)
+                found += _search_lines(data, name, regex, search.context)
             if len(found) > MAX_ENTRIES:
                 break
     finally:
@@ -75,10 +75,10 @@ def in_walk(path: str, ctx: ExecCtx, search: Search) -> list[FoundLine]:
     return found
 
 
-def _text_of(root: int, below: str | None) -> bytes:
+def _read_text(root: int, below: str | None) -> bytes:
     """Return what a file holds; binary, huge and unreadable ones count as empty, as for ripgrep."""
     try:
-        fd = os.dup(root) if below is None else open_beneath(root, below, READING)
+        fd = os.dup(root) if below is None else open_beneath(root, below, READ_FLAGS)
         with text_reader(fd, below or "") as file:
             data = file.read(_MAX_FILE_BYTES + 1)
     except (OSError, ToolError):
@@ -86,9 +86,9 @@ def _text_of(root: int, below: str | None) -> bytes:
     return data if len(data) <= _MAX_FILE_BYTES else b""
 
 
-def _in_text(data: bytes, name: str, regex: re.Pattern[str], context: int) -> Iterator[FoundLine]:
+def _search_lines(data: bytes, name: str, regex: re.Pattern[str], context: int) -> Iterator[SearchLine]:
     lines = decode_output(data).removesuffix("\n").split("\n") if data else []
     hits = {index for index, line in enumerate(lines) if regex.search(line)}
     around = {near for hit in hits for near in range(hit - context, hit + context + 1) if 0 <= near < len(lines)}
     for index in sorted(around):
-        yield FoundLine(name, index + 1, index in hits, lines[index].removesuffix("\r"))
+        yield SearchLine(name, index + 1, index in hits, lines[index].removesuffix("\r"))

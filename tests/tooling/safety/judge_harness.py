@@ -16,13 +16,15 @@ CORPORA = ROOT / "tests" / "data" / "commands"
 NEWLINE = "\u23ce"
 
 
-def judged(command: str, *, cwd: Path = WORKSPACE, extra: tuple[Path, ...] = (), chat_type: str = "private") -> Verdict:
+def judge_command(
+    command: str, *, cwd: Path = WORKSPACE, extra: tuple[Path, ...] = (), chat_type: str = "private"
+) -> Verdict:
     ctx = ExecCtx(user_id=UUID(int=1), task_id=UUID(int=2), working_dir=cwd, extra_dirs=extra, chat_type=chat_type)
     return JUDGE.judge(Action(tool="run_command", effect="execute", subject=command, cwd=cwd), ctx)
 
 
 def decision(command: str) -> Decision:
-    return judged(command).decision
+    return judge_command(command).decision
 
 
 def argvs(text: str) -> list[tuple[str, ...]]:

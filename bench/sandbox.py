@@ -10,7 +10,7 @@ from pathlib import Path
 from agent.backends.process.environment import clean_environment
 from agent.backends.sandbox.runner import build_sandbox_runner
 from agent.backends.sandbox.self_test import self_test
-from bench.measure import Figure, in_turns, milliseconds, ratio
+from bench.measure import BenchResult, milliseconds, ratio, sample_interleaved
 from tooling.contract.command import CommandRequest
 
 ROUNDS = 150
@@ -18,7 +18,7 @@ TEST_ROUNDS = 20
 WORDS = ("bash", "-c", "true")
 
 
-def box() -> list[Figure]:
+def sandbox() -> list[BenchResult]:
     """Measure `bash -c true` in the box against plain, and the self-test at the start of a run."""
     with tempfile.TemporaryDirectory() as name, asyncio.Runner() as loop:
         folder = Path(name).resolve()
@@ -43,8 +43,8 @@ def box() -> list[Figure]:
             loop.run(self_test(boxed))
             return time.perf_counter() - began
 
-        samples, floors = in_turns(ROUNDS, in_box, plain)
-        (tests,) = in_turns(TEST_ROUNDS, tested)
+        samples, floors = sample_interleaved(ROUNDS, in_box, plain)
+        (tests,) = sample_interleaved(TEST_ROUNDS, tested)
         boxed.close()
     return [
         ratio("`bash -c true` in the box against plain", 5.0, samples, floors),

@@ -12,7 +12,7 @@ class Deadlock(AssertionError):
     """Everybody waits, and nothing will ever happen."""
 
 
-class _Winder(selectors.SelectSelector):
+class _VirtualSelector(selectors.SelectSelector):
     """Instead of sleeping until the next timer, sets the clock to it."""
 
     now = 0.0
@@ -26,18 +26,18 @@ class _Winder(selectors.SelectSelector):
         return []
 
 
-class HandWoundLoop(asyncio.SelectorEventLoop):
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """A loop for tests of what takes long."""
 
     def __init__(self) -> None:
-        self._winder = _Winder()
-        super().__init__(self._winder)
+        self._virtual_selector = _VirtualSelector()
+        super().__init__(self._virtual_selector)
 
     def time(self) -> float:
-        return self._winder.now
+        return self._virtual_selector.now
 
 
-def run_by_hand(work: Coroutine[None, None, T]) -> T:
+def run_in_virtual_time(work: Coroutine[None, None, T]) -> T:
     """Run to the end, in no time at all."""
-    with asyncio.Runner(loop_factory=HandWoundLoop) as runner:
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(work)

@@ -5,11 +5,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.tooling.web.site import Answer, Site
+from tests.tooling.web.site import Site, SiteResponse
 
 
 @contextmanager
-def serving(pages: dict[str, Answer]) -> Iterator[Site]:
+def serve_in_thread(pages: dict[str, SiteResponse]) -> Iterator[Site]:
     """Serve pages while the caller, who has no event loop, does something else."""
     listening, loop, over = threading.Event(), asyncio.new_event_loop(), asyncio.Event()
     site = Site(pages)

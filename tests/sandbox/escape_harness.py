@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.sandbox.probes import ESCAPES, Escape
 
-SECOND_S = 10
+ESCAPE_TIMEOUT_S = 10
 # sleep takes seconds with a fraction and adds up its words, so a mark can be a number that nobody else has.
 _SYSCALL = """
 import ctypes, errno, sys
@@ -34,7 +34,7 @@ time.sleep(600)
 _IPC_CREAT, _IPC_RMID = 0o1000, 0
 
 
-class Arena:
+class EscapeHarness:
     """Everything that escapes need; closed with all its sockets, processes and folders."""
 
     def __init__(self, owner: int | None = None) -> None:
@@ -43,9 +43,9 @@ class Arena:
         self._stack.callback(self._remove)
         self.owner = owner
         self.workspace, self.outside, self.home = (self.root / name for name in ("ws", "outside", "home"))
-        self.mark = f"{86000 + os.getpid() % 999}.{os.urandom(4).hex().translate(str.maketrans('abcdef', '123456'))}"
-        self._files()
-        self._repository()
+        self.marker = f"{86000 + os.getpid() % 999}.{os.urandom(4).hex().translate(str.maketrans('abcdef', '123456'))}"
+        self._create_files()
+        self._create_repository()
         self.environ = {
             **{name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ},
             "HOME": str(self.home),
@@ -53,11 +53,11 @@ class Arena:
             "AWS_SECRET_ACCESS_KEY": "bait",
             "SSH_AUTH_SOCK": str(self.outside / "listener"),
         }
-        self.words = {**self._sockets(), **self._memory(), **self._descriptor()}
-        self._give_away()
-        self.words |= self._victim()
+        self.variables = {**self._open_sockets(), **self._create_shared_memory(), **self._open_descriptor()}
+        self._change_owner()
+        self.variables |= self._start_victim()
 
-    def __enter__(self) -> "Arena":
+    def __enter__(self) -> "EscapeHarness":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -70,29 +70,28 @@ class Arena:
             "OUT": self.outside,
             "FAKE_HOME": self.home,
             "PY": "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable,
-            "MARK": self.mark,
+            "MARK": self.marker,
         }
-        lines = [f"export {name}={shlex.quote(str(value))}" for name, value in {**places, **self.words}.items()]
+        lines = [f"export {name}={shlex.quote(str(value))}" for name, value in {**places, **self.variables}.items()]
         for escape in ESCAPES:
-            lines.append(
-                f"timeout {SECOND_S} bash -c {shlex.quote(escape.script)} >/dev/null 2>&1 && echo ok {escape.name}"
-            )
+            script = shlex.quote(escape.script)
+            lines.append(f"timeout {ESCAPE_TIMEOUT_S} bash -c {script} >/dev/null 2>&1 && echo ok {escape.name}")
         return "\n".join(lines) + "\necho all tried\n"
 
-    def escaped(self, output: bytes) -> list[str]:
+    def find_escapes(self, output: bytes) -> list[str]:
         """Return the names of the escapes that succeeded, by what was said and what can be seen from outside."""
         said = {line.removeprefix("ok ") for line in output.decode(errors="replace").splitlines()}
         return [escape.name for escape in ESCAPES if self._succeeded(escape, said)]
 
     def _succeeded(self, escape: Escape, said: set[str]) -> bool:
-        if escape.seen:
-            return (self.outside / escape.seen).exists()
+        if escape.created_file:
+            return (self.outside / escape.created_file).exists()
         if escape.survives:
             number = escape.script.partition("${MARK}")[2][:1]
-            return bool(self.survivors(f"{self.mark}{number}"))
+            return bool(self.find_survivors(f"{self.marker}{number}"))
         return escape.name in said
 
-    def survivors(self, mark: str = "") -> list[int]:
+    def find_survivors(self, mark: str = "") -> list[int]:
         """Return the processes that sleep with our mark."""
         found = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
@@ -100,13 +99,13 @@ class Arena:
                 words = path.read_bytes().split(b"\0")
             except OSError:
                 continue
-            if words[0] == b"sleep" and any(word.startswith((mark or self.mark).encode()) for word in words):
+            if words[0] == b"sleep" and any(word.startswith((mark or self.marker).encode()) for word in words):
                 found.append(int(path.parent.name))
         return found
 
-    def end_survivors(self) -> None:
+    def kill_survivors(self) -> None:
         """Kill what escaped on plain bash."""
-        for pid in self.survivors():
+        for pid in self.find_survivors():
             os.kill(pid, signal.SIGKILL)
 
     def _remove(self) -> None:
@@ -114,7 +113,7 @@ class Arena:
         assert str(self.root) not in Path("/proc/self/mountinfo").read_text()
         shutil.rmtree(self.root, ignore_errors=True)
 
-    def _files(self) -> None:
+    def _create_files(self) -> None:
         self.root.chmod(0o755)
         for folder in (self.workspace, self.outside, self.home / ".ssh", self.home / ".aws"):
             folder.mkdir(parents=True)
@@ -126,21 +125,21 @@ class Arena:
         (self.workspace / "folder-out").symlink_to(self.outside)
         (self.workspace / ".syscall.py").write_text(_SYSCALL)
 
-    def _repository(self) -> None:
+    def _create_repository(self) -> None:
         env = {"PATH": os.environ["PATH"], "HOME": str(self.home), "GIT_CONFIG_NOSYSTEM": "1"}
         subprocess.run(["git", "init", "-q", self.workspace], env=env, check=True)
         hooks = self.workspace / ".git" / "hooks"
         hooks.mkdir(exist_ok=True)
         (hooks / "pre-commit").write_text("#!/bin/sh\n")
 
-    def _sockets(self) -> dict[str, str]:
+    def _open_sockets(self) -> dict[str, str]:
         tcp = self._stack.enter_context(socket.create_server(("0.0.0.0", 0), backlog=64))
         unix, nameless = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
         datagrams = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         for one in (unix, nameless, datagrams):
             self._stack.callback(one.close)
         unix.bind(str(self.outside / "listener"))
-        nameless.bind(f"\0windlass-{self.mark}")
+        nameless.bind(f"\0windlass-{self.marker}")
         datagrams.bind(str(self.outside / "datagrams"))
         for one in (unix, nameless):
             one.listen(8)
@@ -151,12 +150,12 @@ class Arena:
         return {
             "PORT": str(tcp.getsockname()[1]),
             "PORT6": port6,
-            "ABSTRACT": f"windlass-{self.mark}",
+            "ABSTRACT": f"windlass-{self.marker}",
             "OWN_ADDRESS": _own_address(),
         }
 
-    def _memory(self) -> dict[str, str]:
-        name = f"windlass-{self.mark}"
+    def _create_shared_memory(self) -> dict[str, str]:
+        name = f"windlass-{self.marker}"
         path = Path("/dev/shm", name)
         path.write_text("bait\n")
         self._stack.callback(path.unlink, missing_ok=True)
@@ -166,7 +165,7 @@ class Arena:
         self._stack.callback(libc.shmctl, segment, _IPC_RMID, None)
         return {"SHM": name, "SHM_KEY": str(key)}
 
-    def _descriptor(self) -> dict[str, str]:
+    def _open_descriptor(self) -> dict[str, str]:
         opened = os.open(self.outside / "secret", os.O_RDONLY)
         # Above all numbers that bash or a test uses for itself.
         number = fcntl.fcntl(opened, fcntl.F_DUPFD, 300)
@@ -174,13 +173,13 @@ class Arena:
         self._stack.callback(os.close, number)
         return {"FD": str(number)}
 
-    def _give_away(self) -> None:
+    def _change_owner(self) -> None:
         if self.owner is None:
             return
         for path in (self.root, *self.root.rglob("*")):
             os.chown(path, self.owner, self.owner, follow_symlinks=False)
 
-    def _victim(self) -> dict[str, str]:
+    def _start_victim(self) -> dict[str, str]:
         victim = subprocess.Popen(
             [sys.executable, "-c", _VICTIM, "victim-of-probes", self.outside / "secret"],
             cwd=self.outside,

@@ -11,8 +11,8 @@ from agent.sessions.store import SessionFolder, SessionLock, SessionStore, new_s
 from agent.vocabulary.errors import InputError
 
 # Begins with a dot, so that no reader of sessions takes a half-made copy for one.
-UNFINISHED = ".copy-"
-_LEFT_BEHIND = frozenset({"lock", "events.jsonl", "SESSION.json"})
+PARTIAL_COPY_PREFIX = ".copy-"
+_NOT_COPIED = frozenset({"lock", "events.jsonl", "SESSION.json"})
 
 
 def fork(store: SessionStore, source: SessionFolder, new_id: str | None = None) -> SessionFolder:
@@ -20,10 +20,10 @@ def fork(store: SessionStore, source: SessionFolder, new_id: str | None = None) 
 
     The copy appears whole or not at all. Its log says its own id and its own workspace; texts stay as they were said.
     """
-    target = store.named(new_id or new_session_id(datetime.now(UTC)))
+    target = store.folder_for(new_id or new_session_id(datetime.now(UTC)))
     if os.path.lexists(target.root):
         raise InputError(f"there is already a session {target.id}", "choose another id, or none")
-    half = store.root / f"{UNFINISHED}{target.id}.{os.getpid()}"
+    half = store.root / f"{PARTIAL_COPY_PREFIX}{target.id}.{os.getpid()}"
     lock = SessionLock(source)
     try:
         half.mkdir(mode=0o700)
@@ -42,7 +42,7 @@ def fork(store: SessionStore, source: SessionFolder, new_id: str | None = None) 
 
 def _copy_files(source: Path, half: Path) -> None:
     for entry in sorted(source.iterdir()):
-        if entry.name in _LEFT_BEHIND or entry.name.endswith(".tmp"):
+        if entry.name in _NOT_COPIED or entry.name.endswith(".tmp"):
             continue
         if entry.is_dir() and not entry.is_symlink():
             shutil.copytree(entry, half / entry.name, symlinks=True, ignore=_special_files)
@@ -60,7 +60,7 @@ def _copy_log(source: SessionFolder, target: SessionFolder, half: Path) -> None:
     fd = os.open(half / "events.jsonl", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "wb") as copy:
         for line in _lines(source.events):
-            copy.write(_own_line(line, source, target))
+            copy.write(_rewrite_line(line, source, target))
         copy.flush()
         os.fsync(copy.fileno())
 
@@ -73,7 +73,7 @@ def _lines(path: Path) -> Iterator[bytes]:
         return
 
 
-def _own_line(line: bytes, source: SessionFolder, target: SessionFolder) -> bytes:
+def _rewrite_line(line: bytes, source: SessionFolder, target: SessionFolder) -> bytes:
     """Return a line of the log as the copy's own; one that was torn by a crash stays as it is."""
     try:
         event = json.loads(line)

@@ -7,7 +7,7 @@ import pexpect
 from tests.cli.terminal_user import User
 
 
-class Terminal:
+class PtyTerminal:
     """The program in a pty, with somebody who reads and types."""
 
     def __init__(self, user: User, *words: str, columns: int = 200) -> None:
@@ -24,17 +24,17 @@ class Terminal:
             dimensions=(40, columns),
         )
 
-    def sees(self, text: str) -> str:
+    def wait_for(self, text: str) -> str:
         self._child.expect_exact(text)
         return str(self._child.before)
 
-    def types(self, text: str) -> None:
+    def send_line(self, text: str) -> None:
         self._child.sendline(text)
 
-    def types_bytes(self, data: bytes) -> None:
+    def send_bytes(self, data: bytes) -> None:
         os.write(self._child.child_fd, data)
 
-    def ends(self) -> tuple[int, str]:
+    def wait_exit(self) -> tuple[int, str]:
         self._child.expect(pexpect.EOF)
         self._child.close()
         code = self._child.exitstatus

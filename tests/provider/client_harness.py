@@ -14,12 +14,12 @@ from tests.provider.server import Provider
 from tests.provider.threaded import ThreadedProvider
 
 KEY = "sk-very-secret-0123456789"
-QUESTION = ModelRequest(model="openai/test-model", messages=(Message(role="user", content="hi"),))
-FORMS = ("openai/test-model", "anthropic/test-model")
+REQUEST = ModelRequest(model="openai/test-model", messages=(Message(role="user", content="hi"),))
+MODELS = ("openai/test-model", "anthropic/test-model")
 
 
 @dataclass(slots=True, kw_only=True)
-class Asked:
+class AskResult:
     """How one question went: what was heard, how it ended, and the waits between attempts (none was really waited)."""
 
     items: list[StreamItem] = field(default_factory=list)
@@ -54,15 +54,15 @@ def no_price(model: str, usage: Usage) -> float | None:
     return None
 
 
-def tool(name: str, properties: Mapping[str, object] | None = None) -> Mapping[str, object]:
+def tool_schema(name: str, properties: Mapping[str, object] | None = None) -> Mapping[str, object]:
     """Return a tool schema as it stands in a request."""
     parameters = {"type": "object", "properties": properties or {}}
     return {"type": "function", "function": {"name": name, "description": f"do {name}", "parameters": parameters}}
 
 
-async def ask(provider: Provider, request: ModelRequest = QUESTION, **changes: float) -> Asked:
+async def ask(provider: Provider, request: ModelRequest = REQUEST, **changes: float) -> AskResult:
     """Ask through the retrying client and return how it went."""
-    asked = Asked()
+    asked = AskResult()
 
     async def wait(seconds: float) -> None:
         asked.waits.append(seconds)

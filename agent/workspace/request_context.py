@@ -43,7 +43,7 @@ def read_attachment(path: Path) -> Attachment:
     return Attachment(name=path.name, text=data.decode("utf-8", "replace"))
 
 
-def stage(inputs: Sequence[Path], workspace: Path) -> list[str]:
+def stage_inputs(inputs: Sequence[Path], workspace: Path) -> list[str]:
     """Copy input files into the workspace's `input/`; return their paths relative to the workspace."""
     staged: list[str] = []
     for source in inputs:
@@ -61,7 +61,7 @@ def stage(inputs: Sequence[Path], workspace: Path) -> list[str]:
     return staged
 
 
-def context_text(
+def build_context(
     *,
     stdin: str | None,
     attachments: Sequence[Attachment],
@@ -71,8 +71,8 @@ def context_text(
     memory: str = "",
 ) -> str:
     """Return everything that stands beside the request, each part marked as the data it is; what changes last."""
-    parts = [marked("project_notes", note.text, path=note.path) for note in notes]
-    parts += [marked("memory", memory) if memory else "", history(session)]
+    parts = [wrap_in_tag("project_notes", note.text, path=note.path) for note in notes]
+    parts += [wrap_in_tag("memory", memory) if memory else "", history(session)]
     if staged:
         parts.append("Input files: " + ", ".join(staged))
     parts += [f'<file name="{attachment.name}">\n{attachment.text}\n</file>' for attachment in attachments]
@@ -81,7 +81,7 @@ def context_text(
     return "\n\n".join(part for part in parts if part)
 
 
-def marked(name: str, text: str, **attributes: str) -> str:
+def wrap_in_tag(name: str, text: str, **attributes: str) -> str:
     """Return a text between marks that it cannot close itself."""
     given = "".join(f' {key}="{value}"' for key, value in attributes.items())
     inner = re.sub(rf"<(?=\s*/\s*{name})", "‹", text, flags=re.IGNORECASE)

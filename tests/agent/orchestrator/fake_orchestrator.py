@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from agent.app import _completed
+from agent.app import _run_completed
 from agent.config.settings import ReplanPolicy, Settings
 from agent.dispatcher import READ_ONLY_TOOLS, Dispatcher
 from agent.execution.step.context import Conversation
-from agent.execution.step.step_result import Ending
+from agent.execution.step.step_result import StepResult
 from agent.executor import Executor
-from agent.model.budget import Ledger
+from agent.model.budget import Budget
 from agent.model.faults import ModelFault
 from agent.orchestrator import GraphSettings, OrchestratorRunner, Task
 from agent.protocol.channel import Channel
@@ -26,12 +26,12 @@ from agent.vocabulary.unfinished import UnfinishedRun
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
 
-Line = Mapping[str, object]
+EventJson = Mapping[str, object]
 _NOBODY = UUID(int=0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class StepScript:
     """How long a step works, how that ends, and whether it waits for a person in between."""
 
     takes_s: float = 1.0
@@ -40,29 +40,29 @@ class Part:
 
 
 @dataclass(kw_only=True)
-class Show:
+class RunScript:
     """What everybody does in one run, and what was seen of it."""
 
     plan: Sequence[PlanStep]
-    parts: Mapping[str, Part] = field(default_factory=dict)
-    plans_again: list[Sequence[PlanStep] | None] = field(default_factory=list)
+    scripts: Mapping[str, StepScript] = field(default_factory=dict)
+    later_plans: list[Sequence[PlanStep] | None] = field(default_factory=list)
     plan_gap_s: float = 0.0
     is_given: bool = False
     concurrency: int = 4
     replan: ReplanPolicy = "surprise"
     max_replans: int = 3
-    shelf: dict[str, ExecutorResponse] = field(default_factory=dict)
-    worked: list[str] = field(default_factory=list)
-    at_work: set[str] = field(default_factory=set)
-    most_at_work: int = 0
+    cache: dict[str, ExecutorResponse] = field(default_factory=dict)
+    started: list[str] = field(default_factory=list)
+    running: set[str] = field(default_factory=set)
+    max_running: int = 0
     ended_at: float = 0.0
 
-    async def perform(
+    async def run(
         self, *, cancel_at: float | None = None, unfinished: UnfinishedRun | None = None
-    ) -> tuple[Outcome, list[Line]]:
+    ) -> tuple[Outcome, list[EventJson]]:
         """Play the run; return its outcome and its whole stream."""
         channel = Channel(session_id="s", run_id="run-1", log=None)
-        heard: list[Line] = []
+        heard: list[EventJson] = []
         listening = asyncio.ensure_future(_listen(channel, heard))
         await asyncio.sleep(0)
         started = RunStarted(model="", planner_model="", cwd="", workspace="", backend="", approval_mode="", tools=())
@@ -76,8 +76,8 @@ class Show:
         try:
             outcome = await work
         except asyncio.CancelledError:
-            outcome = runner.ended_early(exit_codes.INTERRUPTED, "interrupted")
-        await channel.publish(_completed(outcome, runner.plan_id))
+            outcome = runner.early_outcome(exit_codes.INTERRUPTED, "interrupted")
+        await channel.publish(_run_completed(outcome, runner.plan_id))
         await channel.close()
         await listening
         return outcome, heard
@@ -89,7 +89,7 @@ class Show:
             calls=None,  # type: ignore[arg-type]
             asker=worker,
             channel=channel,
-            shelf=_Shelf(self.shelf),
+            shelf=_MemoryCache(self.cache),
         )
         orchestrator = OrchestratorRunner(
             planner=_Planner(self),  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ class Show:
             composer=_Composer(),  # type: ignore[arg-type]
             dispatcher=Dispatcher(Settings(), READ_ONLY_TOOLS),
             channel=channel,
-            ledger=Ledger(),
+            ledger=Budget(),
             ctx_of=_ctx_of,
             settings=GraphSettings(
                 concurrency=self.concurrency,
@@ -106,47 +106,49 @@ class Show:
                 replan=self.replan,
                 max_replans=self.max_replans,
             ),
-            shelf=_Shelf(self.shelf),
+            shelf=_MemoryCache(self.cache),
         )
         worker.orchestrator = orchestrator
         return orchestrator
 
-    def begin(self, step_id: str) -> None:
-        self.worked.append(step_id)
-        self.at_work.add(step_id)
-        self.most_at_work = max(self.most_at_work, len(self.at_work))
+    def on_start(self, step_id: str) -> None:
+        self.started.append(step_id)
+        self.running.add(step_id)
+        self.max_running = max(self.max_running, len(self.running))
 
-    def end(self, step_id: str) -> None:
-        self.at_work.remove(step_id)
+    def on_end(self, step_id: str) -> None:
+        self.running.remove(step_id)
         self.ended_at = asyncio.get_running_loop().time()
 
 
 class _Worker:
     """Works steps and answers questions as written down."""
 
-    def __init__(self, show: Show) -> None:
-        self._show = show
+    def __init__(self, show: RunScript) -> None:
+        self._script = show
         self.orchestrator: OrchestratorRunner | None = None
 
-    async def run(self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx, talk: Conversation) -> Ending:
-        part = self._show.parts.get(ctx.step_id, Part())
-        self._show.begin(ctx.step_id)
+    async def run(
+        self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx, talk: Conversation
+    ) -> StepResult:
+        part = self._script.scripts.get(ctx.step_id, StepScript())
+        self._script.on_start(ctx.step_id)
         try:
             await asyncio.sleep(part.takes_s)
         finally:
-            self._show.end(ctx.step_id)
+            self._script.on_end(ctx.step_id)
         if part.waits_s:
             await self._wait(ctx.step_id, part.waits_s)
         if part.ends == "bug":
             raise ZeroDivisionError("a bug")
         if part.ends == "surprise":
-            return Ending(status="ok", text=ctx.step_id, surprise="all is different")
+            return StepResult(status="ok", text=ctx.step_id, surprise="all is different")
         if part.ends in ("ok", "partial"):
-            return Ending(status=part.ends, text=ctx.step_id)  # type: ignore[arg-type]
-        return Ending(status=part.ends, reason=f"{ctx.step_id} failed", exit_code=1)  # type: ignore[arg-type]
+            return StepResult(status=part.ends, text=ctx.step_id)  # type: ignore[arg-type]
+        return StepResult(status=part.ends, reason=f"{ctx.step_id} failed", exit_code=1)  # type: ignore[arg-type]
 
     async def ask(self, question: Question, ctx: ExecCtx) -> str | None:
-        part = self._show.parts.get(ctx.step_id, Part())
+        part = self._script.scripts.get(ctx.step_id, StepScript())
         await self._wait(ctx.step_id, part.waits_s)
         return "yes" if part.ends == "ok" else None
 
@@ -156,22 +158,22 @@ class _Worker:
         try:
             await asyncio.sleep(seconds)
         finally:
-            self.orchestrator.go_on(step_id)
+            self.orchestrator.resume(step_id)
 
 
 class _Planner:
     """Reads plans from a piece of paper."""
 
-    def __init__(self, show: Show) -> None:
-        self._show = show
-        self._again = list(show.plans_again)
+    def __init__(self, show: RunScript) -> None:
+        self._script = show
+        self._again = list(show.later_plans)
 
     async def plan(self, request: str, context: str, on_step: Callable[[PlanStep], None]) -> Plan:
-        for step in self._show.plan:
+        for step in self._script.plan:
             on_step(step)
-            if self._show.plan_gap_s:
-                await asyncio.sleep(self._show.plan_gap_s)
-        return Plan(steps=tuple(self._show.plan))
+            if self._script.plan_gap_s:
+                await asyncio.sleep(self._script.plan_gap_s)
+        return Plan(steps=tuple(self._script.plan))
 
     async def replan(self, request: str, context: str, progress: str, reason: str) -> Plan | None:
         await asyncio.sleep(1.5)
@@ -180,7 +182,7 @@ class _Planner:
         steps = self._again.pop(0)
         return None if steps is None else Plan(steps=tuple(steps))
 
-    def priced(self, plan: Plan) -> Plan:
+    def with_estimates(self, plan: Plan) -> Plan:
         return plan
 
 
@@ -191,21 +193,21 @@ class _Composer:
         return "All in all.", None
 
 
-class _Shelf:
+class _MemoryCache:
     """A shelf in memory."""
 
     def __init__(self, kept: dict[str, ExecutorResponse]) -> None:
         self._kept = kept
 
-    def find(self, key: str) -> ExecutorResponse | None:
+    def get(self, key: str) -> ExecutorResponse | None:
         return self._kept.get(key)
 
-    async def keep(self, key: str, response: ExecutorResponse) -> None:
+    async def put(self, key: str, response: ExecutorResponse) -> None:
         await asyncio.sleep(0.01)
         self._kept[key] = response
 
 
-async def _listen(channel: Channel, heard: list[Line]) -> None:
+async def _listen(channel: Channel, heard: list[EventJson]) -> None:
     async for envelope in channel.subscribe():
         heard.append(to_json(envelope))
 

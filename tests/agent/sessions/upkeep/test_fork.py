@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 
 from agent.protocol.events import FilesChanged, RunStarted
-from agent.sessions.changes.changes import made_in
+from agent.sessions.changes.changes import collect_changes
 from agent.sessions.log.event_log import read_events
 from agent.sessions.store import SessionBusy, SessionLock, SessionStore
-from agent.sessions.upkeep.copying import fork
+from agent.sessions.upkeep.fork import fork
 from agent.sessions.views.session_summary import read_session
 from agent.vocabulary.errors import InputError
-from tests.agent.sessions.past_runs import begun, ended, keep, whole_run
+from tests.agent.sessions.past_runs import completed_run, run_completed, run_start, write_run
 from tooling.contract.result import FileChange
 
 
 def test_a_copy_tells_the_same_under_its_own_id(tmp_path: Path) -> None:
-    source = keep(tmp_path, "one", whole_run("first", "done"))
+    source = write_run(tmp_path, "one", completed_run("first", "done"))
     (source.outputs / "s1.txt").write_text("all of it")
     (source.root / "steps").mkdir()
     (source.root / "steps" / "k.json").write_text("{}")
@@ -34,9 +34,9 @@ def test_a_copy_tells_the_same_under_its_own_id(tmp_path: Path) -> None:
 
 
 def test_what_one_does_the_other_does_not_see(tmp_path: Path) -> None:
-    source = keep(tmp_path, "one", whole_run())
+    source = write_run(tmp_path, "one", completed_run())
     copy = fork(SessionStore(tmp_path), source)
-    keep(tmp_path, copy.id, whole_run("second"), run="run-20250101130000-bbbbbb")
+    write_run(tmp_path, copy.id, completed_run("second"), run="run-20250101130000-bbbbbb")
     assert [run.user for run in read_session(copy).runs] == ["count the lines", "second"]
     assert [run.user for run in read_session(source).runs] == ["count the lines"]
 
@@ -44,7 +44,7 @@ def test_what_one_does_the_other_does_not_see(tmp_path: Path) -> None:
 def test_a_copy_works_in_a_copy_of_the_workspace(tmp_path: Path) -> None:
     workspace = SessionStore(tmp_path).open("one").workspace
     change = FileChange(path="a.txt", status="added", after="x")
-    source = keep(tmp_path, "one", [*begun(str(workspace)), FilesChanged(changes=(change,)), ended()])
+    source = write_run(tmp_path, "one", [*run_start(str(workspace)), FilesChanged(changes=(change,)), run_completed()])
     (workspace / "a.txt").write_text("a")
     (workspace / "link").symlink_to("/etc/passwd")
     os.mkfifo(workspace / "pipe")
@@ -54,16 +54,16 @@ def test_a_copy_works_in_a_copy_of_the_workspace(tmp_path: Path) -> None:
     assert not (copy.workspace / "pipe").exists()
     (started,) = [e.event for e in read_events(copy.events) if isinstance(e.event, RunStarted)]
     assert (started.cwd, started.workspace) == (str(copy.workspace), str(copy.workspace))
-    assert [made.path for made in made_in(read_events(copy.events))] == [copy.workspace / "a.txt"]
+    assert [made.path for made in collect_changes(read_events(copy.events))] == [copy.workspace / "a.txt"]
 
 
 def test_a_folder_of_the_person_stays_the_same(tmp_path: Path) -> None:
-    copy = fork(SessionStore(tmp_path), keep(tmp_path, "one", whole_run(cwd="/project")))
+    copy = fork(SessionStore(tmp_path), write_run(tmp_path, "one", completed_run(cwd="/project")))
     assert read_session(copy).cwd == "/project"
 
 
 def test_a_torn_line_is_copied_as_it_is(tmp_path: Path) -> None:
-    source = keep(tmp_path, "one", whole_run())
+    source = write_run(tmp_path, "one", completed_run())
     with source.events.open("ab") as log:
         log.write(b'{"torn')
     copy = fork(SessionStore(tmp_path), source)
@@ -72,7 +72,7 @@ def test_a_torn_line_is_copied_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_session_that_runs_is_not_copied(tmp_path: Path) -> None:
-    source = keep(tmp_path, "one", whole_run())
+    source = write_run(tmp_path, "one", completed_run())
     lock = SessionLock(source)
     with pytest.raises(SessionBusy):
         fork(SessionStore(tmp_path), source)
@@ -82,14 +82,14 @@ def test_a_session_that_runs_is_not_copied(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["one", "../x", "a/b"])
 def test_an_id_that_is_taken_or_no_id_is_refused(tmp_path: Path, name: str) -> None:
-    source = keep(tmp_path, "one", whole_run())
+    source = write_run(tmp_path, "one", completed_run())
     with pytest.raises(InputError):
         fork(SessionStore(tmp_path), source, name)
     assert [path.name for path in (tmp_path / "sessions").iterdir()] == ["one"]
 
 
 def test_a_copy_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = keep(tmp_path, "one", whole_run())
+    source = write_run(tmp_path, "one", completed_run())
 
     def no_space(fd: int) -> None:
         raise OSError(28, "No space left on device")
@@ -101,7 +101,7 @@ def test_a_copy_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_lines_that_are_no_events_stay_as_they_are(tmp_path: Path) -> None:
-    source = keep(tmp_path, "one", whole_run("first"))
+    source = write_run(tmp_path, "one", completed_run("first"))
     strange = b"[" * 100_000 + b"\n\xff\0\n[1]\n"
     source.events.write_bytes(source.events.read_bytes() + strange)
     copy = fork(SessionStore(tmp_path), source, "two")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.config.places import config_dir, config_file, data_dir
+from agent.config.user_dirs import config_dir, config_file, data_dir
 from agent.vocabulary.errors import ConfigError
 
 
@@ -20,13 +20,13 @@ from agent.vocabulary.errors import ConfigError
     ],
 )
 def test_the_settings_folder(environ: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent.config.places._PLATFORM", "linux")
+    monkeypatch.setattr("agent.config.user_dirs._PLATFORM", "linux")
     assert config_dir(environ) == Path(folder)
     assert config_file(environ) == Path(folder) / "config.toml"
 
 
 def test_the_data_folder_is_created_for_the_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent.config.places._PLATFORM", "linux")
+    monkeypatch.setattr("agent.config.user_dirs._PLATFORM", "linux")
     chosen = data_dir({"AGENT_SANDBOX": str(tmp_path / "box")})
     by_home = data_dir({"HOME": str(tmp_path)})
     assert (chosen, by_home) == (tmp_path / "box", tmp_path / ".local/share/agent")
@@ -40,5 +40,5 @@ def test_a_data_folder_that_cannot_be_created_is_a_configuration_error(tmp_path:
 
 
 def test_other_platforms_ask_platformdirs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent.config.places._PLATFORM", "darwin")
+    monkeypatch.setattr("agent.config.user_dirs._PLATFORM", "darwin")
     assert config_dir({}).name == "agent"

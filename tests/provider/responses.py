@@ -4,34 +4,34 @@ import json
 from collections.abc import Mapping
 
 from tests.provider import anthropic_frames, openai_frames
-from tests.provider.replies import Answer, Form, Pace, Part, Pause, Reply
+from tests.provider.replies import Form, HttpResponse, Pace, Pause, Reply, ResponsePart
 
 _STREAMS = {"openai": openai_frames.frames, "anthropic": anthropic_frames.frames}
-_WHOLES = {"openai": openai_frames.whole, "anthropic": anthropic_frames.whole}
+_BODIES = {"openai": openai_frames.response_body, "anthropic": anthropic_frames.response_body}
 
 
-def answer_of(
+def build_response(
     reply: Reply, form: Form, model: str, pace: Pace | None = None, *, is_streamed: bool = True, turn: int = 1
-) -> Answer:
+) -> HttpResponse:
     """Return the answer that carries a reply at a pace."""
     pace = reply.pace or pace or Pace()
     before = (Pause(seconds=pace.head_s),) if pace.head_s else ()
-    if reply.is_whole or not is_streamed:
-        body = json.dumps(_WHOLES[form](reply, model, turn)).encode()
-        return Answer(content_type="application/json", before=before, parts=(body,))
-    parts: list[Part] = [Pause(seconds=pace.first_s)] if pace.first_s else []
+    if reply.ignores_stream or not is_streamed:
+        body = json.dumps(_BODIES[form](reply, model, turn)).encode()
+        return HttpResponse(content_type="application/json", before=before, parts=(body,))
+    parts: list[ResponsePart] = [Pause(seconds=pace.first_s)] if pace.first_s else []
     for at, frame in enumerate(_STREAMS[form](reply, model, turn)):
         if at and pace.between_s:
             parts.append(Pause(seconds=pace.between_s))
         parts.append(frame)
     if pace.end_s:
         parts.append(Pause(seconds=pace.end_s))
-    return Answer(before=before, parts=tuple(parts))
+    return HttpResponse(before=before, parts=tuple(parts))
 
 
-def refusal(status: int, body: Mapping[str, object], headers: Mapping[str, str] | None = None) -> Answer:
+def json_response(status: int, body: Mapping[str, object], headers: Mapping[str, str] | None = None) -> HttpResponse:
     """Return an answer with an error status and a JSON body."""
-    return Answer(
+    return HttpResponse(
         status=status, headers=headers or {}, content_type="application/json", parts=(json.dumps(body).encode(),)
     )
 

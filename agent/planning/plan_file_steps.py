@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from math import isfinite
 
-from agent.planning.means import Means
-from agent.planning.steps import first_words
+from agent.planning.capabilities import Capabilities
+from agent.planning.steps import short_title
 from agent.vocabulary.plan import PlanStep, StepType
-from tooling.contract.json_codec import nearest
-from tooling.contract.schema_errors import problem_with
+from tooling.contract.json_codec import did_you_mean
+from tooling.contract.schema_errors import find_schema_error
 
 _ID_CHARS = 64
 _TEXT: Mapping[str, object] = {"type": "string"}
@@ -43,8 +43,8 @@ _NEVER_EMPTY = ("id", "title", "instruction", "tool", "ask_question", "model", "
 class StepReader:
     """Reads the steps of one file, one after the other."""
 
-    def __init__(self, means: Means) -> None:
-        self._means = means
+    def __init__(self, means: Capabilities) -> None:
+        self._capabilities = means
         self._numbers: dict[str, int] = {}
 
     def read(self, raw: object, number: int) -> PlanStep | list[str]:
@@ -54,11 +54,15 @@ class StepReader:
         step_type = _type(raw)
         step_id = str(raw.get("id", f"step{number}"))
         # What follows from a problem is no problem of its own: a misspelled field is not missing as well.
-        problems = [*_misshapen(raw)] or [*_misplaced(raw, step_type)]
+        problems = [*_field_problems(raw)] or [*_type_problems(raw, step_type)]
         if not problems:
-            problems = [*self._id_problems(step_id, number), *_impossible(raw), *self._unknown(raw, step_type)]
+            problems = [
+                *self._id_problems(step_id, number),
+                *_value_problems(raw),
+                *self._reference_problems(raw, step_type),
+            ]
         self._numbers.setdefault(step_id, number)
-        return problems or self._made(raw, step_id, step_type)
+        return problems or self._build(raw, step_id, step_type)
 
     def _id_problems(self, step_id: str, number: int) -> Iterator[str]:
         if step_id in self._numbers:
@@ -66,11 +70,11 @@ class StepReader:
         if len(step_id) > _ID_CHARS or not all(mark.isalnum() or mark in "_-." for mark in step_id):
             yield f"id: expected at most {_ID_CHARS} letters, digits, dots, _ and -, got {step_id!r}"
 
-    def _unknown(self, raw: Mapping[str, object], step_type: StepType) -> Iterator[str]:
+    def _reference_problems(self, raw: Mapping[str, object], step_type: StepType) -> Iterator[str]:
         """Find names of tools and profiles there are not, and arguments their tool does not take."""
-        tools, profiles = list(self._means.tools), list(self._means.profiles)
+        tools, profiles = list(self._capabilities.tools), list(self._capabilities.profiles)
         if (profile := raw.get("profile", "default")) not in profiles:
-            near = nearest(str(profile), profiles) or f"; there is {', '.join(profiles)}"
+            near = did_you_mean(str(profile), profiles) or f"; there is {', '.join(profiles)}"
             yield f"profile: there is no profile {profile!r}{near}"
         for name in _texts(raw, "allowed_tools"):
             if name not in tools:
@@ -80,17 +84,17 @@ class StepReader:
         tool, args = str(raw["tool"]), raw.get("args", {})
         if tool not in tools:
             yield f"tool: {_no_tool(tool, tools)}"
-        elif isinstance(args, Mapping) and (problem := self._means.problem_with_call(tool, args)):
+        elif isinstance(args, Mapping) and (problem := self._capabilities.problem_with_call(tool, args)):
             yield f"{problem} (`agent tools show {tool}`)"
 
-    def _made(self, raw: Mapping[str, object], step_id: str, step_type: StepType) -> PlanStep:
+    def _build(self, raw: Mapping[str, object], step_id: str, step_type: StepType) -> PlanStep:
         args, tool, question = raw.get("args"), str(raw.get("tool", "")), raw.get("ask_question")
         calls = dict(args) if isinstance(args, Mapping) else {}
         deed = str(raw.get("instruction") or question or _call_title(tool, calls)).strip()
-        written = self._means.written_by(tool, calls) if tool and "writes" not in raw else ()
+        written = self._capabilities.written_paths(tool, calls) if tool and "writes" not in raw else ()
         return PlanStep(
             id=step_id,
-            title=" ".join(str(raw.get("title", "")).split()) or first_words(deed),
+            title=" ".join(str(raw.get("title", "")).split()) or short_title(deed),
             instruction=deed,
             type=step_type,
             depends_on=tuple(dict.fromkeys(_texts(raw, "depends_on"))),
@@ -121,17 +125,17 @@ def _type(raw: Mapping[str, object]) -> StepType:
     return "tool" if "tool" in raw else "ask_user" if "ask_question" in raw else "task"
 
 
-def _misshapen(raw: Mapping[str, object]) -> Iterator[str]:
+def _field_problems(raw: Mapping[str, object]) -> Iterator[str]:
     for name, value in raw.items():
         if name not in FIELDS:
-            yield f"unknown field {name}{nearest(name, FIELDS)}"
-        elif problem := problem_with(value, FIELDS[name][0], name) or _strange(value, name):
+            yield f"unknown field {name}{did_you_mean(name, FIELDS)}"
+        elif problem := find_schema_error(value, FIELDS[name][0], name) or _find_unencodable(value, name):
             yield problem
         elif name in _NEVER_EMPTY and not str(value).strip():
             yield f"{name} is empty"
 
 
-def _misplaced(raw: Mapping[str, object], step_type: StepType) -> Iterator[str]:
+def _type_problems(raw: Mapping[str, object], step_type: StepType) -> Iterator[str]:
     for name in raw:
         kinds = FIELDS[name][1] if name in FIELDS else _ALL
         if step_type not in kinds:
@@ -141,7 +145,7 @@ def _misplaced(raw: Mapping[str, object], step_type: StepType) -> Iterator[str]:
         yield f"{needed} is missing{others}"
 
 
-def _impossible(raw: Mapping[str, object]) -> Iterator[str]:
+def _value_problems(raw: Mapping[str, object]) -> Iterator[str]:
     limit = raw.get("timeout_s")
     if isinstance(limit, (int, float)) and limit <= 0:
         yield f"timeout_s: expected more than 0 seconds, got {limit}"
@@ -149,13 +153,13 @@ def _impossible(raw: Mapping[str, object]) -> Iterator[str]:
         yield "ask_options: one option is no choice; give at least two, or none for an answer in free words"
 
 
-def _strange(value: object, place: str) -> str | None:
+def _find_unencodable(value: object, place: str) -> str | None:
     """Find what JSON and UTF-8 cannot hold: dates of TOML, numbers without end, half characters."""
     if isinstance(value, Mapping):
-        inner = (_strange(item, f"{place}.{name}") for name, item in value.items())
+        inner = (_find_unencodable(item, f"{place}.{name}") for name, item in value.items())
         return next((problem for problem in inner if problem), None)
     if isinstance(value, list):
-        inner = (_strange(item, f"{place}[{number}]") for number, item in enumerate(value, start=1))
+        inner = (_find_unencodable(item, f"{place}[{number}]") for number, item in enumerate(value, start=1))
         return next((problem for problem in inner if problem), None)
     if isinstance(value, str):
         is_whole = "\0" not in value and not any("\ud800" <= mark <= "\udfff" for mark in value)
@@ -166,7 +170,7 @@ def _strange(value: object, place: str) -> str | None:
 
 
 def _no_tool(name: str, tools: list[str]) -> str:
-    return f"there is no tool {name!r}{nearest(name, tools) or '; `agent tools list` shows them'}"
+    return f"there is no tool {name!r}{did_you_mean(name, tools) or '; `agent tools list` shows them'}"
 
 
 def _texts(raw: Mapping[str, object], name: str) -> tuple[str, ...]:

@@ -6,14 +6,14 @@ from agent.protocol.events import Envelope, MessageSaid, StepCompleted, StepStar
 from tooling.contract.result import CANCELLED
 
 
-class OpenEnds:
+class InFlightTracker:
     """Steps and calls under way, as far as they were told of."""
 
     def __init__(self) -> None:
         self._steps: dict[str, int | None] = {}
         self._calls: list[tuple[str, str, str]] = []
 
-    def hear(self, envelope: Envelope) -> None:
+    def on_event(self, envelope: Envelope) -> None:
         """Take in an event that everybody hears."""
         step_id = envelope.step_id
         if step_id is None:
@@ -34,7 +34,7 @@ class OpenEnds:
             case _:
                 pass
 
-    def endings(self, why: str) -> Iterator[tuple[ToolCompleted | StepCompleted, str, int | None]]:
+    def cancellations(self, why: str) -> Iterator[tuple[ToolCompleted | StepCompleted, str, int | None]]:
         """Return the ends of all that is under way, calls before their steps; they claim nothing but that."""
         for step_id, tool_id, name in tuple(self._calls):
             ended = ToolCompleted(tool_id=tool_id, name=name, status="cancelled", exit_code=CANCELLED, output=why)

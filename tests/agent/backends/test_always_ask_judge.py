@@ -5,13 +5,13 @@ from uuid import uuid4
 
 import pytest
 
-from agent.backends.host import EveryCommandAsks, build_host_executor
-from tests.tooling.tool_harness import Nobody, Someone
+from agent.backends.host import AlwaysAskJudge, build_host_executor
+from tests.tooling.tool_harness import FakeUser, NoUser
 from tooling.contract.action import Action, Decision, Effect, Verdict
 from tooling.contract.context import ExecCtx
 
 
-class Fixed:
+class FixedJudge:
     """A judge with one opinion."""
 
     def __init__(self, verdict: Verdict) -> None:
@@ -38,19 +38,19 @@ def ctx(folder: Path) -> ExecCtx:
 def test_only_allowed_commands_become_stricter(
     effect: Effect, before: Decision, after: Decision, tmp_path: Path
 ) -> None:
-    judge = EveryCommandAsks(Fixed(Verdict(decision=before, commands=("ls",))))
+    judge = AlwaysAskJudge(FixedJudge(Verdict(decision=before, commands=("ls",))))
     action = Action(tool="t", effect=effect, subject="ls", cwd=tmp_path)
     found = judge.judge(action, ctx(tmp_path))
     assert found.decision is after
     if before is Decision.ALLOW and effect == "execute":
-        assert (found.asking, found.rule) == (("ls",), "host-backend")
+        assert (found.commands_to_approve, found.rule) == (("ls",), "host-backend")
         assert "without a box" in found.reason
 
 
 async def test_a_harmless_command_reaches_the_person(tmp_path: Path) -> None:
-    person = Someone()
+    person = FakeUser()
     executor, _ = build_host_executor(
-        environ={"PATH": "/usr/bin:/bin"}, approver=person, asker=Nobody(), plugin_paths=(), asks_for_all=True
+        environ={"PATH": "/usr/bin:/bin"}, approver=person, asker=NoUser(), plugin_paths=(), asks_for_all=True
     )
     result = await executor.call_tool("run_command", {"command": "echo hi"}, ctx(tmp_path))
     assert (result.content, person.asked) == ("hi", ["echo hi"])

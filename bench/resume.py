@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from agent.execution.graph.step_cache import KeySource, key_of
+from agent.execution.graph.step_cache import KeySource, cache_key
 from agent.protocol.codec import to_line
 from agent.protocol.events import (
     CallMade,
@@ -20,12 +20,12 @@ from agent.protocol.events import (
     ToolCompleted,
     ToolStarted,
 )
-from agent.sessions.step_results import StepResults, result_file
+from agent.sessions.step_results import StepResultStore, encode_result
 from agent.sessions.store import SessionFolder, SessionStore
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorProfile, ExecutorResponse, StepOutput
-from bench.measure import Figure, in_ms, in_turns
-from bench.program import AGENT, Ended, Failed, Home
+from bench.measure import BenchResult, format_ms, sample_interleaved
+from bench.program import AGENT, BenchError, Home, ProcessRun
 from bench.replies import DIRECT_ANSWER, DONE
 from tests.provider.threaded import ThreadedProvider
 
@@ -37,65 +37,66 @@ ROUNDS = 9
 RUN, MODEL, REQUEST = "run-20250101120000-abcdef", "openai/bench-model", "do what the benchmark asks"
 
 
-def going_on() -> list[Figure]:
+def resume() -> list[BenchResult]:
     """Measure start to first request of `agent resume` against that of `agent run`."""
     with tempfile.TemporaryDirectory() as name, ThreadedProvider(otherwise=DONE) as provider:
         home = Home(Path(name), provider)
         kept = Path(name, "kept")
-        folder = SessionStore(_data(Path(name))).open("long")
-        count = _interrupted(folder)
+        folder = SessionStore(_make_data_dir(Path(name))).open("long")
+        count = _write_interrupted_session(folder)
         folder.root.rename(kept)
 
         def resumed() -> float:
             shutil.rmtree(folder.root, ignore_errors=True)
             shutil.copytree(kept, folder.root)
-            return _checked(home.run([AGENT, "resume", "long"])).until_first_request
+            return _check_requests(home.run([AGENT, "resume", "long"])).until_first_request
 
         def begun() -> float:
             provider.reply(DIRECT_ANSWER)
             return home.agent_run().until_first_request
 
-        samples, floors = in_turns(ROUNDS, resumed, begun)
+        samples, floors = sample_interleaved(ROUNDS, resumed, begun)
     over = median(samples) - median(floors)
-    detail = f"{in_ms(median(samples))} against {in_ms(median(floors))}, {count} events, {ROUNDS} runs of each in turns"
+    times = f"{format_ms(median(samples))} against {format_ms(median(floors))}"
+    detail = f"{times}, {count} events, {ROUNDS} runs of each in turns"
     what = "start → first request, `agent resume` of 10,000 events, over `agent run`"
-    return [Figure(what=what, measured=over * 1000, limit=300, unit="ms", detail=detail)]
+    return [BenchResult(what=what, measured=over * 1000, limit=300, unit="ms", detail=detail)]
 
 
-def _checked(ended: Ended) -> Ended:
+def _check_requests(ended: ProcessRun) -> ProcessRun:
     # The step that was cut off, and the composer; the others are found.
     if len(ended.requests) != 2:
-        raise Failed(f"a resumed run made {len(ended.requests)} requests instead of 2")
+        raise BenchError(f"a resumed run made {len(ended.requests)} requests instead of 2")
     return ended
 
 
-def _data(home: Path) -> Path:
+def _make_data_dir(home: Path) -> Path:
     data = home / "data"
     data.mkdir(mode=0o700)
     return data
 
 
-def _interrupted(folder: SessionFolder) -> int:
+def _write_interrupted_session(folder: SessionFolder) -> int:
     """Write a session whose only run was killed in its last step, and return how many events that are."""
     steps = tuple(PlanStep(id=f"s{n}", title=f"Step {n}", instruction=f"Do part {n}") for n in range(STEPS + 1))
-    shelf = StepResults(folder.steps)
+    shelf = StepResultStore(folder.steps)
     folder.steps.mkdir(mode=0o700)
-    events: list[tuple[str | None, Event]] = [*_beginning(folder, steps)]
+    events: list[tuple[str | None, Event]] = [*_first_events(folder, steps)]
     for step in steps[:-1]:
-        key = key_of(KeySource(lineage=RUN, model=MODEL, request=REQUEST), step, ExecutorProfile(), ())
+        key = cache_key(KeySource(lineage=RUN, model=MODEL, request=REQUEST), step, ExecutorProfile(), ())
         response = ExecutorResponse(
             task_id=step.id, status="ok", summary="Done.", outputs=(StepOutput(type="text", content="Done."),)
         )
-        shelf.path_of(key).write_bytes(result_file(key, response))
-        events += [(step.id, event) for event in _worked(step, TURNS)]
+        shelf.path_for(key).write_bytes(encode_result(key, response))
+        events += [(step.id, event) for event in _step_events(step, TURNS)]
         events.append((step.id, StepCompleted(status="ok", summary="Done.", key=key)))
-    events += [(steps[-1].id, event) for event in _worked(steps[-1], 10)]
-    lines = [to_line(_placed(folder, number, *event)) for number, event in enumerate(events, 1)]
+    events += [(steps[-1].id, event) for event in _step_events(steps[-1], 10)]
+    lines = [to_line(_envelope(folder, number, *event)) for number, event in enumerate(events, 1)]
     folder.events.write_bytes(b"".join(lines))
     return len(lines)
 
 
-def _beginning(folder: SessionFolder, steps: tuple[PlanStep, ...]) -> Iterator[tuple[None, Event]]:
+def _first_events(folder: SessionFolder, steps: tuple[PlanStep, ...]) -> Iterator[tuple[None, Event]]:
     started = RunStarted(
         model=MODEL,
         planner_model=MODEL,
@@ -110,7 +111,7 @@ def _beginning(folder: SessionFolder, steps: tuple[PlanStep, ...]) -> Iterator[t
     yield None, PlanMade(plan_id="p", revision=1, hash="h", reason="request", steps=steps)
 
 
-def _worked(step: PlanStep, turns: int) -> Iterator[Event]:
+def _step_events(step: PlanStep, turns: int) -> Iterator[Event]:
     yield StepStarted(title=step.title)
     for turn in range(turns):
         call = CallMade(id=f"c{turn}", name="run_command", input={"command": f"make part-{turn}"})
@@ -119,7 +120,7 @@ def _worked(step: PlanStep, turns: int) -> Iterator[Event]:
         yield ToolCompleted(tool_id=call.id, name=call.name, status="ok", exit_code=0, output=OUTPUT)
 
 
-def _placed(folder: SessionFolder, seq: int, step: str | None, event: Event) -> Envelope:
+def _envelope(folder: SessionFolder, seq: int, step: str | None, event: Event) -> Envelope:
     return Envelope(
         seq=seq,
         ts="2025-01-01T12:00:00.000Z",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent.protocol.channel import Channel
 from agent.protocol.events import MessageSaid
-from agent.protocol.fragments import Fragments
+from agent.protocol.stream_redaction import StreamRedactor
 from tooling.safety.secrets.redact import MASK, Redactor
 
 KNOWN = ("sk-SENTINEL-1234", "correct horse battery staple", "pässwort-geheim")
@@ -28,8 +28,8 @@ def pieces(text: str, cuts: list[int]) -> list[str]:
 def test_the_fragments_together_are_the_masked_text(words: list[str], cuts: list[int]) -> None:
     redactor = Redactor(KNOWN)
     text = " ".join(words)
-    stream = Fragments(redactor)
-    said = "".join([*(stream.add(piece) for piece in pieces(text, cuts)), stream.rest()])
+    stream = StreamRedactor(redactor)
+    said = "".join([*(stream.feed(piece) for piece in pieces(text, cuts)), stream.flush()])
     assert said == redactor.redact(text)
 
 
@@ -38,15 +38,15 @@ def test_no_cut_shows_any_of_a_secret(secret: str) -> None:
     redactor = Redactor(KNOWN)
     text = f"it is {secret} there, " + "and so on " * 900
     for cut in range(len(secret) + 7):
-        stream = Fragments(redactor)
-        said = stream.add(text[:cut]) + stream.add(text[cut:]) + stream.rest()
+        stream = StreamRedactor(redactor)
+        said = stream.feed(text[:cut]) + stream.feed(text[cut:]) + stream.flush()
         assert said == redactor.redact(text)
         assert MASK in said
 
 
 def test_ordinary_words_are_not_waited_for() -> None:
-    stream = Fragments(Redactor(KNOWN))
-    assert [stream.add(piece) for piece in ("Hel", "lo wor", "ld, again ", "一二", "三")] == [
+    stream = StreamRedactor(Redactor(KNOWN))
+    assert [stream.feed(piece) for piece in ("Hel", "lo wor", "ld, again ", "一二", "三")] == [
         "",
         "Hello ",
         "world, again ",
@@ -56,8 +56,8 @@ def test_ordinary_words_are_not_waited_for() -> None:
 
 
 def test_a_text_without_end_is_not_kept_whole() -> None:
-    stream = Fragments(Redactor())
-    said = "".join(stream.add("word " * 10) for _ in range(2000))
+    stream = StreamRedactor(Redactor())
+    said = "".join(stream.feed("word " * 10) for _ in range(2000))
     assert said == "word " * 20_000
     assert len(stream._text) < 5000
 
@@ -66,8 +66,8 @@ async def test_a_listener_never_hears_a_key_that_was_cut_in_two() -> None:
     out = Channel(session_id="s", run_id="r", log=None, redactor=Redactor(KNOWN))
     ear = out.subscribe()
     for fragment in ("the key is sk-SEN", "TINEL-12", "34, keep", " it"):
-        out.whisper(MessageSaid(role="assistant", content=fragment, delta=True), step_id="a")
-        out.whisper(MessageSaid(role="assistant", content="other", delta=True), step_id="b")
+        out.emit(MessageSaid(role="assistant", content=fragment, delta=True), step_id="a")
+        out.emit(MessageSaid(role="assistant", content="other", delta=True), step_id="b")
     await out.publish(MessageSaid(role="assistant", content="the key is sk-SENTINEL-1234, keep it"), step_id="a")
     await out.close()
     said = [envelope.event async for envelope in ear if envelope.step_id == "a"]

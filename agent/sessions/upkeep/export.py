@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from agent.protocol.events import Envelope
 from agent.sessions.log.event_log import read_events
 from agent.sessions.store import SessionFolder
-from agent.sessions.views.run_summary import CallView, RunView, StepView, view_of
+from agent.sessions.views.run_summary import CallView, RunView, StepView, run_view
 from agent.sessions.views.session_summary import read_head
-from agent.sessions.views.titles import title_of
+from agent.sessions.views.titles import session_title
 from tooling.contract.fast_dataclass import dataclass
 from tooling.output import sanitize_output
 
-FORMAT = 1
+FORMAT_VERSION = 1
 _TITLE_CHARS = 100
-_SUBJECTS = ("command", "path", "url", "query", "pattern", "question")
+_SUBJECT_ARGUMENTS = ("command", "path", "url", "query", "pattern", "question")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,25 +31,25 @@ class SessionDocument:
     runs: tuple[RunView, ...]
 
 
-def document_of(folder: SessionFolder) -> SessionDocument:
+def load_document(folder: SessionFolder) -> SessionDocument:
     """Read a session whole."""
     runs: dict[str, list[Envelope]] = {}
     for envelope in read_events(folder.events):
         runs.setdefault(envelope.run_id, []).append(envelope)
     head = read_head(folder)
     return SessionDocument(
-        v=FORMAT,
+        v=FORMAT_VERSION,
         id=head.id,
-        title=title_of(folder, head),
+        title=session_title(folder, head),
         created_at=head.created_at,
         updated_at=head.updated_at,
         cwd=head.cwd,
         cost_usd=head.cost_usd,
-        runs=tuple(view_of(events) for events in runs.values()),
+        runs=tuple(run_view(events) for events in runs.values()),
     )
 
 
-def markdown(document: SessionDocument) -> str:
+def render_markdown(document: SessionDocument) -> str:
     """Return a session as a page to read; nothing in it can move a cursor."""
     return sanitize_output("\n\n".join(_blocks(document))) + "\n"
 
@@ -64,10 +64,10 @@ def _blocks(document: SessionDocument) -> Iterator[str]:
         )
     )
     for number, run in enumerate(document.runs, 1):
-        yield from _run(number, run)
+        yield from _run_blocks(number, run)
 
 
-def _run(number: int, run: RunView) -> Iterator[str]:
+def _run_blocks(number: int, run: RunView) -> Iterator[str]:
     yield f"## {number}. {_heading(run.request or run.run_id)}"
     ending = run.subtype if run.exit_code is None else f"{run.subtype}, exit code {run.exit_code}"
     goes_on = f", goes on with `{run.resumes}`" if run.resumes else ""
@@ -75,45 +75,45 @@ def _run(number: int, run: RunView) -> Iterator[str]:
     yield "\n".join(f"> {line}".rstrip() for line in run.request.splitlines())
     if run.steps:
         yield "### Plan"
-        yield "\n".join(map(_planned, run.steps))
+        yield "\n".join(map(_plan_line, run.steps))
     for revision in run.revisions:
         yield f"Revision {revision.revision} ({revision.reason}):"
-        yield fenced(revision.diff, "diff")
+        yield code_block(revision.diff, "diff")
     for step in run.steps:
         if step.calls or step.changes or step.said:
-            yield from _step(step)
+            yield from _step_blocks(step)
     yield from (f"**Error:** {error}" for error in run.errors)
     if run.answer:
         yield "### Answer"
         yield run.answer.strip()
 
 
-def _planned(step: StepView) -> str:
+def _plan_line(step: StepView) -> str:
     after = f" (after {', '.join(step.depends_on)})" if step.depends_on else ""
     took = f", {step.elapsed_ms / 1000:.1f} s" if step.elapsed_ms else ""
     return f"- **{step.id}** {_heading(step.title)}{after}: {step.status}{took}"
 
 
-def _step(step: StepView) -> Iterator[str]:
+def _step_blocks(step: StepView) -> Iterator[str]:
     yield f"### {step.id}: {_heading(step.title)}"
     for call in step.calls:
-        yield fenced(_call(call), "console")
+        yield code_block(_call_text(call), "console")
     for change in step.changes:
         yield f"`{change.path}` {change.status} (+{change.added_lines} −{change.deleted_lines})"
         if change.diff:
-            yield fenced(change.diff, "diff")
+            yield code_block(change.diff, "diff")
     if step.said:
         yield step.said.strip()
 
 
-def _call(call: CallView) -> str:
-    subject = next((str(call.input[name]) for name in _SUBJECTS if call.input.get(name)), "")
+def _call_text(call: CallView) -> str:
+    subject = next((str(call.input[name]) for name in _SUBJECT_ARGUMENTS if call.input.get(name)), "")
     what = f"$ {subject}" if call.name == "run_command" else f"{call.name} {subject}".rstrip()
     ending = "" if call.status == "ok" else f"\n[{call.status}, exit code {call.exit_code}]"
     return f"{what}\n{call.output}".rstrip() + ending
 
 
-def fenced(text: str, language: str) -> str:
+def code_block(text: str, language: str) -> str:
     """Return text as a code block whose fence nothing in it can close."""
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
