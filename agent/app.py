@@ -68,7 +68,7 @@ class App:
         self._questions = PendingQuestions(
             channel=self._channel,
             is_present=options.is_user_present,
-            patience_s=self._settings.approval_timeout_s,
+            timeout_s=self._settings.approval_timeout_s,
         )
         self._control = StepControl()
         self._prices = PriceTable()

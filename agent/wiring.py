@@ -62,25 +62,27 @@ class RunBuilder:
         orchestrator = OrchestratorRunner(
             planner=self._build_planner(desk, dispatcher),
             executor=lambda: self._build_executor(desk, shelf),
-            composer=Composer(desk=desk, model=self.model, max_output_tokens=settings.max_output_tokens),
+            composer=Composer(
+                client=desk, channel=scope.channel, model=self.model, max_output_tokens=settings.max_output_tokens
+            ),
             dispatcher=dispatcher,
             channel=scope.channel,
-            ledger=self.budget,
+            budget=self.budget,
             ctx_of=scope.ctx_of,
             settings=self._graph_settings(),
-            shelf=shelf,
+            cache=shelf,
             review=self.review,
         )
-        self.questions.set_wait_callbacks(began=orchestrator.pause, ended=orchestrator.resume)
+        self.questions.set_wait_callbacks(began=orchestrator.scheduler.pause, ended=orchestrator.scheduler.resume)
         return orchestrator
 
     def _build_planner(self, desk: MeteredModel, dispatcher: Dispatcher) -> Planner:
         settings = self.loaded.settings
         return Planner(
-            desk=desk,
+            client=desk,
             model=settings.planner_model or self.model,
             max_output_tokens=settings.max_output_tokens,
-            means=Capabilities(
+            capabilities=Capabilities(
                 tools={name: spec for name in self.tool_names if (spec := self.tools.spec_of(name))},
                 profiles=dispatcher.profiles,
                 models=(self.model, settings.planner_model),
@@ -95,7 +97,7 @@ class RunBuilder:
         from agent.executor import Executor
 
         settings, scope = self.loaded.settings, self.scope
-        calls = ToolCallRunner(tools=self.tools, channel=scope.channel, book=desk.record_tool_cost)
+        calls = ToolCallRunner(tools=self.tools, channel=scope.channel, charge=desk.record_tool_cost)
         of_steps = RunnerSettings(
             model=self.model,
             system=system_message(cwd=str(scope.cwd), platform=sys.platform, date=scope.date),
@@ -104,15 +106,17 @@ class RunBuilder:
             temperature=settings.temperature,
         )
         return Executor(
-            runner=AgentRunner(desk=desk, calls=calls, channel=scope.channel, wishes=self.control, settings=of_steps),
+            runner=AgentRunner(
+                client=desk, calls=calls, channel=scope.channel, control=self.control, settings=of_steps
+            ),
             calls=calls,
             asker=self.questions,
             channel=scope.channel,
-            wishes=self.control,
+            control=self.control,
             usage_of=self.budget.step_usage,
             waited_s=self.questions.waited_s,
             on_bug=self.on_bug,
-            shelf=shelf,
+            cache=shelf,
         )
 
     def _graph_settings(self) -> GraphSettings:

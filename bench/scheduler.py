@@ -25,20 +25,21 @@ def scheduler() -> list[BenchResult]:
 async def _cost(graph: list[PlanStep]) -> float:
     ended: list[str] = []
 
-    async def run(step: PlanStep) -> ExecutorResponse:
-        await asyncio.sleep(0)
-        ended.append(step.id)
-        return ExecutorResponse(task_id=step.id, status="error" if len(ended) == STEPS // 2 else "ok", summary="")
+    class Steps:
+        async def run(self, step: PlanStep) -> ExecutorResponse:
+            await asyncio.sleep(0)
+            ended.append(step.id)
+            return ExecutorResponse(task_id=step.id, status="error" if len(ended) == STEPS // 2 else "ok", summary="")
 
-    async def skip(step: PlanStep, reason: str) -> None:
-        ended.append(step.id)
+        async def skip(self, step: PlanStep, reason: str) -> None:
+            ended.append(step.id)
 
     began = time.perf_counter()
-    work = Scheduler(run_step=run, skip_step=skip, concurrency=32, root="/work")
+    work = Scheduler(concurrency=32, root="/work")
     for step in graph:
         work.add(step)
     work.seal()
-    await work.drain()
+    await work.run(Steps())
     if sorted(ended) != sorted(step.id for step in graph):
         raise BenchError("not every step came to exactly one end")
     return time.perf_counter() - began

@@ -22,9 +22,9 @@ USER = "person"
 class PendingQuestions:
     """Waits for answers to what was asked; implements the tools' Asker and Approver ports."""
 
-    def __init__(self, *, channel: Channel, is_present: bool, patience_s: float) -> None:
+    def __init__(self, *, channel: Channel, is_present: bool, timeout_s: float) -> None:
         self._channel = channel
-        self._timeout_s = patience_s
+        self._timeout_s = timeout_s
         self._is_user_present = is_present
         self._pending: dict[str, asyncio.Future[Answer]] = {}
         self._waited: dict[str, float] = {}

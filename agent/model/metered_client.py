@@ -1,16 +1,15 @@
 """The one place from which models are asked: the cost is reserved, fragments are heard, what was spent is booked."""
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import replace
 
 from agent.model.budget import Budget, CostFunction, Reservation, estimate_tokens
 from agent.model.closing import closing
-from agent.model.port import Delta, ModelClient, ModelReply, ModelRequest, StreamRestarted
+from agent.model.port import ModelClient, ModelReply, ModelRequest, StreamItem, StreamRestarted
 from agent.protocol.channel import Channel
 from agent.protocol.events import BudgetSpent
 from agent.vocabulary.usage import Usage
-
-OnDelta = Callable[[Delta], None]
 
 _CHARS_PER_TOKEN = 4
 
@@ -29,8 +28,20 @@ class MeteredModel:
         """Return the run's ledger."""
         return self._budget
 
-    async def ask(self, request: ModelRequest, hear: OnDelta | None = None) -> ModelReply:
-        """Return the whole reply; raises ModelFault or BudgetExhausted."""
+    async def ask(self, request: ModelRequest) -> ModelReply:
+        """Return the complete reply; raises ModelFault or BudgetExhausted."""
+        reply: ModelReply | None = None
+        async with aclosing(self.stream(request)) as items:
+            async for item in items:
+                reply = item if isinstance(item, ModelReply) else reply
+        assert reply is not None
+        return reply
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        """Yield the reply as it arrives, the complete one last; raises ModelFault or BudgetExhausted.
+
+        Close it (`aclosing`): the cost is booked when the stream ends.
+        """
         held = await self._budget.reserve(request, self._price)
         reply: ModelReply | None = None
         heard = 0
@@ -39,18 +50,15 @@ class MeteredModel:
                 async for item in items:
                     if isinstance(item, ModelReply):
                         reply = item
-                        continue
-                    if isinstance(item, StreamRestarted):
+                    elif isinstance(item, StreamRestarted):
                         # What broke off was paid for, and the next attempt is a call like any other.
                         self._commit(held, self._estimate(held, heard))
                         heard = 0
                         held = await self._budget.reserve(held.request, self._price, is_whole=True)
                     else:
                         heard += len(item.text)
-                    if hear:
-                        hear(item)
+                    yield item
             assert reply is not None, "a model stream ended without a reply or a fault"
-            return reply
         finally:
             self._commit(held, reply.usage if reply else self._estimate(held, heard))
 

@@ -1,10 +1,12 @@
 """Asks a model for a plan and hands out its steps while the reply is still arriving."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import replace
+from typing import TypeAlias
 
 from agent.model.metered_client import MeteredModel
-from agent.model.port import Delta, ModelRequest, StreamRestarted, TextDelta
+from agent.model.port import ModelReply, ModelRequest, StreamRestarted, TextDelta
 from agent.planning.capabilities import Capabilities
 from agent.planning.estimate import Estimate
 from agent.planning.graph import topological_order
@@ -14,81 +16,96 @@ from agent.planning.steps import StepBuilder, fallback_step, is_answer_only
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import Plan, PlanStep
 
+# The steps of a plan in the order in which they become known, then the plan itself.
+PlanStream: TypeAlias = AsyncGenerator[PlanStep | Plan, None]
+
 
 class Planner:
-    """One model request makes the plan, or answers at once when there is nothing to do."""
+    """Plans a request with one model call, or answers it when there is nothing to do."""
 
     def __init__(
         self,
         *,
-        desk: MeteredModel,
+        client: MeteredModel,
         model: str,
         max_output_tokens: int,
-        means: Capabilities | None = None,
+        capabilities: Capabilities | None = None,
         estimate: Estimate = lambda step: None,
     ) -> None:
-        self._client = desk
+        self._client = client
         self._model = model
         self._max_output_tokens = max_output_tokens
-        self._capabilities = means or Capabilities()
+        self._capabilities = capabilities or Capabilities()
         self._estimate = estimate
 
-    async def plan(self, request: str, context: str, on_step: Callable[[PlanStep], None]) -> Plan:
-        """Return the whole plan; each step was given to `on_step` once, as early as it was known."""
-        plan = await self._ask(planner_messages(request, context), request, on_step)
-        if plan and (plan.steps or plan.answer is not None):
-            return plan
-        step = self._with_estimate(fallback_step(request))
-        on_step(step)
-        return Plan(steps=(step,))
+    async def plan(self, request: str, context: str) -> PlanStream:
+        """Yield every step as soon as it is known, and the complete plan last."""
+        async with aclosing(self._stream(planner_messages(request, context), request)) as items:
+            async for item in items:
+                if isinstance(item, PlanStep) or (item and (item.steps or item.answer is not None)):
+                    yield item
+                else:
+                    step = self._with_estimate(fallback_step(request))
+                    yield step
+                    yield Plan(steps=(step,))
 
-    async def replan(
-        self,
-        request: str,
-        context: str,
-        progress: str,
-        reason: str,
-        on_step: Callable[[PlanStep], None] = lambda step: None,
-    ) -> Plan | None:
-        """Return all the work that remains, perhaps no step at all; None for a reply that holds no plan."""
-        return await self._ask(replan_messages(request, context, progress, reason), request, on_step)
+    async def replan(self, request: str, context: str, progress: str, reason: str) -> Plan | None:
+        """Return all the work that remains, possibly no step at all; None if the reply holds no plan."""
+        plan: Plan | None = None
+        async with aclosing(self._stream(replan_messages(request, context, progress, reason), request)) as items:
+            async for item in items:
+                plan = None if isinstance(item, PlanStep) else item
+        return plan
 
     def with_estimates(self, plan: Plan) -> Plan:
-        """Return a plan that came from elsewhere with the estimated cost of its steps."""
+        """Return a plan from elsewhere with the estimated cost of its steps."""
         return replace(plan, steps=tuple(map(self._with_estimate, plan.steps)))
 
     def _with_estimate(self, step: PlanStep) -> PlanStep:
         return replace(step, est_usd=self._estimate(step))
 
-    async def _ask(
-        self, messages: tuple[Message, ...], request: str, on_step: Callable[[PlanStep], None]
-    ) -> Plan | None:
-        reader, maker = PlanReader(), StepBuilder(request, self._capabilities)
-        seen: list[Mapping[str, object]] = []
-        steps: list[PlanStep] = []
-
-        def take(raw_steps: Iterable[Mapping[str, object]]) -> None:
-            # A reply that broke off is asked for again: what it said twice is one step.
-            for raw in raw_steps:
-                if raw in seen:
-                    continue
-                seen.append(raw)
-                if not is_answer_only(step := maker.build(raw)):
-                    steps.append(self._with_estimate(step))
-                    on_step(steps[-1])
-
-        def hear(delta: Delta) -> None:
-            if isinstance(delta, StreamRestarted):
-                reader.restart()
-            elif isinstance(delta, TextDelta):
-                take(reader.feed(delta.text))
-
+    async def _stream(
+        self, messages: tuple[Message, ...], request: str
+    ) -> AsyncGenerator[PlanStep | Plan | None, None]:
+        """Yield the steps of a reply, and last its plan, or None if it holds none."""
+        reader, parser = PlanReader(), _StepParser(request, self._capabilities)
         asked = ModelRequest(
             model=self._model, messages=messages, purpose="planner", max_output_tokens=self._max_output_tokens
         )
-        reply = await self._client.ask(asked, hear)
-        whole = reader.finish(reply.message.content)
-        if whole.answer is not None and not steps:
-            return Plan(answer=whole.answer)
-        take(whole.steps)
-        return Plan(steps=topological_order(steps)) if steps or whole.is_empty else None
+        steps: list[PlanStep] = []
+        text = ""
+        async with aclosing(self._client.stream(asked)) as items:
+            async for item in items:
+                match item:
+                    case StreamRestarted():
+                        reader.restart()
+                    case TextDelta():
+                        for step in parser.parse(reader.feed(item.text)):
+                            steps.append(self._with_estimate(step))
+                            yield steps[-1]
+                    case ModelReply():
+                        text = item.message.content
+        complete = reader.finish(text)
+        if complete.answer is not None and not steps:
+            yield Plan(answer=complete.answer)
+            return
+        for step in parser.parse(complete.steps):
+            steps.append(self._with_estimate(step))
+            yield steps[-1]
+        yield Plan(steps=topological_order(steps)) if steps or complete.is_empty else None
+
+
+class _StepParser:
+    """Turns raw steps into steps, each once: a reply that broke off is asked for again and repeats itself."""
+
+    def __init__(self, request: str, capabilities: Capabilities) -> None:
+        self._builder = StepBuilder(request, capabilities)
+        self._seen: list[Mapping[str, object]] = []
+
+    def parse(self, raw_steps: Iterable[Mapping[str, object]]) -> Iterator[PlanStep]:
+        for raw in raw_steps:
+            if raw in self._seen:
+                continue
+            self._seen.append(raw)
+            if not is_answer_only(step := self._builder.build(raw)):
+                yield step

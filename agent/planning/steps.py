@@ -24,9 +24,9 @@ _FILE = r"(?i)\bfiles?\b|\b[\w-]+\.[a-z]\w{0,5}\b"
 class StepBuilder:
     """Makes steps out of raw objects, one at a time, as they stream in."""
 
-    def __init__(self, request: str, means: Capabilities | None = None) -> None:
+    def __init__(self, request: str, capabilities: Capabilities | None = None) -> None:
         self._request = request
-        self._capabilities = means or Capabilities()
+        self._capabilities = capabilities or Capabilities()
         self._ids: set[str] = set()
 
     def build(self, raw: Mapping[str, object]) -> PlanStep:

@@ -53,9 +53,7 @@ async def _run(conditions: CallOptions, deed: Callable[[ToolEnvironment], Awaita
     loaded = load_settings(environ=environ, flags=conditions.flags, assignments=conditions.assignments)
     settings = replace(loaded.settings, output_trim_chars=FULL_OUTPUT_CHARS)
     scope = open_scope(_session_location(conditions, environ), loaded.secrets)
-    person = PendingQuestions(
-        channel=scope.channel, is_present=is_interactive(), patience_s=settings.approval_timeout_s
-    )
+    person = PendingQuestions(channel=scope.channel, is_present=is_interactive(), timeout_s=settings.approval_timeout_s)
     listening = asyncio.ensure_future(_listen(scope.channel.subscribe(), person))
     broken: list[SandboxError] = []
     around = ToolEnvironment(

@@ -45,25 +45,29 @@ class Replanner:
     """Plans the rest again, one time after the other; whatever goes wrong with that, the old plan goes on."""
 
     def __init__(
-        self, *, planner: Planner, board: RunState, channel: Channel, policy: ReplanPolicy, max_replans: int
+        self,
+        *,
+        planner: Planner,
+        state: RunState,
+        channel: Channel,
+        policy: ReplanPolicy,
+        max_replans: int,
+        request: str,
+        context: str,
+        replans: int = 0,
+        answers: int = 0,
     ) -> None:
+        """Start with the `replans` and `answers` of the run that is resumed, if one is."""
         self._planner = planner
-        self._state = board
+        self._state = state
         self._channel = channel
         self._policy: ReplanPolicy = policy if max_replans else "never"
         self._max_replans = max_replans
         self._surprises: list[tuple[PlanStep, ExecutorResponse, str]] = []
         self._lock = asyncio.Lock()
         self._has_assumed = False
-        self._questions = 0
-        self._known_answers = 0
-        self._replans = 0
-        self._request = self._context = ""
-
-    def start(self, request: str, context: str, *, replans: int = 0, answers_heard: int = 0) -> None:
-        """Take up a request; a run that goes on with another one has some of its surprises and answers behind it."""
         self._request, self._context = request, context
-        self._replans, self._questions, self._known_answers = replans, answers_heard, answers_heard
+        self._replans, self._questions, self._known_answers = replans, answers, answers
 
     def may_ask(self) -> bool:
         """Say whether one more question may be put to the person, and count it."""

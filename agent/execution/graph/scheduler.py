@@ -1,7 +1,8 @@
-"""Runs a graph: a step starts the moment its last dependency succeeds, while the plan may still be arriving."""
+"""Runs a graph of steps: each starts when its last dependency succeeds, even while the plan is still streaming."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 from agent.execution.graph.ready_queue import ReadyQueue, SkippedStep
 from agent.vocabulary.plan import PlanStep
@@ -9,19 +10,22 @@ from agent.vocabulary.status import is_success
 from agent.vocabulary.step import ExecutorResponse
 
 
-class Scheduler:
-    """Bounded concurrency, no batches; a failing step skips its dependents and nothing else."""
+class StepRunner(Protocol):
+    """Runs or skips one step; responses are published before these return."""
 
-    def __init__(
-        self,
-        *,
-        run_step: Callable[[PlanStep], Awaitable[ExecutorResponse]],
-        skip_step: Callable[[PlanStep, str], Awaitable[None]],
-        concurrency: int,
-        root: str = "/",
-    ) -> None:
-        self._run_step = run_step
-        self._skip_step = skip_step
+    async def run(self, step: PlanStep) -> ExecutorResponse:
+        """Run a step to its response."""
+        ...
+
+    async def skip(self, step: PlanStep, reason: str) -> None:
+        """Report a step that will never run."""
+        ...
+
+
+class Scheduler:
+    """Bounded concurrency without batches; a failing step skips its dependents and nothing else."""
+
+    def __init__(self, *, concurrency: int, root: str = "/") -> None:
         self._concurrency = concurrency
         self._queue = ReadyQueue(root)
         self._running: dict[asyncio.Future[ExecutorResponse], PlanStep] = {}
@@ -32,55 +36,55 @@ class Scheduler:
         self._changed = asyncio.Event()
 
     def add(self, step: PlanStep) -> None:
-        """Take in a step of a plan that is still being written."""
+        """Add a step of a plan that may still be growing."""
         self._to_skip += self._queue.add(step)
         self._changed.set()
 
     def seal(self) -> None:
-        """Say that the plan is complete."""
+        """Declare the plan complete."""
         self._queue.seal()
         self._changed.set()
 
     def is_unstarted(self, step_id: str) -> bool:
-        """Say whether a step still waits for its turn."""
+        """Say whether a step is still waiting to start."""
         return self._queue.is_unstarted(step_id)
 
     def add_skipped(self, step: PlanStep, reason: str) -> None:
-        """Take in a step of the plan that is not to be run."""
+        """Add a step of the plan that must not run."""
         self._to_skip += self._queue.add_skipped(step, reason)
         self._changed.set()
 
-    def revise(self, steps: Sequence[PlanStep], given_up: Sequence[SkippedStep] = ()) -> None:
-        """Put other steps in the place of all that have not started; those `given_up` are not to be run."""
-        self._to_skip += self._queue.revise(steps, given_up)
+    def revise(self, steps: Sequence[PlanStep], skipped: Sequence[SkippedStep] = ()) -> None:
+        """Replace all steps that have not started; the `skipped` ones must not run."""
+        self._to_skip += self._queue.revise(steps, skipped)
         self._changed.set()
 
     def pause(self, step_id: str) -> None:
-        """Let another step work while this one waits for somebody."""
+        """Free the slot of a step that waits for the user or for a new plan."""
         self._queue.pause(step_id)
         self._changed.set()
 
     def resume(self, step_id: str) -> None:
-        """Count a step as working again."""
+        """Count a paused step as running again."""
         self._queue.resume(step_id)
 
-    async def drain(self) -> None:
-        """Run everything to its end; a cancellation ends the running steps first."""
+    async def run(self, steps: StepRunner) -> None:
+        """Run everything to its end; when cancelled, cancel the running steps and wait for them."""
         try:
             while True:
                 self._changed.clear()
                 self._collect()
-                self._start_skips()
+                self._start_skips(steps)
                 if self._queue.is_done and not self._skipping:
                     return
-                self._start_ready()
+                self._start_ready(steps)
                 await self._changed.wait()
         finally:
             await self._cancel_running()
 
-    def _start_ready(self) -> None:
+    def _start_ready(self, steps: StepRunner) -> None:
         for step in self._queue.pop_ready(self._concurrency - self._queue.active_count):
-            task = asyncio.ensure_future(self._run_step(step))
+            task = asyncio.ensure_future(steps.run(step))
             self._running[task] = step
             task.add_done_callback(self._on_step_done)
 
@@ -96,11 +100,11 @@ class Scheduler:
         while self._skipped:
             self._skipped.pop().result()
 
-    def _start_skips(self) -> None:
-        doomed, self._to_skip = self._to_skip + self._queue.pop_cyclic(), []
-        for step, reason in doomed:
-            # Side by side, because all of them together cost the disk no more than one.
-            task = asyncio.ensure_future(self._skip_step(step, reason))
+    def _start_skips(self, steps: StepRunner) -> None:
+        to_skip, self._to_skip = self._to_skip + self._queue.pop_cyclic(), []
+        for step, reason in to_skip:
+            # In parallel, because their events then share one sync to disk.
+            task = asyncio.ensure_future(steps.skip(step, reason))
             self._skipping.add(task)
             task.add_done_callback(self._on_skip_done)
 
@@ -112,8 +116,8 @@ class Scheduler:
     async def _cancel_running(self) -> None:
         for task in self._running:
             task.cancel()
-        # What is skipped is told to its end: it takes no time.
+        # Skips are not cancelled: they take no time.
         ending: list[asyncio.Future[ExecutorResponse] | asyncio.Future[None]]
         ending = [*self._running, *self._skipping, *self._skipped]
-        # The first problem is on its way to the edge of the run; the others are heard here, so that nobody logs them.
+        # The first error is on its way to the edge of the run; the others are retrieved here so that asyncio is silent.
         await asyncio.gather(*ending, return_exceptions=True)

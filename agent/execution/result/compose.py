@@ -4,12 +4,15 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 
 from agent.model.budget import BudgetExhausted
 from agent.model.faults import ModelFault
-from agent.model.metered_client import MeteredModel, OnDelta
-from agent.model.port import ModelRequest
+from agent.model.metered_client import MeteredModel
+from agent.model.port import ModelReply, ModelRequest, TextDelta
+from agent.protocol.channel import Channel
+from agent.protocol.events import MessageSaid
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import is_success
@@ -62,8 +65,9 @@ _ASSUMED = "assumed, because nobody could be asked"
 class Composer:
     """Makes one answer out of many results; when the model fails, the summaries are the answer."""
 
-    def __init__(self, *, desk: MeteredModel, model: str, max_output_tokens: int) -> None:
-        self._client = desk
+    def __init__(self, *, client: MeteredModel, channel: Channel, model: str, max_output_tokens: int) -> None:
+        self._client = client
+        self._channel = channel
         self._model = model
         self._max_output_tokens = max_output_tokens
 
@@ -72,7 +76,6 @@ class Composer:
         request: str,
         results: Sequence[tuple[PlanStep, ExecutorResponse]],
         constraints: str,
-        hear: OnDelta | None = None,
         *,
         replaced: Collection[str] = (),
     ) -> tuple[str, ModelFault | BudgetExhausted | None]:
@@ -90,15 +93,25 @@ class Composer:
             max_output_tokens=self._max_output_tokens,
         )
         try:
-            reply = await self._client.ask(asked, hear)
+            answer = await self._stream_answer(asked)
         except (ModelFault, BudgetExhausted) as problem:
             return join_results(results, replaced), problem
-        answer = reply.message.content.strip()
         if constraints:
             return answer or join_results(results, replaced), None
         return remove_unknown_citations(answer, [step.id for step, _ in results]) or join_results(
             results, replaced
         ), None
+
+    async def _stream_answer(self, request: ModelRequest) -> str:
+        """Return the answer; it is emitted while it arrives."""
+        answer = ""
+        async with aclosing(self._client.stream(request)) as items:
+            async for item in items:
+                if isinstance(item, TextDelta):
+                    self._channel.emit(MessageSaid(role="assistant", content=item.text, delta=True))
+                elif isinstance(item, ModelReply):
+                    answer = item.message.content.strip()
+        return answer
 
 
 def join_results(results: Sequence[tuple[PlanStep, ExecutorResponse]], replaced: Collection[str] = ()) -> str:

@@ -37,12 +37,12 @@ class OutcomeBuilder:
     """Says how a run ended."""
 
     def __init__(
-        self, *, board: RunState, ledger: Budget, root: Path, resume: str | None, require_verified: bool
+        self, *, state: RunState, budget: Budget, root: Path, resume_command: str | None, require_verified: bool
     ) -> None:
-        self._state = board
-        self._budget = ledger
+        self._state = state
+        self._budget = budget
         self._root = root
-        self._resume_command = resume
+        self._resume_command = resume_command
         self._require_verified = require_verified
         self._started = time.monotonic()
         # Some file systems know the time of a change only to the second.
@@ -112,14 +112,14 @@ def partial_answer(
     unfinished: Sequence[PlanStep],
     why: str,
     *,
-    is_plan_whole: bool = True,
+    is_plan_complete: bool = True,
 ) -> str:
     """Return what can be said without a model; nothing when no step has succeeded."""
     if not any(is_success(response.status) for _, response in results):
         return ""
     cut_off = {step.id for step in unfinished}
     ended = [pair for pair in results if pair[0].id not in cut_off]
-    return "\n\n".join((join_results(ended), stop_note(results, unfinished, why, is_plan_whole=is_plan_whole)))
+    return "\n\n".join((join_results(ended), stop_note(results, unfinished, why, is_plan_complete=is_plan_complete)))
 
 
 def stop_note(
@@ -127,10 +127,10 @@ def stop_note(
     unfinished: Sequence[PlanStep],
     why: str,
     *,
-    is_plan_whole: bool = True,
+    is_plan_complete: bool = True,
 ) -> str:
     """Return why the work stopped, what is missing, and what that would cost."""
-    missing = [step.title for step in unfinished] + ([] if is_plan_whole else ["what was still being planned"])
+    missing = [step.title for step in unfinished] + ([] if is_plan_complete else ["what was still being planned"])
     words = [f"Stopped: {why.removeprefix('Stopped: ').rstrip('.')}."]
     if missing:
         words.append(f"Not finished: {'; '.join(missing)}.")

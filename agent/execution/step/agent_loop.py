@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 
 from agent.execution.step.context import CHARS_PER_TOKEN, CONTINUE_PROMPT, ContextTrimmer, Conversation, size_of
@@ -13,7 +14,7 @@ from agent.execution.step.step_result import StepResult
 from agent.execution.step.tool_calls import ToolCallRunner
 from agent.model.faults import ModelFault
 from agent.model.metered_client import MeteredModel
-from agent.model.port import Delta, ModelReply, ModelRequest, TextDelta
+from agent.model.port import ModelReply, ModelRequest, TextDelta
 from agent.protocol.channel import Channel
 from agent.protocol.events import CallMade, MessageSaid
 from agent.vocabulary import exit_codes
@@ -144,18 +145,18 @@ class AgentRunner:
     def __init__(
         self,
         *,
-        desk: MeteredModel,
+        client: MeteredModel,
         calls: ToolCallRunner,
         channel: Channel,
         settings: RunnerSettings,
-        wishes: StepControl | None = None,
+        control: StepControl | None = None,
     ) -> None:
-        self._control = wishes or StepControl()
-        self._client = desk
+        self._control = control or StepControl()
+        self._client = client
         self._calls = calls
         self._channel = channel
         self._settings = settings
-        self._trimmer = ContextTrimmer(desk=desk)
+        self._trimmer = ContextTrimmer(client=client)
         self._has_stalled = False
 
     async def run(
@@ -257,7 +258,7 @@ class AgentRunner:
             await self._trimmer.trim(work.conversation, opening, work.limit_tokens)
             request = replace(opening, messages=(*work.opening, *work.conversation.messages))
             try:
-                return await self._client.ask(request, lambda delta: self._on_delta(delta, work.ctx))
+                return await self._stream_reply(request, work.ctx)
             except ModelFault as fault:
                 if fault.kind != "overflow" or attempt == _OVERFLOW_TRIES:
                     raise
@@ -275,10 +276,18 @@ class AgentRunner:
             temperature=self._settings.temperature,
         )
 
-    def _on_delta(self, delta: Delta, ctx: ExecCtx) -> None:
-        if isinstance(delta, TextDelta):
-            said = MessageSaid(role="assistant", content=delta.text, delta=True)
-            self._channel.emit(said, step_id=ctx.step_id, attempt=ctx.attempt)
+    async def _stream_reply(self, request: ModelRequest, ctx: ExecCtx) -> ModelReply:
+        """Return the reply; its text is emitted while it arrives."""
+        reply: ModelReply | None = None
+        async with aclosing(self._client.stream(request)) as items:
+            async for item in items:
+                if isinstance(item, TextDelta):
+                    said = MessageSaid(role="assistant", content=item.text, delta=True)
+                    self._channel.emit(said, step_id=ctx.step_id, attempt=ctx.attempt)
+                elif isinstance(item, ModelReply):
+                    reply = item
+        assert reply is not None
+        return reply
 
     async def _deliver_steering(self, work: _LoopState) -> None:
         for words in self._control.pop_messages(work.ctx.step_id):

@@ -154,8 +154,8 @@ _OMITTED = "(Turns of this step were left out here to save room.)"
 class ContextTrimmer:
     """Makes conversations shorter when they no longer fit; the opening is never touched."""
 
-    def __init__(self, *, desk: MeteredModel) -> None:
-        self._client = desk
+    def __init__(self, *, client: MeteredModel) -> None:
+        self._client = client
 
     async def trim(self, talk: Conversation, request: ModelRequest, limit_tokens: int) -> None:
         """Change the conversation so that it fits behind the request's messages, and its beginning seldom."""

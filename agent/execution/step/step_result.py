@@ -1,10 +1,12 @@
 """How the work on a step ended, and the response that tells of it."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
 from agent.execution.step.context import Conversation
+from agent.protocol.channel import LogWriteError
 from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import StepStatus, Subtype, is_success
@@ -27,6 +29,22 @@ class StepResult:
     surprise: str = ""
     verified: bool | None = None
     questions: tuple[str, ...] = ()
+
+
+class StepCancelled(asyncio.CancelledError):
+    """The run was interrupted while a step was running; `response` is how the step ended, already published."""
+
+    def __init__(self, response: ExecutorResponse) -> None:
+        super().__init__()
+        self.response = response
+
+
+class StepNotSaved(LogWriteError):
+    """The result of a step could not be written to disk; `response` says that it does not count."""
+
+    def __init__(self, error: LogWriteError, response: ExecutorResponse) -> None:
+        super().__init__(error.message, error.hint)
+        self.response = response
 
 
 def build_response(

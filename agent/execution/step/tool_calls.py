@@ -41,10 +41,10 @@ class _RunningCall:
 class ToolCallRunner:
     """Runs the calls of steps through the tool executor."""
 
-    def __init__(self, *, tools: ToolExecutor, channel: Channel, book: Callable[[str, float, str], None]) -> None:
+    def __init__(self, *, tools: ToolExecutor, channel: Channel, charge: Callable[[str, float, str], None]) -> None:
         self._tools = tools
         self._channel = channel
-        self._charge = book
+        self._charge = charge
 
     def schemas(self, ctx: ExecCtx) -> tuple[dict[str, object], ...]:
         """Return the schemas of the tools that a step may use, in an order that never changes."""

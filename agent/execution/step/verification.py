@@ -70,22 +70,22 @@ _DONE_BEFORE = "This was done before the run was cut off."
 class ToolStepRunner:
     """Makes the one call of a step, and never again a call that may have had its effect."""
 
-    def __init__(self, *, calls: ToolCallRunner, checks: Verifier) -> None:
+    def __init__(self, *, calls: ToolCallRunner, verifier: Verifier) -> None:
         self._calls = calls
-        self._verifier = checks
+        self._verifier = verifier
 
     async def run(
-        self, step: PlanStep, talk: Conversation, ctx: ExecCtx, *, check_ctx: ExecCtx, before: UnfinishedStep | None
+        self, step: PlanStep, talk: Conversation, ctx: ExecCtx, *, check_ctx: ExecCtx, unfinished: UnfinishedStep | None
     ) -> StepResult:
         """Make the call and check it, or take what came of it before the run was cut off."""
-        if before and any(message.content == UNKNOWN_CALL for message in before.messages):
+        if unfinished and any(message.content == UNKNOWN_CALL for message in unfinished.messages):
             ending = await self._check_unknown_call(step, talk, check_ctx)
             if ending:
                 return ending
-        if before and before.facts:
-            talk.facts += before.facts
-            text = before.messages[-1].content if before.messages else ""
-            ending = _step_result(before.facts[-1].status, text)
+        if unfinished and unfinished.facts:
+            talk.facts += unfinished.facts
+            text = unfinished.messages[-1].content if unfinished.messages else ""
+            ending = _step_result(unfinished.facts[-1].status, text)
         else:
             call = ToolCall(id=f"{step.id}.call", name=step.tool, arguments=step.args)
             result = await self._calls.call(call, talk, ctx)

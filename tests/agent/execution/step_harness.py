@@ -10,6 +10,7 @@ from agent.execution.approvals import PendingQuestions
 from agent.execution.graph.step_cache import StepCache
 from agent.execution.step.agent_loop import AgentRunner, RunnerSettings
 from agent.execution.step.context import Conversation
+from agent.execution.step.step_result import StepCancelled, StepNotSaved
 from agent.execution.step.tool_calls import ToolCallRunner
 from agent.executor import Executor
 from agent.model.budget import Budget
@@ -76,8 +77,8 @@ class ScriptedClient:
 class FakeTools:
     """A ToolExecutor whose tools are functions of the test."""
 
-    def __init__(self, deeds: Mapping[str, tuple[Effect, ToolFunction]]) -> None:
-        self._functions = deeds
+    def __init__(self, functions: Mapping[str, tuple[Effect, ToolFunction]]) -> None:
+        self._functions = functions
         self.calls: list[tuple[str, JsonObject]] = []
 
     async def call_tool(self, name: str, args: JsonObject, ctx: ExecCtx) -> ToolResult:
@@ -142,22 +143,22 @@ class StepHarness:
     def __init__(
         self,
         *lines: ScriptedTurn,
-        deeds: Mapping[str, tuple[Effect, ToolFunction]] = TOOL_FUNCTIONS,
+        functions: Mapping[str, tuple[Effect, ToolFunction]] = TOOL_FUNCTIONS,
         budget: Budget | None = None,
-        shelf: StepCache | None = None,
+        cache: StepCache | None = None,
         context_tokens: int = 100_000,
         log: EventLog | None = None,
     ) -> None:
         self.client = ScriptedClient(*lines)
-        self.tools = FakeTools(deeds)
+        self.tools = FakeTools(functions)
         self.channel = Channel(session_id="s", run_id="r", log=log)
         self.subscription = self.channel.subscribe()
         self.budget = budget or Budget()
-        self.questions = PendingQuestions(channel=self.channel, is_present=True, patience_s=60)
+        self.questions = PendingQuestions(channel=self.channel, is_present=True, timeout_s=60)
         self.metered = MeteredModel(
             client=self.client, budget=self.budget, channel=self.channel, price=lambda model, usage: 0.0
         )
-        self.calls = ToolCallRunner(tools=self.tools, channel=self.channel, book=self.metered.record_tool_cost)
+        self.calls = ToolCallRunner(tools=self.tools, channel=self.channel, charge=self.metered.record_tool_cost)
         self.sleeps: list[float] = []
         self.recorded: list[ExecutorResponse] = []
         settings = RunnerSettings(
@@ -166,7 +167,7 @@ class StepHarness:
             context_tokens=lambda model: context_tokens,
             max_output_tokens=1000,
         )
-        self.runner = AgentRunner(desk=self.metered, calls=self.calls, channel=self.channel, settings=settings)
+        self.runner = AgentRunner(client=self.metered, calls=self.calls, channel=self.channel, settings=settings)
         self.executor = Executor(
             runner=self.runner,
             calls=self.calls,
@@ -174,7 +175,7 @@ class StepHarness:
             channel=self.channel,
             usage_of=self.budget.step_usage,
             waited_s=self.questions.waited_s,
-            shelf=shelf,
+            cache=cache,
             sleep=self._sleep,
         )
         nobody = uuid.UUID(int=0)
@@ -190,13 +191,19 @@ class StepHarness:
         request: ExecutorRequest | None = None,
         *,
         key: str | None = None,
-        begun: UnfinishedStep | None = None,
+        unfinished: UnfinishedStep | None = None,
     ) -> ExecutorResponse:
         """Run a step to its response."""
         profile = profile or ExecutorProfile()
         asked = request or ExecutorRequest(task_id=step.id, goal=step.instruction, model=step.model)
         ctx = replace(self.ctx, allowed_tools=profile.allowed_tools)
-        return await self.executor.run(step, asked, profile, ctx, key=key, begun=begun, note=self.recorded.append)
+        try:
+            response = await self.executor.run(step, asked, profile, ctx, key=key, unfinished=unfinished)
+        except (StepCancelled, StepNotSaved) as stop:
+            self.recorded.append(stop.response)
+            raise
+        self.recorded.append(response)
+        return response
 
     async def run_loop(self, talk: Conversation, **more: int) -> object:
         """Run the loop alone, on a conversation of the test's own."""

@@ -51,7 +51,7 @@ async def wait_reached(log: BlockingLog) -> None:
 async def test_nothing_is_done_before_its_start_is_on_disk() -> None:
     made: list[list[str]] = []
     log = BlockingLog("tool.started")
-    shop = StepHarness(call_reply("write"), text_reply("ok"), log=log, deeds=recording_tools(made, log))  # type: ignore[arg-type]
+    shop = StepHarness(call_reply("write"), text_reply("ok"), log=log, functions=recording_tools(made, log))  # type: ignore[arg-type]
     running = asyncio.ensure_future(shop.run())
     await wait_reached(log)
     assert made == []
@@ -65,7 +65,11 @@ async def test_a_model_reads_a_result_while_the_disk_is_busy_but_nothing_follows
     made: list[list[str]] = []
     log = BlockingLog("tool.completed")
     shop = StepHarness(
-        call_reply("write", n=1), call_reply("write", n=2), text_reply("ok"), log=log, deeds=recording_tools(made, log)
+        call_reply("write", n=1),
+        call_reply("write", n=2),
+        text_reply("ok"),
+        log=log,
+        functions=recording_tools(made, log),
     )  # type: ignore[arg-type]
     running = asyncio.ensure_future(shop.run())
     await wait_reached(log)
@@ -82,7 +86,11 @@ async def test_on_a_full_disk_nothing_more_is_done(held: str, done_before: int) 
     log = BlockingLog(held, is_full=True)
     log.resume.set()
     shop = StepHarness(
-        call_reply("write", n=1), call_reply("write", n=2), text_reply("ok"), log=log, deeds=recording_tools(made, log)
+        call_reply("write", n=1),
+        call_reply("write", n=2),
+        text_reply("ok"),
+        log=log,
+        functions=recording_tools(made, log),
     )  # type: ignore[arg-type]
     with pytest.raises(LogWriteError, match="No space left"):
         await shop.run()

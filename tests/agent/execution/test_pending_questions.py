@@ -21,7 +21,7 @@ def call(number: int) -> ExecCtx:
 
 
 async def test_calls_of_one_turn_can_wait_side_by_side_and_the_clock_stands_still_once() -> None:
-    person = PendingQuestions(channel=Channel(session_id="s", run_id="r", log=None), is_present=True, patience_s=60)
+    person = PendingQuestions(channel=Channel(session_id="s", run_id="r", log=None), is_present=True, timeout_s=60)
     began = time.monotonic()
     waiting = [asyncio.ensure_future(person.approve(ACTION, ASK, call(number))) for number in (1, 2)]
     await asyncio.sleep(0.05)
@@ -36,7 +36,7 @@ async def test_calls_of_one_turn_can_wait_side_by_side_and_the_clock_stands_stil
 
 
 async def test_somebody_can_be_told_when_a_step_waits_and_when_it_goes_on() -> None:
-    person = PendingQuestions(channel=Channel(session_id="s", run_id="r", log=None), is_present=True, patience_s=60)
+    person = PendingQuestions(channel=Channel(session_id="s", run_id="r", log=None), is_present=True, timeout_s=60)
     told: list[str] = []
     person.set_wait_callbacks(
         began=lambda step: told.append(f"{step} waits"), ended=lambda step: told.append(f"{step} goes on")

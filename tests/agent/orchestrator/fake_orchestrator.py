@@ -1,7 +1,7 @@
 """A whole orchestrator whose planner, workers, person and composer do what the test wrote down."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
@@ -15,6 +15,7 @@ from agent.executor import Executor
 from agent.model.budget import Budget
 from agent.model.faults import ModelFault
 from agent.orchestrator import GraphSettings, OrchestratorRunner, Task
+from agent.planning.planner import PlanStream
 from agent.protocol.channel import Channel
 from agent.protocol.codec import to_json
 from agent.protocol.events import RunStarted
@@ -89,7 +90,7 @@ class RunScript:
             calls=None,  # type: ignore[arg-type]
             asker=worker,
             channel=channel,
-            shelf=_MemoryCache(self.cache),
+            cache=_MemoryCache(self.cache),
         )
         orchestrator = OrchestratorRunner(
             planner=_Planner(self),  # type: ignore[arg-type]
@@ -97,7 +98,7 @@ class RunScript:
             composer=_Composer(),  # type: ignore[arg-type]
             dispatcher=Dispatcher(Settings(), READ_ONLY_TOOLS),
             channel=channel,
-            ledger=Budget(),
+            budget=Budget(),
             ctx_of=_ctx_of,
             settings=GraphSettings(
                 concurrency=self.concurrency,
@@ -106,7 +107,7 @@ class RunScript:
                 replan=self.replan,
                 max_replans=self.max_replans,
             ),
-            shelf=_MemoryCache(self.cache),
+            cache=_MemoryCache(self.cache),
         )
         worker.orchestrator = orchestrator
         return orchestrator
@@ -154,11 +155,11 @@ class _Worker:
 
     async def _wait(self, step_id: str, seconds: float) -> None:
         assert self.orchestrator
-        self.orchestrator.pause(step_id)
+        self.orchestrator.scheduler.pause(step_id)
         try:
             await asyncio.sleep(seconds)
         finally:
-            self.orchestrator.resume(step_id)
+            self.orchestrator.scheduler.resume(step_id)
 
 
 class _Planner:
@@ -168,12 +169,12 @@ class _Planner:
         self._script = show
         self._again = list(show.later_plans)
 
-    async def plan(self, request: str, context: str, on_step: Callable[[PlanStep], None]) -> Plan:
+    async def plan(self, request: str, context: str) -> PlanStream:
         for step in self._script.plan:
-            on_step(step)
+            yield step
             if self._script.plan_gap_s:
                 await asyncio.sleep(self._script.plan_gap_s)
-        return Plan(steps=tuple(self._script.plan))
+        yield Plan(steps=tuple(self._script.plan))
 
     async def replan(self, request: str, context: str, progress: str, reason: str) -> Plan | None:
         await asyncio.sleep(1.5)

@@ -80,7 +80,7 @@ def test_a_bug_around_a_step_never_ends_the_others(monkeypatch: pytest.MonkeyPat
     def broken(*asked: object) -> str:
         raise ZeroDivisionError("another bug")
 
-    monkeypatch.setattr("agent.orchestrator.dependency_excerpts", broken)
+    monkeypatch.setattr("agent.step_runner.dependency_excerpts", broken)
     events = played(RunScript(plan=[step("a"), step("b", "a"), step("c")], replan="never"))
     assert endings(events) == {"a": "ok", "b": "error", "c": "ok"}
     assert [event["message"] for event in events if event["type"] == "warning"] == [

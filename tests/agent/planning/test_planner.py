@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncGenerator
 
 import pytest
 
-from agent.model.port import Delta, ModelReply, ModelRequest, StreamRestarted, TextDelta
+from agent.model.port import ModelReply, ModelRequest, StreamItem, StreamRestarted, TextDelta
 from agent.planning.capabilities import Capabilities
-from agent.planning.planner import Planner
+from agent.planning.planner import Planner, PlanStream
 from agent.planning.prompt import CONTEXT_CHARS, PROGRESS_CHARS, SYSTEM
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import Plan, PlanStep
@@ -26,23 +26,28 @@ class FakeModel:
         self._pieces = pieces
         self.asked: list[ModelRequest] = []
 
-    async def ask(self, request: ModelRequest, hear: Callable[[Delta], None]) -> ModelReply:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         self.asked.append(request)
         text = ""
         for piece in self._pieces:
-            hear(TextDelta(text=piece) if isinstance(piece, str) else piece)
+            yield TextDelta(text=piece) if isinstance(piece, str) else piece
             text = text + piece if isinstance(piece, str) else ""
-        return ModelReply(message=Message(role="assistant", content=text), usage=Usage(), model="m")
+        yield ModelReply(message=Message(role="assistant", content=text), usage=Usage(), model="m")
 
 
-def planner(desk: FakeModel) -> Planner:
-    return Planner(desk=desk, model="m", max_output_tokens=1000, means=MEANS, estimate=lambda step: 0.5)  # type: ignore[arg-type]
+def planner(client: FakeModel) -> Planner:
+    return Planner(client=client, model="m", max_output_tokens=1000, capabilities=MEANS, estimate=lambda step: 0.5)  # type: ignore[arg-type]
 
 
 def planned(*pieces: str | StreamRestarted, context: str = "") -> tuple[Plan, list[PlanStep], FakeModel]:
-    desk, heard = FakeModel(*pieces), list[PlanStep]()
-    plan = asyncio.run(planner(desk).plan(REQUEST, context, heard.append))
-    return plan, heard, desk
+    model = FakeModel(*pieces)
+    *steps, plan = asyncio.run(_collect(planner(model).plan(REQUEST, context)))
+    assert isinstance(plan, Plan)
+    return plan, [step for step in steps if isinstance(step, PlanStep)], model
+
+
+async def _collect(stream: PlanStream) -> list[PlanStep | Plan]:
+    return [item async for item in stream]
 
 
 def replanned(reply: str) -> Plan | None:

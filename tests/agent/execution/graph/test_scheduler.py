@@ -23,9 +23,9 @@ class FakeSteps:
         self.skipped: dict[str, str] = {}
         self.cancelled: list[str] = []
         self._gates: dict[str, asyncio.Future[str]] = {}
-        self.scheduler = Scheduler(run_step=self._run, skip_step=self._skip, concurrency=concurrency)
+        self.scheduler = Scheduler(concurrency=concurrency)
 
-    async def _run(self, one: PlanStep) -> ExecutorResponse:
+    async def run(self, one: PlanStep) -> ExecutorResponse:
         self.started.append(one.id)
         try:
             status = await self._gate(one.id)
@@ -34,7 +34,7 @@ class FakeSteps:
             raise
         return ExecutorResponse(task_id=one.id, status=status, summary="")  # type: ignore[arg-type]
 
-    async def _skip(self, one: PlanStep, reason: str) -> None:
+    async def skip(self, one: PlanStep, reason: str) -> None:
         self.skipped[one.id] = reason
 
     def _gate(self, name: str) -> asyncio.Future[str]:
@@ -51,7 +51,7 @@ class FakeSteps:
 
 async def test_a_step_starts_while_the_plan_is_still_arriving() -> None:
     work = FakeSteps()
-    draining = asyncio.ensure_future(work.scheduler.drain())
+    draining = asyncio.ensure_future(work.scheduler.run(work))
     work.scheduler.add(step("a"))
     await work.wait_idle()
     assert work.started == ["a"]
@@ -70,7 +70,7 @@ async def test_there_is_no_barrier_between_branches() -> None:
     for one in (step("slow"), step("fast"), step("after fast", "fast")):
         work.scheduler.add(one)
     work.scheduler.seal()
-    draining = asyncio.ensure_future(work.scheduler.drain())
+    draining = asyncio.ensure_future(work.scheduler.run(work))
     await work.wait_idle()
     await work.end("fast")
     assert work.started == ["slow", "fast", "after fast"]
@@ -84,7 +84,7 @@ async def test_no_more_steps_run_at_once_than_allowed() -> None:
     for name in "abcd":
         work.scheduler.add(step(name))
     work.scheduler.seal()
-    draining = asyncio.ensure_future(work.scheduler.drain())
+    draining = asyncio.ensure_future(work.scheduler.run(work))
     await work.wait_idle()
     assert work.started == ["a", "b"]
     await work.end("b")
@@ -99,7 +99,7 @@ async def test_a_failing_step_never_cancels_an_unrelated_one() -> None:
     for one in (step("bad"), step("good"), step("after bad", "bad")):
         work.scheduler.add(one)
     work.scheduler.seal()
-    draining = asyncio.ensure_future(work.scheduler.drain())
+    draining = asyncio.ensure_future(work.scheduler.run(work))
     await work.wait_idle()
     await work.end("bad", "error")
     assert work.skipped == {"after bad": "needs bad, which did not succeed"}
@@ -111,7 +111,7 @@ async def test_a_failing_step_never_cancels_an_unrelated_one() -> None:
 async def test_cancelling_ends_the_running_steps_first() -> None:
     work = FakeSteps()
     work.scheduler.add(step("a"))
-    draining = asyncio.ensure_future(work.scheduler.drain())
+    draining = asyncio.ensure_future(work.scheduler.run(work))
     await work.wait_idle()
     draining.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -124,7 +124,7 @@ async def test_a_step_that_waits_for_a_person_holds_no_slot() -> None:
     for name in "abc":
         work.scheduler.add(step(name))
     work.scheduler.seal()
-    draining = asyncio.ensure_future(work.scheduler.drain())
+    draining = asyncio.ensure_future(work.scheduler.run(work))
     await work.wait_idle()
     assert work.started == ["a"]
     work.scheduler.pause("a")
@@ -139,14 +139,15 @@ async def test_a_step_that_waits_for_a_person_holds_no_slot() -> None:
 
 
 async def test_what_fails_to_be_told_ends_the_run_and_the_running_steps_with_it() -> None:
-    async def skip(one: PlanStep, reason: str) -> None:
-        raise OSError("disk full")
+    class NoSkips(FakeSteps):
+        async def skip(self, one: PlanStep, reason: str) -> None:
+            raise OSError("disk full")
 
-    work = FakeSteps()
-    scheduler = Scheduler(run_step=work._run, skip_step=skip, concurrency=9)
+    work = NoSkips(concurrency=9)
+    scheduler = work.scheduler
     for one in (step("a", "b"), step("b", "a"), step("c", "missing")):
         scheduler.add(one)
-    draining = asyncio.ensure_future(scheduler.drain())
+    draining = asyncio.ensure_future(scheduler.run(work))
     await work.wait_idle()
     scheduler.seal()
     await work.wait_idle()
@@ -159,21 +160,22 @@ async def test_what_fails_to_be_told_ends_the_run_and_the_running_steps_with_it(
 async def test_five_thousand_steps_are_no_burden() -> None:
     ran = 0
 
-    async def run(one: PlanStep) -> ExecutorResponse:
-        nonlocal ran
-        ran += 1
-        return ExecutorResponse(task_id=one.id, status="ok", summary="")
+    class InstantSteps:
+        async def run(self, one: PlanStep) -> ExecutorResponse:
+            nonlocal ran
+            ran += 1
+            return ExecutorResponse(task_id=one.id, status="ok", summary="")
 
-    async def skip(one: PlanStep, reason: str) -> None:
-        raise AssertionError(reason)
+        async def skip(self, one: PlanStep, reason: str) -> None:
+            raise AssertionError(reason)
 
     async def cost(count: int) -> float:
-        scheduler = Scheduler(run_step=run, skip_step=skip, concurrency=count)
+        scheduler = Scheduler(concurrency=count)
         began = time.process_time()
         for number in range(count):
             scheduler.add(replace(step(f"s{number}"), writes=("out.txt",) if number % 2 else (f"out/{number}",)))
         scheduler.seal()
-        await scheduler.drain()
+        await scheduler.run(InstantSteps())
         return time.process_time() - began
 
     cost_s = await cost(5000)

@@ -52,7 +52,7 @@ RESULTS = [
 async def compose(model: Model, constraints: str = "") -> tuple[str, object]:
     channel = Channel(session_id="s", run_id="r", log=None)
     desk = MeteredModel(client=model, budget=Budget(), channel=channel, price=lambda model, usage: 0.0)
-    composer = Composer(desk=desk, model="m", max_output_tokens=100)
+    composer = Composer(client=desk, channel=channel, model="m", max_output_tokens=100)
     return await composer.compose("do it", RESULTS, constraints, replaced={"s3", "s5"})
 
 

@@ -32,7 +32,7 @@ def test_it_answers_from_what_is_finished_and_names_the_rest() -> None:
 
 
 def test_a_plan_that_was_not_whole_is_said_to_be_so() -> None:
-    said = partial_answer([ended("a")], [], "the time limit of 2 s is over", is_plan_whole=False)
+    said = partial_answer([ended("a")], [], "the time limit of 2 s is over", is_plan_complete=False)
     assert said == ("Result a\n\nStopped: the time limit of 2 s is over. Not finished: what was still being planned.")
 
 

@@ -78,7 +78,7 @@ async def test_the_rest_of_an_answer_joins_its_beginning_after_a_fault_or_a_kill
     assert (await shop.run()).text == "One, two."
     asked = shop.client.requests[-1].messages
     begun = UnfinishedStep(messages=asked[2:], turns=1)
-    assert (await StepHarness(text_reply("two.")).run(begun=begun)).text == "One, two."
+    assert (await StepHarness(text_reply("two.")).run(unfinished=begun)).text == "One, two."
 
 
 async def test_a_surprise_is_taken_out_of_the_answer() -> None:
@@ -101,7 +101,7 @@ async def test_a_step_goes_on_with_the_conversation_it_was_cut_off_in() -> None:
     asked = call_reply("write", path="a").message
     heard = Message(role="tool", content=CANCELLED_CALL, tool_call_id=asked.tool_calls[0].id)
     shop = StepHarness(text_reply("done"))
-    response = await shop.run(begun=UnfinishedStep(messages=(asked, heard), turns=1))
+    response = await shop.run(unfinished=UnfinishedStep(messages=(asked, heard), turns=1))
     assert (response.status, response.turns) == ("ok", 2)
     assert shop.client.requests[0].messages[2:] == (asked, heard)
 
@@ -109,20 +109,22 @@ async def test_a_step_goes_on_with_the_conversation_it_was_cut_off_in() -> None:
 async def test_an_answer_that_was_given_already_is_not_asked_for_again() -> None:
     said = Message(role="assistant", content="It is done.")
     shop = StepHarness()
-    response = await shop.run(begun=UnfinishedStep(messages=(said,), turns=1))
+    response = await shop.run(unfinished=UnfinishedStep(messages=(said,), turns=1))
     assert (response.status, response.text, shop.client.requests) == ("ok", "It is done.", [])
 
 
 async def test_turns_of_a_run_that_was_cut_off_count() -> None:
     begun = UnfinishedStep(messages=(call_reply("look").message,), turns=3)
-    response = await StepHarness().run(profile=ExecutorProfile(max_turns=3), begun=begun)
+    response = await StepHarness().run(profile=ExecutorProfile(max_turns=3), unfinished=begun)
     assert (response.status, response.exit_code) == ("partial", 53)
 
 
 async def test_a_check_that_passes_verifies_the_step_whatever_failed_on_the_way() -> None:
     commands = return_in_turn(command_result(1), command_result(0, "all good"))
     shop = StepHarness(
-        call_reply("run_command"), text_reply("done"), deeds={**TOOL_FUNCTIONS, "run_command": ("execute", commands)}
+        call_reply("run_command"),
+        text_reply("done"),
+        functions={**TOOL_FUNCTIONS, "run_command": ("execute", commands)},
     )
     response = await shop.run(PlanStep(id="s1", title="One", instruction="Do it", verify="make test"))
     assert (response.status, response.verified, response.checks[0].output) == ("ok", True, "all good")
@@ -131,7 +133,7 @@ async def test_a_check_that_passes_verifies_the_step_whatever_failed_on_the_way(
 async def test_a_failed_check_goes_back_to_the_model_twice() -> None:
     commands = return_in_turn(command_result(1, "no a"), command_result(1, "no b"), command_result(1, "no c"))
     deeds = {"write": ("write", succeed), "run_command": ("execute", commands)}
-    shop = StepHarness(text_reply("one"), call_reply("write"), text_reply("two"), text_reply("three"), deeds=deeds)  # type: ignore[arg-type]
+    shop = StepHarness(text_reply("one"), call_reply("write"), text_reply("two"), text_reply("three"), functions=deeds)  # type: ignore[arg-type]
     response = await shop.run(PlanStep(id="s1", title="One", instruction="Do it", verify="test -f a"))
     assert (response.status, response.verified, len(response.checks)) == ("error", False, 3)
     assert (response.text, "no c" in response.summary) == ("three", True)
@@ -159,7 +161,7 @@ async def test_a_fault_keeps_what_the_step_did_before_it() -> None:
 
 async def test_files_that_a_tool_made_are_outputs_of_the_step() -> None:
     made = ToolResult("drawn", meta=ToolMeta(artifacts=("out/chart.png",)))
-    shop = StepHarness(call_reply("write"), text_reply("done"), deeds={"write": ("write", return_in_turn(made))})
+    shop = StepHarness(call_reply("write"), text_reply("done"), functions={"write": ("write", return_in_turn(made))})
     response = await shop.run()
     file = StepOutput(type="file", path="out/chart.png", name="chart.png")
     assert response.outputs == (StepOutput(type="text", content="done"), file)

@@ -71,7 +71,7 @@ def long_work(turns: int, *lines: ScriptedTurn) -> StepHarness:
     """A step whose arguments alone fill its window every few turns; it says something new each time."""
     asked = [call_reply("write", text=str(turn) * 900) for turn in range(turns)]
     results = return_in_turn(*[command_result(0, f"result {turn}") for turn in range(turns)])
-    return StepHarness(*asked, text_reply("done"), *lines, deeds={"write": ("write", results)}, context_tokens=4000)
+    return StepHarness(*asked, text_reply("done"), *lines, functions={"write": ("write", results)}, context_tokens=4000)
 
 
 async def test_turns_that_no_longer_fit_are_summed_up_by_the_model() -> None:

@@ -139,7 +139,7 @@ async def test_a_spent_budget_keeps_facts_usage_and_turns() -> None:
 
 
 async def test_the_deadline_covers_all_attempts_and_ends_running_calls() -> None:
-    shop = StepHarness(call_reply("write", "write"), deeds={**TOOL_FUNCTIONS, "write": ("write", never)})
+    shop = StepHarness(call_reply("write", "write"), functions={**TOOL_FUNCTIONS, "write": ("write", never)})
     began = time.monotonic()
     response = await shop.run(PlanStep(id="s1", title="One", instruction="Do it", timeout_s=0.05))
     assert (response.status, time.monotonic() - began < 2) == ("timeout", True)
@@ -150,12 +150,12 @@ async def test_the_deadline_covers_all_attempts_and_ends_running_calls() -> None
 
 
 async def test_without_a_limit_of_its_own_a_step_has_that_of_its_profile() -> None:
-    shop = StepHarness(call_reply("write"), deeds={**TOOL_FUNCTIONS, "write": ("write", never)})
+    shop = StepHarness(call_reply("write"), functions={**TOOL_FUNCTIONS, "write": ("write", never)})
     assert (await shop.run(profile=ExecutorProfile(timeout_ms=50))).status == "timeout"
 
 
 async def test_a_limit_of_its_own_does_not_lengthen_that_of_its_profile() -> None:
-    shop = StepHarness(call_reply("write"), deeds={**TOOL_FUNCTIONS, "write": ("write", never)})
+    shop = StepHarness(call_reply("write"), functions={**TOOL_FUNCTIONS, "write": ("write", never)})
     step = PlanStep(id="s1", title="One", instruction="Do it", timeout_s=600)
     response = await shop.run(step, profile=ExecutorProfile(timeout_ms=50))
     assert (response.status, "limit of 0.05 s" in response.summary) == ("timeout", True)
@@ -168,7 +168,7 @@ async def test_a_cancelled_step_hands_over_what_it_did() -> None:
         has_begun.set()
         return await never(args)
 
-    shop = StepHarness(call_reply("look"), call_reply("write"), deeds={**TOOL_FUNCTIONS, "write": ("write", hang)})
+    shop = StepHarness(call_reply("look"), call_reply("write"), functions={**TOOL_FUNCTIONS, "write": ("write", hang)})
     running = asyncio.ensure_future(shop.run())
     await has_begun.wait()
     running.cancel()
@@ -195,7 +195,7 @@ class FakeCache:
 
 async def test_a_success_is_kept_before_it_is_told_and_a_failure_never() -> None:
     shelf = FakeCache()
-    shop = StepHarness(text_reply("done"), text_reply("", finish_reason="stop"), text_reply(""), shelf=shelf)
+    shop = StepHarness(text_reply("done"), text_reply("", finish_reason="stop"), text_reply(""), cache=shelf)
     response = await shop.run(key="k1")
     await shop.run(PlanStep(id="s2", title="Two", instruction="Do it"), key="k2")
     assert shelf.kept == {"k1": response}
@@ -210,7 +210,14 @@ async def test_what_a_limit_or_a_refusal_cut_short_is_not_kept() -> None:
     deeds: dict[str, tuple[Effect, ToolFunction]] = {"run_command": ("execute", refuses), "look": ("read", succeed)}
     call = call_reply("run_command", command="x")
     shop = StepHarness(
-        call, text_reply("not allowed"), call, call, text_reply("allowed"), call_reply("look"), shelf=shelf, deeds=deeds
+        call,
+        text_reply("not allowed"),
+        call,
+        call,
+        text_reply("allowed"),
+        call_reply("look"),
+        cache=shelf,
+        functions=deeds,
     )
     await shop.run(key="k1")
     allowed = await shop.run(PlanStep(id="s2", title="Two", instruction="Do it"), key="k2")

@@ -25,7 +25,7 @@ async def test_a_tool_step_is_one_call_and_asks_no_model() -> None:
 
 
 async def test_a_failed_call_is_a_failed_step_with_the_output_as_the_reason() -> None:
-    shop = StepHarness(deeds={"look": ("read", return_in_turn(command_result(3, "Exit 3: no")))})
+    shop = StepHarness(functions={"look": ("read", return_in_turn(command_result(3, "Exit 3: no")))})
     response = await shop.run(STEP)
     assert (response.status, response.summary, response.exit_code) == ("error", "Exit 3: no", 54)
     assert response.tool_calls[0].exit_code == 3
@@ -33,7 +33,7 @@ async def test_a_failed_call_is_a_failed_step_with_the_output_as_the_reason() ->
 
 async def test_a_refused_call_blocks_the_step_and_stands_among_its_facts() -> None:
     refused = error_result("Denied.", exit_code=126, status="denied")
-    response = await StepHarness(deeds={"look": ("read", return_in_turn(refused))}).run(STEP)
+    response = await StepHarness(functions={"look": ("read", return_in_turn(refused))}).run(STEP)
     assert (response.status, [fact.status for fact in response.tool_calls]) == ("blocked", ["denied"])
 
 
@@ -46,7 +46,7 @@ async def test_a_profile_without_the_tool_refuses_the_step() -> None:
 async def test_a_tool_step_is_ok_only_when_its_check_passes() -> None:
     good = StepHarness()
     assert ((await good.run(COMMAND)).verified, good.tools.calls[1][1]) == (True, {"command": "test -f a"})
-    bad = StepHarness(deeds={**TOOL_FUNCTIONS, "run_command": ("execute", return_in_turn(command_result(1)))})
+    bad = StepHarness(functions={**TOOL_FUNCTIONS, "run_command": ("execute", return_in_turn(command_result(1)))})
     response = await bad.run(COMMAND)
     assert (response.status, response.verified, response.checks[0].exit_code) == ("error", False, 1)
 
@@ -54,18 +54,18 @@ async def test_a_tool_step_is_ok_only_when_its_check_passes() -> None:
 async def test_a_call_that_may_have_been_made_is_not_made_again_without_a_check() -> None:
     shop = StepHarness()
     step = PlanStep(id="s1", title="Run", instruction="", type="tool", tool="write")
-    response = await shop.run(step, begun=UNKNOWN)
+    response = await shop.run(step, unfinished=UNKNOWN)
     assert (response.status, response.summary, shop.tools.calls) == ("error", UNKNOWN_CALL, [])
 
 
 async def test_the_check_tells_whether_a_call_was_made_before_the_run_was_cut_off() -> None:
     passed = StepHarness()
-    response = await passed.run(COMMAND, begun=UNKNOWN)
+    response = await passed.run(COMMAND, unfinished=UNKNOWN)
     assert (response.status, response.verified) == ("ok", True)
     assert [name for name, _ in passed.tools.calls] == ["run_command"]
     checks = return_in_turn(command_result(1), command_result(0))
-    again = StepHarness(deeds={"write": ("write", succeed), "run_command": ("execute", checks)})
-    response = await again.run(COMMAND, begun=UNKNOWN)
+    again = StepHarness(functions={"write": ("write", succeed), "run_command": ("execute", checks)})
+    response = await again.run(COMMAND, unfinished=UNKNOWN)
     assert (response.status, response.verified) == ("ok", True)
     assert [name for name, _ in again.tools.calls] == ["run_command", "write", "run_command"]
 
@@ -74,7 +74,7 @@ async def test_a_call_that_had_ended_is_not_made_again() -> None:
     fact = CallFact(tool="look", args={}, status="ok", exit_code=0, output_len=3, output_preview="abc")
     resumed = UnfinishedStep(messages=(Message(role="tool", content="abc"),), facts=(fact,))
     shop = StepHarness()
-    response = await shop.run(STEP, begun=resumed)
+    response = await shop.run(STEP, unfinished=resumed)
     assert (response.status, response.text, response.tool_calls, shop.tools.calls) == ("ok", "abc", (fact,), [])
     started = (await shop.events(StepStarted))[0]
     assert started == StepStarted(title="Look", cache="resumed")

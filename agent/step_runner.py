@@ -1,0 +1,165 @@
+"""Runs one step of the graph: reuses a cached result or executes the step, and replans if it ended unexpectedly."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from agent.dispatcher import Dispatcher
+from agent.execution.graph.replanning import Replanner
+from agent.execution.graph.run_state import RunState
+from agent.execution.graph.step_cache import KeySource, NoStepCache, StepCache, cache_key, provisional_key
+from agent.execution.result.compose import dependency_excerpts
+from agent.execution.step.step_result import (
+    StepCancelled,
+    StepNotSaved,
+    has_masked_secret,
+    internal_error_response,
+    is_final,
+    masked_secret_response,
+    question_limit_response,
+)
+from agent.protocol.channel import Channel
+from agent.protocol.events import WarningRaised
+from agent.protocol.masking import mask_strings
+from agent.vocabulary.errors import AgentError
+from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.step import ExecutorRequest, ExecutorResponse
+from agent.vocabulary.unfinished import UnfinishedRun
+from tooling.contract.context import ExecCtx
+from tooling.contract.fast_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from agent.executor import Executor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSource:
+    """What all steps of a run share.
+
+    `lineage` is the first run of a chain of resumed runs; without one no result is cached. `unfinished` is the run that
+    is resumed. `mask` hides secrets: cache keys are computed from what the log holds.
+    """
+
+    request: str
+    context: str = ""
+    lineage: str = ""
+    model: str = ""
+    may_replan: bool = True
+    unfinished: UnfinishedRun | None = None
+    mask: Callable[[str], str] = lambda text: text
+
+
+class CachingStepRunner:
+    """Runs steps through the executor, records their responses, and lets the replanner look at each."""
+
+    def __init__(
+        self,
+        *,
+        source: StepSource,
+        executor: "Callable[[], Executor]",
+        dispatcher: Dispatcher,
+        state: RunState,
+        replanner: Replanner,
+        channel: Channel,
+        ctx_of: Callable[[str], ExecCtx],
+        cache: StepCache | None = None,
+    ) -> None:
+        self._source = source
+        self._make_executor = executor
+        self._dispatcher = dispatcher
+        self._state = state
+        self._replanner = replanner
+        self._channel = channel
+        self._ctx_of = ctx_of
+        self._cache = cache or NoStepCache()
+        self._keys: dict[str, str] = {}
+        self.has_executed = False
+
+    @cached_property
+    def executor(self) -> "Executor":
+        """Return the executor; its modules load with the first use."""
+        return self._make_executor()
+
+    async def run(self, step: PlanStep) -> ExecutorResponse:
+        """Run a step, record its response, and replan if needed; a bug around one step does not end the others."""
+        try:
+            await self._state.plan_log.wait_announced(step.id)
+            response = self._recorded(await self._respond(step))
+            if self._source.may_replan:
+                # While a new plan is made the step waits and needs no slot.
+                self._state.scheduler.pause(step.id)
+                await self._replanner.after_step(step, response)
+            return response
+        except (StepCancelled, StepNotSaved) as stop:
+            self._state.record(stop.response)
+            raise
+        except AgentError:
+            raise
+        except Exception as error:  # noqa: BLE001 (the edge of a step: a bug around one must not end the others)
+            await self._channel.publish(WarningRaised(message=f"internal error around step {step.id}: {error!r}"))
+            if known := self._state.response_of(step.id):
+                return known
+            return self._recorded(await self.executor.publish_result(step, internal_error_response(step, error)))
+
+    async def skip(self, step: PlanStep, reason: str) -> None:
+        """Report and record a step that will never run."""
+        await self._state.plan_log.wait_announced(step.id)
+        self._recorded(await self.executor.skip(step, reason))
+
+    def cached_result(self, step: PlanStep) -> ExecutorResponse | None:
+        """Return the result of the step if a run of this chain already has it."""
+        source = self._source
+        if not source.lineage:
+            return None
+        # A resumed run knows requests and steps only as they are logged, so secrets are not part of a key.
+        shared = KeySource(
+            lineage=source.lineage, model=source.model, request=source.mask(source.request), context=source.context
+        )
+        given = [self._keys[dep] for dep in step.depends_on if dep in self._keys]
+        profile = self._dispatcher.profile_of(step)
+        self._keys[step.id] = cache_key(shared, mask_strings(step, source.mask), profile, given)
+        return self._cache.get(self._keys[step.id])
+
+    def _recorded(self, response: ExecutorResponse) -> ExecutorResponse:
+        self._state.record(response)
+        return response
+
+    async def _respond(self, step: PlanStep) -> ExecutorResponse:
+        """Return the response of a step: cached, refused beforehand, or executed."""
+        source = self._source
+        if found := self.cached_result(step):
+            return await self.executor.publish_result(step, found, key=self._keys[step.id])
+        if step.type == "ask_user" and source.may_replan and not self._replanner.may_ask():
+            return await self.executor.publish_result(step, question_limit_response(step))
+        if source.unfinished and has_masked_secret(step):
+            return await self.executor.publish_result(step, masked_secret_response(step))
+        self.has_executed = True
+        profile = self._dispatcher.profile_of(step)
+        response = await self.executor.run(
+            step,
+            await self._build_request(step),
+            profile,
+            replace(self._ctx_of(step.id), allowed_tools=profile.allowed_tools),
+            key=self._keys.get(step.id),
+            unfinished=source.unfinished.steps.get(step.id) if source.unfinished else None,
+        )
+        if step.id in self._keys and not is_final(response):
+            self._keys[step.id] = provisional_key(self._keys[step.id], response)
+        return response
+
+    async def _build_request(self, step: PlanStep) -> ExecutorRequest:
+        source = self._source
+        found = [pair for pair in self._state.results if pair[0].id in step.depends_on]
+        is_whole_task = step.instruction == source.request
+        asked = self._state.full_request(source.request)
+        task = "" if is_whole_task else f"The whole request, for orientation only: {asked}"
+        outputs_dir = self._ctx_of(step.id).outputs_dir
+        known = await dependency_excerpts(found, outputs_dir, source.mask) if found else ""
+        return ExecutorRequest(
+            task_id=step.id,
+            goal=step.instruction if is_whole_task else f"Your step: {step.instruction}",
+            context="\n\n".join(part for part in (source.context, task, known) if part),
+            expected_outputs=step.expect or None,
+            model=step.model,
+        )
