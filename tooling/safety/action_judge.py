@@ -12,8 +12,8 @@ from tooling.safety.paths.workspace_paths import PathRefused, readable_path, wri
 if TYPE_CHECKING:
     from tooling.safety.shell.shell_judge import ShellJudge
 
-_REMEMBER_REASON = "you did not ask for it in these words, and every later run would read it"
-_FORGET_REASON = "it forgets everything that is remembered for you"
+_REMEMBER_REASON = "you did not ask for it explicitly, and every later run would read it"
+_FORGET_REASON = "it deletes everything that is remembered for you"
 
 
 class ActionJudge:

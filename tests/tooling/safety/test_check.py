@@ -18,7 +18,7 @@ WORKSPACE = Path("/srv/project")
         ("git push", (True, False, "it publishes commits")),
         ("rm -rf /", (False, True, "it would delete the system")),
         ("sudo rm -rf /", (False, True, "it would delete the system")),
-        ("ls\x1b[2J", (False, True, "the command holds control characters")),
+        ("ls\x1b[2J", (False, True, "the command contains control characters")),
     ],
 )
 def test_the_answer_is_a_triple(command: str, answer: tuple[bool, bool, str | None]) -> None:

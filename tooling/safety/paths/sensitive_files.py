@@ -74,7 +74,7 @@ _ANY_PATTERN = "|".join(SENSITIVE_PATTERNS)
 
 
 def is_sensitive_file(path: str | PurePath) -> bool:
-    """Say whether a path names a file that usually holds secrets, by name or extension in any case."""
+    """Say whether a path names a file that usually contains secrets, by name or extension in any case."""
     text = str(path).rstrip("/").lower()
     name = text.rpartition("/")[2]
     if name in _NAMES or re.match(_ANY_PATTERN, name):

@@ -48,5 +48,5 @@ def _resolve(path: str, ctx: ExecCtx, roots: tuple[Path, ...]) -> Path:
     if not inside:
         raise PathRefused(f"{path!r} is outside the workspace {ctx.working_dir}; use a path inside it.")
     if is_sensitive_file(path) or is_sensitive_file(resolved):
-        raise PathRefused(f"{path!r} usually holds secrets and is not available to tools; go on without it.")
+        raise PathRefused(f"{path!r} usually contains secrets and is not available to tools; continue without it.")
     return resolved

@@ -20,7 +20,7 @@ def _network(pattern: str) -> Danger:
 
 
 def _hidden(pattern: str) -> Danger:
-    return Danger(pattern=re.compile(pattern), rule="code-hidden", reason="its code runs code that cannot be seen")
+    return Danger(pattern=re.compile(pattern), rule="code-hidden", reason="its code runs code that cannot be inspected")
 
 
 def _dump(pattern: str) -> Danger:
@@ -28,11 +28,11 @@ def _dump(pattern: str) -> Danger:
 
 
 def _home(pattern: str) -> Danger:
-    return Danger(pattern=re.compile(pattern), rule="leaves-workspace", reason="its code goes to the home folder")
+    return Danger(pattern=re.compile(pattern), rule="leaves-workspace", reason="its code accesses the home folder")
 
 
 def _root(pattern: str) -> Danger:
-    return Danger(pattern=re.compile(pattern), rule="leaves-workspace", reason="its code goes to the root folder")
+    return Danger(pattern=re.compile(pattern), rule="leaves-workspace", reason="its code accesses the root folder")
 
 
 def _runs(pattern: str) -> Danger:
@@ -45,7 +45,7 @@ def _bomb(pattern: str) -> Danger:
 
 
 def _kills(pattern: str) -> Danger:
-    return Danger(pattern=re.compile(pattern), rule="kill-everything", reason="it would end every process", blocks=True)
+    return Danger(pattern=re.compile(pattern), rule="kill-everything", reason="it would kill every process", blocks=True)
 
 
 LOCALHOST = re.compile(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?!.*https?://(?!localhost|127))", re.DOTALL)
@@ -140,7 +140,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         Danger(
             pattern=re.compile(r"/inet[46]?/.*\|&.*getline", re.DOTALL),
             rule="reverse-shell",
-            reason="it hands a shell to another machine",
+            reason="it opens a reverse shell to another machine",
             blocks=True,
         ),
         _dump(r"\bENVIRON\b(?!\s*\[\s*\")"),
@@ -169,7 +169,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
                 re.IGNORECASE | re.DOTALL,
             ),
             rule="database-destroy",
-            reason="it destroys data or changes rights in a database",
+            reason="it destroys data or changes permissions in a database",
         ),
     ),
     "debugger": (

@@ -84,7 +84,7 @@ def scan_code(code: Code) -> CodeScan:
         _scan_sed(text, found)
         return found
     if REVERSE_SHELL.search(text) and SOCKET.search(text):
-        found.blocks.append(("reverse-shell", "it hands a shell to another machine"))
+        found.blocks.append(("reverse-shell", "it opens a reverse shell to another machine"))
     for danger in DANGERS.get(code.language, ()):
         if danger.pattern.search(text) and not (danger.rule == "code-network" and LOCALHOST.search(text)):
             kept = found.blocks if danger.blocks else found.asks

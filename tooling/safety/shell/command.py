@@ -111,7 +111,7 @@ def block(rule: str, reason: str, command: str = "") -> Finding:
 
 def unparsable() -> Finding:
     """Return the doubt about a text that the grammar does not quite follow."""
-    return doubt("unparsable", "it cannot be understood for certain")
+    return doubt("unparsable", "it cannot be parsed reliably")
 
 
 def doubt(rule: str, reason: str) -> Finding:

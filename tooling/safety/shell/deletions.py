@@ -59,13 +59,13 @@ def _target_problems(
     if reach.is_temporary(target, command.cwd) and not canonical.rstrip("/").endswith("/*"):
         return
     if is_unknown(target) or is_unknown(command.cwd):
-        yield "delete-unknown", "what it deletes is only known when it runs"
+        yield "delete-unknown", "what it deletes is only known at run time"
     elif not command.is_cwd_certain and is_deep and not target.startswith(("/", "~")):
-        yield "delete-unknown", f"{name} may lie elsewhere when `cd` fails"
+        yield "delete-unknown", f"{name} may be somewhere else if `cd` fails"
     elif _EVERYTHING.fullmatch(canonical) and not is_deep:
-        yield "delete-many", f"{name} is every file of the workspace"
+        yield "delete-many", f"{name} matches every file in the workspace"
     elif canonical.startswith(("./.git/", "./.git")) and re.fullmatch(r"\./\.git(?:/.*)?", canonical):
-        yield "delete-history", f"{name} is the history of the workspace"
+        yield "delete-history", f"{name} is the git history of the workspace"
     elif is_deep and not (made.existed_before(join_path(command.cwd, target), at) or _is_build_artifact(canonical)):
         yield "delete-tree", f"it deletes {name} and everything in it"
 

@@ -144,7 +144,7 @@ _KEYWORDS = frozenset(
     {"if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "select"}
     | {"function", "{", "}", "!", "[["}
 )
-_UNSEEN_CODE = "it runs code that was not seen"
+_UNSEEN_CODE = "it runs code that cannot be inspected"
 
 
 class NestedReader:
@@ -164,7 +164,7 @@ class NestedReader:
             self._route_output(command, None if command.redirects else "", context)
             return
         if command.words[0] in _KEYWORDS:
-            reader.findings.append(doubt("unparsable", "it cannot be understood for certain"))
+            reader.findings.append(doubt("unparsable", "it cannot be parsed reliably"))
         apply_effects(command, context)
         self._route_output(command, known_output(command.words, command.stdin, command.cwd), context)
         if context.output is not None and is_decoding(command.words, command.stdin):
@@ -213,7 +213,7 @@ class NestedReader:
     def _read_text(self, text: ShellText, command: Command, context: Context) -> None:
         if is_unknown(text.text) and text.is_same_shell:
             self._reader.findings.append(
-                ask("unseen-code", "it runs text that is only known when it runs", command.display)
+                ask("unseen-code", "it runs text that is only known at run time", command.display)
             )
         inside = replace(context, stdin=command.stdin, piped_input=None, has_piped_stdin=command.has_piped_stdin)
         if not text.is_same_shell:
@@ -246,7 +246,7 @@ class NestedReader:
         for text in build_scripts(command.program, command.cwd, context.scope.made):
             if text is None:
                 self._reader.findings.append(
-                    ask("unseen-code", "it runs what it has just written unseen", command.display)
+                    ask("unseen-code", "it runs a file that it has just written, with unknown content", command.display)
                 )
             else:
                 self._read_text(ShellText(text=text), replace(command, stdin=None), context)
@@ -270,7 +270,7 @@ class NestedReader:
             return
         content = files[path]
         if content is None:
-            self._reader.findings.append(ask("unseen-code", "it runs what it has just written unseen", command.display))
+            self._reader.findings.append(ask("unseen-code", "it runs a file that it has just written, with unknown content", command.display))
             return
         language = language or _detect_language(path, content)
         if language == "shell":

@@ -32,7 +32,7 @@ _PROMPT_EXPANSION = re.compile(rb"@P\s*\}")
 def find_parse_gap(source: bytes, root: "Node") -> str:
     """Return why the tree cannot be trusted to hold everything that runs, or nothing."""
     if _PROMPT_EXPANSION.search(source):
-        return "it expands a text a second time"
+        return "it expands text a second time"
     has_signs = _SIGNS.search(source) is not None
     if not has_signs and b"\n" not in source and b"=~" not in source and b"==" not in source:
         return ""
@@ -55,7 +55,7 @@ def _find_unparsed_command(source: bytes, quiet: bytearray, starts: set[int], en
             continue
         if sign in _PROCESS and _is_in_text(root, at):
             continue
-        return "it may run a command in a place that cannot be read for certain"
+        return "it may run a command in a place that cannot be parsed reliably"
     return ""
 
 
@@ -70,16 +70,16 @@ def _node_problem(node: "Node", source: bytes) -> str:
             if child.type == "heredoc_redirect":
                 break
             if _LINE_END.search(source, end, child.start_byte):
-                return "a line may begin where the reader saw none"
+                return "a line may start where the parser saw none"
             end = child.end_byte
     if node.type in _WORDS and _LINE_END.search(source, node.start_byte, node.end_byte):
-        return "a line may begin where the reader saw none"
+        return "a line may start where the parser saw none"
     if node.type in _HEADS and _STARTS.search(source, node.start_byte, _end_of_head(node)):
-        return "it may run a command in a place that cannot be read for certain"
+        return "it may run a command in a place that cannot be parsed reliably"
     if node.type == "regex" and _SWALLOWED.search(source, node.start_byte, node.end_byte):
-        return "a pattern in it may hold commands"
+        return "a pattern in it may contain commands"
     if node.type in ("raw_string", "ansi_c_string") and _SUBSCRIPT.search(source, node.start_byte, node.end_byte):
-        return "a text in it may be evaluated a second time"
+        return "a string in it may be evaluated a second time"
     return ""
 
 

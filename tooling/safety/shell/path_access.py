@@ -135,7 +135,7 @@ class PathAccess:
         if not path:
             return
         if not is_looking and _is_sensitive(path):
-            yield f"{display_word(word)} usually holds secrets"
+            yield f"{display_word(word)} usually contains secrets"
         elif _AFTER_UNKNOWN.search(path) or not self._is_allowed(path, cwd, writes=writes):
             yield f"{display_word(word)} is outside the workspace"
 

@@ -310,7 +310,7 @@ class ShellReader:
         self._uncalled_functions.pop(body.id, None)
         self._calls_left -= 1
         if self._calls_left < 0 or self._level >= _MAX_DEPTH:
-            self.findings.append(doubt("too-large", "it calls its functions more often than can be judged"))
+            self.findings.append(doubt("too-large", "it calls functions too often to be judged"))
             return
         calls, self._calls = self._calls, (*self._calls, name)
         kept, context.scope.positional = context.scope.positional, words[1:]

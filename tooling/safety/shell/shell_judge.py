@@ -55,7 +55,7 @@ class ShellJudge:
 
     def __init__(self, patterns_dir: Path | None = None, *, warn: Callable[[str], None] | None = None) -> None:
         self.rules: RuleSet = load_rules(patterns_dir or PATTERNS_DIR)
-        loud = "" if self.rules.is_complete else " Every command needs approval until this is repaired."
+        loud = "" if self.rules.is_complete else " Every command needs approval until this is fixed."
         if warn is not None:
             for problem in self.rules.problems:
                 warn(f"command rules: {problem}.{loud}")
@@ -64,13 +64,13 @@ class ShellJudge:
         """Return the strictest verdict on the whole text."""
         text = action.subject
         if has_control_characters(text):
-            return _verdict([block("control-characters", "the command holds control characters")], [], [])
+            return _verdict([block("control-characters", "the command contains control characters")], [], [])
         reader = ShellReader(str(action.cwd))
         findings: list[Finding] = []
         if _FORK_BOMB.search(text):
             findings.append(block("fork-bomb", "it is a fork bomb"))
         if has_invisible_characters(text):
-            findings.append(doubt("odd-characters", "it holds invisible or misleading characters"))
+            findings.append(doubt("odd-characters", "it contains invisible or misleading characters"))
         try:
             reader.read(text)
         except RecursionError:
@@ -88,7 +88,7 @@ class ShellJudge:
         for assignment in dict.fromkeys(reader.assigned):
             findings += self._rule_findings(rule_word(assignment), assignment, ctx.chat_type)
         if is_reverse_shell(reader.commands):
-            findings.append(block("reverse-shell", "it hands a shell to another machine"))
+            findings.append(block("reverse-shell", "it opens a reverse shell to another machine"))
         if not self.rules.is_complete:
             findings.append(ask("rules-missing", _RULES_MISSING_REASON))
         return _verdict(findings, reader.commands, shown)
@@ -102,22 +102,22 @@ class ShellJudge:
         for problem in reach.problems(command, made, at):
             yield ask("leaves-workspace", problem, shown)
         if any(len(word) > _PATH_MAX and "/" in word and not _SPACE.search(word) for word in command.words):
-            yield ask("long-path", "a path in it is longer than the system takes", shown)
+            yield ask("long-path", "it contains a path that is longer than the system allows", shown)
         if not command.words:
             return
         for rule, reason in deletion_problems(command, reach, made, at):
             yield ask(rule, reason, shown)
         name = command.words[0].rpartition("/")[2]
         if (_is_unclear(name) or HIDDEN in command.words[0]) and name not in ("[", "[["):
-            yield ask("unknown-program", "which program runs is not known before it runs", shown)
+            yield ask("unknown-program", "which program it runs is only known at run time", shown)
         elif not command.is_trusted and self._is_unknown_program(command, reach, made, at):
-            yield ask("unfamiliar-program", f"{name} is no program that the rules know", shown)
+            yield ask("unfamiliar-program", f"{name} is not a known program", shown)
         program = command.program
         if program not in TEXT_ONLY and any(HIDDEN in word for word in command.words):
-            yield ask("hidden-text", "it hides what its words are", shown)
+            yield ask("hidden-text", "it obscures its arguments", shown)
         for variable in sorted(command.variables_read):
             if variable not in _NOT_SECRET and _SECRET_NAME.search(variable):
-                yield ask("secret-variable", f"${variable} may hold a secret", shown)
+                yield ask("secret-variable", f"${variable} may contain a secret", shown)
 
     def _is_unknown_program(self, command: Command, reach: PathAccess, made: SideEffects, at: int) -> bool:
         word = command.words[0]

@@ -172,7 +172,7 @@ class WordReader:
         for found in _BACKTICKS.finditer(text):
             self._read_text(unescape_double_quoted(found[1]), scope)
         if _SUBSTITUTION_START.search(rest):
-            self.problems.add("a here-document in it holds commands that cannot be read for certain")
+            self.problems.add("a here-document in it contains commands that cannot be parsed reliably")
 
     def _expansion(self, node: "Node", scope: Scope, *, is_quoted: bool = False) -> Values:
         match node.type:
