@@ -24,9 +24,9 @@ CORPORA = Path(__file__).parents[2] / "data" / "commands"
 def matching_rules(command: str) -> set[str]:
     reader = ShellReader(str(WORKSPACE))
     reader.read(command)
-    reach = PathAccess((WORKSPACE,), "/home/me")
-    texts = [text for simple in reader.commands for text in rule_texts(simple, reach)]
-    texts += [rule_word(text) for text in reader.assigned]
+    access = PathAccess((WORKSPACE,), "/home/me")
+    texts = [text for simple in reader.reading.commands for text in rule_texts(simple, access)]
+    texts += [rule_word(text) for text in reader.reading.assigned]
     return {rule.id for text in texts for rule in RULE_SET.find_matches(text, chat_type="group")}
 
 
