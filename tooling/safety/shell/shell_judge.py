@@ -6,7 +6,6 @@ from pathlib import Path
 
 from tooling.contract.action import Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
-from tooling.safety.rules import PATTERNS_DIR, RuleSet, load_rules
 from tooling.safety.shell.command import (
     FORK_BOMB_REASON,
     HIDDEN,
@@ -24,14 +23,12 @@ from tooling.safety.shell.parse import has_control_characters, has_invisible_cha
 from tooling.safety.shell.path_access import PathAccess
 from tooling.safety.shell.programs import TEXT_ONLY
 from tooling.safety.shell.reader import ShellReader
-from tooling.safety.shell.rule_forms import base_program, rule_texts, rule_word
+from tooling.safety.shell.rules import PATTERNS_DIR, RuleSet, base_program, load_rules, rule_texts, rule_word
 from tooling.safety.shell.state import SideEffects, join_path
 from tooling.safety.shell.wrappers import SHELLS
 
 _NETWORK_CLIENTS = frozenset({"nc", "ncat", "netcat", "telnet", "socat", "nc.traditional", "nc.openbsd"})
 _FIFO_PROGRAMS = frozenset({"mkfifo", "mknod"})
-
-
 # Matched on the text, so that a fork bomb is found even where parsing fails.
 _FORK_BOMB = re.compile(r"(?<!\w)(\w{1,40}|:)\s{0,4}\(\s{0,4}\)\s{0,4}\{[^}]{0,80}?\1\s{0,4}\|\s{0,4}\1\s{0,4}&")
 RULES_INCOMPLETE_WARNING = "Every command needs approval until this is fixed."
@@ -217,10 +214,7 @@ def _deletion_problems(
         option in ("--recursive", "--dir") or (option[1:2] != "-" and ("r" in option or "R" in option))
         for option in options
     )
-    targets = _deletion_targets(command.words)
-    if not targets and "/" not in command.words:
-        return
-    for target in targets:
+    for target in _deletion_targets(command.words):
         yield from _target_problems(
             target, command, access, effects, number, is_recursive=is_recursive or "**" in target
         )
@@ -246,7 +240,7 @@ def _target_problems(
         yield "delete-unknown", f"{name} may be somewhere else if `cd` fails"
     elif _EVERYTHING.fullmatch(canonical) and not is_recursive:
         yield "delete-many", f"{name} matches every file in the workspace"
-    elif canonical.startswith(("./.git/", "./.git")) and re.fullmatch(r"\./\.git(?:/.*)?", canonical):
+    elif canonical == "./.git" or canonical.startswith("./.git/"):
         yield "delete-history", f"{name} is the git history of the workspace"
     elif is_recursive and not (
         effects.created_before(join_path(command.cwd, target), number) or _is_build_artifact(canonical)
