@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tooling.safety.secret_samples import HARMLESS, IN_CONTEXT, TOKENS
+from tests.tooling.safety.secrets.secret_samples import HARMLESS, IN_CONTEXT, TOKENS
 from tooling.safety.secrets.patterns import ANCHORED_PATTERNS, PREFIXED_PATTERNS, TOKEN_PATTERNS, TokenPattern
 from tooling.safety.secrets.redact import Redactor
 
