@@ -1,1 +1,1 @@
-"""Speed and size of the real program, measured against the limits it promises."""
+"""Benchmarks of the real program, measured against its limits."""

@@ -1,4 +1,4 @@
-"""`python -m bench [NAME...]`: measure, print one table, exit 1 when a limit is missed."""
+"""`python -m bench [NAME...]`: measure, print a table, exit with 1 if a limit is missed."""
 
 import argparse
 import compileall
@@ -44,29 +44,29 @@ BENCHES = (
     Bench(name="request-size", run=turns.first_bodies),
     Bench(name="resume", run=resume.resume),
     Bench(name="sessions", run=sessions.sessions),
-    Bench(name="box", run=sandbox.sandbox),
+    Bench(name="sandbox", run=sandbox.sandbox),
     Bench(name="pages", run=pages.pages),
     Bench(name="web", run=web.web),
 )
 
 
 def main() -> int:
-    """Run the benches that were asked for, or all."""
+    """Run the selected benches, or all."""
     names = [bench.name for bench in BENCHES]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one or more of {', '.join(names)}; all by default")
     parser.add_argument("--json", type=Path, metavar="FILE", help="save the figures")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="put the table into a document")
-    asked = parser.parse_args()
-    if unknown := [name for name in asked.names if name not in names]:
-        parser.error(f"there is no {', '.join(unknown)}; choose from {', '.join(names)}")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table into a document")
+    options = parser.parse_args()
+    if unknown := [name for name in options.names if name not in names]:
+        parser.error(f"unknown: {', '.join(unknown)}; choose from {', '.join(names)}")
     _compile()
-    figures = _measure(asked.names or names)
+    figures = _measure(options.names or names)
     print(table.render_text(figures))
-    if asked.json:
-        table.save(asked.json, figures)
-    if asked.markdown:
-        table.update_document(asked.markdown, figures)
+    if options.json:
+        table.save(options.json, figures)
+    if options.markdown:
+        table.update_document(options.markdown, figures)
     return 0 if all(figure.is_met for figure in figures) else 1
 
 
@@ -81,7 +81,7 @@ def _measure(names: list[str]) -> list[BenchResult]:
 
 
 def _compile() -> None:
-    """Compile the sources, as an installation does: the programs under measurement may not be able to keep theirs."""
+    """Compile the sources, as an installation does; the measured programs may not be able to write bytecode."""
     for folder in ("cli", "agent", "tooling"):
         compileall.compile_dir(ROOT / folder, quiet=1)
 

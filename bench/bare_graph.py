@@ -1,4 +1,4 @@
-"""The least that walking a graph takes: httpx sends a body for every step, each when what it needs is answered."""
+"""Baseline for a graph: httpx sends a body for every step as soon as its dependencies are answered."""
 
 import asyncio
 import json
@@ -9,23 +9,23 @@ import httpx
 
 
 async def walk(address: str, body: bytes, graph: dict[str, list[str]]) -> None:
-    """Ask once for the plan, once for every step and once for the answer, as early as the graph allows."""
+    """Send one request for the plan, one per step and one for the answer, as early as the graph allows."""
     head = {"Authorization": "Bearer sk-0123456789abcdef", "Content-Type": "application/json"}
     async with httpx.AsyncClient(timeout=60) as client:
 
-        async def ask() -> None:
+        async def send() -> None:
             (await client.post(address, content=body, headers=head)).raise_for_status()
 
         async def step(name: str) -> None:
             await asyncio.gather(*(steps[needed] for needed in graph[name]))
-            await ask()
+            await send()
 
-        await ask()
+        await send()
         steps: dict[str, asyncio.Task[None]] = {}
         for name in graph:
             steps[name] = asyncio.create_task(step(name))
         await asyncio.gather(*steps.values())
-        await ask()
+        await send()
 
 
 if __name__ == "__main__":

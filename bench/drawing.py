@@ -1,4 +1,4 @@
-"""A child of the benchmark: the real screen of the prompt, fed with events at a fixed rate; prints what that cost."""
+"""Child process of the benchmark: feed the real prompt UI with events at a fixed rate and save its CPU usage."""
 
 import asyncio
 import sys
@@ -15,7 +15,7 @@ from cli.repl.ui.tui import Tui
 from cli.screen.colors import Paint
 
 STEPS = 8
-# Every fragment is one token; each line of the stream is about as long as a sentence.
+# Every fragment is one token; a line of the stream is about a sentence long.
 WORDS = ("word ",) * 15 + ("end.\n",)
 _STARTED = RunStarted(
     model="m", planner_model="m", cwd="/", workspace="/", backend="sandbox", approval_mode="ask", tools=()
@@ -23,29 +23,29 @@ _STARTED = RunStarted(
 
 
 def main() -> None:
-    """Draw for so many seconds so many tokens a second of every step; write the share of a processor to a file."""
+    """Draw for some seconds at a rate of tokens per second and step; write the CPU share to a file."""
     seconds, rate, result = float(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     result.write_text(str(asyncio.run(_draw(seconds, rate))))
 
 
 async def _draw(seconds: float, rate: int) -> float:
-    place = ReplState(environ=os_environ(), cwd=Path.cwd())
-    repl = Repl(state=place, paint=Paint(has_colour=True), commands=COMMANDS, ui=Tui)
-    showing = asyncio.ensure_future(repl.ui.run())
+    state = ReplState(environ=os_environ(), cwd=Path.cwd())
+    repl = Repl(state=state, paint=Paint(has_colour=True), commands=COMMANDS, ui=Tui)
+    ui_task = asyncio.ensure_future(repl.ui.run())
     steps = tuple(PlanStep(id=f"s{n}", title=f"Step {n}", instruction="x") for n in range(STEPS))
     for event in (_STARTED, PlanMade(plan_id="p", revision=1, hash="h", reason="request", steps=steps)):
         repl.ui.on_event(_envelope(event))
     for step in steps:
         repl.ui.on_event(_envelope(StepStarted(title=step.title), step.id))
-    began, used = time.monotonic(), time.process_time()
+    started, used = time.monotonic(), time.process_time()
     for number in range(int(seconds * rate)):
-        await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
-        said = MessageSaid(role="assistant", content=WORDS[number % len(WORDS)], delta=True)
+        await asyncio.sleep(max(0.0, started + number / rate - time.monotonic()))
+        message = MessageSaid(role="assistant", content=WORDS[number % len(WORDS)], delta=True)
         for step in steps:
-            repl.ui.on_event(_envelope(said, step.id))
-    share = (time.process_time() - used) / (time.monotonic() - began)
+            repl.ui.on_event(_envelope(message, step.id))
+    share = (time.process_time() - used) / (time.monotonic() - started)
     repl.exit()
-    await showing
+    await ui_task
     return share
 
 

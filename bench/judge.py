@@ -1,4 +1,4 @@
-"""How long a verdict takes: on a typical command, and on a line of five thousand."""
+"""Measure verdicts on typical commands and on lines of five thousand commands."""
 
 import time
 from collections.abc import Callable
@@ -23,14 +23,14 @@ LINE = ("echo one", "ls -la src", "cat notes.txt | wc -l", "git status", "x=1")
 
 
 def judge() -> list[BenchResult]:
-    """Measure verdicts after the first, which loads the grammar and the rules."""
-    judged = ActionJudge()
+    """Measure verdicts, excluding the first one, which loads the grammar and the rules."""
+    action_judge = ActionJudge()
     long_line = "; ".join(f"{LINE[number % len(LINE)]}" for number in range(COMMANDS))
     distinct = "; ".join(f"touch note{number}.txt" for number in range(COMMANDS))
 
     def timed(text: str) -> float:
         started = time.perf_counter()
-        judge_command(text, workspace=WORKSPACE, judge=judged)
+        judge_command(text, workspace=WORKSPACE, judge=action_judge)
         return time.perf_counter() - started
 
     timed(TYPICAL[0])
@@ -43,5 +43,5 @@ def judge() -> list[BenchResult]:
     ]
 
 
-def _samples(rounds: int, deed: Callable[[], float]) -> list[float]:
-    return [deed() for _ in range(rounds)]
+def _samples(rounds: int, measure: Callable[[], float]) -> list[float]:
+    return [measure() for _ in range(rounds)]

@@ -1,4 +1,4 @@
-"""What a measurement is: a figure with its limit, and samples taken in turns so that noise falls on all alike."""
+"""Figures with limits, and interleaved samples, so that noise affects all candidates equally."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ Unit: TypeAlias = Literal["×", "ms", "MB", "kB", "%", ""]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchResult:
-    """One line of the table: what was measured, how much of it there may be, and what it was made of."""
+    """One row of the table: the figure, its limit, and how it was obtained."""
 
     what: str
     measured: float
@@ -20,42 +20,40 @@ class BenchResult:
 
     @property
     def is_met(self) -> bool:
-        """Say whether the limit holds."""
         return self.measured <= self.limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """Figures that come out of the same runs, by a name for the command line."""
+    """A named benchmark with one or more figures."""
 
     name: str
     run: Callable[[], list[BenchResult]]
 
 
-def sample_interleaved(rounds: int, *deeds: Callable[[], float]) -> list[list[float]]:
-    """Return the samples of each deed; every round does each once, and the first round only warms the caches."""
-    samples: list[list[float]] = [[] for _ in deeds]
+def sample_interleaved(rounds: int, *measurements: Callable[[], float]) -> list[list[float]]:
+    """Return the samples of each measurement; every round takes one of each, and the first round is a warm-up."""
+    samples: list[list[float]] = [[] for _ in measurements]
     for number in range(rounds + 1):
-        for deed, taken in zip(deeds, samples, strict=True):
-            sample = deed()
+        for measure, collected in zip(measurements, samples, strict=True):
+            sample = measure()
             if number:
-                taken.append(sample)
+                collected.append(sample)
     return samples
 
 
-def ratio(what: str, limit: float, samples: Sequence[float], floor: Sequence[float]) -> BenchResult:
-    """Return how many times as long as the floor something takes, by the medians of both."""
-    ours, theirs = median(samples), median(floor)
-    detail = f"{format_ms(ours)} against {format_ms(theirs)}, {len(samples)} runs of each in turns"
+def ratio(what: str, limit: float, samples: Sequence[float], baseline: Sequence[float]) -> BenchResult:
+    """Return the ratio of the medians of samples and baseline."""
+    ours, theirs = median(samples), median(baseline)
+    detail = f"{format_ms(ours)} against {format_ms(theirs)}, {len(samples)} interleaved runs of each"
     return BenchResult(what=what, measured=ours / theirs, limit=limit, unit="×", detail=detail)
 
 
 def milliseconds(what: str, limit: float, samples: Sequence[float]) -> BenchResult:
-    """Return the median of times."""
+    """Return the median of the samples."""
     worst = f"median of {len(samples)}, slowest {format_ms(max(samples))}"
     return BenchResult(what=what, measured=median(samples) * 1000, limit=limit, unit="ms", detail=worst)
 
 
 def format_ms(seconds: float) -> str:
-    """Return a time as a person reads it."""
     return f"{seconds * 1000:.0f} ms" if seconds >= 0.01 else f"{seconds * 1000:.1f} ms"

@@ -1,4 +1,4 @@
-"""How much memory a run takes at its peak, and whether a long one stays flat."""
+"""Measure the peak memory of a run, and the growth of a long run."""
 
 import tempfile
 import threading
@@ -35,24 +35,24 @@ def one_shot() -> list[BenchResult]:
 
 
 def long_run() -> list[BenchResult]:
-    """Measure the peak of a hundred turns with a megabyte of output each, and its growth after the first twenty."""
+    """Measure the peak of a hundred turns with a megabyte of output each, and the growth after turn twenty."""
     by_turn: list[float] = []
-    watched: list[int] = []
+    pids: list[int] = []
 
     def next_call(reply: ScriptedReply) -> Responder:
         def respond(request: ReceivedRequest) -> ScriptedReply:
-            by_turn.append(_memory(watched[0], "VmRSS"))
+            by_turn.append(_memory(pids[0], "VmRSS"))
             return reply
 
         return respond
 
     with tempfile.TemporaryDirectory() as name, ThreadedProvider() as provider:
-        # The very same call again and again would be taken for a circle.
+        # Repeating the identical call would trigger stall detection.
         calls = [next_call(command(f"{ONE_MEGABYTE_OF_LINES}; true {number}")) for number in range(TURNS)]
         provider.reply(plan(1), *calls, next_call(DONE))
         home = Home(Path(name), provider)
         flags = ("--approval-mode", "yolo", "--max-turns", str(TURNS + 1))
-        peak = _peak(home, *flags, also=watched.append)
+        peak = _peak(home, *flags, on_start=pids.append)
         _check(provider.requests)
     early, late = median(by_turn[FLAT_FROM - 4 : FLAT_FROM + 1]), median(by_turn[-5:])
     grown = f"{by_turn[0]:.1f} MB at turn 1, {early:.1f} MB at turn {FLAT_FROM}, {late:.1f} MB at turn {TURNS}"
@@ -75,18 +75,18 @@ def long_run() -> list[BenchResult]:
 
 
 def _check(requests: list[ReceivedRequest]) -> None:
-    """Make sure that every turn took place and that the commands did run."""
+    """Raise unless every turn took place and the commands ran."""
     if len(requests) != TURNS + 2:
         raise BenchError(f"the long run had {len(requests)} requests instead of {TURNS + 2}")
-    if LINE not in (said := last_result(requests[-1])):
-        raise BenchError(f"the command was not run: {said}")
+    if LINE not in (result := last_result(requests[-1])):
+        raise BenchError(f"the command was not run: {result}")
 
 
-def _peak(home: Home, *flags: str, also: Callable[[int], None] | None = None) -> float:
-    """Return the most memory a run held; its last look is at most a few milliseconds before its end."""
+def _peak(home: Home, *flags: str, on_start: Callable[[int], None] | None = None) -> float:
+    """Return the peak memory of a run, sampled every few milliseconds until its end."""
     peaks = [0.0]
 
-    def look(pid: int) -> None:
+    def poll(pid: int) -> None:
         try:
             while now := _memory(pid, "VmHWM"):
                 peaks.append(now)
@@ -95,11 +95,11 @@ def _peak(home: Home, *flags: str, also: Callable[[int], None] | None = None) ->
             return
 
     def watch(pid: int) -> None:
-        if also:
-            also(pid)
-        threading.Thread(target=look, args=(pid,), daemon=True).start()
+        if on_start:
+            on_start(pid)
+        threading.Thread(target=poll, args=(pid,), daemon=True).start()
 
-    # The parent's own usage counts into what wait4 reports of a child, so the process itself is looked at.
+    # wait4 includes memory of the parent from before exec, so poll the process itself.
     ended = threading.Event()
     home.agent_run(*flags, watch=watch)
     ended.set()
@@ -107,7 +107,7 @@ def _peak(home: Home, *flags: str, also: Callable[[int], None] | None = None) ->
 
 
 def _memory(pid: int, name: str) -> float:
-    """Return a line of a process's status in megabytes; nothing is left of it in one that ended."""
+    """Return a field of a process's status in megabytes, or zero if the process has ended."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024 / MEGABYTE

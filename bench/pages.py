@@ -1,4 +1,4 @@
-"""What is left of web pages: facts kept, frame gone, and how many characters a fact takes, against two other ways."""
+"""Measure extraction of web pages: facts kept, boilerplate removed, characters per fact, against two alternatives."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tooling.web.html.extract import decode_html, extract
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionScore:
-    """What one way of reading leaves of all pages."""
+    """The result of one extraction method on all pages."""
 
     facts: int
     boilerplate: int
@@ -25,36 +25,36 @@ class ExtractionScore:
 
 
 def pages() -> list[BenchResult]:
-    """Read the corpus of tests/data/pages with fetch_page's extraction, plain trafilatura, and tags stripped."""
-    every = load_pages()
-    whole = sum(len(page.keep) for page in every)
-    frame = sum(len(page.gone) for page in every)
-    ours = _score(every, lambda page: extract(page.html, url=page.url).markdown)
-    plain = _score(every, lambda page: trafilatura.extract(page.html, url=page.url) or "")
-    bare = _score(every, lambda page: _strip_tags(decode_html(page.html)))
-    others = f"plain trafilatura {{}}, tags stripped {{}}, of {{}} on {len(every)} pages"
+    """Extract the corpus of tests/data/pages with fetch_page, plain trafilatura, and stripped tags."""
+    corpus = load_pages()
+    facts = sum(len(page.keep) for page in corpus)
+    boilerplate = sum(len(page.gone) for page in corpus)
+    ours = _score(corpus, lambda page: extract(page.html, url=page.url).markdown)
+    plain = _score(corpus, lambda page: trafilatura.extract(page.html, url=page.url) or "")
+    bare = _score(corpus, lambda page: _strip_tags(decode_html(page.html)))
+    others = f"plain trafilatura {{}}, tags stripped {{}}, of {{}} on {len(corpus)} pages"
     return [
         BenchResult(
             what="facts lost from web pages",
-            measured=whole - ours.facts,
+            measured=facts - ours.facts,
             limit=0,
             unit="",
-            detail=others.format(whole - plain.facts, whole - bare.facts, whole),
+            detail=others.format(facts - plain.facts, facts - bare.facts, facts),
         ),
         BenchResult(
-            what="pieces of their frame that are left",
+            what="pieces of boilerplate left",
             measured=ours.boilerplate,
             limit=0,
             unit="",
-            detail=others.format(plain.boilerplate, bare.boilerplate, frame),
+            detail=others.format(plain.boilerplate, bare.boilerplate, boilerplate),
         ),
         _compare("plain trafilatura", ours, plain, 1.0),
         _compare("tags stripped", ours, bare, 0.75),
     ]
 
 
-def _score(every: list[SamplePage], read: Callable[[SamplePage], str]) -> ExtractionScore:
-    texts = [(page, read(page)) for page in every]
+def _score(corpus: list[SamplePage], read: Callable[[SamplePage], str]) -> ExtractionScore:
+    texts = [(page, read(page)) for page in corpus]
     return ExtractionScore(
         facts=sum(len(page.kept_facts(text)) for page, text in texts),
         boilerplate=sum(len(page.remaining_boilerplate(text)) for page, text in texts),
@@ -64,7 +64,7 @@ def _score(every: list[SamplePage], read: Callable[[SamplePage], str]) -> Extrac
 
 def _compare(name: str, ours: ExtractionScore, theirs: ExtractionScore, limit: float) -> BenchResult:
     return BenchResult(
-        what=f"characters for each fact kept, against {name}",
+        what=f"characters per fact kept, against {name}",
         measured=ours.chars_per_fact / theirs.chars_per_fact,
         limit=limit,
         unit="×",

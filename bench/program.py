@@ -1,4 +1,4 @@
-"""The real programs under measurement: started as a user starts them, in a home of their own, on one clock."""
+"""Start the measured programs as a user does, with their own home, and time them on one clock."""
 
 import subprocess
 import sys
@@ -20,12 +20,12 @@ _TIMEOUT_S = 120.0
 
 
 class BenchError(Exception):
-    """A program under measurement did not do its work, so its time means nothing."""
+    """A measured program failed, so its time is meaningless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessRun:
-    """One process from start to end, on the clock that the provider's records use."""
+    """One finished process, timed on the same clock as the provider's requests."""
 
     started_at: float
     ended_at: float
@@ -33,22 +33,21 @@ class ProcessRun:
 
     @property
     def seconds(self) -> float:
-        """Return how long it lived."""
         return self.ended_at - self.started_at
 
     @property
     def until_first_request(self) -> float:
-        """Return the time from its start until its first request had arrived whole."""
+        """Return the time from the start until the first request has arrived completely."""
         return self.requests[0].received_at - self.started_at
 
     @property
     def after_last_byte(self) -> float:
-        """Return the time from the last byte of the last reply to its end."""
+        """Return the time from the last byte of the last reply to the end of the process."""
         return self.ended_at - max(reply_ended_at(request) for request in self.requests)
 
 
 class Home:
-    """A user without keys or settings, in a folder that is gone afterwards."""
+    """A temporary home of a user without keys or settings."""
 
     def __init__(self, folder: Path, provider: ThreadedProvider | None = None) -> None:
         self.folder = folder
@@ -63,24 +62,26 @@ class Home:
             self.environ |= {"AGENT_API_BASE": provider.base_url, "AGENT_API_KEY": "sk-0123456789abcdef"}
 
     def run(self, words: Sequence[str], *, watch: Callable[[int], None] | None = None) -> ProcessRun:
-        """Run one command line to its end; `watch` is told the process id at once."""
+        """Run a command to its end; `watch` receives the process id as soon as it starts."""
         before = len(self._provider.requests) if self._provider else 0
-        with tempfile.TemporaryFile() as said:
+        with tempfile.TemporaryFile() as output:
             started_at = time.monotonic()
             process = subprocess.Popen(
-                words, env=self.environ, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said
+                words, env=self.environ, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output
             )
             if watch:
                 watch(process.pid)
-            # Waiting with a time limit polls; a timer that kills lets the wait end the moment the process does.
+            # `wait` with a timeout polls; with a timer that kills instead, it returns as soon as the process ends.
             limit = threading.Timer(_TIMEOUT_S, process.kill)
             limit.start()
             exit_code = process.wait()
             ended_at = time.monotonic()
             limit.cancel()
             if exit_code:
-                said.seek(0)
-                raise BenchError(f"{' '.join(words)} ended with {exit_code}:\n{said.read().decode(errors='replace')}")
+                output.seek(0)
+                raise BenchError(
+                    f"{' '.join(words)} exited with {exit_code}:\n{output.read().decode(errors='replace')}"
+                )
         requests = tuple(self._provider.requests[before:]) if self._provider else ()
         return ProcessRun(started_at=started_at, ended_at=ended_at, requests=requests)
 
@@ -103,5 +104,5 @@ class Home:
 def reply_ended_at(request: ReceivedRequest) -> float:
     """Return when the last byte of a reply was written."""
     if request.answered_at is None:
-        raise BenchError("a request was left before its reply had been written")
+        raise BenchError("a request was abandoned before its reply was complete")
     return request.answered_at

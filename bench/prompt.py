@@ -1,4 +1,4 @@
-"""How the interactive prompt feels: when it is there, how fast a key is seen, and what it costs to show things."""
+"""Measure the interactive prompt: startup, latency of a key, CPU usage when idle and while drawing."""
 
 import os
 import select
@@ -27,18 +27,20 @@ WATCHED_S = 6.0
 SETTLED_S = 3.0
 STREAMED_S = 30
 MODEL = "openai/bench-model"
-# A letter that nothing else on the screen has.
+# A letter that appears nowhere else on the screen.
 KEY = "Ж".encode()
+# Part of the greeting.
+READY = b"Ctrl-D "
 _TIMEOUT_S = 60.0
 ROOT = Path(__file__).resolve().parents[1]
 _TICKS = os.sysconf("SC_CLK_TCK")
-# Every fragment is one token; each line of the stream is about as long as a sentence.
+# Every fragment is one token; a line of the stream is about a sentence long.
 _TOKEN_CHARS = 5
 WORDS = "word " * 15 + "end.\n"
 
 
 class PtySession:
-    """A program on a terminal of its own, and somebody who types and looks."""
+    """A program on its own pseudo-terminal, with simulated typing."""
 
     def __init__(self, home: Home, words: tuple[str, ...]) -> None:
         self._pty, terminal = os.openpty()
@@ -57,7 +59,7 @@ class PtySession:
         self._output = b""
 
     def wait_for(self, text: bytes, times: int = 1) -> float:
-        """Wait until something has been shown so often; return when."""
+        """Wait until a text has been shown a number of times; return the time."""
         deadline = time.monotonic() + _TIMEOUT_S
         while self._output.count(text) < times:
             if time.monotonic() > deadline:
@@ -66,18 +68,16 @@ class PtySession:
         return time.monotonic()
 
     def send_keys(self, keys: bytes) -> None:
-        """Press keys."""
         os.write(self._pty, keys)
 
     def measure_cpu(self, seconds: float) -> float:
-        """Look on for a while; return how much of a processor the program used, in percent."""
-        began, used = time.monotonic(), self._cpu_s()
-        while (left := began + seconds - time.monotonic()) > 0:
+        """Read output for a while; return the CPU usage of the program in percent."""
+        started, used = time.monotonic(), self._cpu_s()
+        while (left := started + seconds - time.monotonic()) > 0:
             self._read_output(left)
-        return 100 * (self._cpu_s() - used) / (time.monotonic() - began)
+        return 100 * (self._cpu_s() - used) / (time.monotonic() - started)
 
     def close(self) -> None:
-        """End the program."""
         self._process.kill()
         self._process.wait()
         os.close(self._pty)
@@ -87,9 +87,9 @@ class PtySession:
             self._output = (self._output + os.read(self._pty, 65536))[-200_000:]
 
     def wait_for_exit(self) -> None:
-        """Look on until the program has ended."""
+        """Read output until the program ends."""
         deadline = time.monotonic() + _TIMEOUT_S
-        # On Linux a terminal that the last program has left is an error.
+        # On Linux, reading fails once no process has the terminal open.
         with suppress(OSError):
             while self._process.poll() is None and time.monotonic() < deadline:
                 self._read_output(0.1)
@@ -101,75 +101,75 @@ class PtySession:
 
 
 def prompt() -> list[BenchResult]:
-    """Measure how soon the prompt is seen against an interpreter that does nothing, and what it costs to leave open."""
+    """Measure the time until the prompt shows against an idle interpreter, and its CPU usage while idle."""
     with tempfile.TemporaryDirectory() as name:
         home = Home(Path(name))
 
         def ours() -> float:
-            with _open_session(home, AGENT) as sitting:
-                return sitting.wait_for(b"> ") - sitting.started_at
+            with _open_session(home, AGENT) as session:
+                return session.wait_for(b"> ") - session.started_at
 
         samples, floors = sample_interleaved(ROUNDS, ours, lambda: home.run([PYTHON, "-c", "pass"]).seconds)
-        with _open_session(home, AGENT) as sitting:
-            sitting.wait_for(b"Ctrl-D leaves")
-            sitting.measure_cpu(SETTLED_S)
-            idle = sitting.measure_cpu(WATCHED_S)
+        with _open_session(home, AGENT) as session:
+            session.wait_for(READY)
+            session.measure_cpu(SETTLED_S)
+            idle = session.measure_cpu(WATCHED_S)
     return [
         ratio("start → prompt of `agent` against `python -c pass`", 5.0, samples, floors),
         BenchResult(
-            what="a prompt nobody types at, of one processor",
+            what="idle prompt, share of one CPU",
             measured=idle,
             limit=0.5,
             unit="%",
-            detail=f"over {WATCHED_S:g} s, once all is loaded",
+            detail=f"over {WATCHED_S:g} s, once everything is loaded",
         ),
     ]
 
 
 def typing() -> list[BenchResult]:
-    """Measure how fast a key is seen while eight steps stream a hundred tokens a second each."""
+    """Measure the latency of a key while eight steps stream a hundred tokens per second each."""
     tokens = TOKENS_PER_SECOND * STREAMED_S
     text = (WORDS * tokens)[: tokens * _TOKEN_CHARS]
     stream = Reply(text=text, fragment_chars=_TOKEN_CHARS, pace=Pace(between_s=1 / TOKENS_PER_SECOND))
     with tempfile.TemporaryDirectory() as name, ThreadedProvider(otherwise=DONE) as provider:
         home = Home(Path(name), provider)
         provider.reply(plan(STEPS), *[stream] * STEPS)
-        with _open_session(home, AGENT) as sitting:
-            sitting.wait_for(b"Ctrl-D leaves")
-            sitting.send_keys(b"do what the benchmark asks\r")
-            sitting.wait_for(f"0/{STEPS} steps".encode())
-            echoes = [_echo(sitting, number) for number in range(1, KEYS + 1)]
+        with _open_session(home, AGENT) as session:
+            session.wait_for(READY)
+            session.send_keys(b"do what the benchmark asks\r")
+            session.wait_for(f"0/{STEPS} steps".encode())
+            echoes = [_echo(session, number) for number in range(1, KEYS + 1)]
             if len(provider.requests) > STEPS + 1:
                 raise BenchError("the steps ended before all keys were typed")
     return [milliseconds(f"key → echo while {STEPS} steps stream {TOKENS_PER_SECOND} tokens/s each", 20, echoes)]
 
 
 def drawing() -> list[BenchResult]:
-    """Measure what it costs to show as many tokens: the real screen, with nothing behind it."""
+    """Measure the CPU usage of drawing as many tokens: the real UI, without a run behind it."""
     with tempfile.TemporaryDirectory() as name:
         home, result = Home(Path(name)), Path(name, "share")
         words = (PYTHON, "-m", "bench.drawing", str(WATCHED_S), str(TOKENS_PER_SECOND), str(result))
-        with _open_session(home, *words) as sitting:
-            sitting.wait_for_exit()
+        with _open_session(home, *words) as session:
+            session.wait_for_exit()
         if not result.exists():
-            raise BenchError("what was to be drawn was not drawn")
+            raise BenchError("nothing was drawn")
         share = 100 * float(result.read_text())
-    detail = f"{STEPS} steps, events as they come, over {WATCHED_S:g} s"
-    what = f"drawing {STEPS * TOKENS_PER_SECOND} tokens/s, of one processor"
+    detail = f"{STEPS} steps, events as they arrive, over {WATCHED_S:g} s"
+    what = f"drawing {STEPS * TOKENS_PER_SECOND} tokens/s, share of one CPU"
     return [BenchResult(what=what, measured=share, limit=10, unit="%", detail=detail)]
 
 
-def _echo(sitting: PtySession, number: int) -> float:
-    sitting.measure_cpu(KEY_EVERY_S)
+def _echo(session: PtySession, number: int) -> float:
+    session.measure_cpu(KEY_EVERY_S)
     pressed = time.monotonic()
-    sitting.send_keys(KEY)
-    return sitting.wait_for(KEY, number) - pressed
+    session.send_keys(KEY)
+    return session.wait_for(KEY, number) - pressed
 
 
 @contextmanager
 def _open_session(home: Home, *words: str) -> Iterator[PtySession]:
-    sitting = PtySession(home, words)
+    session = PtySession(home, words)
     try:
-        yield sitting
+        yield session
     finally:
-        sitting.close()
+        session.close()

@@ -1,4 +1,4 @@
-"""Graphs as planners make them: how close they come to their critical path, and how early their first step starts."""
+"""Measure random graphs against a bare client, and how early the first step of a streamed plan starts."""
 
 import json
 import tempfile
@@ -26,17 +26,17 @@ _Steps = Sequence[Mapping[str, object]]
 
 
 def random_graphs() -> list[BenchResult]:
-    """Measure first request to last byte of random graphs against a bare client that walks the same graphs."""
+    """Measure random graphs from first request to last byte, against a bare client on the same graphs."""
     ratios: list[float] = []
     ideal: list[float] = []
     with tempfile.TemporaryDirectory() as name, ThreadedProvider(pace=Pace(head_s=LATENCY_S)) as provider:
         walk = _Walk(folder=Path(name), provider=provider)
-        # The first only warms the caches.
+        # The first one is a warm-up.
         for seed in range(GRAPHS + 1):
             steps = random_steps(seed)
-            ours, floor = walk.ours(steps), walk.floor(steps)
+            ours, baseline = walk.ours(steps), walk.baseline(steps)
             if seed:
-                ratios.append(ours / floor)
+                ratios.append(ours / baseline)
                 ideal.append(ours / ((longest_chain(steps) + 2) * LATENCY_S))
     detail = (
         f"median of {GRAPHS} graphs, worst {max(ratios):.2f}, against bare Python + httpx on the same graph; "
@@ -47,7 +47,7 @@ def random_graphs() -> list[BenchResult]:
 
 
 class _Walk:
-    """The same graph, walked by us and by a bare client; times are first request to last byte."""
+    """Runs the same graph with the agent and with a bare client, timed from first request to last byte."""
 
     def __init__(self, *, folder: Path, provider: ThreadedProvider) -> None:
         self._provider = provider
@@ -56,23 +56,23 @@ class _Walk:
 
     def ours(self, steps: _Steps) -> float:
         self._provider.reply(Text(json.dumps({"steps": steps})), *[DONE] * (STEPS + 1))
-        ended = self._home.agent_run()
-        self._body.write_text(json.dumps(next(one.body for one in ended.requests if offers_tools(one))))
-        return self._span(ended)
+        run = self._home.agent_run()
+        self._body.write_text(json.dumps(next(request.body for request in run.requests if offers_tools(request))))
+        return self._span(run)
 
-    def floor(self, steps: _Steps) -> float:
+    def baseline(self, steps: _Steps) -> float:
         self._provider.reply(*[DONE] * (STEPS + 2))
         self._graph.write_text(json.dumps({step["id"]: step["depends_on"] for step in steps}))
         return self._span(self._home.bare_graph(self._body, self._graph))
 
-    def _span(self, ended: ProcessRun) -> float:
-        if len(ended.requests) != STEPS + 2:
-            raise BenchError(f"{STEPS} steps took {len(ended.requests)} requests instead of {STEPS + 2}")
-        return max(reply_ended_at(request) for request in ended.requests) - ended.requests[0].received_at
+    def _span(self, run: ProcessRun) -> float:
+        if len(run.requests) != STEPS + 2:
+            raise BenchError(f"{STEPS} steps took {len(run.requests)} requests instead of {STEPS + 2}")
+        return max(reply_ended_at(request) for request in run.requests) - run.requests[0].received_at
 
 
 def streamed_plan() -> list[BenchResult]:
-    """Measure how much of a plan has arrived when its first step asks the model."""
+    """Measure how much of a plan has arrived when its first step sends a request."""
     shares: list[float] = []
     steps = [_step(number, ()) for number in range(EARLY_STEPS)]
     slow = Text(json.dumps({"steps": steps}), pace=Pace(between_s=BETWEEN_FRAGMENTS_S))
@@ -86,36 +86,36 @@ def streamed_plan() -> list[BenchResult]:
     detail = (
         f"a plan of {EARLY_STEPS} steps in fragments {format_ms(BETWEEN_FRAGMENTS_S)} apart, median of {EARLY_ROUNDS}"
     )
-    what = "part of the plan that has arrived when the first step asks"
+    what = "share of the plan that has arrived at the first request of a step"
     return [BenchResult(what=what, measured=median(shares), limit=EARLY_LIMIT, unit="×", detail=detail)]
 
 
-def _share(ended: ProcessRun) -> float:
-    planner = ended.requests[0]
-    first = min(request.received_at for request in ended.requests if offers_tools(request))
+def _share(run: ProcessRun) -> float:
+    planner = run.requests[0]
+    first = min(request.received_at for request in run.requests if offers_tools(request))
     return (first - planner.received_at) / (reply_ended_at(planner) - planner.received_at)
 
 
 def random_steps(seed: int) -> _Steps:
-    """Return a graph in which each step needs up to three of the ten before it."""
-    chance = Random(seed)
+    """Return a graph in which each step depends on up to three of the ten before it."""
+    random = Random(seed)
     steps = []
     for number in range(STEPS):
         nearby = range(max(0, number - 10), number)
-        steps.append(_step(number, chance.sample(nearby, min(len(nearby), chance.choice((0, 1, 1, 2, 3))))))
+        steps.append(_step(number, random.sample(nearby, min(len(nearby), random.choice((0, 1, 1, 2, 3))))))
     return steps
 
 
 def longest_chain(steps: _Steps) -> int:
-    """Return the number of steps on the critical path when all take the same time."""
+    """Return the number of steps on the critical path if all take the same time."""
     length: dict[str, int] = {}
     for step in steps:
-        needed = step["depends_on"]
-        assert isinstance(needed, list)
-        length[str(step["id"])] = 1 + max((length[dep] for dep in needed), default=0)
+        dependencies = step["depends_on"]
+        assert isinstance(dependencies, list)
+        length[str(step["id"])] = 1 + max((length[dep] for dep in dependencies), default=0)
     return max(length.values())
 
 
-def _step(number: int, needed: Sequence[int]) -> Mapping[str, object]:
-    names = [f"s{dep}" for dep in sorted(needed)]
+def _step(number: int, dependencies: Sequence[int]) -> Mapping[str, object]:
+    names = [f"s{dep}" for dep in sorted(dependencies)]
     return {"id": f"s{number}", "title": f"Step {number}", "instruction": f"Do part {number}", "depends_on": names}

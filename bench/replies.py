@@ -1,4 +1,4 @@
-"""What the provider says to a run under measurement: a plan, some calls, an answer."""
+"""Replies of the provider to a measured run: a plan, calls, an answer."""
 
 import json
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ def command(line: str) -> Reply:
 
 
 def offers_tools(request: ReceivedRequest) -> bool:
-    """Say whether a request comes from a step; planner and composer offer no tools."""
+    """Return whether a request comes from a step; planner and composer offer no tools."""
     return bool(request.body.get("tools"))
 
 
 def last_result(request: ReceivedRequest) -> str:
-    """Return what the model was told last of a tool's output."""
+    """Return the last tool result in a request."""
     messages = request.body["messages"]
     assert isinstance(messages, list)
     return str(next(message["content"] for message in reversed(messages) if message["role"] == "tool"))

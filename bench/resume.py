@@ -1,4 +1,4 @@
-"""How soon an interrupted run works again: `agent resume` of a session of 10,000 events against a new run."""
+"""Measure `agent resume` of a session with 10,000 events against a new run."""
 
 import shutil
 import tempfile
@@ -38,36 +38,36 @@ RUN, MODEL, REQUEST = "run-20250101120000-abcdef", "openai/bench-model", "do wha
 
 
 def resume() -> list[BenchResult]:
-    """Measure start to first request of `agent resume` against that of `agent run`."""
+    """Measure the time to the first request of `agent resume` against `agent run`."""
     with tempfile.TemporaryDirectory() as name, ThreadedProvider(otherwise=DONE) as provider:
         home = Home(Path(name), provider)
-        kept = Path(name, "kept")
+        saved = Path(name, "saved")
         folder = SessionStore(_make_data_dir(Path(name))).open("long")
         count = _write_interrupted_session(folder)
-        folder.root.rename(kept)
+        folder.root.rename(saved)
 
         def resumed() -> float:
             shutil.rmtree(folder.root, ignore_errors=True)
-            shutil.copytree(kept, folder.root)
+            shutil.copytree(saved, folder.root)
             return _check_requests(home.run([AGENT, "resume", "long"])).until_first_request
 
-        def begun() -> float:
+        def started_anew() -> float:
             provider.reply(DIRECT_ANSWER)
             return home.agent_run().until_first_request
 
-        samples, floors = sample_interleaved(ROUNDS, resumed, begun)
-    over = median(samples) - median(floors)
-    times = f"{format_ms(median(samples))} against {format_ms(median(floors))}"
-    detail = f"{times}, {count} events, {ROUNDS} runs of each in turns"
+        samples, baselines = sample_interleaved(ROUNDS, resumed, started_anew)
+    over = median(samples) - median(baselines)
+    times = f"{format_ms(median(samples))} against {format_ms(median(baselines))}"
+    detail = f"{times}, {count} events, {ROUNDS} interleaved runs of each"
     what = "start → first request, `agent resume` of 10,000 events, over `agent run`"
     return [BenchResult(what=what, measured=over * 1000, limit=300, unit="ms", detail=detail)]
 
 
-def _check_requests(ended: ProcessRun) -> ProcessRun:
-    # The step that was cut off, and the composer; the others are found.
-    if len(ended.requests) != 2:
-        raise BenchError(f"a resumed run made {len(ended.requests)} requests instead of 2")
-    return ended
+def _check_requests(run: ProcessRun) -> ProcessRun:
+    # The interrupted step and the composer; the other steps come from the cache.
+    if len(run.requests) != 2:
+        raise BenchError(f"a resumed run made {len(run.requests)} requests instead of 2")
+    return run
 
 
 def _make_data_dir(home: Path) -> Path:
@@ -77,9 +77,9 @@ def _make_data_dir(home: Path) -> Path:
 
 
 def _write_interrupted_session(folder: SessionFolder) -> int:
-    """Write a session whose only run was killed in its last step, and return how many events that are."""
+    """Write a session whose only run was killed in its last step, and return the number of its events."""
     steps = tuple(PlanStep(id=f"s{n}", title=f"Step {n}", instruction=f"Do part {n}") for n in range(STEPS + 1))
-    shelf = StepResultStore(folder.steps)
+    results = StepResultStore(folder.steps)
     folder.steps.mkdir(mode=0o700)
     events: list[tuple[str | None, Event]] = [*_first_events(folder, steps)]
     for step in steps[:-1]:
@@ -87,7 +87,7 @@ def _write_interrupted_session(folder: SessionFolder) -> int:
         response = ExecutorResponse(
             task_id=step.id, status="ok", summary="Done.", outputs=(StepOutput(type="text", content="Done."),)
         )
-        shelf.path_for(key).write_bytes(encode_result(key, response))
+        results.path_for(key).write_bytes(encode_result(key, response))
         events += [(step.id, event) for event in _step_events(step, TURNS)]
         events.append((step.id, StepCompleted(status="ok", summary="Done.", key=key)))
     events += [(steps[-1].id, event) for event in _step_events(steps[-1], 10)]

@@ -1,4 +1,4 @@
-"""What the box costs: a command in it against the same command without."""
+"""Measure a command in the sandbox against the same command outside."""
 
 import asyncio
 import os
@@ -19,34 +19,34 @@ WORDS = ("bash", "-c", "true")
 
 
 def sandbox() -> list[BenchResult]:
-    """Measure `bash -c true` in the box against plain, and the self-test at the start of a run."""
+    """Measure `bash -c true` in the sandbox and outside, and the self-test at the start of a run."""
     with tempfile.TemporaryDirectory() as name, asyncio.Runner() as loop:
         folder = Path(name).resolve()
-        boxed = build_sandbox_runner(workspace=folder, environ=os.environ)
+        runner = build_sandbox_runner(workspace=folder, environ=os.environ)
         environment = clean_environment(os.environ)
 
-        def in_box() -> float:
+        def in_sandbox() -> float:
             request = CommandRequest(argv=WORDS, cwd=folder, timeout_s=30)
-            began = time.perf_counter()
-            assert loop.run(boxed.run(request)).exit_code == 0
-            return time.perf_counter() - began
+            started = time.perf_counter()
+            assert loop.run(runner.run(request)).exit_code == 0
+            return time.perf_counter() - started
 
-        def plain() -> float:
-            began = time.perf_counter()
+        def outside() -> float:
+            started = time.perf_counter()
             subprocess.run(
                 WORDS, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=True
             )
-            return time.perf_counter() - began
+            return time.perf_counter() - started
 
-        def tested() -> float:
-            began = time.perf_counter()
-            loop.run(self_test(boxed))
-            return time.perf_counter() - began
+        def run_self_test() -> float:
+            started = time.perf_counter()
+            loop.run(self_test(runner))
+            return time.perf_counter() - started
 
-        samples, floors = sample_interleaved(ROUNDS, in_box, plain)
-        (tests,) = sample_interleaved(TEST_ROUNDS, tested)
-        boxed.close()
+        samples, baselines = sample_interleaved(ROUNDS, in_sandbox, outside)
+        (tests,) = sample_interleaved(TEST_ROUNDS, run_self_test)
+        runner.close()
     return [
-        ratio("`bash -c true` in the box against plain", 5.0, samples, floors),
-        milliseconds("self-test of the box", 50, tests),
+        ratio("`bash -c true` in the sandbox against outside", 5.0, samples, baselines),
+        milliseconds("self-test of the sandbox", 50, tests),
     ]

@@ -1,4 +1,4 @@
-"""What a large graph costs beside its steps: taking it in, finding what is ready, telling what was skipped."""
+"""Measure the overhead of scheduling a large graph: adding steps, finding ready ones, skipping."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ LIMIT_MS = 1000.0
 
 
 def scheduler() -> list[BenchResult]:
-    """Measure graphs whose steps take no time at all."""
+    """Measure a graph whose steps take no time."""
     graph = _graph()
     samples = [asyncio.run(_cost(graph)) for _ in range(ROUNDS + 1)]
     return [milliseconds(f"scheduling a graph of {STEPS} steps", LIMIT_MS, samples[1:])]
@@ -34,27 +34,27 @@ async def _cost(graph: list[PlanStep]) -> float:
         async def skip(self, step: PlanStep, reason: str) -> None:
             ended.append(step.id)
 
-    began = time.perf_counter()
+    started = time.perf_counter()
     work = Scheduler(concurrency=32, root="/work")
     for step in graph:
         work.add(step)
     work.seal()
     await work.run(Steps())
     if sorted(ended) != sorted(step.id for step in graph):
-        raise BenchError("not every step came to exactly one end")
-    return time.perf_counter() - began
+        raise BenchError("not every step ended exactly once")
+    return time.perf_counter() - started
 
 
 def _graph() -> list[PlanStep]:
     """Return a graph with chains, crossings and writers of the same files."""
-    chance = Random(1)
+    random = Random(1)
     return [
         PlanStep(
             id=f"s{number}",
             title="",
             instruction="",
-            depends_on=tuple({f"s{chance.randrange(number)}" for _ in range(chance.randrange(4))}) if number else (),
-            writes=(f"out/{chance.randrange(200)}",) if chance.random() < 0.3 else (),
+            depends_on=tuple({f"s{random.randrange(number)}" for _ in range(random.randrange(4))}) if number else (),
+            writes=(f"out/{random.randrange(200)}",) if random.random() < 0.3 else (),
         )
         for number in range(STEPS)
     ]

@@ -1,4 +1,4 @@
-"""Past sessions by the thousand: how long it takes to list them and to find a word in them."""
+"""Measure listing and searching thousands of past sessions."""
 
 import os
 import tempfile
@@ -15,7 +15,7 @@ _STARTED_AT = 1_735_689_600
 
 
 def sessions() -> list[BenchResult]:
-    """Measure `agent sessions list` and a search that has to look into every session, process start included."""
+    """Measure `agent sessions list` and a search through every session, including process start."""
     with tempfile.TemporaryDirectory() as name:
         home = Home(Path(name))
         write_sessions(Path(name) / "data", COUNT)
@@ -32,7 +32,7 @@ def sessions() -> list[BenchResult]:
 
 
 def write_sessions(data: Path, count: int) -> None:
-    """Write sessions as runs leave them: one real one, and copies under ids of the same length."""
+    """Write sessions as runs leave them: one real session, and copies with other ids of the same length."""
     first = write_run(data, _FIRST, completed_run("count the lines " * 4, "answer 000000 " * 20), mtime=_STARTED_AT)
     files = {path.name: path.read_bytes() for path in (first.events, first.summary)}
     for number in range(1, count):

@@ -1,4 +1,4 @@
-"""How soon the program is there and how soon it is gone: `--version`, `--help`, Tab, the first request, the exit."""
+"""Measure startup and exit: `--version`, `--help`, completion, time to the first request, time to exit."""
 
 import json
 import tempfile
@@ -16,12 +16,12 @@ HEAVY = ("litellm", "pydantic", "httpx", "prompt_toolkit", "trafilatura")
 
 
 def version() -> list[BenchResult]:
-    """Measure `agent --version` against an interpreter that does nothing."""
+    """Measure `agent --version` against an idle interpreter."""
     return [_compare_to_bare_python("`agent --version` against `python -c pass`", 2.0, "--version")]
 
 
 def help_page() -> list[BenchResult]:
-    """Measure `agent --help` against an interpreter that does nothing, and look for what it may not load."""
+    """Measure `agent --help` against an idle interpreter, and count the heavy libraries it loads."""
     with tempfile.TemporaryDirectory() as folder:
         loaded = [name for name in HEAVY if name in run_agent(Path(folder), "--help").loaded_modules]
     detail = ", ".join(loaded) or f"none of {', '.join(HEAVY)}"
@@ -34,24 +34,24 @@ def help_page() -> list[BenchResult]:
 
 
 def completion() -> list[BenchResult]:
-    """Measure one Tab in a shell: behind the command with the most flags, and behind one that looks into sessions."""
+    """Measure completion in a shell: for the command with the most flags, and for one that reads sessions."""
     lines = (("run", "--model", ""), ("sessions", "show", ""))
     with tempfile.TemporaryDirectory() as name:
         home = Home(Path(name))
-        taken = [
+        samples_by_line = [
             sample_interleaved(ROUNDS // 2, lambda words=words: home.run([AGENT, "__complete", "zsh", *words]).seconds)[
                 0
             ]
             for words in lines
         ]
     return [
-        milliseconds(f"Tab behind `agent {' '.join(words).strip()}`", 300, samples)
-        for words, samples in zip(lines, taken, strict=True)
+        milliseconds(f"completion after `agent {' '.join(words).strip()}`", 300, samples)
+        for words, samples in zip(lines, samples_by_line, strict=True)
     ]
 
 
 def first_request() -> list[BenchResult]:
-    """Measure start to first request against the bare script sending the same body, and last byte to exit."""
+    """Measure the time to the first request against a bare script that sends the same body, and the time to exit."""
     runs: list[ProcessRun] = []
     with tempfile.TemporaryDirectory() as name, ThreadedProvider(otherwise=DIRECT_ANSWER) as provider:
         home, body = Home(Path(name), provider), Path(name, "body.json")
@@ -60,13 +60,13 @@ def first_request() -> list[BenchResult]:
             runs.append(home.agent_run())
             return runs[-1].until_first_request
 
-        def floor() -> float:
+        def baseline() -> float:
             body.write_text(json.dumps(runs[-1].requests[0].body, separators=(",", ":")))
             return home.bare_request(body).until_first_request
 
-        samples, floors = sample_interleaved(REQUEST_ROUNDS, ours, floor)
+        samples, baselines = sample_interleaved(REQUEST_ROUNDS, ours, baseline)
     return [
-        ratio("start → first request, `agent run`, against bare Python + httpx", 1.6, samples, floors),
+        ratio("start → first request, `agent run`, against bare Python + httpx", 1.6, samples, baselines),
         milliseconds("last byte of the last reply → process exit", 60, [run.after_last_byte for run in runs[1:]]),
     ]
 
@@ -74,7 +74,7 @@ def first_request() -> list[BenchResult]:
 def _compare_to_bare_python(what: str, limit: float, flag: str) -> BenchResult:
     with tempfile.TemporaryDirectory() as name:
         home = Home(Path(name))
-        samples, floors = sample_interleaved(
+        samples, baselines = sample_interleaved(
             ROUNDS, lambda: home.run([AGENT, flag]).seconds, lambda: home.run([PYTHON, "-c", "pass"]).seconds
         )
-    return ratio(what, limit, samples, floors)
+    return ratio(what, limit, samples, baselines)

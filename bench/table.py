@@ -1,4 +1,4 @@
-"""The figures as a table: for a terminal, for a document, for another program."""
+"""Render figures for a terminal, a document, or another program."""
 
 import json
 import os
@@ -27,15 +27,15 @@ def render_markdown(figures: Sequence[BenchResult]) -> str:
 
 
 def update_document(path: Path, figures: Sequence[BenchResult]) -> None:
-    """Replace the table of a document, or write a document that is only the table."""
-    whole = path.read_text() if path.exists() else ""
-    before, begin, rest = whole.partition(_BEGIN)
+    """Replace the table in a document, or create a document with only the table."""
+    text = path.read_text() if path.exists() else ""
+    before, begin, rest = text.partition(_BEGIN)
     after = rest.partition(_END)[2] if begin else ""
     path.write_text(f"{before}{_BEGIN}{render_markdown(figures)}{_END}{after}")
 
 
 def save(path: Path, figures: Sequence[BenchResult]) -> None:
-    """Write the figures for another program."""
+    """Save the figures as JSON."""
     rows = [
         {
             "what": figure.what,

@@ -1,4 +1,4 @@
-"""How quickly the loop turns: the time from a reply to the next request, and the size of the first ones."""
+"""Measure the time from a reply to the next request, and the size of the first requests."""
 
 import tempfile
 from itertools import pairwise
@@ -17,14 +17,14 @@ EMPTY_OUTPUT = "(empty output)"
 
 
 def turns() -> list[BenchResult]:
-    """Measure the time between turns in a loop of ten calls of `true`, and count its connections."""
+    """Measure the time between turns in a loop of ten calls of `true`, and count connections."""
     runs = _loops()
     gaps = [gap for run in runs for gap in _gaps(run)]
     connections = max(len({request.connection for request in run.requests}) for run in runs)
     return [
         milliseconds(f"reply → next request in a loop of {CALLS} calls, tool `true`", 10, gaps),
         BenchResult(
-            what="connections of that whole run",
+            what="connections of that run",
             measured=connections,
             limit=1,
             unit="",
@@ -34,26 +34,26 @@ def turns() -> list[BenchResult]:
 
 
 def first_bodies() -> list[BenchResult]:
-    """Weigh the first request of the planner and of a step: system prompt and tool schemas."""
+    """Measure the size of the first request of the planner and of a step: system prompt and tool schemas."""
     (run,) = _loops(runs=1)
     planner, step = run.requests[0], next(request for request in run.requests if offers_tools(request))
     return [
         _body_size("first request of the planner", planner),
-        _body_size("first request of a step, tools and all", step),
+        _body_size("first request of a step, including tools", step),
     ]
 
 
 def _loops(runs: int = RUNS) -> list[ProcessRun]:
     with tempfile.TemporaryDirectory() as name, ThreadedProvider() as provider:
         home = Home(Path(name), provider)
-        ended: list[ProcessRun] = []
+        finished: list[ProcessRun] = []
         for _ in range(runs):
-            # The very same call again and again would be taken for a circle.
+            # Repeating the identical call would trigger stall detection.
             provider.reply(plan(1), *[command(f"true {number}") for number in range(CALLS)], DONE)
-            ended.append(home.agent_run("--approval-mode", "yolo"))
-            if (said := last_result(ended[-1].requests[-1])) != EMPTY_OUTPUT:
-                raise BenchError(f"`true` was not run: {said}")
-    return ended
+            finished.append(home.agent_run("--approval-mode", "yolo"))
+            if (result := last_result(finished[-1].requests[-1])) != EMPTY_OUTPUT:
+                raise BenchError(f"`true` was not run: {result}")
+    return finished
 
 
 def _gaps(run: ProcessRun) -> list[float]:

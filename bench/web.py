@@ -1,4 +1,4 @@
-"""What checked addresses, limits and reading cost: 32 pages of a megabyte side by side, against bare httpx."""
+"""Measure 32 concurrent pages of one megabyte through the web client and the tool, against bare httpx."""
 
 import asyncio
 import tempfile
@@ -26,54 +26,54 @@ SETTINGS = WebSettings(allow_loopback=True)
 
 
 def web() -> list[BenchResult]:
-    """Measure the client alone, and the tool with all it does to a text, against bare httpx."""
+    """Measure the client alone and the complete tool against bare httpx."""
     text = "".join(LINE.format(n) for n in range(MEGABYTE // len(LINE) + 200))
     pages = {"*": http_response(text, kind="text/plain; charset=utf-8")}
     with serve_in_process(pages) as base, tempfile.TemporaryDirectory() as name, asyncio.Runner() as loop:
         urls = [f"{base}/{n}" for n in range(PAGES)]
 
-        def timed(deed: Callable[[], Awaitable[int]]) -> Callable[[], float]:
+        def timed(fetch: Callable[[], Awaitable[int]]) -> Callable[[], float]:
             def measured() -> float:
-                began = time.perf_counter()
-                size = loop.run(_awaited(deed))
+                started = time.perf_counter()
+                size = loop.run(_await(fetch))
                 assert size >= PAGES, "a page is missing"
-                return time.perf_counter() - began
+                return time.perf_counter() - started
 
             return measured
 
-        work = ToolHarness(Path(name), approver=PolicyApprover(mode="yolo"), web=WebSession(SETTINGS))
-        ours, tool, floor = sample_interleaved(
+        harness = ToolHarness(Path(name), approver=PolicyApprover(mode="yolo"), web=WebSession(SETTINGS))
+        ours, tool, baseline = sample_interleaved(
             ROUNDS,
             timed(lambda: _by_client(urls)),
-            timed(lambda: _by_tool(urls, work)),
+            timed(lambda: _by_tool(urls, harness)),
             timed(lambda: _by_httpx(urls)),
         )
-        loop.run(work.executor.close())
+        loop.run(harness.executor.close())
     return [
-        ratio("32 pages of 1 MB by the web client against a bare httpx gather", 1.5, ours, floor),
-        ratio("the same by `fetch_page`, each kept whole and masked", 4.0, tool, floor),
+        ratio("32 pages of 1 MB by the web client against a bare httpx gather", 1.5, ours, baseline),
+        ratio("the same by `fetch_page`, each saved completely and masked", 4.0, tool, baseline),
     ]
 
 
-async def _awaited(deed: Callable[[], Awaitable[int]]) -> int:
-    return await deed()
+async def _await(fetch: Callable[[], Awaitable[int]]) -> int:
+    return await fetch()
 
 
 async def _by_httpx(urls: list[str]) -> int:
     async with httpx.AsyncClient() as client:
-        answers = await asyncio.gather(*map(client.get, urls))
-    return sum(len(answer.content) >= MEGABYTE for answer in answers)
+        responses = await asyncio.gather(*map(client.get, urls))
+    return sum(len(response.content) >= MEGABYTE for response in responses)
 
 
 async def _by_client(urls: list[str]) -> int:
     client = WebClient(SETTINGS)
     try:
-        answers = await asyncio.gather(*(client.send(WebRequest(url=url)) for url in urls))
+        responses = await asyncio.gather(*(client.send(WebRequest(url=url)) for url in urls))
     finally:
         await client.close()
-    return sum(len(answer.body) >= MEGABYTE for answer in answers)
+    return sum(len(response.body) >= MEGABYTE for response in responses)
 
 
-async def _by_tool(urls: list[str], work: ToolHarness) -> int:
-    results = await asyncio.gather(*(work.call("fetch_page", url=url) for url in urls))
-    return sum(result.is_ok and "go on with offset" in result.content for result in results)
+async def _by_tool(urls: list[str], harness: ToolHarness) -> int:
+    results = await asyncio.gather(*(harness.call("fetch_page", url=url) for url in urls))
+    return sum(result.is_ok and "offset=" in result.content for result in results)

@@ -1,4 +1,4 @@
-"""A figure says whether its limit holds, and a missed one fails the whole benchmark."""
+"""Figures are compared with their limits, and a missed limit fails the benchmark."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ MISSED = BenchResult(what="b", measured=61, limit=60, unit="ms", detail="how")
 def test_a_ratio_compares_medians() -> None:
     figure = ratio("x", 2.0, [0.2, 9.0, 0.3], [0.1, 0.1, 0.2])
     assert (figure.measured, figure.is_met) == (pytest.approx(3.0), False)
-    assert figure.detail == "300 ms against 100 ms, 3 runs of each in turns"
+    assert figure.detail == "300 ms against 100 ms, 3 interleaved runs of each"
 
 
 def test_a_time_is_a_median_in_milliseconds() -> None:
@@ -24,14 +24,14 @@ def test_a_time_is_a_median_in_milliseconds() -> None:
     assert (figure.measured, figure.is_met, figure.detail) == (5.0, True, "median of 3, slowest 30 ms")
 
 
-def test_samples_are_taken_in_turns_and_the_first_round_is_not_counted() -> None:
+def test_samples_are_interleaved_and_the_first_round_is_a_warm_up() -> None:
     done: list[str] = []
 
-    def deed(name: str) -> float:
+    def measure(name: str) -> float:
         done.append(name)
         return float(len(done))
 
-    assert sample_interleaved(2, lambda: deed("a"), lambda: deed("b")) == [[3.0, 5.0], [4.0, 6.0]]
+    assert sample_interleaved(2, lambda: measure("a"), lambda: measure("b")) == [[3.0, 5.0], [4.0, 6.0]]
     assert done == ["a", "b"] * 3
 
 

@@ -15,8 +15,8 @@ from tests.tooling.tool_harness import TASK, USER
 from tooling.contract.action import Action, Decision
 from tooling.contract.context import ExecCtx
 from tooling.safety.action_judge import ActionJudge
-from tooling.safety.rules import load_rules
 from tooling.safety.secrets.patterns import ANCHORED_PATTERNS, PREFIXED_PATTERNS, TOKEN_PATTERNS
+from tooling.safety.shell.rules import load_rules
 
 PAGE = ROOT / "docs" / "security.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"

@@ -1,4 +1,4 @@
-"""The rules of the house as functions: each takes modules and returns what breaks it."""
+"""Architecture rules as functions that take modules and return violations."""
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ _ENVIRONMENT_WRITER = "agent.model.litellm_client"
 
 
 def upward_imports(source: Module) -> Iterator[str]:
-    """Find imports against the arrows cli → agent → tooling → patterns, or out of the house."""
+    """Find imports against the direction cli → agent → tooling → patterns, or from outside the product."""
     for found in imports(source):
         layer = found.target.partition(".")[0]
         if layer in _OUTSIDE or (layer in LAYERS and LAYERS.index(layer) > LAYERS.index(source.layer)):
@@ -34,18 +34,20 @@ def misplaced_libraries(source: Module) -> Iterator[str]:
 
 
 def indirect_imports(source: Module, known: frozenset[str]) -> Iterator[str]:
-    """Find imports that are relative, take everything, or take a name from a package instead of its module."""
+    """Find imports that are relative, use `*`, or take a name from a package instead of its module."""
     for found in imports(source):
         if found.level or "*" in found.names:
             yield f"{source.name}:{found.line} does not import by full path"
         if found.target.partition(".")[0] in LAYERS:
             targets = [f"{found.target}.{name}" for name in found.names] if _is_package(found.target, known) else []
             targets = targets or [found.target]
-            yield from (f"{source.name}:{found.line} imports {t}, no module" for t in targets if t not in known)
+            yield from (
+                f"{source.name}:{found.line} imports {t}, which is not a module" for t in targets if t not in known
+            )
 
 
 def undeclared_lazy_imports(source: Module) -> Iterator[str]:
-    """Find imports inside functions that the list does not name; cli may be lazy with its own house."""
+    """Find imports inside functions that are not listed; cli may import the product lazily."""
     for found in imports(source):
         library = found.target.partition(".")[0]
         if not found.is_lazy or library in LAZY_LIBRARIES or found.target in LAZY_MODULES:
@@ -72,7 +74,7 @@ def loop_starts(source: Module) -> Iterator[str]:
 
 
 def environment_uses(source: Module) -> Iterator[str]:
-    """Find the process environment outside agent/config; one writer is excused, and only to write."""
+    """Find uses of the process environment outside agent/config; one module may write to it."""
     if source.name.startswith("agent.config."):
         return
     if source.name == _ENVIRONMENT_WRITER:
@@ -83,18 +85,18 @@ def environment_uses(source: Module) -> Iterator[str]:
 
 
 def code_in_package_files(source: Module) -> Iterator[str]:
-    """Find __init__ files that hold more, or less, than a docstring."""
+    """Find __init__ files that contain anything but a docstring."""
     is_docstring = len(source.tree.body) == 1 and ast.get_docstring(source.tree) is not None
     if source.is_package and not is_docstring:
-        yield f"{source.name}/__init__.py holds more than a docstring"
+        yield f"{source.name}/__init__.py must contain a docstring and nothing else"
 
 
 def cycles(sources: Iterable[Module]) -> list[str]:
-    """Find modules that import each other at the top, directly or in a round."""
+    """Find modules that import each other at the top level, directly or indirectly."""
     sources = tuple(sources)
     known = frozenset(source.name for source in sources)
     graph = {source.name: sorted(set(_edges(source, known))) for source in sources}
-    return [" → ".join(ring) for ring in _find_cycles(graph)]
+    return [" → ".join(cycle) for cycle in _find_cycles(graph)]
 
 
 def _edges(source: Module, known: frozenset[str]) -> Iterator[str]:
@@ -131,7 +133,7 @@ def _is_package(name: str, known: frozenset[str]) -> bool:
 
 
 def _dotted_uses(source: Module, dotted: tuple[str, ...]) -> Iterator[str]:
-    """Find `sys.stdout` and the like, also under another name or taken with from-import."""
+    """Find uses of dotted names like `sys.stdout`, also through an alias or a from-import."""
     aliases = {"": ""}
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""The real program as a process of its own, in a home of its own."""
+"""Run the real program as a separate process with its own home."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ AGENT = PYTHON.with_name("agent")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedProcess:
-    """A process that ended, and the modules it loaded."""
+    """The result of a process, and the modules it loaded."""
 
     exit_code: int
     stdout: str
@@ -21,7 +21,7 @@ class FinishedProcess:
 
 
 def run_python(home: Path, words: Sequence[str | Path], *, cwd: Path | None = None) -> FinishedProcess:
-    """Run Python with a clean environment and note every module it imports, in any thread."""
+    """Run Python with a clean environment and record every module it imports, in any thread."""
     done = subprocess.run(
         [PYTHON, "-X", "importtime", *words],
         env={"HOME": str(home), "AGENT_SANDBOX": str(home / "data"), "PATH": "/usr/local/bin:/usr/bin:/bin"},

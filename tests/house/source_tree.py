@@ -1,4 +1,4 @@
-"""The project's own source files, parsed: modules, what they import at the top and what inside functions."""
+"""The project's parsed source files and their imports."""
 
 import ast
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Module:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Import:
-    """One imported name; `target` is the module, `names` what is taken from it."""
+    """One import statement; `target` is the module, `names` what is imported from it."""
 
     target: str
     names: tuple[str, ...]
@@ -47,7 +47,7 @@ def modules() -> tuple[Module, ...]:
 
 
 def imports(source: Module) -> Iterator[Import]:
-    """Yield every import of a module, wherever it stands."""
+    """Yield every import of a module, also inside functions."""
     yield from _imports(source.tree, is_lazy=False, is_typing_only=False)
 
 
@@ -71,10 +71,10 @@ def _imports(node: ast.AST, *, is_lazy: bool, is_typing_only: bool) -> Iterator[
                 typing = is_typing_only or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test))
                 yield from _imports(child, is_lazy=inside, is_typing_only=typing)
                 continue
-        for target, taken in found:
+        for target, imported in found:
             yield Import(
                 target=target,
-                names=taken,
+                names=imported,
                 line=child.lineno,
                 level=level,
                 is_lazy=is_lazy,

@@ -1,4 +1,4 @@
-"""Every library the program imports is one it declares."""
+"""Every imported library is a declared dependency."""
 
 import re
 import sys
@@ -8,7 +8,7 @@ from importlib.metadata import packages_distributions
 
 from tests.house.source_tree import LAYERS, ROOT, Module, imports, module, modules
 
-# Libraries that a declared one always brings along and that are part of how it is used.
+# Dependencies of a declared library that are part of its interface.
 TRANSITIVE = {"openai": "litellm", "httpcore": "httpx", "charset_normalizer": "trafilatura"}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 

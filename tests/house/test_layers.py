@@ -1,4 +1,4 @@
-"""The arrows point down, and each kind of work has its one place."""
+"""Imports point downwards, and each kind of work has its place."""
 
 import pytest
 
@@ -22,20 +22,20 @@ RULES = (
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_house_keeps_the_rule(rule: str) -> None:
+def test_no_module_breaks_the_rule(rule: str) -> None:
     assert violations(rule, modules()) == []
 
 
-def test_every_layer_was_read() -> None:
+def test_every_layer_is_checked() -> None:
     assert {source.layer for source in modules()} == {"cli", "agent", "tooling", "patterns"}
 
 
-def test_every_import_goes_to_a_module_by_its_full_path() -> None:
+def test_every_import_names_a_module_by_its_full_path() -> None:
     known = frozenset(source.name for source in modules())
     assert [found for source in modules() for found in layer_rules.indirect_imports(source, known)] == []
 
 
-def test_no_modules_import_each_other_in_a_round() -> None:
+def test_there_are_no_import_cycles() -> None:
     assert layer_rules.cycles(modules()) == []
 
 
@@ -78,7 +78,7 @@ def test_the_rule_can_fail(rule: str, name: str, source: str) -> None:
         ("environment_uses", "agent.model.litellm_client", "import os\nos.environ['A'] = 'b'"),
     ],
 )
-def test_the_rule_allows_what_it_should(rule: str, name: str, source: str) -> None:
+def test_the_rule_allows_legitimate_code(rule: str, name: str, source: str) -> None:
     assert violations(rule, (module(name, source),)) == []
 
 
@@ -97,11 +97,11 @@ def test_the_package_rule_can_fail() -> None:
 
 
 def test_the_cycle_rule_can_fail() -> None:
-    ring = (
+    cycle = (
         module("agent.a", "from agent.b import x"),
         module("agent.b", "from agent import c"),
         module("agent.c", "import agent.a"),
     )
-    assert layer_rules.cycles(ring) == ["agent.a → agent.b → agent.c → agent.a"]
+    assert layer_rules.cycles(cycle) == ["agent.a → agent.b → agent.c → agent.a"]
     lazy = (module("agent.a", "from agent.b import x"), module("agent.b", "def f():\n    from agent.a import y"))
     assert layer_rules.cycles(lazy) == []

@@ -1,4 +1,4 @@
-"""One idea a file, one screen a function, one line that says what a file is."""
+"""Limits for the size of files and functions, and a docstring in every file."""
 
 import ast
 from collections.abc import Iterator
@@ -24,12 +24,12 @@ def too_large(name: str, source: str) -> Iterator[str]:
 
 
 def missing_docstring(name: str, source: str) -> Iterator[str]:
-    # Where a file begins with a text, its end is the first end of a text; all else need not be parsed.
-    beginning = source[: source.find('"""', 3) + 3] if source.startswith('"""') else source
-    docstring = ast.get_docstring(ast.parse(beginning, filename=name)) or ""
+    # If the file starts with a docstring, only the docstring needs to be parsed.
+    head = source[: source.find('"""', 3) + 3] if source.startswith('"""') else source
+    docstring = ast.get_docstring(ast.parse(head, filename=name)) or ""
     first = docstring.partition("\n")[0]
     if len(first) < 10:
-        yield f"{name} does not say at its top what it is"
+        yield f"{name} has no docstring of at least 10 characters"
 
 
 def violations(rule: object) -> list[str]:
@@ -41,11 +41,11 @@ def test_no_file_or_function_is_too_large() -> None:
     assert violations(too_large) == []
 
 
-def test_every_file_says_what_it_is() -> None:
+def test_every_file_has_a_docstring() -> None:
     assert violations(missing_docstring) == []
 
 
-def test_all_sources_were_read() -> None:
+def test_all_sources_are_checked() -> None:
     assert len(FILES) > 50
     assert Path(__file__).resolve() in FILES
 
@@ -64,5 +64,5 @@ def test_the_size_rule_allows_the_limit() -> None:
 
 
 @pytest.mark.parametrize("source", ["", "x = 1", "# a comment", '"""Doc"""'])
-def test_the_description_rule_can_fail(source: str) -> None:
+def test_the_docstring_rule_can_fail(source: str) -> None:
     assert list(missing_docstring("x", source))

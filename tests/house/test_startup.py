@@ -1,4 +1,4 @@
-"""The program loads only what a command needs: the modules that may not be there, checked in the real process."""
+"""Commands do not load heavy libraries they do not need, checked in the real process."""
 
 import sys
 from pathlib import Path
@@ -30,15 +30,15 @@ def loaded_among(names: tuple[str, ...], finished: FinishedProcess) -> list[str]
     return [name for name in names if name in finished.loaded_modules]
 
 
-def test_the_version_loads_no_library_and_next_to_nothing_of_the_house(tmp_path: Path) -> None:
+def test_version_loads_no_library_and_only_four_modules(tmp_path: Path) -> None:
     finished = run_agent(tmp_path, "--version")
     bare = run_python(tmp_path, ("-c", "pass")).loaded_modules
     assert loaded_among((*HEAVY, "rich", "typer", "asyncio"), finished) == []
     assert VERSION in finished.stdout
     extra = {name.partition(".")[0] for name in finished.loaded_modules - bare} - sys.stdlib_module_names
     assert extra <= set(LAYERS)
-    house = {name for name in finished.loaded_modules if name.partition(".")[0] in LAYERS}
-    assert house <= {"cli", "cli.main", "agent", "agent.version"}
+    own = {name for name in finished.loaded_modules if name.partition(".")[0] in LAYERS}
+    assert own <= {"cli", "cli.main", "agent", "agent.version"}
 
 
 def test_help_loads_no_heavy_library(tmp_path: Path) -> None:
@@ -47,35 +47,35 @@ def test_help_loads_no_heavy_library(tmp_path: Path) -> None:
     assert "run" in finished.stdout
 
 
-def test_config_loads_no_heavy_library_and_not_the_engine(tmp_path: Path) -> None:
+def test_config_loads_neither_heavy_libraries_nor_the_engine(tmp_path: Path) -> None:
     finished = run_agent(tmp_path, "config", "show")
     assert loaded_among((*HEAVY, "rich", "asyncio", "agent.app", "agent.engine"), finished) == []
 
 
 @pytest.mark.parametrize("words", [("ru",), ("sessions", "show", ""), ("config", "set", "model", "openai/")])
-def test_completion_loads_no_heavy_library_and_not_the_engine(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_completion_loads_neither_heavy_libraries_nor_the_engine(tmp_path: Path, words: tuple[str, ...]) -> None:
     finished = run_agent(tmp_path, "__complete", "zsh", *words)
     assert loaded_among((*HEAVY, "rich.console", "asyncio", "agent.app", "agent.engine"), finished) == []
 
 
 @pytest.mark.parametrize("words", [("sessions", "list"), ("sessions", "search", "x"), ("runs", "list")])
-def test_listings_load_no_heavy_library_and_not_the_engine(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_listings_load_neither_heavy_libraries_nor_the_engine(tmp_path: Path, words: tuple[str, ...]) -> None:
     run_agent(tmp_path, "run", "--model", f"script:{HELLO}", "x")
     finished = run_agent(tmp_path, *words)
     assert loaded_among((*HEAVY, "rich.console", "asyncio", "agent.app", "agent.engine"), finished) == []
 
 
-def test_a_run_with_a_scripted_model_loads_no_provider_and_no_screen(tmp_path: Path) -> None:
+def test_a_run_with_a_scripted_model_loads_no_provider_and_no_terminal_library(tmp_path: Path) -> None:
     finished = run_agent(tmp_path, "run", "--model", f"script:{HELLO}", "say hello")
     assert loaded_among((*HEAVY, "rich"), finished) == []
     assert finished.stdout.strip()
 
 
-def test_a_loaded_module_is_noticed_also_in_another_thread(tmp_path: Path) -> None:
+def test_a_module_loaded_in_another_thread_is_noticed(tmp_path: Path) -> None:
     source = "import threading; t = threading.Thread(target=__import__, args=('httpx',)); t.start(); t.join()"
     assert loaded_among(HEAVY, run_python(tmp_path, ("-c", source))) == ["httpx"]
 
 
-def test_a_failing_program_is_no_pass(tmp_path: Path) -> None:
+def test_a_failing_program_fails_the_check(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         loaded_among(HEAVY, run_python(tmp_path, ("-c", "raise SystemExit(3)")))

@@ -1,4 +1,4 @@
-"""The wheel holds the whole program and works away from the checkout."""
+"""The wheel contains the complete program and works outside the checkout."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from tests.house.source_tree import LAYERS, ROOT
 
 pytestmark = pytest.mark.slow
 
-# The libraries without site's .pth files, which would let the checkout shine through.
+# Without site's .pth files, which would make the checkout importable.
 LIBRARIES = sysconfig.get_paths()["purelib"]
 DATA = tuple(
     str(path.relative_to(ROOT))
@@ -67,13 +67,13 @@ def run_program(site: Path, *words: str) -> str:
     return run_from_root(site, "from cli.main import main; sys.exit(main())", *words)
 
 
-def test_every_source_and_data_file_is_in_the_wheel_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_contains_every_source_and_data_file_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     assert names == set(DATA)
 
 
-def test_both_commands_and_the_needed_libraries_are_declared(site: Path) -> None:
+def test_both_commands_and_the_required_libraries_are_declared(site: Path) -> None:
     info = next(site.glob("windlass-*.dist-info"))
     assert "agent = cli.main:main\nwindlass = cli.main:main" in (info / "entry_points.txt").read_text()
     metadata = (info / "METADATA").read_text()
@@ -85,7 +85,7 @@ def test_the_version_is_printed_from_the_root_folder(site: Path) -> None:
     assert VERSION in run_program(site, "--version")
 
 
-def test_the_checkout_is_not_in_sight(site: Path) -> None:
+def test_the_checkout_is_not_importable(site: Path) -> None:
     assert run_from_root(site, "import agent; print(agent.__file__)").startswith(str(site))
 
 
@@ -102,5 +102,5 @@ def test_the_demo_runs_from_the_root_folder(site: Path) -> None:
     assert run_program(site, "demo").strip()
 
 
-def test_the_scripts_of_the_shells_are_in_it(site: Path) -> None:
+def test_the_shell_completion_scripts_are_included(site: Path) -> None:
     assert all("__complete" in run_program(site, "--show-completion", shell) for shell in ("bash", "zsh", "fish"))

@@ -1,1 +1,1 @@
-"""What may be read, written, run and shown."""
+"""Judge what tools may read, write, run and send, and mask secrets."""

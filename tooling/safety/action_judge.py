@@ -1,4 +1,4 @@
-"""The judge of every action: file tools by where they reach, commands by what they say, pages by their host."""
+"""Judge every action: file tools by path, commands by content, web requests by host."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -12,12 +12,12 @@ from tooling.safety.paths.workspace_paths import PathRefused, readable_path, wri
 if TYPE_CHECKING:
     from tooling.safety.shell.shell_judge import ShellJudge
 
-_REMEMBER_REASON = "you did not ask for it in these words, and every later run would read it"
-_FORGET_REASON = "it forgets everything that is remembered for you"
+REMEMBER_REASON = "you did not ask for it explicitly, and every later run would read it"
+FORGET_REASON = "it deletes everything that is remembered for you"
 
 
 class ActionJudge:
-    """Judges actions without doing anything; `warn` hears what is wrong with the rule files."""
+    """Judges actions without side effects; `warn` receives problems with the rule files."""
 
     def __init__(self, patterns_dir: Path | None = None, *, warn: Callable[[str], None] | None = None) -> None:
         self._patterns_dir = patterns_dir
@@ -37,13 +37,13 @@ class ActionJudge:
             case "remember" if action.is_requested:
                 return Verdict(decision=Decision.ALLOW)
             case "remember":
-                return Verdict(decision=Decision.ASK, reasons=(_REMEMBER_REASON,), rule="remember")
+                return Verdict(decision=Decision.ASK, reasons=(REMEMBER_REASON,), rule="remember")
             case "forget":
-                return Verdict(decision=Decision.ASK, reasons=(_FORGET_REASON,), rule="forget")
+                return Verdict(decision=Decision.ASK, reasons=(FORGET_REASON,), rule="forget")
 
     @cached_property
     def _shell_judge(self) -> "ShellJudge":
-        # The reader of shell texts and its rules load with the first command: a run without one does not pay for them.
+        # The shell reader and the rules load with the first command; a run without commands never needs them.
         from tooling.safety.shell.shell_judge import ShellJudge
 
         return ShellJudge(self._patterns_dir, warn=self._warn)
@@ -59,7 +59,7 @@ def _file_verdict(action: Action, ctx: ExecCtx) -> Verdict:
 
 
 def _web_verdict(action: Action) -> Verdict:
-    """Ask for the host: whoever chooses an address can write into it what he has read."""
+    """Ask about the host, as the address itself can carry data away."""
     from tooling.web.addresses.url_check import AddressRefused, parse_url, with_scheme
 
     if not action.url:
@@ -67,16 +67,15 @@ def _web_verdict(action: Action) -> Verdict:
     try:
         host = parse_url(with_scheme(action.url), allow_loopback=True).host
     except AddressRefused:
-        # Nothing will be requested: the tool checks as strictly, and says what is wrong with the address.
+        # The tool refuses it as well, with a better explanation, so nothing will be requested.
         return Verdict(decision=Decision.ALLOW)
-    words = f"{action.tool} {host}"
-    reason = f"it sends this address to {host}"
+    command = f"{action.tool} {host}"
     return Verdict(
         decision=Decision.ASK,
-        reasons=(reason,),
+        reasons=(f"it sends this address to {host}",),
         rule="web-host",
-        commands=(words,),
-        commands_to_approve=(words,),
+        commands=(command,),
+        commands_to_approve=(command,),
         hosts=(host,),
         is_only_network=True,
     )

@@ -1,4 +1,4 @@
-"""Short questions about a command: would it ask, is it blocked, does it leave the workspace."""
+"""Check a command outside a run: does it need approval, is it blocked, does it leave the workspace."""
 
 from pathlib import Path
 from uuid import UUID
@@ -21,7 +21,7 @@ def judge_command(
     chat_type: str = "private",
     extra_dirs: tuple[Path, ...] = (),
 ) -> Verdict:
-    """Return the whole verdict on a command, exactly as for a tool call in that workspace."""
+    """Return the verdict on a command, exactly as for a tool call in that workspace."""
     ctx = ExecCtx(user_id=_NIL_ID, task_id=_NIL_ID, working_dir=workspace, extra_dirs=extra_dirs, chat_type=chat_type)
     return judge.judge(Action(tool="run_command", effect="execute", subject=command, cwd=workspace), ctx)
 
@@ -40,7 +40,7 @@ def check_command(
 
 
 def check_workspace_isolation(command: str, user_workspace: str) -> tuple[bool, str | None]:
-    """Say whether a command reaches into folders of the system outside the workspace; no workspace, no border."""
+    """Return whether a command accesses system folders outside the workspace; without a workspace, never."""
     if not user_workspace:
         return False, None
     for path in _paths_outside(command, Path(user_workspace)):
@@ -50,7 +50,7 @@ def check_workspace_isolation(command: str, user_workspace: str) -> tuple[bool, 
 
 
 def check_command_path_escape(command: str, cwd: str) -> tuple[bool, str | None]:
-    """Say whether a path of a command leads out of its folder; doubt counts as leading out."""
+    """Return whether a path of a command is outside its folder; a path that cannot be parsed reliably counts."""
     paths = _paths_outside(command, Path(cwd))
     if paths:
         return True, f"BLOCKED: {paths[0]} is outside {cwd}"
@@ -60,8 +60,8 @@ def check_command_path_escape(command: str, cwd: str) -> tuple[bool, str | None]
 def _paths_outside(command: str, workspace: Path) -> list[str]:
     reader = ShellReader(str(workspace))
     reader.read(command)
-    reach = PathAccess.for_roots(workspace)
-    paths = [path for simple in reader.commands for path in reach.paths_outside(simple)]
-    is_doubtful = any(finding.is_doubt for finding in reader.findings)
-    # Of a text that cannot be read to its end, every word that looks like a path counts.
+    access = PathAccess.for_roots(workspace)
+    paths = [path for simple in reader.reading.commands for path in access.paths_outside(simple)]
+    is_doubtful = any(finding.is_doubt for finding in reader.reading.findings)
+    # If the text cannot be parsed reliably, every word that looks like a path counts.
     return paths + [word.strip("\"'") for word in command.split() if is_doubtful and "/" in word]

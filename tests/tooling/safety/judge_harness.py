@@ -1,4 +1,4 @@
-"""Short ways to judge a command in a workspace."""
+"""Helpers to judge a command in a workspace."""
 
 from pathlib import Path
 from uuid import UUID
@@ -10,7 +10,7 @@ from tooling.safety.action_judge import ActionJudge
 from tooling.safety.shell.reader import ShellReader
 
 JUDGE = ActionJudge()
-# A folder that is not below /tmp, where everybody may write; nothing is made in it.
+# Not below /tmp, where writing is always allowed; nothing is created in it.
 WORKSPACE = Path("/srv/project")
 CORPORA = ROOT / "tests" / "data" / "commands"
 NEWLINE = "\u23ce"
@@ -28,12 +28,12 @@ def decision(command: str) -> Decision:
 
 
 def argvs(text: str) -> list[tuple[str, ...]]:
-    """Return the words of every command found in a text."""
+    """Return the words of every command in a text."""
     reader = ShellReader(str(WORKSPACE))
     reader.read(text)
-    return [command.words for command in reader.commands]
+    return [command.words for command in reader.reading.commands]
 
 
 def corpus(name: str) -> list[str]:
-    """Return the lines of a corpus; a return sign in them stands for a line break."""
+    """Return the lines of a corpus; a return symbol in them is a line break."""
     return [line.replace(NEWLINE, "\n") for line in (CORPORA / name).read_text().splitlines() if line]

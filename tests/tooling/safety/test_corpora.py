@@ -1,4 +1,4 @@
-"""Two large lists of commands, as agents and attackers write them, against the rates the project promises."""
+"""Verdicts on two large corpora of commands, harmless and dangerous, against the promised error rates."""
 
 from functools import cache
 
@@ -17,26 +17,26 @@ def plain_decisions() -> tuple[tuple[str, Decision], ...]:
     return tuple((command, decision(command)) for _, command in DANGEROUS)
 
 
-def test_the_lists_are_long_and_say_nothing_twice() -> None:
+def test_the_corpora_are_large_and_have_no_duplicates() -> None:
     assert min(len(EVERYDAY), len(DANGEROUS)) >= 300
     assert len({*EVERYDAY}) == len(EVERYDAY)
     assert len({command for _, command in DANGEROUS}) == len(DANGEROUS)
 
 
-def test_everyday_work_is_hardly_ever_asked_about_and_never_blocked() -> None:
+def test_everyday_commands_rarely_need_approval_and_are_never_blocked() -> None:
     decisions = {command: decision(command) for command in EVERYDAY}
     asked = [command for command, verdict in decisions.items() if verdict]
     assert [command for command in asked if decisions[command] is Decision.BLOCK] == []
     assert len(asked) <= 0.01 * len(EVERYDAY), asked
 
 
-def test_hardly_anything_dangerous_passes_unasked() -> None:
+def test_dangerous_commands_are_rarely_allowed() -> None:
     passed = [command for _, command in DANGEROUS if decision(command) is Decision.ALLOW]
     assert len(passed) <= 0.01 * len(DANGEROUS), passed
 
 
-def test_what_nobody_should_be_asked_about_is_blocked() -> None:
-    assert [command for least, command in DANGEROUS if decision(command) < MINIMUM[least]] == []
+def test_every_dangerous_command_gets_at_least_its_minimum_decision() -> None:
+    assert [command for minimum, command in DANGEROUS if decision(command) < MINIMUM[minimum]] == []
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""However a dangerous command is dressed up its verdict stands; however a harmless one talks of danger, it passes."""
+"""Property tests: no disguise lowers a verdict, and quoting a dangerous command is harmless."""
 
 import shlex
 
@@ -59,7 +59,7 @@ def test_nesting_never_lowers_a_verdict(danger: str, layers: list[str]) -> None:
 
 @st.composite
 def obfuscate(draw: st.DrawFn, text: str) -> str:
-    """Spell a word with quotes and escapes that the shell takes away again."""
+    """Spell a word with quotes and escapes that the shell removes."""
     pieces = []
     for char in text:
         form = draw(st.sampled_from(["plain", "single", "double", "escaped", "ansi", "empty"]))
@@ -85,13 +85,13 @@ def test_spelling_never_lowers_a_verdict(data: st.DataObject, danger: str) -> No
 
 @settings(max_examples=200, deadline=None)
 @given(DANGERS, STATEMENTS, st.sampled_from(HARMLESS))
-def test_talking_of_danger_is_harmless(danger: str, around: str, harmless: str) -> None:
+def test_a_dangerous_command_as_an_argument_is_allowed(danger: str, around: str, harmless: str) -> None:
     assert decision(harmless.format(shlex.quote(around.format(danger)))) is Decision.ALLOW
 
 
 @settings(max_examples=100, deadline=None)
 @given(DANGERS, STATEMENTS)
-def test_the_text_of_a_document_is_harmless(danger: str, around: str) -> None:
+def test_a_dangerous_command_in_a_quoted_heredoc_is_allowed(danger: str, around: str) -> None:
     assert decision(f"cat > notes.md <<'END'\n{around.format(danger)}\nEND\n") is Decision.ALLOW
 
 

@@ -1,1 +1,1 @@
-"""Where commands and tools may read and write."""
+"""Which paths tools may use, and which files contain secrets."""

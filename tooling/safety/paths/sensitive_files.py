@@ -1,4 +1,4 @@
-"""Names of files that hold secrets; tools refuse them and commands that name them ask."""
+"""Names of files that contain secrets; tools refuse them, and commands that name them need approval."""
 
 import re
 from pathlib import PurePath
@@ -57,7 +57,7 @@ SENSITIVE_PATTERNS = (
     r"^\.?(?:access|auth|api|refresh)[-_]?tokens?(?:\.(?:json|txt))?$",
 )
 
-# Files whose plain name is harmless, but not in that folder.
+# Files that are only sensitive in a certain folder.
 SENSITIVE_PATHS = (
     (".aws", "config"),
     (".docker", "config.json"),
@@ -69,12 +69,12 @@ SENSITIVE_PATHS = (
 )
 
 _NAMES = frozenset(SENSITIVE_FILES)
-_PATH_NAMES = frozenset(place[-1] for place in SENSITIVE_PATHS)
+_PATH_NAMES = frozenset(suffix[-1] for suffix in SENSITIVE_PATHS)
 _ANY_PATTERN = "|".join(SENSITIVE_PATTERNS)
 
 
 def is_sensitive_file(path: str | PurePath) -> bool:
-    """Say whether a path names a file that usually holds secrets, by name or extension in any case."""
+    """Return whether a path names a file that usually contains secrets, ignoring case."""
     text = str(path).rstrip("/").lower()
     name = text.rpartition("/")[2]
     if name in _NAMES or re.match(_ANY_PATTERN, name):
@@ -82,4 +82,4 @@ def is_sensitive_file(path: str | PurePath) -> bool:
     if name not in _PATH_NAMES:
         return False
     parts = PurePath(text).parts
-    return any(parts[-len(place) :] == place for place in SENSITIVE_PATHS)
+    return any(parts[-len(suffix) :] == suffix for suffix in SENSITIVE_PATHS)

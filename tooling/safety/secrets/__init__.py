@@ -1,1 +1,1 @@
-"""Finding and masking secrets."""
+"""Recognize and mask secrets in text."""

@@ -1,4 +1,4 @@
-"""What tokens of known makers look like."""
+"""Patterns of tokens from known providers."""
 
 from typing import NamedTuple
 
@@ -8,17 +8,17 @@ _HEX = "0123456789abcdef"
 
 
 class TokenPattern(NamedTuple):
-    """A token that is known by its first three characters, and the expression that matches all of it."""
+    """A token recognized by its first three characters, and the expression that matches it."""
 
     prefixes: tuple[str, ...]
     regex: str
 
 
 class AnchoredPattern(NamedTuple):
-    """A fixed piece of text that every such secret holds, and the expression that matches from there.
+    """A fixed text that every such secret contains, and the expression that matches from there.
 
-    The last group of the expression, if it has one, is what is masked. `sign` is one character without which the text
-    cannot hold such a secret: looking for one character costs nothing.
+    The last group of the expression is masked, or the entire match if it has no group. A text without `required_byte`
+    cannot contain the secret; searching for one byte costs next to nothing.
     """
 
     anchor: bytes
@@ -26,11 +26,11 @@ class AnchoredPattern(NamedTuple):
     required_byte: bytes = b""
 
 
-# Every one of these begins with a run of at least RUN_LENGTH letters, digits, "_" and "-", so only the beginnings of
-# such runs are looked at: "task-force" holds no "sk-", and a clean megabyte costs next to nothing.
+# Each of these starts with a run of at least MIN_TOKEN_LENGTH letters, digits, "_" and "-", so only the starts of such
+# runs are examined: "task-force" does not match "sk-", and a clean megabyte costs next to nothing.
 MIN_TOKEN_LENGTH = 18
 TOKEN_PATTERNS: tuple[TokenPattern, ...] = (
-    # Style sheets and packages have long names with this beginning, but no digits and capitals between the "-".
+    # Long names in style sheets and packages also start like this, but have no digits or capitals between the "-".
     TokenPattern(("sk-",), rf"sk-(?:[A-Za-z0-9]{{20}}|(?=[a-z_-]*[A-Z0-9]){_ANY}{{20}}){_ANY}*"),
     TokenPattern(("sk_", "rk_", "pk_"), r"[srp]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     TokenPattern(("whs",), r"whsec_[A-Za-z0-9]{24,}"),
@@ -79,7 +79,7 @@ TOKEN_PATTERNS: tuple[TokenPattern, ...] = (
     TokenPattern(("eyJ",), rf"eyJ{_ANY}{{10,}}\.eyJ{_ANY}{{10,}}\.{_ANY}{{10,}}"),
 )
 
-# Runs behind a full stop or a colon whose maker stands before it; what is masked begins with the run.
+# Runs after a full stop or a colon with the provider's prefix in front of it; only the run is masked.
 PREFIXED_PATTERNS: tuple[str, ...] = (
     rf"(?<=(?<![A-Za-z0-9])ya29\.){_ANY}{{20,}}",
     rf"(?<=(?<![A-Za-z0-9])hv[sbr]\.){_ANY}{{20,}}",
@@ -100,7 +100,7 @@ ANCHORED_PATTERNS: tuple[AnchoredPattern, ...] = (
     AnchoredPattern(b"AccountKey=", r"AccountKey=([A-Za-z0-9/+]{40,}={0,2})", b"="),
     AnchoredPattern(b"_authToken=", r"_authToken=(?!\$)([^\s\"']{8,})", b"="),
     AnchoredPattern(b"hooks", r"hooks(?:\.slack\.com/services|/\d{17,20})/([A-Za-z0-9/_-]{20,})", b"/"),
-    # Prose speaks of "bearer authentication"; a token holds a digit.
+    # Prose mentions "bearer authentication"; a token contains a digit.
     AnchoredPattern(b"earer", r"earer {1,4}(?=[^\s\"']{0,200}\d)([A-Za-z0-9._~+/-]{16,}=*)"),
     AnchoredPattern(
         b"uthorization",

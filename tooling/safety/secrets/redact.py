@@ -1,4 +1,4 @@
-"""Masks secrets in text: the exact values we know of, and what looks like a token of a known maker."""
+"""Mask secrets in text: known values, and anything that looks like a token of a known provider."""
 
 import base64
 import json
@@ -17,25 +17,25 @@ from tooling.safety.secrets.patterns import (
 )
 
 MASK = "[REDACTED]"
-# Shorter "secrets" are words; masking them would mangle ordinary text.
+# Shorter values are ordinary words; masking them would garble text.
 MIN_VALUE_LENGTH = 6
 _MIN_ENCODED_LENGTH = 8
 _FILE_CHUNK = 1_000_000
 _TEXT_CHUNK = 200_000
 _TOKEN_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
-# Token characters become "a", all others a blank: long runs are then found at the speed of a plain search.
+# Maps token characters to "a" and all others to a blank, so that a plain search finds long runs.
 _TOKEN_TABLE = bytes(97 if byte in _TOKEN_BYTES else 32 for byte in range(256))
-# With the blank before it, each run is found once, at its beginning.
+# The leading blank makes sure that each run is found once, at its start.
 _TOKEN_START = b" " + b"a" * MIN_TOKEN_LENGTH
-# What may stand before a run and belong to it: `\n` or `%3D` in front of a token, or the name of its maker.
+# Characters before a run that matter: `\n` or `%3D` in front of a token, or the prefix of its provider.
 _PRECEDING_BYTES = frozenset(b"\\%.:")
-_PREFIXES = frozenset(beginning.encode() for secret in TOKEN_PATTERNS for beginning in secret.prefixes)
-# A removed line of a diff has a dash before its first word.
+_PREFIXES = frozenset(prefix.encode() for pattern in TOKEN_PATTERNS for prefix in pattern.prefixes)
+# In a diff a removed line has a dash before its first word.
 _DASHES = frozenset(b"-_")
-_FIRST_BYTES = _DASHES | {beginning[0] for beginning in _PREFIXES}
+_FIRST_BYTES = _DASHES | {prefix[0] for prefix in _PREFIXES}
 _PRINTABLE = "".join(map(chr, range(33, 127)))
 _MAX_TOKEN_LENGTH, _MAX_KEY_LENGTH = 4000, 20_000
-_KEY_BEGIN, _KEY_END = "-----BEGIN", "-----END"
+_KEY_START, _KEY_END = "-----BEGIN", "-----END"
 
 
 def _to_ascii(text: str) -> bytes:
@@ -43,7 +43,7 @@ def _to_ascii(text: str) -> bytes:
 
 
 class _SearchText:
-    """A text, and the same with one byte for each character: searched faster, and places in both are the same."""
+    """A text, and a copy with one byte per character that is faster to search and has the same offsets."""
 
     __slots__ = ("flat", "text")
 
@@ -56,46 +56,46 @@ class _SearchText:
 
 
 class Redactor:
-    """Replaces known values (raw, base64, url-encoded) and anchored token patterns by a mask."""
+    """Masks known values (raw, base64, URL-encoded, JSON) and token patterns."""
 
     def __init__(self, known_values: Iterable[str] = ()) -> None:
         forms = {form for value in known_values for form in _encoded_forms(value)}
-        # Longest first, so that a value that contains another one disappears whole.
+        # Longest first, so that a value that contains another one is masked completely.
         self._values = [(_to_ascii(form), form) for form in sorted(forms, key=len, reverse=True)]
-        # Passphrases: all other secrets are one run of characters without a blank.
+        # Passphrases; all other secrets are runs of characters without blanks.
         self._values_with_spaces = [form for form in forms if form.strip(_PRINTABLE)]
 
     def redact(self, text: str) -> str:
         """Return the text with every secret masked."""
-        page = self._mask_values(_SearchText(text))
-        page = page.with_text(_mask_tokens(page.text, page.flat))
+        buffer = self._mask_values(_SearchText(text))
+        buffer = buffer.with_text(_mask_tokens(buffer.text, buffer.flat))
         for secret in ANCHORED_PATTERNS:
-            # Searching for a fixed piece of text is cheap; a regular expression over a megabyte is not.
-            if secret.required_byte in page.flat and secret.anchor in page.flat:
-                page = page.with_text(_mask_anchored(page, secret))
-        return page.text
+            # Searching for a fixed text is cheap; a regular expression over a megabyte is not.
+            if secret.required_byte in buffer.flat and secret.anchor in buffer.flat:
+                buffer = buffer.with_text(_mask_anchored(buffer, secret))
+        return buffer.text
 
     def safe_length(self, text: str) -> int:
-        """Return the place up to which a text that goes on holds no beginning of a secret without its end."""
+        """Return the length up to which an incomplete text cannot end in the middle of a secret."""
         tail = text[-_MAX_TOKEN_LENGTH:]
         end = len(text) - len(tail) + len(tail.rstrip(_PRINTABLE))
-        key = text.rfind(_KEY_BEGIN, max(0, end - _MAX_KEY_LENGTH))
+        key = text.rfind(_KEY_START, max(0, end - _MAX_KEY_LENGTH))
         if key >= 0 and _KEY_END not in text[key:]:
             end = min(end, key)
         return min((_end_before(value, text, end) for value in self._values_with_spaces), default=end)
 
     def mask_known(self, text: str) -> str:
-        """Return the text with the values we know of masked, and nothing that only looks like a secret."""
+        """Return the text with known values masked, but nothing that only looks like a secret."""
         return self._mask_values(_SearchText(text)).text
 
-    def _mask_values(self, page: "_SearchText") -> "_SearchText":
-        for seen, value in self._values:
-            if seen in page.flat:
-                page = page.with_text(page.text.replace(value, MASK))
-        return page
+    def _mask_values(self, buffer: "_SearchText") -> "_SearchText":
+        for flat, value in self._values:
+            if flat in buffer.flat:
+                buffer = buffer.with_text(buffer.text.replace(value, MASK))
+        return buffer
 
     def redact_chunks(self, text: str) -> Iterator[str]:
-        """Yield a long text masked, a piece at a time: none takes so long that other threads have to wait for it."""
+        """Yield a long text masked in chunks, each short enough not to block other threads."""
         start = 0
         while start < len(text):
             end = _chunk_end(text, start)
@@ -103,7 +103,7 @@ class Redactor:
             start = end
 
     def redact_file(self, path: Path) -> None:
-        """Mask a file in place, piece by piece, so that its size does not matter."""
+        """Mask a file of any size in place, chunk by chunk."""
         masked = path.with_name(path.name + ".masked")
         with path.open("rb") as source, masked.open("wb") as target:
             masked.chmod(0o600)
@@ -112,23 +112,22 @@ class Redactor:
 
 
 def _end_before(value: str, text: str, end: int) -> int:
-    """Return the place, at most `end`, that lies inside no occurrence of a value, not even of one that has begun."""
-    held = next((size for size in range(len(value) - 1, 0, -1) if text.endswith(value[:size])), 0)
-    end = min(end, len(text) - held)
+    """Return the last offset up to `end` that is not inside a complete or partial occurrence of a value."""
+    partial = next((size for size in range(len(value) - 1, 0, -1) if text.endswith(value[:size])), 0)
+    end = min(end, len(text) - partial)
     inside = text.find(value, max(0, end - len(value) + 1))
     return min(end, inside) if inside >= 0 else end
 
 
 @cache
 def _compiled_patterns() -> tuple[dict[str, re.Pattern[str]], re.Pattern[str]]:
-    """Return the expressions by the first three characters of what they match, and the one for led runs."""
-    by_beginning: dict[str, list[str]] = {}
-    for secret in TOKEN_PATTERNS:
-        for beginning in secret.prefixes:
-            by_beginning.setdefault(beginning, []).append(secret.regex)
-    return {key: re.compile("|".join(found)) for key, found in by_beginning.items()}, re.compile(
-        "|".join(PREFIXED_PATTERNS)
-    )
+    """Return the token expressions by their first three characters, and the one for prefixed runs."""
+    by_prefix: dict[str, list[str]] = {}
+    for pattern in TOKEN_PATTERNS:
+        for prefix in pattern.prefixes:
+            by_prefix.setdefault(prefix, []).append(pattern.regex)
+    tokens = {prefix: re.compile("|".join(regexes)) for prefix, regexes in by_prefix.items()}
+    return tokens, re.compile("|".join(PREFIXED_PATTERNS))
 
 
 def _mask_tokens(text: str, flat: bytes) -> str:
@@ -136,44 +135,45 @@ def _mask_tokens(text: str, flat: bytes) -> str:
     start = runs.find(_TOKEN_START)
     if start < 0:
         return text
-    find, first, beginnings, leads = runs.find, _FIRST_BYTES, _PREFIXES, _PRECEDING_BYTES
+    find, first_bytes, prefixes, preceding = runs.find, _FIRST_BYTES, _PREFIXES, _PRECEDING_BYTES
     pieces: list[str] = []
     done = 0
     while start >= 0:
-        # Most runs are names and hashes, so the beginning is looked at before anything else is.
-        mark = flat[start]
-        if (mark in first and (mark in _DASHES or flat[start : start + 3] in beginnings)) or flat[start - 1] in leads:
-            place = _find_token(text, start)
-            if place is not None:
-                pieces += (text[done : place[0]], MASK)
-                done = place[1]
+        # Most runs are names and hashes, so check their first bytes before anything else.
+        byte = flat[start]
+        is_candidate = byte in first_bytes and (byte in _DASHES or flat[start : start + 3] in prefixes)
+        if is_candidate or flat[start - 1] in preceding:
+            span = _find_token(text, start)
+            if span is not None:
+                pieces += (text[done : span[0]], MASK)
+                done = span[1]
                 start = max(start, done - MIN_TOKEN_LENGTH)
         start = find(_TOKEN_START, start + MIN_TOKEN_LENGTH)
     return "".join((*pieces, text[done:])) if pieces else text
 
 
 def _find_token(text: str, start: int) -> tuple[int, int] | None:
-    """Return where a secret stands that begins with this run, or a few characters into it."""
-    known, led = _compiled_patterns()
+    """Return the span of a secret that starts with this run, or a few characters into it."""
+    tokens, prefixed = _compiled_patterns()
     before = text[start - 1 : start]
-    found = led.match(text, start) if before in (".", ":") else None
+    found = prefixed.match(text, start) if before in (".", ":") else None
     if found is not None:
         return found.span()
     # `\n`, `%3D` and dashes in front of a token belong to the text around it.
     at = start + {"\\": 1, "%": 2}.get(before, 0)
     while text[at : at + 1] in ("-", "_"):
         at += 1
-    for place in (start, at):
-        regex = known.get(text[place : place + 3])
-        if regex is not None and (found := regex.match(text, place)) is not None:
+    for offset in (start, at):
+        regex = tokens.get(text[offset : offset + 3])
+        if regex is not None and (found := regex.match(text, offset)) is not None:
             return found.span()
     return None
 
 
-def _mask_anchored(page: _SearchText, secret: AnchoredPattern) -> str:
-    # The module's own cache of expressions keeps this from compiling twice.
+def _mask_anchored(buffer: _SearchText, secret: AnchoredPattern) -> str:
+    # `re` caches compiled expressions.
     regex = re.compile(secret.regex)
-    text, find = page.text, page.flat.find
+    text, find = buffer.text, buffer.flat.find
     pieces: list[str] = []
     done, at = 0, find(secret.anchor)
     while at >= 0:
@@ -186,27 +186,27 @@ def _mask_anchored(page: _SearchText, secret: AnchoredPattern) -> str:
     return "".join((*pieces, text[done:])) if pieces else text
 
 
-def _read_chunks(read: Callable[[int], bytes], take: Callable[[str], object]) -> None:
-    """Hand over whole lines, and never the beginning of a private key without its end."""
+def _read_chunks(read: Callable[[int], bytes], consume: Callable[[str], object]) -> None:
+    """Pass on complete lines, and never the start of a private key without its end."""
     rest = ""
     while data := read(_FILE_CHUNK):
         text = rest + data.decode("utf-8", "surrogateescape")
         cut = text.rfind("\n") + 1 or len(text)
-        key = text.rfind(_KEY_BEGIN, max(0, cut - _MAX_KEY_LENGTH), cut)
+        key = text.rfind(_KEY_START, max(0, cut - _MAX_KEY_LENGTH), cut)
         if key > 0 and _KEY_END not in text[key:cut]:
             cut = key
-        take(text[:cut])
+        consume(text[:cut])
         rest = text[cut:]
-    take(rest)
+    consume(rest)
 
 
 def _chunk_end(text: str, start: int) -> int:
-    """Return where to cut: after a whole line if one is near, and never between the ends of a private key."""
+    """Return where to cut: after a complete line if possible, and never inside a private key."""
     end = start + _TEXT_CHUNK
     if end >= len(text):
         return len(text)
     end = text.rfind("\n", start, end) + 1 or end
-    key = text.rfind(_KEY_BEGIN, max(start, end - 20_000), end)
+    key = text.rfind(_KEY_START, max(start, end - _MAX_KEY_LENGTH), end)
     return key if key > start and _KEY_END not in text[key:end] else end
 
 
@@ -214,13 +214,13 @@ def _encoded_forms(value: str) -> set[str]:
     if len(value) < MIN_VALUE_LENGTH:
         return set()
     quoted = {urllib.parse.quote(value, safe=""), urllib.parse.quote_plus(value), urllib.parse.quote(value)}
-    # As it stands inside a JSON text.
+    # As it appears inside JSON text.
     quoted |= {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
     return {value, *quoted, *_base64_forms(value.encode("utf-8", "surrogateescape"))}
 
 
 def _base64_forms(value: bytes) -> set[str]:
-    """Return what stays the same of the encoded value at each of the three places it can start at."""
+    """Return the invariant part of the encoded value for each of its three possible alignments."""
     forms: set[str] = set()
     for before in range(3):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):

@@ -1,1 +1,1 @@
-"""Reading bash: from a text to the simple commands it runs."""
+"""Parse and judge bash: from a text to the simple commands it runs."""

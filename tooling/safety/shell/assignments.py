@@ -1,4 +1,4 @@
-"""Assignments of a shell text: plain, added to, arrays, and those of `export`, `declare` and their like."""
+"""Read assignments: plain, `+=`, arrays, and those of `export`, `declare` and similar builtins."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class AssignmentReader:
-    """Reads assignment nodes; `assigned` collects them all as NAME=value."""
+    """Reads assignment nodes and appends each to `assigned` as NAME=value."""
 
     def __init__(self, words: WordReader, assigned: list[str]) -> None:
         self._words = words
         self._assigned = assigned
 
     def values(self, node: "Node", scope: Scope) -> Iterator[tuple[str, list[str]]]:
-        """Yield the variable that an assignment sets, and its possible values."""
+        """Yield the variable an assignment sets, with its possible values."""
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is None:
             return
@@ -36,7 +36,7 @@ class AssignmentReader:
         yield variable, values
 
     def assign(self, node: "Node", scope: Scope, *, may_skip: bool) -> None:
-        """Carry out an assignment; where it may be skipped, the old values stay possible."""
+        """Perform an assignment; if it may be skipped, the old values stay possible."""
         value = node.child_by_field_name("value")
         is_added = any(child.type == "+=" for child in node.children)
         for name, values in self.values(node, scope):
@@ -46,25 +46,25 @@ class AssignmentReader:
             elif "[" in node_text(node).partition("=")[0]:
                 scope.set_array(name, (*(old or ()), *values))
             elif is_added and old is not None:
-                scope.assign(name, [f"{head}{tail}" for head in old for tail in values], may_keep=may_skip)
+                scope.assign(name, [f"{head}{tail}" for head in old for tail in values], keep_old=may_skip)
             else:
-                scope.assign(name, values, may_keep=may_skip)
+                scope.assign(name, values, keep_old=may_skip)
 
     def declare(self, node: "Node", scope: Scope, *, may_skip: bool) -> tuple[str, ...]:
-        """Carry out `export`, `declare`, `unset` and return their words."""
+        """Perform `export`, `declare` or `unset`, and return its words."""
         words: list[str] = []
-        is_name = False
+        is_nameref = False
         for child in node.children:
             if child.type == "variable_assignment":
                 self.assign(child, scope, may_skip=may_skip)
                 name = node_text(child).partition("=")[0]
                 words.append(f"{name}={UNKNOWN}")
-                if is_name:
-                    # It stands for another variable from now on.
-                    scope.assign(name, (HIDDEN,), may_keep=False)
+                if is_nameref:
+                    # With `declare -n` the name now refers to another variable.
+                    scope.assign(name, (HIDDEN,), keep_old=False)
             elif not child.type.endswith("redirect"):
                 words += self._words.fields((child,), scope)
-                is_name = is_name or (words[-1:] != [] and words[-1].startswith("-") and "n" in words[-1])
+                is_nameref = is_nameref or (words[-1:] != [] and words[-1].startswith("-") and "n" in words[-1])
         if words[:1] == ["unset"]:
             for name in words[1:]:
                 scope.set_unknown(name)

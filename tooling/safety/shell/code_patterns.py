@@ -1,13 +1,16 @@
-"""Signs in program texts, by language: calls that run commands, delete, reach out, or hide what they do."""
+"""Patterns for dangerous calls in program text, by language."""
 
 import re
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.safety.shell.command import FORK_BOMB_REASON, REVERSE_SHELL_REASON
+
+UNCLEAR_COMMAND_REASON = "its code runs commands that it does not spell out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Danger:
-    """A sign and what it means."""
+    """A pattern with the rule and reason of a match."""
 
     pattern: "re.Pattern[str]"
     rule: str
@@ -20,7 +23,7 @@ def _network(pattern: str) -> Danger:
 
 
 def _hidden(pattern: str) -> Danger:
-    return Danger(pattern=re.compile(pattern), rule="code-hidden", reason="its code runs code that cannot be seen")
+    return Danger(pattern=re.compile(pattern), rule="code-hidden", reason="its code runs code that cannot be inspected")
 
 
 def _dump(pattern: str) -> Danger:
@@ -28,24 +31,25 @@ def _dump(pattern: str) -> Danger:
 
 
 def _home(pattern: str) -> Danger:
-    return Danger(pattern=re.compile(pattern), rule="leaves-workspace", reason="its code goes to the home folder")
+    return Danger(pattern=re.compile(pattern), rule="leaves-workspace", reason="its code accesses the home folder")
 
 
 def _root(pattern: str) -> Danger:
-    return Danger(pattern=re.compile(pattern), rule="leaves-workspace", reason="its code goes to the root folder")
+    return Danger(pattern=re.compile(pattern), rule="leaves-workspace", reason="its code accesses the root folder")
 
 
 def _runs(pattern: str) -> Danger:
-    reason = "its code runs commands that it does not spell out"
-    return Danger(pattern=re.compile(pattern, re.IGNORECASE), rule="code-runs-commands", reason=reason)
+    return Danger(pattern=re.compile(pattern, re.IGNORECASE), rule="code-runs-commands", reason=UNCLEAR_COMMAND_REASON)
 
 
 def _bomb(pattern: str) -> Danger:
-    return Danger(pattern=re.compile(pattern, re.DOTALL), rule="fork-bomb", reason="it is a fork bomb", blocks=True)
+    return Danger(pattern=re.compile(pattern, re.DOTALL), rule="fork-bomb", reason=FORK_BOMB_REASON, blocks=True)
 
 
 def _kills(pattern: str) -> Danger:
-    return Danger(pattern=re.compile(pattern), rule="kill-everything", reason="it would end every process", blocks=True)
+    return Danger(
+        pattern=re.compile(pattern), rule="kill-everything", reason="it would kill every process", blocks=True
+    )
 
 
 LOCALHOST = re.compile(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?!.*https?://(?!localhost|127))", re.DOTALL)
@@ -140,7 +144,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
         Danger(
             pattern=re.compile(r"/inet[46]?/.*\|&.*getline", re.DOTALL),
             rule="reverse-shell",
-            reason="it hands a shell to another machine",
+            reason=REVERSE_SHELL_REASON,
             blocks=True,
         ),
         _dump(r"\bENVIRON\b(?!\s*\[\s*\")"),
@@ -169,7 +173,7 @@ DANGERS: dict[str, tuple[Danger, ...]] = {
                 re.IGNORECASE | re.DOTALL,
             ),
             rule="database-destroy",
-            reason="it destroys data or changes rights in a database",
+            reason="it destroys data or changes permissions in a database",
         ),
     ),
     "debugger": (

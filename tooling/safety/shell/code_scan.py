@@ -1,4 +1,4 @@
-"""Program texts handed to interpreters: what they run, delete, open and reach, as far as their words give it away."""
+"""Scan program text for interpreters: the commands it runs, the files it deletes and opens, other dangers."""
 
 import re
 from dataclasses import field
@@ -12,63 +12,41 @@ from tooling.safety.shell.code_patterns import (
     PROCESS_FUNCTIONS,
     REVERSE_SHELL,
     SOCKET,
+    UNCLEAR_COMMAND_REASON,
 )
-from tooling.safety.shell.command import UNKNOWN, Code
+from tooling.safety.shell.command import REVERSE_SHELL_REASON, UNKNOWN, Code
 
 _STRING = re.compile(
     r"'''(.*?)'''|\"\"\"(.*?)\"\"\"|'((?:\\.|[^'\\\n])*)'|\"((?:\\.|[^\"\\\n])*)\"|`((?:\\.|[^`\\])*)`", re.DOTALL
 )
-
-
 _OUTSIDE = re.compile(
     r"(?:~\w*(?:/|$)|/(?:etc|root|home|proc|sys|boot|var|dev|run|srv|mnt|media|Users|private)(?:/|$)|\.\./|\.\.$)"
 )
-
-
 _SENSITIVE = re.compile(
     r"\.env\b|id_(?:rsa|dsa|ecdsa|ed25519)|\.(?:pem|key|p12|pfx|netrc|npmrc|pypirc)$|credentials|secrets?\.",
     re.IGNORECASE,
 )
-
-
 _DYNAMIC = re.compile(
     r"[+%]|\bjoin\b|\bdecode\b|\bformat\b|\bchr\b|\bfromCharCode\b|\bpack\b|\breverse|\[::-1\]|\.\s*\$"
 )
-
-
 _FORMATTED = re.compile(r"\$?\{[^{}]*\}|#\{[^{}]*\}")
-
-
 _IMPORTED = re.compile(r"\bfrom\s+(?:subprocess|os|pty)\s+import\s+\(?([\w, ]+)")
-
-
 _ALIASED = re.compile(r"\bimport\s+(?:subprocess|os)\s+as\s+(\w+)")
-
-
 _NAME = re.compile(r"\w+")
-
-
 _SED_S = re.compile(r"s([^\w\s\\])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1([a-zA-Z0-9]*)[ \t]*([^\s;}]*)", re.DOTALL)
-
-
 _SED_Y = re.compile(r"y([^\w\s\\])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1", re.DOTALL)
-
-
 _SED_ADDRESS = re.compile(r"\\?([/|,#%])(?:\\.|(?!\1).)*\1[IM]*", re.DOTALL)
-
-
 _SED_TEXT = re.compile(r"(?:^|(?<=[;{}\s\d$!,]))[aic](?:\\\s*|\s+)[^\n]*")
-
-
 _SED_RUNS = re.compile(r"(?:^|[;{}\s\d$!,])e(?:\s+([^\n]*)|$|(?=[;}]))")
-
-
 _SED_FILES = re.compile(r"(?:^|[;{}\s\d$!,/])[wWrR]\s+([^\s;}]+)")
+_MAX_CALL_LENGTH = 20_000
+_MAX_PATH_LENGTH = 500
+_SED_RUNS_REASON = "its sed script runs commands"
 
 
 @dataclass(slots=True)
 class CodeScan:
-    """What a program text will do beyond computing: why to ask, why to block, and which commands it amounts to."""
+    """Findings in program text: reasons to ask or block, and the commands it is equivalent to."""
 
     asks: list[tuple[str, str]] = field(default_factory=list)
     blocks: list[tuple[str, str]] = field(default_factory=list)
@@ -77,18 +55,18 @@ class CodeScan:
 
 
 def scan_code(code: Code) -> CodeScan:
-    """Read a program text; whatever builds its commands from pieces asks."""
+    """Scan program text; a call whose arguments are not literals is a reason to ask."""
     found = CodeScan()
     text = code.text
     if code.language == "sed":
         _scan_sed(text, found)
         return found
     if REVERSE_SHELL.search(text) and SOCKET.search(text):
-        found.blocks.append(("reverse-shell", "it hands a shell to another machine"))
+        found.blocks.append(("reverse-shell", REVERSE_SHELL_REASON))
     for danger in DANGERS.get(code.language, ()):
         if danger.pattern.search(text) and not (danger.rule == "code-network" and LOCALHOST.search(text)):
-            kept = found.blocks if danger.blocks else found.asks
-            kept.append((danger.rule, danger.reason))
+            reasons = found.blocks if danger.blocks else found.asks
+            reasons.append((danger.rule, danger.reason))
     _scan_calls(code, found)
     _scan_paths(code, found)
     return found
@@ -97,7 +75,7 @@ def scan_code(code: Code) -> CodeScan:
 def _scan_calls(code: Code, found: CodeScan) -> None:
     for pattern in (*PROCESS_CALLS.get(code.language, ()), *_alias_patterns(code)):
         for match in pattern.finditer(code.text):
-            _scan_call(code.text, match.end(), found, replaces="exec" in match[0] or "spawn" in match[0])
+            _scan_call(code.text, match.end(), found, has_argv0="exec" in match[0] or "spawn" in match[0])
     for pattern, command in DELETE_CALLS.get(code.language, ()):
         for match in pattern.finditer(code.text):
             literals, rest = _arguments(code.text, match.end())
@@ -108,7 +86,7 @@ def _scan_calls(code: Code, found: CodeScan) -> None:
 
 
 def _alias_patterns(code: Code) -> list["re.Pattern[str]"]:
-    """Return patterns for calls that run commands under names the text itself gave them."""
+    """Return patterns for process functions that the text imports under other names."""
     if code.language != "python":
         return []
     names = [name for match in _IMPORTED.finditer(code.text) for name in _NAME.findall(match[1])]
@@ -117,31 +95,31 @@ def _alias_patterns(code: Code) -> list["re.Pattern[str]"]:
     return [re.compile(pattern) for pattern in patterns]
 
 
-def _scan_call(text: str, start: int, found: CodeScan, *, replaces: bool) -> None:
+def _scan_call(text: str, start: int, found: CodeScan, *, has_argv0: bool) -> None:
     literals, rest = _arguments(text, start)
     if not literals or _DYNAMIC.search(rest):
-        found.asks.append(("code-runs-commands", "its code runs commands that it does not spell out"))
+        found.asks.append(("code-runs-commands", UNCLEAR_COMMAND_REASON))
         return
     filled = [_FORMATTED.sub(UNKNOWN, literal) for literal in literals]
     if "[" in rest or len(filled) > 1:
         found.argvs.append(tuple(filled))
-        if replaces:
-            # The first is the file, the second the name it runs under.
+        if has_argv0:
+            # The first argument is the file, the second the name it runs under.
             found.argvs.append(tuple(filled[1:]))
     else:
         found.texts.append(filled[0])
 
 
 def _arguments(text: str, start: int) -> tuple[list[str], str]:
-    """Return the strings of a call's arguments, and the rest of its text."""
+    """Return the string literals in a call's arguments, and the rest of the text of the call."""
     literals: list[str] = []
     rest: list[str] = []
     at, depth = start, 0
-    # A backtick that opened the call is the string itself.
+    # A call that starts with a backtick is a string itself.
     if start and text[start - 1] in "`":
         end = text.find("`", start)
         return [text[start : end if end > 0 else len(text)]], ""
-    while at < len(text) and at - start < 20_000:
+    while at < len(text) and at - start < _MAX_CALL_LENGTH:
         string = _STRING.match(text, at)
         if string:
             literals.append(_unquote(next(group for group in string.groups() if group is not None)))
@@ -167,7 +145,9 @@ def _scan_paths(code: Code, found: CodeScan) -> None:
     paths = tuple(
         literal
         for literal in literals
-        if len(literal) < 500 and " " not in literal and (_OUTSIDE.match(literal) or _SENSITIVE.search(literal))
+        if len(literal) < _MAX_PATH_LENGTH
+        and " " not in literal
+        and (_OUTSIDE.match(literal) or _SENSITIVE.search(literal))
     )
     if paths:
         found.argvs.append(("open()", *dict.fromkeys(paths)))
@@ -177,14 +157,14 @@ def _scan_sed(text: str, found: CodeScan) -> None:
     files: list[str] = []
     for match in _SED_S.finditer(text):
         if "e" in match[2]:
-            found.asks.append(("sed-runs", "its sed script runs commands"))
+            found.asks.append(("sed-runs", _SED_RUNS_REASON))
         if "w" in match[2] and match[3]:
             files.append(match[3])
     bare = _SED_TEXT.sub(" ", _SED_Y.sub(" ", _SED_S.sub(" ", text)))
     files += [match[1] for match in _SED_FILES.finditer(bare)]
     rest = _SED_ADDRESS.sub(" ", bare)
     for match in _SED_RUNS.finditer(rest):
-        found.asks.append(("sed-runs", "its sed script runs commands"))
+        found.asks.append(("sed-runs", _SED_RUNS_REASON))
         if match[1]:
             found.texts.append(match[1])
     if files:

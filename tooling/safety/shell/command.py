@@ -1,4 +1,4 @@
-"""One simple command as it will run: its words, redirections and place, with what is not known marked as such."""
+"""A simple command with its words, redirections and folder, the code it runs, and findings about it."""
 
 import re
 from dataclasses import field
@@ -6,11 +6,16 @@ from dataclasses import field
 from tooling.contract.action import Decision
 from tooling.contract.fast_dataclass import dataclass
 
-# Noncharacters of Unicode stand for text that is only known when the command runs; nobody can type them unnoticed.
+# Unicode noncharacters mark text that is only known at run time; the judge flags them in the user's own text.
 UNKNOWN = "\ufdd0"
 HIDDEN = "\ufdd1"
-_UNKNOWNS = re.compile(f"[{UNKNOWN}{HIDDEN}]")
-_PLAIN = re.compile(r"[\w@%+=:,./~^*?\[\]{}…!-]+")
+_UNKNOWN_MARKS = re.compile(f"[{UNKNOWN}{HIDDEN}]")
+_NEEDS_NO_QUOTES = re.compile(r"[\w@%+=:,./~^*?\[\]{}…!-]+")
+
+UNPARSABLE_REASON = "it cannot be parsed reliably"
+TOO_DEEP_REASON = "it is nested too deeply to be judged"
+FORK_BOMB_REASON = "it is a fork bomb"
+REVERSE_SHELL_REASON = "it opens a reverse shell to another machine"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,15 +28,14 @@ class Redirect:
 
     @property
     def writes(self) -> bool:
-        """Say whether the target may be changed."""
         return ">" in self.operator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One simple command; `cwd` is where it runs, `stdin` the text it reads where that is known.
+    """One simple command; `cwd` is the folder it runs in, `stdin` its input if known.
 
-    It is vouched for when the text itself defines it, or a package manager of the project finds it.
+    A command is trusted if the text itself defines it, or if a package manager of the project resolves it.
     """
 
     words: tuple[str, ...]
@@ -46,12 +50,12 @@ class Command:
     program: str = field(init=False)
 
     def __post_init__(self) -> None:
-        """Know the program's name without its folder: everybody asks for it."""
+        """Compute the program's name once, as every check needs it."""
         object.__setattr__(self, "program", program_name(self.words))
 
     @property
     def display(self) -> str:
-        """Return the words a person would write a rule with: program, arguments, redirections."""
+        """Return the command as a user would write it in a rule: program, arguments, redirections."""
         words = [self.program, *self.words[1:]] if self.words else []
         targets = (f"{redirect.operator} {_quote(redirect.target)}" for redirect in self.redirects)
         return " ".join((*map(_quote, words), *targets))
@@ -59,37 +63,38 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """A piece of program text that an interpreter is handed."""
+    """Program text passed to an interpreter."""
 
     language: str
     text: str
 
 
-def program_name(words: tuple[str, ...] | list[str]) -> str:
-    """Return the last part of the program's path, or nothing."""
-    return words[0].rpartition("/")[2] if words else ""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellText:
+    """Text that a shell runs: the same shell, or another one with its own positional parameters."""
+
+    text: str
+    positional: tuple[str, ...] = ()
+    is_same_shell: bool = False
+    is_deferred: bool = False
 
 
-def is_unknown(text: str) -> bool:
-    """Say whether a part of the text is only known when it runs."""
-    return UNKNOWN in text or HIDDEN in text
+@dataclass(slots=True)
+class NestedCode:
+    """Everything a command runs besides itself."""
 
-
-def display_word(word: str) -> str:
-    """Return a word with what is unknown shown as an ellipsis."""
-    return _UNKNOWNS.sub("…", word) if is_unknown(word) else word
-
-
-def _quote(word: str) -> str:
-    word = display_word(word)
-    if _PLAIN.fullmatch(word):
-        return word
-    return "'" + word.replace("'", "'\"'\"'") + "'"
+    argvs: list[tuple[str, ...]] = field(default_factory=list)
+    texts: list[ShellText] = field(default_factory=list)
+    codes: list[Code] = field(default_factory=list)
+    assigned: list[str] = field(default_factory=list)
+    script: str = ""
+    language: str = ""
+    reads_code: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A reason and what follows from it; with `is_doubt` no part of the text may speak for the whole."""
+    """A reason to ask or block; `is_doubt` means that the text could not be parsed reliably."""
 
     decision: Decision
     rule: str
@@ -100,20 +105,43 @@ class Finding:
 
 
 def ask(rule: str, reason: str, command: str = "") -> Finding:
-    """Return a reason to ask."""
     return Finding(decision=Decision.ASK, rule=rule, reason=reason, command=command)
 
 
 def block(rule: str, reason: str, command: str = "") -> Finding:
-    """Return a reason to refuse."""
     return Finding(decision=Decision.BLOCK, rule=rule, reason=reason, command=command)
 
 
-def unparsable() -> Finding:
-    """Return the doubt about a text that the grammar does not quite follow."""
-    return doubt("unparsable", "it cannot be understood for certain")
-
-
 def doubt(rule: str, reason: str) -> Finding:
-    """Return a reason not to trust the reading of the text."""
+    """Return a finding that no approval of a single command can settle."""
     return Finding(decision=Decision.ASK, rule=rule, reason=reason, is_doubt=True)
+
+
+def unparsable() -> Finding:
+    return doubt("unparsable", UNPARSABLE_REASON)
+
+
+def too_deep() -> Finding:
+    return doubt("too-deep", TOO_DEEP_REASON)
+
+
+def program_name(words: tuple[str, ...] | list[str]) -> str:
+    """Return the program's name without its folder, or an empty string."""
+    return words[0].rpartition("/")[2] if words else ""
+
+
+def is_unknown(text: str) -> bool:
+    """Return whether part of the text is only known at run time."""
+    return UNKNOWN in text or HIDDEN in text
+
+
+def display_word(word: str) -> str:
+    """Return the word with unknown parts shown as an ellipsis."""
+    return _UNKNOWN_MARKS.sub("…", word) if is_unknown(word) else word
+
+
+def _quote(word: str) -> str:
+    word = display_word(word)
+    if _NEEDS_NO_QUOTES.fullmatch(word):
+        return word
+    return "'" + word.replace("'", "'\"'\"'") + "'"

@@ -1,4 +1,4 @@
-"""What a command prints when that is certain before it runs: texts that are only written down in a roundabout way."""
+"""Compute the output of commands like `echo`, `printf` and `base64 -d` where it is certain before they run."""
 
 import base64
 import binascii
@@ -9,13 +9,13 @@ from tooling.safety.shell.command import HIDDEN, UNKNOWN, is_unknown, program_na
 from tooling.safety.shell.expand import decode_ansi_c
 from tooling.safety.shell.programs import find_result_patterns
 
-# Version managers print settings for the shell that asks them; nothing of it comes from elsewhere.
+# Version managers print settings for the calling shell, all of it generated locally.
 _SHELL_HOOKS = re.compile(
     r"(?:pyenv|rbenv|nodenv|jenv|goenv) (?:init|virtualenv-init)|direnv (?:hook|export)|opam env|fnm env"
     r"|mise (?:activate|env)|(?:conda|mamba|micromamba) shell\S*|brew shellenv|dircolors|starship init|zoxide init"
     r"|luarocks path"
 )
-_PRINTERS = frozenset(
+_PREDICTABLE_PROGRAMS = frozenset(
     {"echo", "printf", "pwd", "mktemp", "which", "command", "type", "realpath", "readlink", "dirname", "basename"}
     | {"cat", "base64", "base32", "xxd", "rev", "tr", "pyenv", "rbenv", "nodenv", "jenv", "goenv", "direnv", "opam"}
     | {
@@ -36,14 +36,15 @@ _PRINTERS = frozenset(
 _ECHO_OPTION = re.compile(r"-[neE]+")
 _FORMAT = re.compile(r"%(?:%|-?\d*s|b|q|d)")
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete", "-printf", "-fprint", "-fprintf", "-quit"})
+_MAX_ROUNDS = 1000
 _TR_RANGE = re.compile(r"(.)-(.)")
-# Programs that turn one text into another; what they make of a known text was meant to be hidden.
+# Programs that transform text; decoding a known text suggests that it was meant to be hidden.
 _DECODERS = frozenset({"base64", "base32", "basenc", "xxd", "uudecode", "openssl", "gpg", "rev", "tr", "sed", "awk"})
 _DECODE_OPTIONS = frozenset({"-d", "-D", "-di", "--decode", "-r", "-rp", "-p", "enc"})
 
 
 class Output:
-    """What a statement prints, as far as that is known."""
+    """The output of a statement, as far as it is known."""
 
     __slots__ = ("_parts", "is_hidden")
 
@@ -52,19 +53,19 @@ class Output:
         self.is_hidden = False
 
     def add(self, text: str | None) -> None:
-        """Take in what the next command prints; None is unknown."""
+        """Append the output of a command; None means unknown."""
         self._parts.append(text)
 
     @property
     def text(self) -> str | None:
-        """Return the whole text, or None when a part of it is unknown."""
+        """Return the complete output, or None if part of it is unknown."""
         if not self._parts or any(part is None for part in self._parts):
             return None
         return "".join(part or "" for part in self._parts)
 
     @property
     def value(self) -> str:
-        """Return what a substitution puts into the command line."""
+        """Return the text that a substitution expands to."""
         text = self.text
         if text is None:
             return HIDDEN if self.is_hidden else UNKNOWN
@@ -72,10 +73,10 @@ class Output:
 
 
 def known_output(words: tuple[str, ...], stdin: str | None, cwd: str) -> str | None:
-    """Return what a command certainly prints, or None."""
+    """Return the output of a command if it is certain, else None."""
     arguments = words[1:]
     program = program_name(words)
-    if program not in _PRINTERS:
+    if program not in _PREDICTABLE_PROGRAMS:
         return None
     if _SHELL_HOOKS.match(" ".join((program, *arguments[:1]))):
         return "true\n"
@@ -107,7 +108,7 @@ def known_output(words: tuple[str, ...], stdin: str | None, cwd: str) -> str | N
 
 
 def is_decoding(words: tuple[str, ...], stdin: str | None) -> bool:
-    """Say whether a command turns a text that is written down into one that is not."""
+    """Return whether a command decodes text."""
     program = program_name(words)
     if program not in _DECODERS:
         return False
@@ -132,19 +133,19 @@ def _printf_output(arguments: tuple[str, ...]) -> str | None:
         return None
     values = list(arguments[1:])
 
-    def one(found: "re.Match[str]") -> str:
+    def fill(found: "re.Match[str]") -> str:
         if found[0] == "%%":
             return "%"
         value = values.pop(0) if values else ""
         return decode_ansi_c(_normalize_octal(value)) if found[0] == "%b" else value
 
     pattern = decode_ansi_c(_normalize_octal(arguments[0]))
-    made = _FORMAT.sub(one, pattern)
+    output = _FORMAT.sub(fill, pattern)
     rounds = 0
-    while values and _FORMAT.search(pattern) and rounds < 1000:
-        made += _FORMAT.sub(one, pattern)
+    while values and _FORMAT.search(pattern) and rounds < _MAX_ROUNDS:
+        output += _FORMAT.sub(fill, pattern)
         rounds += 1
-    return None if values and rounds >= 1000 else made
+    return None if values and rounds >= _MAX_ROUNDS else output
 
 
 def _normalize_octal(text: str) -> str:
@@ -192,8 +193,8 @@ def _translate(text: str, old: str, new: str) -> str | None:
 
 
 def _expand_tr_set(text: str) -> str:
-    def one(found: "re.Match[str]") -> str:
+    def expand(found: "re.Match[str]") -> str:
         first, last = ord(found[1]), ord(found[2])
         return "".join(map(chr, range(first, last + 1))) if 0 <= last - first < 256 else found[0]
 
-    return _TR_RANGE.sub(one, decode_ansi_c(text))
+    return _TR_RANGE.sub(expand, decode_ansi_c(text))

@@ -1,4 +1,4 @@
-"""Expansions that need no shell: escapes, braces, field splitting, patterns cut from values."""
+"""Expansions that need no shell state: escapes, braces, and pattern operations on values."""
 
 import fnmatch
 import re
@@ -15,23 +15,23 @@ MAX_FIELDS = 2000
 
 
 class TooManyFields(Exception):
-    """A word would become more fields than anybody writes."""
+    """A word expands to too many fields."""
 
 
 def unescape(text: str) -> str:
-    """Return an unquoted word without its backslashes."""
+    """Remove the backslashes of an unquoted word."""
     return _ESCAPED.sub(lambda found: "" if found[1] == "\n" else found[1], text)
 
 
 def unescape_double_quoted(text: str) -> str:
-    """Return double-quoted text without the backslashes that mean something there."""
+    """Remove the backslashes that are escapes inside double quotes."""
     return _ESCAPED_IN_QUOTES.sub(lambda found: "" if found[1] == "\n" else found[1], text)
 
 
 def decode_ansi_c(text: str) -> str:
-    """Return what `$'text'` stands for."""
+    """Return the value of `$'text'`."""
 
-    def one(found: "re.Match[str]") -> str:
+    def decode(found: "re.Match[str]") -> str:
         x, u, long_u, octal, control, other = found.groups()
         if x or u or long_u:
             number = int(x or u or long_u, 16)
@@ -42,26 +42,26 @@ def decode_ansi_c(text: str) -> str:
             return chr(ord(control) & 0x1F)
         return _NAMED.get(other, other)
 
-    return _ANSI.sub(one, text).partition("\0")[0]
+    return _ANSI.sub(decode, text).partition("\0")[0]
 
 
 def expand_braces(text: str) -> list[str]:
-    """Return what brace expansion makes of a word."""
+    """Return the words that brace expansion produces."""
     start = text.find("{")
     while start >= 0:
         parts, end = _split_braces(text, start)
         if parts:
-            heads, tails = text[:start], expand_braces(text[end:])
-            middles = [made for part in parts for made in expand_braces(part)]
+            head, tails = text[:start], expand_braces(text[end:])
+            middles = [middle for part in parts for middle in expand_braces(part)]
             if len(middles) * len(tails) > MAX_FIELDS:
                 raise TooManyFields
-            return [f"{heads}{middle}{tail}" for middle, tail in product(middles, tails)]
+            return [f"{head}{middle}{tail}" for middle, tail in product(middles, tails)]
         start = text.find("{", start + 1)
     return [text]
 
 
 def _split_braces(text: str, start: int) -> tuple[list[str], int]:
-    depth, parts, begin = 0, [], start + 1
+    depth, parts, part_start = 0, [], start + 1
     for at in range(start, len(text)):
         char = text[at]
         if char == "{":
@@ -69,13 +69,13 @@ def _split_braces(text: str, start: int) -> tuple[list[str], int]:
             if depth > 20:
                 raise TooManyFields
         elif char == "," and depth == 1:
-            parts.append(text[begin:at])
-            begin = at + 1
+            parts.append(text[part_start:at])
+            part_start = at + 1
         elif char == "}":
             depth -= 1
             if depth == 0:
                 inner = text[start + 1 : at]
-                return ([*parts, text[begin:at]] if parts else _expand_range(inner)), at + 1
+                return ([*parts, text[part_start:at]] if parts else _expand_range(inner)), at + 1
     return [], start
 
 
@@ -92,7 +92,7 @@ def _expand_range(inner: str) -> list[str]:
 
 
 def strip_pattern(value: str, operator: str, pattern: str) -> str | None:
-    """Return a value without what `#`, `##`, `%` or `%%` takes away; None when that is not certain."""
+    """Apply `#`, `##`, `%` or `%%` to a value; return None if the result is uncertain."""
     if operator not in ("#", "##", "%", "%%") or len(value) > 4096:
         return None
     regex = re.compile(fnmatch.translate(pattern), re.DOTALL)
@@ -105,15 +105,15 @@ def strip_pattern(value: str, operator: str, pattern: str) -> str | None:
     return value
 
 
-def replace_pattern(value: str, operator: str, pattern: str, by: str) -> str | None:
-    """Return a value with what `/` or `//` replaces; None when that is not certain."""
+def replace_pattern(value: str, operator: str, pattern: str, replacement: str) -> str | None:
+    """Apply `/` or `//` to a value; return None if the result is uncertain."""
     if any(char in pattern for char in "*?[#%\\") or not pattern:
         return None
-    return value.replace(pattern, by) if operator == "//" else value.replace(pattern, by, 1)
+    return value.replace(pattern, replacement, -1 if operator == "//" else 1)
 
 
 def substring(value: str, numbers: list[str]) -> str | None:
-    """Return the part of a value that `${value:from:length}` names; None when that is not certain."""
+    """Return the value of `${value:offset:length}`, or None if it is uncertain."""
     try:
         first, *rest = map(int, numbers)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The grammar of bash: a text in, a tree out; the parser loads with the first text."""
+"""Parse bash with tree-sitter, split command nodes, and detect misleading characters."""
 
 import re
 from functools import cache
@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-# Here the scanner asks C's ctype tables about a letter that lies beyond their end, and the process may die of it.
+# The scanner passes these characters to C's ctype functions, which read out of bounds and may crash the process.
 _CRASHING = re.compile(r"(\$|-[A-Za-z]*|\?|\{\d*(?:\.\.\d*)?)[^\x00-\xff]")
 _GLUED_HASH = re.compile(r"(?<=[^\s;&|(])#")
 _BLANKS = re.compile(rb"(?:\s|\\\n)*")
 
 
 def parse(text: str) -> "Node":
-    """Return the tree of a shell text; what is no bash is marked in it."""
+    """Return the syntax tree of a shell text; invalid parts are marked in it."""
     return _parser().parse(encode_source(text)).root_node
 
 
 def encode_source(text: str) -> bytes:
-    """Return the bytes that the places in a tree count."""
+    """Return the bytes that the offsets in a tree refer to."""
     if not text.isascii():
         text = _CRASHING.sub("\\1\u00ff", text)
     return text.encode("utf-8", "replace")
 
 
 def has_false_comment(text: str, root: "Node") -> bool:
-    """Say whether the grammar takes something for a comment that is a part of a word to the shell."""
+    """Return whether the grammar sees a comment where the shell sees part of a word."""
     if "#" not in text:
         return False
     for found in _GLUED_HASH.finditer(text):
@@ -38,7 +38,7 @@ def has_false_comment(text: str, root: "Node") -> bool:
 
 
 def skipped_text(node: "Node") -> bytes:
-    """Return the text between a node's parts that the grammar left out: nobody would judge it."""
+    """Return text between a node's children that the grammar skipped, and that would not be judged."""
     end, source = -1, b""
     for child in node.children:
         if child.start_byte - end > 1 and end >= 0:
@@ -52,7 +52,7 @@ def skipped_text(node: "Node") -> bytes:
 
 @cache
 def _parser() -> "Parser":
-    # The grammar costs as much as half the start of the program; a run without commands does without it.
+    # Loading the grammar takes half as long as starting the program; a run without commands never needs it.
     import tree_sitter
     import tree_sitter_bash
 
@@ -80,7 +80,7 @@ IGNORED_NODES = frozenset(
 
 
 class CommandParts:
-    """The parts of a command node: its words, each as the nodes it is written with, and what stands around them."""
+    """The parts of a command node: words as lists of adjacent nodes, assignments, redirections, others."""
 
     def __init__(self, node: "Node") -> None:
         self.words: list[list[Node]] = []
@@ -90,13 +90,13 @@ class CommandParts:
         self.is_ambiguous = False
         end, is_word = -1, False
         for child in node.children:
-            is_glued = child.start_byte == end
-            # Without a blank it is the same word to the shell, whatever the grammar says.
-            self.is_ambiguous = self.is_ambiguous or (is_glued and not is_word)
-            is_word = self._add(child, is_glued=is_glued)
+            is_adjacent = child.start_byte == end
+            # To the shell, nodes without a blank in between are one word.
+            self.is_ambiguous = self.is_ambiguous or (is_adjacent and not is_word)
+            is_word = self._add(child, is_adjacent=is_adjacent)
             end = child.end_byte
 
-    def _add(self, child: "Node", *, is_glued: bool) -> bool:
+    def _add(self, child: "Node", *, is_adjacent: bool) -> bool:
         kind = child.type
         if kind == "variable_assignment":
             self.assignments.append(child)
@@ -106,7 +106,7 @@ class CommandParts:
             return False
         if kind in ("subshell", "compound_statement", "ERROR"):
             self.others.append(child)
-        elif is_glued and self.words:
+        elif is_adjacent and self.words:
             self.words[-1].append(child)
         else:
             self.words.append([child])
@@ -114,14 +114,14 @@ class CommandParts:
 
 
 def last_command(body: "Node | None") -> "Node | None":
-    """Return the command that ends a list, a pipeline or a negation."""
+    """Return the last command of a list, pipeline or negation."""
     while body is not None and body.type in ("list", "pipeline", "negated_command"):
         body = next((child for child in reversed(body.children) if child.is_named), None)
     return body if body is not None and body.type == "command" else None
 
 
 def has_exact_heredoc_end(node: "Node") -> bool:
-    """Say whether a here-document ends on the line where the shell sees its end: the grammar is not strict about it."""
+    """Return whether a here-document ends where the shell ends it; the grammar is less strict."""
     parts = {child.type: child for child in node.children}
     start, body, end = parts.get("heredoc_start"), parts.get("heredoc_body"), parts.get("heredoc_end")
     if start is None or end is None:
@@ -143,29 +143,29 @@ def has_exact_heredoc_end(node: "Node") -> bool:
     return (last.lstrip(tabs) if tabs else last) == word
 
 
-# Tab and line feed are the only control characters of everyday commands.
+# Ordinary commands contain no control characters but tab and line feed.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _INVISIBLE = re.compile(
     "[\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200c\u200e\u200f\u2028-\u202f"
     "\u205f-\u206f\u2800\u3000\u3164\ufdd0-\ufdef\ufe00-\ufe0e\ufeff\uffa0\ufff0-\uffff\ud800-\udfff"
     "\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
 )
-# A joiner holds emoji together; anywhere else it hides.
+# A zero-width joiner belongs between emoji; anywhere else it hides something.
 _JOINER = re.compile(
     "(?<![\u2600-\u27bf\ufe0f\U0001f000-\U0001faff])\u200d|\u200d(?![\u2600-\u27bf\U0001f000-\U0001faff])"
 )
 
 
 def has_control_characters(text: str) -> bool:
-    """Say whether the text can trick a terminal or a reader of lines."""
+    """Return whether the text contains control characters that can mislead a terminal."""
     return _CONTROL.search(text) is not None
 
 
 def strip_invisible_characters(text: str) -> str:
-    """Return the text as a person sees it."""
+    """Remove the characters that users cannot see."""
     return _JOINER.sub("", _INVISIBLE.sub("", text))
 
 
 def has_invisible_characters(text: str) -> bool:
-    """Say whether the text holds what a person cannot see or would misread."""
+    """Return whether the text contains characters that users cannot see or would misread."""
     return not text.isascii() and (_INVISIBLE.search(text) is not None or _JOINER.search(text) is not None)

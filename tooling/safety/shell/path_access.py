@@ -1,4 +1,4 @@
-"""Where the paths of a command lead: into the workspace, to what anybody may see, or out."""
+"""Check where the paths of a command lead: inside the workspace, to public files, or outside."""
 
 import fnmatch
 import os
@@ -31,11 +31,9 @@ _PUBLIC_FILE_NAMES = """
     /sys/fs/cgroup/memory.max /sys/fs/cgroup/cpu.max
 """
 PUBLIC_FILES = frozenset(_PUBLIC_FILE_NAMES.split())
-
-
 _GLOB = re.compile(r"[*?\[]")
 _SENSITIVE_GLOB = re.compile(r"[\w.-]{2,}?[*?\[]")
-# An unset variable before one of these makes the path absolute.
+# If the variable in front of one of these is unset, the path is absolute.
 _AFTER_UNKNOWN = re.compile(
     rf"[{UNKNOWN}{HIDDEN}]/?(?:etc/(?:passwd|shadow|sudoers|ssh|hosts|group)|root/|proc/self|\.ssh/|\.aws/)"
 )
@@ -53,7 +51,7 @@ _EXECUTABLE_PREFIXES = (*_prefixes(*SYSTEM_DIRS), *_TOOLCHAIN_PREFIXES)
 
 
 class PathAccess:
-    """Knows the workspace of one call and where its paths lead; remembers what it looked up."""
+    """Decides which paths a command may use in a workspace; caches file system lookups."""
 
     def __init__(self, roots: tuple[Path, ...], home: str) -> None:
         resolved = [os.path.realpath(root) for root in roots]
@@ -66,29 +64,31 @@ class PathAccess:
 
     @classmethod
     def for_roots(cls, *roots: Path) -> "PathAccess":
-        """Return the reach of a workspace on this machine."""
+        """Return the access for these workspace folders and the current user's home."""
         try:
             home = str(Path.home())
         except RuntimeError:
-            # Without a home nothing lies in it.
+            # Without a home folder no path is inside it.
             home = "/nonexistent"
         return cls(roots, home)
 
-    def problems(self, command: Command, made: SideEffects, at: int) -> Iterator[str]:
-        """Yield a reason for every path that leaves the workspace or names a file of secrets."""
+    def problems(self, command: Command, effects: SideEffects, number: int) -> Iterator[str]:
+        """Yield a reason for every path that is outside the workspace or usually contains secrets."""
         words = command.words
-        if words and "/" in words[0] and not made.existed_before(join_path(command.cwd, words[0]), at):
+        if words and "/" in words[0] and not effects.created_before(join_path(command.cwd, words[0]), number):
             yield from self._program_problem(words[0], command.cwd)
-        is_looking = bool(words) and (
+        only_metadata = bool(words) and (
             command.program in METADATA_ONLY or words[:3] == ("git", "rm", "--cached") or _is_template_copy(words)
         )
         for path, writes in named_paths(command):
-            yield from self._problem(path, command.cwd, writes=writes, is_looking=is_looking)
+            yield from self._problem(path, command.cwd, writes=writes, only_metadata=only_metadata)
         for redirect in command.redirects:
-            yield from self._problem(redirect.target, command.cwd, writes=redirect.writes, is_looking=redirect.writes)
+            yield from self._problem(
+                redirect.target, command.cwd, writes=redirect.writes, only_metadata=redirect.writes
+            )
 
     def paths_outside(self, command: Command) -> Iterator[str]:
-        """Yield the whole of every path of a command that leaves the workspace."""
+        """Yield the absolute form of every path of a command that is outside the workspace."""
         redirects = [(redirect.target, redirect.writes) for redirect in command.redirects]
         for word, writes in (*named_paths(command), *redirects):
             path = _plain_path(word)
@@ -96,78 +96,73 @@ class PathAccess:
                 yield join_path(command.cwd, path)
 
     def canonical(self, path: str, cwd: str) -> str:
-        """Return a path as rules see it: `./x` in the workspace, `~/x` at home, else absolute."""
-        whole = join_path(cwd, path)
-        if whole.startswith("~"):
-            expanded = self._expand_home(whole)
-            return whole if not _is_under(expanded, self._roots) else self._relative(expanded)
-        if _is_under(whole, self._roots):
-            return self._relative(whole)
-        if whole == self._home or whole.startswith(self._home.rstrip("/") + "/"):
-            return "~" + whole[len(self._home.rstrip("/")) :]
-        return whole
+        """Return a path as rules match it: `./x` in the workspace, `~/x` at home, otherwise absolute."""
+        full = join_path(cwd, path)
+        if full.startswith("~"):
+            expanded = self._expand_home(full)
+            return full if not _is_under(expanded, self._roots) else self._relative(expanded)
+        if _is_under(full, self._roots):
+            return self._relative(full)
+        if full == self._home or full.startswith(self._home.rstrip("/") + "/"):
+            return "~" + full[len(self._home.rstrip("/")) :]
+        return full
 
     def is_inside(self, path: str, cwd: str) -> bool:
-        """Say whether a path lies in the workspace, links and all."""
-        whole = self._expand_home(join_path(cwd, path))
-        return _is_under(whole, self._roots) and _is_under(self._resolve_links(whole), self._roots)
-
-    def is_root(self, path: str, cwd: str) -> bool:
-        """Say whether a path is the workspace itself or one of the folders above it."""
-        whole = self._expand_home(join_path(cwd, path))
-        return any(root.startswith(whole.rstrip("/") + "/") for root in self._roots)
+        """Return whether a path is in the workspace, with links resolved."""
+        full = self._expand_home(join_path(cwd, path))
+        return _is_under(full, self._roots) and _is_under(self._resolve_links(full), self._roots)
 
     def is_temporary(self, path: str, cwd: str) -> bool:
-        """Say whether a path lies below a folder for temporary files."""
-        whole = join_path(cwd, path)
-        return _is_under(whole, _TEMP_PREFIXES) and whole not in TEMP_DIRS and not _is_under(whole, self._roots)
+        """Return whether a path is below a folder for temporary files."""
+        full = join_path(cwd, path)
+        return _is_under(full, _TEMP_PREFIXES) and full not in TEMP_DIRS and not _is_under(full, self._roots)
 
     def _program_problem(self, path: str, cwd: str) -> Iterator[str]:
-        whole = join_path(cwd, path)
-        if whole.startswith(UNKNOWN) or is_unknown(whole.rpartition("/")[0]):
+        full = join_path(cwd, path)
+        if full.startswith(UNKNOWN) or is_unknown(full.rpartition("/")[0]):
             return
-        is_ours = _is_under(self._expand_home(whole), self._roots) or _is_under(whole, _EXECUTABLE_PREFIXES)
-        if not is_ours:
+        is_allowed = _is_under(self._expand_home(full), self._roots) or _is_under(full, _EXECUTABLE_PREFIXES)
+        if not is_allowed:
             yield f"{display_word(path)} is a program outside the workspace"
 
-    def _problem(self, word: str, cwd: str, *, writes: bool, is_looking: bool) -> Iterator[str]:
+    def _problem(self, word: str, cwd: str, *, writes: bool, only_metadata: bool) -> Iterator[str]:
         path = _plain_path(word)
         if not path:
             return
-        if not is_looking and _is_sensitive(path):
-            yield f"{display_word(word)} usually holds secrets"
+        if not only_metadata and _is_sensitive(path):
+            yield f"{display_word(word)} usually contains secrets"
         elif _AFTER_UNKNOWN.search(path) or not self._is_allowed(path, cwd, writes=writes):
             yield f"{display_word(word)} is outside the workspace"
 
     def _is_allowed(self, path: str, cwd: str, *, writes: bool) -> bool:
-        whole = join_path(cwd, path)
-        key = (whole, writes)
+        full = join_path(cwd, path)
+        key = (full, writes)
         known = self._allowed_cache.get(key)
         if known is None:
-            known = self._allowed_cache[key] = self._compute_allowed(whole, path, writes=writes)
-        # Who climbs out of the workspace does not mean a folder that is open to everybody.
-        return known and not (".." in path and self._climbs_out(whole, path, cwd))
+            known = self._allowed_cache[key] = self._compute_allowed(full, path, writes=writes)
+        # `..` out of the workspace into a public folder is more likely a mistake than intended.
+        return known and not (".." in path and self._climbs_out(full, path, cwd))
 
-    def _climbs_out(self, whole: str, path: str, cwd: str) -> bool:
-        is_climbing = ".." in path.split("/") and not path.startswith(("/", "~"))
-        return is_climbing and _is_under(cwd, self._roots) and not _is_under(whole, self._roots)
+    def _climbs_out(self, full: str, path: str, cwd: str) -> bool:
+        goes_up = ".." in path.split("/") and not path.startswith(("/", "~"))
+        return goes_up and _is_under(cwd, self._roots) and not _is_under(full, self._roots)
 
-    def _compute_allowed(self, whole: str, path: str, *, writes: bool) -> bool:
-        if whole.startswith((UNKNOWN, "/dev/fd/")) or whole in DEVICES:
+    def _compute_allowed(self, full: str, path: str, *, writes: bool) -> bool:
+        if full.startswith((UNKNOWN, "/dev/fd/")) or full in DEVICES:
             return True
         if _UPWARD_GLOB.search(path):
             return False
-        if not writes and (whole in PUBLIC_FILES or (whole[0] == "~" and _is_under(whole, _TOOLCHAIN_PREFIXES))):
+        if not writes and (full in PUBLIC_FILES or (full[0] == "~" and _is_under(full, _TOOLCHAIN_PREFIXES))):
             return True
-        whole = self._expand_home(whole)
+        full = self._expand_home(full)
         allowed = self._writable if writes else self._readable
-        return _is_under(whole, allowed) and _is_under(self._resolve_links(whole), allowed)
+        return _is_under(full, allowed) and _is_under(self._resolve_links(full), allowed)
 
-    def _resolve_links(self, whole: str) -> str:
-        """Return the path without links, as far as its names are known."""
-        parts = whole.split("/")
+    def _resolve_links(self, full: str) -> str:
+        """Return the path with links resolved, up to its first unknown part."""
+        parts = full.split("/")
         fixed = len(parts)
-        if is_unknown(whole) or _GLOB.search(whole):
+        if is_unknown(full) or _GLOB.search(full):
             fixed = next(at for at, part in enumerate(parts) if is_unknown(part) or _GLOB.search(part))
         folder, name = "/".join(parts[: fixed - 1]) or "/", parts[fixed - 1]
         real = self._realpath_cache.get(folder)
@@ -178,29 +173,29 @@ class PathAccess:
             is_link = stat.S_ISLNK(os.lstat(last).st_mode)
             return os.path.realpath(last) if is_link else last
         except FileNotFoundError:
-            return f"{real}/{name}" if real is not None else whole
+            return f"{real}/{name}" if real is not None else full
         except (OSError, ValueError):
             return "/"
 
-    def _expand_home(self, whole: str) -> str:
-        return self._home + whole[1:] if whole == "~" or whole.startswith("~/") else whole
+    def _expand_home(self, full: str) -> str:
+        return self._home + full[1:] if full == "~" or full.startswith("~/") else full
 
-    def _relative(self, whole: str) -> str:
-        root = next(root for root in self._roots if _is_under(whole, (root,)))
-        rest = whole[len(root) :]
+    def _relative(self, full: str) -> str:
+        root = next(root for root in self._roots if _is_under(full, (root,)))
+        rest = full[len(root) :]
         return f"./{rest}" if rest else "."
 
 
 def _plain_path(word: str) -> str:
-    """Return the path that a word stands for, or nothing when it cannot be one."""
+    """Return the path a word denotes, or an empty string if it cannot be one."""
     if word.startswith("file:"):
         return word[5:].replace("//", "/", 1)
-    # Nothing as long as this is the name of a file.
+    # No file name is this long.
     return "" if "://" in word or len(word) > 8192 else word.removeprefix("@")
 
 
 def named_paths(command: Command) -> Iterator[tuple[str, bool]]:
-    """Yield the words of a command that name paths, and whether they are written."""
+    """Yield the words of a command that are paths, and whether they are written to."""
     words, program = command.words, command.program
     if program not in ("cd", "pushd"):
         yield from path_words(program, words)
@@ -211,9 +206,9 @@ def named_paths(command: Command) -> Iterator[tuple[str, bool]]:
     yield from ((target, False) for target in targets)
 
 
-def _is_under(path: str, below: tuple[str, ...]) -> bool:
-    """Say whether a path is one of the roots or lies in it, component by component."""
-    return f"{path}/".startswith(below)
+def _is_under(path: str, prefixes: tuple[str, ...]) -> bool:
+    """Return whether a path is one of the folders or inside one, by whole components."""
+    return f"{path}/".startswith(prefixes)
 
 
 def _is_sensitive(path: str) -> bool:
@@ -229,5 +224,5 @@ def _is_sensitive(path: str) -> bool:
 
 
 def _is_template_copy(words: tuple[str, ...]) -> bool:
-    """Say whether a secret file is only made from its published example."""
+    """Return whether a file like `.env` is only created from its published example."""
     return words[0] in ("cp", "mv") and any(_TEMPLATE.search(word) for word in words[1:-1])

@@ -1,4 +1,4 @@
-"""What the words of everyday programs mean: plain text, patterns, paths that are read, paths that are written."""
+"""Classify the words of common programs: text, patterns, paths that are read, paths that are written."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Their words are text, or facts about a path that reveal nothing.
+# The words of these are text, or they reveal nothing about the content of a path.
 TEXT_ONLY = _word_set(
     "echo printf expr true false exit return let seq test [ [[ : type which whereis command hash kill wait jobs fg bg"
     " disown sleep date cal bc factor nproc uname id whoami hostname tput stty ulimit umask shopt set local declare"
@@ -17,9 +17,9 @@ TEXT_ONLY = _word_set(
     " help break continue times suspend bind complete compgen alias unalias trap eval git-commit for arch getconf"
     " locale env printenv tty pidof pgrep ps top lscpu lsblk lsof ss ip ifconfig netstat"
 )
-# They only look at names, sizes or rights.
+# These only read names, sizes or permissions.
 METADATA_ONLY = _word_set("ls stat file du touch chmod realpath readlink test [ dir exa eza lsd tree")
-# Their first plain word is a pattern or a program.
+# The first plain word of these is a pattern or program text.
 SCRIPT_FIRST = _word_set(
     "sed gsed awk gawk mawk nawk grep egrep fgrep zgrep rg ag ack jq yq tr expr pgrep pkill ast-grep sg"
 )
@@ -33,7 +33,7 @@ WRITE_OPTIONS = _word_set(
     "-o --output --out --outfile --output-file --output-dir --outdir --output-document --out-dir --target-directory"
     " --destination --dest --log-file -fprint -fprintf -fls --save-to"
 )
-# Options that say where something is put.
+# Options that take a destination.
 _DESTINATION_OPTIONS = {
     "tar": ("-C", "--directory"),
     "bsdtar": ("-C",),
@@ -46,8 +46,8 @@ _DESTINATION_OPTIONS = {
     "patch": ("-d",),
     "wget": ("-P", "-O"),
 }
-# Their words that begin with two slashes name targets.
-_LABELS = frozenset({"bazel", "bazelisk", "buck", "buck2", "pants", "plz", "please"})
+# Words of these that start with two slashes are build targets.
+_BUILD_TOOLS = frozenset({"bazel", "bazelisk", "buck", "buck2", "pants", "plz", "please"})
 WRITE_NAMES = frozenset({"of", "DESTDIR"})
 # Options whose value is text, not a path.
 TEXT_OPTIONS: dict[str, frozenset[str]] = {
@@ -133,19 +133,19 @@ _NONE: frozenset[str] = frozenset()
 
 
 def path_words(program: str, words: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
-    """Yield the words after the program that may name paths, and whether they are written."""
+    """Yield the words that may be paths, and whether they are written to."""
     if program in TEXT_ONLY:
         return
     text_options = TEXT_OPTIONS.get(program, _NONE)
     waits_for_script = program in SCRIPT_FIRST
-    all_written = program in WRITES_ALL or (program in WRITES_IN_PLACE and any(w.startswith("-i") for w in words))
+    writes_all = program in WRITES_ALL or (program in WRITES_IN_PLACE and any(w.startswith("-i") for w in words))
     last = _last_positional(words) if program in WRITES_LAST else -1
     options_end = False
     previous = ""
     for at in range(1, len(words)):
         word = words[at]
         if program == "ln" and last > at and word[:1] not in ("/", "~", "-"):
-            # What a relative link leads to is seen from where the link lies.
+            # The target of a relative link is relative to the folder of the link.
             folder = words[last].rpartition("/")[0]
             word = f"{folder}/{word}" if folder else word
         before, previous = previous, word
@@ -161,14 +161,14 @@ def path_words(program: str, words: tuple[str, ...]) -> Iterator[tuple[str, bool
         if waits_for_script and before not in ("-f", "--file"):
             waits_for_script = False
             continue
-        if word.startswith("//") and program in _LABELS:
+        if word.startswith("//") and program in _BUILD_TOOLS:
             continue
         name, equals, value = word.partition("=")
         if equals and name.replace("-", "_").isidentifier() and "/" not in name:
             yield value, name in WRITE_NAMES
             continue
         is_written = (
-            all_written or at == last or before in WRITE_OPTIONS or before in _DESTINATION_OPTIONS.get(program, ())
+            writes_all or at == last or before in WRITE_OPTIONS or before in _DESTINATION_OPTIONS.get(program, ())
         )
         yield word, is_written
 
@@ -201,7 +201,7 @@ _FD_EXEC_OPTIONS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 
 
 def find_commands(words: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Return the commands that a search runs on its results, with patterns in the place of files."""
+    """Return the commands that `find` or `fd` runs on its results, with glob patterns for the files."""
     if program_name(words) != "find":
         return _fd_commands(words)
     commands: list[tuple[str, ...]] = []
@@ -215,13 +215,13 @@ def find_commands(words: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def find_result_patterns(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return patterns for what a `find` prints."""
+    """Return glob patterns for the output of `find`."""
     return _result_patterns(words, len(words))
 
 
 def _result_patterns(words: tuple[str, ...], upto: int) -> tuple[str, ...]:
     first = next((at for at, word in enumerate(words) if at and word[:1] in ("-", "(", "!")), len(words))
-    begins = [word for word in words[1:first] if word not in ("-H", "-L", "-P")] or ["."]
+    roots = [word for word in words[1:first] if word not in ("-H", "-L", "-P")] or ["."]
     branch = words[_branch_start(words, first, upto) : upto]
     names = [
         branch[at + 1]
@@ -229,14 +229,14 @@ def _result_patterns(words: tuple[str, ...], upto: int) -> tuple[str, ...]:
         if branch[at] in _NAMES and (at == 0 or branch[at - 1] not in ("!", "-not"))
     ]
     if names and "," not in words:
-        return tuple(f"{begin}/**/{name.rstrip('/').rpartition('/')[2] or '*'}" for begin in begins for name in names)
-    # Some of everything is not everything.
+        return tuple(f"{root}/**/{name.rstrip('/').rpartition('/')[2] or '*'}" for root in roots for name in names)
+    # A filtered result must not look like every file.
     rest = "?*" if _FILTERS & {*branch} else "*"
-    return tuple(f"{begin}/**/{rest}" for begin in begins)
+    return tuple(f"{root}/**/{rest}" for root in roots)
 
 
 def _branch_start(words: tuple[str, ...], first: int, upto: int) -> int:
-    """Return where the branch begins that an action belongs to: after the last "-o" outside parentheses."""
+    """Return where the branch of an action starts: after the last `-o` outside parentheses."""
     depth = 0
     for at in range(upto - 1, first - 1, -1):
         depth += (words[at] == ")") - (words[at] == "(")

@@ -1,4 +1,4 @@
-"""A shell text read as the shell will: every command in it, in order, with its words, place and input worked out."""
+"""Read a shell text like the shell: every simple command in order, with its words, folder and input."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tooling.safety.shell.assignments import AssignmentReader
-from tooling.safety.shell.command import UNKNOWN, Command, Finding, block, doubt, unparsable
+from tooling.safety.shell.command import FORK_BOMB_REASON, UNKNOWN, Command, block, doubt, too_deep, unparsable
 from tooling.safety.shell.constant_output import Output
 from tooling.safety.shell.nested import NestedReader
 from tooling.safety.shell.parse import (
@@ -23,7 +23,7 @@ from tooling.safety.shell.parse import (
 )
 from tooling.safety.shell.parse_audit import find_parse_gap
 from tooling.safety.shell.redirects import Redirections, RedirectReader
-from tooling.safety.shell.state import Context, Scope, SideEffects
+from tooling.safety.shell.state import Context, Scope, ShellReading
 from tooling.safety.shell.words import WordReader, command_lines, node_text
 
 if TYPE_CHECKING:
@@ -31,30 +31,28 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH = 40
 _MAX_CALLS = 400
-# To the shell these are keywords, to the grammar they are programs; and what is no arithmetic is a nested subshell.
+_TOO_MANY_CALLS_REASON = "it calls functions too often to be judged"
+_TOO_MANY_COMMANDS_REASON = "it expands to more commands than can be judged"
+# Keywords that the grammar takes for programs, and parentheses that it takes for arithmetic.
 _KEYWORDS = re.compile(r"(?<![\w./-])(?:time(?:\s+-p)?|coproc|!)\s+")
 _PARENTHESES = re.compile(r"(?<=\()(?=\()|(?<=\))(?=\))")
-_CONTINUED = "\\\n"
+_LINE_CONTINUATION = "\\\n"
 _ESCAPED_IN_BACKTICKS = re.compile(r"\\([\\`$])")
-_PLAIN = re.compile(rb"[\w@%+:,./ -]+")
-_LOST_WORDS = re.compile(rb"\s*-+[\w./-]*\s*")
+_PLAIN_COMMAND = re.compile(rb"[\w@%+:,./ -]+")
+_SKIPPED_OPTIONS = re.compile(rb"\s*-+[\w./-]*\s*")
 _Task: TypeAlias = "tuple[Node, Context] | Callable[[], None]"
 
 
 class ShellReader:
-    """Reads one shell text; afterwards `commands`, `assigned` and `findings` say what is in it."""
+    """Reads one shell text into `reading`."""
 
     def __init__(self, cwd: str) -> None:
-        self.commands: list[Command] = []
-        self.assigned: list[str] = []
-        self.findings: list[Finding] = []
-        self.words = WordReader(self._substitute, self._read_in_subshell)
-        self.effects = SideEffects()
-        self.depth = 0
+        self.reading = ShellReading()
         self._cwd = cwd
-        self._redirects = RedirectReader(self.words)
-        self._assignments = AssignmentReader(self.words, self.assigned)
-        self._nested = NestedReader(self)
+        self._words = WordReader(self._substitute, self._read_in_subshell)
+        self._redirects = RedirectReader(self._words)
+        self._assignments = AssignmentReader(self._words, self.reading.assigned)
+        self._nested = NestedReader(self.reading, read_text=self._read_text, call_function=self._call_function)
         self._level = 0
         self._pending_redirects: dict[int, Redirections] = {}
         self._calls: tuple[str, ...] = ()
@@ -62,55 +60,54 @@ class ShellReader:
         self._uncalled_functions: dict[int, tuple[Node, Context]] = {}
 
     def read(self, text: str) -> None:
-        """Read a whole text, and again where the grammar and the shell may differ: no reading may hide anything."""
-        joined = text.replace(_CONTINUED, "")
-        for reading in dict.fromkeys((text, joined)):
-            self._read_all(reading)
-        if self.findings:
+        """Read a text, and variants of it where the grammar may differ from the shell, so that none hides a command."""
+        joined = text.replace(_LINE_CONTINUATION, "")
+        for variant in dict.fromkeys((text, joined)):
+            self._read_variant(variant)
+        if self.reading.findings:
             bare = _KEYWORDS.sub("", joined)
-            for reading in {bare, _PARENTHESES.sub(" ", bare)} - {text, joined}:
-                self._read_all(reading)
-        for problem in sorted(self.words.problems):
-            self.findings.append(doubt("unparsable", problem))
+            for variant in {bare, _PARENTHESES.sub(" ", bare)} - {text, joined}:
+                self._read_variant(variant)
+        for problem in sorted(self._words.problems):
+            self.reading.findings.append(doubt("unparsable", problem))
 
-    def _read_all(self, text: str) -> None:
-        self.read_nested(text, Context(scope=Scope(self._cwd, made=self.effects)))
+    def _read_variant(self, text: str) -> None:
+        self._read_text(text, Context(scope=Scope(self._cwd, effects=self.reading.effects)))
         while self._uncalled_functions:
             _, (body, context) = self._uncalled_functions.popitem()
             context.scope.positional = None
-            self.read_node(body, context)
+            self._read_node(body, context)
 
-    def read_nested(self, text: str, context: Context) -> None:
-        """Read a text inside the text."""
+    def _read_text(self, text: str, context: Context) -> None:
         if self._level >= _MAX_DEPTH:
-            self.findings.append(doubt("too-deep", "it is nested too deeply to be judged"))
+            self.reading.findings.append(too_deep())
             return
         root = parse(text)
         if root.has_error or has_false_comment(text, root):
-            self.findings.append(unparsable())
+            self.reading.findings.append(unparsable())
         elif problem := find_parse_gap(encode_source(text), root):
-            self.findings.append(doubt("unread", problem))
+            self.reading.findings.append(doubt("unread", problem))
         self._level += 1
-        self.read_node(root, context)
+        self._read_node(root, context)
         self._level -= 1
 
-    def read_node(self, node: "Node", context: Context) -> None:
-        """Read a statement and everything in it; nesting costs no stack."""
+    def _read_node(self, node: "Node", context: Context) -> None:
+        """Read a statement and everything in it, without recursion for nested statements."""
         tasks: list[_Task] = [(node, context)]
         while tasks:
             task = tasks.pop()
             if callable(task):
                 task()
             else:
-                tasks.extend(reversed(list(self._statement(*task))))
+                tasks.extend(reversed(list(self._read_statement(*task))))
 
-    def _statement(self, node: "Node", context: Context) -> "Iterator[_Task]":
+    def _read_statement(self, node: "Node", context: Context) -> "Iterator[_Task]":
         kind = node.type
         if kind == "command":
             yield from self._command(node, context, Redirections())
             return
         if kind not in WORD_NODES and kind != "redirected_statement" and skipped_text(node):
-            self.findings.append(unparsable())
+            self.reading.findings.append(unparsable())
         match kind:
             case "pipeline":
                 yield from self._pipeline([child for child in node.children if child.is_named], context)
@@ -133,7 +130,7 @@ class ShellReader:
                     self._assignments.declare(node, context.scope, may_skip=context.may_skip), Redirections(), context
                 )
             case kind if kind in WORD_NODES:
-                self.words.visit(node, context.scope)
+                self._words.visit(node, context.scope)
             case kind if kind in IGNORED_NODES:
                 pass
             case kind if kind in REDIRECT_NODES:
@@ -143,29 +140,34 @@ class ShellReader:
             case _:
                 yield from self._sequence(node, context)
 
-    def _sequence(self, node: "Node", context: Context) -> "Iterator[_Task]":
+    def _sequence(self, node: "Node", context: Context) -> "Iterator[tuple[Node, Context]]":
         children = node.children
         for at, child in enumerate(children):
             if child.is_named:
                 is_parallel = at + 1 < len(children) and children[at + 1].type == "&"
                 yield child, replace(context, is_parallel=True) if is_parallel else context
 
+    def _read_sequence(self, node: "Node", context: Context) -> None:
+        for child, inside in self._sequence(node, context):
+            self._read_node(child, inside)
+
     def _in_subshell(self, context: Context) -> Context:
         if context.scope.is_too_deep:
-            self.findings.append(doubt("too-deep", "it is nested too deeply to be judged"))
+            self.reading.findings.append(too_deep())
             return context
         return replace(context, scope=context.scope.child())
 
     def _list(self, node: "Node", context: Context) -> "Iterator[_Task]":
-        scope, was_certain = context.scope, context.scope.is_certain
+        scope, was_certain = context.scope, context.scope.is_cwd_certain
         children = node.children
-        is_both = any(child.type == "&&" for child in children)
+        is_and_list = any(child.type == "&&" for child in children)
         right = replace(context, may_skip=True)
         for at, child in enumerate(children):
             if child.is_named:
                 yield child, right if at else context
-                if is_both and not at:
-                    yield lambda: setattr(scope, "is_certain", was_certain or is_both)
+                if is_and_list and not at:
+                    # After `cd x &&` the next command only runs if `cd` succeeded.
+                    yield lambda: setattr(scope, "is_cwd_certain", was_certain or is_and_list)
 
     def _pipeline(self, parts: "list[Node]", context: Context, first: Output | None = None) -> "Iterator[_Task]":
         feed = first
@@ -194,15 +196,15 @@ class ShellReader:
             if child.type == "ERROR":
                 yield child, context
         redirections = self._redirects.read(parts, context.scope)
-        lost = skipped_text(node)
-        if _LOST_WORDS.fullmatch(lost):
+        skipped = skipped_text(node)
+        if _SKIPPED_OPTIONS.fullmatch(skipped):
             # The grammar drops a dash before a redirection.
-            redirections.words[:0] = lost.decode().split()
-        elif lost:
-            self.findings.append(unparsable())
+            redirections.words[:0] = skipped.decode().split()
+        elif skipped:
+            self.reading.findings.append(unparsable())
         last = last_command(body)
         if last is not None and last is not body:
-            # The grammar ties a redirection to the whole line; the shell ties it to the last command.
+            # The grammar attaches a redirection to the entire list, the shell to its last command.
             self._pending_redirects[last.id] = Redirections(
                 redirects=redirections.redirects, stdin=redirections.stdin, words=redirections.words
             )
@@ -214,11 +216,11 @@ class ShellReader:
         yield from self._redirected_body(body, redirections, context)
 
     def _redirected_body(self, body: "Node | None", redirections: Redirections, context: Context) -> "Iterator[_Task]":
-        """Read a statement with its redirections, and what a here-document's first line says after it."""
+        """Read a statement with its redirections, then what follows a here-document on its first line."""
         if redirections.is_doubtful:
-            self.findings.append(unparsable())
-        printed = Output() if redirections.pipeline else context.output
-        inside = replace(context, output=printed)
+            self.reading.findings.append(unparsable())
+        output = Output() if redirections.pipeline else context.output
+        inside = replace(context, output=output)
         if body is None:
             self._add_command((), redirections, inside)
         elif body.type == "command":
@@ -236,38 +238,38 @@ class ShellReader:
                 ),
             )
         if redirections.pipeline:
-            yield from self._pipeline(redirections.pipeline, context, first=printed)
+            yield from self._pipeline(redirections.pipeline, context, first=output)
         for statement in redirections.statements:
             yield statement, replace(context, may_skip=True)
 
     def _command(self, node: "Node", context: Context, outer: Redirections) -> "Iterator[_Task]":
         scope = context.scope
         raw = node.text or b""
-        if node.id not in self._pending_redirects and _PLAIN.fullmatch(raw):
-            # Most commands are plain words; their text says all.
+        if node.id not in self._pending_redirects and _PLAIN_COMMAND.fullmatch(raw):
+            # Fast path: most commands are plain words.
             self._add_command((*raw.decode().split(), *outer.words), outer, context, reads=outer.variables_read)
             return
         if skipped_text(node):
-            self.findings.append(unparsable())
+            self.reading.findings.append(unparsable())
         outer = self._pending_redirects.pop(node.id, outer)
-        reads, self.words.variables_read = self.words.variables_read, set()
+        reads, self._words.variables_read = self._words.variables_read, set()
         parts = CommandParts(node)
         if parts.is_ambiguous:
-            self.findings.append(unparsable())
+            self.reading.findings.append(unparsable())
         redirections = outer.merge(self._redirects.read(parts.redirects, scope)) if parts.redirects else outer
         if redirections.is_doubtful:
-            self.findings.append(unparsable())
-        lines, is_complete = command_lines(parts.words, scope, self.words)
+            self.reading.findings.append(unparsable())
+        lines, is_complete = command_lines(parts.words, scope, self._words)
         if not is_complete:
-            self.findings.append(doubt("too-large", "it expands to more commands than can be judged"))
+            self.reading.findings.append(doubt("too-large", _TOO_MANY_COMMANDS_REASON))
         assigned = [pair for prefix in parts.assignments for pair in self._assignments.values(prefix, scope)]
-        known, self.words.variables_read = redirections.variables_read.union(self.words.variables_read), reads
+        known, self._words.variables_read = redirections.variables_read.union(self._words.variables_read), reads
         for line in lines:
             self._add_command((*line, *redirections.words), redirections, context, reads=known, assigned=assigned)
         if not lines:
             self._add_command(tuple(redirections.words), redirections, context, reads=known)
             for name, values in assigned:
-                scope.assign(name, values, may_keep=context.may_skip)
+                scope.assign(name, values, keep_old=context.may_skip)
         for other in parts.others:
             yield other, context
 
@@ -292,32 +294,33 @@ class ShellReader:
             redirects=redirects,
             stdin=stdin,
             has_piped_stdin=context.has_piped_stdin and redirections.stdin is None,
-            is_cwd_certain=context.scope.is_certain,
+            is_cwd_certain=context.scope.is_cwd_certain,
             variables_read=reads,
-            depth=self.depth,
+            depth=self.reading.depth,
         )
         self._nested.add_command(command, context, assigned or [])
 
-    def call_function(self, name: str, words: tuple[str, ...], context: Context) -> None:
+    def _call_function(self, words: tuple[str, ...], context: Context) -> None:
         """Read the body of a function where it is called, with its arguments."""
+        name = words[0]
         body = context.scope.function(name)
         if body is None:
             return
         if name in self._calls:
             if context.is_parallel:
-                self.findings.append(block("fork-bomb", "it is a fork bomb"))
+                self.reading.findings.append(block("fork-bomb", FORK_BOMB_REASON))
             return
         self._uncalled_functions.pop(body.id, None)
         self._calls_left -= 1
         if self._calls_left < 0 or self._level >= _MAX_DEPTH:
-            self.findings.append(doubt("too-large", "it calls its functions more often than can be judged"))
+            self.reading.findings.append(doubt("too-large", _TOO_MANY_CALLS_REASON))
             return
         calls, self._calls = self._calls, (*self._calls, name)
-        kept, context.scope.positional = context.scope.positional, words[1:]
+        outer, context.scope.positional = context.scope.positional, words[1:]
         self._level += 1
-        self.read_node(body, replace(context, is_parallel=False))
+        self._read_node(body, replace(context, is_parallel=False))
         self._level -= 1
-        context.scope.positional, self._calls = kept, calls
+        context.scope.positional, self._calls = outer, calls
 
     def _define(self, node: "Node", context: Context) -> "Iterator[_Task]":
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
@@ -335,22 +338,22 @@ class ShellReader:
         scope = context.scope
         name = node.child_by_field_name("variable")
         given = node.children_by_field_name("value")
-        values = [field for value in given for field in self.words.fields((value,), scope)]
+        values = [field for value in given for field in self._words.fields((value,), scope)]
         if name is not None:
-            scope.assign(node_text(name), values or scope.positional or (UNKNOWN,), may_keep=context.may_skip)
+            scope.assign(node_text(name), values or scope.positional or (UNKNOWN,), keep_old=context.may_skip)
         body = node.child_by_field_name("body")
         if body is not None:
             yield from self._loop_body(body, context)
 
     def _loop(self, node: "Node", context: Context) -> "Iterator[_Task]":
         if node.type == "c_style_for_statement":
-            self.words.visit(node.children[0], context.scope)
+            self._words.visit(node.children[0], context.scope)
             for start in node.children_by_field_name("initializer"):
                 if start.type == "variable_assignment" and start.children:
                     context.scope.set_unknown(node_text(start.children[0]))
             for child in node.children:
                 if child.is_named and child.type not in ("do_group", "compound_statement", "variable_assignment"):
-                    self.words.visit(child, context.scope)
+                    self._words.visit(child, context.scope)
             body = node.child_by_field_name("body")
             if body is not None:
                 yield from self._loop_body(body, context)
@@ -358,38 +361,33 @@ class ShellReader:
         yield from self._loop_body(node, context)
 
     def _loop_body(self, body: "Node", context: Context) -> "Iterator[_Task]":
-        """Read the body of a loop; once more when it changed what it had begun with."""
+        """Read the body of a loop, and once more if it changed a variable it had started with."""
         inside = replace(context, may_skip=True)
         version = context.scope.version
-        rounds = [(child, inside) for child in body.children if child.is_named]
         yield from self._sequence(body, inside)
 
-        def second() -> None:
+        def read_again() -> None:
             if context.scope.version != version:
-                for task in self._sequence(body, inside):
-                    if not callable(task):
-                        self.read_node(*task)
+                self._read_sequence(body, inside)
 
-        if rounds:
-            yield second
+        if any(child.is_named for child in body.children):
+            yield read_again
 
     def _read_in_subshell(self, text: str, scope: Scope) -> None:
-        self.read_nested(text, Context(scope=scope.child()))
+        self._read_text(text, Context(scope=scope.child()))
 
     def _substitute(self, node: "Node", scope: Scope) -> str:
-        """Read what stands in a substitution and return what it puts in its place."""
+        """Read the commands of a substitution and return the text it expands to."""
         if self._level >= _MAX_DEPTH or scope.is_too_deep:
-            self.findings.append(doubt("too-deep", "it is nested too deeply to be judged"))
+            self.reading.findings.append(too_deep())
             return UNKNOWN
         output = Output()
         context = Context(scope=scope.child(), output=output)
         raw = node_text(node)
         if raw.startswith("`") and "\\" in raw:
-            self.read_nested(_ESCAPED_IN_BACKTICKS.sub(r"\1", raw[1:-1]), context)
+            self._read_text(_ESCAPED_IN_BACKTICKS.sub(r"\1", raw[1:-1]), context)
             return output.value
         self._level += 1
-        for task in self._sequence(node, context):
-            if not callable(task):
-                self.read_node(*task)
+        self._read_sequence(node, context)
         self._level -= 1
         return output.value

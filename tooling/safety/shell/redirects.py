@@ -1,4 +1,4 @@
-"""Redirections of a statement: files, here-documents and here-strings, and what the grammar hangs on them."""
+"""Read redirections: files, here-documents, here-strings, and nodes the grammar attaches to them."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _TABS = re.compile(r"^\t+", re.MULTILINE)
 
 @dataclass(slots=True)
 class Redirections:
-    """What one statement reads and writes, and what stood behind its redirections."""
+    """The redirections of a statement, and the words and statements that the grammar attaches to them."""
 
     redirects: tuple[Redirect, ...] = ()
     stdin: str | None = None
@@ -31,7 +31,7 @@ class Redirections:
     is_doubtful: bool = False
 
     def merge(self, other: "Redirections") -> "Redirections":
-        """Return both together; the other one was written first."""
+        """Return both combined; `other` comes first in the text."""
         return Redirections(
             redirects=(*other.redirects, *self.redirects),
             stdin=self.stdin if self.stdin is not None else other.stdin,
@@ -50,24 +50,24 @@ class RedirectReader:
         self._words = words
 
     def read(self, nodes: "Sequence[Node]", scope: Scope) -> Redirections:
-        """Return what the redirections of one statement say."""
-        made = Redirections()
+        """Return the redirections of one statement."""
+        result = Redirections()
         if not nodes:
-            return made
+            return result
         reads, self._words.variables_read = self._words.variables_read, set()
         for node in nodes:
             match node.type:
                 case "file_redirect":
-                    self._file(node, scope, made)
+                    self._file(node, scope, result)
                 case "herestring_redirect":
                     texts = [text for child in node.named_children for text in self._words.texts(child, scope)]
-                    made.stdin = "\n".join(texts) + "\n"
+                    result.stdin = "\n".join(texts) + "\n"
                 case "heredoc_redirect":
-                    self._heredoc(node, scope, made)
-        made.variables_read, self._words.variables_read = frozenset(self._words.variables_read), reads
-        return made
+                    self._heredoc(node, scope, result)
+        result.variables_read, self._words.variables_read = frozenset(self._words.variables_read), reads
+        return result
 
-    def _file(self, node: "Node", scope: Scope, made: Redirections) -> None:
+    def _file(self, node: "Node", scope: Scope, result: Redirections) -> None:
         found = _OPERATOR.match(node_text(node))
         operator, descriptor = (found[2], found[1] or "") if found else (">", "")
         targets = [child for child in node.named_children if child.type not in ("file_descriptor", "ERROR")]
@@ -76,36 +76,36 @@ class RedirectReader:
                 if not (operator in (">&", "<&") and (text.isdigit() or text == "-")):
                     is_output = descriptor in ("", "1") and ">" in operator
                     redirect = Redirect(operator=operator, target=text, is_output=is_output)
-                    made.redirects = (*made.redirects, redirect)
+                    result.redirects = (*result.redirects, redirect)
         if len(targets) > 1 and targets[1].start_byte == targets[0].end_byte:
-            made.is_doubtful = True
-        # The grammar takes the words after a target for more targets.
+            result.is_doubtful = True
+        # The grammar treats words after a target as more targets.
         for extra in targets[1:]:
-            made.words += self._words.fields((extra,), scope)
+            result.words += self._words.fields((extra,), scope)
 
-    def _heredoc(self, node: "Node", scope: Scope, made: Redirections) -> None:
+    def _heredoc(self, node: "Node", scope: Scope, result: Redirections) -> None:
         start = next((node_text(child) for child in node.children if child.type == "heredoc_start"), "")
-        made.is_doubtful = made.is_doubtful or not has_exact_heredoc_end(node)
+        result.is_doubtful = result.is_doubtful or not has_exact_heredoc_end(node)
         is_literal = any(mark in start for mark in "'\"\\")
         is_and_or = False
         for child in node.children:
             match child.type:
                 case "heredoc_body":
-                    made.stdin = node_text(child) if is_literal else self._words.expand_heredoc(child, scope)
+                    result.stdin = node_text(child) if is_literal else self._words.expand_heredoc(child, scope)
                     if node_text(node).startswith("<<-"):
-                        made.stdin = _TABS.sub("", made.stdin)
+                        result.stdin = _TABS.sub("", result.stdin)
                 case "pipeline":
-                    made.pipeline = [part for part in child.children if part.is_named]
+                    result.pipeline = [part for part in child.children if part.is_named]
                 case "file_redirect" | "herestring_redirect":
                     more = self.read([child], scope)
-                    made.redirects += more.redirects
-                    made.words += more.words
-                    made.is_doubtful = made.is_doubtful or more.is_doubtful
+                    result.redirects += more.redirects
+                    result.words += more.words
+                    result.is_doubtful = result.is_doubtful or more.is_doubtful
                 case "&&" | "||":
                     is_and_or = True
                 case "heredoc_start" | "heredoc_end" | "<<" | "<<-" | "|" | "|&" | "file_descriptor":
                     pass
                 case kind if is_and_or or kind in ("command", "list", "redirected_statement", "subshell", "ERROR"):
-                    made.statements.append(child)
+                    result.statements.append(child)
                 case _ if child.is_named:
-                    made.words += self._words.fields((child,), scope)
+                    result.words += self._words.fields((child,), scope)

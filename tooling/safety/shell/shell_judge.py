@@ -1,4 +1,4 @@
-"""A shell text against the rules and the borders of the workspace; the strictest finding decides."""
+"""Judge a shell text by the rules and the workspace; the strictest finding decides."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -6,38 +6,34 @@ from pathlib import Path
 
 from tooling.contract.action import Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
-from tooling.safety.rules import PATTERNS_DIR, RuleSet, load_rules
-from tooling.safety.shell.command import HIDDEN, Command, Finding, ask, block, display_word, doubt, is_unknown
-from tooling.safety.shell.deletions import deletion_problems
+from tooling.safety.shell.command import (
+    FORK_BOMB_REASON,
+    HIDDEN,
+    REVERSE_SHELL_REASON,
+    Command,
+    Finding,
+    ask,
+    block,
+    display_word,
+    doubt,
+    is_unknown,
+    too_deep,
+)
 from tooling.safety.shell.parse import has_control_characters, has_invisible_characters
 from tooling.safety.shell.path_access import PathAccess
 from tooling.safety.shell.programs import TEXT_ONLY
 from tooling.safety.shell.reader import ShellReader
-from tooling.safety.shell.rule_forms import base_program, rule_texts, rule_word
+from tooling.safety.shell.rules import PATTERNS_DIR, RuleSet, base_program, load_rules, rule_texts, rule_word
 from tooling.safety.shell.state import SideEffects, join_path
 from tooling.safety.shell.wrappers import SHELLS
 
 _NETWORK_CLIENTS = frozenset({"nc", "ncat", "netcat", "telnet", "socat", "nc.traditional", "nc.openbsd"})
 _FIFO_PROGRAMS = frozenset({"mkfifo", "mknod"})
-
-
-def is_reverse_shell(commands: Sequence[Command]) -> bool:
-    """Say whether a text ties a shell to another machine, with or without a named pipe."""
-    programs = {command.program for command in commands}
-    if not (programs & _NETWORK_CLIENTS or _is_tls_client(commands)):
-        return False
-    shells = [command for command in commands if command.program in SHELLS]
-    has_pipe = bool(programs & _FIFO_PROGRAMS)
-    return any(has_pipe or "-i" in shell.words or (shell.has_piped_stdin and len(shell.words) == 1) for shell in shells)
-
-
-def _is_tls_client(commands: Sequence[Command]) -> bool:
-    return any(command.program == "openssl" and "s_client" in command.words for command in commands)
-
-
-# A definition that pipes into itself is one even where the grammar gives up.
+# Matched on the text, so that a fork bomb is found even where parsing fails.
 _FORK_BOMB = re.compile(r"(?<!\w)(\w{1,40}|:)\s{0,4}\(\s{0,4}\)\s{0,4}\{[^}]{0,80}?\1\s{0,4}\|\s{0,4}\1\s{0,4}&")
-_RULES_MISSING_REASON = "the command rules could not be read, so every command needs approval"
+RULES_INCOMPLETE_WARNING = "Every command needs approval until this is fixed."
+CONTROL_CHARACTERS_REASON = "the command contains control characters"
+RULES_MISSING_REASON = "the command rules could not be read, so every command needs approval"
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRETS?|PASSWORD|PASSWD|PASS|PWD|CREDENTIALS?|AUTH)(?:_|$|\d)", re.IGNORECASE
 )
@@ -48,85 +44,105 @@ _HOST = re.compile(
 _PATH_MAX = 4096
 _SPACE = re.compile(r"\s")
 _DEV_TCP = re.compile(r"/dev/(?:tcp|udp)/([^/]+)/")
+_DELETERS = frozenset({"rm", "grm", "srm", "rimraf", "del-cli", "trash", "gio-trash"})
+_ALWAYS_RECURSIVE = frozenset({"rimraf", "trash"})
+# Files that builds, tests and package managers create again.
+_BUILD_ARTIFACTS = re.compile(
+    r"(?:build|builds|_build|dist|out|output|outputs|target|bin|obj|node_modules|bower_components|__pycache__|__pypackages__"
+    r"|\.venv|venv|\.virtualenv|env|\.tox|\.nox|\.eggs|htmlcov|coverage|\.coverage.*|\.nyc_output|\.next|\.nuxt|\.output"
+    r"|\.svelte-kit|\.astro|\.parcel-cache|\.turbo|\.vite|\.angular|\.expo|\.docusaurus|storybook-static|site|_site|public/build"
+    r"|\.gradle|\.kotlin|\.dart_tool|Pods|DerivedData|\.build|\.swiftpm|cmake-build-.*|CMakeFiles|CMakeCache\.txt"
+    r"|\.terraform|\.serverless|\.aws-sam|cdk\.out|\.ipynb_checkpoints|\.hypothesis|\.benchmarks|\.stack-work|dist-newstyle"
+    r"|_esy|elm-stuff|deps|\.elixir_ls|\.bundle|tmp|temp|\.tmp|\.temp|scratch|artifacts|test-results|test-reports|test-output"
+    r"|playwright-report|reports?|logs?|generated|gen|\.cache|\.?[\w.-]*[_-]cache|\.?cache[\w-]*|[\w-]+\.egg-info|wheelhouse"
+    r"|[\w*-]+\.dSYM|package-lock\.json|yarn\.lock|pnpm-lock\.yaml|Cargo\.lock|poetry\.lock|uv\.lock|Gemfile\.lock|nohup\.out"
+    r"|\.DS_Store|Thumbs\.db|core|a\.out|\.sass-cache|\.eslintcache|\.stylelintcache|\.dmypy\.json|\.metals|\.bloop"
+    r"|.*\.(?:egg-info|pyc|pyo|o|obj|a|so|dylib|dll|exe|class|log|tmp|temp|bak|orig|rej|swp|swo|gcda|gcno|gcov|tsbuildinfo"
+    r"|cache|pid|out|test|prof|profraw|coverage|whl|tgz|tar|gz|zip|map|min\.js|aux|toc|bbl|blg|fls|synctex|stackdump|core)"
+    r"|.*~|#.*#|(?:build|dist|out|target|tmp|temp|test|coverage)[-_.][\w.-]+|[\w.-]+[-_.](?:build|dist|out|tmp|temp|bak|old|copy|backup|test|demo))"
+)
+_EVERYTHING = re.compile(r"(?:\.|\./\*+|\./\*\*/\*|\./\.\*)/?")
 
 
 class ShellJudge:
-    """Judges shell texts; the rules are read once, at the first one."""
+    """Judges shell texts; `warn` receives problems with the rule files."""
 
     def __init__(self, patterns_dir: Path | None = None, *, warn: Callable[[str], None] | None = None) -> None:
         self.rules: RuleSet = load_rules(patterns_dir or PATTERNS_DIR)
-        loud = "" if self.rules.is_complete else " Every command needs approval until this is repaired."
+        consequence = "" if self.rules.is_complete else f" {RULES_INCOMPLETE_WARNING}"
         if warn is not None:
             for problem in self.rules.problems:
-                warn(f"command rules: {problem}.{loud}")
+                warn(f"command rules: {problem}.{consequence}")
 
     def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
-        """Return the strictest verdict on the whole text."""
+        """Return the strictest verdict on the text."""
         text = action.subject
         if has_control_characters(text):
-            return _verdict([block("control-characters", "the command holds control characters")], [], [])
+            return _verdict([block("control-characters", CONTROL_CHARACTERS_REASON)], [], [])
         reader = ShellReader(str(action.cwd))
+        reading = reader.reading
         findings: list[Finding] = []
         if _FORK_BOMB.search(text):
-            findings.append(block("fork-bomb", "it is a fork bomb"))
+            findings.append(block("fork-bomb", FORK_BOMB_REASON))
         if has_invisible_characters(text):
-            findings.append(doubt("odd-characters", "it holds invisible or misleading characters"))
+            findings.append(doubt("odd-characters", "it contains invisible or misleading characters"))
         try:
             reader.read(text)
         except RecursionError:
-            findings.append(doubt("too-deep", "it is nested too deeply to be judged"))
-        findings += reader.findings
-        reach = PathAccess.for_roots(ctx.working_dir, *ctx.extra_dirs)
-        shown = [command.display for command in reader.commands]
+            findings.append(too_deep())
+        findings += reading.findings
+        access = PathAccess.for_roots(ctx.working_dir, *ctx.extra_dirs)
+        shown = [command.display for command in reading.commands]
         seen: set[tuple[object, ...]] = set()
-        for at, command in enumerate(reader.commands):
+        for at, command in enumerate(reading.commands):
             key = (command.words, command.cwd, command.redirects, command.variables_read, command.is_cwd_certain)
             if key in seen and command.program != "rm":
                 continue
             seen.add(key)
-            findings += self.check_command(command, shown[at], reach, reader.effects, at + 1, chat_type=ctx.chat_type)
-        for assignment in dict.fromkeys(reader.assigned):
+            findings += self._check_command(
+                command, shown[at], access, reading.effects, at + 1, chat_type=ctx.chat_type
+            )
+        for assignment in dict.fromkeys(reading.assigned):
             findings += self._rule_findings(rule_word(assignment), assignment, ctx.chat_type)
-        if is_reverse_shell(reader.commands):
-            findings.append(block("reverse-shell", "it hands a shell to another machine"))
+        if _is_reverse_shell(reading.commands):
+            findings.append(block("reverse-shell", REVERSE_SHELL_REASON))
         if not self.rules.is_complete:
-            findings.append(ask("rules-missing", _RULES_MISSING_REASON))
-        return _verdict(findings, reader.commands, shown)
+            findings.append(ask("rules-missing", RULES_MISSING_REASON))
+        return _verdict(findings, reading.commands, shown)
 
-    def check_command(
-        self, command: Command, shown: str, reach: PathAccess, made: SideEffects, at: int, *, chat_type: str
+    def _check_command(
+        self, command: Command, shown: str, access: PathAccess, effects: SideEffects, number: int, *, chat_type: str
     ) -> Iterator[Finding]:
-        """Yield what speaks against one command."""
-        for text in rule_texts(command, reach):
+        for text in rule_texts(command, access):
             yield from self._rule_findings(text, shown, chat_type)
-        for problem in reach.problems(command, made, at):
+        for problem in access.problems(command, effects, number):
             yield ask("leaves-workspace", problem, shown)
         if any(len(word) > _PATH_MAX and "/" in word and not _SPACE.search(word) for word in command.words):
-            yield ask("long-path", "a path in it is longer than the system takes", shown)
+            yield ask("long-path", "it contains a path that is longer than the system allows", shown)
         if not command.words:
             return
-        for rule, reason in deletion_problems(command, reach, made, at):
+        for rule, reason in _deletion_problems(command, access, effects, number):
             yield ask(rule, reason, shown)
         name = command.words[0].rpartition("/")[2]
         if (_is_unclear(name) or HIDDEN in command.words[0]) and name not in ("[", "[["):
-            yield ask("unknown-program", "which program runs is not known before it runs", shown)
-        elif not command.is_trusted and self._is_unknown_program(command, reach, made, at):
-            yield ask("unfamiliar-program", f"{name} is no program that the rules know", shown)
+            yield ask("unknown-program", "which program it runs is only known at run time", shown)
+        elif not command.is_trusted and self._is_unknown_program(command, access, effects, number):
+            yield ask("unfamiliar-program", f"{name} is not a known program", shown)
         program = command.program
         if program not in TEXT_ONLY and any(HIDDEN in word for word in command.words):
-            yield ask("hidden-text", "it hides what its words are", shown)
+            yield ask("hidden-text", "it obscures its arguments", shown)
         for variable in sorted(command.variables_read):
             if variable not in _NOT_SECRET and _SECRET_NAME.search(variable):
-                yield ask("secret-variable", f"${variable} may hold a secret", shown)
+                yield ask("secret-variable", f"${variable} may contain a secret", shown)
 
-    def _is_unknown_program(self, command: Command, reach: PathAccess, made: SideEffects, at: int) -> bool:
+    def _is_unknown_program(self, command: Command, access: PathAccess, effects: SideEffects, number: int) -> bool:
         word = command.words[0]
         is_known = self.rules.has_program(command.program) or self.rules.has_program(base_program(command.program))
         if not word or is_known or _is_version_or_help(command.words):
             return False
         if "/" not in word:
             return True
-        return not reach.is_inside(word, command.cwd) and not made.existed_before(join_path(command.cwd, word), at)
+        return not (access.is_inside(word, command.cwd) or effects.created_before(join_path(command.cwd, word), number))
 
     def _rule_findings(self, text: str, shown: str, chat_type: str) -> Iterator[Finding]:
         for rule in self.rules.find_matches(text, chat_type=chat_type):
@@ -153,12 +169,12 @@ def _verdict(findings: list[Finding], commands: list[Command], shown: list[str])
         reasons=tuple(dict.fromkeys(finding.reason for finding in strictest)),
         rule=strictest[0].rule if strictest else "",
         commands=tuple(dict.fromkeys(shown)),
-        # In doubt about the text no rule for a part of it may speak for the whole.
+        # If the text could not be parsed reliably, approving one of its commands must not approve all of it.
         commands_to_approve=() if is_doubtful else tuple(dict.fromkeys(finding.command for finding in findings)),
         programs=tuple(dict.fromkeys(display_word(command.program) for command in commands if command.words)),
         targets=tuple(dict.fromkeys(display_word(r.target) for command in commands for r in command.redirects)),
         hosts=hosts,
-        is_only_network=bool(hosts) and bool(findings) and all(one.category == "network" for one in findings),
+        is_only_network=bool(hosts) and bool(findings) and all(finding.category == "network" for finding in findings),
     )
 
 
@@ -170,3 +186,72 @@ def _hosts(command: Command) -> Iterator[str]:
     for redirect in command.redirects:
         if connection := _DEV_TCP.match(redirect.target):
             yield connection[1]
+
+
+def _is_reverse_shell(commands: Sequence[Command]) -> bool:
+    """Return whether the commands connect a shell to another machine, with or without a named pipe."""
+    programs = {command.program for command in commands}
+    if not (programs & _NETWORK_CLIENTS or _is_tls_client(commands)):
+        return False
+    shells = [command for command in commands if command.program in SHELLS]
+    has_fifo = bool(programs & _FIFO_PROGRAMS)
+    return any(has_fifo or "-i" in shell.words or (shell.has_piped_stdin and len(shell.words) == 1) for shell in shells)
+
+
+def _is_tls_client(commands: Sequence[Command]) -> bool:
+    return any(command.program == "openssl" and "s_client" in command.words for command in commands)
+
+
+def _deletion_problems(
+    command: Command, access: PathAccess, effects: SideEffects, number: int
+) -> Iterator[tuple[str, str]]:
+    """Yield rule and reason for each target of a deletion that cannot simply be created again."""
+    program = command.program
+    if program not in _DELETERS:
+        return
+    options = [word for word in command.words[1:] if word.startswith("-")]
+    is_recursive = program in _ALWAYS_RECURSIVE or any(
+        option in ("--recursive", "--dir") or (option[1:2] != "-" and ("r" in option or "R" in option))
+        for option in options
+    )
+    for target in _deletion_targets(command.words):
+        yield from _target_problems(
+            target, command, access, effects, number, is_recursive=is_recursive or "**" in target
+        )
+
+
+def _deletion_targets(words: tuple[str, ...]) -> list[str]:
+    if "--" in words:
+        at = words.index("--")
+        return [*(word for word in words[1:at] if not word.startswith("-")), *words[at + 1 :]]
+    return [word for word in words[1:] if not word.startswith("-")]
+
+
+def _target_problems(
+    target: str, command: Command, access: PathAccess, effects: SideEffects, number: int, *, is_recursive: bool
+) -> Iterator[tuple[str, str]]:
+    name = display_word(target)
+    canonical = access.canonical(target, command.cwd)
+    if access.is_temporary(target, command.cwd) and not canonical.rstrip("/").endswith("/*"):
+        return
+    if is_unknown(target) or is_unknown(command.cwd):
+        yield "delete-unknown", "what it deletes is only known at run time"
+    elif not command.is_cwd_certain and is_recursive and not target.startswith(("/", "~")):
+        yield "delete-unknown", f"{name} may be somewhere else if `cd` fails"
+    elif _EVERYTHING.fullmatch(canonical) and not is_recursive:
+        yield "delete-many", f"{name} matches every file in the workspace"
+    elif canonical == "./.git" or canonical.startswith("./.git/"):
+        yield "delete-history", f"{name} is the git history of the workspace"
+    elif is_recursive and not (
+        effects.created_before(join_path(command.cwd, target), number) or _is_build_artifact(canonical)
+    ):
+        yield "delete-tree", f"it deletes {name} and everything in it"
+
+
+def _is_build_artifact(canonical: str) -> bool:
+    if not canonical.startswith("./"):
+        return False
+    parts = [part for part in canonical.removeprefix("./").split("/") if part not in ("", "**")]
+    if parts and parts[-1] == "*":
+        parts.pop()
+    return any(_BUILD_ARTIFACTS.fullmatch(part) for part in parts)

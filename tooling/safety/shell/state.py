@@ -1,4 +1,4 @@
-"""What a shell knows while it reads on: variables, functions, the current directory, what the text itself made."""
+"""Shell state while a text is read: variables, functions, the current folder, files the text creates, the result."""
 
 import os.path
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tooling.contract.fast_dataclass import dataclass
-from tooling.safety.shell.command import UNKNOWN, is_unknown
+from tooling.safety.shell.command import UNKNOWN, Command, Finding, is_unknown
 from tooling.safety.shell.constant_output import Output
 
 if TYPE_CHECKING:
@@ -16,22 +16,17 @@ if TYPE_CHECKING:
 
 # Every value a variable may have at this point.
 Values: TypeAlias = tuple[str, ...]
-_MAX_DEPTH = 200
-
+_MAX_SUBSHELL_DEPTH = 200
 _MAX_VALUE_LENGTH = 16_384
-
-
-def _is_dir(path: str) -> bool:
-    try:
-        return Path(path).is_dir()
-    except OSError:
-        # Longer than the system takes: then it is none.
-        return False
+_MAX_DIR_STACK = 20
 
 
 @dataclass(slots=True)
 class SideEffects:
-    """What the text itself makes: files with their content where it is known, and since which command what is there."""
+    """What the text itself creates: files with their content if known, other paths, and aliases.
+
+    `created_at` maps a path to the number of commands read when it was created.
+    """
 
     files: dict[str, str | None] = field(default_factory=dict)
     created_at: dict[str, int] = field(default_factory=dict)
@@ -39,38 +34,56 @@ class SideEffects:
     command_count: int = 0
 
     def add_path(self, path: str) -> None:
-        """Take note of a path that was not there before."""
+        """Record a path as created, unless it exists already."""
         if path not in self.created_at and not os.path.lexists(path):
             self.created_at[path] = self.command_count
 
-    def existed_before(self, path: str, at: int) -> bool:
-        """Say whether the text had made the path before a command."""
-        return self.created_at.get(path, at) < at
+    def created_before(self, path: str, number: int) -> bool:
+        """Return whether the text creates the path before its command of this number."""
+        return self.created_at.get(path, number) < number
+
+
+@dataclass(slots=True)
+class ShellReading:
+    """The result of reading a shell text, filled in while it is read.
+
+    `assigned` lists all assignments as NAME=value; `depth` is the number of wrappers around the current command.
+    """
+
+    commands: list[Command] = field(default_factory=list)
+    assigned: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    effects: SideEffects = field(default_factory=SideEffects)
+    depth: int = 0
+
+    def add_command(self, command: Command) -> None:
+        self.commands.append(command)
+        self.effects.command_count = len(self.commands)
 
 
 class Scope:
-    """One shell's knowledge; a subshell starts with its parent's and keeps its changes to itself."""
+    """The state of one shell; a subshell inherits its parent's and keeps its own changes."""
 
     __slots__ = (
         "_parent",
         "arrays",
         "cwd",
         "depth",
+        "effects",
         "functions",
-        "is_certain",
-        "left",
-        "made",
+        "is_cwd_certain",
         "positional",
+        "previous_dirs",
         "variables",
         "version",
     )
 
-    def __init__(self, cwd: str, *, parent: "Scope | None" = None, made: SideEffects | None = None) -> None:
+    def __init__(self, cwd: str, *, parent: "Scope | None" = None, effects: SideEffects | None = None) -> None:
         self._parent = parent
         self.cwd = cwd
-        self.left: tuple[str, ...] = parent.left if parent else ()
-        self.is_certain: bool = parent.is_certain if parent else True
-        self.made: SideEffects = parent.made if parent else made or SideEffects()
+        self.previous_dirs: tuple[str, ...] = parent.previous_dirs if parent else ()
+        self.is_cwd_certain: bool = parent.is_cwd_certain if parent else True
+        self.effects: SideEffects = parent.effects if parent else effects or SideEffects()
         self.positional: Values | None = parent.positional if parent else ()
         self.depth: int = parent.depth + 1 if parent else 0
         self.variables: dict[str, Values] = {}
@@ -80,15 +93,14 @@ class Scope:
 
     @property
     def is_too_deep(self) -> bool:
-        """Say whether shells are nested beyond what anybody writes."""
-        return self.depth > _MAX_DEPTH
+        return self.depth > _MAX_SUBSHELL_DEPTH
 
     def child(self) -> "Scope":
         """Return the scope of a subshell."""
         return Scope(self.cwd, parent=self)
 
     def value(self, name: str) -> Values | None:
-        """Return what a variable may hold, or None when this text never set it."""
+        """Return the possible values of a variable, or None if the text never sets it."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.variables:
@@ -99,7 +111,7 @@ class Scope:
         return None
 
     def array(self, name: str) -> Values | None:
-        """Return the elements of an array, or None when this text never set it."""
+        """Return the elements of an array, or None if the text never sets it."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.arrays:
@@ -110,7 +122,7 @@ class Scope:
         return None
 
     def function(self, name: str) -> "Node | None":
-        """Return the body of a function that the text defined."""
+        """Return the body of a function that the text defines."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.functions:
@@ -119,15 +131,15 @@ class Scope:
         return None
 
     def is_defined(self, name: str) -> bool:
-        """Say whether the text defined a command of that name, as a function or an alias."""
-        return name in self.made.aliases or self.function(name) is not None
+        """Return whether the text defines a function or alias of this name."""
+        return name in self.effects.aliases or self.function(name) is not None
 
-    def assign(self, name: str, values: Sequence[str], *, may_keep: bool) -> None:
-        """Set a variable; where the assignment may not happen, the old values stay possible."""
-        # A text that doubles itself grows beyond all bounds; what is too long to follow is unknown.
+    def assign(self, name: str, values: Sequence[str], *, keep_old: bool) -> None:
+        """Set a variable; `keep_old` adds to its possible values, as the assignment may be skipped."""
+        # `x=$x$x` in a loop grows without bound, so long values become unknown.
         new = tuple(dict.fromkeys(value if len(value) <= _MAX_VALUE_LENGTH else UNKNOWN for value in values))
         old = self.value(name)
-        if old is not None and may_keep:
+        if old is not None and keep_old:
             new = tuple(dict.fromkeys((*old, *new)))
         if old is not None and new != old:
             self.version += 1
@@ -135,49 +147,29 @@ class Scope:
         self.arrays.pop(name, None)
 
     def set_array(self, name: str, elements: Values) -> None:
-        """Set a variable to a list."""
         self.variables.pop(name, None)
         self.arrays[name] = elements
         self.version += 1
 
     def set_unknown(self, name: str) -> None:
-        """Take note that a variable now holds something unknown."""
-        self.assign(name, (UNKNOWN,), may_keep=False)
+        self.assign(name, (UNKNOWN,), keep_old=False)
 
     def change_dir(self, target: str) -> None:
-        """Change the directory, as `cd` does."""
-        self.left = (*self.left[-20:], self.cwd)
+        """Change the current folder like `cd`; it becomes uncertain if the target does not exist."""
+        self.previous_dirs = (*self.previous_dirs[-_MAX_DIR_STACK:], self.cwd)
         self.cwd = join_path(self.cwd, target)
-        is_there = is_unknown(self.cwd) or self.cwd in self.made.created_at or _is_dir(self.cwd)
-        self.is_certain = self.is_certain and is_there
+        exists = is_unknown(self.cwd) or self.cwd in self.effects.created_at or _is_dir(self.cwd)
+        self.is_cwd_certain = self.is_cwd_certain and exists
 
     def change_back(self) -> None:
-        """Return to the directory before, as `cd -` and `popd` do."""
-        self.cwd = self.left[-1] if self.left else UNKNOWN
-        self.left = self.left[:-1]
-
-
-@lru_cache(maxsize=4096)
-def join_path(cwd: str, path: str) -> str:
-    """Return a path seen from a directory, without dots; home stays `~`, the unknown stays unknown."""
-    if path.startswith(("/", "~")):
-        whole = path
-    elif path.startswith(UNKNOWN) or cwd == UNKNOWN:
-        return UNKNOWN
-    else:
-        whole = f"{cwd}/{path}"
-    if whole.startswith("~"):
-        head, _, rest = whole.partition("/")
-        inside = os.path.normpath(rest) if rest else "."
-        # Above home there is nothing of ours.
-        return "/" if inside.startswith("..") else head if inside == "." else f"{head}/{inside}"
-    normal = os.path.normpath(whole)
-    return normal[1:] if normal.startswith("//") else normal
+        """Return to the previous folder like `cd -` and `popd`."""
+        self.cwd = self.previous_dirs[-1] if self.previous_dirs else UNKNOWN
+        self.previous_dirs = self.previous_dirs[:-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Where a statement stands: its shell, what it reads, who reads what it prints."""
+    """What surrounds a statement: its scope, its input, and the receiver of its output."""
 
     scope: Scope
     stdin: str | None = None
@@ -189,5 +181,31 @@ class Context:
 
     @property
     def input(self) -> str | None:
-        """Return the text that comes in, where it is known."""
+        """Return the text on standard input, if known."""
         return self.piped_input.text if self.piped_input is not None else self.stdin
+
+
+@lru_cache(maxsize=4096)
+def join_path(cwd: str, path: str) -> str:
+    """Return a path as seen from a folder, normalized; `~` is kept, and unknown stays unknown."""
+    if path.startswith(("/", "~")):
+        full = path
+    elif path.startswith(UNKNOWN) or cwd == UNKNOWN:
+        return UNKNOWN
+    else:
+        full = f"{cwd}/{path}"
+    if full.startswith("~"):
+        head, _, rest = full.partition("/")
+        inside = os.path.normpath(rest) if rest else "."
+        # Paths above the home folder are never allowed, so the root stands in for all of them.
+        return "/" if inside.startswith("..") else head if inside == "." else f"{head}/{inside}"
+    normal = os.path.normpath(full)
+    return normal[1:] if normal.startswith("//") else normal
+
+
+def _is_dir(path: str) -> bool:
+    try:
+        return Path(path).is_dir()
+    except OSError:
+        # The name is longer than the system allows.
+        return False

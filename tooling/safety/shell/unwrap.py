@@ -1,12 +1,13 @@
-"""What a command runs besides itself: the commands, shell texts and program texts inside its words."""
+"""Find the code a command runs besides itself: commands, shell text and program text in its words."""
 
 import re
 
-from tooling.safety.shell.command import UNKNOWN, is_unknown, program_name
-from tooling.safety.shell.interpreters import is_option_cluster, language_of, read_interpreter, read_shell
-from tooling.safety.shell.nested_types import NestedCode, ShellText
+from tooling.safety.shell.command import UNKNOWN, Code, NestedCode, ShellText, is_unknown, program_name
 from tooling.safety.shell.programs import find_commands
 from tooling.safety.shell.wrappers import (
+    CODE_FIRST,
+    CODE_OPTIONS,
+    CODE_VALUES,
     LANGUAGES,
     SHELL_TEXT_OPTIONS,
     SHELL_TEXT_WRAPPERS,
@@ -19,8 +20,10 @@ from tooling.safety.shell.wrappers import (
 
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _LOADER = re.compile(r"ld-(?:linux|musl).*\.so.*|ld\.so.*")
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*[dmtw]*")
+_CLUSTERING_LANGUAGES = frozenset({"python", "perl", "ruby", "php", "lua", "awk", "sed"})
+_SHELL_VALUES = ("--rcfile", "--init-file", "-O", "+O")
 _GIT_VALUES = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
-
 _CMAKE = {"rm": ("rm",), "remove": ("rm",), "remove_directory": ("rm", "-r"), "env": ("env",), "time": ("time",)}
 _SPECIAL = frozenset({"eval", "trap", "alias", "find", "fd", "fdfind", "xargs", "git", "cmake", "source", "."})
 RUNNERS = frozenset(
@@ -37,54 +40,54 @@ RUNNERS = frozenset(
 
 
 def unwrap(words: tuple[str, ...], stdin: str | None) -> NestedCode:
-    """Return what runs inside a command."""
-    inner = NestedCode()
+    """Return the code a command runs besides itself."""
+    nested = NestedCode()
     program = program_name(words)
     if program not in RUNNERS and not program.startswith(("py", "ld")):
-        return inner
+        return nested
     if len(words) < 2 and not language_of(program) and program not in ("xargs", "parallel"):
-        return inner
-    _read_special(program, words, stdin, inner)
+        return nested
+    _read_special(program, words, stdin, nested)
     language = language_of(program)
     if language == "shell":
-        read_shell(words, stdin, inner)
+        _read_shell(words, stdin, nested)
     elif language:
-        read_interpreter(language, program, words, stdin, inner)
-    _read_wrapper(program, words, inner)
+        _read_interpreter(language, program, words, stdin, nested)
+    _read_wrapper(program, words, nested)
     if program in SHELL_TEXT_OPTIONS:
-        inner.texts += [ShellText(text=text) for text in _option_values(words, SHELL_TEXT_OPTIONS[program])]
-    return inner
+        nested.texts += [ShellText(text=text) for text in _option_values(words, SHELL_TEXT_OPTIONS[program])]
+    return nested
 
 
-def _read_special(program: str, words: tuple[str, ...], stdin: str | None, inner: NestedCode) -> None:
+def _read_special(program: str, words: tuple[str, ...], stdin: str | None, nested: NestedCode) -> None:
     match program:
         case "eval":
-            inner.texts.append(ShellText(text=" ".join(words[1:]), is_same_shell=True))
+            nested.texts.append(ShellText(text=" ".join(words[1:]), is_same_shell=True))
         case "trap" if words[1] not in ("-", "", "-p", "-l", "--"):
-            inner.texts.append(ShellText(text=words[1], is_same_shell=True, is_deferred=True))
+            nested.texts.append(ShellText(text=words[1], is_same_shell=True, is_deferred=True))
         case "trap" if words[1] == "--" and len(words) > 2:
-            inner.texts.append(ShellText(text=words[2], is_same_shell=True, is_deferred=True))
+            nested.texts.append(ShellText(text=words[2], is_same_shell=True, is_deferred=True))
         case "alias":
-            inner.texts += [ShellText(text=word.partition("=")[2]) for word in words[1:] if "=" in word]
+            nested.texts += [ShellText(text=word.partition("=")[2]) for word in words[1:] if "=" in word]
         case "find" | "fd" | "fdfind":
-            inner.argvs += find_commands(words)
+            nested.argvs += find_commands(words)
         case "xargs":
-            inner.argvs += _xargs_commands(words, stdin)
+            nested.argvs += _xargs_commands(words, stdin)
         case "git":
-            _read_git(words, inner)
+            _read_git(words, nested)
         case "cmake" if words[1] == "-E":
-            inner.argvs += [
+            nested.argvs += [
                 (*_CMAKE.get(word, ()), *words[at + 1 :]) for at, word in enumerate(words) if word in _CMAKE
             ]
         case "source" | ".":
-            inner.script, inner.language = words[1], "shell"
+            nested.script, nested.language = words[1], "shell"
 
 
-def _read_wrapper(program: str, words: tuple[str, ...], inner: NestedCode) -> None:
+def _read_wrapper(program: str, words: tuple[str, ...], nested: NestedCode) -> None:
     if program in SHELL_TEXT_WRAPPERS:
         at, _ = _command_start(words, SHELL_TEXT_WRAPPERS[program])
         if at < len(words):
-            inner.texts += _shell_texts(program, words[at:])
+            nested.texts += _shell_texts(program, words[at:])
         return
     wrapper = WRAPPERS.get(program)
     start = 1
@@ -94,19 +97,19 @@ def _read_wrapper(program: str, words: tuple[str, ...], inner: NestedCode) -> No
         wrapper = Wrapper()
     if wrapper is None or (program == "command" and words[1] in ("-v", "-V")):
         return
-    at, doubtful = _command_start(words[start - 1 :], wrapper)
+    at, possible = _command_start(words[start - 1 :], wrapper)
     at += start - 1
-    doubtful = [index + start - 1 for index in doubtful]
+    possible = [index + start - 1 for index in possible]
     if wrapper.has_assignments:
-        inner.assigned += [word for word in words[start:at] if ASSIGNMENT.match(word)]
+        nested.assigned += [word for word in words[start:at] if ASSIGNMENT.match(word)]
     if program in ("time", "coproc", "exec") and "{" in words[at : at + 2]:
         at = words.index("{", at) + 1
     while at < len(words) and ASSIGNMENT.match(words[at]):
-        inner.assigned.append(words[at])
+        nested.assigned.append(words[at])
         at += 1
-    for index in dict.fromkeys((at, *doubtful)):
+    for index in dict.fromkeys((at, *possible)):
         if index < len(words) and not (index != at and (words[index].startswith("-") or is_unknown(words[index]))):
-            inner.argvs.append(words[index:])
+            nested.argvs.append(words[index:])
 
 
 def _subcommand(program: str, words: tuple[str, ...]) -> tuple[Wrapper | None, int]:
@@ -119,8 +122,8 @@ def _subcommand(program: str, words: tuple[str, ...]) -> tuple[Wrapper | None, i
 
 
 def _command_start(words: tuple[str, ...], wrapper: Wrapper) -> tuple[int, list[int]]:
-    """Return where the inner command begins, and where else it might when an option is not known."""
-    at, doubtful = 1, []
+    """Return where the nested command starts, and where else it may start if an option is unknown."""
+    at, possible = 1, []
     while at < len(words):
         word = words[at]
         if word == "--":
@@ -131,18 +134,20 @@ def _command_start(words: tuple[str, ...], wrapper: Wrapper) -> tuple[int, list[
         elif word.startswith("-") and len(word) > 1:
             is_known = word in wrapper.flags or "=" in word or word[:2] in wrapper.value_options or word[1:].isdigit()
             if not is_known:
-                doubtful.append(at + 2 + wrapper.positional_count)
+                possible.append(at + 2 + wrapper.positional_count)
             at += 1
         elif wrapper.has_assignments and ASSIGNMENT.match(word):
             at += 1
         else:
             break
-    return at + wrapper.positional_count, doubtful
+    return at + wrapper.positional_count, possible
 
 
 def _ends_in_value(word: str, wrapper: Wrapper) -> bool:
-    """Say whether a cluster of letters ends in an option that takes the next word."""
-    return is_option_cluster(word) and f"-{word[-1]}" in wrapper.value_options and word[:2] not in wrapper.value_options
+    """Return whether a cluster of options ends in one that takes the next word."""
+    return (
+        _is_option_cluster(word) and f"-{word[-1]}" in wrapper.value_options and word[:2] not in wrapper.value_options
+    )
 
 
 def _shell_texts(program: str, words: tuple[str, ...]) -> list[ShellText]:
@@ -152,7 +157,7 @@ def _shell_texts(program: str, words: tuple[str, ...]) -> list[ShellText]:
         cut = next((at for at, word in enumerate(words) if word.startswith(":::")), len(words))
         values = " ".join(words[cut + 1 :]) or UNKNOWN
         text = " ".join(words[:cut])
-        # Without a command the values themselves are commands.
+        # Without a command the values are commands themselves.
         if not text:
             return [ShellText(text=word) for word in words[cut + 1 :]]
         return [ShellText(text=text.replace("{}", values) if "{" in text else f"{text} {values}")]
@@ -160,12 +165,12 @@ def _shell_texts(program: str, words: tuple[str, ...]) -> list[ShellText]:
 
 
 def _xargs_commands(words: tuple[str, ...], stdin: str | None) -> list[tuple[str, ...]]:
-    at, doubtful = _command_start(words, XARGS)
+    at, possible = _command_start(words, XARGS)
     given = tuple(stdin.split()) if stdin is not None else (UNKNOWN,)
     marks = [words[i + 1] for i, word in enumerate(words[:at]) if word in ("-I", "--replace") and i + 1 < len(words)]
     marks += [word[2:] or "{}" for word in words[:at] if word.startswith(("-I", "-i")) and word not in ("-I",)]
     commands = []
-    for index in dict.fromkeys((at, *doubtful)):
+    for index in dict.fromkeys((at, *possible)):
         command = words[index:]
         if index != at and (not command or command[0].startswith("-")):
             continue
@@ -186,30 +191,151 @@ def _replace_marks(word: str, marks: list[str], value: str) -> str:
     return word
 
 
-def _read_git(words: tuple[str, ...], inner: NestedCode) -> None:
+def _read_git(words: tuple[str, ...], nested: NestedCode) -> None:
     at = 1
     while at < len(words) and words[at].startswith("-"):
         at += 2 if words[at] in _GIT_VALUES else 1
     if at > 1 and at < len(words):
-        inner.argvs.append(("git", *words[at:]))
+        nested.argvs.append(("git", *words[at:]))
     if words[at : at + 2] == ("submodule", "foreach"):
-        inner.texts.append(ShellText(text=" ".join(word for word in words[at + 2 :] if word != "--recursive")))
+        nested.texts.append(ShellText(text=" ".join(word for word in words[at + 2 :] if word != "--recursive")))
     for word in words[1:at]:
         key, _, value = word.partition("=")
         if key.lower().startswith("alias.") and value:
             text = value[1:] if value.startswith("!") else f"git {value}"
-            inner.texts.append(ShellText(text=text))
+            nested.texts.append(ShellText(text=text))
 
 
 def _option_values(words: tuple[str, ...], options: tuple[str, ...]) -> list[str]:
-    """Return the values of options, written apart, glued with `=`, or at the end of a cluster of letters."""
+    """Return the values of options, whether separate, attached with `=`, or after a cluster of options."""
     found: list[str] = []
     for at, word in enumerate(words[1:], 1):
-        option, equals, glued = word.partition("=")
-        if word in options or (is_option_cluster(word) and f"-{word[-1]}" in options):
+        option, equals, attached = word.partition("=")
+        if word in options or (_is_option_cluster(word) and f"-{word[-1]}" in options):
             found += words[at + 1 : at + 2]
         elif equals and option in options:
-            found.append(glued)
-        elif word[:2] in options and len(word) > 2 and word[1] != "-" and not is_option_cluster(word):
+            found.append(attached)
+        elif word[:2] in options and len(word) > 2 and word[1] != "-" and not _is_option_cluster(word):
             found.append(word[2:])
     return [value.partition("=")[2] if "ProxyCommand=" in value else value for value in found]
+
+
+def language_of(program: str) -> str:
+    """Return the language of an interpreter, `shell` for shells, or an empty string."""
+    if program in SHELLS:
+        return "shell"
+    if program in LANGUAGES:
+        return LANGUAGES[program]
+    return "python" if _PYTHON.fullmatch(program) else ""
+
+
+def _read_shell(words: tuple[str, ...], stdin: str | None, nested: NestedCode) -> None:
+    """Read the words of a shell: program text, a script, or standard input."""
+    at, has_text, reads_stdin = 1, False, False
+    while at < len(words):
+        word = words[at]
+        if word in ("--", "-"):
+            at += 1
+            break
+        if word in _SHELL_VALUES:
+            at += 2
+        elif word.startswith("--command="):
+            nested.texts.append(ShellText(text=word.partition("=")[2]))
+            at += 1
+        elif word.startswith(("--", "+")) and word != "--command":
+            at += 1
+        elif word.startswith("-"):
+            has_text = has_text or "c" in word
+            reads_stdin = reads_stdin or "s" in word
+            at += 2 if "o" in word and word != "--command" else 1
+        else:
+            break
+    rest = words[at:]
+    nested.language = "shell"
+    if has_text:
+        if rest:
+            nested.texts.append(ShellText(text=rest[0], positional=rest[2:]))
+    elif rest and not reads_stdin:
+        nested.script = rest[0]
+    elif stdin is not None:
+        nested.texts.append(ShellText(text=stdin, positional=rest))
+    else:
+        nested.reads_code = True
+
+
+def _read_interpreter(
+    language: str, program: str, words: tuple[str, ...], stdin: str | None, nested: NestedCode
+) -> None:
+    """Read the words of an interpreter: program text, modules, a script, or standard input."""
+    nested.language = language
+    options, values = CODE_OPTIONS.get(language, ()), CODE_VALUES.get(language, ())
+    modules = "".join(f"use {word[2:]}; " for word in words[1:] if word[:2] in ("-M", "-r") and len(word) > 2)
+    letters = {option[1] for option in options if len(option) == 2}
+    if program == "deno" and words[1:2] == ("eval",):
+        nested.codes.append(Code(language=language, text=" ".join(words[2:])))
+    at, has_code, script = 1, False, ""
+    while at < len(words):
+        word = words[at]
+        option, _, attached = word.partition("=")
+        if word in options or (_is_option_cluster(word) and word[-1] in letters and _may_cluster(word, language)):
+            has_code = True
+            nested.codes += [Code(language=language, text=modules + text) for text in words[at + 1 : at + 2]]
+            at += 2
+            if language == "python":
+                return
+        elif attached and option in options and option.startswith("--"):
+            has_code = True
+            nested.codes.append(Code(language=language, text=attached))
+            at += 1
+        elif language == "python" and (word == "-m" or (_is_option_cluster(word) and word.endswith("m"))):
+            if at + 1 < len(words):
+                nested.argvs.append(words[at + 1 :])
+            return
+        elif word in values:
+            has_code = has_code or word in ("-f", "--file", "--from-file")
+            at += 2
+        elif _is_attached_code(word, letters, language):
+            has_code = True
+            nested.codes.append(Code(language=language, text=word[2:]))
+            at += 1
+        elif language == "editor" and word.startswith("+"):
+            nested.codes.append(Code(language=language, text=word[1:]))
+            at += 1
+        elif word.startswith("-") and word != "-":
+            at += 1
+        else:
+            script = word
+            break
+    if language in CODE_FIRST or language == "sql":
+        if not has_code or language == "sql":
+            start = at if language in CODE_FIRST else at + 1
+            nested.codes += [Code(language=language, text=text) for text in words[start : start + 1]]
+        if language == "sql" and stdin is not None:
+            nested.codes.append(Code(language=language, text=stdin))
+    elif language == "editor":
+        nested.codes += [Code(language=language, text=stdin)] if stdin is not None else []
+    elif script and script not in ("-", "/dev/stdin"):
+        nested.script = "" if has_code else script
+    elif not has_code:
+        if stdin is not None:
+            nested.codes.append(Code(language=language, text=stdin))
+        else:
+            nested.reads_code = language not in ("editor", "lisp", "debugger", "dc") and not _is_version_or_help(words)
+
+
+def _is_version_or_help(words: tuple[str, ...]) -> bool:
+    return bool({"-V", "--version", "-v", "-h", "--help", "-VV"} & {*words[1:]})
+
+
+def _may_cluster(word: str, language: str) -> bool:
+    return language in _CLUSTERING_LANGUAGES or (language == "editor" and word[-1] == "c")
+
+
+def _is_option_cluster(word: str) -> bool:
+    """Return whether a word is a cluster of one-letter options, like `-lc`."""
+    return len(word) > 2 and word[0] == "-" and word[1] != "-" and word[1:].isalnum()
+
+
+def _is_attached_code(word: str, letters: set[str], language: str) -> bool:
+    is_attached = len(word) > 2 and word[0] == "-" and word[1] in letters and not word[1:].isalnum()
+    return is_attached and language in ("perl", "ruby", "python", "php", "sed", "awk", "lua")

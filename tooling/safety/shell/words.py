@@ -1,4 +1,4 @@
-"""Words of a shell text as the fields they become: literal, worked out from what the text itself sets, or unknown."""
+"""Expand words of a shell text into fields: literal, computed from variables the text sets, or unknown."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -43,15 +43,20 @@ _OPERATOR = re.compile(r":?[-=+?]|##?|%%?|//?[#%]?|\^\^?|,,?|@|:")
 _SUBSTITUTION_START = re.compile(r"(?<!\\)(?:\\\\)*(?:\$[({]|`)")
 _BACKTICKS = re.compile(r"(?<!\\)`((?:\\.|[^`\\])*)`", re.DOTALL)
 _SPECIAL_PARAMETERS = frozenset("#?$!-_0")
+_MAX_LINES = 64
+_TOO_MANY_WORDS_REASON = "it expands to more words than can be judged"
+_HEREDOC_REASON = "a here-document in it contains commands that cannot be parsed reliably"
 
 
 def node_text(node: "Node") -> str:
-    """Return the source of a node."""
     return (node.text or b"").decode("utf-8", "replace")
 
 
 class WordReader:
-    """Turns word nodes into fields; `substitute` runs what stands in `$(…)`, `read_text` what was left as text."""
+    """Expands word nodes into fields.
+
+    `substitute` reads the commands of a substitution node and returns its output; `read_text` reads commands from text.
+    """
 
     def __init__(self, substitute: "Callable[[Node, Scope], str]", read_text: "Callable[[str, Scope], None]") -> None:
         self._substitute = substitute
@@ -60,7 +65,7 @@ class WordReader:
         self.problems: set[str] = set()
 
     def fields(self, nodes: "Sequence[Node]", scope: Scope) -> list[str]:
-        """Return the fields that one word, written as these touching nodes, becomes."""
+        """Return the fields of one word, given as its adjacent nodes."""
         if len(nodes) == 1 and nodes[0].type in ("word", "number"):
             raw = node_text(nodes[0])
             if "\\" not in raw and "{" not in raw:
@@ -68,7 +73,7 @@ class WordReader:
         return self._expand(nodes, scope, splits=True)
 
     def alternatives(self, nodes: "Sequence[Node]", scope: Scope) -> list[list[str]]:
-        """Return every list of fields that a word may become."""
+        """Return every list of fields that a word may expand to."""
         if len(nodes) == 1 and nodes[0].type in ("word", "number", "string", "raw_string", "brace_expression"):
             fields = self.fields(nodes, scope)
             if len(fields) <= 1:
@@ -80,27 +85,27 @@ class WordReader:
         for values, kind in pieces:
             choices = [[*choice, ((value,), kind)] for choice in choices for value in values]
             if len(choices) > MAX_FIELDS:
-                self.problems.add("it expands to more words than can be judged")
+                self.problems.add(_TOO_MANY_WORDS_REASON)
                 return [[HIDDEN]]
         return [self._build_fields(choice, scope, splits=True) for choice in choices]
 
     def texts(self, node: "Node", scope: Scope) -> list[str]:
-        """Return the values a word may have where it is not split, as in assignments."""
+        """Return the possible values of a word that is not split, as in assignments."""
         if node.type in ("word", "number") and b"\\" not in (node.text or b""):
             return [node_text(node)]
         return self._expand((node,), scope, splits=False)
 
     def visit(self, node: "Node", scope: Scope) -> None:
-        """Run every substitution below a node whose value nobody needs."""
-        waiting = [node]
-        while waiting:
-            inner = waiting.pop()
+        """Read every substitution below a node without using its value."""
+        pending = [node]
+        while pending:
+            inner = pending.pop()
             if inner.type in ("command_substitution", "process_substitution"):
                 self._substitute(inner, scope)
             elif inner.type == "simple_expansion":
                 self._variable(node_text(inner)[1:], scope)
             else:
-                waiting.extend(reversed(inner.children))
+                pending.extend(reversed(inner.children))
 
     def _expand(self, nodes: "Sequence[Node]", scope: Scope, *, splits: bool) -> list[str]:
         pieces: list[_Piece] = []
@@ -112,7 +117,7 @@ class WordReader:
         try:
             return _join_pieces(pieces, scope.value("IFS") if splits else None, splits=splits)
         except (TooManyFields, RecursionError):
-            self.problems.add("it expands to more words than can be judged")
+            self.problems.add(_TOO_MANY_WORDS_REASON)
             return [HIDDEN]
 
     def _collect(self, node: "Node", scope: Scope, pieces: list[_Piece]) -> None:
@@ -121,7 +126,7 @@ class WordReader:
             end = node.start_byte
             for child in node.children:
                 if child.start_byte != end:
-                    # The grammar joins across a blank what the shell keeps apart.
+                    # The grammar joins words across a blank that the shell keeps separate.
                     pieces.append(((_SPLIT,), _QUOTED))
                 self._collect(child, scope, pieces)
                 end = child.end_byte
@@ -155,24 +160,24 @@ class WordReader:
                 pieces.append((self._expansion(inner, scope, is_quoted=True), _QUOTED))
 
     def expand_heredoc(self, node: "Node", scope: Scope) -> str:
-        """Return the text of a here-document whose expansions are carried out."""
-        made: list[str] = []
+        """Return the text of a here-document with its expansions performed."""
+        parts: list[str] = []
         for text, inner in split_interpolations(node, 0, len(node.text or b"")):
             if _SUBSTITUTION_START.search(text):
                 self._read_backticks(text, scope)
-            made.append(unescape_double_quoted(text.replace('\\"', '\\\\"')))
+            parts.append(unescape_double_quoted(text.replace('\\"', '\\\\"')))
             if inner is not None:
                 values = self._expansion(inner, scope, is_quoted=True)
-                made.append(values[0] if len(values) == 1 else UNKNOWN)
-        return "".join(made)
+                parts.append(values[0] if len(values) == 1 else UNKNOWN)
+        return "".join(parts)
 
     def _read_backticks(self, text: str, scope: Scope) -> None:
-        """Run what the grammar does not find in a here-document: backticks; of the rest it is enough to know."""
+        """Read backticks in a here-document, which the grammar misses; any other leftover is a problem."""
         rest = _BACKTICKS.sub("", text)
         for found in _BACKTICKS.finditer(text):
             self._read_text(unescape_double_quoted(found[1]), scope)
         if _SUBSTITUTION_START.search(rest):
-            self.problems.add("a here-document in it holds commands that cannot be read for certain")
+            self.problems.add(_HEREDOC_REASON)
 
     def _expansion(self, node: "Node", scope: Scope, *, is_quoted: bool = False) -> Values:
         match node.type:
@@ -191,7 +196,7 @@ class WordReader:
 
     def _simple_expansion(self, name: str, scope: Scope, *, is_quoted: bool) -> Values:
         if name[:1].isdigit() and len(name) > 1:
-            # The grammar reads `$1x` as one name; the shell takes one digit.
+            # The grammar reads `$1x` as one name; the shell reads one digit.
             return tuple(value + name[1:] for value in self._variable(name[0], scope, is_quoted=is_quoted))
         return self._variable(name, scope, is_quoted=is_quoted)
 
@@ -249,7 +254,7 @@ class WordReader:
         match operator.lstrip(":") or operator:
             case "-" | "=":
                 if operator.endswith("=") and not is_set:
-                    scope.assign(name, (operand,), may_keep=False)
+                    scope.assign(name, (operand,), keep_old=False)
                 filled = tuple(value or operand for value in values)
                 return filled if is_set else (operand,)
             case "+":
@@ -257,15 +262,15 @@ class WordReader:
             case "?":
                 return values
         if not is_set or any(is_unknown(value) for value in values):
-            # A slice of PATH or HOME is how a slash is spelt by those who hide one.
+            # `${PATH:0:1}` is a common way to hide a slash.
             return (HIDDEN,) if operator == ":" and name.isupper() else (UNKNOWN,)
         if name in _FROM_ENVIRONMENT and operator == ":":
             return (HIDDEN,)
-        made = [_apply_to_value(value, operator, operand, node_text(node)) for value in values]
-        return tuple(HIDDEN if value is None else value for value in made)
+        results = [_apply_to_value(value, operator, operand, node_text(node)) for value in values]
+        return tuple(HIDDEN if result is None else result for result in results)
 
     def _operand(self, node: "Node", scope: Scope, operator: str) -> str:
-        """Return what stands after the operator; everything in it is run, wherever it stands."""
+        """Return the operand of a parameter expansion; substitutions in it are read even if it is not used."""
         children = node.children
         at = next((index for index, child in enumerate(children) if node_text(child) == operator), None)
         if at is None:
@@ -275,14 +280,14 @@ class WordReader:
         for child in children[at + 1 : -1]:
             self._collect(child, scope, pieces)
         try:
-            made = _join_pieces(pieces, None, splits=False)
+            values = _join_pieces(pieces, None, splits=False)
         except TooManyFields:
             return HIDDEN
-        return made[0] if len(made) == 1 else UNKNOWN
+        return values[0] if len(values) == 1 else UNKNOWN
 
 
 def split_interpolations(node: "Node", start: int, end: int) -> "Iterator[tuple[str, Node | None]]":
-    """Yield the text between the expansions of a node, and the expansions."""
+    """Yield the pieces of literal text in a node, each with the expansion that follows it."""
     source, base = node.text or b"", node.start_byte
     at = start
     for child in node.children:
@@ -296,7 +301,7 @@ def _positional(name: str, scope: Scope, *, is_quoted: bool) -> Values:
     if scope.positional is None or name == "0":
         return (UNKNOWN,)
     if not scope.positional:
-        # Nothing was given that this text shows; it may be empty, it may be anything.
+        # The text shows no arguments, so the value may be empty or anything.
         return ("", UNKNOWN)
     if name.isdigit():
         at = int(name) - 1
@@ -338,13 +343,13 @@ def _join_pieces(pieces: list[_Piece], ifs: Values | None, *, splits: bool) -> l
         count *= max(len(values), 1)
         if count > MAX_FIELDS:
             raise TooManyFields
-    made = ["".join(parts) for parts in product(*columns)]
+    words = ["".join(parts) for parts in product(*columns)]
     if has_braces:
-        made = [field.translate(_SHOW_BRACES) for word in made for field in expand_braces(word)]
+        words = [field.translate(_SHOW_BRACES) for word in words for field in expand_braces(word)]
     if not splits:
-        return [word.replace(_SPLIT, " ").strip(" ") if _SPLIT in word else word for word in made]
+        return [word.replace(_SPLIT, " ").strip(" ") if _SPLIT in word else word for word in words]
     is_quoted = any(kind == _QUOTED for _, kind in pieces)
-    return [field for word in made for field in _fields(word, is_quoted=is_quoted)]
+    return [field for word in words for field in _fields(word, is_quoted=is_quoted)]
 
 
 def _split(value: str, ifs: Values | None) -> str:
@@ -360,11 +365,8 @@ def _fields(word: str, *, is_quoted: bool) -> list[str]:
     return [field for field in word.split(_SPLIT) if field]
 
 
-_MAX_LINES = 64
-
-
 def command_lines(groups: "list[list[Node]]", scope: Scope, words: WordReader) -> tuple[list[list[str]], bool]:
-    """Return every way the words of a command may come out, and whether these are all."""
+    """Return the possible word lists of a command, and whether they are complete."""
     if not groups:
         return [], True
     first = groups[0][0]
@@ -376,7 +378,7 @@ def command_lines(groups: "list[list[Node]]", scope: Scope, words: WordReader) -
     if not any(program_name(line) in RUNNERS for line in lines):
         rest = [field for group in groups[1:] for field in words.fields(group, scope)]
         return [[*line, *rest] for line in lines], True
-    # Where a word may be a program, every value it may have makes a command of its own.
+    # A word of a wrapper may be a program, so each of its possible values makes a separate command.
     is_complete = True
     for group in groups[1:]:
         choices = words.alternatives(group, scope)

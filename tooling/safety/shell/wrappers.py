@@ -1,4 +1,4 @@
-"""Programs that run other programs: which of their options take a word, and where the inner command begins."""
+"""Tables of programs that run other programs or program text, and of their options."""
 
 from tooling.contract.fast_dataclass import dataclass
 
@@ -43,7 +43,7 @@ LANGUAGES = {
     "lldb": "debugger",
     "dc": "dc",
 }
-# Options that are followed by program text; a cluster of letters that ends in one of them counts too.
+# Options that take program text, also at the end of a cluster of options.
 CODE_OPTIONS = {
     "python": ("-c",),
     "perl": ("-e", "-E"),
@@ -65,8 +65,9 @@ CODE_OPTIONS = {
     "debugger": ("-ex", "--ex", "-iex", "--eval-command", "-o", "--one-line"),
     "dc": ("-e",),
 }
-# Their first plain word is program text, unless an option has given it.
+# Languages whose first plain word is program text, unless an option gives it.
 CODE_FIRST = frozenset({"awk", "sed", "jq"})
+# Other options that take a value.
 CODE_VALUES = {
     "awk": ("-F", "-v", "-f", "-i", "-l", "--file", "--assign", "--field-separator"),
     "sed": ("-f", "-l", "--file", "--line-length"),
@@ -80,7 +81,7 @@ CODE_VALUES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wrapper:
-    """How to find the command inside: options with a value, options without, plain words before it."""
+    """How to find the inner command: options with a value, flags, and positional words before it."""
 
     value_options: frozenset[str] = frozenset()
     flags: frozenset[str] = frozenset()
@@ -174,7 +175,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "bunx": _wrapper("", "--bun -y"),
     "uvx": _wrapper(_RUNNER + " --from", "-q --quiet --isolated"),
 }
-# Wrappers that are the subcommand of a program.
+# Wrappers that are subcommands.
 SUBCOMMAND_WRAPPERS: dict[tuple[str, str], Wrapper] = {
     ("uv", "run"): _wrapper(
         _RUNNER + " --with-requirements --with-editable --package",
@@ -210,9 +211,9 @@ SUBCOMMAND_WRAPPERS: dict[tuple[str, str], Wrapper] = {
     ("op", "run"): _wrapper("--env-file"),
     ("cargo", "watch"): _wrapper("-x -w -i -d -s -C", "-c -q"),
 }
-# They find what they run in the project.
+# These run programs of the project.
 PROJECT_RUNNERS = frozenset({"npx", "bunx", "uvx", *(program for program, _ in SUBCOMMAND_WRAPPERS)}) - {"git", "perf"}
-# Options whose value is a shell text.
+# Options whose value is shell text.
 SHELL_TEXT_OPTIONS: dict[str, tuple[str, ...]] = {
     "script": ("-c", "--command"),
     "flock": ("-c", "--command"),
@@ -245,7 +246,7 @@ SHELL_TEXT_OPTIONS: dict[str, tuple[str, ...]] = {
     "make": ("--eval",),
     "tmux": ("-c",),
 }
-# Programs that hand all their plain words to a shell.
+# Programs that pass all their plain words to a shell.
 SHELL_TEXT_WRAPPERS: dict[str, Wrapper] = {
     "watch": _wrapper("-n --interval -q", "-d -t -b -e -g -c -x --color --differences --no-title"),
     "hyperfine": _wrapper("-w -r -m -M -p -c -s -n -L -P --warmup --runs --prepare --cleanup", "-N -i"),

@@ -1,4 +1,4 @@
-"""Real bash as the witness: what it runs, the reader has found, or the verdict asks."""
+"""Compare with real bash: the reader finds every command bash runs, or the verdict asks."""
 
 import random
 import re
@@ -11,7 +11,7 @@ import pytest
 from tests.tooling.safety.judge_harness import argvs, decision
 from tooling.safety.shell.command import HIDDEN, UNKNOWN
 
-# `cal` tells through a descriptor of its own that it ran, and with which words, in one write.
+# `cal` reports its words on a descriptor of its own, in one write.
 _CAL = 'cal() { local l; printf -v l "\\037%s" cal "$@"; printf "%s\\036" "$l" >&9; }; PATH=/nonexistent; set -f\n'
 LAYERS = (
     *("{}", "( {} )", "{{ {}; }}", "! {}", "true && {}", "false || {}", "{} | cat", "{} & wait", "time {}"),
@@ -96,9 +96,9 @@ LONG = (
 
 
 def run_in_bash(text: str) -> list[tuple[str, ...]]:
-    """Return the words of every `cal` that bash really runs."""
+    """Return the words of every `cal` that bash runs."""
     script = f"exec 9>&1 1>/dev/null; {_CAL}{text}\n"
-    # Some of the texts write files; they must land nowhere that matters.
+    # Some of the texts write files.
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             ["bash", "-c", script], stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False, cwd=folder
@@ -121,24 +121,24 @@ def agrees(text: str) -> bool:
 
 def random_texts(count: int, seed: int) -> list[str]:
     dice = random.Random(seed)
-    made = []
+    texts = []
     for _ in range(count):
         text = " ".join([dice.choice(NAMES), *dice.sample(WORDS, dice.randrange(3))])
         for _ in range(dice.randrange(4)):
             text = dice.choice(LAYERS).format(text)
-        made.append(f"z=cal; u=; {text}")
-    return made
+        texts.append(f"z=cal; u=; {text}")
+    return texts
 
 
-def test_bash_runs_nothing_that_was_not_found() -> None:
+def test_bash_runs_no_command_that_the_reader_missed() -> None:
     assert [text for text in random_texts(250, seed=7) if not agrees(text)] == []
 
 
-def test_every_pair_of_layers_is_followed() -> None:
+def test_every_pair_of_nested_statements_is_read() -> None:
     pairs = [outer.format(inner.format("cal a")) for outer, inner in product(LAYERS, LAYERS[1:8])]
     assert [text for text in pairs if not agrees(text)] == []
 
 
 @pytest.mark.parametrize("text", [*ODD, *LONG])
-def test_where_grammar_and_shell_differ_the_verdict_asks_or_the_command_is_found(text: str) -> None:
+def test_where_grammar_and_bash_differ_the_command_is_found_or_needs_approval(text: str) -> None:
     assert agrees(text)

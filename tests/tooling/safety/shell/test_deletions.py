@@ -1,4 +1,4 @@
-"""What may be deleted unasked: leftovers and what the text itself made, never sources, history or everything."""
+"""Deletions: build artifacts and files the text creates are free, sources, history and everything are not."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from tooling.contract.action import Decision
         "ls *.log | xargs rm",
     ],
 )
-def test_leftovers_go_unasked(command: str) -> None:
+def test_build_artifacts_and_own_files_are_deleted_without_asking(command: str) -> None:
     assert judge_command(command).reasons == ()
 
 
@@ -50,17 +50,17 @@ def test_leftovers_go_unasked(command: str) -> None:
         "python3 -c 'import shutil; shutil.rmtree(\"src\")'",
     ],
 )
-def test_what_cannot_be_made_again_asks(command: str) -> None:
+def test_deleting_other_files_needs_approval(command: str) -> None:
     assert decision(command) is Decision.ASK
 
 
 @pytest.mark.parametrize(
     "command", ["rm -rf .", "rm -rf ./*", "rm -rf $PWD", "rm -rf ..", "rm -rf build/..", "rm -rf /srv"]
 )
-def test_the_workspace_itself_is_never_deleted(command: str) -> None:
+def test_deleting_the_workspace_is_blocked(command: str) -> None:
     assert decision(command) is Decision.BLOCK
 
 
-def test_a_folder_that_was_there_before_is_not_the_texts_own(tmp_path: Path) -> None:
+def test_mkdir_of_an_existing_folder_does_not_allow_deleting_it(tmp_path: Path) -> None:
     (tmp_path / "demo").mkdir()
     assert judge_command("mkdir -p demo && rm -rf demo", cwd=tmp_path).decision is Decision.ASK

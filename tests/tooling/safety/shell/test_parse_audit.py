@@ -1,4 +1,4 @@
-"""Where the grammar is not bash: what the shell runs there asks, however plain it looks to the parser."""
+"""Commands that bash runs but the grammar takes for plain text need approval."""
 
 import pytest
 
@@ -59,17 +59,17 @@ PLAIN = (
 
 
 @pytest.mark.parametrize("text", HIDDEN_COMMANDS)
-def test_a_command_that_the_grammar_does_not_see_is_asked_for(text: str) -> None:
+def test_a_command_that_the_grammar_misses_needs_approval(text: str) -> None:
     assert decision(text) >= Decision.ASK
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_text_that_only_looks_like_a_command_passes(text: str) -> None:
+def test_text_that_only_looks_like_a_command_is_allowed(text: str) -> None:
     assert decision(text) is Decision.ALLOW
 
 
 @pytest.mark.parametrize(
-    ("text", "least"),
+    ("text", "minimum"),
     [
         ("cd " + "d/" * 3000 + "; rm -rf ~", Decision.BLOCK),
         ("cat " + "../" * 5000 + "etc/passwd", Decision.ASK),
@@ -77,5 +77,5 @@ def test_text_that_only_looks_like_a_command_passes(text: str) -> None:
         ("x=aaaaaaaaaa;" + "x=${x//a/aaaaaaaaaa};" * 12 + "rm -rf $x", Decision.ASK),
     ],
 )
-def test_no_size_makes_the_judge_fail_or_forget(text: str, least: Decision) -> None:
-    assert decision(text) >= least
+def test_huge_values_do_not_lower_the_verdict(text: str, minimum: Decision) -> None:
+    assert decision(text) >= minimum

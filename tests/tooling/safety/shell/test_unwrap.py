@@ -1,11 +1,11 @@
-"""Commands inside commands, wherever a program lets them in."""
+"""Commands inside commands: wrappers, interpreters and options that run code."""
 
 import pytest
 
 from tests.tooling.safety.judge_harness import argvs, decision
 from tooling.contract.action import Decision
 
-RUN = "rm -rf /"
+INNER = "rm -rf /"
 WRAPPED = r"""
 env X=1 -u Y {}
 sudo -u root -n {}
@@ -79,9 +79,9 @@ env -S '{}'
 
 
 @pytest.mark.parametrize("wrapper", WRAPPED)
-def test_what_is_wrapped_is_found(wrapper: str) -> None:
-    assert ("rm", "-rf", "/") in argvs(wrapper.format(RUN).replace("{{", "{").replace("}}", "}"))
-    assert decision(wrapper.format(RUN).replace("{{", "{").replace("}}", "}")) is Decision.BLOCK
+def test_a_wrapped_command_is_found(wrapper: str) -> None:
+    assert ("rm", "-rf", "/") in argvs(wrapper.format(INNER).replace("{{", "{").replace("}}", "}"))
+    assert decision(wrapper.format(INNER).replace("{{", "{").replace("}}", "}")) is Decision.BLOCK
 
 
 @pytest.mark.parametrize(
@@ -99,11 +99,11 @@ def test_what_is_wrapped_is_found(wrapper: str) -> None:
         ("sh -c 'rm \"$1\"' _ a", ("rm", "a")),
     ],
 )
-def test_what_is_filled_in_is_known(text: str, inner: tuple[str, ...]) -> None:
+def test_generated_arguments_are_filled_in(text: str, inner: tuple[str, ...]) -> None:
     assert inner in argvs(text)
 
 
-def test_eight_wrappers_are_read_and_more_ask() -> None:
+def test_eight_wrappers_are_read_and_more_need_approval() -> None:
     assert decision("nice " * 7 + "rm -rf /") is Decision.BLOCK
     assert decision("nice " * 20 + "ls") is Decision.ASK
 
@@ -122,5 +122,5 @@ def test_eight_wrappers_are_read_and_more_ask() -> None:
         "sqlite3 a.db 'select * from t where x = 1'",
     ],
 )
-def test_harmless_program_texts_pass(text: str) -> None:
+def test_harmless_program_text_is_allowed(text: str) -> None:
     assert decision(text) is Decision.ALLOW

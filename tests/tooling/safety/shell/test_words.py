@@ -1,4 +1,4 @@
-"""The words of commands as the shell will see them."""
+"""Words are expanded as the shell expands them."""
 
 import pytest
 
@@ -42,7 +42,7 @@ from tooling.safety.shell.command import HIDDEN, UNKNOWN
         ('cat "a"$"b"', ("cat", "ab")),
     ],
 )
-def test_words_are_worked_out(text: str, words: tuple[str, ...]) -> None:
+def test_words_are_expanded(text: str, words: tuple[str, ...]) -> None:
     assert argvs(text)[-1] == words
 
 
@@ -61,17 +61,17 @@ def test_words_are_worked_out(text: str, words: tuple[str, ...]) -> None:
         ("a \\\n| b", "ab"),
     ],
 )
-def test_no_command_is_overlooked(text: str, programs: str) -> None:
+def test_every_command_of_a_statement_is_found(text: str, programs: str) -> None:
     found = [words[0] for words in argvs(text) if words and len(words[0]) == 1]
     assert list(dict.fromkeys(found)) == list(programs)
 
 
-def test_a_variable_that_may_change_keeps_every_value() -> None:
+def test_a_variable_that_may_change_keeps_all_possible_values() -> None:
     assert ("rm", "x") in argvs("x=rm; if foo; then x=ls; fi; $x x")
     assert ("rm", "x") in argvs("x=ls; for i in 1 2; do $x x; x=rm; done")
     assert ("rm", "x") in argvs("for c in ls rm; do sudo $c x; done")
 
 
-def test_what_a_subshell_sets_stays_in_it() -> None:
+def test_assignments_in_a_subshell_stay_in_it() -> None:
     assert argvs("x=a; (x=b); cat $x")[-1] == ("cat", "a")
     assert argvs("x=a; echo | x=b; cat $x")[-1] == ("cat", "a")

@@ -1,4 +1,4 @@
-"""What is let through, what is asked about, what is blocked."""
+"""Which actions are allowed, need approval, or are blocked."""
 
 import time
 from pathlib import Path
@@ -11,7 +11,7 @@ from tooling.contract.context import ExecCtx
 from tooling.safety.action_judge import ActionJudge
 
 JUDGE = ActionJudge()
-# A folder that is not below /tmp, where everybody may write; nothing is made in it.
+# Not below /tmp, where writing is always allowed; nothing is created in it.
 WORKSPACE = Path("/srv/project")
 
 
@@ -150,58 +150,58 @@ ASKED = [
 
 
 @pytest.mark.parametrize("command", EVERYDAY + HEREDOCS)
-def test_everyday_work_passes_unasked(command: str) -> None:
+def test_everyday_commands_are_allowed(command: str) -> None:
     verdict = judge_command(command)
     assert (verdict.decision, verdict.reasons) == (Decision.ALLOW, ())
 
 
 @pytest.mark.parametrize("command", BLOCKED)
-def test_what_nobody_should_be_asked_about_is_blocked(command: str) -> None:
+def test_destructive_commands_are_blocked(command: str) -> None:
     assert judge_command(command).decision is Decision.BLOCK
 
 
 @pytest.mark.parametrize("command", ASKED)
-def test_what_may_be_meant_is_asked_about(command: str) -> None:
+def test_risky_commands_need_approval(command: str) -> None:
     verdict = judge_command(command)
     assert verdict.decision is Decision.ASK
     assert verdict.reason
 
 
-def test_the_verdict_names_the_commands_that_ask() -> None:
+def test_the_verdict_lists_the_commands_to_approve() -> None:
     verdict = judge_command("cd sub && git push origin main && ls | wc -l; sudo -n make install")
     assert verdict.commands[:2] == ("cd sub", "git push origin main")
     assert verdict.commands_to_approve == ("git push origin main", "sudo -n make install", "make install")
 
 
-def test_in_doubt_no_part_speaks_for_the_whole() -> None:
+def test_an_unparsable_text_has_no_commands_to_approve() -> None:
     assert judge_command("git push; echo 'open").commands_to_approve == ()
 
 
-def test_added_folders_belong_to_the_workspace() -> None:
+def test_extra_folders_belong_to_the_workspace() -> None:
     assert judge_command("cat /data/x", extra=(Path("/data"),)).decision is Decision.ALLOW
     assert judge_command("cat /data-evil/x", extra=(Path("/data"),)).decision is Decision.ASK
 
 
-def test_a_link_in_the_workspace_that_leads_out_asks(tmp_path: Path) -> None:
+def test_a_link_out_of_the_workspace_needs_approval(tmp_path: Path) -> None:
     (tmp_path / "out").symlink_to("/etc")
     assert judge_command("cat out/passwd", cwd=tmp_path).decision is Decision.ASK
     assert judge_command("cd out && cat passwd", cwd=tmp_path).decision is Decision.ASK
 
 
-def test_nesting_beyond_reason_asks() -> None:
+def test_excessive_nesting_needs_approval() -> None:
     assert judge_command("echo " + "$(echo " * 40 + ")" * 40).decision is Decision.ASK
 
 
 @pytest.mark.parametrize(
     "command", ["; ".join(["echo a b c"] * 5000), "echo " + "a" * 1_000_000, "f" * 200_000 + "(){", "$(" * 5000]
 )
-def test_size_does_not_make_it_slow(command: str) -> None:
+def test_long_commands_are_judged_within_two_seconds_of_cpu_time(command: str) -> None:
     started = time.thread_time()
     judge_command(command)
     assert time.thread_time() - started < 2.0
 
 
-def test_file_tools_are_judged_by_where_they_reach(tmp_path: Path) -> None:
+def test_file_tools_are_judged_by_path(tmp_path: Path) -> None:
     ctx = ExecCtx(user_id=USER, task_id=TASK, working_dir=tmp_path)
     for effect in ("read", "write"):
         inside = JUDGE.judge(Action(tool="t", effect=effect, subject="a.txt", cwd=tmp_path), ctx)

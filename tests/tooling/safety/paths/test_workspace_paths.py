@@ -1,4 +1,4 @@
-"""Which files tools may touch."""
+"""Which paths tools may use."""
 
 import os
 import tempfile
@@ -15,7 +15,7 @@ from tooling.safety.paths.workspace_paths import PathRefused, readable_path, wri
 
 
 @pytest.mark.parametrize("path", ["a.txt", "./a.txt", "sub/../a.txt", "new/folder/file", "."])
-def test_paths_inside_are_fine(place: ToolHarness, path: str) -> None:
+def test_paths_inside_are_allowed(place: ToolHarness, path: str) -> None:
     assert str(writable_path(path, place.ctx())).startswith(str(place.root))
 
 
@@ -28,19 +28,19 @@ def test_paths_outside_are_refused(place: ToolHarness, path: str) -> None:
         writable_path(path, place.ctx())
 
 
-def test_a_neighbour_with_the_same_beginning_is_outside(place: ToolHarness) -> None:
+def test_a_folder_with_the_same_prefix_is_outside(place: ToolHarness) -> None:
     evil = place.root.with_name("ws-evil")
     evil.mkdir()
     with pytest.raises(PathRefused):
         readable_path(str(evil / "x"), place.ctx())
 
 
-def test_absolute_paths_inside_and_added_folders_are_fine(place: ToolHarness, tmp_path: Path) -> None:
+def test_absolute_paths_inside_and_extra_folders_are_allowed(place: ToolHarness, tmp_path: Path) -> None:
     assert readable_path(str(place.root / "a"), place.ctx()) == place.root / "a"
     assert writable_path(str(tmp_path / "more" / "a"), place.ctx(extra_dirs=(tmp_path / "more",)))
 
 
-def test_links_out_are_refused_even_for_files_to_be(place: ToolHarness, tmp_path: Path) -> None:
+def test_links_outside_are_refused_even_for_new_files(place: ToolHarness, tmp_path: Path) -> None:
     (place.root / "out").symlink_to(tmp_path)
     (place.root / "loop").symlink_to("loop")
     for path in ("out/secret.txt", "out", "loop/x"):
@@ -48,13 +48,13 @@ def test_links_out_are_refused_even_for_files_to_be(place: ToolHarness, tmp_path
             writable_path(path, place.ctx())
 
 
-def test_links_within_are_followed(place: ToolHarness) -> None:
+def test_links_inside_are_followed(place: ToolHarness) -> None:
     place.write("real/a.txt", "x")
     (place.root / "alias").symlink_to("real")
     assert readable_path("alias/a.txt", place.ctx()) == place.root / "real" / "a.txt"
 
 
-def test_kept_outputs_are_for_reading_only(place: ToolHarness) -> None:
+def test_saved_outputs_are_read_only(place: ToolHarness) -> None:
     path = str(place.outputs / "call1.txt")
     assert readable_path(path, place.ctx())
     with pytest.raises(PathRefused):
@@ -62,7 +62,7 @@ def test_kept_outputs_are_for_reading_only(place: ToolHarness) -> None:
 
 
 @given(st.lists(st.sampled_from(["..", ".", "a", "b", "link", "ws", "ws-evil", "etc", ""]), max_size=8), st.booleans())
-def test_what_is_let_in_lies_inside(parts: list[str], absolute: bool) -> None:
+def test_an_allowed_path_is_inside_the_workspace(parts: list[str], absolute: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve() / "ws"
         root.mkdir()
@@ -110,7 +110,7 @@ def test_what_is_let_in_lies_inside(parts: list[str], absolute: bool) -> None:
         "api_token",
     ],
 )
-def test_files_of_secrets_are_known(path: str) -> None:
+def test_files_with_secrets_are_recognized(path: str) -> None:
     assert is_sensitive_file(path)
 
 
@@ -135,16 +135,16 @@ def test_files_of_secrets_are_known(path: str) -> None:
         "",
     ],
 )
-def test_ordinary_files_are_not_taken_for_secrets(path: str) -> None:
+def test_ordinary_files_are_not_sensitive(path: str) -> None:
     assert not is_sensitive_file(path)
 
 
-def test_the_lists_can_be_read() -> None:
+def test_the_lists_are_not_empty() -> None:
     assert ".env" in SENSITIVE_FILES
     assert len(SENSITIVE_PATTERNS) >= 8
 
 
-async def test_tools_refuse_files_of_secrets_also_through_links(place: ToolHarness) -> None:
+async def test_tools_refuse_files_with_secrets_even_through_links(place: ToolHarness) -> None:
     place.write(".env", "KEY=1")
     (place.root / "harmless.txt").symlink_to(".env")
     for tool, args in (

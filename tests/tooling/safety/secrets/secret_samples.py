@@ -1,9 +1,9 @@
-"""Texts that hold a secret, with what must disappear; and texts that only look a little like it."""
+"""Sample texts with secrets and their masked form, and harmless texts that look similar."""
 
 A, B, HEX = "a1B2", "Zy9xW8", "0f3c"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
 
-# Tokens alone; put together here so that nobody takes this file for a leak.
+# Tokens, assembled from parts so that scanners do not report this file as a leak.
 TOKENS = (
     "sk-" + "a1" * 12,
     "sk-" + "a" * 24,
@@ -76,7 +76,7 @@ TOKENS = (
     "-----BEGIN RSA PRIVATE KEY-----\nMIIE (the end was cut off)",
 )
 
-# A text and what is left of it.
+# A text and its masked form.
 IN_CONTEXT = (
     ("Authorization: Bearer abc.DEF-123456789", "Authorization: Bearer [REDACTED]"),
     ("authorization: basic dXNlcjpwYXNzMTIz", "authorization: basic [REDACTED]"),

@@ -1,4 +1,4 @@
-"""The shipped rules keep their own promises, and broken files do not go unnoticed."""
+"""The shipped rules match their examples, and broken rule files are reported."""
 
 import json
 import re
@@ -6,31 +6,30 @@ from pathlib import Path
 
 import pytest
 
+from tests.tooling.safety.judge_harness import CORPORA, WORKSPACE
 from tests.tooling.tool_harness import TASK, USER
 from tooling.contract.action import Action, Decision
 from tooling.contract.context import ExecCtx
 from tooling.safety.action_judge import ActionJudge
-from tooling.safety.rules import PATTERNS_DIR, Rule, load_rules
 from tooling.safety.shell.path_access import PathAccess
 from tooling.safety.shell.reader import ShellReader
-from tooling.safety.shell.rule_forms import rule_texts, rule_word
+from tooling.safety.shell.rules import PATTERNS_DIR, Rule, load_rules, rule_texts, rule_word
+from tooling.safety.shell.shell_judge import RULES_INCOMPLETE_WARNING
 
 RULE_SET = load_rules()
 RULES = RULE_SET.rules
-WORKSPACE = Path("/srv/project")
-CORPORA = Path(__file__).parents[2] / "data" / "commands"
 
 
 def matching_rules(command: str) -> set[str]:
     reader = ShellReader(str(WORKSPACE))
     reader.read(command)
-    reach = PathAccess((WORKSPACE,), "/home/me")
-    texts = [text for simple in reader.commands for text in rule_texts(simple, reach)]
-    texts += [rule_word(text) for text in reader.assigned]
+    access = PathAccess((WORKSPACE,), "/home/me")
+    texts = [text for simple in reader.reading.commands for text in rule_texts(simple, access)]
+    texts += [rule_word(text) for text in reader.reading.assigned]
     return {rule.id for text in texts for rule in RULE_SET.find_matches(text, chat_type="group")}
 
 
-def test_every_rule_file_can_be_read() -> None:
+def test_every_rule_file_loads() -> None:
     assert RULE_SET.problems == ()
     assert [rule.id for rule in RULES if not re.compile(rule.pattern)] == []
     assert RULE_SET.is_complete
@@ -38,7 +37,7 @@ def test_every_rule_file_can_be_read() -> None:
     assert len({rule.id for rule in RULES}) == len(RULES)
 
 
-def test_the_files_have_the_documented_form() -> None:
+def test_the_rule_files_have_the_documented_form() -> None:
     for path in PATTERNS_DIR.glob("*.json"):
         document = json.loads(path.read_text())
         assert {"description", "version", "lastUpdated", "patterns"} <= set(document)
@@ -46,14 +45,14 @@ def test_the_files_have_the_documented_form() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_a_rule_matches_its_examples_and_no_others(rule: Rule) -> None:
+def test_a_rule_matches_its_examples_and_not_its_counterexamples(rule: Rule) -> None:
     assert len(rule.match) >= 2
     assert len(rule.not_match) >= 2
     assert [example for example in rule.match if rule.id not in matching_rules(example)] == []
     assert [example for example in rule.not_match if rule.id in matching_rules(example)] == []
 
 
-def test_the_examples_are_not_those_of_the_corpora() -> None:
+def test_no_example_is_in_the_corpora() -> None:
     lines = {line.rpartition("\t")[2] for path in CORPORA.glob("*.txt") for line in path.read_text().splitlines()}
     assert {example for rule in RULES for example in (*rule.match, *rule.not_match)} & lines == set()
 
@@ -72,34 +71,34 @@ def write_rules(folder: Path, *rules: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("content", [None, "{broken", "[]", '{"patterns": {}}', '{"patterns": []}'])
-def test_missing_or_broken_rules_ask_for_everything_and_say_so(tmp_path: Path, content: str | None) -> None:
+def test_with_missing_or_broken_rules_every_command_needs_approval(tmp_path: Path, content: str | None) -> None:
     folder = tmp_path / "patterns"
     folder.mkdir()
     if content is not None:
         (folder / "rules.json").write_text(content)
-    heard: list[str] = []
-    judge = ActionJudge(folder, warn=heard.append)
+    warnings: list[str] = []
+    judge = ActionJudge(folder, warn=warnings.append)
     assert judge_command(judge, "ls", tmp_path) is Decision.ASK
     assert judge_command(judge, "rm -rf ~", tmp_path) is Decision.ASK
-    assert "Every command needs approval" in heard[0]
+    assert RULES_INCOMPLETE_WARNING in warnings[0]
 
 
-def test_one_bad_rule_is_skipped_and_the_others_hold(tmp_path: Path) -> None:
+def test_a_bad_rule_is_skipped_and_reported(tmp_path: Path) -> None:
     write_rules(tmp_path, rule("bad", "("), {"id": "no pattern"}, rule("good", "^danger"))
-    heard: list[str] = []
-    judge = ActionJudge(tmp_path, warn=heard.append)
+    warnings: list[str] = []
+    judge = ActionJudge(tmp_path, warn=warnings.append)
     assert judge_command(judge, "danger zone", tmp_path) is Decision.ASK
     assert judge_command(judge, "ls", tmp_path) is Decision.ALLOW
-    assert len(heard) == 2
+    assert len(warnings) == 2
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_blocking_rule_wins_wherever_it_stands(tmp_path: Path, order: int) -> None:
+def test_a_blocking_rule_wins_in_any_order(tmp_path: Path, order: int) -> None:
     write_rules(tmp_path, *[rule("ask", "^danger"), rule("block", "zone$", blocked=True)][::order])
     assert judge_command(ActionJudge(tmp_path), "DANGER ZONE", tmp_path) is Decision.BLOCK
 
 
-def test_group_rules_hold_in_groups_only(tmp_path: Path) -> None:
+def test_group_rules_apply_in_groups_only(tmp_path: Path) -> None:
     write_rules(tmp_path, rule("shared", "^long", group_only=True))
     judge = ActionJudge(tmp_path)
     assert judge_command(judge, "long job", tmp_path, chat_type="group") is Decision.ASK

@@ -1,4 +1,4 @@
-"""Paths in commands, in every form that leads out of the workspace."""
+"""Paths in commands, in every form that leads outside the workspace."""
 
 from pathlib import Path
 
@@ -93,7 +93,7 @@ find . -path './a/*' -name '/x'
 
 
 @pytest.mark.parametrize("command", OUTSIDE)
-def test_what_leaves_the_workspace_asks(command: str) -> None:
+def test_a_path_outside_the_workspace_needs_approval(command: str) -> None:
     assert decision(command) is Decision.ASK
     blocked, message = check_command_path_escape(command, str(WORKSPACE))
     assert blocked
@@ -101,12 +101,12 @@ def test_what_leaves_the_workspace_asks(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", INSIDE)
-def test_what_stays_passes(command: str) -> None:
+def test_a_path_inside_or_public_is_allowed(command: str) -> None:
     assert judge_command(command).reasons == ()
     assert check_command_path_escape(command, str(WORKSPACE)) == (False, None)
 
 
-def test_system_folders_are_named_in_the_refusal() -> None:
+def test_the_refusal_names_the_system_folder() -> None:
     blocked, message = check_workspace_isolation("cat /etc/passwd", "/srv/project")
     assert blocked
     assert "/etc/passwd" in (message or "")
@@ -120,7 +120,7 @@ def test_a_workspace_below_a_system_folder_works(workspace: str) -> None:
 
 
 @pytest.mark.parametrize("command", ['cat "/etc/passwd', "cat '/etc/passwd", "cat $(cat /etc/passwd"])
-def test_a_text_that_cannot_be_read_is_judged_on_the_safe_side(command: str) -> None:
+def test_an_unparsable_text_counts_as_leaving_the_workspace(command: str) -> None:
     assert decision(command) is Decision.ASK
     assert check_command_path_escape(command, str(WORKSPACE))[0]
 
@@ -135,10 +135,10 @@ def test_links_are_followed(tmp_path: Path) -> None:
     assert judge_command("cat in/x", cwd=tmp_path).decision is Decision.ALLOW
 
 
-def test_a_workspace_in_the_folder_for_temporary_files_is_no_licence(tmp_path: Path) -> None:
+def test_a_workspace_below_tmp_is_protected_like_any_other(tmp_path: Path) -> None:
     for command in ("rm -rf src", "cat ../x", "rm -rf ."):
         assert judge_command(command, cwd=tmp_path).decision is not Decision.ALLOW
 
 
-def test_a_similar_name_is_another_folder() -> None:
+def test_a_folder_with_the_same_prefix_is_outside() -> None:
     assert decision("cat /srv/project-evil/x") is Decision.ASK

@@ -1,4 +1,4 @@
-"""Secrets are masked, everything else is left alone."""
+"""Secrets are masked, everything else is unchanged."""
 
 import base64
 import json
@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tooling.safety.secret_samples import HARMLESS, IN_CONTEXT, TOKENS
+from tests.tooling.safety.secrets.secret_samples import HARMLESS, IN_CONTEXT, TOKENS
 from tooling.safety.secrets.patterns import ANCHORED_PATTERNS, PREFIXED_PATTERNS, TOKEN_PATTERNS, TokenPattern
 from tooling.safety.secrets.redact import Redactor
 
 KEY = "correct+horse/battery=staple"
 
 
-def test_there_are_samples_enough() -> None:
+def test_there_are_enough_samples() -> None:
     assert len(TOKENS) + len(IN_CONTEXT) >= 80
     assert len(HARMLESS) >= 50
     assert 40 <= len(TOKEN_PATTERNS) + len(PREFIXED_PATTERNS) + len(ANCHORED_PATTERNS) <= 70
@@ -27,11 +27,11 @@ def test_there_are_samples_enough() -> None:
 @pytest.mark.parametrize(
     "around", ["{}", "before '{}'", "KEY={}\n", '{{"key":"{}"}}', "a,{},b", "ключ {} ключ", "-{}", "x\\n-{}"]
 )
-def test_tokens_of_known_makers_are_masked(around: str) -> None:
+def test_tokens_of_known_providers_are_masked(around: str) -> None:
     for token in TOKENS:
         masked = Redactor().redact(around.format(token))
         assert "[REDACTED]" in masked
-        # Of a token only the name of its maker may stay.
+        # Only the prefix of the provider may remain.
         assert token[-12:] not in masked
         assert token[10:] not in masked
 
@@ -42,23 +42,23 @@ def test_every_pattern_has_a_sample(secret: TokenPattern) -> None:
 
 
 @pytest.mark.parametrize(("text", "masked"), IN_CONTEXT)
-def test_what_surrounds_a_secret_stays(text: str, masked: str) -> None:
+def test_text_around_a_secret_is_unchanged(text: str, masked: str) -> None:
     assert Redactor().redact(text) == masked
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_hashes_and_ordinary_words_survive(text: str) -> None:
+def test_hashes_and_ordinary_words_are_not_masked(text: str) -> None:
     for around in (text, f"x {text}\n", f'"{text}"'):
         assert Redactor([KEY]).redact(around) == around
 
 
-def test_only_known_values_are_masked_where_the_exact_text_counts() -> None:
+def test_mask_known_masks_only_known_values() -> None:
     text = f"curl https://me:$(id)@h -H '{TOKENS[0]}' {KEY}"
     assert Redactor([KEY]).mask_known(text) == text.replace(KEY, "[REDACTED]")
 
 
 @given(st.binary(min_size=12, max_size=40), st.binary(max_size=9), st.binary(max_size=9))
-def test_a_known_value_is_found_in_base64_wherever_it_begins(value: bytes, before: bytes, after: bytes) -> None:
+def test_a_known_value_is_found_in_base64_at_any_offset(value: bytes, before: bytes, after: bytes) -> None:
     key = value.hex()
     encoded = base64.b64encode(before + key.encode() + after).decode()
     masked = Redactor([key]).redact(encoded)
@@ -84,11 +84,11 @@ def test_a_known_value_is_found_inside_json() -> None:
         assert Redactor([key]).redact(text) == '{"key": "[REDACTED]"}'
 
 
-def test_short_values_are_not_taken_for_secrets() -> None:
+def test_short_values_are_not_masked() -> None:
     assert Redactor(["test", ""]).redact("a test") == "a test"
 
 
-def best_time(text: str, tries: int = 5) -> float:
+def cpu_seconds(text: str, tries: int = 5) -> float:
     redactor = Redactor([KEY])
     took = []
     for _ in range(tries):
@@ -118,19 +118,19 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
-def test_what_is_made_to_be_slow_takes_time_in_proportion(unit: str) -> None:
-    assert best_time((unit * 400_000)[:1_000_000], tries=1) < 1.0
+def test_hostile_input_is_masked_in_linear_time(unit: str) -> None:
+    assert cpu_seconds((unit * 400_000)[:1_000_000], tries=1) < 1.0
 
 
 @pytest.mark.parametrize(
     "unit", ["plain words, ", "def name(self, value: str) -> None:\n", "GET /api/v1/users/17 200 3.1ms\n"]
 )
-def test_a_clean_megabyte_takes_no_time(unit: str) -> None:
-    # Ten milliseconds are usual; programs beside this one take the caches away.
-    assert best_time((unit * 100_000)[:1_000_000]) < 0.04
+def test_a_clean_megabyte_takes_little_cpu_time(unit: str) -> None:
+    # Usually ten milliseconds; other programs evict the caches.
+    assert cpu_seconds((unit * 100_000)[:1_000_000]) < 0.04
 
 
-def test_a_file_is_masked_in_place_whatever_its_size(tmp_path: Path) -> None:
+def test_a_large_file_is_masked_in_place(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     key = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEow\n" * 500 + "-----END RSA PRIVATE KEY-----\n"
     line = f"token {KEY} and \udcff\n".encode("utf-8", "surrogateescape")
@@ -146,7 +146,7 @@ def test_a_file_is_masked_in_place_whatever_its_size(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.txt"]
 
 
-def test_a_long_text_is_masked_in_pieces_as_it_is_whole() -> None:
+def test_masking_in_chunks_gives_the_same_result() -> None:
     redactor = Redactor(("correct-horse-battery",))
     key = (
         "-----BEGIN PRIVATE KEY-----\n"
