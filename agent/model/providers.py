@@ -18,7 +18,6 @@ class Provider:
     name: str
     base_url: str
     wire: Wire = "openai"
-    key_variables: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     model_prefixes: tuple[str, ...] = ()
     # Mistral refuses `stream_options` and sends usage unasked.
@@ -52,32 +51,28 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="openai",
         base_url="https://api.openai.com/v1",
-        key_variables=("OPENAI_API_KEY",),
         model_prefixes=("gpt-", "chatgpt-", "o1", "o3", "o4", "codex-"),
     ),
     Provider(
         name="anthropic",
         base_url="https://api.anthropic.com/v1",
         wire="anthropic",
-        key_variables=("ANTHROPIC_API_KEY",),
         model_prefixes=("claude-",),
     ),
-    Provider(name="openrouter", base_url="https://openrouter.ai/api/v1", key_variables=("OPENROUTER_API_KEY",)),
+    Provider(name="openrouter", base_url="https://openrouter.ai/api/v1"),
     Provider(
         name="deepseek",
         base_url="https://api.deepseek.com/v1",
-        key_variables=("DEEPSEEK_API_KEY",),
         model_prefixes=("deepseek-chat", "deepseek-reasoner"),
         should_resend_reasoning=True,
     ),
-    Provider(name="groq", base_url="https://api.groq.com/openai/v1", key_variables=("GROQ_API_KEY",)),
+    Provider(name="groq", base_url="https://api.groq.com/openai/v1"),
     Provider(
-        name="mistral", base_url="https://api.mistral.ai/v1", key_variables=("MISTRAL_API_KEY",), has_usage_option=False
+        name="mistral", base_url="https://api.mistral.ai/v1", has_usage_option=False
     ),
     Provider(
         name="together",
         base_url="https://api.together.xyz/v1",
-        key_variables=("TOGETHER_API_KEY", "TOGETHERAI_API_KEY"),
         aliases=("together_ai",),
     ),
     Provider(name="ollama", base_url="http://127.0.0.1:11434/v1", aliases=("ollama_chat",)),

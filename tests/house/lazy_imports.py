@@ -8,6 +8,7 @@ LAZY_LIBRARIES = {
     "jsonschema": "only for --output-schema",
     "referencing": "only for --output-schema",
     "platformdirs": "as slow as a whole `--version`, not needed on Linux",
+    "tomlkit": "only to change the settings file",
     "tomllib": "only when there is a settings or plan file",
     "json": "settings without a list or table do without it",
     "ast": "only for replies that are Python instead of JSON",
