@@ -79,7 +79,9 @@ class Settings:
     allow_net: Annotated[tuple[str, ...], "hosts that commands and web tools may reach; .example.org is a domain"] = ()
     deny_net: Annotated[tuple[str, ...], "hosts that commands and web tools may never reach"] = ()
     approval_mode: Annotated[ApprovalMode, "when to ask for approval"] = "ask"
-    on_approval: Annotated[Literal["deny", "defer", "fail"], "what to do when approval is needed and there is no terminal"] = "deny"
+    on_approval: Annotated[
+        Literal["deny", "defer", "fail"], "what to do when approval is needed and there is no terminal"
+    ] = "deny"
     allow: Annotated[tuple[str, ...], "command prefixes that run without asking"] = ()
     deny: Annotated[tuple[str, ...], "command prefixes that never run"] = ()
     projects: Annotated[Mapping[str, ProjectRules], "rules by folder"] = field(default_factory=dict)
@@ -93,7 +95,9 @@ class Settings:
     max_tokens: Annotated[int | None, "maximum tokens of a run", _COUNT] = None
     max_budget_usd: Annotated[float | None, "maximum cost of a run (USD)", _POSITIVE] = None
     timeout_s: Annotated[float | None, "time limit for a run", _POSITIVE] = None
-    session_wait_s: Annotated[float, "how long to wait for a session in use when there is no terminal", Limits(ge=0)] = 30.0
+    session_wait_s: Annotated[
+        float, "how long to wait for a session in use when there is no terminal", Limits(ge=0)
+    ] = 30.0
     command_timeout_s: Annotated[float, "time limit for one command", _POSITIVE] = 120.0
     output_trim_chars: Annotated[int, "tool output longer than this is trimmed for the model", Limits(ge=200)] = 3000
     web_timeout_s: Annotated[float, "time limit for one web request, including redirects", _POSITIVE] = 30.0
@@ -123,7 +127,9 @@ class Settings:
         float | None, "time limit for one search request; the provider's default if unset", _POSITIVE
     ] = None
     editing_mode: Annotated[Literal["emacs", "vi"], "key bindings of the interactive prompt"] = "emacs"
-    theme: Annotated[Literal["auto", "dark", "light"], "colors for light or dark backgrounds; auto reads COLORFGBG"] = "auto"
+    theme: Annotated[Literal["auto", "dark", "light"], "colors for light or dark backgrounds; auto reads COLORFGBG"] = (
+        "auto"
+    )
     step_profiles: Annotated[Mapping[str, ProfileSettings], "named permissions and limits for steps"] = field(
         default_factory=dict
     )

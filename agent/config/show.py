@@ -44,7 +44,7 @@ def setting_rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
 
 
 def find_row(loaded: LoadedSettings, name: str) -> SettingRow:
-    """Return one setting or a table of them; a provider without a key has an empty row. Raise ConfigError if unknown."""
+    """Return one setting or table, empty for a provider without a key, or raise ConfigError if it is unknown."""
     found = {row.name: row for row in setting_rows(loaded)}
     if name in found:
         return found[name]
