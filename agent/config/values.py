@@ -13,6 +13,7 @@ from agent.vocabulary.errors import ConfigError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError, decode, did_you_mean
 
+NOT_A_URL = "expected a URL starting with http:// or https://"
 _URL_SETTINGS: tuple[KeyPath, ...] = (("api_base",), ("web_reader_url",))
 
 
@@ -171,4 +172,4 @@ def _check_limits(setting: SettingValue, value: object) -> None:
     if spec and spec.limits and value is not None and not spec.limits.allows(float(str(value))):
         raise ConfigError(f"{setting.source}: {setting.name}: expected {spec.limits}, got {value}")
     if setting.path in _URL_SETTINGS and value and not str(value).startswith(("http://", "https://")):
-        raise ConfigError(f"{setting.source}: {setting.name}: expected a URL starting with http:// or https://")
+        raise ConfigError(f"{setting.source}: {setting.name}: {NOT_A_URL}")

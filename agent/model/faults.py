@@ -139,7 +139,7 @@ FAULTS: dict[FaultKind, FaultPolicy] = {
         retries=0,
         backoff_s=0.0,
         exit_code=exit_codes.NO_KEY,
-        message="no API key is set for this provider",
+        message="no key is set for this provider",
         hint="set it in the environment or with `agent config set`",
     ),
     "script": FaultPolicy(

@@ -15,6 +15,7 @@ from tooling.contract.json_codec import DecodeError, decode, encode
 
 HEADER_KEY = "windlass_cassette"
 VERSION = 1
+NO_OUTCOME = "the exchange has neither reply nor fault"
 _HINT = "record the run again with `--record FILE`"
 
 
@@ -123,7 +124,7 @@ def _parse_line(line: str, place: str) -> RecordedExchange:
     except (DecodeError, json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{place}: {error}", _HINT) from error
     if exchange.reply is None and exchange.fault is None:
-        raise InputError(f"{place}: the exchange has neither reply nor fault", _HINT)
+        raise InputError(f"{place}: {NO_OUTCOME}", _HINT)
     return exchange
 
 

@@ -16,6 +16,7 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError, decode
 
 _EXCERPT_CHARS = 80
+EMPTY_REPLY = "the reply is empty; give it text, reasoning, tool_calls or fault"
 NO_LINES_LEFT = "all lines are used up"
 _HINT = "see docs/scripts.md for the fields of a script"
 
@@ -131,7 +132,7 @@ def _parse_line(line: str, place: str) -> ScriptReply:
     except (DecodeError, json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{place}: {error}", _HINT) from error
     if not (isinstance(data, dict) and data.keys() & {"text", "reasoning", "tool_calls", "fault"}):
-        raise InputError(f"{place}: the reply is empty; give it text, reasoning, tool_calls or fault", _HINT)
+        raise InputError(f"{place}: {EMPTY_REPLY}", _HINT)
     return reply
 
 

@@ -1,4 +1,4 @@
-"""Every fault of the table, shown by a real client against a real server."""
+"""Every kind of fault, raised by a real client against a real server."""
 
 from dataclasses import replace
 
@@ -46,23 +46,23 @@ KINDS: tuple[tuple[str, FaultKind], ...] = (
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(("name", "kind"), KINDS)
-async def test_a_lasting_fault_is_retried_as_its_row_says_and_then_named(
+async def test_a_permanent_fault_is_retried_by_its_policy_and_then_raised(
     name: str, kind: FaultKind, model: str
 ) -> None:
-    row = FAULTS[kind]
+    policy = FAULTS[kind]
     async with Provider() as provider:
-        provider.fault(name, times=row.retries + 3)
+        provider.fault(name, times=policy.retries + 3)
         asked = await ask(provider, replace(REQUEST, model=model), **TIMEOUTS.get(name, {}))
     assert asked.fault is not None
-    assert (asked.fault.kind, asked.fault.policy.exit_code) == (kind, row.exit_code)
-    assert len(provider.requests) == row.retries + 1
-    assert asked.waits == [row.backoff_s * 2**attempt for attempt in range(row.retries)]
+    assert (asked.fault.kind, asked.fault.policy.exit_code) == (kind, policy.exit_code)
+    assert len(provider.requests) == policy.retries + 1
+    assert asked.waits == [policy.backoff_s * 2**attempt for attempt in range(policy.retries)]
     assert KEY not in str(asked.fault)
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", [name for name, kind in KINDS if FAULTS[kind].retries])
-async def test_a_passing_fault_costs_one_retry_and_no_answer(name: str, model: str) -> None:
+async def test_a_transient_fault_is_retried_once(name: str, model: str) -> None:
     async with Provider() as provider:
         provider.fault(name)
         provider.reply(Text("all is well"))
@@ -72,7 +72,7 @@ async def test_a_passing_fault_costs_one_retry_and_no_answer(name: str, model: s
     assert asked.text == "all is well"
 
 
-async def test_fragments_of_a_broken_reply_are_taken_back() -> None:
+async def test_the_stream_restarts_after_a_broken_reply() -> None:
     async with Provider() as provider:
         provider.fault("reset")
         provider.reply(Text("second"))
@@ -92,7 +92,7 @@ async def test_a_refused_connection_is_a_connect_fault() -> None:
     assert f"127.0.0.1:{provider.port}" in str(asked.fault)
 
 
-async def test_an_address_that_is_none_is_a_connect_fault() -> None:
+async def test_an_invalid_url_is_a_connect_fault() -> None:
     async with Provider() as provider:
         provider.port = 99999999
         asked = await ask(provider)
@@ -100,7 +100,7 @@ async def test_an_address_that_is_none_is_a_connect_fault() -> None:
     assert asked.fault.kind == "connect"
 
 
-async def test_retry_after_is_honoured() -> None:
+async def test_retry_after_is_honored() -> None:
     async with Provider() as provider:
         provider.fault("rate_limit", retry_after="7")
         provider.reply(Text("at last"))
@@ -108,7 +108,7 @@ async def test_retry_after_is_honoured() -> None:
     assert (asked.reply.message.content, asked.waits) == ("at last", [7.0])
 
 
-async def test_a_retry_after_beyond_a_minute_gives_up_at_once() -> None:
+async def test_a_retry_after_of_more_than_a_minute_is_not_waited_for() -> None:
     async with Provider() as provider:
         provider.fault("rate_limit", retry_after="3600")
         asked = await ask(provider)
@@ -118,7 +118,7 @@ async def test_a_retry_after_beyond_a_minute_gives_up_at_once() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_a_key_that_the_provider_repeats_is_not_repeated_to_the_person(model: str) -> None:
+async def test_a_key_in_the_providers_message_is_redacted(model: str) -> None:
     async with Provider() as provider:
         provider.fault("auth")
         asked = await ask(provider, replace(REQUEST, model=model))
@@ -136,7 +136,7 @@ async def test_a_redirect_is_not_followed_with_the_key() -> None:
     assert elsewhere.requests == []
 
 
-async def test_a_huge_error_body_is_read_only_at_its_beginning() -> None:
+async def test_a_huge_error_body_is_truncated() -> None:
     async with Provider() as provider:
         provider.reply(HttpResponse(status=400, content_type="text/plain", parts=(b"no " * 100_000,)))
         asked = await ask(provider)
@@ -146,7 +146,7 @@ async def test_a_huge_error_body_is_read_only_at_its_beginning() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_arguments_cut_off_by_the_length_limit_are_told_to_the_model(model: str) -> None:
+async def test_arguments_truncated_by_the_length_limit_have_a_problem(model: str) -> None:
     async with Provider() as provider:
         provider.fault("truncated_arguments")
         asked = await ask(provider, replace(REQUEST, model=model))
@@ -157,7 +157,7 @@ async def test_arguments_cut_off_by_the_length_limit_are_told_to_the_model(model
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_arguments_that_cannot_be_read_are_told_to_the_model(model: str) -> None:
+async def test_arguments_that_cannot_be_parsed_have_a_problem(model: str) -> None:
     async with Provider() as provider:
         provider.fault("invalid_arguments")
         asked = await ask(provider, replace(REQUEST, model=model))
