@@ -133,9 +133,9 @@ async def test_the_model_sees_only_entries_and_no_secrets(tmp_path: Path) -> Non
     model = OneReplyModel("nothing useful")
     token = "ghp_" + "a1B2" * 9
     await run_compaction(f"- 2026-01-01 00:00: [CONFIG] {token}\nprivate prose\n{big_memory()}", tmp_path, model)
-    (asked,) = model.requests
-    data = asked.messages[-1].content
-    assert asked.purpose == "memory"
+    (request,) = model.requests
+    data = request.messages[-1].content
+    assert request.purpose == "memory"
     assert data.startswith("<memory>\n- 2026-01-01 00:00: [CONFIG] [REDACTED]\n")
     assert "private prose" not in data and "a free note" not in data and data.endswith("\n</memory>")
 

@@ -82,13 +82,13 @@ def test_a_killed_writer_loses_at_most_its_current_entry(memory: MemoryFile, tmp
         process = writer(tmp_path, str(number), 10_000)
         assert process.stdout
         for _ in range(1 + number):
-            said = process.stdout.readline()
+            last = process.stdout.readline()
         os.kill(process.pid, signal.SIGKILL)
-        said = (process.communicate()[0].splitlines() or [said])[-1]
+        last = (process.communicate()[0].splitlines() or [last])[-1]
         text = memory.read()
         assert text.endswith("\n")
         assert all(line.startswith("- 2") and "] writer " in line for line in text.splitlines())
-        assert f"writer {number} says {int(said)}\n" in text
+        assert f"writer {number} says {int(last)}\n" in text
     memory.append("the last")
     assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".tmp")] == []
 

@@ -88,8 +88,8 @@ def test_unsigned_reasoning_and_empty_turns_are_omitted() -> None:
 
 def test_several_reasoning_blocks_are_sent_back_unchanged() -> None:
     thoughts = [{"type": "thinking", "thinking": "a", "signature": "s"}, {"type": "redacted_thinking", "data": "d"}]
-    said = Message(role="assistant", content="yes", reasoning="a", reasoning_signature=json.dumps(thoughts))
-    body = anthropic_wire.body(ModelRequest(model="m", messages=(said,)), ENDPOINT)
+    message = Message(role="assistant", content="yes", reasoning="a", reasoning_signature=json.dumps(thoughts))
+    body = anthropic_wire.body(ModelRequest(model="m", messages=(message,)), ENDPOINT)
     assert body["messages"] == [{"role": "assistant", "content": [*thoughts, {"type": "text", "text": "yes"}]}]
 
 

@@ -37,16 +37,16 @@ async def test_consecutive_turns_share_one_connection(model: str) -> None:
 
 async def test_a_server_slow_to_close_a_finished_reply_does_not_delay_the_turn() -> None:
     async with Provider(Reply(text="yes", pace=Pace(end_s=30))) as provider:
-        asked = await asyncio.wait_for(ask(provider), timeout=20)
-    assert asked.reply.message.content == "yes"
+        result = await asyncio.wait_for(ask(provider), timeout=20)
+    assert result.reply.message.content == "yes"
 
 
 @pytest.mark.parametrize("ending", [Hang(), Reset()])
 async def test_a_server_that_fails_after_the_reply_finished_is_no_fault(ending: ResponsePart) -> None:
     finished = [part for part in openai_frames.frames(Text("yes"), "m") if part != openai_frames.DONE]
     async with Provider(HttpResponse(parts=(*finished, ending))) as provider:
-        asked = await ask(provider, chunk_timeout_s=0.3)
-    assert (asked.reply.message.content, asked.reply.usage.input_tokens, asked.waits) == ("yes", 100, [])
+        result = await ask(provider, chunk_timeout_s=0.3)
+    assert (result.reply.message.content, result.reply.usage.input_tokens, result.waits) == ("yes", 100, [])
 
 
 async def test_a_proxy_is_used_for_external_hosts_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,8 +80,8 @@ async def test_concurrent_requests_use_their_own_connections() -> None:
 async def test_a_slow_reply_within_the_timeouts_is_no_fault() -> None:
     pace = Pace(head_s=0.1, first_s=0.1, between_s=0.05)
     async with Provider(Text("slow but steady, all along", pace=pace)) as provider:
-        asked = await ask(provider, chunk_timeout_s=2.0, first_byte_timeout_s=2.0)
-    assert asked.text == "slow but steady, all along"
+        result = await ask(provider, chunk_timeout_s=2.0, first_byte_timeout_s=2.0)
+    assert result.text == "slow but steady, all along"
 
 
 async def test_the_client_is_usable_after_a_cancelled_request() -> None:
@@ -116,9 +116,9 @@ async def test_the_client_is_usable_after_a_stream_is_closed_early() -> None:
 @pytest.mark.parametrize("model", MODELS)
 async def test_a_reply_that_is_not_streamed_is_parsed(model: str) -> None:
     async with Provider(Reply(text="so", calls=(("look", {"x": 1}),), ignores_stream=True)) as provider:
-        asked = await ask(provider, replace(REQUEST, model=model))
-    (call,) = asked.reply.message.tool_calls
-    assert (asked.text, call.name, call.arguments) == ("so", "look", {"x": 1})
+        result = await ask(provider, replace(REQUEST, model=model))
+    (call,) = result.reply.message.tool_calls
+    assert (result.text, call.name, call.arguments) == ("so", "look", {"x": 1})
 
 
 async def test_a_lone_surrogate_in_a_message_is_replaced() -> None:

@@ -53,10 +53,10 @@ def test_api_base_is_used_for_models_it_may_serve(model: str, expected: tuple[st
 
 
 def test_an_api_base_without_a_path_gets_v1() -> None:
-    assert resolve("m", Settings(api_base="http://box:8080")).base_url == "http://box:8080/v1"
+    assert resolve("m", Settings(api_base="http://host:8080")).base_url == "http://host:8080/v1"
 
 
-@pytest.mark.parametrize("address", ["box:8080/v1", "http://", "ftp://box/v1", "http://box:99999999/v1"])
+@pytest.mark.parametrize("address", ["host:8080/v1", "http://", "ftp://host/v1", "http://host:99999999/v1"])
 def test_an_invalid_api_base_is_reported(address: str) -> None:
     with pytest.raises(ModelFault, match="api_base") as caught:
         resolve("m", Settings(api_base=address))
