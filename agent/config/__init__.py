@@ -1,1 +1,1 @@
-"""Settings in layers, each value with its origin; nothing is ever read from a workspace."""
+"""Settings in layers, each value with its origin. Nothing is read from the workspace."""

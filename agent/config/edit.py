@@ -1,60 +1,63 @@
-"""Change one value in the user's settings file and leave every other line as it was."""
+"""Change one value in the user's settings file; comments, order and formatting survive."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import is_dataclass
 from pathlib import Path
-from typing import get_origin
+from typing import TYPE_CHECKING, cast, get_origin
 
 from agent.config.origin import KeyPath, Origin, SettingValue
-from agent.config.user_file import PROFILES, header_path, parse_toml, parse_user_file, split_key
+from agent.config.user_file import PROFILES, parse_toml, parse_user_file, read_text, split_key
 from agent.config.values import find_setting, flatten, validate
 from agent.vocabulary.errors import ConfigError
 from tooling.files.atomic_write import write_atomic
 
+if TYPE_CHECKING:
+    from tomlkit.container import Container
+
 _UNSET = "none"
-_EDIT_MANUALLY = "change it by hand: the key is written in a form this command does not edit"
+EDIT_BY_HAND = "edit the file yourself: this command cannot change a key written in this form"
 
 
 def set_value(path: Path, key: str, text: str) -> None:
-    """Write `key = text` into the settings file at `path`; `none` takes the key out, so that its default holds."""
+    """Write `key = text` to the settings file at `path`; `none` removes the key, so its default applies."""
     keys = split_key(key)
     value = _parse_value(keys, text)
-    before = _read(path)
+    before = read_text(path) or ""
     newline = "\r\n" if "\r\n" in before else "\n"
     before = before.replace("\r\n", "\n")
-    after = edit_text(before, keys, value)
-    _check_only_this_changed(before, after, path, keys, value)
+    after = _edit_checked(before, path, keys, value)
     parse_user_file(after, path)
     _write(path, after.replace("\n", newline))
 
 
 def edit_text(text: str, keys: KeyPath, value: object) -> str:
-    """Return the text of a settings file with one value set, or removed when `value` is None."""
-    lines = text.splitlines()
-    for table_depth in range(len(keys)):
-        start, end = _table_range(lines, keys[:table_depth])
-        found = _find_assignment(lines, start, end, keys[table_depth:])
-        if found:
-            first, last = found
-            lines[first:last] = (
-                []
-                if value is None
-                else [_format_assignment(keys[table_depth:], value) + _trailing_comment(lines[first:last])]
-            )
-            return "\n".join(lines) + "\n"
-    if value is not None:
-        _insert(lines, keys, value)
-    return "\n".join(lines) + "\n" if lines else ""
+    """Return the text of a settings file with one value set, or removed if `value` is None."""
+    import tomlkit
+
+    if text and not text.endswith("\n"):
+        text += "\n"
+    document = tomlkit.parse(text)
+    table = _find_table(document, keys[:-1])
+    name = keys[-1]
+    if table is None:
+        return text if value is None else _append_table(text, keys, value)
+    if value is None:
+        table.pop(name, None)
+    elif name not in table:
+        _insert(table, name, value)
+    elif not _edit_list(table[name], value):
+        table[name] = value
+    return document.as_string()
 
 
 def _parse_value(keys: KeyPath, text: str) -> object:
     inner = keys[2:] if keys[0] == PROFILES and len(keys) > 2 else keys
-    if text.strip().lower() == _UNSET and (slot := find_setting(inner)) and not _is_table(slot.kind):
+    if text.strip().lower() == _UNSET and (spec := find_setting(inner)) and not _is_table(spec.kind):
         return None
-    leaf = SettingValue(path=inner, value=text, origin=Origin(layer="file"), source="config set", is_text=True)
-    value = validate(leaf).value
+    given = SettingValue(path=inner, value=text, origin=Origin(layer="file"), source="config set", is_text=True)
+    value = validate(given).value
     if isinstance(value, Mapping):
-        raise ConfigError(f"config set: {leaf.name} is a table", f"set one entry at a time: {leaf.name}.NAME")
+        raise ConfigError(f"config set: {given.name} is a table", f"set one entry at a time: {given.name}.NAME")
     return value
 
 
@@ -62,93 +65,89 @@ def _is_table(kind: object) -> bool:
     return get_origin(kind) is Mapping or is_dataclass(kind)
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_bytes().decode()
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {path}: {error}") from error
+def _find_table(document: MutableMapping[str, object], path: KeyPath) -> MutableMapping[str, object] | None:
+    table: object = document
+    for name in path:
+        table = table.get(name) if isinstance(table, MutableMapping) else None
+    return table if isinstance(table, MutableMapping) else None
 
 
-def _table_range(lines: list[str], table: KeyPath) -> tuple[int, int]:
-    """Return the lines that belong to a table, the header left out; an empty range at the end when it is missing."""
-    start = 0 if not table else next((n + 1 for n, line in enumerate(lines) if header_path(line) == table), len(lines))
-    end = next((n for n in range(start, len(lines)) if header_path(lines[n]) is not None), len(lines))
-    return start, end
+def _append_table(text: str, keys: KeyPath, value: object) -> str:
+    import tomlkit
+
+    nested = value
+    for name in reversed(keys):
+        nested = {name: nested}
+    return text + ("\n" if text else "") + tomlkit.dumps(cast(dict[str, object], nested))
 
 
-def _find_assignment(lines: list[str], start: int, end: int, keys: KeyPath) -> tuple[int, int] | None:
-    for first in range(start, end):
-        name, equals, _ = lines[first].partition("=")
-        if equals and split_key(name) == keys:
-            last = next((n for n in range(first + 1, end + 1) if _parses("\n".join(lines[first:n]))), first + 1)
-            return first, last
-    return None
+def _insert(table: MutableMapping[str, object], name: str, value: object) -> None:
+    """Add a key behind the last one of its table; tomlkit would add it behind the comment of the next table."""
+    import tomlkit
+    from tomlkit.container import Container
+    from tomlkit.items import Table
 
-
-def _insert(lines: list[str], keys: KeyPath, value: object) -> None:
-    table, name = keys[:-1], keys[-1:]
-    start, end = _table_range(lines, table)
-    if table and start == len(lines) and not (lines and header_path(lines[-1]) == table):
-        lines += ([""] if lines else []) + [f"[{_format_key(table)}]", _format_assignment(name, value)]
+    if not isinstance(table, Container | Table):
+        table[name] = value
         return
-    written = [n for n in range(start, end) if lines[n].strip() and not lines[n].lstrip().startswith("#")]
-    spot = written[-1] + 1 if written else start
-    lines.insert(spot, _format_assignment(name, value))
-    if not table and not written and spot + 1 < len(lines) and lines[spot + 1].strip():
-        lines.insert(spot + 1, "")
+    body = (table.value if isinstance(table, Table) else table).body
+    last = _last_assignment(table.value if isinstance(table, Table) else table)
+    body.insert(last + 1, (tomlkit.key(name), tomlkit.item(value)))
+    if isinstance(table, Container) and last < 0 and len(body) > 1:
+        body.insert(1, (None, tomlkit.nl()))
 
 
-def _trailing_comment(lines: list[str]) -> str:
-    """Return the remark at the end of an assignment: what follows the first # that is not inside a text."""
-    whole = "\n".join(lines)
-    marks = (n for n, letter in enumerate(whole) if letter == "#" and _parses(whole[:n]))
-    mark = next(marks, None)
-    return "" if mark is None else "  " + whole[mark:]
+def _last_assignment(container: "Container") -> int:
+    from tomlkit.items import Table
+
+    places = [
+        place
+        for place, (key, item) in enumerate(container.body)
+        if key is not None and (key.is_dotted() or not isinstance(item, Table))
+    ]
+    return places[-1] if places else -1
 
 
-def _parses(text: str) -> bool:
-    try:
-        parse_toml(text, Path())
-    except ConfigError:
+def _edit_list(known: object, value: object) -> bool:
+    """Append to or remove from a list in place, which preserves its comments; False if that is not the change."""
+    from tomlkit.items import Array
+
+    if not isinstance(known, Array) or not isinstance(value, list | tuple):
         return False
+    before, wanted = list(known), list(value)
+    if wanted[: len(before)] == before:
+        for item in wanted[len(before) :]:
+            known.append(item)
+        return True
+    if [item for item in before if item in wanted] != wanted:
+        return False
+    for item in before:
+        if item not in wanted:
+            known.remove(item)
     return True
 
 
-def _format_assignment(keys: KeyPath, value: object) -> str:
-    return f"{_format_key(keys)} = {_format_value(value)}"
+def _edit_checked(before: str, path: Path, keys: KeyPath, value: object) -> str:
+    """Edit the text and prove by parsing it that this value changed and nothing else."""
+    from tomlkit.exceptions import TOMLKitError
 
-
-def _format_key(keys: KeyPath) -> str:
-    return ".".join(
-        key if key.replace("-", "").replace("_", "").isalnum() and key.isascii() else _format_value(key) for key in keys
-    )
-
-
-def _format_value(value: object) -> str:
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_format_value(item) for item in value) + "]"
-    if not isinstance(value, str):
-        return str(value).lower()
-    import json
-
-    # A JSON text is a TOML text but for DEL, which TOML wants escaped.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _check_only_this_changed(before: str, after: str, path: Path, keys: KeyPath, value: object) -> None:
-    """Prove by parsing that the edit changed this value and nothing else."""
     wanted = flatten(parse_toml(before, path))
     wanted.pop(keys, None)
     if value is not None:
         wanted[keys] = list(value) if isinstance(value, tuple) else value
+    refusal = ConfigError(f"{path}: cannot set {'.'.join(keys)}", EDIT_BY_HAND)
     try:
+        after = edit_text(before, keys, value)
         found = flatten(parse_toml(after, path))
-    except ConfigError as error:
-        raise ConfigError(f"{path}: cannot set {'.'.join(keys)}", _EDIT_MANUALLY) from error
-    if {k: v for k, v in found.items() if v != {}} != {k: v for k, v in wanted.items() if v != {}}:
-        raise ConfigError(f"{path}: cannot set {'.'.join(keys)}", _EDIT_MANUALLY)
+    except (TOMLKitError, ConfigError) as error:
+        raise refusal from error
+    if _without_empty_tables(found) != _without_empty_tables(wanted):
+        raise refusal
+    return after
+
+
+def _without_empty_tables(values: Mapping[KeyPath, object]) -> dict[KeyPath, object]:
+    return {path: value for path, value in values.items() if value != {}}
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The environment as a layer: AGENT_* for every setting, and the providers' own names."""
+"""Environment variables as a settings layer: AGENT_* for every setting, and the names providers document."""
 
 from collections.abc import Iterator, Mapping
 
@@ -6,12 +6,13 @@ from agent.config.origin import KeyPath, Origin, SettingValue
 from agent.config.values import setting_specs, validate_and_split
 from agent.vocabulary.errors import ConfigError
 from tooling.contract.json_codec import did_you_mean
+from tooling.web.settings import SEARCH_VARIABLES
 
 _PREFIX = "AGENT_"
-# Read by other parts of the program, not settings.
+# Known, but not settings.
 _RESERVED_VARIABLES = ("AGENT_CONFIG_DIR", "AGENT_SANDBOX", "AGENT_PROFILE")
 
-# Weakest first: a later name overrides an earlier one for the same setting.
+# Every provider variable and the setting it fills. Weakest first: for the same setting, the later name wins.
 PROVIDER_VARIABLES: Mapping[str, KeyPath] = {
     "OPENAI_API_BASE": ("api_base",),
     "OPENAI_BASE_URL": ("api_base",),
@@ -31,38 +32,38 @@ PROVIDER_VARIABLES: Mapping[str, KeyPath] = {
     "FIREWORKS_API_KEY": ("keys", "fireworks_ai"),
     "PERPLEXITY_API_KEY": ("keys", "perplexity"),
     "CEREBRAS_API_KEY": ("keys", "cerebras"),
-    "TAVILY_API_KEY": ("keys", "tavily"),
-    "JINA_API_KEY": ("keys", "jina"),
-    "ZAI_API_KEY": ("keys", "zai"),
-    "BRAVE_API_KEY": ("keys", "brave"),
-    "PROXY_URL": ("search_urls", "proxy"),
-    "SEARXNG_URL": ("search_urls", "searxng"),
+    **SEARCH_VARIABLES,
 }
 
 
+def key_variables(provider: str) -> tuple[str, ...]:
+    """Return the variables that hold a provider's API key, the preferred one first."""
+    return tuple(name for name, path in PROVIDER_VARIABLES.items() if path == ("keys", provider))[::-1]
+
+
 def read_environment(environ: Mapping[str, str]) -> tuple[SettingValue, ...]:
-    """Return the settings the environment gives; an empty variable counts as not set."""
+    """Return the settings given by environment variables; an empty variable counts as unset."""
     return tuple(
-        leaf for name, path in _known_variables() if environ.get(name) for leaf in _read_variable(name, path, environ)
+        value for name, path in _known_variables() if environ.get(name) for value in _read_variable(name, path, environ)
     )
 
 
 def check_unknown_variables(environ: Mapping[str, str], *, strict: bool) -> tuple[str, ...]:
-    """Return a warning about AGENT_* names that mean nothing here, or raise ConfigError when strict."""
-    # Build servers set AGENT_* names of their own, so all of them share one line and none stops a run by default.
+    """Return a warning about unknown AGENT_* variables, or raise ConfigError if `strict`."""
+    # CI servers set AGENT_* variables of their own: they share one line and do not stop a run by default.
     known = [name for name, _ in _known_variables() if name.startswith(_PREFIX)] + list(_RESERVED_VARIABLES)
-    strange = sorted(name for name in environ if name.startswith(_PREFIX) and name not in known)
-    if not strange:
+    unknown = sorted(name for name in environ if name.startswith(_PREFIX) and name not in known)
+    if not unknown:
         return ()
-    listed = "; ".join(_with_suggestion(name, known) for name in strange)
-    message = f"environment: unknown {'setting' if len(strange) == 1 else 'settings'} {listed}"
+    names = "; ".join(_with_suggestion(name, known) for name in unknown)
+    message = f"environment: unknown {'setting' if len(unknown) == 1 else 'settings'} {names}"
     if strict:
-        raise ConfigError(message, "unset them, or leave out --strict-config")
+        raise ConfigError(message, "unset them, or omit --strict-config")
     return (f"{message} (ignored)",)
 
 
 def _with_suggestion(name: str, known: list[str]) -> str:
-    # Compared without the prefix all of them share, which would make any two names look alike.
+    # Without the shared prefix, which would make any two names look similar.
     bare = {other.removeprefix(_PREFIX): other for other in known}
     hint = did_you_mean(name.removeprefix(_PREFIX), bare)
     return name + hint.replace("did you mean ", f"did you mean {_PREFIX}")

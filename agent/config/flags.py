@@ -1,4 +1,4 @@
-"""Command line flags as the strongest layer."""
+"""Command-line flags: the strongest settings layer."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,12 +13,12 @@ _ADDITIVE = ("allow", "deny", "allow_net", "deny_net")
 def read_flags(
     flags: Mapping[str, object], assignments: Sequence[str], *, below: Mapping[KeyPath, SettingValue]
 ) -> tuple[SettingValue, ...]:
-    """Return the settings given as flags; a dedicated flag beats --set, None means not given."""
-    leaves: list[SettingValue] = [inner for text in assignments for inner in _parse_assignment(text)]
+    """Return the settings given as flags; a dedicated flag overrides --set, None means not given."""
+    values: list[SettingValue] = [value for text in assignments for value in _parse_assignment(text)]
     for name, value in flags.items():
         if value is not None and not (name in _ADDITIVE and not value):
-            leaves.append(_parse_flag(name, value, below, leaves))
-    return tuple(leaves)
+            values.append(_parse_flag(name, value, below, values))
+    return tuple(values)
 
 
 def _parse_assignment(text: str) -> tuple[SettingValue, ...]:
@@ -37,7 +37,7 @@ def _parse_flag(
 ) -> SettingValue:
     flag = _FLAG_NAMES.get(name, "--" + name.replace("_", "-"))
     if name in _ADDITIVE and isinstance(value, (list, tuple)):
-        # A flag must not silently lift a prohibition that the user's file holds, so rules add up.
+        # A flag must not silently lift a denial in the user's file, so rules accumulate.
         value = [*_existing_rules(name, below, given), *value]
     origin = Origin(layer="flag", where=flag)
     return validate(SettingValue(path=(name,), value=value, origin=origin, source=f"flag {flag}", is_text=True))
@@ -45,6 +45,6 @@ def _parse_flag(
 
 def _existing_rules(name: str, below: Mapping[KeyPath, SettingValue], given: Sequence[SettingValue]) -> list[object]:
     earlier = [below[(name,)]] if (name,) in below else []
-    earlier += [leaf for leaf in given if leaf.path == (name,)]
+    earlier += [value for value in given if value.path == (name,)]
     rules = earlier[-1].value if earlier else ()
     return list(rules) if isinstance(rules, (list, tuple)) else []

@@ -16,7 +16,7 @@ from agent.vocabulary.errors import ConfigError, UsageError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode, did_you_mean
 
-# A bare run depends on nothing that a person or a project has left lying about, unless a flag says so.
+# A bare run ignores everything that users and projects leave behind, unless a flag says otherwise.
 _BARE_OVERRIDES = tuple(
     SettingValue(path=(name,), value=False, origin=Origin(layer="flag", where="--bare"), source="flag --bare")
     for name in ("memory", "project_notes")
@@ -26,7 +26,7 @@ _PROVIDERS = frozenset(path[1] for path in PROVIDER_VARIABLES.values() if path[0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSettings:
-    """The settings of a run, where each came from, what to warn of, and the texts to keep secret."""
+    """The settings of a run, the origin of each, warnings, and the texts to redact."""
 
     settings: Settings
     origins: Mapping[str, Origin]
@@ -54,7 +54,7 @@ def load_settings(
         merged |= _by_path(_BARE_OVERRIDES)
     merged |= _by_path(read_flags(flags or {}, assignments, below=merged))
     _drop_misplaced_openai_base(merged)
-    settings = decode(Settings, unflatten({path: leaf.value for path, leaf in merged.items()}))
+    settings = decode(Settings, unflatten({path: given.value for path, given in merged.items()}))
     return LoadedSettings(
         settings=settings,
         origins=_origins(merged),
@@ -68,7 +68,7 @@ def _profile_values(
 ) -> tuple[SettingValue, ...]:
     if bare:
         if profile:
-            raise UsageError("--profile needs the settings file that --bare leaves out")
+            raise UsageError("--profile needs the settings file, which --bare ignores")
         return ()
     name = profile or environ.get("AGENT_PROFILE")
     if not name:
@@ -83,23 +83,23 @@ def _profile_values(
     return file.profiles[name]
 
 
-def _by_path(leaves: Sequence[SettingValue]) -> dict[KeyPath, SettingValue]:
-    return {leaf.path: leaf for leaf in leaves}
+def _by_path(values: Sequence[SettingValue]) -> dict[KeyPath, SettingValue]:
+    return {value.path: value for value in values}
 
 
 def _drop_misplaced_openai_base(merged: dict[KeyPath, SettingValue]) -> None:
-    """Drop an address meant for OpenAI's protocol when the model names another provider.
+    """Drop a base URL set for OpenAI if the model belongs to another provider.
 
-    Otherwise that provider's key would be sent to a server it does not belong to.
+    Otherwise that provider's key would be sent to the wrong server.
     """
     base, model = merged.get(("api_base",)), merged.get(("model",))
-    if base is None or model is None or not base.origin.where.startswith("OPENAI_"):
+    if base is None or model is None or base.origin.where not in PROVIDER_VARIABLES:
         return
     provider = str(model.value).partition("/")[0]
-    if model.origin.where != "OPENAI_MODEL" and provider in _PROVIDERS - {"openai"}:
+    if model.origin.where not in PROVIDER_VARIABLES and provider in _PROVIDERS - {"openai"}:
         del merged[("api_base",)]
 
 
 def _origins(merged: Mapping[KeyPath, SettingValue]) -> dict[str, Origin]:
     origins = {field.name: DEFAULT for field in fields(Settings)}
-    return origins | {leaf.name: leaf.origin for leaf in merged.values()}
+    return origins | {given.name: given.origin for given in merged.values()}

@@ -1,4 +1,4 @@
-"""Where a value came from, and one value as a layer gave it."""
+"""A setting's value as one layer gives it, and where that value came from."""
 
 from typing import Literal, TypeAlias
 
@@ -26,7 +26,7 @@ DEFAULT = Origin(layer="default")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingValue:
-    """One value of one layer; `place` is what an error names."""
+    """One value from one layer; errors name its `source`. `is_text` values are still to be parsed."""
 
     path: KeyPath
     value: object
@@ -36,5 +36,4 @@ class SettingValue:
 
     @property
     def name(self) -> str:
-        """Return the setting's name as a person writes it."""
         return ".".join(self.path)

@@ -1,4 +1,4 @@
-"""The user's allow and deny rules: which hold in a folder, and how one is added or taken out."""
+"""The user's allow and deny rules: which ones apply in a folder, adding and removing them."""
 
 import fcntl
 import json
@@ -21,7 +21,7 @@ Effect: TypeAlias = Literal["allow", "deny"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandRule:
-    """One rule: the first words of a command, what happens to it, and where it holds ("" is everywhere)."""
+    """One rule: a command prefix, its effect, and the folder it applies to ("" means everywhere)."""
 
     effect: Effect
     words: str
@@ -29,17 +29,17 @@ class CommandRule:
 
 
 def all_rules(settings: Settings) -> tuple[CommandRule, ...]:
-    """Return all rules, those that hold everywhere first."""
-    everywhere = ProjectRules(allow=settings.allow, deny=settings.deny)
+    """Return all rules, global ones first."""
+    global_rules = ProjectRules(allow=settings.allow, deny=settings.deny)
     rules: list[CommandRule] = []
-    for folder, group in (("", everywhere), *settings.projects.items()):
+    for folder, group in (("", global_rules), *settings.projects.items()):
         rules += [CommandRule(effect="allow", words=words, folder=folder) for words in group.allow]
         rules += [CommandRule(effect="deny", words=words, folder=folder) for words in group.deny]
     return tuple(rules)
 
 
 def rules_for_folder(settings: Settings, folder: Path, effect: Effect) -> tuple[str, ...]:
-    """Return the words of the rules that hold for work in a folder."""
+    """Return the command prefixes of the rules that apply in a folder."""
     return tuple(
         rule.words
         for rule in all_rules(settings)
@@ -48,33 +48,33 @@ def rules_for_folder(settings: Settings, folder: Path, effect: Effect) -> tuple[
 
 
 def add_rule(config: Path, rule: CommandRule) -> bool:
-    """Write a rule into the settings file; False when it is there already."""
-    return _set_rule(config, rule, is_there=True)
+    """Add a rule to the settings file; return False if it is already there."""
+    return _set_rule(config, rule, is_present=True)
 
 
 def remove_rule(config: Path, rule: CommandRule) -> bool:
-    """Take a rule out of the settings file; False when it is not there."""
-    return _set_rule(config, rule, is_there=False)
+    """Remove a rule from the settings file; return False if it is not there."""
+    return _set_rule(config, rule, is_present=False)
 
 
-def _set_rule(config: Path, rule: CommandRule, *, is_there: bool) -> bool:
+def _set_rule(config: Path, rule: CommandRule, *, is_present: bool) -> bool:
     if not rule.words.split():
         raise InputError("a rule needs at least one word", "for example: agent rules add 'git push'")
     with _locked(config):
-        leaves = {leaf.path: leaf.value for leaf in read_user_file(config).values}
-        known = all_rules(decode(Settings, unflatten(leaves)))
-        if (rule in known) == is_there:
+        values = {given.path: given.value for given in read_user_file(config).values}
+        known = all_rules(decode(Settings, unflatten(values)))
+        if (rule in known) == is_present:
             return False
         group = [other.words for other in known if (other.effect, other.folder) == (rule.effect, rule.folder)]
-        group = [*group, rule.words] if is_there else [words for words in group if words != rule.words]
-        place = f"projects.{json.dumps(rule.folder)}.{rule.effect}" if rule.folder else rule.effect
-        set_value(config, place, json.dumps(group, ensure_ascii=False))
+        group = [*group, rule.words] if is_present else [words for words in group if words != rule.words]
+        key = f"projects.{json.dumps(rule.folder)}.{rule.effect}" if rule.folder else rule.effect
+        set_value(config, key, json.dumps(group, ensure_ascii=False))
     return True
 
 
 @contextmanager
 def _locked(config: Path) -> Iterator[None]:
-    """Keep two programs that add a rule at the same moment from losing one of them."""
+    """Hold the lock that keeps concurrent changes of the rules from overwriting each other."""
     config.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fd = os.open(config.parent / ".rules.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

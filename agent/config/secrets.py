@@ -1,4 +1,4 @@
-"""Which settings are keys, how they are shown, and which texts must never leave the program."""
+"""Which settings are secret, how they are masked, and which texts to redact."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,27 +7,27 @@ from agent.config.settings import Settings
 
 _SECRET_SETTINGS = ("api_key", "keys")
 _SECRET_SUFFIXES = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_SECRET_KEY", "_ACCESS_KEY")
-# Local servers want any key; hiding these words would eat ordinary text.
+# Local servers accept any key; redacting these words would damage ordinary text.
 _PLACEHOLDERS = frozenset({"lm-studio", "ollama", "not-needed", "no-key", "no-key-required", "sk-no-key-required"})
 _MIN_SECRET_CHARS = 6
 _MIN_CHARS_WITH_TAIL = 12
 
 
 def is_secret(path: KeyPath) -> bool:
-    """Say whether the setting at `path` holds a key."""
+    """Return whether the setting at `path` holds a key."""
     inner = path[2:] if path[:1] == ("profile",) else path
     return bool(inner) and inner[0] in _SECRET_SETTINGS
 
 
 def mask(value: str) -> str:
-    """Return a key as it may be shown: at most its last four characters."""
+    """Return a key in displayable form: at most its last four characters."""
     if not value:
         return ""
     return "****" + (value[-4:] if len(value) >= _MIN_CHARS_WITH_TAIL else "")
 
 
 def collect_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the texts to remove from everything shown or stored, longest first."""
+    """Return the texts to redact from all output and storage, longest first."""
     from_environ = (value for name, value in environ.items() if name.upper().endswith(_SECRET_SUFFIXES))
     return _longest_first((settings.api_key, *settings.keys.values(), *from_environ))
 

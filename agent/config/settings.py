@@ -1,4 +1,4 @@
-"""Every setting with its type, default, limits and meaning; the table that loading, checking and showing share."""
+"""The table of settings: name, type, default, limits and description of each."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -14,7 +14,7 @@ ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The numbers a setting may hold."""
+    """The range a numeric setting must be in."""
 
     ge: float | None = None
     gt: float | None = None
@@ -29,7 +29,7 @@ class Limits:
         return " and ".join(part for part in parts if part)
 
     def allows(self, number: float) -> bool:
-        """Say whether `number` is within the limits; nan and infinity never are."""
+        """Return whether `number` is within the limits; nan and infinity never are."""
         return (
             abs(number) < float("inf")
             and (self.ge is None or number >= self.ge)
@@ -44,18 +44,18 @@ _POSITIVE = Limits(gt=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileSettings:
-    """A named set of rights and limits for steps."""
+    """A named set of permissions and limits for steps."""
 
-    allowed_tools: Annotated[tuple[str, ...] | None, "tools steps may use; all when not set"] = None
-    timeout_s: Annotated[float, "time limit of one attempt of a step", _POSITIVE] = 600.0
-    max_retries: Annotated[int, "further attempts after a transient failure", Limits(ge=0)] = 2
+    allowed_tools: Annotated[tuple[str, ...] | None, "tools that steps may use; all if unset"] = None
+    timeout_s: Annotated[float, "time limit for one attempt of a step", _POSITIVE] = 600.0
+    max_retries: Annotated[int, "retries after a transient failure", Limits(ge=0)] = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectRules:
-    """Rules that hold only for work in one folder."""
+    """Rules that apply in one folder only."""
 
-    allow: Annotated[tuple[str, ...], "command prefixes that run unasked in this folder"] = ()
+    allow: Annotated[tuple[str, ...], "command prefixes that run without asking in this folder"] = ()
     deny: Annotated[tuple[str, ...], "command prefixes that never run in this folder"] = ()
 
 
@@ -63,67 +63,73 @@ class ProjectRules:
 class Settings:
     """All settings of a run."""
 
-    model: Annotated[str, "provider/name of the model that works and answers"] = ""
-    planner_model: Annotated[str, "model that plans; the working model when not set"] = ""
-    api_base: Annotated[str, "address of an OpenAI-compatible server"] = ""
-    api_key: Annotated[str, "key for `api_base`; the provider's own variable is used when not set"] = ""
-    keys: Annotated[Mapping[str, str], "keys by provider name"] = field(default_factory=dict)
+    model: Annotated[str, "model for steps and answers, as provider/name"] = ""
+    planner_model: Annotated[str, "model for planning; `model` if unset"] = ""
+    api_base: Annotated[str, "base URL of an OpenAI-compatible server"] = ""
+    api_key: Annotated[str, "API key for `api_base`; the provider's own key if unset"] = ""
+    keys: Annotated[Mapping[str, str], "API keys by provider"] = field(default_factory=dict)
     temperature: Annotated[
-        float | None, "sampling temperature; the provider's default when not set", Limits(ge=0, le=2)
+        float | None, "sampling temperature; the provider's default if unset", Limits(ge=0, le=2)
     ] = None
-    max_output_tokens: Annotated[int, "longest reply asked for", _COUNT] = 8192
-    connect_timeout_s: Annotated[float, "time limit to reach the provider", _POSITIVE] = 10.0
-    first_byte_timeout_s: Annotated[float, "time limit until the first byte of a reply", _POSITIVE] = 120.0
-    chunk_timeout_s: Annotated[float, "time limit between two fragments of a reply", _POSITIVE] = 60.0
+    max_output_tokens: Annotated[int, "maximum tokens in a reply", _COUNT] = 8192
+    connect_timeout_s: Annotated[float, "time limit for connecting to the provider", _POSITIVE] = 10.0
+    first_byte_timeout_s: Annotated[float, "time limit for the first byte of a reply", _POSITIVE] = 120.0
+    chunk_timeout_s: Annotated[float, "time limit between two chunks of a reply", _POSITIVE] = 60.0
     backend: Annotated[Literal["sandbox", "host"], "where commands run"] = "sandbox"
     allow_net: Annotated[tuple[str, ...], "hosts that commands and web tools may reach; .example.org is a domain"] = ()
     deny_net: Annotated[tuple[str, ...], "hosts that commands and web tools may never reach"] = ()
-    approval_mode: Annotated[ApprovalMode, "when a person is asked"] = "ask"
-    on_approval: Annotated[Literal["deny", "defer", "fail"], "what happens to an approval without a terminal"] = "deny"
-    allow: Annotated[tuple[str, ...], "command prefixes that run unasked"] = ()
+    approval_mode: Annotated[ApprovalMode, "when to ask for approval"] = "ask"
+    on_approval: Annotated[
+        Literal["deny", "defer", "fail"], "what to do when approval is needed and there is no terminal"
+    ] = "deny"
+    allow: Annotated[tuple[str, ...], "command prefixes that run without asking"] = ()
     deny: Annotated[tuple[str, ...], "command prefixes that never run"] = ()
     projects: Annotated[Mapping[str, ProjectRules], "rules by folder"] = field(default_factory=dict)
-    approval_timeout_s: Annotated[float, "an approval nobody answers is denied after this time", _POSITIVE] = 600.0
-    concurrency: Annotated[int, "steps at the same time", _COUNT] = 32
-    max_steps: Annotated[int, "most steps in a plan", _COUNT] = 50
-    max_turns: Annotated[int, "most model turns in a step", _COUNT] = 50
-    replan: Annotated[ReplanPolicy, "when the rest of a plan is made again"] = "surprise"
-    max_replans: Annotated[int, "how often a plan may be made again in a run", Limits(ge=0)] = 3
-    require_verified: Annotated[bool, "a run whose checks did not pass, or that has none, is no success"] = False
-    max_tokens: Annotated[int | None, "most tokens of a run", _COUNT] = None
-    max_budget_usd: Annotated[float | None, "most money of a run", _POSITIVE] = None
-    timeout_s: Annotated[float | None, "wall-clock limit of a run", _POSITIVE] = None
-    session_wait_s: Annotated[float, "how long a run without a terminal waits for a busy session", Limits(ge=0)] = 30.0
-    command_timeout_s: Annotated[float, "time limit of one command", _POSITIVE] = 120.0
-    output_trim_chars: Annotated[int, "tool output beyond this is trimmed for the model", Limits(ge=200)] = 3000
-    web_timeout_s: Annotated[float, "time limit of one web request of a tool, redirects included", _POSITIVE] = 30.0
-    web_max_bytes: Annotated[int, "a page beyond this size, unpacked, is cut", Limits(ge=1000)] = 5_000_000
-    web_allow_loopback: Annotated[bool, "web tools may reach this machine itself"] = False
-    web_cache: Annotated[bool, "keep pages on disk as long as their servers allow it"] = True
-    web_cache_mb: Annotated[int, "most megabytes of kept pages", _COUNT] = 100
-    web_robots: Annotated[bool, "heed what sites ask of robots (robots.txt)"] = False
-    web_host_connections: Annotated[int, "requests to one host at the same time", _COUNT] = 8
+    approval_timeout_s: Annotated[float, "time after which an unanswered approval is denied", _POSITIVE] = 600.0
+    concurrency: Annotated[int, "maximum steps running at the same time", _COUNT] = 32
+    max_steps: Annotated[int, "maximum steps in a plan", _COUNT] = 50
+    max_turns: Annotated[int, "maximum model turns in a step", _COUNT] = 50
+    replan: Annotated[ReplanPolicy, "when to replan the remaining steps"] = "surprise"
+    max_replans: Annotated[int, "maximum number of replans in a run", Limits(ge=0)] = 3
+    require_verified: Annotated[bool, "fail unless a check passed"] = False
+    max_tokens: Annotated[int | None, "maximum tokens of a run", _COUNT] = None
+    max_budget_usd: Annotated[float | None, "maximum cost of a run (USD)", _POSITIVE] = None
+    timeout_s: Annotated[float | None, "time limit for a run", _POSITIVE] = None
+    session_wait_s: Annotated[
+        float, "how long to wait for a session in use when there is no terminal", Limits(ge=0)
+    ] = 30.0
+    command_timeout_s: Annotated[float, "time limit for one command", _POSITIVE] = 120.0
+    output_trim_chars: Annotated[int, "tool output longer than this is trimmed for the model", Limits(ge=200)] = 3000
+    web_timeout_s: Annotated[float, "time limit for one web request, including redirects", _POSITIVE] = 30.0
+    web_max_bytes: Annotated[int, "pages are truncated at this size, after decompression", Limits(ge=1000)] = 5_000_000
+    web_allow_loopback: Annotated[bool, "web tools may connect to this machine"] = False
+    web_cache: Annotated[bool, "cache pages on disk as long as their servers allow"] = True
+    web_cache_mb: Annotated[int, "maximum size of the page cache in megabytes", _COUNT] = 100
+    web_robots: Annotated[bool, "obey robots.txt"] = False
+    web_host_connections: Annotated[int, "maximum simultaneous requests to one host", _COUNT] = 8
     web_host_pause_s: Annotated[float, "pause between two requests to one host", Limits(ge=0)] = 0.0
-    web_reader: Annotated[WebReader, "when a reader service is asked for a page"] = "fallback"
-    web_reader_url: Annotated[str, "a reader service: the page's address is added to its own; Jina's by its key"] = ""
-    fetch_max_chars: Annotated[int, "most characters of a page that the model sees", Limits(ge=2000)] = 80_000
-    memory: Annotated[bool, "what is remembered is read, and a run may add to it"] = True
-    memory_max_kb: Annotated[int, "a larger memory is made shorter at the end of a run", _COUNT] = 32
-    memory_compact_target_kb: Annotated[int, "how short it is made then", _COUNT] = 24
-    memory_timeout_s: Annotated[float, "time limit to decide what to remember of a run", _POSITIVE] = 10.0
-    project_notes: Annotated[bool, "AGENTS.md and CLAUDE.md of the folder are read as data"] = True
-    search_order: Annotated[tuple[SearchProvider, ...], "search providers that are asked, in this order"] = SEARCH_ORDER
+    web_reader: Annotated[WebReader, "when to fetch a page through a reader service"] = "fallback"
+    web_reader_url: Annotated[str, "URL prefix of a reader service; Jina's if its key is set"] = ""
+    fetch_max_chars: Annotated[int, "maximum characters of a page that the model sees", Limits(ge=2000)] = 80_000
+    memory: Annotated[bool, "use the memory, and let runs add to it"] = True
+    memory_max_kb: Annotated[int, "a larger memory is compacted at the end of a run", _COUNT] = 32
+    memory_compact_target_kb: Annotated[int, "size of the memory after compaction", _COUNT] = 24
+    memory_timeout_s: Annotated[float, "time limit for deciding what to remember from a run", _POSITIVE] = 10.0
+    project_notes: Annotated[bool, "read the workspace's AGENTS.md and CLAUDE.md as data"] = True
+    search_order: Annotated[tuple[SearchProvider, ...], "search providers to use, in this order"] = SEARCH_ORDER
     search_fanout: Annotated[
-        int, "search providers asked at the same time; their results are merged", Limits(ge=1, le=6)
+        int, "search providers queried at the same time; their results are merged", Limits(ge=1, le=6)
     ] = 1
-    search_urls: Annotated[Mapping[str, str], "addresses by search provider; proxy and searxng have no other"] = field(
+    search_urls: Annotated[Mapping[str, str], "URLs by search provider; proxy and searxng need one"] = field(
         default_factory=dict
     )
     search_timeout_s: Annotated[
-        float | None, "time limit of one search request; each provider has its own when not set", _POSITIVE
+        float | None, "time limit for one search request; the provider's default if unset", _POSITIVE
     ] = None
-    editing_mode: Annotated[Literal["emacs", "vi"], "how the interactive prompt is edited"] = "emacs"
-    theme: Annotated[Literal["auto", "dark", "light"], "colours of the prompt; auto asks COLORFGBG"] = "auto"
-    step_profiles: Annotated[Mapping[str, ProfileSettings], "rights and limits of steps by name"] = field(
+    editing_mode: Annotated[Literal["emacs", "vi"], "key bindings of the interactive prompt"] = "emacs"
+    theme: Annotated[Literal["auto", "dark", "light"], "colors for light or dark backgrounds; auto reads COLORFGBG"] = (
+        "auto"
+    )
+    step_profiles: Annotated[Mapping[str, ProfileSettings], "named permissions and limits for steps"] = field(
         default_factory=dict
     )

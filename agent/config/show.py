@@ -1,4 +1,4 @@
-"""Settings as rows a person or a script may see: name, value with keys masked, origin."""
+"""Settings as rows for display: name, value with secrets masked, origin."""
 
 from collections.abc import Mapping
 
@@ -11,10 +11,12 @@ from agent.vocabulary.errors import ConfigError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import did_you_mean, encode
 
+LIST_HINT = "list all settings: agent config show"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRow:
-    """One setting as shown."""
+    """One setting for display."""
 
     name: str
     value: object
@@ -22,7 +24,7 @@ class SettingRow:
 
     @property
     def text(self) -> str:
-        """Return the value as one line; nothing when it is not set."""
+        """The value on one line; empty if unset."""
         if self.value is None or self.value == {}:
             return ""
         if isinstance(self.value, Mapping):
@@ -33,7 +35,7 @@ class SettingRow:
 
 
 def setting_rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
-    """Return every setting in the order of the table; keys are masked."""
+    """Return all settings in the order of the table, secrets masked."""
     plain = encode(loaded.settings)
     return tuple(
         SettingRow(name=".".join(path), value=_mask_secret(path, value), origin=_origin(path, loaded.origins))
@@ -42,21 +44,19 @@ def setting_rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
 
 
 def find_row(loaded: LoadedSettings, name: str) -> SettingRow:
-    """Return one setting; a provider without a key is an empty row, an unknown name a ConfigError."""
+    """Return one setting or table, empty for a provider without a key, or raise ConfigError if it is unknown."""
     found = {row.name: row for row in setting_rows(loaded)}
     if name in found:
         return found[name]
     path = split_key(name)
     if path[0] not in setting_specs():
-        raise ConfigError(
-            f"unknown setting {path[0]}{did_you_mean(path[0], setting_specs())}", "see them all: agent config show"
-        )
+        raise ConfigError(f"unknown setting {path[0]}{did_you_mean(path[0], setting_specs())}", LIST_HINT)
     if below := {row.name: row for key, row in found.items() if key.startswith(f"{name}.")}:
         value = {key.removeprefix(f"{name}."): row.value for key, row in below.items()}
         return SettingRow(name=name, value=value, origin=next(iter(below.values())).origin)
     if path[0] == "keys" and len(path) == 2:
         return SettingRow(name=name, value="", origin=DEFAULT)
-    raise ConfigError(f"unknown setting {name}", "see them all: agent config show")
+    raise ConfigError(f"unknown setting {name}", LIST_HINT)
 
 
 def _mask_secret(path: tuple[str, ...], value: object) -> object:

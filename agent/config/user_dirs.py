@@ -1,4 +1,4 @@
-"""Where settings and data live; the only reader of the process environment."""
+"""Folders of settings and data; the only module that reads the process environment."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 from agent.vocabulary.errors import ConfigError
 
 _APP = "agent"
-# Typed as text: mypy takes sys.platform for a constant and calls the other platforms unreachable.
+# Annotated because mypy treats sys.platform as a constant and reports other platforms as unreachable.
 _PLATFORM: str = sys.platform
 
 
@@ -18,12 +18,12 @@ def os_environ() -> Mapping[str, str]:
 
 
 def config_dir(environ: Mapping[str, str]) -> Path:
-    """Return the folder of the user's settings: AGENT_CONFIG_DIR, else the platform's."""
+    """Return the settings folder: AGENT_CONFIG_DIR, or the platform's default."""
     if chosen := environ.get("AGENT_CONFIG_DIR"):
         return _absolute(chosen, environ)
     if _PLATFORM == "linux":
         return _xdg(environ, "XDG_CONFIG_HOME", ".config")
-    # Importing platformdirs costs as much as a whole `--version`; Linux does without it.
+    # Importing platformdirs takes as long as a complete `--version`; Linux does not need it.
     import platformdirs
 
     return platformdirs.user_config_path(_APP, appauthor=False)
@@ -35,7 +35,7 @@ def config_file(environ: Mapping[str, str]) -> Path:
 
 
 def data_dir(environ: Mapping[str, str]) -> Path:
-    """Return the folder of sessions and memory, created for this user alone."""
+    """Return the folder of sessions and memory; create it if missing, accessible to this user only."""
     folder = data_path(environ)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def data_dir(environ: Mapping[str, str]) -> Path:
 
 
 def data_path(environ: Mapping[str, str]) -> Path:
-    """Return where sessions and memory are or would be."""
+    """Return the folder of sessions and memory, which may not exist."""
     if chosen := environ.get("AGENT_SANDBOX"):
         return _absolute(chosen, environ)
     if _PLATFORM == "linux":
@@ -60,7 +60,7 @@ def data_path(environ: Mapping[str, str]) -> Path:
 
 def _xdg(environ: Mapping[str, str], variable: str, below_home: str) -> Path:
     chosen = environ.get(variable, "")
-    # The XDG rules call relative paths invalid; following one would read settings from a workspace.
+    # The XDG specification calls relative paths invalid; following one would read settings from the workspace.
     base = Path(chosen) if chosen.startswith("/") else _home(environ) / below_home
     return base / _APP
 
@@ -77,4 +77,6 @@ def _home(environ: Mapping[str, str]) -> Path:
     try:
         return Path.home()
     except RuntimeError as error:
-        raise ConfigError("the home folder is not known", "set HOME, or AGENT_CONFIG_DIR and AGENT_SANDBOX") from error
+        raise ConfigError(
+            "cannot determine the home folder", "set HOME, or AGENT_CONFIG_DIR and AGENT_SANDBOX"
+        ) from error

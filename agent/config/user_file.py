@@ -1,4 +1,4 @@
-"""The user's settings file: values and named profiles, each with its line."""
+"""Read the user's settings file: values and named profiles, each with its line number."""
 
 import stat
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ PROFILES = "profile"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserFile:
-    """A settings file that was read and found right."""
+    """The validated contents of a settings file."""
 
     values: tuple[SettingValue, ...] = ()
     profiles: Mapping[str, tuple[SettingValue, ...]]
@@ -24,25 +24,31 @@ class UserFile:
 
 
 def read_user_file(path: Path) -> UserFile:
-    """Read and check a settings file; a missing one is an empty one."""
-    try:
-        text = path.read_bytes().decode()
-        mode = path.stat().st_mode
-    except FileNotFoundError:
+    """Read and validate a settings file; a missing file has no values."""
+    text = read_text(path)
+    if text is None:
         return UserFile(profiles={})
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(f"cannot read {path}: {reason}") from error
     found = parse_user_file(text, path)
-    holds_keys = any(is_secret(leaf.path) for leaves in (found.values, *found.profiles.values()) for leaf in leaves)
-    if holds_keys and stat.S_IMODE(mode) & 0o077:
-        warning = f"{path} holds keys and others can read it; run: chmod 600 {path}"
+    has_keys = any(is_secret(value.path) for values in (found.values, *found.profiles.values()) for value in values)
+    if has_keys and stat.S_IMODE(path.stat().st_mode) & 0o077:
+        warning = f"{path} contains API keys and is readable by other users; run: chmod 600 {path}"
         return UserFile(values=found.values, profiles=found.profiles, warnings=(warning,))
     return found
 
 
+def read_text(path: Path) -> str | None:
+    """Return the text of a settings file, None if there is none, or raise ConfigError."""
+    try:
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"cannot read {path}: {reason}") from error
+
+
 def parse_user_file(text: str, path: Path) -> UserFile:
-    """Turn the text of a settings file into checked values; `path` is what errors name."""
+    """Parse and validate the text of a settings file; errors name `path`."""
     table = parse_toml(text, path)
     named = table.pop(PROFILES, {})
     if not isinstance(named, Mapping):
@@ -58,7 +64,7 @@ def parse_user_file(text: str, path: Path) -> UserFile:
 
 def parse_toml(text: str, path: Path) -> dict[str, object]:
     """Parse TOML, or raise ConfigError with file and line."""
-    # Most runs have no file to parse, and the parser brings regular expressions with it.
+    # Most runs have no file to parse, and tomllib imports re.
     import tomllib
 
     try:
@@ -72,21 +78,21 @@ def _read_table(
 ) -> tuple[SettingValue, ...]:
     layer: LayerName = "profile" if profile else "file"
     above = (PROFILES, profile) if profile else ()
-    leaves = []
+    found = []
     for key, value in flatten(table).items():
         line = _find_line((*above, *key), lines)
-        spot = f":{line}" if line else ""
-        where = f"{path.name}{spot}"
+        suffix = f":{line}" if line else ""
+        where = f"{path.name}{suffix}"
         origin = Origin(layer=layer, where=f"{profile} ({where})" if profile else where)
-        _check_known(key[0], f"{path}{spot}", is_profile=bool(profile))
-        leaves.append(validate(SettingValue(path=key, value=value, origin=origin, source=f"{path}{spot}")))
-    return tuple(leaves)
+        _check_known(key[0], f"{path}{suffix}", is_profile=bool(profile))
+        found.append(validate(SettingValue(path=key, value=value, origin=origin, source=f"{path}{suffix}")))
+    return tuple(found)
 
 
-def _check_known(name: str, place: str, *, is_profile: bool) -> None:
+def _check_known(name: str, source: str, *, is_profile: bool) -> None:
     known = [*setting_specs(), *(() if is_profile else (PROFILES,))]
     if name not in known:
-        raise ConfigError(f"{place}: unknown setting {name}{did_you_mean(name, known)}")
+        raise ConfigError(f"{source}: unknown setting {name}{did_you_mean(name, known)}")
 
 
 def _find_line(path: KeyPath, lines: Mapping[KeyPath, int]) -> int | None:
@@ -98,11 +104,11 @@ def _find_line(path: KeyPath, lines: Mapping[KeyPath, int]) -> int | None:
 
 
 def _lines_by_key(text: str) -> dict[KeyPath, int]:
-    """Find the line of each key by a simple scan: good enough to point at, not to parse by."""
+    """Find the line of each key with a simple scan: good enough for error messages, not for parsing."""
     lines: dict[KeyPath, int] = {}
     header: KeyPath = ()
     for number, line in enumerate(text.splitlines(), start=1):
-        if (inner := header_path(line)) is not None:
+        if (inner := _header_path(line)) is not None:
             header = inner
             lines.setdefault(header, number)
         elif "=" in line and not line.lstrip().startswith("#"):
@@ -110,8 +116,8 @@ def _lines_by_key(text: str) -> dict[KeyPath, int]:
     return lines
 
 
-def header_path(line: str) -> KeyPath | None:
-    """Return the key of a `[table]` line, or None for any other line."""
+def _header_path(line: str) -> KeyPath | None:
+    """Return the key of a `[table]` header, or None for any other line."""
     bare = line.partition("#")[0].strip()
     if bare.startswith("[") and bare.endswith("]") and "=" not in bare and "," not in bare:
         return split_key(bare.strip("[]"))
@@ -119,13 +125,13 @@ def header_path(line: str) -> KeyPath | None:
 
 
 def split_key(text: str) -> KeyPath:
-    """Split a dotted key; a dot inside quotes belongs to its part, and the quotes fall away."""
+    """Split a dotted key at the dots outside quotes, and remove the quotes."""
     parts, quote = [""], ""
-    for mark in text.strip():
-        if mark in "\"'" and quote in ("", mark):
-            quote = "" if quote else mark
-        elif mark == "." and not quote:
+    for char in text.strip():
+        if char in "\"'" and quote in ("", char):
+            quote = "" if quote else char
+        elif char == "." and not quote:
             parts.append("")
         else:
-            parts[-1] += mark
+            parts[-1] += char
     return tuple(part.strip() for part in parts)

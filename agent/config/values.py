@@ -1,4 +1,4 @@
-"""One value against the table of settings: from text to data, the right type, possible at all."""
+"""Parse and validate one value against the table of settings: type, limits, known name."""
 
 import types
 from collections.abc import Mapping
@@ -13,12 +13,13 @@ from agent.vocabulary.errors import ConfigError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError, decode, did_you_mean
 
+NOT_A_URL = "expected a URL starting with http:// or https://"
 _URL_SETTINGS: tuple[KeyPath, ...] = (("api_base",), ("web_reader_url",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingSpec:
-    """What the table says of one setting."""
+    """Type, description and limits of one setting."""
 
     kind: object
     doc: str = ""
@@ -33,49 +34,53 @@ def setting_specs(cls: type = Settings) -> Mapping[str, SettingSpec]:
 
 
 def find_setting(path: KeyPath) -> SettingSpec | None:
-    """Return what the table says of the setting at `path`, or None when there is no such setting."""
-    slot = setting_specs().get(path[0]) if path else None
+    """Return the spec of the setting at `path`, or None if there is no such setting."""
+    spec = setting_specs().get(path[0]) if path else None
     for part in path[1:]:
-        slot = _inner_spec(slot, part) if slot else None
-    return slot
+        spec = _inner_spec(spec, part) if spec else None
+    return spec
 
 
-def validate(leaf: SettingValue) -> SettingValue:
-    """Return the leaf with its value as data, or raise ConfigError naming place, setting and expectation."""
-    if leaf.path[0] not in setting_specs():
-        raise ConfigError(f"{leaf.source}: unknown setting {leaf.path[0]}{did_you_mean(leaf.path[0], setting_specs())}")
-    value = _parse_text(leaf) if leaf.is_text and isinstance(leaf.value, str) else leaf.value
+def validate(setting: SettingValue) -> SettingValue:
+    """Return the setting with its value parsed, or raise ConfigError naming source, setting and expectation."""
+    if setting.path[0] not in setting_specs():
+        raise ConfigError(
+            f"{setting.source}: unknown setting {setting.path[0]}{did_you_mean(setting.path[0], setting_specs())}"
+        )
+    value = _parse_text(setting) if setting.is_text and isinstance(setting.value, str) else setting.value
     try:
-        decoded = decode(Settings, unflatten({leaf.path: value}))
+        decoded = decode(Settings, unflatten({setting.path: value}))
     except DecodeError as error:
         detail = (
-            f"{leaf.name}: expected {type_name(leaf.path)}"
-            if is_secret(leaf.path)
+            f"{setting.name}: expected {type_name(setting.path)}"
+            if is_secret(setting.path)
             else str(error).replace("field", "setting")
         )
-        raise ConfigError(f"{leaf.source}: {detail}") from error
-    found = _get_at(decoded, leaf.path)
-    if leaf.is_text and isinstance(found, (int, float)):
+        raise ConfigError(f"{setting.source}: {detail}") from error
+    found = _get_at(decoded, setting.path)
+    if setting.is_text and isinstance(found, (int, float)):
         value = found
     elif _is_quoted(value, found):
-        raise ConfigError(f"{leaf.source}: {leaf.name}: expected {type_name(leaf.path)}, got text {value!r}")
-    _check_limits(leaf, value)
-    return replace(leaf, value=value, is_text=False)
+        raise ConfigError(f"{setting.source}: {setting.name}: expected {type_name(setting.path)}, got text {value!r}")
+    _check_limits(setting, value)
+    return replace(setting, value=value, is_text=False)
 
 
-def validate_and_split(leaf: SettingValue) -> tuple[SettingValue, ...]:
-    """Return a checked value as leaves: a table given in one text comes apart, and each part is checked."""
-    whole = validate(leaf)
-    if not isinstance(whole.value, Mapping):
-        return (whole,)
-    parts = flatten({leaf.path[-1]: whole.value})
-    return tuple(validate(replace(whole, path=(*leaf.path[:-1], *path), value=value)) for path, value in parts.items())
+def validate_and_split(setting: SettingValue) -> tuple[SettingValue, ...]:
+    """Validate a value; a table given as one text is split into its entries, each validated."""
+    validated = validate(setting)
+    if not isinstance(validated.value, Mapping):
+        return (validated,)
+    parts = flatten({setting.path[-1]: validated.value})
+    return tuple(
+        validate(replace(validated, path=(*setting.path[:-1], *path), value=value)) for path, value in parts.items()
+    )
 
 
 def type_name(path: KeyPath) -> str:
-    """Return the setting's type in words."""
-    slot = find_setting(path)
-    kind = slot.kind if slot else object
+    """Return the type of a setting in words."""
+    spec = find_setting(path)
+    kind = spec.kind if spec else object
     if (choices := get_args(kind)) and all(isinstance(choice, str) for choice in choices):
         return "one of " + ", ".join(choices)
     if get_origin(kind) is tuple:
@@ -84,10 +89,10 @@ def type_name(path: KeyPath) -> str:
     return names.get(kind, "a table") if isinstance(kind, type) else "a table"
 
 
-def unflatten(leaves: Mapping[KeyPath, object]) -> dict[str, object]:
-    """Return flat values as nested tables."""
+def unflatten(values: Mapping[KeyPath, object]) -> dict[str, object]:
+    """Turn flat values into nested tables."""
     root: dict[str, object] = {}
-    for path, value in leaves.items():
+    for path, value in values.items():
         table = root
         for part in path[:-1]:
             inner = table.setdefault(part, {})
@@ -102,12 +107,12 @@ def unflatten(leaves: Mapping[KeyPath, object]) -> dict[str, object]:
 
 
 def flatten(table: Mapping[str, object], above: KeyPath = ()) -> dict[KeyPath, object]:
-    """Return nested tables as flat values; an empty table stays a value of its own."""
-    leaves: dict[KeyPath, object] = {}
+    """Turn nested tables into flat values; an empty table remains a value."""
+    values: dict[KeyPath, object] = {}
     for key, value in table.items():
         path = (*above, str(key))
-        leaves.update(flatten(value, path) if isinstance(value, Mapping) and value else {path: value})
-    return leaves
+        values.update(flatten(value, path) if isinstance(value, Mapping) and value else {path: value})
+    return values
 
 
 def _parse_hint(hint: object) -> SettingSpec:
@@ -119,34 +124,36 @@ def _parse_hint(hint: object) -> SettingSpec:
     return SettingSpec(kind=inner[0], doc=doc, limits=limits, is_optional=is_union)
 
 
-def _inner_spec(slot: SettingSpec, part: str) -> SettingSpec | None:
-    if isinstance(slot.kind, type) and is_dataclass(slot.kind):
-        return setting_specs(slot.kind).get(part)
-    if get_origin(slot.kind) is not None and issubclass(get_origin(slot.kind) or object, Mapping):
-        return SettingSpec(kind=get_args(slot.kind)[1])
+def _inner_spec(spec: SettingSpec, part: str) -> SettingSpec | None:
+    if isinstance(spec.kind, type) and is_dataclass(spec.kind):
+        return setting_specs(spec.kind).get(part)
+    if get_origin(spec.kind) is not None and issubclass(get_origin(spec.kind) or object, Mapping):
+        return SettingSpec(kind=get_args(spec.kind)[1])
     return None
 
 
-def _parse_text(leaf: SettingValue) -> object:
-    slot, text = find_setting(leaf.path), str(leaf.value).strip()
-    if slot is None or slot.kind is str:
+def _parse_text(setting: SettingValue) -> object:
+    spec, text = find_setting(setting.path), str(setting.value).strip()
+    if spec is None or spec.kind is str:
         return text
-    if slot.is_optional and text.lower() == "none":
+    if spec.is_optional and text.lower() == "none":
         return None
     if text[:1] in ("[", "{"):
-        return _parse_json(leaf, text)
-    if get_origin(slot.kind) is tuple:
+        return _parse_json(setting, text)
+    if get_origin(spec.kind) is tuple:
         return [part.strip() for part in text.split(",") if part.strip()]
     return text
 
 
-def _parse_json(leaf: SettingValue, text: str) -> object:
+def _parse_json(setting: SettingValue, text: str) -> object:
     import json
 
     try:
         return json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"{leaf.source}: {leaf.name}: expected {type_name(leaf.path)} written as JSON") from error
+        raise ConfigError(
+            f"{setting.source}: {setting.name}: expected {type_name(setting.path)} written as JSON"
+        ) from error
 
 
 def _get_at(value: object, path: KeyPath) -> object:
@@ -156,13 +163,13 @@ def _get_at(value: object, path: KeyPath) -> object:
 
 
 def _is_quoted(raw: object, decoded: object) -> bool:
-    """Say whether a file holds "8" where 8 is meant; the decoder forgives that to models, files are strict."""
+    """Return whether a file has "8" instead of 8; the decoder accepts that from models, but not here."""
     return isinstance(raw, str) and not isinstance(decoded, str)
 
 
-def _check_limits(leaf: SettingValue, value: object) -> None:
-    slot = find_setting(leaf.path)
-    if slot and slot.limits and value is not None and not slot.limits.allows(float(str(value))):
-        raise ConfigError(f"{leaf.source}: {leaf.name}: expected {slot.limits}, got {value}")
-    if leaf.path in _URL_SETTINGS and value and not str(value).startswith(("http://", "https://")):
-        raise ConfigError(f"{leaf.source}: {leaf.name}: expected an address beginning with http:// or https://")
+def _check_limits(setting: SettingValue, value: object) -> None:
+    spec = find_setting(setting.path)
+    if spec and spec.limits and value is not None and not spec.limits.allows(float(str(value))):
+        raise ConfigError(f"{setting.source}: {setting.name}: expected {spec.limits}, got {value}")
+    if setting.path in _URL_SETTINGS and value and not str(value).startswith(("http://", "https://")):
+        raise ConfigError(f"{setting.source}: {setting.name}: {NOT_A_URL}")

@@ -1,1 +1,1 @@
-"""What is remembered from run to run: the file, its excerpt for prompts, deciding, compacting."""
+"""Memory across runs: the file, its excerpt for prompts, deciding what to keep, compaction."""

@@ -1,4 +1,4 @@
-"""After a run: asks a model what of it to remember, stores that, and keeps the memory small. Failures are warnings."""
+"""After a run: ask a model what to remember, save it, and compact the memory. Failures become warnings."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ _COMPACTION_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUpdater:
-    """What the settings say about remembering, and the model that decides."""
+    """Updates the memory after a run with the help of a model."""
 
     memory: RunMemory
     client: MeteredModel
@@ -30,24 +30,24 @@ class MemoryUpdater:
     target_kb: int
 
     def has_work(self) -> bool:
-        """Say whether there is anything to decide or to tidy up after this run."""
+        """Return whether this run may have something to remember, or the memory is too large."""
         return self.memory.is_persistent and (has_memory_trigger(self.memory.request) or self._is_too_large())
 
     async def update(self, answer: str) -> None:
-        """Remember what the run brought, if anything; whatever goes wrong, the answer stands."""
+        """Save what is worth remembering, if anything; no failure affects the answer."""
         try:
-            if has_memory_trigger(self.memory.request) and (decided := await self._decide(answer)):
-                await self._store(decided)
+            if has_memory_trigger(self.memory.request) and (candidate := await self._decide(answer)):
+                await self._store(candidate)
             if self._is_too_large():
                 await self._compact()
         except OSError as error:
-            await self._warn(f"the memory could not be changed: {error.strerror}")
+            await self._warn(f"could not update the memory: {error.strerror}")
 
     async def _decide(self, answer: str) -> MemoryCandidate | None:
-        asked = build_decision_request(self.memory.request, answer, self.model)
+        request = build_decision_request(self.memory.request, answer, self.model)
         try:
             async with asyncio.timeout(self.timeout_s):
-                reply = await self.client.ask(asked)
+                reply = await self.client.ask(request)
         except TimeoutError:
             await self._warn(
                 f"nothing was remembered: deciding took longer than {self.timeout_s:g} s (memory_timeout_s)"
@@ -56,15 +56,15 @@ class MemoryUpdater:
         except (ModelFault, BudgetExhausted) as problem:
             await self._warn(f"nothing was remembered: {problem}")
             return None
-        decided = parse_decision(reply.message.content)
-        return decided if decided and is_grounded(decided.content, self.memory.request, answer) else None
+        candidate = parse_decision(reply.message.content)
+        return candidate if candidate and is_grounded(candidate.content, self.memory.request, answer) else None
 
-    async def _store(self, decided: MemoryCandidate) -> None:
-        if problem := find_secret(decided.content, self.memory.redactor) or find_personal_data(decided.content):
-            await self._warn(f"something was not remembered: {problem}")
+    async def _store(self, candidate: MemoryCandidate) -> None:
+        if problem := find_secret(candidate.content, self.memory.redactor) or find_personal_data(candidate.content):
+            await self._warn(f"not remembered: {problem}")
             return
         try:
-            line = await asyncio.to_thread(self.memory.file.append, decided.content, tag=decided.tag)
+            line = await asyncio.to_thread(self.memory.file.append, candidate.content, tag=candidate.tag)
         except InputError as error:
             await self._warn(f"nothing was remembered: {error.message}")
             return
@@ -75,11 +75,11 @@ class MemoryUpdater:
         shortener = CompactionModel(
             ask=self.client.ask, model=self.model, max_output_tokens=self.max_output_tokens, timeout_s=_COMPACTION_S
         )
-        done = await compact(self.memory.file, self.target_kb, redactor=self.memory.redactor, shortener=shortener)
-        if done.by != "nobody":
+        result = await compact(self.memory.file, self.target_kb, redactor=self.memory.redactor, shortener=shortener)
+        if result.by != "nobody":
             await self.memory.channel.publish(MemoryChanged(action="compacted"))
-        if done.problem:
-            await self._warn(f"the memory was made shorter without the model: {done.problem}")
+        if result.problem:
+            await self._warn(f"the memory was compacted without the model: {result.problem}")
 
     def _is_too_large(self) -> bool:
         return self.memory.file.size() > self.max_kb * KB

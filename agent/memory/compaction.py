@@ -1,4 +1,4 @@
-"""Makes the memory shorter: by a model where there is one, else by priority; the person's own lines always stay."""
+"""Compact the memory with a model if there is one, else by priority; the user's own lines always stay."""
 
 import asyncio
 import re
@@ -17,7 +17,8 @@ from tooling.safety.secrets.redact import Redactor
 
 KB = 1024
 Ask: TypeAlias = Callable[[ModelRequest], Awaitable[ModelReply]]
-_TRUNCATED = "length"
+REPLY_TRUNCATED = "the reply was truncated"
+_LENGTH_LIMIT = "length"
 
 _SYSTEM = """\
 You make a list of remembered facts shorter. Each line is `- YYYY-MM-DD HH:MM: [TAG] text`. Reply with the lines to \
@@ -31,7 +32,7 @@ keep, each in exactly this form and nothing else: no heading, no fence, no remar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionResult:
-    """How a compaction went: bytes before and after, by whom, and why not by the model."""
+    """The outcome of a compaction: bytes before and after, the method, and why the model was not used."""
 
     before: int
     after: int
@@ -41,7 +42,7 @@ class CompactionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionModel:
-    """A model that can be asked to shorten."""
+    """The model that shortens entries."""
 
     ask: Ask
     model: str
@@ -52,7 +53,7 @@ class CompactionModel:
 async def compact(
     file: MemoryFile, target_kb: int, *, redactor: Redactor, shortener: CompactionModel | None = None
 ) -> CompactionResult:
-    """Bring the file down to the target, as far as its entries allow, and keep a copy of what it was."""
+    """Shrink the file to the target size, as far as its entries allow, and back up the old text."""
     before, target = await asyncio.to_thread(file.read), target_kb * KB
     size = len(before.encode("utf-8", "surrogateescape"))
     if byte_size(parse_entries(before)) <= entry_room(before, target):
@@ -62,7 +63,7 @@ async def compact(
         shorter, problem = await _compact_with_model(before, target, redactor, shortener)
 
     def edit(now: str) -> str:
-        # What others wrote while the model thought comes behind; a text that changed otherwise is shortened as it is.
+        # Entries appended meanwhile are kept at the end; if the text changed otherwise, the model's version is dropped.
         text = shorter + now[len(before) :] if now.startswith(before) else now
         return drop_by_priority(text, target)
 
@@ -74,10 +75,10 @@ async def compact(
 async def _compact_with_model(
     before: str, target: int, redactor: Redactor, shortener: CompactionModel
 ) -> tuple[str, str]:
-    """Return the text as the model would have it, or unchanged and why."""
+    """Return the text as shortened by the model, or unchanged with the reason."""
     system = _SYSTEM.format(tags=", ".join(TAGS), room=entry_room(before, target))
     entries = redactor.redact("\n".join(line.raw.strip() for line in parse_entries(before)))
-    asked = ModelRequest(
+    request = ModelRequest(
         model=shortener.model,
         purpose="memory",
         messages=(
@@ -88,13 +89,13 @@ async def _compact_with_model(
     )
     try:
         async with asyncio.timeout(shortener.timeout_s):
-            reply = await shortener.ask(asked)
+            reply = await shortener.ask(request)
     except (ModelFault, BudgetExhausted) as problem:
         return before, str(problem)
     except TimeoutError:
         return before, f"no reply within {shortener.timeout_s:g} s"
-    if reply.finish_reason == _TRUNCATED:
-        return before, "the reply was cut off"
+    if reply.finish_reason == _LENGTH_LIMIT:
+        return before, REPLY_TRUNCATED
     return apply_reply(before, _strip_fence(reply.message.content), redactor)
 
 

@@ -1,4 +1,4 @@
-"""The lines of a memory: entries of our own form, and everything else, which belongs to the person and is never lost.
+"""Lines of the memory: entries in our format, and everything else, which is the user's and never lost.
 
 An entry is `- YYYY-MM-DD HH:MM: [TAG] text`; a note is the same without a tag.
 """
@@ -13,20 +13,20 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.output import sanitize_output
 
 Tag: TypeAlias = Literal["PREF", "DECISION", "CONFIG", "AGREEMENT"]
-# The most important first: what must go when there is no room goes from the end of this.
+# Most important first: compaction drops entries from the end of this list.
 TAGS: tuple[Tag, ...] = get_args(Tag)
 MAX_ENTRY_CHARS = 500
 
-# Kept as text: a run whose memory is empty never compiles it.
+# Not compiled: a run with an empty memory does not need it.
 _ENTRY = r"- (\d{4}-\d{2}-\d{2} \d{2}:\d{2}): (?:\[(PREF|DECISION|CONFIG|AGREEMENT)\] )?(\S.*)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryLine:
-    """One line of the file as it stands there, and what it says when it is an entry or a note.
+    """One line of the file, parsed if it is an entry or a note.
 
-    `stamp` of a line without a date is that of the line before it. An entry that goes on in further, indented lines is
-    the person's own: it has text, but no tag and no date that we may rely on.
+    A line without a date has the `stamp` of the line before it. An entry continued on indented lines was edited by the
+    user: it has text, but no tag and no reliable date.
     """
 
     raw: str
@@ -37,12 +37,12 @@ class MemoryLine:
 
     @property
     def is_entry(self) -> bool:
-        """Say whether this is one of our entries, which compaction may shorten or drop."""
+        """Whether compaction may shorten or drop this line."""
         return self.tag is not None
 
 
 def parse_lines(text: str) -> list[MemoryLine]:
-    """Return the lines of a memory in order; joined with newlines they are the text again."""
+    """Return the lines of a memory in order; joined with newlines they give the text again."""
     raws = text.split("\n")
     lines: list[MemoryLine] = []
     stamp = ""
@@ -57,25 +57,25 @@ def parse_lines(text: str) -> list[MemoryLine]:
 
 
 def non_blank(lines: Iterable[MemoryLine]) -> Iterator[MemoryLine]:
-    """Return the lines that say something."""
+    """Yield the lines with text."""
     return (line for line in lines if line.text)
 
 
 def format_entry(text: str, *, tag: Tag | None, now: datetime) -> str:
-    """Return a text as the line that is stored; one that cannot be one is an InputError."""
+    """Return the line to store for a text, or raise InputError if it is empty or too long."""
     words = to_one_line(text)
     if not words:
-        raise InputError("there is nothing to remember in an empty text")
+        raise InputError("an empty text cannot be remembered")
     if len(words) > MAX_ENTRY_CHARS:
         raise InputError(
-            f"{len(words)} characters are too many for one entry; at most {MAX_ENTRY_CHARS}",
-            "remember the essence, or several entries",
+            f"an entry of {len(words)} characters is too long; the maximum is {MAX_ENTRY_CHARS}",
+            "shorten it, or split it into several entries",
         )
     return f"- {now:%Y-%m-%d %H:%M}: {f'[{tag}] ' if tag else ''}{words}"
 
 
 def to_one_line(text: str) -> str:
-    """Return a text on one line, without control characters, and without what would look like a tag of its own."""
+    """Return a text on one line, without control characters and without leading tags."""
     words = " ".join(sanitize_output(text).split())
     while (start := next((f"[{tag}]" for tag in TAGS if words.startswith(f"[{tag}]")), "")) or words.startswith("- "):
         words = words.removeprefix(start or "- ").strip()
@@ -83,11 +83,11 @@ def to_one_line(text: str) -> str:
 
 
 def normalize(text: str) -> str:
-    """Return what makes two texts the same to a reader: no case, no punctuation, no spacing."""
-    return "".join(mark for mark in text.casefold() if mark.isalnum()) or text.strip()
+    """Return a text for comparison: without case, punctuation and spacing."""
+    return "".join(char for char in text.casefold() if char.isalnum()) or text.strip()
 
 
 def is_known(lines: Iterable[MemoryLine], line: MemoryLine) -> bool:
-    """Say whether the same is remembered already, under the same tag."""
+    """Return whether the same text is already remembered under the same tag."""
     wanted = (line.tag, normalize(line.text))
     return any((other.tag, normalize(other.text)) == wanted for other in non_blank(lines))

@@ -1,18 +1,18 @@
-"""The part of a memory that stands in prompts: the newest and the most important, never just the beginning."""
+"""The excerpt of the memory for prompts: the newest and most important lines, not just the first ones."""
 
 from agent.memory.entries import MemoryLine, non_blank, parse_lines
 
 EXCERPT_CHARS = 2000
 _LINE_CHARS = 300
-# So much may go to preferences before the newest of everything else had its turn.
+# Preferences may fill this share before the newest lines of all kinds are added.
 _PREF_SHARE = 0.6
 
 
 def excerpt(text: str, limit: int = EXCERPT_CHARS) -> str:
-    """Return at most `limit` characters of a memory, in the order of the file."""
+    """Return at most `limit` characters of the memory, in the order of the file."""
     lines = list(non_blank(parse_lines(text)))
-    if len(whole := "\n".join(map(_truncate, lines))) <= limit:
-        return whole
+    if len(text := "\n".join(map(_truncate, lines))) <= limit:
+        return text
     notice = f"({len(lines)} lines in all; the tool `memory` reads the rest)"
     room = limit - len(notice) - 1
     kept: set[int] = set()
@@ -24,7 +24,7 @@ def excerpt(text: str, limit: int = EXCERPT_CHARS) -> str:
 
 
 def _fill(lines: list[MemoryLine], places: list[int], kept: set[int], room: int) -> int:
-    """Keep lines as long as they fit, and return the room they took."""
+    """Add lines that fit to `kept`, and return the characters they take."""
     taken = 0
     for place in places:
         size = len(_truncate(lines[place])) + 1

@@ -1,6 +1,6 @@
-"""MEMORY.md: one file for one user, changed by one process at a time, whole at every moment.
+"""MEMORY.md: one file per user, changed under a lock and replaced atomically.
 
-A person may edit it by hand: lines that are not ours stay where they are, byte for byte.
+Users may edit it by hand: lines that are not entries stay in place, byte for byte.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ _LOCK = ".memory.lock"
 
 
 class MemoryFile:
-    """The memory in a data folder; what cannot be read or written is an OSError."""
+    """The memory in a data folder; failing to read or write it raises OSError."""
 
     def __init__(self, data_dir: Path) -> None:
         self._folder = data_dir
@@ -28,38 +28,38 @@ class MemoryFile:
 
     @property
     def backups(self) -> list[Path]:
-        """Return the kept copies, the oldest first."""
+        """The backups, oldest first."""
         return sorted((self._folder / _BACKUPS).glob("*.md"))
 
     def size(self) -> int:
-        """Return how many bytes are remembered; of what cannot be looked at, none."""
+        """Return the size in bytes, 0 if it cannot be determined."""
         try:
             return self.path.stat().st_size
         except OSError:
             return 0
 
     def read(self) -> str:
-        """Return the whole text; bytes that are no UTF-8 come back as they were when it is written."""
+        """Return the text; invalid UTF-8 survives a round trip."""
         try:
             return self.path.read_bytes().decode("utf-8", "surrogateescape")
         except FileNotFoundError:
             return ""
 
     def append(self, text: str, *, tag: Tag | None = None, now: datetime | None = None) -> str | None:
-        """Add an entry and return its line, or None when the same is remembered already."""
+        """Add an entry and return its line, or None if it is already remembered."""
         line = format_entry(text, tag=tag, now=now or datetime.now().astimezone())
         (entry,) = parse_lines(line)
 
-        def added(before: str) -> str:
+        def add(before: str) -> str:
             if is_known(parse_lines(before), entry):
                 return before
             gap = "" if not before or before.endswith("\n") else "\n"
             return f"{before}{gap}{line}\n"
 
-        return line if self.change(added) else None
+        return line if self.change(add) else None
 
     def change(self, edit: Callable[[str], str], *, has_backup: bool = False) -> bool:
-        """Replace the text by what `edit` makes of it while nobody else does; False when that is the same."""
+        """Replace the text with `edit(text)` under the lock; return False if it is unchanged."""
         with self._locked():
             before = self.read()
             after = edit(before)
@@ -71,20 +71,20 @@ class MemoryFile:
             return True
 
     def forget(self, text: str) -> list[str]:
-        """Take out the lines that hold a text, whatever its case, here and in every copy; return them."""
+        """Remove the lines containing a text, ignoring case, here and in all backups; return them."""
         with self._locked():
             before = self.read()
-            gone = find_lines(before, text)
-            if gone:
+            removed = find_lines(before, text)
+            if removed:
                 self._write(_remove_lines(before, text))
                 for copy in self.backups:
                     write_atomic(
                         copy, _encode(_remove_lines(copy.read_bytes().decode("utf-8", "surrogateescape"), text))
                     )
-        return gone
+        return removed
 
     def clear(self, *, has_backup: bool) -> int:
-        """Forget everything and return how many lines that were; without a backup older copies go as well."""
+        """Clear the memory and return the number of lines; without a backup, delete older backups too."""
         with self._locked():
             before = self.read()
             if has_backup and before:
@@ -104,11 +104,11 @@ class MemoryFile:
             old.unlink()
 
     def _write(self, text: str) -> None:
-        # Whoever keeps the real file elsewhere and links to it keeps the link.
+        # Replace the target of a symbolic link, not the link.
         target = self.path.resolve()
-        for left in target.parent.glob(f".{target.name}.*{TEMP_SUFFIX}"):
-            # Only a writer that was killed leaves one: we hold the lock.
-            left.unlink()
+        for leftover in target.parent.glob(f".{target.name}.*{TEMP_SUFFIX}"):
+            # Left by a killed process: we hold the lock, so no other writer is active.
+            leftover.unlink()
         write_atomic(target, _encode(text))
 
     @contextmanager
@@ -122,14 +122,14 @@ class MemoryFile:
 
 
 def find_lines(memory: str, text: str) -> list[str]:
-    """Return the lines that hold a text, as they stand there."""
+    """Return the lines containing a text, ignoring case."""
     wanted = text.casefold()
     return [line.raw for line in non_blank(parse_lines(memory)) if wanted in line.text.casefold()]
 
 
 def _remove_lines(memory: str, text: str) -> str:
-    gone = set(find_lines(memory, text))
-    return "\n".join(raw for raw in memory.split("\n") if raw not in gone)
+    removed = set(find_lines(memory, text))
+    return "\n".join(raw for raw in memory.split("\n") if raw not in removed)
 
 
 def _encode(text: str) -> bytes:

@@ -1,10 +1,10 @@
-"""What is not remembered: secrets never, personal data only when the person writes them down themselves."""
+"""What is not remembered: secrets never, personal data only if the user adds it."""
 
 import re
 
 from tooling.safety.secrets.redact import Redactor
 
-# "The password is …" in many languages; the tokens of known makers are the redactor's business.
+# "The password is …" in many languages; the redactor detects tokens of known providers.
 _PASSWORD = (
     r"\b(?:pass(?:word|wort|phrase|code)|pwd|kennwort|mot de passe|contrase[ñn]a|senha|wachtwoord|has[łl]o|парол[ья]"
     r"|secret|token|api[ _-]?key|private key|pin code)\b[^.;\n]{0,20}?(?:\b(?:is|ist|est|es|to|это)\b|[:=])\s*\S"
@@ -19,11 +19,14 @@ _PERSONAL = (
 )
 
 
+SECRET_FOUND = "it contains a key or token"
+
+
 def find_secret(text: str, redactor: Redactor) -> str | None:
-    """Return why a text holds a secret, or None."""
-    return "it holds a key or token" if redactor.redact(text) != text else None
+    """Return the reason if a text contains a secret, or None."""
+    return SECRET_FOUND if redactor.redact(text) != text else None
 
 
 def find_personal_data(text: str) -> str | None:
-    """Return which personal data a text holds, or None."""
-    return next((f"it holds {what}" for what, pattern in _PERSONAL if re.search(pattern, text)), None)
+    """Return the reason if a text contains personal data, or None."""
+    return next((f"it contains {what}" for what, pattern in _PERSONAL if re.search(pattern, text)), None)

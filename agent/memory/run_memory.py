@@ -1,4 +1,4 @@
-"""The memory as one run uses it: recalled for prompts, and open to the tool `memory`."""
+"""The memory of a run: its excerpt for prompts, and access for the tool `memory`."""
 
 import asyncio
 from dataclasses import field
@@ -23,12 +23,12 @@ from tooling.safety.secrets.redact import Redactor
 if TYPE_CHECKING:
     from agent.memory.after_run import MemoryUpdater
 
-_NOT_PERSISTENT = "This run keeps nothing on disk (--ephemeral), so the memory stays as it is."
+_NOT_PERSISTENT = "This run saves nothing to disk (--ephemeral), so the memory cannot change."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunMemory:
-    """Implements the tools' Memory port; `request` is what the user asked for in this run."""
+    """Implements the Memory port of the tools; `request` is the user's request in this run."""
 
     file: MemoryFile
     redactor: Redactor
@@ -38,16 +38,16 @@ class RunMemory:
     settings: Settings = field(default_factory=Settings)
 
     def recall(self) -> str:
-        """Return what prompts are given of the memory. Raises OSError."""
+        """Return the excerpt of the memory for prompts, or raise OSError."""
         return excerpt(self._clean(self.file.read()))
 
-    def build_updater(self, desk: MeteredModel, model: str) -> "MemoryUpdater":
-        """Return what decides, with this model, what of the run is remembered."""
+    def build_updater(self, client: MeteredModel, model: str) -> "MemoryUpdater":
+        """Return the updater that decides, with this model, what to remember from the run."""
         from agent.memory.after_run import MemoryUpdater
 
         return MemoryUpdater(
             memory=self,
-            client=desk,
+            client=client,
             model=model,
             max_output_tokens=self.settings.max_output_tokens,
             timeout_s=self.settings.memory_timeout_s,
@@ -56,12 +56,12 @@ class RunMemory:
         )
 
     async def read(self) -> str:
-        """Return everything that is remembered."""
+        """Return the complete memory."""
         return self._clean(await asyncio.to_thread(self.file.read)).strip()
 
     def check(self, text: str) -> None:
-        """Raise ToolError when this text may not be remembered."""
-        # A run that remembers nothing does without the words of twenty languages.
+        """Raise ToolError if this text must not be remembered."""
+        # Imported late: a run that remembers nothing does not need these patterns.
         from agent.memory.privacy import find_personal_data, find_secret
 
         if not self.is_persistent:
@@ -74,23 +74,23 @@ class RunMemory:
             raise ToolError(f"This is not remembered: {error.message}.") from error
 
     def is_requested(self, text: str) -> bool:
-        """Say whether the user asked in so many words that this be remembered."""
+        """Return whether the user explicitly asked to remember this."""
         from agent.memory.triggers import asks_to_remember
         from agent.memory.what_to_keep import is_grounded
 
         return asks_to_remember(self.request) and is_grounded(text, self.request, answer="")
 
     async def append(self, text: str, ctx: ExecCtx) -> str:
-        """Remember a text and return the line it became, or why there is no need to."""
+        """Remember a text; return a message with its line, or that it is already remembered."""
         self.check(text)
         line = await asyncio.to_thread(self.file.append, text)
         if line is None:
-            return "This is remembered already."
+            return "This is already remembered."
         self._emit(MemoryChanged(action="added", entry=line), ctx)
         return f"Remembered: {line}"
 
     async def clear(self, ctx: ExecCtx) -> int:
-        """Forget everything and return how many lines that were; a copy is kept."""
+        """Clear the memory, with a backup, and return the number of lines."""
         if not self.is_persistent:
             raise ToolError(_NOT_PERSISTENT)
         count = await asyncio.to_thread(lambda: self.file.clear(has_backup=True))
@@ -105,9 +105,9 @@ class RunMemory:
 
 
 def open_memory(settings: Settings, scope: RunScope, request: str, *, is_taped: bool) -> RunMemory | None:
-    """Return the memory of a run, or None when it has none.
+    """Return the memory of a run, or None if it has none.
 
-    A cassette must fit everywhere, and must not bring anything into the memory of who plays it.
+    Recorded and replayed runs have none: a cassette must work on any machine and must not change its memory.
     """
     if not settings.memory or is_taped:
         return None

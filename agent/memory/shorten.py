@@ -1,4 +1,4 @@
-"""Shorter texts of a memory: entries given up by priority, or a model's list put in their place."""
+"""Shorten the text of a memory: drop entries by priority, or replace them with a model's list."""
 
 from collections.abc import Sequence
 
@@ -6,9 +6,14 @@ from agent.memory.entries import TAGS, MemoryLine, normalize, parse_lines
 from agent.memory.privacy import find_secret
 from tooling.safety.secrets.redact import Redactor
 
+NOT_ENTRIES = "the reply does not consist of entries"
+NOT_SHORTER = "the reply is not shorter"
+UNKNOWN_DATES = "the reply contains unknown dates"
+NO_PREFERENCES = "the reply dropped all preferences"
+
 
 def drop_by_priority(text: str, target: int) -> str:
-    """Return the text without repeated entries and, while it is too long, without the least important, oldest ones."""
+    """Drop duplicate entries and, while the text is too long, the least important and oldest ones."""
     lines = _drop_duplicates(parse_lines(text))
     room = entry_room(text, target)
     size = byte_size([line for line in lines if line.is_entry])
@@ -23,9 +28,9 @@ def drop_by_priority(text: str, target: int) -> str:
 
 
 def apply_reply(before: str, reply: str, redactor: Redactor) -> tuple[str, str]:
-    """Return the text with a model's entries in place of its own, or unchanged and what is wrong with the reply.
+    """Return the text with its entries replaced by the model's, or unchanged with the problem of the reply.
 
-    Entries that the model left as they are stay in their places; new ones stand at the end.
+    Entries that the model did not change stay in place; new ones go to the end.
     """
     new = [line for line in parse_lines("\n".join(map(str.strip, reply.strip().split("\n")))) if line.raw]
     if problem := _check_reply(new, parse_entries(before), redactor):
@@ -39,18 +44,17 @@ def apply_reply(before: str, reply: str, redactor: Redactor) -> tuple[str, str]:
 
 
 def entry_room(text: str, target: int) -> int:
-    """Return the bytes that entries may take; the person's own lines never leave them less than a quarter."""
+    """Return the bytes available to entries: what the user's own lines leave, but at least a quarter of the target."""
     own = byte_size([line for line in parse_lines(text) if not line.is_entry])
     return max(target - own, target // 4)
 
 
 def parse_entries(text: str) -> list[MemoryLine]:
-    """Return the entries of a text."""
     return [line for line in parse_lines(text) if line.is_entry]
 
 
 def byte_size(lines: Sequence[MemoryLine]) -> int:
-    """Return what lines take in the file."""
+    """Return the size of lines in the file."""
     return sum(len(line.raw.encode("utf-8", "surrogateescape")) + 1 for line in lines)
 
 
@@ -58,18 +62,18 @@ def _check_reply(new: Sequence[MemoryLine], old: Sequence[MemoryLine], redactor:
     if not new:
         return "the reply is empty"
     if not all(line.is_entry for line in new):
-        return "the reply is not in the form of entries"
+        return NOT_ENTRIES
     if byte_size(new) >= byte_size(old):
-        return "the reply is not shorter"
+        return NOT_SHORTER
     if not {line.stamp for line in new} <= {line.stamp for line in old}:
-        return "the reply has dates of its own"
+        return UNKNOWN_DATES
     if any(line.tag == "PREF" for line in old) and not any(line.tag == "PREF" for line in new):
-        return "the reply has lost every preference"
+        return NO_PREFERENCES
     return next((why for line in new if (why := find_secret(line.text, redactor))), "")
 
 
 def _drop_duplicates(lines: Sequence[MemoryLine]) -> list[MemoryLine]:
-    """Return the lines with only the newest of entries that say the same."""
+    """Drop all but the newest of entries with the same text."""
     newest = {(line.tag, normalize(line.text)): place for place, line in enumerate(lines) if line.is_entry}
     return [
         line
@@ -79,5 +83,5 @@ def _drop_duplicates(lines: Sequence[MemoryLine]) -> list[MemoryLine]:
 
 
 def _rank(line: MemoryLine, place: int) -> tuple[int, str, int]:
-    """Return the order in which entries are given up."""
+    """Return the sort key of entries in the order to drop them."""
     return (-TAGS.index(line.tag) if line.tag else 1, line.stamp, place)

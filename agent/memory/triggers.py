@@ -1,8 +1,8 @@
-"""Whether a request is worth asking a model what to remember of it: by its words, in many languages, at no cost."""
+"""Keywords in many languages that decide, without a model, whether a request may contain something to remember."""
 
 import re
 
-# The user asks for it: these alone also let text of the answer in.
+# An explicit wish to remember: only with these may text from the answer be remembered, too.
 _EXPLICIT = (
     r"\b(?:remember|memori[sz]e|keep in mind|take note|note (?:that|down)|for (?:the )?future reference|don'?t forget"
     r"|merk(?:e)? dir|merken|erinnere dich|behalte|vergiss nicht|notiere"
@@ -14,7 +14,7 @@ _EXPLICIT = (
     r"|запомни|помни|не забудь|имей в виду|запам['’]?ятай|пам['’]ятай)"
     r"|记住|記住|记得|記得|別忘|别忘|覚えて|忘れないで|기억해|잊지 ?마|تذك[ّ]?ر|याद रख"
 )
-# It sounds like a habit, a choice or an agreement for later.
+# Habits, choices and agreements.
 _LASTING = (
     r"\b(?:from now on|in (?:the )?future|going forward|henceforth|next time|as a rule"
     r"|i (?:prefer|hate|dislike|like (?:to|my|it when))|my (?:prefer|favou?rite|default|name)|call me"
@@ -32,7 +32,7 @@ _LASTING = (
     r"|以后|以後|今后|今後|从现在|從現在|偏好|喜欢|喜歡|约定|約定|决定|決定|これから|好み|앞으로|선호"
     r"|من الآن|أفضل|अब से|पसंद"
 )
-# Everyday words that are a habit in an order, and nothing in a question.
+# Common words that express a habit in an instruction but not in a question.
 _WEAK = (
     r"\b(?:always|never|immer|nie(?:mals)?|toujours|jamais|siempre|nunca|sempre|jamais|mai|altijd|nooit|zawsze|nigdy"
     r"|her zaman|asla|всегда|никогда|завжди|ніколи)\b"
@@ -43,13 +43,13 @@ _QUESTION = ("?", "？", "؟")
 
 
 def asks_to_remember(request: str) -> bool:
-    """Say whether the user asks that something be remembered."""
+    """Return whether the user explicitly asks to remember something."""
     return re.search(_EXPLICIT, request, re.IGNORECASE) is not None
 
 
 def has_memory_trigger(request: str) -> bool:
-    """Say whether a request may hold a preference, a decision, a configuration or an agreement."""
+    """Return whether a request may contain a preference, a decision, a configuration or an agreement."""
     if asks_to_remember(request) or re.search(_LASTING, request, re.IGNORECASE):
         return True
-    orders = (part for part in re.split(_SENTENCE_END, request) if not part.rstrip().endswith(_QUESTION))
-    return any(re.search(_WEAK, order, re.IGNORECASE) for order in orders)
+    instructions = (part for part in re.split(_SENTENCE_END, request) if not part.rstrip().endswith(_QUESTION))
+    return any(re.search(_WEAK, text, re.IGNORECASE) for text in instructions)

@@ -1,4 +1,4 @@
-"""What a model thinks should be remembered of a run: asked with the request and the answer as data, read strictly."""
+"""Ask a model what to remember from a run, and parse its decision strictly."""
 
 import json
 import re
@@ -15,10 +15,10 @@ CATEGORIES: dict[str, Tag] = {
     "config": "CONFIG",
     "agreement": "AGREEMENT",
 }
-# A thinking model spends most of it before its first word; the reply itself is one line.
+# A reasoning model spends most of it before the reply, which is one line.
 OUTPUT_TOKENS = 1000
 _REQUEST_CHARS, _ANSWER_CHARS = 4000, 2000
-# Shorter words are in every text.
+# Shorter words are too common to compare.
 _WORD_CHARS = 4
 _QUESTION = ("?", "？", "؟")
 _PUNCTUATION = ".,;:!?()[]{}\"'`«»“”„"
@@ -42,16 +42,16 @@ remember the result.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCandidate:
-    """One thing to remember."""
+    """A text to remember and its tag."""
 
     tag: Tag
     content: str
 
 
 def build_decision_request(request: str, answer: str, model: str) -> ModelRequest:
-    """Return the question to the model; the request and the answer are all it is told."""
-    asked, answered = _escape(request, _REQUEST_CHARS), _escape(answer, _ANSWER_CHARS)
-    content = f"<request>\n{asked}\n</request>\n\n<answer>\n{answered}\n</answer>"
+    """Build the request to the model from the user's request and the answer alone."""
+    request, answer = _escape(request, _REQUEST_CHARS), _escape(answer, _ANSWER_CHARS)
+    content = f"<request>\n{request}\n</request>\n\n<answer>\n{answer}\n</answer>"
     return ModelRequest(
         model=model,
         purpose="memory",
@@ -61,7 +61,7 @@ def build_decision_request(request: str, answer: str, model: str) -> ModelReques
 
 
 def parse_decision(reply: str) -> MemoryCandidate | None:
-    """Return what is to be saved; everything that is not exactly in the asked-for form is nothing."""
+    """Return the text to save, or None for anything that is not exactly in the requested format."""
     found = re.fullmatch(r"\s*(?:```(?:json)?\s*)?(\{.*\})\s*(?:```\s*)?", reply, re.DOTALL)
     try:
         data: object = json.loads(found[1]) if found else None
@@ -77,10 +77,10 @@ def parse_decision(reply: str) -> MemoryCandidate | None:
 
 
 def is_grounded(content: str, request: str, answer: str) -> bool:
-    """Say whether a text comes from the user's own words, or from the answer when they asked to remember that.
+    """Return whether a text comes from the user's words, or from the answer if they asked to remember that.
 
-    Names, addresses, commands and numbers must stand there as they are, and of the plain words at least a third. So a
-    page that found its way into an answer cannot bring in a command or a host that the user never wrote.
+    Names, addresses, commands and numbers must appear verbatim, and at least a third of the plain words. So a web page
+    quoted in an answer cannot add a command or a host that the user never wrote.
     """
     known = (f"{request}\n{answer}" if asks_to_remember(request) else request).casefold()
     tokens = [token.strip(_PUNCTUATION) for token in content.casefold().split()]
@@ -90,19 +90,19 @@ def is_grounded(content: str, request: str, answer: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words that say something, without their endings; scripts without spaces give pairs of signs."""
+    """Return the significant words without their endings; scripts without spaces give pairs of characters."""
     found = re.findall(r"[^\W\d_]+", text)
     pairs = [word[at : at + 2] for word in found if _has_no_spaces(word) for at in range(len(word) - 1)]
-    spoken = [word for word in found if not _has_no_spaces(word) and len(word) >= _WORD_CHARS]
-    return [*(word[: max(_WORD_CHARS, len(word) - 2)] for word in spoken), *pairs]
+    spaced = [word for word in found if not _has_no_spaces(word) and len(word) >= _WORD_CHARS]
+    return [*(word[: max(_WORD_CHARS, len(word) - 2)] for word in spaced), *pairs]
 
 
 def _has_no_spaces(word: str) -> bool:
-    # From Thai to Burmese, and everything from the radicals of Chinese on.
+    # Thai to Burmese, and everything from the CJK radicals on.
     return "\u0e00" <= word[0] <= "\u109f" or word[0] >= "\u2e80"
 
 
 def _escape(text: str, limit: int) -> str:
-    """Return a text that cannot close the mark it stands in."""
+    """Truncate a text and escape tags, so that it cannot close the tag around it."""
     cut = text if len(text) <= limit else f"{text[:limit]}\n[… {len(text) - limit} characters left out]"
     return cut.replace("</", "<\\/")

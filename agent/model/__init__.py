@@ -1,1 +1,1 @@
-"""Speaking to models: one streaming port, direct clients, faults, scripts and cassettes."""
+"""Model clients: one streaming port, HTTP and litellm clients, faults, budget, scripts and cassettes."""

@@ -1,4 +1,4 @@
-"""From a provider's refusal (status, body, headers, error object) to the row of the fault table it belongs to."""
+"""Map a provider's error (status, body, headers, error object) to a kind of fault."""
 
 import json
 import re
@@ -58,34 +58,34 @@ _STATUS_BY_CODE: dict[str, int] = {
 
 
 def fault_from_status(status: int, body: bytes, headers: Mapping[str, str], *, key: str = "") -> ModelFault:
-    """Return the fault a refused request stands for."""
+    """Return the fault for an HTTP error response."""
     text = body.decode("utf-8", "replace")
     kind = _classify(status, text)
     detail = _error_message(text, key)
     if 300 <= status < 400:
-        detail = redact(f"redirects to {headers.get('location', 'nowhere')}, which is not followed", key)
+        detail = redact(f"redirect to {headers.get('location', 'nowhere')} not followed", key)
     return ModelFault(kind, f"{status} {detail}".strip(), retry_after_s=_retry_after(headers))
 
 
 def fault_from_error(error: object, *, key: str = "") -> ModelFault:
-    """Return the fault an error object inside a stream stands for; streams have no status, so its words decide."""
+    """Return the fault for an error object inside a stream; without a status, its text decides."""
     text = json.dumps(error)
     return ModelFault(_classify(_error_status(error), text), _error_message(text, key))
 
 
 def redact(text: str, key: str) -> str:
-    """Return `text` without the key."""
-    # Local servers are given any short word as a key: hiding that would eat ordinary text.
+    """Remove the API key from a text."""
+    # Local servers accept any short word as a key; redacting it would damage ordinary text.
     return text.replace(key, "[key]") if len(key) >= MIN_KEY_CHARS else text
 
 
 def redact_fault(fault: ModelFault, key: str) -> ModelFault:
-    """Return the same fault with the key taken out of the provider's words."""
+    """Remove the API key from the detail of a fault."""
     return ModelFault(fault.kind, redact(fault.detail, key), retry_after_s=fault.retry_after_s)
 
 
 def _classify(status: int, text: str) -> FaultKind:
-    # Providers disagree about statuses (llama.cpp overflows with 500, OpenAI's empty account is a 429): words go first.
+    # Providers disagree about statuses (llama.cpp overflows with 500, an empty OpenAI account is 429): text goes first.
     if status in (400, 402, 403, 429) and _QUOTA.search(text):
         return "quota"
     if status in (400, 413, 422, 500) and _OVERFLOW.search(text):
@@ -101,16 +101,16 @@ def _error_status(error: object) -> int:
     if not isinstance(error, dict):
         return 500
     for name in ("status", "status_code", "code", "type"):
-        word = error.get(name)
-        if isinstance(word, str) and word in _STATUS_BY_CODE:
-            return _STATUS_BY_CODE[word]
-        if isinstance(word, int) or (isinstance(word, str) and word.isdigit()):
-            return int(word)
+        code = error.get(name)
+        if isinstance(code, str) and code in _STATUS_BY_CODE:
+            return _STATUS_BY_CODE[code]
+        if isinstance(code, int) or (isinstance(code, str) and code.isdigit()):
+            return int(code)
     return 500
 
 
 def _error_message(text: str, key: str) -> str:
-    """Return the sentence inside an error body, whatever the provider wraps around it, without the key."""
+    """Extract the message from an error body, whatever its structure, without the key."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
@@ -124,7 +124,7 @@ def _find_message(data: object) -> str:
         return data
     if not isinstance(data, dict):
         return ""
-    # OpenRouter hides what the provider behind it said in `metadata.raw`.
+    # OpenRouter puts the upstream provider's message in `metadata.raw`.
     own = _find_message(data.get("error")) or _find_message(data.get("message")) or text_at(data, "detail")
     raw = text_at(object_at(data, "metadata"), "raw")
     return f"{own}: {raw}" if own and raw else own

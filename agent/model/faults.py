@@ -1,4 +1,4 @@
-"""What can go wrong with a model, as a table: retry it? how long? which exit code? what to tell the person?"""
+"""The table of model faults: retries, backoff, exit code, message and hint of each kind."""
 
 from typing import Literal, TypeAlias
 
@@ -27,7 +27,7 @@ FaultKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultPolicy:
-    """How one kind of fault is treated: further attempts, first wait in seconds, exit code, words for the person."""
+    """How one kind of fault is handled and reported."""
 
     retries: int
     backoff_s: float
@@ -42,20 +42,20 @@ FAULTS: dict[FaultKind, FaultPolicy] = {
         backoff_s=0.5,
         exit_code=exit_codes.RETRY_LATER,
         message="could not connect to the provider",
-        hint="check the address (`agent config get api_base`) and that the server is running",
+        hint="check the URL (`agent config get api_base`) and that the server is running",
     ),
     "first_byte": FaultPolicy(
         retries=1,
         backoff_s=0.5,
         exit_code=exit_codes.RETRY_LATER,
-        message="the provider accepted the request and then said nothing",
+        message="the provider accepted the request but did not reply",
         hint="try again, or raise `first_byte_timeout_s` for slow local models",
     ),
     "between_chunks": FaultPolicy(
         retries=1,
         backoff_s=0.5,
         exit_code=exit_codes.RETRY_LATER,
-        message="the reply stopped in the middle and did not go on",
+        message="the reply stalled",
         hint="try again, or raise `chunk_timeout_s` for slow local models",
     ),
     "rate_limit": FaultPolicy(
@@ -63,7 +63,7 @@ FAULTS: dict[FaultKind, FaultPolicy] = {
         backoff_s=1.0,
         exit_code=exit_codes.RETRY_LATER,
         message="the provider's rate limit was reached",
-        hint="wait a little, lower `--concurrency`, or use another model",
+        hint="wait a moment, lower `--concurrency`, or use another model",
     ),
     "overloaded": FaultPolicy(
         retries=3,
@@ -76,28 +76,28 @@ FAULTS: dict[FaultKind, FaultPolicy] = {
         retries=3,
         backoff_s=0.5,
         exit_code=exit_codes.RETRY_LATER,
-        message="the provider answered with a server error",
+        message="the provider returned a server error",
         hint="try again later",
     ),
     "reset": FaultPolicy(
         retries=2,
         backoff_s=0.3,
         exit_code=exit_codes.RETRY_LATER,
-        message="the connection broke in the middle of the reply",
+        message="the connection was lost during the reply",
         hint="try again",
     ),
     "malformed": FaultPolicy(
         retries=1,
         backoff_s=0.3,
         exit_code=exit_codes.RETRY_LATER,
-        message="the provider's reply could not be understood",
-        hint="check that `api_base` speaks the protocol of the chosen provider",
+        message="the provider's reply could not be parsed",
+        hint="check that the server at `api_base` uses the protocol of the chosen provider",
     ),
     "empty": FaultPolicy(
         retries=1,
         backoff_s=0.3,
         exit_code=exit_codes.FAILED,
-        message="the model answered with nothing",
+        message="the model returned an empty reply",
         hint="try again or use another model",
     ),
     "overflow": FaultPolicy(
@@ -105,13 +105,13 @@ FAULTS: dict[FaultKind, FaultPolicy] = {
         backoff_s=0.0,
         exit_code=exit_codes.FAILED,
         message="the conversation is too long for the model",
-        hint="use a model with a larger context, or a smaller task",
+        hint="use a model with a larger context window, or split the task",
     ),
     "auth": FaultPolicy(
         retries=0,
         backoff_s=0.0,
         exit_code=exit_codes.NO_KEY,
-        message="the provider refused the key",
+        message="the provider rejected the API key",
         hint="set a valid key in the environment or with `agent config set`",
     ),
     "quota": FaultPolicy(
@@ -132,8 +132,8 @@ FAULTS: dict[FaultKind, FaultPolicy] = {
         retries=0,
         backoff_s=0.0,
         exit_code=exit_codes.FAILED,
-        message="the provider refused the request",
-        hint="the provider's words say why",
+        message="the provider rejected the request",
+        hint="see the provider's message",
     ),
     "missing": FaultPolicy(
         retries=0,
@@ -147,13 +147,13 @@ FAULTS: dict[FaultKind, FaultPolicy] = {
         backoff_s=0.0,
         exit_code=exit_codes.FAILED,
         message="the scripted model has no reply for this request",
-        hint="the script or cassette does not fit this run",
+        hint="the script or cassette does not match this run",
     ),
 }
 
 
 class ModelFault(Exception):
-    """A model call failed; `kind` finds its row, `detail` is the provider's own words (already without secrets)."""
+    """A model call failed; `kind` selects the policy, `detail` is the provider's message without secrets."""
 
     def __init__(self, kind: FaultKind, detail: str = "", *, retry_after_s: float | None = None) -> None:
         super().__init__(f"{FAULTS[kind].message}: {detail}" if detail else FAULTS[kind].message)
@@ -163,5 +163,4 @@ class ModelFault(Exception):
 
     @property
     def policy(self) -> FaultPolicy:
-        """Return how this fault is treated."""
         return FAULTS[self.kind]

@@ -1,4 +1,4 @@
-"""Every provider without a direct client, through litellm: imported late, in the background, and kept quiet."""
+"""The client for all other providers, through litellm: imported late, in the background, and silenced."""
 
 import asyncio
 import gc
@@ -12,29 +12,27 @@ from typing import Protocol
 from agent.config.settings import Settings
 from agent.model.faults import FaultKind, ModelFault
 from agent.model.litellm_faults import fault_from_exception
-from agent.model.port import ModelRequest, StreamItem
+from agent.model.port import CostFunction, ModelRequest, StreamItem
 from agent.model.providers import Endpoint, resolve
-from agent.model.reply.reply_builder import CostFunction, ReplyBuilder
+from agent.model.reply.reply_builder import ReplyBuilder
 from agent.model.wire import openai_wire
 from agent.model.wire.openai_stream import OpenAiReader
 from agent.model.wire.sse import SseEvent
 from tooling.contract.fast_dataclass import dataclass
 
-# What the library's own bugs look like: its adapters read strangers' replies without much care.
+# Exceptions of the library's own bugs: its adapters parse replies carelessly.
 _LIBRARY_BUGS = (ValueError, TypeError, LookupError, AttributeError, ImportError, OSError, EOFError, RuntimeError)
 
 
 class Chunk(Protocol):
-    """A fragment of a reply in OpenAI's form."""
+    """A chunk of a reply in OpenAI's format."""
 
-    def model_dump_json(self) -> str:
-        """Return it as JSON text."""
-        ...
+    def model_dump_json(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Library:
-    """What is used of litellm: one function, its errors, its cleaning up."""
+    """The parts of litellm in use: the completion function, its exceptions, its clean-up."""
 
     complete: Callable[..., Awaitable[AsyncIterator[Chunk]]]
     errors: tuple[type[Exception], ...]
@@ -42,7 +40,7 @@ class Library:
 
 
 class LitellmClient:
-    """A ModelClient that lets litellm speak to the provider."""
+    """A ModelClient that reaches the provider through litellm."""
 
     def __init__(self, settings: Settings, price: CostFunction, *, load: Callable[[], Library] | None = None) -> None:
         self._settings = settings
@@ -51,10 +49,10 @@ class LitellmClient:
         self._loading: Future[Library] | None = None
 
     def warm_up(self) -> None:
-        """Begin the import, which takes seconds, in a thread of its own."""
+        """Start the import, which takes seconds, in a background thread."""
         if self._loading is None:
             self._loading = Future()
-            # A daemon, unlike the loop's own threads, does not hold up the end of a run that needs no reply any more.
+            # A daemon thread, unlike those of the loop's executor, does not delay the end of a run that needs no reply.
             threading.Thread(target=_load_into, args=(self._loading, self._load), daemon=True).start()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
@@ -79,7 +77,7 @@ class LitellmClient:
         yield builder.build()
 
     async def close(self) -> None:
-        """Give back connections; harmless twice."""
+        """Release connections; may be called twice."""
         if self._loading is not None and self._loading.done() and self._loading.exception() is None:
             await self._loading.result().clean_up()
 
@@ -89,17 +87,17 @@ class LitellmClient:
         try:
             return await asyncio.wrap_future(self._loading)
         except ImportError as error:
-            said = f"{model} has no direct client, and litellm cannot be imported: {error}"
-            raise ModelFault("unknown_model", said) from error
+            detail = f"{model} has no direct client, and litellm cannot be imported: {error}"
+            raise ModelFault("unknown_model", detail) from error
 
     async def _send(self, library: Library, request: ModelRequest, endpoint: Endpoint) -> AsyncIterator[Chunk]:
         body = openai_wire.body(request, endpoint)
-        # Retries are ours: the fault table knows which faults may pass, and what was already heard.
-        own = {"api_key": endpoint.key or None, "num_retries": 0, "max_retries": 0, "drop_params": True}
+        # RetryingClient does the retries: it knows the fault table and what was already streamed.
+        options = {"api_key": endpoint.key or None, "num_retries": 0, "max_retries": 0, "drop_params": True}
         limit = self._settings.connect_timeout_s + self._settings.first_byte_timeout_s
         with _map_errors(library, endpoint, "first_byte"):
             async with asyncio.timeout(limit):
-                return await library.complete(**body, **own, timeout=limit)
+                return await library.complete(**body, **options, timeout=limit)
 
     async def _next_chunk(
         self, library: Library, chunks: AsyncIterator[Chunk], endpoint: Endpoint, *, is_first: bool
@@ -112,7 +110,7 @@ class LitellmClient:
 
 @contextmanager
 def _map_errors(library: Library, endpoint: Endpoint, silence: FaultKind) -> Iterator[None]:
-    """Turn what the library raises into faults."""
+    """Turn exceptions of the library into faults."""
     failures: tuple[type[Exception], ...] = (*library.errors, *_LIBRARY_BUGS)
     try:
         yield
@@ -123,7 +121,7 @@ def _map_errors(library: Library, endpoint: Endpoint, silence: FaultKind) -> Ite
 
 
 def _load_into(loading: Future[Library], load: Callable[[], Library]) -> None:
-    # A waiter that is cancelled must not cancel the import for the others.
+    # A cancelled waiter must not cancel the import for the others.
     loading.set_running_or_notify_cancel()
     try:
         loading.set_result(load())
@@ -132,9 +130,9 @@ def _load_into(loading: Future[Library], load: Callable[[], Library]) -> None:
 
 
 def import_litellm() -> Library:
-    """Import litellm fast and make it silent."""
-    # Before the import, because litellm acts on them while it is imported: without the first it fetches its price
-    # table from the network, without the second it reads a `.env` file, maybe a workspace's.
+    """Import litellm quickly, and silence it."""
+    # litellm reads these at import: without the first it fetches its price table from the network, without the
+    # second it reads a `.env` file, possibly the workspace's.
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     os.environ["LITELLM_MODE"] = "PRODUCTION"
     was_enabled = gc.isenabled()
@@ -146,7 +144,7 @@ def import_litellm() -> Library:
         from litellm.exceptions import BudgetExceededError
         from litellm.llms.custom_httpx.async_client_cleanup import close_litellm_async_clients
     finally:
-        # The import makes half a million objects that live for ever: the collector need not look at them again.
+        # The import creates half a million permanent objects, which the collector need not scan again.
         gc.freeze()
         if was_enabled:
             gc.enable()

@@ -1,4 +1,4 @@
-"""From litellm's exceptions to the fault table, by class name and status: its classes need not be imported."""
+"""Map litellm's exceptions to faults by class name and status, without importing litellm."""
 
 import re
 from collections.abc import Mapping
@@ -33,26 +33,26 @@ _TRACEBACK = re.compile(r"Traceback \(most recent call last\).*", re.DOTALL)
 
 
 def fault_from_exception(error: Exception, *, key: str = "") -> ModelFault:
-    """Return the fault that an exception out of litellm stands for."""
-    said = _PREFIX.sub("", _TRACEBACK.sub("", str(error)))
-    words = redact(" ".join(said.split()), key)[:MAX_DETAIL_CHARS] or type(error).__name__
-    if _NO_PROVIDER.search(words):
-        return ModelFault("unknown_model", "no provider goes by this name; write the model as provider/name")
-    kind = _classify(error, words)
+    """Return the fault for an exception raised by litellm."""
+    message = _PREFIX.sub("", _TRACEBACK.sub("", str(error)))
+    detail = redact(" ".join(message.split()), key)[:MAX_DETAIL_CHARS] or type(error).__name__
+    if _NO_PROVIDER.search(detail):
+        return ModelFault("unknown_model", "unknown provider; write the model as provider/name")
+    kind = _classify(error, detail)
     if kind is not None:
-        return ModelFault(kind, words)
+        return ModelFault(kind, detail)
     status = getattr(error, "status_code", None)
     if isinstance(status, int) and status >= _MIN_ERROR_STATUS:
-        return fault_from_status(status, words.encode(), _headers(error), key=key)
-    return ModelFault("malformed", f"{type(error).__name__}: {words}")
+        return fault_from_status(status, detail.encode(), _headers(error), key=key)
+    return ModelFault("malformed", f"{type(error).__name__}: {detail}")
 
 
-def _classify(error: Exception, words: str) -> FaultKind | None:
-    if _NOT_INSTALLED.search(words):
+def _classify(error: Exception, detail: str) -> FaultKind | None:
+    if _NOT_INSTALLED.search(detail):
         return "unknown_model"
-    if _NO_KEY.search(words):
+    if _NO_KEY.search(detail):
         return "missing"
-    if _NO_CONNECTION.search(words):
+    if _NO_CONNECTION.search(detail):
         return "connect"
     names = (cls.__name__ for cls in type(error).__mro__)
     return next((_BY_NAME[name] for name in names if name in _BY_NAME), None)

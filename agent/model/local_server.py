@@ -1,4 +1,4 @@
-"""Which model serves when none is set: one that already runs on this machine, or a clear refusal."""
+"""The model to use if none is set: one served on this machine, or an error with instructions."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ _MAX_BODY_BYTES = 4_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalServer:
-    """Where a kind of local server listens, and how it lists its models."""
+    """Where a kind of local server listens and how it lists its models."""
 
     provider: str
     port: int
@@ -42,10 +42,10 @@ LOCAL_SERVERS = (
 
 
 async def find_local_server(
-    places: Sequence[LocalServer] = LOCAL_SERVERS, limit_s: float = PROBE_TIMEOUT_S
+    servers: Sequence[LocalServer] = LOCAL_SERVERS, limit_s: float = PROBE_TIMEOUT_S
 ) -> LocalModel | None:
-    """Ask all places at once; return the first in their order that offers a model."""
-    probes = [asyncio.create_task(_probe(place, limit_s)) for place in places]
+    """Probe all servers concurrently; return the first one, in the given order, that offers a model."""
+    probes = [asyncio.create_task(_probe(server, limit_s)) for server in servers]
     try:
         for probe in probes:
             if found := await probe:
@@ -57,33 +57,34 @@ async def find_local_server(
         await asyncio.gather(*probes, return_exceptions=True)
 
 
+NO_MODEL = "no model is set, and no local model server was found"
+NO_MODEL_HINT = """\
+do one of the following:
+  1. set an API key, such as OPENAI_API_KEY or ANTHROPIC_API_KEY, and pass `--model provider/name`
+  2. set a default model: `agent config set model provider/name`
+  3. start a local server: `ollama run qwen2.5-coder`; ollama, llama.cpp and LM Studio are detected automatically
+`agent demo` needs no model."""
+
+
 def raise_no_model() -> NoReturn:
-    """Raise the error that tells the three ways to set a model."""
-    raise ModelSetupError(
-        "no model is set, and no local model server was found",
-        "choose one of three ways:\n"
-        "  1. a provider's key in the environment, OPENAI_API_KEY or ANTHROPIC_API_KEY or another,"
-        " and `--model provider/name`\n"
-        "  2. for good: `agent config set model provider/name`\n"
-        "  3. a local server: `ollama run qwen2.5-coder`; ollama, llama.cpp and LM Studio are found by themselves\n"
-        "`agent demo` needs no model at all.",
-    )
+    """Raise the error that lists the ways to set a model."""
+    raise ModelSetupError(NO_MODEL, NO_MODEL_HINT)
 
 
-async def _probe(place: LocalServer, limit_s: float) -> LocalModel | None:
+async def _probe(server: LocalServer, limit_s: float) -> LocalModel | None:
     try:
         async with asyncio.timeout(limit_s):
-            body = await _get(place.port, place.path)
+            body = await _get(server.port, server.path)
         data: object = json.loads(body)
-    # Anything may listen on these ports; whatever does not answer as expected is no model server.
+    # Anything may listen on these ports; only the expected response is a model server.
     except (OSError, EOFError, ValueError, RecursionError, asyncio.LimitOverrunError):
         return None
-    listed = objects_at(data, place.list_key) if isinstance(data, dict) else []
-    names = [name for item in listed if (name := text_at(item, place.name_key)) and "embed" not in name]
+    listed = objects_at(data, server.list_key) if isinstance(data, dict) else []
+    names = [name for item in listed if (name := text_at(item, server.name_key)) and "embed" not in name]
     if not names:
         return None
     return LocalModel(
-        model=f"{place.provider}/{names[0]}", api_base=f"http://{HOST}:{place.port}/v1", provider=place.provider
+        model=f"{server.provider}/{names[0]}", api_base=f"http://{HOST}:{server.port}/v1", provider=server.provider
     )
 
 

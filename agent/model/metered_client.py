@@ -1,12 +1,19 @@
-"""The one place from which models are asked: the cost is reserved, fragments are heard, what was spent is booked."""
+"""The budgeted model client: reserves the cost of each call and records what it spent."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 
-from agent.model.budget import Budget, CostFunction, Reservation, estimate_tokens
-from agent.model.closing import closing
-from agent.model.port import ModelClient, ModelReply, ModelRequest, StreamItem, StreamRestarted
+from agent.model.budget import Budget, Reservation, estimate_tokens
+from agent.model.port import (
+    CostFunction,
+    ModelClient,
+    ModelReply,
+    ModelRequest,
+    StreamItem,
+    StreamRestarted,
+    closing_stream,
+)
 from agent.protocol.channel import Channel
 from agent.protocol.events import BudgetSpent
 from agent.vocabulary.usage import Usage
@@ -15,7 +22,7 @@ _CHARS_PER_TOKEN = 4
 
 
 class MeteredModel:
-    """Asks models for planner, steps and composer alike."""
+    """The model client shared by planner, steps and composer."""
 
     def __init__(self, *, client: ModelClient, budget: Budget, channel: Channel, price: CostFunction) -> None:
         self._client = client
@@ -25,7 +32,6 @@ class MeteredModel:
 
     @property
     def budget(self) -> Budget:
-        """Return the run's ledger."""
         return self._budget
 
     async def ask(self, request: ModelRequest) -> ModelReply:
@@ -42,52 +48,54 @@ class MeteredModel:
 
         Close it (`aclosing`): the cost is booked when the stream ends.
         """
-        held = await self._budget.reserve(request, self._price)
+        reservation = await self._budget.reserve(request, self._price)
         reply: ModelReply | None = None
-        heard = 0
+        received_chars = 0
         try:
-            async with closing(self._client.stream(held.request)) as items:
+            async with closing_stream(self._client.stream(reservation.request)) as items:
                 async for item in items:
                     if isinstance(item, ModelReply):
                         reply = item
                     elif isinstance(item, StreamRestarted):
-                        # What broke off was paid for, and the next attempt is a call like any other.
-                        self._commit(held, self._estimate(held, heard))
-                        heard = 0
-                        held = await self._budget.reserve(held.request, self._price, is_whole=True)
+                        # The aborted attempt was paid for, and the next one needs its own reservation.
+                        self._commit(reservation, self._estimate(reservation, received_chars))
+                        received_chars = 0
+                        reservation = await self._budget.reserve(reservation.request, self._price, full_length=True)
                     else:
-                        heard += len(item.text)
+                        received_chars += len(item.text)
                     yield item
             assert reply is not None, "a model stream ended without a reply or a fault"
         finally:
-            self._commit(held, reply.usage if reply else self._estimate(held, heard))
+            self._commit(reservation, reply.usage if reply else self._estimate(reservation, received_chars))
 
-    def _commit(self, held: Reservation, usage: Usage) -> None:
-        self._budget.commit(held, usage)
+    def _commit(self, reservation: Reservation, usage: Usage) -> None:
+        self._budget.commit(reservation, usage)
         if self._budget.is_limited and usage.requests:
-            self._emit_spent(held.request.step_id)
+            self._emit_spent(reservation.request.step_id)
 
-    def _estimate(self, held: Reservation, heard: int) -> Usage:
-        """Return what a call has probably cost that broke off: nothing when it said nothing."""
-        if not heard:
+    def _estimate(self, reservation: Reservation, received_chars: int) -> Usage:
+        """Estimate the usage of a call that broke off: none if nothing was received."""
+        if not received_chars:
             return Usage()
         usage = Usage(
-            input_tokens=estimate_tokens(held.request), output_tokens=-(-heard // _CHARS_PER_TOKEN), requests=1
+            input_tokens=estimate_tokens(reservation.request),
+            output_tokens=-(-received_chars // _CHARS_PER_TOKEN),
+            requests=1,
         )
-        return replace(usage, cost_usd=self._price(held.request.model, usage))
+        return replace(usage, cost_usd=self._price(reservation.request.model, usage))
 
     def record_tool_cost(self, tool: str, cost_usd: float, step_id: str) -> None:
-        """Add what a call of a tool cost to what the models did."""
+        """Record the cost of a paid tool call."""
         self._budget.record(tool, Usage(cost_usd=cost_usd), step_id)
         if self._budget.is_limited:
             self._emit_spent(step_id)
 
     def _emit_spent(self, step_id: str | None) -> None:
-        ledger = self._budget
+        budget = self._budget
         spent = BudgetSpent(
-            usage=ledger.total,
-            cost_usd=ledger.total.cost_usd,
-            max_tokens=ledger.max_tokens,
-            max_budget_usd=ledger.max_budget_usd,
+            usage=budget.total,
+            cost_usd=budget.total.cost_usd,
+            max_tokens=budget.max_tokens,
+            max_budget_usd=budget.max_budget_usd,
         )
         self._channel.emit(spent, step_id=step_id)

@@ -1,18 +1,21 @@
-"""The one door to a model: ask, hear fragments, get the whole reply."""
+"""The model port: send a request, receive fragments, then the complete reply."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Literal, Protocol, TypeAlias
 
 from agent.vocabulary.message import Message
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
 
+# Model and usage → cost in USD, None if unknown.
+CostFunction: TypeAlias = Callable[[str, Usage], float | None]
 Purpose: TypeAlias = Literal["planner", "step", "composer", "memory", "repair", "summary"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One question to a model; `purpose` and `step_id` say who asks, for scripts, cassettes and the ledger."""
+    """One request to a model; scripts, cassettes and the budget use `purpose` and `step_id`."""
 
     model: str
     messages: tuple[Message, ...]
@@ -39,14 +42,14 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRestarted:
-    """The reply broke off and is asked for again: fragments heard so far no longer count."""
+    """The reply broke off and the request is retried: discard the fragments received so far."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReply:
-    """The whole reply: last item of every stream that does not raise ModelFault."""
+    """The complete reply: the last item of every stream that does not raise ModelFault."""
 
     message: Message
     usage: Usage
@@ -59,12 +62,22 @@ StreamItem: TypeAlias = Delta | ModelReply
 
 
 class ModelClient(Protocol):
-    """A model that streams; raises only ModelFault (agent.model.faults)."""
+    """A client that streams replies; raises only ModelFault (agent.model.faults)."""
 
     def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Yield fragments, then exactly one ModelReply."""
         ...
 
     async def close(self) -> None:
-        """Give back connections; harmless twice."""
+        """Release connections; may be called twice."""
         ...
+
+
+@asynccontextmanager
+async def closing_stream(items: AsyncIterator[StreamItem]) -> AsyncGenerator[AsyncIterator[StreamItem], None]:
+    """Close a stream at the end of the block instead of at garbage collection; not every iterator can be closed."""
+    try:
+        yield items
+    finally:
+        if isinstance(items, AsyncGenerator):
+            await items.aclose()

@@ -1,4 +1,4 @@
-"""Prices and context sizes of models, looked up in the table that litellm ships as a data file."""
+"""Prices and context sizes of models, from the data file shipped with litellm."""
 
 import json
 import mmap
@@ -13,21 +13,21 @@ _LOCAL_PROVIDERS = frozenset(
     | {"llamacpp", "llama.cpp", "llama-cpp", "llama_cpp", "llamafile"}
 )
 _TABLE_NAMES = {"together": "together_ai", "google": "gemini", "fireworks": "fireworks_ai"}
-# These rows stand in the table without their provider's name.
+# The table lists these models without a provider prefix.
 _BARE_IN_TABLE = frozenset({"openai", "anthropic", "openrouter"})
 _LONG_PROMPT_TOKENS = 200_000
 _CHAT_MODES = ("chat", "responses")
 
 
 class PriceTable:
-    """Knows what a model costs and holds; None wherever the table does not say."""
+    """Looks up the price and context size of a model; None if the table does not have it."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._rows: dict[str, Mapping[str, object] | None] = {}
 
     def cost(self, model: str, usage: Usage) -> float | None:
-        """Return the price of a call in dollars; `usage.input_tokens` counts cached tokens too."""
+        """Return the cost of a call in USD; `usage.input_tokens` includes cached tokens."""
         if _is_free(model):
             return 0.0
         row = self._row(model)
@@ -38,7 +38,7 @@ class PriceTable:
         if price_in is None or price_out is None:
             return None
         price_read = _price(row, "cache_read_input_token_cost", usage)
-        # A zero here means not told: nobody writes a cache for nothing but those who charge the plain price.
+        # Zero means unknown: providers that do not charge extra for cache writes charge the input price.
         price_write = _price(row, "cache_creation_input_token_cost", usage) or price_in
         fresh = max(0, usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens)
         return (
@@ -49,15 +49,16 @@ class PriceTable:
         )
 
     def context_size(self, model: str) -> int | None:
-        """Return how many tokens a model can read."""
-        return self._token_limit(model, "max_input_tokens", "max_tokens")
-
-    def max_output(self, model: str) -> int | None:
-        """Return how many tokens a model can write in one reply."""
-        return self._token_limit(model, "max_output_tokens")
+        """Return the context size of a model in tokens."""
+        row = self._row(model) or {}
+        for key in ("max_input_tokens", "max_tokens"):
+            value = row.get(key)
+            if isinstance(value, int | float) and value > 0:
+                return int(value)
+        return None
 
     def list_models(self, provider: str, aliases: Iterable[str] = ()) -> list[str]:
-        """Return the models of a provider that can hold a conversation, named without it, in the table's order."""
+        """Return the chat models of a provider without its prefix, in the order of the table."""
         names = {provider, *aliases, _TABLE_NAMES.get(provider, provider)}
         found = (
             name.removeprefix(f"{row['litellm_provider']}/")
@@ -74,14 +75,6 @@ class PriceTable:
             return {}
         return table if isinstance(table, dict) else {}
 
-    def _token_limit(self, model: str, *keys: str) -> int | None:
-        row = self._row(model) or {}
-        for key in keys:
-            value = row.get(key)
-            if isinstance(value, int | float) and value > 0:
-                return int(value)
-        return None
-
     def _row(self, model: str) -> Mapping[str, object] | None:
         if model not in self._rows:
             self._rows[model] = None if model.startswith("script:") else self._find_row(model)
@@ -92,7 +85,7 @@ class PriceTable:
         if path is None:
             return None
         try:
-            # Mapped, not read: the table has megabytes and one row is wanted.
+            # Mapped, not read: the table has megabytes and only one row is needed.
             with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as table:
                 return next((row for name in _candidate_names(model) if (row := _parse_row(table, name))), None)
         except (OSError, ValueError):
@@ -109,7 +102,7 @@ def _is_free(model: str) -> bool:
 
 
 def _candidate_names(model: str) -> Iterator[str]:
-    """Yield the names under which the table may know a model."""
+    """Yield the names under which the table may list a model."""
     yield model
     provider, slash, rest = model.partition("/")
     if not slash:
@@ -125,7 +118,7 @@ def _candidate_names(model: str) -> Iterator[str]:
 
 
 def _parse_row(table: mmap.mmap, name: str) -> Mapping[str, object] | None:
-    """Decode the one object that stands under `name`, without parsing the rest."""
+    """Parse the object of one model without parsing the rest of the table."""
     key = f"\n    {json.dumps(name)}: ".encode()
     start = table.find(key)
     if start < 0:

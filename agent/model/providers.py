@@ -1,9 +1,10 @@
-"""Who serves which model: the table of providers, and the road from a model's name to an address and a key."""
+"""The table of providers, and resolving a model name to an endpoint."""
 
 from dataclasses import field
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from agent.config.environment import key_variables
 from agent.config.settings import Settings
 from agent.model.faults import ModelFault
 from tooling.contract.fast_dataclass import dataclass
@@ -13,33 +14,36 @@ Wire: TypeAlias = Literal["openai", "anthropic", "litellm"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """One row: how a provider is reached, which key it wants, and where it differs from the others."""
+    """One provider: base URL, wire format, names, and its deviations from the others."""
 
     name: str
     base_url: str
     wire: Wire = "openai"
-    key_variables: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     model_prefixes: tuple[str, ...] = ()
-    # Mistral refuses `stream_options` and sends usage unasked.
+    # Mistral rejects `stream_options` and always sends usage.
     has_usage_option: bool = True
-    # DeepSeek refuses a history whose tool-calling turns have lost their thinking.
+    # DeepSeek rejects a history whose tool-calling turns lack their reasoning.
     should_resend_reasoning: bool = False
 
     @property
+    def key_variables(self) -> tuple[str, ...]:
+        """The environment variables for the API key, the preferred one first."""
+        return key_variables(self.name)
+
+    @property
     def needs_key(self) -> bool:
-        """Say whether a request without a key is pointless."""
         return bool(self.key_variables)
 
     @property
     def is_local(self) -> bool:
-        """Say whether this is a server on the user's own machine, which may live at any address."""
+        """Whether this is a server on the user's machine, which may have any address."""
         return "127.0.0.1" in self.base_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where one model is asked: wire form, address, key, and the name the server knows it by."""
+    """Where to send requests for a model: wire format, base URL, key, and the server's name for the model."""
 
     provider: str
     wire: Wire
@@ -52,32 +56,26 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="openai",
         base_url="https://api.openai.com/v1",
-        key_variables=("OPENAI_API_KEY",),
         model_prefixes=("gpt-", "chatgpt-", "o1", "o3", "o4", "codex-"),
     ),
     Provider(
         name="anthropic",
         base_url="https://api.anthropic.com/v1",
         wire="anthropic",
-        key_variables=("ANTHROPIC_API_KEY",),
         model_prefixes=("claude-",),
     ),
-    Provider(name="openrouter", base_url="https://openrouter.ai/api/v1", key_variables=("OPENROUTER_API_KEY",)),
+    Provider(name="openrouter", base_url="https://openrouter.ai/api/v1"),
     Provider(
         name="deepseek",
         base_url="https://api.deepseek.com/v1",
-        key_variables=("DEEPSEEK_API_KEY",),
         model_prefixes=("deepseek-chat", "deepseek-reasoner"),
         should_resend_reasoning=True,
     ),
-    Provider(name="groq", base_url="https://api.groq.com/openai/v1", key_variables=("GROQ_API_KEY",)),
-    Provider(
-        name="mistral", base_url="https://api.mistral.ai/v1", key_variables=("MISTRAL_API_KEY",), has_usage_option=False
-    ),
+    Provider(name="groq", base_url="https://api.groq.com/openai/v1"),
+    Provider(name="mistral", base_url="https://api.mistral.ai/v1", has_usage_option=False),
     Provider(
         name="together",
         base_url="https://api.together.xyz/v1",
-        key_variables=("TOGETHER_API_KEY", "TOGETHERAI_API_KEY"),
         aliases=("together_ai",),
     ),
     Provider(name="ollama", base_url="http://127.0.0.1:11434/v1", aliases=("ollama_chat",)),
@@ -88,61 +86,68 @@ PROVIDERS: tuple[Provider, ...] = (
 
 GENERIC = Provider(name="api_base", base_url="")
 
-_BY_NAME: dict[str, Provider] = {name: row for row in PROVIDERS for name in (row.name, *row.aliases)}
+_BY_NAME: dict[str, Provider] = {
+    name: provider for provider in PROVIDERS for name in (provider.name, *provider.aliases)
+}
 
 
 def get_provider(name: str) -> Provider:
-    """Return the row of a provider; the generic one for a name that has no row."""
+    """Return a provider by name or alias, GENERIC if it is not in the table."""
     return _BY_NAME.get(name, GENERIC)
 
 
 def resolve(model: str, settings: Settings) -> Endpoint:
-    """Return where `model` is asked, or raise ModelFault when its key is missing."""
+    """Return the endpoint for `model`, or raise ModelFault if its key is missing."""
     prefix, slash, rest = model.partition("/")
     named = _BY_NAME.get(prefix) if slash and rest else None
     if settings.api_base and (named is None or named.is_local or named.name in ("openai", "anthropic")):
         return _resolve_at_api_base(model if named is None else rest, named, settings)
-    row = named or _find_by_bare_name(model)
-    if row is None:
+    provider = named or _find_by_model_prefix(model)
+    if provider is None:
         key = settings.keys.get(prefix, "") or settings.api_key
         return Endpoint(provider=prefix if slash else "", wire="litellm", base_url="", key=key, model=model)
-    key = _find_key(row, settings) or settings.api_key
-    if row.needs_key and not key:
-        raise ModelFault("missing", f"set {row.key_variables[0]} to use {model}")
-    return _build_endpoint(row, base_url=row.base_url, key=key, model=rest if named else model)
+    key = _find_key(provider, settings) or settings.api_key
+    if provider.needs_key and not key:
+        raise ModelFault("missing", f"set {provider.key_variables[0]} to use {model}")
+    return _build_endpoint(provider, base_url=provider.base_url, key=key, model=rest if named else model)
 
 
 def _resolve_at_api_base(model: str, named: Provider | None, settings: Settings) -> Endpoint:
-    # A bare name says nothing about the wire: `api_base` is an OpenAI-compatible server unless `anthropic/` is written,
-    # and no other provider's key may go there.
-    row = named or GENERIC
-    key = settings.api_key or _find_key(row, settings)
-    return _build_endpoint(row, base_url=_normalize_base_url(settings.api_base), key=key, model=model)
+    # A model name without prefix does not tell the wire format: `api_base` is OpenAI-compatible unless the prefix is
+    # `anthropic/`. Keys of other providers must not be sent there.
+    provider = named or GENERIC
+    key = settings.api_key or _find_key(provider, settings)
+    return _build_endpoint(provider, base_url=_normalize_base_url(settings.api_base), key=key, model=model)
 
 
 def _normalize_base_url(api_base: str) -> str:
-    """Return the address without its last slash; a bare host gets the `/v1` all servers use."""
+    """Remove the trailing slash; add `/v1`, which all servers use, to a URL without a path."""
     try:
         parts = urlsplit(api_base)
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        is_address = False
-    if not is_address:
-        raise ModelFault("connect", f"api_base {api_base!r} is not an address such as http://127.0.0.1:8080/v1")
+        is_url = False
+    if not is_url:
+        raise ModelFault("connect", f"api_base {api_base!r} is not a URL such as http://127.0.0.1:8080/v1")
     base = api_base.rstrip("/")
     return base if parts.path.strip("/") else f"{base}/v1"
 
 
-def _build_endpoint(row: Provider, *, base_url: str, key: str, model: str) -> Endpoint:
+def _build_endpoint(provider: Provider, *, base_url: str, key: str, model: str) -> Endpoint:
     key = key.strip()
     if not (key.isascii() and key.isprintable()):
-        raise ModelFault("auth", f"the key for {row.name} holds characters no key has; was it pasted whole?")
-    return Endpoint(provider=row.name, wire=row.wire, base_url=base_url, key=key, model=model)
+        raise ModelFault(
+            "auth", f"the key for {provider.name} contains invalid characters; check that you pasted it correctly"
+        )
+    return Endpoint(provider=provider.name, wire=provider.wire, base_url=base_url, key=key, model=model)
 
 
-def _find_by_bare_name(model: str) -> Provider | None:
-    return next((row for row in PROVIDERS if row.model_prefixes and model.startswith(row.model_prefixes)), None)
+def _find_by_model_prefix(model: str) -> Provider | None:
+    return next(
+        (provider for provider in PROVIDERS if provider.model_prefixes and model.startswith(provider.model_prefixes)),
+        None,
+    )
 
 
-def _find_key(row: Provider, settings: Settings) -> str:
-    return next((settings.keys[name] for name in (row.name, *row.aliases) if settings.keys.get(name)), "")
+def _find_key(provider: Provider, settings: Settings) -> str:
+    return next((settings.keys[name] for name in (provider.name, *provider.aliases) if settings.keys.get(name)), "")

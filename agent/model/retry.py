@@ -1,4 +1,4 @@
-"""Asking again: by the fault table, with growing waits, and never past what the provider asked for."""
+"""Retry failed model calls: by the fault table, with exponential backoff, honoring Retry-After."""
 
 import asyncio
 import random
@@ -6,16 +6,15 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TypeAlias
 
-from agent.model.closing import closing
 from agent.model.faults import FaultKind, ModelFault
-from agent.model.port import ModelClient, ModelReply, ModelRequest, StreamItem, StreamRestarted
+from agent.model.port import ModelClient, ModelReply, ModelRequest, StreamItem, StreamRestarted, closing_stream
 
 MAX_WAIT_S = 60.0
 OnRetry: TypeAlias = Callable[[ModelFault, float], None]
 
 
 class RetryingClient:
-    """A ModelClient that asks another one again after faults that may pass."""
+    """A ModelClient that retries another one after transient faults."""
 
     def __init__(
         self,
@@ -30,38 +29,38 @@ class RetryingClient:
         self._on_retry = on_retry
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-        """Yield fragments, then exactly one ModelReply; StreamRestarted marks fragments that no longer count."""
-        made: Counter[FaultKind] = Counter()
+        """Yield fragments, then exactly one ModelReply; after StreamRestarted, discard earlier fragments."""
+        retries: Counter[FaultKind] = Counter()
         while True:
-            was_heard = False
+            has_fragments = False
             try:
-                async with closing(self._inner.stream(request)) as items:
+                async with closing_stream(self._inner.stream(request)) as items:
                     async for item in items:
-                        was_heard = was_heard or not isinstance(item, ModelReply)
+                        has_fragments = has_fragments or not isinstance(item, ModelReply)
                         yield item
                 return
             except ModelFault as fault:
-                wait = self._backoff(fault, made[fault.kind])
+                wait = self._backoff(fault, retries[fault.kind])
                 if wait is None:
                     raise
-                made[fault.kind] += 1
+                retries[fault.kind] += 1
                 failed = fault
             if self._on_retry is not None:
                 self._on_retry(failed, wait)
-            if was_heard:
+            if has_fragments:
                 yield StreamRestarted(reason=failed.policy.message)
             await self._sleep(wait)
 
     async def close(self) -> None:
-        """Give back connections; harmless twice."""
+        """Release connections; may be called twice."""
         await self._inner.close()
 
-    def _backoff(self, fault: ModelFault, made: int) -> float | None:
-        """Return how long to wait before the next attempt, or None when there is none."""
-        if made >= fault.policy.retries:
+    def _backoff(self, fault: ModelFault, retries: int) -> float | None:
+        """Return how long to wait before the next attempt, or None to give up."""
+        if retries >= fault.policy.retries:
             return None
         spread = 0.75 + 0.5 * self._jitter()
-        wait = fault.policy.backoff_s * 2**made * spread
+        wait = fault.policy.backoff_s * 2**retries * spread
         if fault.retry_after_s is not None:
             wait = max(fault.retry_after_s, wait)
         return wait if wait <= MAX_WAIT_S else None

@@ -1,6 +1,6 @@
-"""The model a run speaks to: each request goes to the client that serves its model.
+"""The model client of a run: routes each request to the client that serves its model.
 
-Clients are imported where they are opened, because a run needs one of them and pays for its start.
+Clients are imported when opened: a run usually needs one of them, and importing them is slow.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -26,7 +26,7 @@ _MIN_SECRET_CHARS = 6
 
 
 class ModelRouter:
-    """A ModelClient for every model name: asks again after faults that may pass, records or replays when told to."""
+    """A ModelClient for all models, with retries and optional recording or replay."""
 
     def __init__(
         self,
@@ -58,20 +58,20 @@ class ModelRouter:
         return self._client.stream(request)
 
     def cost(self, model: str, usage: Usage) -> float | None:
-        """Return what such a call of a model costs; None when that is not known. A replay costs nothing."""
+        """Return the cost of a call, None if unknown. A replay costs nothing."""
         return 0.0 if self._is_replay else self._pool.cost(model, usage)
 
     def warm_up(self) -> None:
-        """Begin slow imports that the configured models will need."""
+        """Start slow imports that the configured models need."""
         self._pool.warm_up()
 
     async def close(self) -> None:
-        """Close every client that was opened; harmless twice."""
+        """Close all open clients; may be called twice."""
         await self._client.close()
 
 
 class ClientPool:
-    """Opens clients when their first request comes, and shares them."""
+    """Opens each client with its first request, and shares it."""
 
     def __init__(self, settings: Settings, prices: PriceTable) -> None:
         self._settings = settings
@@ -81,22 +81,21 @@ class ClientPool:
         self._scripts: dict[str, ModelClient] = {}
 
     def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
-        """Hand the request to the client that serves its model."""
+        """Pass the request to the client that serves its model."""
         return self._client_for(request.model).stream(request)
 
     def open_scripts(self) -> None:
-        """Read the configured scripts, so that a broken one is known before anything is asked."""
+        """Read the configured scripts, so that a broken one fails before the first request."""
         for model in self._configured_models():
             if model.startswith(SCRIPT_PREFIX):
                 self._open_script(model)
 
     def warm_up(self) -> None:
-        """Begin the import of litellm when a configured model needs it."""
+        """Start importing litellm if a configured model needs it."""
         if any(self._needs_litellm(model) for model in self._configured_models()):
             self._open_litellm().warm_up()
 
     async def close(self) -> None:
-        """Close what was opened."""
         for client in (self._http, self._litellm):
             if client is not None:
                 await client.close()
@@ -139,11 +138,11 @@ class ClientPool:
         return self._scripts[model]
 
     def cost(self, model: str, usage: Usage) -> float | None:
-        """Return what a call cost; a server on this machine costs nothing, whatever its models are called."""
+        """Return the cost of a call, None if unknown; a server on this machine is free."""
         try:
             base_url = resolve(model, self._settings).base_url
         except ModelFault:
-            # Without a key nothing can be asked, and the price is the same.
+            # Without a key there are no calls, and the price is the same.
             base_url = ""
         return 0.0 if urlsplit(base_url).hostname in _LOOPBACK else self._prices.cost(model, usage)
 

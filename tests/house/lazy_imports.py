@@ -8,6 +8,7 @@ LAZY_LIBRARIES = {
     "jsonschema": "only for --output-schema",
     "referencing": "only for --output-schema",
     "platformdirs": "as slow as all of `--version`, not needed on Linux",
+    "tomlkit": "only to change the settings file",
     "tomllib": "only if there is a settings or plan file",
     "json": "only for settings with a list or table",
     "ast": "only for replies that are Python instead of JSON",

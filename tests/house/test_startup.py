@@ -21,6 +21,7 @@ HEAVY = (
     "lxml",
     "platformdirs",
     "jsonschema",
+    "tomlkit",
 )
 HELLO = ROOT / "examples" / "hello.jsonl"
 

@@ -11,6 +11,16 @@ from tooling.output import FETCH_MAX_CHARS
 SearchProvider: TypeAlias = Literal["proxy", "tavily", "jina", "zai", "searxng", "brave"]
 SEARCH_ORDER: tuple[SearchProvider, ...] = get_args(SearchProvider)
 
+# Environment variable of each search provider → the setting it fills.
+SEARCH_VARIABLES: Mapping[str, tuple[str, SearchProvider]] = {
+    "PROXY_URL": ("search_urls", "proxy"),
+    "TAVILY_API_KEY": ("keys", "tavily"),
+    "JINA_API_KEY": ("keys", "jina"),
+    "ZAI_API_KEY": ("keys", "zai"),
+    "SEARXNG_URL": ("search_urls", "searxng"),
+    "BRAVE_API_KEY": ("keys", "brave"),
+}
+
 ReaderMode: TypeAlias = Literal["off", "fallback", "always"]
 
 CONNECT_TIMEOUT_S = 5.0

@@ -1,1 +1,1 @@
-"""Models without a network: scripts and cassettes."""
+"""Models without a network: scripts, and cassettes of recorded exchanges."""

@@ -1,4 +1,4 @@
-"""The file of recorded model exchanges: one header line, then one exchange a line."""
+"""The cassette file of recorded model exchanges: a header line, then one exchange per line."""
 
 import dataclasses
 import json
@@ -15,12 +15,13 @@ from tooling.contract.json_codec import DecodeError, decode, encode
 
 HEADER_KEY = "windlass_cassette"
 VERSION = 1
+NO_OUTCOME = "the exchange has neither reply nor fault"
 _HINT = "record the run again with `--record FILE`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRequest:
-    """What was asked, as far as it matters for finding it again."""
+    """The parts of a request that identify it on replay."""
 
     purpose: Purpose
     messages: tuple[Message, ...]
@@ -31,7 +32,7 @@ class RecordedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedReply:
-    """What was answered."""
+    """The reply to a recorded request."""
 
     message: Message
     usage: Usage = dataclasses.field(default_factory=Usage)
@@ -40,7 +41,7 @@ class RecordedReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedFault:
-    """What went wrong instead."""
+    """The fault raised instead of a reply."""
 
     kind: FaultKind
     detail: str = ""
@@ -48,7 +49,7 @@ class RecordedFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedExchange:
-    """One question with its answer or its fault."""
+    """One request with its reply or fault."""
 
     request: RecordedRequest
     reply: RecordedReply | None = None
@@ -56,7 +57,7 @@ class RecordedExchange:
 
 
 def record_request(request: ModelRequest) -> RecordedRequest:
-    """Return what a cassette keeps of a request."""
+    """Return a request as the cassette stores it."""
     return RecordedRequest(
         purpose=request.purpose,
         messages=request.messages,
@@ -67,21 +68,20 @@ def record_request(request: ModelRequest) -> RecordedRequest:
 
 
 def record_exchange(request: ModelRequest, outcome: ModelReply | ModelFault) -> RecordedExchange:
-    """Return a finished call as a cassette keeps it."""
-    asked = record_request(request)
+    """Return a finished call as the cassette stores it."""
+    recorded = record_request(request)
     if isinstance(outcome, ModelFault):
-        return RecordedExchange(request=asked, fault=RecordedFault(kind=outcome.kind, detail=outcome.detail))
+        return RecordedExchange(request=recorded, fault=RecordedFault(kind=outcome.kind, detail=outcome.detail))
     reply = RecordedReply(message=outcome.message, usage=outcome.usage, finish_reason=outcome.finish_reason)
-    return RecordedExchange(request=asked, reply=reply)
+    return RecordedExchange(request=recorded, reply=reply)
 
 
 def header_line() -> str:
-    """Return the first line of a cassette."""
     return json.dumps({HEADER_KEY: VERSION})
 
 
 def encode_without_defaults(value: object) -> object:
-    """Turn an exchange, or a part of it, into JSON data without the fields that only say their default."""
+    """Encode an exchange, or part of one, as JSON data without fields at their default."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = dataclasses.fields(value)
         return {
@@ -95,7 +95,7 @@ def encode_without_defaults(value: object) -> object:
 
 
 def read_cassette(path: Path) -> list[RecordedExchange]:
-    """Return the recorded exchanges, or raise InputError that names the wrong line."""
+    """Return the recorded exchanges, or raise InputError naming the invalid line."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -113,9 +113,9 @@ def _check_header(line: str, path: Path) -> None:
         header = None
     version = header.get(HEADER_KEY) if isinstance(header, dict) else None
     if not isinstance(version, int):
-        raise InputError(f'{path} is no cassette: its first line is not {{"{HEADER_KEY}": {VERSION}}}', _HINT)
+        raise InputError(f'{path} is not a cassette: its first line is not {{"{HEADER_KEY}": {VERSION}}}', _HINT)
     if version > VERSION:
-        raise InputError(f"{path} has cassette format {version}, this program reads up to {VERSION}", _HINT)
+        raise InputError(f"{path} has cassette format {version}; this version supports up to {VERSION}", _HINT)
 
 
 def _parse_line(line: str, place: str) -> RecordedExchange:
@@ -124,7 +124,7 @@ def _parse_line(line: str, place: str) -> RecordedExchange:
     except (DecodeError, json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{place}: {error}", _HINT) from error
     if exchange.reply is None and exchange.fault is None:
-        raise InputError(f"{place}: the exchange has neither reply nor fault", _HINT)
+        raise InputError(f"{place}: {NO_OUTCOME}", _HINT)
     return exchange
 
 
@@ -140,5 +140,5 @@ def _tool_name(tool: Mapping[str, object]) -> str:
 
 
 def _model_name(model: str) -> str:
-    """Return the model's name; where a script lies on somebody's disk is nobody else's business."""
+    """Return the model name, for a script without its folder: paths of the recording machine are private."""
     return f"script:{model.rpartition('/')[2]}" if model.startswith("script:") else model

@@ -1,4 +1,4 @@
-"""Requests without what changes from run to run: places, dates, durations, ids."""
+"""Normalize requests for comparison: replace paths, dates, durations and ids, which differ between runs."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,18 +18,18 @@ _REPLACEMENTS: tuple[tuple[str, str], ...] = (
     (r"\b(pid|process)([ =:#]*)\d+\b", r"\1\2<pid>"),
     (r"\b0x[0-9a-fA-F]{6,}\b", "<address>"),
 )
-_PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), put) for pattern, put in _REPLACEMENTS)
+_PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), replacement) for pattern, replacement in _REPLACEMENTS)
 
 
 def normalize_text(text: str) -> str:
-    """Return the text with everything that differs between two runs of the same task made equal."""
-    for pattern, put in _PATTERNS:
-        text = pattern.sub(put, text)
+    """Replace everything that differs between two runs of the same task."""
+    for pattern, replacement in _PATTERNS:
+        text = pattern.sub(replacement, text)
     return text
 
 
 def map_strings(value: object, change: Callable[[str], str]) -> object:
-    """Return JSON data with every text in it changed."""
+    """Apply `change` to every string in JSON data."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
@@ -40,22 +40,24 @@ def map_strings(value: object, change: Callable[[str], str]) -> object:
 
 
 class Placeholders:
-    """Swaps this run's own words, such as its workspace's path, for lasting ones and back."""
+    """Replaces values of this run, such as the workspace path, with placeholders and back."""
 
     def __init__(self, volatile: Mapping[str, str]) -> None:
-        # The longest first: a folder's path begins with its parent's.
+        # Longest first: a folder's path starts with its parent's.
         self._pairs = sorted(
-            ((own, lasting) for own, lasting in volatile.items() if own), key=lambda pair: len(pair[0]), reverse=True
+            ((value, placeholder) for value, placeholder in volatile.items() if value),
+            key=lambda pair: len(pair[0]),
+            reverse=True,
         )
 
     def insert(self, text: str) -> str:
-        """Return the text with lasting words."""
-        for own, lasting in self._pairs:
-            text = text.replace(own, lasting)
+        """Replace this run's values with placeholders."""
+        for value, placeholder in self._pairs:
+            text = text.replace(value, placeholder)
         return text
 
     def restore(self, text: str) -> str:
-        """Return the text with this run's words."""
-        for own, lasting in self._pairs:
-            text = text.replace(lasting, own)
+        """Replace placeholders with this run's values."""
+        for value, placeholder in self._pairs:
+            text = text.replace(placeholder, value)
         return text

@@ -1,20 +1,19 @@
-"""Keeps every exchange with a model in a cassette (`--record FILE`)."""
+"""Record every model exchange to a cassette (`--record FILE`)."""
 
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
-from agent.model.closing import closing
 from agent.model.faults import ModelFault
-from agent.model.port import ModelClient, ModelReply, ModelRequest, StreamItem
+from agent.model.port import ModelClient, ModelReply, ModelRequest, StreamItem, closing_stream
 from agent.model.recorded.cassette import encode_without_defaults, header_line, record_exchange
 from agent.model.recorded.normal_form import Placeholders, map_strings
 from agent.vocabulary.errors import InputError
 
 
 class RecordingClient:
-    """Passes a model's stream on and writes down each finished exchange, secrets and places out."""
+    """Forwards a stream and records each finished exchange without secrets and local paths."""
 
     def __init__(
         self, inner: ModelClient, path: Path, volatile: Mapping[str, str], redact: Callable[[str], str] = str
@@ -27,9 +26,9 @@ class RecordingClient:
         self._file = _open_private(path)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
-        """Yield what the model says; the exchange is on file before its reply is heard."""
+        """Yield the items of the inner stream; the exchange is written before its reply is yielded."""
         try:
-            async with closing(self._inner.stream(request)) as items:
+            async with closing_stream(self._inner.stream(request)) as items:
                 async for item in items:
                     if isinstance(item, ModelReply):
                         self._write(request, item)
@@ -39,7 +38,7 @@ class RecordingClient:
             raise
 
     async def close(self) -> None:
-        """Close the model and the cassette."""
+        """Close the cassette and the inner client."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -50,7 +49,7 @@ class RecordingClient:
         line = json.dumps(exchange, ensure_ascii=False) + "\n"
         try:
             if not self._has_header:
-                # An older cassette is replaced only now: a run that asked nothing must not cost it.
+                # An older cassette is replaced only now, so a run without requests does not destroy it.
                 os.ftruncate(self._file, 0)
                 line = f"{header_line()}\n{line}"
                 self._has_header = True

@@ -1,4 +1,4 @@
-"""Answers from a cassette instead of a model (`--replay FILE`): no network, no key."""
+"""Replay model exchanges from a cassette (`--replay FILE`), without network or key."""
 
 import json
 from collections import deque
@@ -26,7 +26,7 @@ _LINE_WIDTH = 160
 
 
 class ReplayingClient:
-    """Finds each request by its content among the recorded ones, whatever the folder and the day."""
+    """Finds the recorded exchange for each request by its content, independent of folder and date."""
 
     def __init__(self, path: Path, volatile: Mapping[str, str], redact: Callable[[str], str] = str) -> None:
         self._path = path
@@ -55,26 +55,26 @@ class ReplayingClient:
         yield ModelReply(message=message, usage=reply.usage, model=request.model, finish_reason=reply.finish_reason)
 
     async def close(self) -> None:
-        """Do nothing: a cassette is read whole at the start."""
+        """Do nothing: the cassette was read at the start."""
 
     def _next_exchange(self, request: ModelRequest) -> RecordedExchange:
         normal = self._normalize(record_request(request))
-        waiting = self._remaining.get(_digest(normal))
-        if waiting:
-            return waiting.popleft()
-        who = f"{request.purpose}{f', step {request.step_id}' if request.step_id else ''}"
-        if waiting is not None:
-            raise ModelFault("script", f"every reply in {self._path} to this request ({who}) was served already")
+        remaining = self._remaining.get(_digest(normal))
+        if remaining:
+            return remaining.popleft()
+        origin = f"{request.purpose}{f', step {request.step_id}' if request.step_id else ''}"
+        if remaining is not None:
+            raise ModelFault("script", f"all replies in {self._path} to this request ({origin}) were already used")
         raise ModelFault(
-            "script", f"no request in {self._path} equals this one ({who}); {self._describe_nearest(normal)}"
+            "script", f"no request in {self._path} matches this one ({origin}); {self._describe_nearest(normal)}"
         )
 
     def _normalize(self, request: RecordedRequest) -> Mapping[str, object]:
         messages = [_comparable(message) for message in request.messages]
-        # Which tools were offered is no part of it: a plugin installed since must not make a cassette useless.
-        whole = {"purpose": request.purpose, "messages": messages}
-        normal = map_strings(whole, lambda text: normalize_text(self._redact(self._placeholders.insert(text))))
-        return normal if isinstance(normal, dict) else whole
+        # Tools are not compared: a plugin installed later must not invalidate the cassette.
+        request_data = {"purpose": request.purpose, "messages": messages}
+        normal = map_strings(request_data, lambda text: normalize_text(self._redact(self._placeholders.insert(text))))
+        return normal if isinstance(normal, dict) else request_data
 
     def _describe_nearest(self, normal: Mapping[str, object]) -> str:
         from difflib import SequenceMatcher
@@ -96,7 +96,7 @@ class ReplayingClient:
 
 
 def _comparable(message: Message) -> Mapping[str, object]:
-    """Return what makes two messages the same: not their ids, not the thinking behind them."""
+    """Return the parts of a message to compare: not ids, not reasoning."""
     calls = [{"name": call.name, "arguments": encode_without_defaults(call.arguments)} for call in message.tool_calls]
     return {"role": message.role, "content": message.content, "calls": calls}
 

@@ -1,4 +1,4 @@
-"""The scripted model behind `script:FILE`: replies read from a file, for tests, CI and demonstrations."""
+"""The scripted model `script:FILE`: replies from a file, for tests, CI and demos."""
 
 import asyncio
 import json
@@ -16,12 +16,14 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError, decode
 
 _EXCERPT_CHARS = 80
+EMPTY_REPLY = "the reply is empty; give it text, reasoning, tool_calls or fault"
+NO_LINES_LEFT = "all lines are used up"
 _HINT = "see docs/scripts.md for the fields of a script"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptMatch:
-    """Which requests a line is for; what is not given fits any."""
+    """Which requests a line replies to; unset fields match any."""
 
     purpose: Purpose | None = None
     step: str | None = None
@@ -30,7 +32,7 @@ class ScriptMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptCall:
-    """A tool call of a scripted reply; arguments given as text are read as a model's would be."""
+    """A tool call of a scripted reply; arguments given as text are parsed like a model's."""
 
     name: str
     arguments: object = field(default_factory=dict)
@@ -57,7 +59,7 @@ class ScriptReply:
 
 
 class ScriptedModel:
-    """Plays the lines of a script and fails past its end."""
+    """Replies with the lines of a script; fails if none matches."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -65,7 +67,7 @@ class ScriptedModel:
         self._request_count = 0
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
-        """Yield the fragments and the reply of the line that fits the request."""
+        """Yield the fragments and the reply of the first line that matches the request."""
         number, reply = self._next_reply(request)
         builder = _builder(request, reply, id_prefix=f"call_{number}_{self._request_count}")
         await asyncio.sleep(reply.delay_ms / 1000)
@@ -77,22 +79,22 @@ class ScriptedModel:
             for fragment in builder.add_text(part):
                 yield fragment
         if reply.fault:
-            said = reply.detail or f"as line {number} of {self._path.name} says"
-            raise ModelFault(reply.fault, said, retry_after_s=reply.retry_after_s)
+            detail = reply.detail or f"scripted in line {number} of {self._path.name}"
+            raise ModelFault(reply.fault, detail, retry_after_s=reply.retry_after_s)
         for fragment in builder.flush():
             yield fragment
         yield builder.build()
 
     async def close(self) -> None:
-        """Do nothing: a script holds no connection."""
+        """Do nothing: a script has no connection."""
 
     def _next_reply(self, request: ModelRequest) -> tuple[int, ScriptReply]:
         self._request_count += 1
-        fitting = [
+        matching = [
             number for number, reply in self._remaining.items() if reply.match and _matches(reply.match, request)
         ]
         in_order = [number for number, reply in self._remaining.items() if reply.match is None]
-        number = next(iter(fitting + in_order), None)
+        number = next(iter(matching + in_order), None)
         if number is None:
             raise ModelFault("script", self._no_match_message(request))
         reply = self._remaining[number]
@@ -102,16 +104,16 @@ class ScriptedModel:
 
     def _no_match_message(self, request: ModelRequest) -> str:
         step = f", step {request.step_id}" if request.step_id else ""
-        said = f"last message {_excerpt(_last_message(request))}"
+        last = f"last message {_excerpt(_last_message(request))}"
         left = "; ".join(f"line {number} {_describe(reply)}" for number, reply in self._remaining.items())
         return (
-            f"request {self._request_count} ({request.purpose}{step}, {said}) found no line in {self._path}; "
-            f"{f'left over: {left}' if left else 'every line is used up'}"
+            f"request {self._request_count} ({request.purpose}{step}, {last}) matches no line in {self._path}; "
+            f"{f'unused lines: {left}' if left else NO_LINES_LEFT}"
         )
 
 
 def read_script(path: Path) -> dict[int, ScriptReply]:
-    """Return the replies of a script by line number, or raise InputError that names the wrong line."""
+    """Return the replies of a script by line number, or raise InputError naming the invalid line."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -130,7 +132,7 @@ def _parse_line(line: str, place: str) -> ScriptReply:
     except (DecodeError, json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{place}: {error}", _HINT) from error
     if not (isinstance(data, dict) and data.keys() & {"text", "reasoning", "tool_calls", "fault"}):
-        raise InputError(f"{place}: the reply says nothing; give it text, reasoning, tool_calls or fault", _HINT)
+        raise InputError(f"{place}: {EMPTY_REPLY}", _HINT)
     return reply
 
 
@@ -152,8 +154,8 @@ def _contains(text: str, wanted: str) -> bool:
 
 
 def _last_message(request: ModelRequest) -> str:
-    spoken = (message for message in reversed(request.messages) if message.role in ("user", "tool"))
-    return next((message.content for message in spoken), "")
+    messages = (message for message in reversed(request.messages) if message.role in ("user", "tool"))
+    return next((message.content for message in messages), "")
 
 
 def _split_text(text: str, chunks: int) -> Iterator[str]:
@@ -162,7 +164,7 @@ def _split_text(text: str, chunks: int) -> Iterator[str]:
 
 
 def _builder(request: ModelRequest, reply: ScriptReply, *, id_prefix: str) -> ReplyBuilder:
-    """Return a builder that treats the script as a provider's words: thinking and calls in the text are found."""
+    """Return a builder that treats the script like a provider's reply: it finds reasoning and calls in the text."""
     builder = ReplyBuilder(request, lambda model, usage: usage.cost_usd)
     builder.usage = reply.usage
     builder.finish_reason = reply.finish_reason

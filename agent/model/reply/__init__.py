@@ -1,1 +1,1 @@
-"""From streamed chunks to one reply: text, reasoning, tool calls."""
+"""Assemble one reply from streamed chunks: text, reasoning, tool calls."""

@@ -1,4 +1,4 @@
-"""The text of a tool call's arguments, read and repaired when the meaning is certain."""
+"""Parse the arguments of a tool call, and repair them if the meaning is unambiguous."""
 
 import json
 import re
@@ -19,26 +19,26 @@ _PAIRS = {"}": "{", "]": "["}
 
 
 def parse_arguments(text: str) -> tuple[Mapping[str, object], str | None]:
-    """Return the arguments and no problem, or nothing and a sentence that tells the model what is wrong."""
+    """Return the arguments and None, or an empty object and a problem description for the model."""
     bare = _strip_fence(text.strip())
     if not bare:
         return {}, None
-    for reading in _parse_candidates(bare):
-        return _require_object(reading)
+    for value in _parse_candidates(bare):
+        return _require_object(value)
     return {}, _describe_problem(bare)
 
 
 def _parse_candidates(text: str) -> Iterator[object]:
-    """Yield what the text can mean, the most literal reading first."""
-    remedies: tuple[Callable[[str], object], ...] = (
+    """Yield possible values of the text, the most literal one first."""
+    parsers: tuple[Callable[[str], object], ...] = (
         _parse_json,
         _parse_repaired_json,
         _parse_python_literal,
         _parse_repaired_braces,
     )
-    for remedy in remedies:
+    for parse in parsers:
         try:
-            value = remedy(text)
+            value = parse(text)
             _check_sendable(value)
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
             continue
@@ -46,7 +46,7 @@ def _parse_candidates(text: str) -> Iterator[object]:
 
 
 def _check_sendable(value: object) -> None:
-    """Raise ValueError for half a surrogate pair or an infinite number: they could be neither sent nor stored."""
+    """Raise ValueError for a lone surrogate or an infinite number, which cannot be sent or stored."""
     json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
 
 
@@ -59,7 +59,7 @@ def _require_object(value: object) -> tuple[Mapping[str, object], str | None]:
 
 
 def _parse_nested(text: str) -> object:
-    """Read a JSON string that holds JSON again; any other string stays what it is."""
+    """Parse a JSON string that contains JSON; return any other string unchanged."""
     return next(_parse_candidates(text.strip()), text)
 
 
@@ -82,7 +82,7 @@ def _parse_repaired_json(text: str) -> object:
 
 
 def _repair_backslashes(text: str) -> str:
-    """Double backslashes that escape nothing, unless others do: then nobody knows which of them were meant."""
+    """Double backslashes that escape nothing; if others do escape, the text is ambiguous and left as it is."""
     escaped = set(_ESCAPE.findall(text))
     if escaped <= _ESCAPES or escaped & _JSON_ONLY_ESCAPES or _PYTHON_ESCAPE.search(text):
         return text
@@ -94,7 +94,7 @@ def _parse_python_literal(text: str) -> object:
     import warnings
 
     with warnings.catch_warnings():
-        # An unknown escape is only a warning to Python, but doubt to us.
+        # Python only warns about an unknown escape; here it makes the text ambiguous.
         warnings.simplefilter("error")
         tree = ast.parse(text, mode="eval")
     for node in ast.walk(tree):
@@ -105,7 +105,7 @@ def _parse_python_literal(text: str) -> object:
 
 
 def _replace_json_constant(node: object) -> object:
-    """Replace JSON's true, false and null, which Python takes for names."""
+    """Replace JSON's true, false and null, which Python parses as names."""
     import ast
 
     words = {"true": True, "false": False, "null": None}
@@ -115,7 +115,7 @@ def _replace_json_constant(node: object) -> object:
 
 
 def _to_json(value: object) -> object:
-    """Return a literal as JSON data, or raise TypeError for what JSON cannot say."""
+    """Convert a literal to JSON data, or raise TypeError for what JSON cannot represent."""
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
             raise TypeError("keys must be text")
@@ -128,20 +128,20 @@ def _to_json(value: object) -> object:
 
 
 def _parse_repaired_braces(text: str) -> object:
-    """Add the final brace when only that is missing, or drop braces after the end."""
-    mended = _STRING_OR_TRAILING_COMMA.sub(lambda found: found.group(1) or "", text)
-    # A number at the end may have lost digits, so it does not count as complete.
-    if _unclosed_brackets(mended) == "{" and _COMPLETE_END.search(mended):
-        return _parse_json(mended + "}")
-    value, end = json.JSONDecoder(strict=False).raw_decode(mended)
-    if mended[end:].replace("}", "").strip():
+    """Add the final brace if only that is missing, or drop extra closing braces."""
+    repaired = _STRING_OR_TRAILING_COMMA.sub(lambda found: found.group(1) or "", text)
+    # A number at the end may be truncated, so it does not count as complete.
+    if _unclosed_brackets(repaired) == "{" and _COMPLETE_END.search(repaired):
+        return _parse_json(repaired + "}")
+    value, end = json.JSONDecoder(strict=False).raw_decode(repaired)
+    if repaired[end:].replace("}", "").strip():
         raise ValueError("text after the object")
     found: object = value
     return found
 
 
 def _unclosed_brackets(text: str) -> str:
-    """Return the brackets and the quote still open at the end of the text, outermost first."""
+    """Return the brackets and the quote that are still open at the end, outermost first."""
     rest = _STRING.sub("", text)
     parts: list[str] = []
     for found in _BRACKET_OR_QUOTE.finditer(rest):
@@ -168,7 +168,7 @@ def _describe_problem(text: str) -> str:
         where = f"line {error.lineno}, column {error.colno}, near {near!r}"
         return f"The arguments are not valid JSON: {error.msg} at {where}. {_FORMAT_HINT}"
     except UnicodeEncodeError:
-        return f"The arguments hold half of a surrogate pair (\\ud800 to \\udfff), which is not text. {_FORMAT_HINT}"
+        return f"The arguments contain a lone surrogate (\\ud800 to \\udfff), which is not text. {_FORMAT_HINT}"
     except (ValueError, RecursionError) as error:
         return f"The arguments are not usable JSON: {str(error)[:100]}. {_FORMAT_HINT}"
     return f"The arguments could not be read. {_FORMAT_HINT}"

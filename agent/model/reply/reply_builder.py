@@ -1,13 +1,12 @@
-"""One reply, put together from the fragments of a stream."""
+"""Build one reply from the fragments of a stream."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 from uuid import uuid4
 
 from agent.model.faults import ModelFault
-from agent.model.port import ModelReply, ModelRequest, ReasoningDelta, TextDelta
+from agent.model.port import CostFunction, ModelReply, ModelRequest, ReasoningDelta, TextDelta
 from agent.model.reply.call_arguments import parse_arguments
 from agent.model.reply.textual_calls import extract_calls
 from agent.model.reply.thinking import ThinkingFilter, split_thinking
@@ -15,7 +14,6 @@ from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
 
-CostFunction: TypeAlias = Callable[[str, Usage], float | None]
 Fragment: TypeAlias = TextDelta | ReasoningDelta
 
 CHARS_PER_TOKEN = 4
@@ -34,7 +32,7 @@ class _CallParts:
 
 
 class ReplyBuilder:
-    """Collects fragments in any order a server sends them; `build` makes the reply or raises ModelFault."""
+    """Collects fragments in any order; `build` returns the reply or raises ModelFault."""
 
     def __init__(self, request: ModelRequest, price: CostFunction) -> None:
         self._request = request
@@ -49,27 +47,27 @@ class ReplyBuilder:
         self.reasoning_signature: str | None = None
 
     def add_text(self, fragment: str) -> list[Fragment]:
-        """Add answer text; return what may be shown of it now, thinking apart."""
+        """Add text; return the fragments that can be shown now, with reasoning separated."""
         return [self._append(kind, part) for kind, part in self._filter.feed(fragment) if part]
 
     def add_reasoning(self, fragment: str) -> list[Fragment]:
-        """Add thinking that the server itself keeps apart."""
+        """Add reasoning that the server sent separately."""
         return [self._append("reasoning", fragment)] if fragment else []
 
-    def add_call(self, place: str, *, id: str = "", name: str = "", arguments: str = "") -> None:
-        """Add a fragment of the tool call at `place`."""
-        parts = self._calls.setdefault(place, _CallParts())
+    def add_call(self, key: str, *, id: str = "", name: str = "", arguments: str = "") -> None:
+        """Add a fragment of the tool call identified by `key`."""
+        parts = self._calls.setdefault(key, _CallParts())
         parts.id = parts.id or id
-        # Some servers repeat the whole name in every fragment.
+        # Some servers repeat the full name in every fragment.
         parts.name = parts.name or name
         parts.arguments += arguments
 
     def flush(self) -> list[Fragment]:
-        """Return the text that was held back because it might have begun a thinking tag."""
+        """Return the text held back because it could have been the start of a thinking tag."""
         return [self._append(kind, part) for kind, part in self._filter.flush() if part]
 
     def build(self) -> ModelReply:
-        """Return the whole reply with usage and price."""
+        """Return the complete reply with usage and cost."""
         calls = tuple(self._build_call(parts) for parts in self._calls.values())
         text, thinking = split_thinking("".join(self._text))
         if not calls and self._request.tools:
@@ -95,7 +93,7 @@ class ReplyBuilder:
         return ReasoningDelta(text=part)
 
     def _build_call(self, parts: _CallParts) -> ToolCall:
-        # Nine letters and digits: the one form of id that every provider takes back (Mistral takes no other).
+        # Nine letters and digits: the only id format that all providers accept (Mistral accepts no other).
         id = parts.id or uuid4().hex[:9]
         if self.finish_reason == "length" and not _is_json(parts.arguments):
             return ToolCall(id=id, name=parts.name, problem=_TRUNCATED)
@@ -103,7 +101,7 @@ class ReplyBuilder:
         return ToolCall(id=id, name=parts.name, arguments=arguments, problem=problem if parts.name else _NO_NAME)
 
     def _can_continue(self, reasoning: str) -> bool:
-        """Say whether a reply without an answer is a thought that can be continued."""
+        """Return whether a reply without an answer is reasoning that the model can continue."""
         return bool(reasoning.strip()) and self.finish_reason not in ("length", "content_filter")
 
     def _empty_fault(self) -> ModelFault:
@@ -120,10 +118,11 @@ class ReplyBuilder:
         return replace(usage, requests=1, cost_usd=cost)
 
     def _estimate(self) -> Usage:
-        said = sum(map(len, self._text)) + sum(map(len, self._reasoning))
-        said += sum(len(parts.name) + len(parts.arguments) for parts in self._calls.values())
+        output_chars = sum(map(len, self._text)) + sum(map(len, self._reasoning))
+        output_chars += sum(len(parts.name) + len(parts.arguments) for parts in self._calls.values())
         return Usage(
-            input_tokens=_request_chars(self._request) // CHARS_PER_TOKEN, output_tokens=-(-said // CHARS_PER_TOKEN)
+            input_tokens=_request_chars(self._request) // CHARS_PER_TOKEN,
+            output_tokens=-(-output_chars // CHARS_PER_TOKEN),
         )
 
 
@@ -134,9 +133,9 @@ def _tool_names(request: ModelRequest) -> frozenset[str]:
 
 def _request_chars(request: ModelRequest) -> int:
     calls = (call for message in request.messages for call in message.tool_calls)
-    spoken = sum(len(message.content) for message in request.messages)
+    text = sum(len(message.content) for message in request.messages)
     return (
-        spoken
+        text
         + sum(len(json.dumps(dict(call.arguments))) for call in calls)
         + len(json.dumps(request.tools, default=dict))
     )

@@ -1,4 +1,4 @@
-"""Tool calls that a model wrote into its text, because it or its server knows no better."""
+"""Extract tool calls that a model wrote into its text, as models or servers without native calls do."""
 
 import json
 import os
@@ -29,14 +29,14 @@ _HEAD = re.compile(
     r"""\s*\{\s*["'](?:name|tool|tool_name)["']\s*:\s*["']([\w.-]+)["']\s*,\s*["'](?:arguments|parameters)["']"""
 )
 _LEFTOVER = re.compile(r"^[ \t]*```+[\w-]*\s*```+[ \t]*$|</?tool_call>", re.MULTILINE)
-# A small model may open the place for calls and have none to make: that says nothing.
+# A small model may open and close a block for calls without any call: treated as no text.
 _EMPTY = re.compile(r"\s*<(tools|tool_call|function_call)>\s*</\1>\s*")
 _DECODER = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Region:
-    """A stretch of text that is calls; `left` is what in it is none."""
+    """A range of text that contains calls; `remainder` is the rest of it."""
 
     end: int
     calls: tuple[ToolCall, ...]
@@ -44,7 +44,7 @@ class _Region:
 
 
 def extract_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCall, ...]]:
-    """Return the text without the calls of known tools written into it, and those calls."""
+    """Return the text without calls of known tools, and those calls."""
     if _EMPTY.fullmatch(text):
         return "", ()
     if not any(name in text for name in known):
@@ -70,7 +70,7 @@ def _strip_leftovers(text: str) -> str:
 
 
 def _next_position(text: str, opening: re.Match[str]) -> int:
-    """Return where to look on: behind a block of code in another language, else just behind the opening."""
+    """Return where to continue: after a code block in another language, or just after the opening."""
     if opening["fence"] is not None and opening["language"].lower() not in _CALL_LANGUAGES:
         closing = _NEXT_FENCE.search(text, opening.end())
         return closing.end() if closing else len(text)
@@ -130,7 +130,7 @@ def _parse_mistral(text: str, start: int, known: Collection[str]) -> _Region | N
 def _parse_fenced(text: str, opening: re.Match[str], known: Collection[str]) -> _Region | None:
     if opening["language"].lower() not in _CALL_LANGUAGES:
         return None
-    # The values are decoded before the closing fence is looked for: a file's content may hold fences of its own.
+    # Decode the values before looking for the closing fence: a file's content may contain fences.
     items, end = _decode_values(text, opening.end())
     if items:
         closing = _FENCE_END.match(text, end) or _LINE_END.match(text, end)
@@ -155,7 +155,7 @@ def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
 
 
 def _decode_values(text: str, position: int) -> tuple[list[object], int]:
-    """Decode the JSON objects and lists that follow each other, and say where the last one ends."""
+    """Decode consecutive JSON objects and lists; return them and the end of the last one."""
     values: list[object] = []
     end = position
     while (start := _skip(re.compile(r"[\s,;]*"), text, end)) < len(text) and text[start] in "{[":
@@ -169,18 +169,18 @@ def _decode_values(text: str, position: int) -> tuple[list[object], int]:
 
 def _region_from_items(items: list[object], end: int, known: Collection[str], *, explicit: bool) -> _Region | None:
     calls: list[ToolCall] = []
-    left: list[str] = []
+    remainder: list[str] = []
     for item in _flatten(items):
         call = _parse_call(item, known, explicit=explicit)
         if call:
             calls.append(call)
         else:
-            left.append(json.dumps(item, ensure_ascii=False))
-    return _Region(end=end, calls=tuple(calls), remainder="\n".join(left)) if calls else None
+            remainder.append(json.dumps(item, ensure_ascii=False))
+    return _Region(end=end, calls=tuple(calls), remainder="\n".join(remainder)) if calls else None
 
 
 def _region_from_broken(body: str, end: int, known: Collection[str], *, explicit: bool) -> _Region | None:
-    """Read an object that is not quite JSON: repaired, or a call whose problem is told to the model."""
+    """Repair an object that is not quite JSON, or return a call with a problem to report to the model."""
     value, problem = parse_arguments(body)
     if problem is None:
         return _region_from_items([value], end, known, explicit=explicit)
@@ -206,7 +206,7 @@ def _parse_call(item: object, known: Collection[str], *, explicit: bool) -> Tool
     fields: Mapping[str, object] = item["function"] if isinstance(item.get("function"), dict) else item
     name = next((fields[key] for key in ("name", "tool", "tool_name", "function") if fields.get(key)), None)
     key = next((key for key in ("arguments", "parameters") if key in fields), None)
-    # A description marks a tool's schema, which small models like to recite.
+    # A description means this is a tool's schema, which small models tend to repeat.
     if not isinstance(name, str) or name not in known or "description" in fields or not (key or explicit):
         return None
     return _build_call(name, fields[key] if key else None)

@@ -1,14 +1,14 @@
-"""Thinking that a model writes into its text between tags, told apart from the answer.
+"""Separate reasoning that a model writes between tags from the answer.
 
-A block counts at the start of a message or right behind another block; anywhere else a tag is text, because
-answers about such tags exist. Some servers swallow the opening tag: a closing tag alone on its line, outside
-of code, then ends the thinking. That is known only when it comes, so fragments already heard were called text.
+A block counts only at the start of a message or right after another block; elsewhere a tag is text, because
+answers may be about such tags. Some servers drop the opening tag: then a closing tag alone on its line, outside
+of code, ends the reasoning. That is known only when it arrives, so earlier fragments were emitted as text.
 """
 
 import re
 from typing import Literal, TypeAlias
 
-Fragment: TypeAlias = tuple[Literal["text", "reasoning"], str]
+TaggedText: TypeAlias = tuple[Literal["text", "reasoning"], str]
 
 _NAMES = ("think", "thinking", "reasoning")
 _LONE_CLOSING = re.compile(rf"^[ \t]*</(?:{'|'.join(_NAMES)})>[ \t]*$", re.MULTILINE)
@@ -16,7 +16,7 @@ _CODE_FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 
 
 def split_thinking(text: str) -> tuple[str, str]:
-    """Return the answer and the thinking of a whole message."""
+    """Return the answer and the reasoning of a complete message."""
     tags = ThinkingFilter()
     fragments = [*tags.feed(text), *tags.flush()]
     answer = "".join(part for kind, part in fragments if kind == "text")
@@ -28,7 +28,7 @@ def split_thinking(text: str) -> tuple[str, str]:
 
 
 class ThinkingFilter:
-    """Tells thinking from answer while the text arrives in fragments, wherever the tags are torn apart."""
+    """Separates reasoning from the answer in streamed text, even if a tag is split between fragments."""
 
     def __init__(self) -> None:
         self._buffer = ""
@@ -37,17 +37,17 @@ class ThinkingFilter:
         self._blocks = 0
         self._block_is_empty = True
 
-    def feed(self, text: str) -> list[Fragment]:
-        """Take a fragment; return what is certain by now."""
+    def feed(self, text: str) -> list[TaggedText]:
+        """Add a fragment; return what can be classified so far."""
         self._buffer += text
-        fragments: list[Fragment] = []
+        fragments: list[TaggedText] = []
         while self._advance(fragments):
             pass
         return fragments
 
-    def flush(self) -> list[Fragment]:
-        """Return what was held back, at the end of the message."""
-        fragments: list[Fragment] = []
+    def flush(self) -> list[TaggedText]:
+        """Return the text held back, at the end of the message."""
+        fragments: list[TaggedText] = []
         if self._state == "inside":
             self._add_reasoning(self._buffer, fragments)
         elif self._buffer and not (self._blocks and self._buffer.isspace()):
@@ -55,7 +55,7 @@ class ThinkingFilter:
         self._buffer = ""
         return fragments
 
-    def _advance(self, fragments: list[Fragment]) -> bool:
+    def _advance(self, fragments: list[TaggedText]) -> bool:
         if self._state == "start":
             return self._read_start()
         if self._state == "inside":
@@ -78,19 +78,19 @@ class ThinkingFilter:
         self._buffer = bare if self._blocks else self._buffer
         return True
 
-    def _read_block(self, fragments: list[Fragment]) -> bool:
+    def _read_block(self, fragments: list[TaggedText]) -> bool:
         thought, closing, rest = self._buffer.partition(self._closing_tag)
         if closing:
             self._add_reasoning(thought, fragments)
             self._buffer, self._state = rest, "start"
             self._blocks += 1
             return True
-        torn = _partial_tag_length(self._buffer, self._closing_tag)
-        self._add_reasoning(self._buffer[: len(self._buffer) - torn], fragments)
-        self._buffer = self._buffer[len(self._buffer) - torn :]
+        partial = _partial_tag_length(self._buffer, self._closing_tag)
+        self._add_reasoning(self._buffer[: len(self._buffer) - partial], fragments)
+        self._buffer = self._buffer[len(self._buffer) - partial :]
         return False
 
-    def _add_reasoning(self, text: str, fragments: list[Fragment]) -> None:
+    def _add_reasoning(self, text: str, fragments: list[TaggedText]) -> None:
         if self._block_is_empty:
             text = text.lstrip()
             text = "\n" + text if text and self._blocks else text
@@ -100,5 +100,5 @@ class ThinkingFilter:
 
 
 def _partial_tag_length(text: str, tag: str) -> int:
-    """Return how many characters at the end of the text may be the beginning of the tag."""
+    """Return how many characters at the end of the text may be the start of the tag."""
     return next((size for size in range(min(len(tag) - 1, len(text)), 0, -1) if text.endswith(tag[:size])), 0)

@@ -1,4 +1,4 @@
-"""Anthropic's wire form of a reply: events that open, fill and close blocks, or one whole object."""
+"""Parse replies in Anthropic's format: events that open, fill and close blocks, or one object."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from agent.model.fault_mapping import fault_from_error
 from agent.model.faults import ModelFault
 from agent.model.json_values import count_at, object_at, objects_at, text_at
 from agent.model.reply.reply_builder import Fragment, ReplyBuilder
-from agent.model.wire.sse import SseEvent, parse_json_object
+from agent.model.wire.sse import STREAM_TRUNCATED, SseEvent, parse_json_object
 from agent.vocabulary.usage import Usage
 
 _FINISH = {
@@ -22,7 +22,7 @@ _FINISH = {
 
 
 class AnthropicReader:
-    """Reads one reply into a builder."""
+    """Parses one reply into a builder."""
 
     def __init__(self, builder: ReplyBuilder) -> None:
         self._builder = builder
@@ -31,14 +31,14 @@ class AnthropicReader:
         self.is_done = False
 
     def read(self, event: SseEvent) -> list[Fragment]:
-        """Take one event; return the fragments to show."""
+        """Parse one event; return the fragments to show."""
         data = parse_json_object(event.data)
-        place = str(data.get("index"))
+        index = str(data.get("index"))
         match data.get("type") or event.name:
             case "content_block_start":
-                return self._read_block(place, object_at(data, "content_block"))
+                return self._read_block(index, object_at(data, "content_block"))
             case "content_block_delta":
-                return self._read_delta(place, object_at(data, "delta"))
+                return self._read_delta(index, object_at(data, "delta"))
             case "message_start":
                 self._read_usage(object_at(object_at(data, "message"), "usage"))
             case "message_delta":
@@ -51,26 +51,26 @@ class AnthropicReader:
         return []
 
     def read_full(self, data: Mapping[str, object]) -> list[Fragment]:
-        """Take a reply that was not streamed."""
+        """Parse a reply that was not streamed."""
         if error := data.get("error"):
             raise fault_from_error(error)
         if data.get("type") != "message":
             raise ModelFault("malformed", f"not a message: {json.dumps(data)[:120]}")
         fragments: list[Fragment] = []
-        for place, block in enumerate(objects_at(data, "content")):
-            fragments += self._read_block(str(place), block)
+        for index, block in enumerate(objects_at(data, "content")):
+            fragments += self._read_block(str(index), block)
         self._set_finish_reason(text_at(data, "stop_reason"))
         self._read_usage(object_at(data, "usage"))
         self.is_done = True
         return fragments
 
     def finish(self) -> None:
-        """Raise ModelFault when the stream ended before the reply did."""
+        """Raise ModelFault if the stream ended before the reply was complete."""
         if not self.is_done and not self._builder.finish_reason:
-            raise ModelFault("reset", "the stream ended before the reply did")
+            raise ModelFault("reset", STREAM_TRUNCATED)
         self._store_signature()
 
-    def _read_block(self, place: str, block: Mapping[str, object]) -> list[Fragment]:
+    def _read_block(self, index: str, block: Mapping[str, object]) -> list[Fragment]:
         match block.get("type"):
             case "text":
                 return self._builder.add_text(text_at(block, "text"))
@@ -78,35 +78,35 @@ class AnthropicReader:
                 given = block.get("input")
                 arguments = json.dumps(given) if given else ""
                 name = text_at(block, "name")
-                self._builder.add_call(place, id=text_at(block, "id"), name=name, arguments=arguments)
+                self._builder.add_call(index, id=text_at(block, "id"), name=name, arguments=arguments)
             case "thinking":
-                said = text_at(block, "thinking")
-                self._append_thinking(place, "thinking", said)
-                self._append_thinking(place, "signature", text_at(block, "signature"))
-                return self._builder.add_reasoning(said)
+                text = text_at(block, "thinking")
+                self._append_thinking(index, "thinking", text)
+                self._append_thinking(index, "signature", text_at(block, "signature"))
+                return self._builder.add_reasoning(text)
             case "redacted_thinking":
-                self._thinking_blocks[place] = {"type": "redacted_thinking", "data": text_at(block, "data")}
+                self._thinking_blocks[index] = {"type": "redacted_thinking", "data": text_at(block, "data")}
         return []
 
-    def _read_delta(self, place: str, delta: Mapping[str, object]) -> list[Fragment]:
+    def _read_delta(self, index: str, delta: Mapping[str, object]) -> list[Fragment]:
         match delta.get("type"):
             case "text_delta":
                 return self._builder.add_text(text_at(delta, "text"))
             case "input_json_delta":
-                self._builder.add_call(place, arguments=text_at(delta, "partial_json"))
+                self._builder.add_call(index, arguments=text_at(delta, "partial_json"))
             case "thinking_delta":
-                self._append_thinking(place, "thinking", text_at(delta, "thinking"))
+                self._append_thinking(index, "thinking", text_at(delta, "thinking"))
                 return self._builder.add_reasoning(text_at(delta, "thinking"))
             case "signature_delta":
-                self._append_thinking(place, "signature", text_at(delta, "signature"))
+                self._append_thinking(index, "signature", text_at(delta, "signature"))
         return []
 
-    def _append_thinking(self, place: str, part: str, text: str) -> None:
-        thought = self._thinking_blocks.setdefault(place, {"type": "thinking", "thinking": "", "signature": ""})
+    def _append_thinking(self, index: str, part: str, text: str) -> None:
+        thought = self._thinking_blocks.setdefault(index, {"type": "thinking", "thinking": "", "signature": ""})
         thought[part] = text_at(thought, part) + text
 
     def _store_signature(self) -> None:
-        """Keep what the API wants back: a signature alone for one thought, else the blocks themselves."""
+        """Store what the API expects back: the signature of a single block, or else all blocks."""
         thoughts = [block for block in self._thinking_blocks.values() if block.get("signature") or block.get("data")]
         if len(thoughts) == 1 and text_at(thoughts[0], "signature"):
             self._builder.reasoning_signature = text_at(thoughts[0], "signature")
@@ -118,7 +118,7 @@ class AnthropicReader:
             self._builder.finish_reason = _FINISH.get(reason, reason)
 
     def _read_usage(self, usage: Mapping[str, object]) -> None:
-        """Add up counts that come in two events; `input_tokens` here leaves cached tokens out, ours has them all."""
+        """Merge the counts of two events. Anthropic's `input_tokens` excludes cached tokens, ours includes them."""
         self._counts |= {name: count_at(usage, name) for name in usage if isinstance(usage[name], int)}
         if not self._counts:
             return

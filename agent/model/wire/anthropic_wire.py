@@ -1,4 +1,4 @@
-"""Anthropic's wire form of a request: `/v1/messages`."""
+"""Build requests in Anthropic's format: `/v1/messages`."""
 
 import json
 import re
@@ -19,19 +19,17 @@ _CACHED: Mapping[str, object] = {"cache_control": {"type": "ephemeral"}}
 
 
 def url(endpoint: Endpoint) -> str:
-    """Return the address that is asked."""
     base = endpoint.base_url.removesuffix("/messages")
     return f"{base}/messages" if base.endswith("/v1") else f"{base}/v1/messages"
 
 
 def headers(endpoint: Endpoint) -> dict[str, str]:
-    """Return the headers that carry the key and the version."""
     version = {"anthropic-version": VERSION}
     return {**version, "x-api-key": endpoint.key} if endpoint.key else version
 
 
 def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
-    """Return the request as JSON data, with the three places marked up to which a prompt may be cached."""
+    """Return the request as JSON data, with cache breakpoints after system, tools and the last user turn."""
     system = [message.content for message in request.messages if message.role == "system" and message.content]
     data: dict[str, object] = {
         "model": endpoint.model,
@@ -49,7 +47,7 @@ def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
 
 
 def _turns(messages: Iterable[Message]) -> list[Block]:
-    """Return alternating turns: neighbours of one role are merged, so all results of a turn stand together."""
+    """Return alternating turns; neighbors with the same role are merged, so results of a turn stay together."""
     turns: list[tuple[str, list[Block]]] = []
     for message in messages:
         role = "assistant" if message.role == "assistant" else "user"
@@ -77,12 +75,12 @@ def _assistant_blocks(message: Message) -> list[Block]:
         {"type": "tool_use", "id": _safe_id(call.id), "name": call.name, "input": dict(call.arguments)}
         for call in message.tool_calls
     ]
-    # The API refuses an assistant turn that ends in white space.
+    # The API rejects an assistant turn that ends in white space.
     return [*_thinking_blocks(message), *_text_blocks(message.content.rstrip()), *calls]
 
 
 def _thinking_blocks(message: Message) -> list[Block]:
-    """Return thinking as it was signed; unsigned thinking would be refused."""
+    """Return reasoning as it was signed; the API rejects unsigned reasoning."""
     signature = message.reasoning_signature
     if not signature:
         return []
@@ -96,7 +94,7 @@ def _text_blocks(content: str) -> list[Block]:
 
 
 def _safe_id(id: str) -> str:
-    # A conversation may go on here that began with another provider's ids.
+    # The conversation may contain another provider's ids.
     return _INVALID_ID_CHARS.sub("_", id)
 
 

@@ -1,4 +1,4 @@
-"""The model client that speaks to providers directly, in OpenAI's or Anthropic's form."""
+"""The HTTP model client for the OpenAI and Anthropic wire formats."""
 
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -8,9 +8,9 @@ from typing import Protocol
 from agent.config.settings import Settings
 from agent.model.fault_mapping import fault_from_status, redact_fault
 from agent.model.faults import ModelFault
-from agent.model.port import ModelRequest, StreamItem
+from agent.model.port import CostFunction, ModelRequest, StreamItem
 from agent.model.providers import Endpoint, resolve
-from agent.model.reply.reply_builder import CostFunction, Fragment, ReplyBuilder
+from agent.model.reply.reply_builder import Fragment, ReplyBuilder
 from agent.model.wire import anthropic_wire, openai_wire
 from agent.model.wire.anthropic_stream import AnthropicReader
 from agent.model.wire.http_exchange import HttpExchange, Timeouts
@@ -23,26 +23,26 @@ _OK = 200
 
 
 class ReplyReader(Protocol):
-    """Understands one wire form of a reply and fills a builder with it."""
+    """Parses a reply in one wire format into a builder."""
 
     is_done: bool
 
     def read(self, event: SseEvent) -> list[Fragment]:
-        """Take one event; return the fragments to show."""
+        """Parse one event; return the fragments to show."""
         ...
 
     def read_full(self, data: Mapping[str, object]) -> list[Fragment]:
-        """Take a reply that was not streamed."""
+        """Parse a reply that was not streamed."""
         ...
 
     def finish(self) -> None:
-        """Raise ModelFault when the stream ended before the reply did."""
+        """Raise ModelFault if the stream ended before the reply was complete."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireForm:
-    """The four things a wire form decides."""
+    """The functions that define a wire format."""
 
     url: Callable[[Endpoint], str]
     headers: Callable[[Endpoint], dict[str, str]]
@@ -59,7 +59,7 @@ WIRES: dict[str, WireForm] = {
 
 
 class HttpModelClient:
-    """A ModelClient over HTTP; one instance serves a whole run, its connections are kept alive."""
+    """A ModelClient over HTTP; one instance per run keeps its connections alive."""
 
     def __init__(self, settings: Settings, price: CostFunction, *, pool: HttpPool | None = None) -> None:
         self._settings = settings
@@ -75,7 +75,7 @@ class HttpModelClient:
         """Yield fragments, then exactly one ModelReply."""
         endpoint = resolve(request.model, self._settings)
         if endpoint.wire not in WIRES:
-            raise ModelFault("unknown_model", f"{request.model} has no provider that is spoken to directly")
+            raise ModelFault("unknown_model", f"{request.model} has no provider with a direct client")
         builder = ReplyBuilder(request, self._price)
         try:
             async with aclosing(self._fragments(request, endpoint, builder)) as fragments:
@@ -86,7 +86,7 @@ class HttpModelClient:
             raise redact_fault(fault, endpoint.key) from None
 
     async def close(self) -> None:
-        """Give back connections; harmless twice."""
+        """Release connections; may be called twice."""
         await self._pool.close()
 
     async def _fragments(
@@ -128,12 +128,12 @@ async def _read_reply(
         if reader.is_done:
             await exchange.drain()
     if "html" in content_type and not reader.is_done:
-        raise ModelFault("malformed", "a web page came instead of a reply")
+        raise ModelFault("malformed", "received a web page instead of a reply")
     reader.finish()
 
 
 async def _events_until_finished(exchange: HttpExchange, builder: ReplyBuilder) -> AsyncGenerator[SseEvent, None]:
-    """Yield events; once the reply says it is finished, a server that breaks or hangs can spoil nothing any more."""
+    """Yield events; ignore a server that disconnects or hangs after the reply has finished."""
     try:
         async with aclosing(_events(exchange)) as events:
             async for event in events:
@@ -154,5 +154,5 @@ async def _events(exchange: HttpExchange) -> AsyncGenerator[SseEvent, None]:
 
 
 def _encode(body: Mapping[str, object]) -> bytes:
-    # Half a surrogate pair can be in any tool's output; no server takes it.
+    # Any tool's output may contain a lone surrogate; no server accepts one.
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

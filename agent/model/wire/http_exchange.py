@@ -1,4 +1,4 @@
-"""One POST and its streamed reply, under three clocks: connect, first byte, between chunks."""
+"""One POST and its streamed reply, with three timeouts: connect, first byte, between chunks."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
@@ -17,7 +17,7 @@ _REQUEST_SENT = "http11.send_request_body.complete"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """How long a provider may take for each phase, in seconds."""
+    """The timeout of each phase, in seconds."""
 
     connect_s: float
     first_byte_s: float
@@ -25,17 +25,17 @@ class Timeouts:
 
 
 class HttpExchange:
-    """A request under way; every way it can fail is a ModelFault of its own kind."""
+    """A request in progress; each kind of failure is raised as its own kind of ModelFault."""
 
-    def __init__(self, client: httpx.AsyncClient, clocks: Timeouts) -> None:
+    def __init__(self, client: httpx.AsyncClient, timeouts: Timeouts) -> None:
         self._client = client
-        self._timeouts = clocks
+        self._timeouts = timeouts
         self._response: httpx.Response | None = None
         self._chunks: AsyncIterator[bytes] | None = None
         self._deadline: float | None = None
 
     async def send(self, url: str, headers: Mapping[str, str], content: bytes) -> httpx.Response:
-        """Send the request and return the reply's head."""
+        """Send the request and return the response, its body unread."""
         timeout = httpx.Timeout(None, connect=self._timeouts.connect_s, write=self._timeouts.first_byte_s)
         with _map_errors("first_byte", url):
             async with asyncio.timeout(None) as clock:
@@ -53,12 +53,12 @@ class HttpExchange:
         return self._response
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body as it comes."""
-        # A head without a body is still silence: the first chunk belongs to the first-byte clock.
-        deadline, silence = self._deadline, _FIRST
-        while chunk := await self._next_chunk(deadline, silence):
+        """Yield the body as it arrives."""
+        # Headers without a body are not a reply: the first chunk counts against the first-byte timeout.
+        deadline, on_timeout = self._deadline, _FIRST
+        while chunk := await self._next_chunk(deadline, on_timeout):
             yield chunk
-            deadline, silence = asyncio.get_running_loop().time() + self._timeouts.between_chunks_s, _LATER
+            deadline, on_timeout = asyncio.get_running_loop().time() + self._timeouts.between_chunks_s, _LATER
 
     async def read_all(self, limit: int = MAX_BODY_BYTES) -> bytes:
         """Return the body, at most `limit` bytes of it."""
@@ -72,14 +72,14 @@ class HttpExchange:
         return b"".join(parts)
 
     async def error_body(self) -> bytes:
-        """Return what can be had of a refusal's words; the status alone must do when they do not come."""
+        """Return the body of an error response, empty if it does not arrive."""
         try:
             return await self.read_all(MAX_ERROR_BYTES)
         except ModelFault:
             return b""
 
     async def drain(self) -> None:
-        """Read the end of a finished reply, so that its connection can serve the next request."""
+        """Read the rest of a finished reply, so that its connection can be reused."""
         try:
             async with asyncio.timeout(DRAIN_S):
                 while await anext(self._body(), b""):
@@ -88,16 +88,16 @@ class HttpExchange:
             return
 
     async def close(self) -> None:
-        """Give the connection back, or close it when the reply was not read to its end."""
+        """Return the connection to the pool, or close it if the reply was not read completely."""
         if self._response is not None:
             await self._response.aclose()
 
     def _body(self) -> AsyncIterator[bytes]:
-        assert self._chunks is not None, "send comes first"
+        assert self._chunks is not None, "call send first"
         return self._chunks
 
-    async def _next_chunk(self, deadline: float | None, silence: FaultKind) -> bytes:
-        with _map_errors(silence, ""):
+    async def _next_chunk(self, deadline: float | None, on_timeout: FaultKind) -> bytes:
+        with _map_errors(on_timeout, ""):
             async with asyncio.timeout_at(deadline):
                 return await anext(self._body(), b"")
 
@@ -107,19 +107,19 @@ _LATER: FaultKind = "between_chunks"
 
 
 @contextmanager
-def _map_errors(silence: FaultKind, url: str) -> Iterator[None]:
+def _map_errors(on_timeout: FaultKind, url: str) -> Iterator[None]:
     try:
         yield
     except (TimeoutError, httpx.ReadTimeout, httpx.WriteTimeout) as error:
-        raise ModelFault(silence) from error
+        raise ModelFault(on_timeout) from error
     except (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError, httpx.PoolTimeout) as error:
         raise ModelFault("connect", f"{urlsplit(url).netloc}: {error or 'timed out'}") from error
     except (httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError) as error:
-        raise ModelFault("connect", f"{url!r} is not an address: {error}") from error
+        raise ModelFault("connect", f"{url!r} is not a URL: {error}") from error
     except httpx.DecodingError as error:
         raise ModelFault("malformed", str(error)) from error
     except httpx.LocalProtocolError as error:
-        # Its words quote the header that is wrong, which may be the key.
-        raise ModelFault("refused", "the request holds a header that cannot be sent") from error
+        # Its message quotes the invalid header, which may be the key.
+        raise ModelFault("refused", "the request has an invalid header") from error
     except (httpx.TransportError, OSError) as error:
         raise ModelFault("reset", str(error)) from error

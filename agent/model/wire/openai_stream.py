@@ -1,4 +1,4 @@
-"""OpenAI's wire form of a reply: chunks, or one whole object from servers that do not stream."""
+"""Parse replies in OpenAI's format: streamed chunks, or one object from servers that do not stream."""
 
 import json
 from collections.abc import Mapping
@@ -7,14 +7,14 @@ from agent.model.fault_mapping import fault_from_error
 from agent.model.faults import ModelFault
 from agent.model.json_values import count_at, object_at, objects_at, text_at
 from agent.model.reply.reply_builder import Fragment, ReplyBuilder
-from agent.model.wire.sse import SseEvent, parse_json_object
+from agent.model.wire.sse import STREAM_TRUNCATED, SseEvent, parse_json_object
 from agent.vocabulary.usage import Usage
 
 _FINISH = {"function_call": "tool_calls", "max_tokens": "length", "eos": "stop", "end_turn": "stop"}
 
 
 class OpenAiReader:
-    """Reads one reply into a builder."""
+    """Parses one reply into a builder."""
 
     def __init__(self, builder: ReplyBuilder) -> None:
         self._builder = builder
@@ -23,28 +23,28 @@ class OpenAiReader:
         self.is_done = False
 
     def read(self, event: SseEvent) -> list[Fragment]:
-        """Take one event; return the fragments to show."""
+        """Parse one event; return the fragments to show."""
         if event.data.strip() == "[DONE]":
             self.is_done = True
             return []
         return self._read_chunk(parse_json_object(event.data), "delta")
 
     def read_full(self, data: Mapping[str, object]) -> list[Fragment]:
-        """Take a reply that was not streamed."""
+        """Parse a reply that was not streamed."""
         self.is_done = True
         if not data.get("error") and not objects_at(data, "choices"):
             raise ModelFault("malformed", f"no choices in the reply: {json.dumps(data)[:120]}")
         return self._read_chunk(data, "message")
 
     def finish(self) -> None:
-        """Raise ModelFault when the stream ended before the reply did."""
+        """Raise ModelFault if the stream ended before the reply was complete."""
         if not self.is_done and not self._builder.finish_reason:
-            raise ModelFault("reset", "the stream ended before the reply did")
+            raise ModelFault("reset", STREAM_TRUNCATED)
 
     def _read_chunk(self, chunk: Mapping[str, object], part: str) -> list[Fragment]:
         if error := chunk.get("error"):
             raise fault_from_error(error)
-        # Groq has its own place for usage.
+        # Groq puts usage under `x_groq`.
         if usage := object_at(chunk, "usage") or object_at(object_at(chunk, "x_groq"), "usage"):
             self._read_usage(usage)
         fragments: list[Fragment] = []
@@ -59,15 +59,15 @@ class OpenAiReader:
             raise fault_from_error(choice.get("error") or {"message": "the provider ended the reply with an error"})
         self._builder.finish_reason = _FINISH.get(reason, reason)
 
-    def _read_delta(self, said: Mapping[str, object]) -> list[Fragment]:
-        fragments = self._builder.add_reasoning(text_at(said, "reasoning_content") or text_at(said, "reasoning"))
-        fragments += self._builder.add_text(text_at(said, "content") + text_at(said, "refusal"))
-        # Mistral's thinking models send a list of parts where everyone else sends text.
-        for block in objects_at(said, "content"):
+    def _read_delta(self, delta: Mapping[str, object]) -> list[Fragment]:
+        fragments = self._builder.add_reasoning(text_at(delta, "reasoning_content") or text_at(delta, "reasoning"))
+        fragments += self._builder.add_text(text_at(delta, "content") + text_at(delta, "refusal"))
+        # Mistral's reasoning models send a list of parts instead of a string.
+        for block in objects_at(delta, "content"):
             fragments += self._builder.add_text(text_at(block, "text"))
             for thought in objects_at(block, "thinking"):
                 fragments += self._builder.add_reasoning(text_at(thought, "text"))
-        for call in objects_at(said, "tool_calls"):
+        for call in objects_at(delta, "tool_calls"):
             self._read_call(call)
         return fragments
 
@@ -75,25 +75,25 @@ class OpenAiReader:
         function = object_at(call, "function")
         arguments = function.get("arguments")
         name, id = text_at(function, "name"), text_at(call, "id")
-        # Ollama and others send arguments as an object instead of its text.
+        # Ollama and others send the arguments as an object instead of a string.
         text = arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
-        place = self._call_key(call.get("index"), id=id, name=name)
-        self._builder.add_call(place, id=id, name=name, arguments=text)
+        key = self._call_key(call.get("index"), id=id, name=name)
+        self._builder.add_call(key, id=id, name=name, arguments=text)
 
     def _call_key(self, index: object, *, id: str, name: str) -> str:
-        """Return which call a fragment belongs to.
+        """Return the key of the call that a fragment belongs to.
 
-        An index should say it, but servers leave it out, or give every call index 0: then a name that
-        comes with a new id, or without any index, begins another call.
+        The index should identify it, but some servers omit it or send 0 for every call: then a name with a new id,
+        or without any index, starts another call.
         """
         slot = str(index) if isinstance(index, int) else ""
-        place, known_id = self._open_calls.get(slot, ("", ""))
+        key, known_id = self._open_calls.get(slot, ("", ""))
         is_another = bool(name) and (id != known_id if id and known_id else not slot)
-        if not place or is_another:
+        if not key or is_another:
             self._call_count += 1
-            place = str(self._call_count)
-        self._open_calls[slot] = (place, id or known_id)
-        return place
+            key = str(self._call_count)
+        self._open_calls[slot] = (key, id or known_id)
+        return key
 
     def _read_usage(self, usage: Mapping[str, object]) -> None:
         prompt, completion = object_at(usage, "prompt_tokens_details"), object_at(usage, "completion_tokens_details")
@@ -104,6 +104,6 @@ class OpenAiReader:
             cache_write_tokens=count_at(prompt, "cache_write_tokens"),
             reasoning_tokens=count_at(completion, "reasoning_tokens"),
         )
-        # OpenRouter says what the call really cost.
+        # OpenRouter reports the actual cost of the call.
         cost = usage.get("cost")
         self._builder.reported_cost = float(cost) if isinstance(cost, (int, float)) else None

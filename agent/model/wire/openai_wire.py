@@ -1,4 +1,4 @@
-"""OpenAI's wire form of a request: `/chat/completions`, spoken by most servers."""
+"""Build requests in OpenAI's format: `/chat/completions`, which most servers support."""
 
 import json
 import re
@@ -8,30 +8,29 @@ from agent.model.port import ModelRequest
 from agent.model.providers import Endpoint, get_provider
 from agent.vocabulary.message import Message, ToolCall
 
-# These models refuse `max_tokens`; most other servers do not know `max_completion_tokens`.
+# These models reject `max_tokens`; most other servers do not know `max_completion_tokens`.
 _THINKING_MODELS = re.compile(r"o\d|gpt-[5-9]|codex-")
 
 
 def url(endpoint: Endpoint) -> str:
-    """Return the address that is asked."""
     path = "/chat/completions"
     return endpoint.base_url if endpoint.base_url.endswith(path) else endpoint.base_url + path
 
 
 def headers(endpoint: Endpoint) -> dict[str, str]:
-    """Return the headers that carry the key."""
     return {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
 
 
 def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
-    """Return the request as JSON data."""
-    row = get_provider(endpoint.provider)
+    provider = get_provider(endpoint.provider)
     data: dict[str, object] = {
         "model": endpoint.model,
-        "messages": [_message(message, thinks=row.should_resend_reasoning) for message in request.messages],
+        "messages": [
+            _message(message, with_reasoning=provider.should_resend_reasoning) for message in request.messages
+        ],
         "stream": True,
     }
-    if row.has_usage_option:
+    if provider.has_usage_option:
         data["stream_options"] = {"include_usage": True}
     if request.tools:
         data["tools"] = [dict(tool) for tool in request.tools]
@@ -43,18 +42,18 @@ def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
 
 
 def _length_option(endpoint: Endpoint) -> str:
-    thinks = endpoint.provider == "openai" and _THINKING_MODELS.match(endpoint.model)
-    return "max_completion_tokens" if thinks else "max_tokens"
+    is_thinking = endpoint.provider == "openai" and _THINKING_MODELS.match(endpoint.model)
+    return "max_completion_tokens" if is_thinking else "max_tokens"
 
 
-def _message(message: Message, *, thinks: bool) -> dict[str, object]:
+def _message(message: Message, *, with_reasoning: bool) -> dict[str, object]:
     data: dict[str, object] = {"role": message.role, "content": message.content}
     if message.role == "tool":
         data["tool_call_id"] = message.tool_call_id or ""
     if message.tool_calls:
         data["content"] = message.content or None
         data["tool_calls"] = [_call(call) for call in message.tool_calls]
-        if thinks:
+        if with_reasoning:
             data["reasoning_content"] = message.reasoning
     return data
 

@@ -1,24 +1,25 @@
-"""Server-sent events, taken from bytes as they come."""
+"""Incremental parser for server-sent events."""
 
 import json
 
 from agent.model.faults import ModelFault
 from tooling.contract.fast_dataclass import dataclass
 
-# One event carries a whole tool call at most; beyond this a server is broken or hostile.
+STREAM_TRUNCATED = "the stream ended before the reply was complete"
+# One event carries at most a complete tool call; a larger one means a broken or hostile server.
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SseEvent:
-    """One event: its name, empty when the server gave none, and its data."""
+    """One event: its name, empty if the server sent none, and its data."""
 
     name: str
     data: str
 
 
 class SseParser:
-    """Turns bytes, cut anywhere, into events."""
+    """Turns bytes, split anywhere, into events."""
 
     def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self._max_event_bytes = max_event_bytes
@@ -28,7 +29,7 @@ class SseParser:
         self._event_bytes = 0
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
-        """Return the events this chunk completes."""
+        """Return the events that this chunk completes."""
         self._event_bytes += len(chunk)
         if self._event_bytes > self._max_event_bytes:
             raise ModelFault("malformed", f"one event of the stream is larger than {self._max_event_bytes} bytes")
@@ -41,7 +42,7 @@ class SseParser:
         return [event for line in lines if (event := self._parse_line(line.removesuffix(b"\r")))]
 
     def finish(self) -> list[SseEvent]:
-        """Return the event a server left without its closing empty line."""
+        """Return the last event if the server omitted its terminating empty line."""
         last = self._parse_line(b"".join(self._partial_line).removesuffix(b"\r"))
         self._partial_line = []
         return [event for event in (last, self._parse_line(b"")) if event]
@@ -49,7 +50,7 @@ class SseParser:
     def _parse_line(self, line: bytes) -> SseEvent | None:
         if not line:
             return self._dispatch()
-        # Cut at line ends first, decode after: a character is never split.
+        # Split into lines before decoding, so that no character is split.
         field, _, value = line.decode("utf-8", "replace").removeprefix("\ufeff").partition(":")
         value = value.removeprefix(" ")
         if field == "data":
@@ -57,7 +58,7 @@ class SseParser:
         elif field == "event":
             self._name = value
         elif field == "error" and value.startswith("{"):
-            # llama.cpp invents a field of its own when it fails in the middle of a stream.
+            # llama.cpp sends a non-standard `error` field if it fails during a stream.
             self._data.append(f'{{"error": {value}}}')
         return None
 
@@ -68,7 +69,7 @@ class SseParser:
 
 
 def parse_json_object(text: str) -> dict[str, object]:
-    """Return the JSON object a provider sent, or raise ModelFault."""
+    """Parse a JSON object from a provider, or raise ModelFault."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

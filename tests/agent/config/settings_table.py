@@ -1,4 +1,4 @@
-"""The table of settings in docs/configuration.md; run `python -m tests.agent.config.settings_table` to update it."""
+"""The table of settings in docs/configuration.md; `python -m tests.agent.config.settings_table` updates it."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -18,17 +18,17 @@ def table() -> str:
 
 
 def with_table(page: str) -> str:
-    """Return the page with its table written anew."""
+    """Return the page with an updated table."""
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
     return f"{head}{BEGIN}\n{table()}\n{END}{tail}"
 
 
 def _row(owner: type, path: KeyPath) -> str:
-    slot = find_setting(path)
-    assert slot is not None
-    kind = type_name(path) + (f", {slot.limits}" if slot.limits else "")
-    return f"| `{'.'.join(path)}` | {kind} | {_default(owner, path[-1])} | {slot.doc} |"
+    spec = find_setting(path)
+    assert spec is not None
+    kind = type_name(path) + (f", {spec.limits}" if spec.limits else "")
+    return f"| `{'.'.join(path)}` | {kind} | {_default(owner, path[-1])} | {spec.doc} |"
 
 
 def _default(owner: type, name: str) -> str:

@@ -1,4 +1,4 @@
-"""`agent config` as a person or a script uses it."""
+"""The `agent config` commands."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def run(*words: str, stdin: str = "") -> tuple[str, str]:
     return result.stdout, result.stderr
 
 
-def test_what_was_set_is_shown_with_its_origin(folder: Path) -> None:
+def test_a_setting_is_shown_with_its_origin(folder: Path) -> None:
     run("set", "model", "openai/gpt-5")
     run("set", "keys.openai", "-", stdin="sk-SENTINEL-0123456789\n")
     lines = run("show")[0].splitlines()
@@ -35,7 +35,7 @@ def test_what_was_set_is_shown_with_its_origin(folder: Path) -> None:
     assert run("path")[0] == f"{folder}/config.toml\n"
 
 
-def test_the_listing_as_json_has_value_layer_and_place(folder: Path) -> None:
+def test_the_json_listing_has_value_layer_and_place(folder: Path) -> None:
     run("set", "keys.groq", "sk-SENTINEL-0123456789")
     document = json.loads(run("show", "--json")[0])
     assert document["path"] == f"{folder}/config.toml"
@@ -44,11 +44,11 @@ def test_the_listing_as_json_has_value_layer_and_place(folder: Path) -> None:
     assert json.loads(run("get", "max_steps", "--json")[0])["value"] == 50
 
 
-def test_a_profile_is_laid_over_the_file() -> None:
+def test_a_profile_overrides_the_file() -> None:
     run("set", "profile.work.concurrency", "3")
     assert run("get", "concurrency", "--profile", "work")[0] == "3\n"
 
 
-def test_an_unknown_setting_names_the_nearest() -> None:
+def test_an_unknown_setting_suggests_the_nearest_name() -> None:
     with pytest.raises(ConfigError, match=r"unknown setting modle, did you mean model\?"):
         run("get", "modle")

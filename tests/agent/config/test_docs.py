@@ -1,4 +1,4 @@
-"""The page about settings says what the program does."""
+"""docs/configuration.md matches the code."""
 
 import re
 
@@ -20,7 +20,7 @@ def test_the_table_check_can_fail() -> None:
     assert with_table(TEXT.replace("`max_turns`", "`max_tuns`")) == TEXT
 
 
-def test_every_providers_variable_is_named() -> None:
+def test_every_provider_variable_is_documented() -> None:
     assert [name for name in PROVIDER_VARIABLES if f"`{name}`" not in TEXT] == []
 
 
@@ -30,6 +30,6 @@ def test_every_example_is_a_valid_settings_file(example: str) -> None:
 
 
 @pytest.mark.parametrize("variable", re.findall(r"^export (AGENT_\w+=\S+)$", TEXT, re.MULTILINE))
-def test_every_variable_in_an_example_is_understood(variable: str) -> None:
+def test_every_variable_in_an_example_is_valid(variable: str) -> None:
     name, _, value = variable.partition("=")
     assert load_settings(environ={name: value.strip("'")}, bare=True, strict=True)

@@ -1,18 +1,20 @@
-"""Layers, origins and refusals of the settings."""
+"""Loading settings: layers, origins and errors."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from agent.config.environment import key_variables
 from agent.config.load import LoadedSettings, load_settings
 from agent.config.origin import Origin
 from agent.config.settings import ProfileSettings, Settings
+from agent.config.values import NOT_A_URL
 from agent.vocabulary.errors import ConfigError, UsageError
 
 
 class ConfigFolder:
-    """A settings folder of one test."""
+    """A settings folder for a test."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -54,14 +56,14 @@ def home(tmp_path: Path) -> ConfigFolder:
     return ConfigFolder(tmp_path)
 
 
-def test_nothing_given_means_defaults_with_default_origins(home: ConfigFolder) -> None:
+def test_without_input_all_settings_are_defaults(home: ConfigFolder) -> None:
     loaded = home.load()
     assert loaded.settings == Settings()
     assert {origin.layer for origin in loaded.origins.values()} == {"default"}
     assert (loaded.warnings, loaded.secrets) == ((), ())
 
 
-def test_each_layer_overrides_the_one_below_and_says_so(home: ConfigFolder) -> None:
+def test_each_layer_overrides_the_one_below_and_is_named_as_origin(home: ConfigFolder) -> None:
     home.write('concurrency = 2\nmodel = "file"\n\n[profile.work]\nmodel = "profile"\n')
     environ = {"AGENT_MODEL": "environment"}
     seen = [
@@ -83,19 +85,19 @@ def test_each_layer_overrides_the_one_below_and_says_so(home: ConfigFolder) -> N
     assert [loaded.settings.concurrency for loaded in seen] == [32, 2, 2, 2, 2, 2]
 
 
-def test_a_profile_can_be_chosen_by_the_environment(home: ConfigFolder) -> None:
+def test_a_profile_can_be_selected_by_the_environment(home: ConfigFolder) -> None:
     home.write('[profile.work]\nmodel = "m"\n')
     assert home.load({"AGENT_PROFILE": "work"}).settings.model == "m"
 
 
-def test_an_unknown_profile_names_the_nearest(home: ConfigFolder) -> None:
+def test_an_unknown_profile_suggests_the_nearest_name(home: ConfigFolder) -> None:
     home.write('[profile.work]\nmodel = "m"\n')
     with pytest.raises(ConfigError, match=r"unknown profile wrok, did you mean work\?"):
         home.load(profile="wrok")
 
 
-def test_bare_leaves_out_the_file_and_refuses_a_profile(home: ConfigFolder) -> None:
-    home.write("this is no TOML")
+def test_bare_ignores_the_file_and_rejects_a_profile(home: ConfigFolder) -> None:
+    home.write("this is not TOML")
     bare = home.load({"AGENT_PROFILE": "work"}, bare=True)
     assert bare.settings == Settings(memory=False, project_notes=False)
     assert str(bare.origins["memory"]) == "flag --bare"
@@ -122,7 +124,7 @@ def test_every_kind_of_setting_can_be_given_as_text(home: ConfigFolder, name: st
     assert getattr(home.load(assignments=[f"{name}={text}"]).settings, name) == value
 
 
-def test_tables_of_several_layers_are_joined_entry_by_entry(home: ConfigFolder) -> None:
+def test_tables_of_several_layers_are_merged_by_entry(home: ConfigFolder) -> None:
     home.write('[keys]\nopenai = "file-key-1"\ngroq = "file-key-2"\n[step_profiles.fast]\ntimeout_s = 5\n')
     loaded = home.load({"OPENAI_API_KEY": "env-key-1"}, assignments=["step_profiles.fast.max_retries=0"])
     assert loaded.settings.keys == {"openai": "env-key-1", "groq": "file-key-2"}
@@ -131,24 +133,30 @@ def test_tables_of_several_layers_are_joined_entry_by_entry(home: ConfigFolder) 
     assert loaded.origins["keys.groq"] == Origin(layer="file", where="config.toml:3")
 
 
-def test_rules_given_as_flags_add_to_those_of_the_file(home: ConfigFolder) -> None:
+def test_rules_given_as_flags_are_added_to_those_of_the_file(home: ConfigFolder) -> None:
     home.write('deny = ["rm"]\nallow = ["ls"]\n')
     settings = home.load(flags={"deny": ["mv"], "allow": []}).settings
     assert (settings.deny, settings.allow) == (("rm", "mv"), ("ls",))
 
 
-def test_an_empty_variable_counts_as_not_set(home: ConfigFolder) -> None:
+def test_an_empty_variable_counts_as_unset(home: ConfigFolder) -> None:
     assert home.load({"AGENT_CONCURRENCY": "", "OPENAI_API_KEY": ""}).settings == Settings()
 
 
-def test_providers_own_names_are_understood(home: ConfigFolder) -> None:
+def test_provider_variables_are_read(home: ConfigFolder) -> None:
     environ = {"OPENAI_BASE_URL": "http://127.0.0.1:1", "OPENAI_MODEL": "weak", "TOGETHERAI_API_KEY": "t"}
     settings = home.load(environ).settings
     assert (settings.api_base, settings.model, settings.keys) == ("http://127.0.0.1:1", "weak", {"together": "t"})
     assert home.load({**environ, "AGENT_MODEL": "strong"}).settings.model == "strong"
 
 
-def test_the_openai_address_is_not_used_for_another_providers_model(home: ConfigFolder) -> None:
+def test_the_preferred_variable_of_a_provider_wins(home: ConfigFolder) -> None:
+    first, second = key_variables("together")
+    assert home.load({second: "old-name", first: "new-name"}).settings.keys == {"together": "new-name"}
+    assert key_variables("ollama") == ()
+
+
+def test_the_openai_base_url_is_not_used_for_another_providers_model(home: ConfigFolder) -> None:
     environ = {"OPENAI_BASE_URL": "http://127.0.0.1:1", "AGENT_MODEL": "anthropic/claude"}
     loaded = home.load(environ)
     assert (loaded.settings.api_base, loaded.origins["api_base"].layer) == ("", "default")
@@ -179,23 +187,23 @@ def test_the_openai_address_is_not_used_for_another_providers_model(home: Config
         ),
         (
             'api_base = "localhost"\n',
-            "/config.toml:1: api_base: expected an address beginning with http:// or https://",
+            f"/config.toml:1: api_base: {NOT_A_URL}",
         ),
         ("profile = 3\n", "/config.toml: profile: expected tables such as [profile.work]"),
         ("[model]\n", "/config.toml:1: model: expected text, got object {}"),
     ],
 )
-def test_a_wrong_file_is_refused_by_place_and_expectation(home: ConfigFolder, text: str, message: str) -> None:
+def test_an_invalid_file_is_rejected_with_place_and_expectation(home: ConfigFolder, text: str, message: str) -> None:
     home.write(text)
     assert home.load_error() == message
 
 
-def test_broken_toml_names_file_and_line(home: ConfigFolder) -> None:
+def test_invalid_toml_is_reported_with_file_and_line(home: ConfigFolder) -> None:
     home.write('model = "x"\nconcurrency = = 2\n')
     assert "/config.toml: not valid TOML" in (message := home.load_error()) and "line 2" in message
 
 
-def test_an_unreadable_file_is_an_error_not_an_empty_one(home: ConfigFolder) -> None:
+def test_an_unreadable_file_is_an_error(home: ConfigFolder) -> None:
     home.file.mkdir()
     assert home.load_error().startswith("cannot read /config.toml")
     home.file.rmdir()
@@ -203,7 +211,7 @@ def test_an_unreadable_file_is_an_error_not_an_empty_one(home: ConfigFolder) -> 
     assert home.load_error() == "cannot read /config.toml: it is not UTF-8 text"
 
 
-def test_wrong_texts_name_their_variable_or_flag(home: ConfigFolder) -> None:
+def test_invalid_values_are_reported_with_variable_or_flag(home: ConfigFolder) -> None:
     assert home.load_error({"AGENT_CONCURRENCY": "many"}) == (
         "environment AGENT_CONCURRENCY: concurrency: expected a whole number, got text 'many'"
     )
@@ -218,7 +226,7 @@ def test_wrong_texts_name_their_variable_or_flag(home: ConfigFolder) -> None:
         home.load(assignments=["model"])
 
 
-def test_unknown_agent_variables_warn_once_and_stop_a_strict_run(home: ConfigFolder) -> None:
+def test_unknown_agent_variables_warn_once_and_fail_in_strict_mode(home: ConfigFolder) -> None:
     environ = {"AGENT_MODLE": "x", "AGENT_OS": "y"}
     assert home.load(environ).warnings == (
         "environment: unknown settings AGENT_MODLE, did you mean AGENT_MODEL?; AGENT_OS (ignored)",
@@ -227,11 +235,13 @@ def test_unknown_agent_variables_warn_once_and_stop_a_strict_run(home: ConfigFol
         home.load(environ, strict=True)
 
 
-def test_the_names_of_folders_and_profile_are_known_variables(home: ConfigFolder) -> None:
+def test_variables_for_folders_are_known(home: ConfigFolder) -> None:
     assert home.load({"AGENT_SANDBOX": "/x", "AGENT_CONFIG_DIR": "/y"}, strict=True).warnings == ()
 
 
-def test_nothing_is_read_from_a_workspace(home: ConfigFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_read_from_the_workspace(
+    home: ConfigFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workspace = tmp_path / "workspace"
     for name in (
         "config.toml",

@@ -1,4 +1,4 @@
-"""Settings as the real program sees them."""
+"""Settings in the real program."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_wrong_setting_ends_with_exit_code_52_and_one_sentence(tmp_path: Path, file: Path) -> None:
+def test_an_invalid_setting_exits_with_code_52_and_one_sentence(tmp_path: Path, file: Path) -> None:
     file.write_text('\nmodle = "x"\n')
     finished = run_agent(tmp_path, "config", "show")
     assert (finished.exit_code, finished.stdout) == (52, "")

@@ -1,4 +1,4 @@
-"""Keys are masked, known for redaction, and never part of an error."""
+"""Keys are masked, redacted, and never part of an error."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def test_a_key_shows_at_most_its_last_four_characters(value: str, shown: str) ->
     assert mask(value) == shown
 
 
-def test_rows_never_hold_a_key(tmp_path: Path) -> None:
+def test_rows_never_contain_a_key(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(f'api_key = "{KEY}"\n[keys]\ngroq = "{KEY}"\n')
     loaded = load_settings(environ={"OPENAI_API_KEY": KEY}, config_dir=tmp_path)
     assert KEY not in "".join(row.text for row in setting_rows(loaded))
@@ -25,12 +25,12 @@ def test_rows_never_hold_a_key(tmp_path: Path) -> None:
     assert find_row(loaded, "keys.mistral").text == ""
 
 
-def test_secrets_hold_configured_keys_and_secret_looking_variables_longest_first(tmp_path: Path) -> None:
+def test_secrets_are_configured_keys_and_secret_variables_longest_first(tmp_path: Path) -> None:
     environ = {"AGENT_API_KEY": KEY, "GITHUB_TOKEN": "ghp_secret", "OPENAI_API_KEY": "lm-studio", "HOME": "/home/me"}
     assert load_settings(environ=environ, config_dir=tmp_path).secrets == (KEY, "ghp_secret")
 
 
-def test_a_key_loses_the_line_end_it_was_pasted_with(tmp_path: Path) -> None:
+def test_a_trailing_newline_is_removed_from_a_key(tmp_path: Path) -> None:
     loaded = load_settings(environ={"OPENAI_API_KEY": f"{KEY}\n"}, config_dir=tmp_path)
     assert (loaded.settings.keys, loaded.secrets) == ({"openai": KEY}, (KEY,))
 
@@ -44,7 +44,7 @@ def test_an_error_about_a_key_does_not_show_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "warns"), [(0o600, False), (0o640, True), (0o604, True)])
-def test_a_file_with_keys_that_others_can_read_is_warned_of(tmp_path: Path, mode: int, warns: bool) -> None:
+def test_a_file_with_keys_readable_by_others_causes_a_warning(tmp_path: Path, mode: int, warns: bool) -> None:
     path = tmp_path / "config.toml"
     path.write_text(f'[profile.work.keys]\nopenai = "{KEY}"\n')
     path.chmod(mode)
@@ -53,7 +53,7 @@ def test_a_file_with_keys_that_others_can_read_is_warned_of(tmp_path: Path, mode
     assert KEY not in "".join(warnings)
 
 
-def test_a_file_without_keys_may_be_read_by_anyone(tmp_path: Path) -> None:
+def test_a_file_without_keys_may_be_readable_by_others(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text('model = "x"\n')
     path.chmod(0o644)

@@ -1,4 +1,4 @@
-"""Where settings and data live."""
+"""Folders of settings and data."""
 
 import stat
 from pathlib import Path
@@ -25,20 +25,20 @@ def test_the_settings_folder(environ: dict[str, str], folder: str, monkeypatch: 
     assert config_file(environ) == Path(folder) / "config.toml"
 
 
-def test_the_data_folder_is_created_for_the_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_data_folder_is_created_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent.config.user_dirs._PLATFORM", "linux")
-    chosen = data_dir({"AGENT_SANDBOX": str(tmp_path / "box")})
+    chosen = data_dir({"AGENT_SANDBOX": str(tmp_path / "data")})
     by_home = data_dir({"HOME": str(tmp_path)})
-    assert (chosen, by_home) == (tmp_path / "box", tmp_path / ".local/share/agent")
+    assert (chosen, by_home) == (tmp_path / "data", tmp_path / ".local/share/agent")
     assert [stat.S_IMODE(folder.stat().st_mode) for folder in (chosen, by_home)] == [0o700, 0o700]
 
 
 def test_a_data_folder_that_cannot_be_created_is_a_configuration_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot create the data folder"):
-        data_dir({"AGENT_SANDBOX": str(tmp_path / "file" / "box")})
+        data_dir({"AGENT_SANDBOX": str(tmp_path / "file" / "data")})
 
 
-def test_other_platforms_ask_platformdirs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_platforms_use_platformdirs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent.config.user_dirs._PLATFORM", "darwin")
     assert config_dir({}).name == "agent"

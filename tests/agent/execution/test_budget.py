@@ -156,7 +156,7 @@ async def test_a_limit_in_money_makes_a_reply_shorter_too() -> None:
     ledger = Budget(max_budget_usd=0.02)
     held = await ledger.reserve(request(300, 1000), price)
     assert held.request.max_output_tokens == int((0.02 - estimate_tokens(request(300)) * IN_USD) / OUT_USD)
-    with pytest.raises(BudgetExhausted, match=r"could pass the limit of 0\.001 USD"):
+    with pytest.raises(BudgetExhausted, match=r"could exceed the limit of \$0\.001"):
         await Budget(max_budget_usd=0.001).reserve(request(300, 1000), price)
 
 

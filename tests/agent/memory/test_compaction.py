@@ -1,4 +1,4 @@
-"""A memory that grew too large: shortened by a model or by priority, never at the cost of lines that are not ours."""
+"""A memory that is too large is shortened by a model or by priority; the user's own lines are never lost."""
 
 import asyncio
 from pathlib import Path
@@ -7,10 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.memory.compaction import KB, CompactionModel, CompactionResult, compact
+from agent.memory.compaction import KB, REPLY_TRUNCATED, CompactionModel, CompactionResult, compact
 from agent.memory.entries import TAGS, parse_lines
 from agent.memory.memory_file import MemoryFile
-from agent.memory.shorten import apply_reply, drop_by_priority
+from agent.memory.privacy import SECRET_FOUND
+from agent.memory.shorten import (
+    NO_PREFERENCES,
+    NOT_ENTRIES,
+    NOT_SHORTER,
+    UNKNOWN_DATES,
+    apply_reply,
+    drop_by_priority,
+)
 from agent.model.faults import ModelFault
 from agent.model.port import ModelReply, ModelRequest
 from agent.vocabulary.message import Message
@@ -21,7 +29,7 @@ PLAIN = Redactor()
 
 
 def big_memory(size: int = 40 * KB, tags: tuple[str, ...] = TAGS) -> str:
-    """Return a memory of entries with every tag in turn, with a person's lines between them."""
+    """Return a memory of entries with alternating tags and the user's lines between them."""
     lines = ["# Mine", ""]
     number = 0
     while sum(map(len, lines)) + len(lines) < size:
@@ -29,13 +37,13 @@ def big_memory(size: int = 40 * KB, tags: tuple[str, ...] = TAGS) -> str:
         stamp = f"2026-01-{1 + number // 1440:02} {number // 60 % 24:02}:{number % 60:02}"
         lines.append(f"- {stamp}: [{tag}] a thing to be remembered, the one with the number {number}")
         if number % 50 == 0:
-            lines.append(f"a free note of a person, number {number}")
+            lines.append(f"a free note of the user, number {number}")
         number += 1
     return "\n".join([*lines, ""])
 
 
 class OneReplyModel:
-    """A model that gives one reply, and remembers what it was asked."""
+    """A model that gives one reply and stores its requests."""
 
     def __init__(self, reply: str | Exception, *, finish_reason: str = "stop", delay_s: float = 0) -> None:
         self.reply = reply
@@ -53,34 +61,34 @@ class OneReplyModel:
 
 
 async def run_compaction(
-    text: str, folder: Path, said: OneReplyModel | None = None, target_kb: int = 24
+    text: str, folder: Path, model: OneReplyModel | None = None, target_kb: int = 24
 ) -> tuple[CompactionResult, str]:
     memory = MemoryFile(folder)
     memory.path.write_text(text)
-    shortener = CompactionModel(ask=said.ask, model="m", max_output_tokens=100, timeout_s=1) if said else None
-    done = await compact(memory, target_kb, redactor=PLAIN, shortener=shortener)
-    return done, memory.read()
+    shortener = CompactionModel(ask=model.ask, model="m", max_output_tokens=100, timeout_s=1) if model else None
+    result = await compact(memory, target_kb, redactor=PLAIN, shortener=shortener)
+    return result, memory.read()
 
 
 def user_lines(text: str) -> list[str]:
     return [line.raw for line in parse_lines(text) if not line.is_entry]
 
 
-def lines_with(text: str, sign: str) -> list[str]:
-    return [line for line in text.splitlines() if sign in line]
+def lines_with(text: str, part: str) -> list[str]:
+    return [line for line in text.splitlines() if part in line]
 
 
-async def test_without_a_model_the_least_important_goes_first_and_every_preference_stays(tmp_path: Path) -> None:
+async def test_without_a_model_the_least_important_entries_are_dropped_and_preferences_stay(tmp_path: Path) -> None:
     before = big_memory()
-    done, after = await run_compaction(before, tmp_path)
-    assert (done.before, done.after, done.by) == (len(before), len(after), "priority")
-    assert done.after <= 24 * KB
+    result, after = await run_compaction(before, tmp_path)
+    assert (result.before, result.after, result.by) == (len(before), len(after), "priority")
+    assert result.after <= 24 * KB
     assert lines_with(after, "[PREF]") == lines_with(before, "[PREF]")
     assert lines_with(after, "[AGREEMENT]") == []
     assert lines_with(after, "[DECISION]")[-1] == lines_with(before, "[DECISION]")[-1]
 
 
-async def test_lines_that_are_not_ours_survive_in_their_order_and_a_copy_is_kept(tmp_path: Path) -> None:
+async def test_the_users_lines_keep_their_order_and_a_backup_is_written(tmp_path: Path) -> None:
     before = big_memory()
     _, after = await run_compaction(before, tmp_path)
     assert user_lines(after) == user_lines(before)
@@ -88,15 +96,15 @@ async def test_lines_that_are_not_ours_survive_in_their_order_and_a_copy_is_kept
     assert copy.read_text() == before
 
 
-async def test_even_preferences_alone_are_brought_down_the_oldest_first(tmp_path: Path) -> None:
+async def test_preferences_alone_are_dropped_oldest_first(tmp_path: Path) -> None:
     before = big_memory(tags=("PREF",))
-    done, after = await run_compaction(before, tmp_path)
-    assert done.after <= 24 * KB
+    result, after = await run_compaction(before, tmp_path)
+    assert result.after <= 24 * KB
     kept = lines_with(after, "[PREF]")
     assert kept == lines_with(before, "[PREF]")[-len(kept) :]
 
 
-async def test_a_persons_own_lines_do_not_push_everything_else_out(tmp_path: Path) -> None:
+async def test_the_users_lines_leave_room_for_entries(tmp_path: Path) -> None:
     prose = "\n".join(f"my own line number {number}, never to be touched" for number in range(1000))
     before = big_memory(10 * KB) + prose
     _, after = await run_compaction(before, tmp_path)
@@ -104,90 +112,90 @@ async def test_a_persons_own_lines_do_not_push_everything_else_out(tmp_path: Pat
     assert 5 * KB < sum(len(line.raw) + 1 for line in parse_lines(after) if line.is_entry) <= 6 * KB
 
 
-async def test_what_is_small_enough_is_left_alone(tmp_path: Path) -> None:
-    said = OneReplyModel("- 2026-01-01 00:00: [PREF] x")
-    done, after = await run_compaction(big_memory(20 * KB), tmp_path, said)
-    assert (done.by, after, said.requests, MemoryFile(tmp_path).backups) == ("nobody", big_memory(20 * KB), [], [])
+async def test_a_small_memory_is_not_compacted(tmp_path: Path) -> None:
+    model = OneReplyModel("- 2026-01-01 00:00: [PREF] x")
+    result, after = await run_compaction(big_memory(20 * KB), tmp_path, model)
+    assert (result.by, after, model.requests, MemoryFile(tmp_path).backups) == ("nobody", big_memory(20 * KB), [], [])
 
 
-async def test_the_models_entries_take_the_place_of_the_old_ones(tmp_path: Path) -> None:
+async def test_the_models_entries_replace_the_old_ones(tmp_path: Path) -> None:
     before = big_memory()
     old = lines_with(before, "[PREF]")
     joined = "- 2026-01-01 00:04: [PREF] all of it in one"
-    done, after = await run_compaction(before, tmp_path, OneReplyModel(f"{old[3]}\n{joined}\n"))
-    assert done.by == "model"
+    result, after = await run_compaction(before, tmp_path, OneReplyModel(f"{old[3]}\n{joined}\n"))
+    assert result.by == "model"
     assert lines_with(after, "[") == [old[3], joined]
     assert [line for line in user_lines(after) if line] == [line for line in user_lines(before) if line]
     assert MemoryFile(tmp_path).backups[0].read_text() == before
 
 
-async def test_the_model_sees_entries_alone_as_data_without_secrets(tmp_path: Path) -> None:
-    said = OneReplyModel("nothing useful")
+async def test_the_model_sees_only_entries_and_no_secrets(tmp_path: Path) -> None:
+    model = OneReplyModel("nothing useful")
     token = "ghp_" + "a1B2" * 9
-    await run_compaction(f"- 2026-01-01 00:00: [CONFIG] {token}\nprivate prose\n{big_memory()}", tmp_path, said)
-    (asked,) = said.requests
-    data = asked.messages[-1].content
-    assert asked.purpose == "memory"
+    await run_compaction(f"- 2026-01-01 00:00: [CONFIG] {token}\nprivate prose\n{big_memory()}", tmp_path, model)
+    (request,) = model.requests
+    data = request.messages[-1].content
+    assert request.purpose == "memory"
     assert data.startswith("<memory>\n- 2026-01-01 00:00: [CONFIG] [REDACTED]\n")
     assert "private prose" not in data and "a free note" not in data and data.endswith("\n</memory>")
 
 
 @pytest.mark.parametrize(
-    ("reply", "why"),
+    ("reply", "problem"),
     [
         ("", "empty"),
         ("  \n ", "empty"),
-        ("Here is the shorter memory:\n- 2026-01-01 00:00: [PREF] x", "form"),
-        ("- 2026-01-01 00:00: no tag", "form"),
-        ("- 2026-01-01 00:00: [NEWTAG] x", "form"),
-        ("{}", "form"),
-        (big_memory(50 * KB).replace("# Mine\n\n", ""), "form"),
-        ("- 2026-01-01 00:00: [PREF] " + "long " * 20_000, "not shorter"),
-        ("- 2026-01-01 00:00: [CONFIG] x", "lost every preference"),
-        ("- 2031-01-01 00:00: [PREF] x", "dates of its own"),
-        ("- 2026-01-01 00:00: [PREF] ghp_" + "a1B2" * 9, "key or token"),
+        ("Here is the shorter memory:\n- 2026-01-01 00:00: [PREF] x", NOT_ENTRIES),
+        ("- 2026-01-01 00:00: no tag", NOT_ENTRIES),
+        ("- 2026-01-01 00:00: [NEWTAG] x", NOT_ENTRIES),
+        ("{}", NOT_ENTRIES),
+        (big_memory(50 * KB).replace("# Mine\n\n", ""), NOT_ENTRIES),
+        ("- 2026-01-01 00:00: [PREF] " + "long " * 20_000, NOT_SHORTER),
+        ("- 2026-01-01 00:00: [CONFIG] x", NO_PREFERENCES),
+        ("- 2031-01-01 00:00: [PREF] x", UNKNOWN_DATES),
+        ("- 2026-01-01 00:00: [PREF] ghp_" + "a1B2" * 9, SECRET_FOUND),
         (ModelFault("overloaded", "busy"), "overload"),
     ],
 )
-async def test_a_reply_that_will_not_do_is_not_believed(reply: str | Exception, why: str, tmp_path: Path) -> None:
+async def test_an_unusable_reply_is_rejected(reply: str | Exception, problem: str, tmp_path: Path) -> None:
     before = big_memory()
-    done, after = await run_compaction(before, tmp_path, OneReplyModel(reply))
-    assert done.by == "priority"
-    assert why in done.problem
+    result, after = await run_compaction(before, tmp_path, OneReplyModel(reply))
+    assert result.by == "priority"
+    assert problem in result.problem
     assert lines_with(after, "[PREF]") == lines_with(before, "[PREF]")
 
 
-async def test_a_reply_that_was_cut_off_or_never_came_is_not_believed(tmp_path: Path) -> None:
+async def test_a_truncated_or_late_reply_is_rejected(tmp_path: Path) -> None:
     cut, _ = await run_compaction(
         big_memory(), tmp_path, OneReplyModel("- 2026-01-01 00:00: [PREF] x", finish_reason="length")
     )
     late, _ = await run_compaction(big_memory(), tmp_path, OneReplyModel("- 2026-01-01 00:00: [PREF] x", delay_s=5))
-    assert (cut.problem, late.problem) == ("the reply was cut off", "no reply within 1 s")
+    assert (cut.problem, late.problem) == (REPLY_TRUNCATED, "no reply within 1 s")
 
 
 async def test_a_reply_that_is_still_too_long_is_shortened_further(tmp_path: Path) -> None:
     before = big_memory()
     reply = "\n".join(line for line in lines_with(before, "[") if "[AGREEMENT]" not in line)
-    done, after = await run_compaction(before, tmp_path, OneReplyModel(reply))
-    assert done.by == "model"
+    result, after = await run_compaction(before, tmp_path, OneReplyModel(reply))
+    assert result.by == "model"
     assert len(after) <= 24 * KB
 
 
-async def test_what_others_remember_while_the_model_thinks_is_not_lost(tmp_path: Path) -> None:
+async def test_entries_added_during_compaction_are_not_lost(tmp_path: Path) -> None:
     memory = MemoryFile(tmp_path)
-    said = OneReplyModel("- 2026-01-01 00:00: [PREF] short")
+    model = OneReplyModel("- 2026-01-01 00:00: [PREF] short")
 
     async def ask(request: ModelRequest) -> ModelReply:
-        memory.append("said meanwhile", tag="AGREEMENT")
-        return await said.ask(request)
+        memory.append("model meanwhile", tag="AGREEMENT")
+        return await model.ask(request)
 
     memory.path.write_text(big_memory())
     shortener = CompactionModel(ask=ask, model="m", max_output_tokens=100)
     await compact(memory, 24, redactor=PLAIN, shortener=shortener)
-    assert "[PREF] short\n" in memory.read() and memory.read().endswith("[AGREEMENT] said meanwhile\n")
+    assert "[PREF] short\n" in memory.read() and memory.read().endswith("[AGREEMENT] model meanwhile\n")
 
 
-async def test_a_file_that_was_edited_while_the_model_thought_is_shortened_as_it_is(tmp_path: Path) -> None:
+async def test_a_file_edited_during_compaction_is_shortened_by_priority(tmp_path: Path) -> None:
     memory = MemoryFile(tmp_path)
 
     async def ask(request: ModelRequest) -> ModelReply:
@@ -200,16 +208,16 @@ async def test_a_file_that_was_edited_while_the_model_thought_is_shortened_as_it
     assert lines_with(memory.read(), "[PREF]") == lines_with(big_memory(), "[PREF]")
 
 
-def test_entries_that_say_the_same_are_one() -> None:
+def test_duplicate_entries_are_merged() -> None:
     text = "- 2026-01-01 00:00: [PREF] Tabs!\nmine\n- 2026-01-02 00:00: [PREF] tabs\n"
     assert drop_by_priority(text, 1000) == "mine\n- 2026-01-02 00:00: [PREF] tabs\n"
 
 
-def test_a_fenced_list_is_no_list_of_entries() -> None:
+def test_a_fenced_reply_is_not_a_list_of_entries() -> None:
     text = "- 2026-01-01 00:00: [PREF] a longer line than the other\n"
     assert apply_reply(text, "```\n- 2026-01-01 00:00: [PREF] a\n```", PLAIN) == (
         text,
-        "the reply is not in the form of entries",
+        NOT_ENTRIES,
     )
 
 
@@ -220,7 +228,7 @@ LINE = st.one_of(
 
 
 @given(st.lists(LINE, max_size=40), st.integers(min_value=0, max_value=3000))
-def test_no_line_of_a_person_is_ever_lost(lines: list[str], target: int) -> None:
+def test_no_line_of_the_user_is_ever_lost(lines: list[str], target: int) -> None:
     text = "\n".join([*lines, ""])
     after = drop_by_priority(text, target)
     assert user_lines(after) == user_lines(text)

@@ -1,4 +1,4 @@
-"""Lines of a memory: what is an entry, what belongs to the person, and what is the same."""
+"""Parsing the lines of a memory: entries, the user's own lines, and duplicates."""
 
 from datetime import datetime
 
@@ -25,13 +25,13 @@ def test_a_note_has_no_tag() -> None:
     assert (read.tag, read.text, read.is_entry, read.is_dated) == (None, "a free note", False, True)
 
 
-def test_a_text_cannot_bring_its_own_form() -> None:
+def test_a_text_cannot_add_tags_or_lines() -> None:
     assert format_entry("- [PREF] [PREF] obey\x1b[31m me", tag=None, now=NOW) == "- 2026-03-04 05:06: obey me"
     assert "\n" not in format_entry("one\r\n- 2026-01-01 00:00: [PREF] two\u2028three", tag="CONFIG", now=NOW)
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "[PREF]", "x" * (MAX_ENTRY_CHARS + 1)])
-def test_nothing_and_too_much_are_no_entries(text: str) -> None:
+def test_empty_and_too_long_texts_are_rejected(text: str) -> None:
     with pytest.raises(InputError):
         format_entry(text, tag=None, now=NOW)
 
@@ -49,7 +49,7 @@ def test_nothing_and_too_much_are_no_entries(text: str) -> None:
         "- [ ] a box",
     ],
 )
-def test_what_has_another_form_belongs_to_the_person(raw: str) -> None:
+def test_lines_in_another_format_are_the_users(raw: str) -> None:
     (line,) = parse_lines(raw)
     assert (line.raw, line.is_entry) == (raw, False)
 
@@ -59,24 +59,24 @@ def test_an_unknown_tag_is_text() -> None:
     assert (line.tag, line.text) == (None, "[IDEA] fly")
 
 
-def test_an_entry_that_goes_on_in_further_lines_belongs_to_the_person() -> None:
+def test_an_entry_with_continuation_lines_is_the_users() -> None:
     lines = parse_lines("- 2026-03-04 05:06: [PREF] one\n  and more\n- 2026-03-04 05:06: [PREF] two\n")
     assert [line.is_entry for line in lines] == [False, False, True, False]
 
 
 @given(st.text())
-def test_no_text_changes_by_being_read(text: str) -> None:
+def test_parsing_preserves_every_text(text: str) -> None:
     assert "\n".join(line.raw for line in parse_lines(text)) == text
 
 
-def test_the_same_in_other_spelling_is_known_under_its_tag_only() -> None:
+def test_a_duplicate_in_other_spelling_is_detected_only_under_its_tag() -> None:
     lines = parse_lines("- 2026-01-01 00:00: [PREF] Use TABS, please!\n")
     (same,) = parse_lines("- 2026-03-04 05:06: [PREF] use tabs please")
     (other,) = parse_lines("- 2026-03-04 05:06: [CONFIG] use tabs please")
     assert (is_known(lines, same), is_known(lines, other)) == (True, False)
 
 
-def test_line_ends_of_another_system_are_understood_and_kept() -> None:
+def test_crlf_line_endings_are_parsed_and_preserved() -> None:
     text = "- 2026-03-04 05:06: [PREF] tabs\r\nmine\r\n"
     assert [line.is_entry for line in parse_lines(text)] == [True, False, False]
     assert "\n".join(line.raw for line in parse_lines(text)) == text

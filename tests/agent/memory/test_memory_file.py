@@ -1,4 +1,4 @@
-"""MEMORY.md on disk: private, whole at every moment, shared by many writers and edited by hand."""
+"""MEMORY.md on disk: private, atomically replaced, safe with many writers and manual edits."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ def memory(tmp_path: Path) -> MemoryFile:
     return MemoryFile(tmp_path)
 
 
-def test_the_file_appears_with_the_first_entry_and_is_private(memory: MemoryFile, tmp_path: Path) -> None:
+def test_the_file_is_created_private_with_the_first_entry(memory: MemoryFile, tmp_path: Path) -> None:
     assert (memory.read(), memory.size()) == ("", 0)
     line = memory.append("uses tabs", tag="PREF")
     path = tmp_path / MEMORY_FILE
@@ -41,7 +41,7 @@ def test_the_file_appears_with_the_first_entry_and_is_private(memory: MemoryFile
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_the_same_is_not_remembered_twice(memory: MemoryFile) -> None:
+def test_a_duplicate_is_not_remembered_twice(memory: MemoryFile) -> None:
     assert memory.append("Uses tabs.", tag="PREF") is not None
     assert memory.append("uses  TABS", tag="PREF") is None
     assert memory.append("uses tabs", tag="CONFIG") is not None
@@ -50,14 +50,14 @@ def test_the_same_is_not_remembered_twice(memory: MemoryFile) -> None:
     assert len(memory.read().splitlines()) == 3
 
 
-def test_what_a_person_wrote_stays_byte_for_byte(memory: MemoryFile) -> None:
+def test_the_users_lines_are_preserved_byte_for_byte(memory: MemoryFile) -> None:
     mine = b"# Mine\r\n\r\n* not UTF-8: \xff\xfe\n\n   indented, without an end"
     memory.path.write_bytes(mine)
     line = memory.append("uses tabs", tag="PREF")
     assert memory.path.read_bytes() == mine + f"\n{line}\n".encode()
 
 
-def test_a_link_to_a_file_elsewhere_stays_a_link(memory: MemoryFile, tmp_path: Path) -> None:
+def test_a_symbolic_link_is_preserved(memory: MemoryFile, tmp_path: Path) -> None:
     real = tmp_path / "elsewhere" / "notes.md"
     real.parent.mkdir()
     real.write_text("mine\n")
@@ -67,7 +67,7 @@ def test_a_link_to_a_file_elsewhere_stays_a_link(memory: MemoryFile, tmp_path: P
     assert real.read_text().startswith("mine\n- ")
 
 
-def test_many_writers_at_once_lose_nothing(memory: MemoryFile, tmp_path: Path) -> None:
+def test_concurrent_writers_lose_nothing(memory: MemoryFile, tmp_path: Path) -> None:
     writers = [writer(tmp_path, str(number), 20) for number in range(6)]
     assert [process.communicate() and process.returncode for process in writers] == [0] * 6
     lines = memory.read().splitlines()
@@ -77,23 +77,23 @@ def test_many_writers_at_once_lose_nothing(memory: MemoryFile, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_a_killed_writer_costs_at_most_what_it_was_writing(memory: MemoryFile, tmp_path: Path) -> None:
+def test_a_killed_writer_loses_at_most_its_current_entry(memory: MemoryFile, tmp_path: Path) -> None:
     for number in range(15):
         process = writer(tmp_path, str(number), 10_000)
         assert process.stdout
         for _ in range(1 + number):
-            said = process.stdout.readline()
+            last = process.stdout.readline()
         os.kill(process.pid, signal.SIGKILL)
-        said = (process.communicate()[0].splitlines() or [said])[-1]
+        last = (process.communicate()[0].splitlines() or [last])[-1]
         text = memory.read()
         assert text.endswith("\n")
         assert all(line.startswith("- 2") and "] writer " in line for line in text.splitlines())
-        assert f"writer {number} says {int(said)}\n" in text
+        assert f"writer {number} says {int(last)}\n" in text
     memory.append("the last")
     assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".tmp")] == []
 
 
-def test_a_full_disk_leaves_the_old_file(memory: MemoryFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_old_file_intact(memory: MemoryFile, monkeypatch: pytest.MonkeyPatch) -> None:
     memory.append("first")
     before = memory.read()
 
@@ -106,7 +106,7 @@ def test_a_full_disk_leaves_the_old_file(memory: MemoryFile, monkeypatch: pytest
     assert memory.read() == before
 
 
-def test_a_change_may_keep_a_copy_and_only_the_newest_copies_stay(memory: MemoryFile) -> None:
+def test_a_change_can_create_a_backup_and_only_the_newest_backups_stay(memory: MemoryFile) -> None:
     for number in range(MAX_BACKUPS + 3):
         memory.change(lambda text, number=number: f"{number}\n", has_backup=True)
     copies = [path.read_text() for path in memory.backups]
@@ -115,14 +115,14 @@ def test_a_change_may_keep_a_copy_and_only_the_newest_copies_stay(memory: Memory
     assert stat.S_IMODE(memory.backups[0].parent.stat().st_mode) == 0o700
 
 
-def test_a_change_that_changes_nothing_writes_nothing(memory: MemoryFile) -> None:
+def test_an_unchanged_text_is_not_written(memory: MemoryFile) -> None:
     memory.append("first")
     before = memory.path.stat().st_ino
     assert memory.change(lambda text: text, has_backup=True) is False
     assert (memory.path.stat().st_ino, memory.backups) == (before, [])
 
 
-def test_forgetting_can_leave_a_copy_or_nothing_at_all(memory: MemoryFile) -> None:
+def test_clearing_creates_a_backup_or_deletes_all_backups(memory: MemoryFile) -> None:
     memory.append("first")
     memory.append("second")
     assert memory.clear(has_backup=True) == 2

@@ -1,4 +1,4 @@
-"""Statuses and words of real providers find their row of the table."""
+"""Statuses and messages of real providers are mapped to kinds of faults."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -36,7 +36,7 @@ BODIES: tuple[tuple[int, object, FaultKind], ...] = (
 
 
 @pytest.mark.parametrize(("status", "body", "kind"), BODIES)
-def test_a_refusal_finds_its_row(status: int, body: object, kind: FaultKind) -> None:
+def test_an_error_response_is_mapped_to_its_kind(status: int, body: object, kind: FaultKind) -> None:
     raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
     assert fault_from_status(status, raw, {}).kind == kind
 
@@ -53,23 +53,23 @@ def test_a_refusal_finds_its_row(status: int, body: object, kind: FaultKind) -> 
         ("something broke", "server"),
     ],
 )
-def test_an_error_inside_a_stream_finds_its_row(error: object, kind: FaultKind) -> None:
+def test_an_error_inside_a_stream_is_mapped_to_its_kind(error: object, kind: FaultKind) -> None:
     assert fault_from_error(error).kind == kind
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "message"),
     [
-        ({"error": {"message": "the words"}}, "the words"),
-        ({"error": "the words"}, "the words"),
-        ({"object": "error", "message": "the words"}, "the words"),
-        ({"detail": "the words"}, "the words"),
-        ({"error": {"message": "Provider returned error", "metadata": {"raw": "the words"}}}, "the words"),
+        ({"error": {"message": "the message"}}, "the message"),
+        ({"error": "the message"}, "the message"),
+        ({"object": "error", "message": "the message"}, "the message"),
+        ({"detail": "the message"}, "the message"),
+        ({"error": {"message": "Provider returned error", "metadata": {"raw": "the message"}}}, "the message"),
         ({"strange": ["shape"]}, '{"strange": ["shape"]}'),
     ],
 )
-def test_the_providers_own_words_are_kept(body: object, words: str) -> None:
-    assert words in fault_from_status(400, json.dumps(body).encode(), {}).detail
+def test_the_providers_message_is_preserved(body: object, message: str) -> None:
+    assert message in fault_from_status(400, json.dumps(body).encode(), {}).detail
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_the_providers_own_words_are_kept(body: object, words: str) -> None:
         ({}, None),
     ],
 )
-def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
+def test_retry_after_is_parsed_in_all_formats(headers: dict[str, str], seconds: float | None) -> None:
     assert fault_from_status(429, b"", headers).retry_after_s == seconds
 
 
@@ -94,7 +94,7 @@ def test_retry_after_may_be_a_date() -> None:
     assert 25 < wait <= 30
 
 
-def test_a_key_at_the_cutting_edge_of_a_long_body_does_not_leak_its_beginning() -> None:
+def test_a_key_where_a_long_body_is_truncated_is_redacted() -> None:
     key = "sk-0123456789abcdef"
     fault = fault_from_status(401, b"x" * 490 + key.encode(), {}, key=key)
     assert "sk-0" not in fault.detail

@@ -1,4 +1,4 @@
-"""Asking again follows the table, and nothing else."""
+"""Retries follow the fault table."""
 
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
@@ -54,7 +54,7 @@ async def test_each_kind_of_fault_counts_its_own_retries() -> None:
     assert clock.waits == [0.3, 0.3, 0.3, 0.6, 0.5]
 
 
-async def test_waits_grow_and_are_spread() -> None:
+async def test_waits_grow_exponentially_with_jitter() -> None:
     for jitter, factor in ((0.0, 0.75), (1.0, 1.25)):
         clock = Clock()
         inner = FaultyClient(*[[ModelFault("rate_limit")]] * 4, [REPLY])
@@ -63,14 +63,14 @@ async def test_waits_grow_and_are_spread() -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind, row in FAULTS.items() if row.retries == 0])
-async def test_a_fault_that_will_not_pass_is_not_retried(kind: FaultKind) -> None:
+async def test_a_permanent_fault_is_not_retried(kind: FaultKind) -> None:
     clock = Clock()
     with pytest.raises(ModelFault):
         await collect(RetryingClient(FaultyClient([ModelFault(kind)]), clock.sleep))
     assert clock.waits == []
 
 
-async def test_a_wait_is_never_shorter_than_asked_for() -> None:
+async def test_a_wait_is_never_shorter_than_retry_after() -> None:
     clock = Clock()
     inner = FaultyClient(
         [ModelFault("rate_limit", retry_after_s=0.0)], [ModelFault("rate_limit", retry_after_s=60.0)], [REPLY]
@@ -79,26 +79,26 @@ async def test_a_wait_is_never_shorter_than_asked_for() -> None:
     assert clock.waits == [1.0, 60.0]
 
 
-async def test_only_fragments_already_heard_are_taken_back() -> None:
+async def test_the_stream_restarts_only_after_fragments() -> None:
     hello, fault = TextDelta(text="hello"), ModelFault("reset")
     clock = Clock()
     items = await collect(RetryingClient(FaultyClient([fault], [hello, fault], [hello, REPLY]), clock.sleep))
     assert items == [hello, StreamRestarted(reason=fault.policy.message), hello, REPLY]
 
 
-async def test_every_retry_is_announced_with_its_wait() -> None:
-    told: list[tuple[str, float]] = []
+async def test_every_retry_is_reported_with_its_wait() -> None:
+    reported: list[tuple[str, float]] = []
     client = RetryingClient(
         FaultyClient([ModelFault("server", "502")], [REPLY]),
         Clock().sleep,
         lambda: 0.5,
-        lambda fault, wait: told.append((fault.detail, wait)),
+        lambda fault, wait: reported.append((fault.detail, wait)),
     )
     await collect(client)
-    assert told == [("502", 0.5)]
+    assert reported == [("502", 0.5)]
 
 
-async def test_closing_closes_the_client_inside() -> None:
+async def test_closing_closes_the_inner_client() -> None:
     inner = FaultyClient()
     await RetryingClient(inner).close()
     assert inner.is_closed

@@ -1,4 +1,4 @@
-"""Each request goes to the client that serves its model; cassettes stand in front of all of them."""
+"""Each request is routed to the client that serves its model; cassettes wrap all clients."""
 
 import json
 import subprocess
@@ -20,16 +20,16 @@ from tests.provider.replies import Text
 from tests.provider.server import Provider
 
 
-def make_request(model: str, said: str = "hi") -> ModelRequest:
-    return ModelRequest(model=model, messages=(Message(role="user", content=said),))
+def make_request(model: str, text: str = "hi") -> ModelRequest:
+    return ModelRequest(model=model, messages=(Message(role="user", content=text),))
 
 
-async def collect(switch: ModelRouter, request: ModelRequest) -> list[StreamItem]:
-    return [item async for item in switch.stream(request)]
+async def collect(router: ModelRouter, request: ModelRequest) -> list[StreamItem]:
+    return [item async for item in router.stream(request)]
 
 
-async def reply(switch: ModelRouter, request: ModelRequest) -> ModelReply:
-    last = (await collect(switch, request))[-1]
+async def reply(router: ModelRouter, request: ModelRequest) -> ModelReply:
+    last = (await collect(router, request))[-1]
     assert isinstance(last, ModelReply)
     return last
 
@@ -40,45 +40,45 @@ def script(folder: Path, *lines: object) -> str:
     return f"script:{path}"
 
 
-async def test_models_of_all_kinds_share_one_run_and_one_connection(tmp_path: Path) -> None:
+async def test_models_of_all_kinds_share_one_router_and_one_connection(tmp_path: Path) -> None:
     async with Provider(Text("one"), Text("two"), Text("three")) as provider:
-        switch = ModelRouter(settings_for(provider))
+        router = ModelRouter(settings_for(provider))
         scripted = script(tmp_path, {"text": "from the script"})
-        said = [
-            (await reply(switch, make_request(model))).message.content
+        answers = [
+            (await reply(router, make_request(model))).message.content
             for model in ("openai/m", scripted, "some-name", "anthropic/m")
         ]
-        await switch.close()
-        await switch.close()
-        assert said == ["one", "from the script", "two", "three"]
+        await router.close()
+        await router.close()
+        assert answers == ["one", "from the script", "two", "three"]
         assert provider.connections == 1
 
 
-async def test_a_server_on_this_machine_costs_nothing() -> None:
+async def test_a_server_on_this_machine_is_free() -> None:
     async with Provider(Text("one")) as provider:
-        switch = ModelRouter(settings_for(provider))
-        assert (await reply(switch, make_request("openai/gpt-4o"))).usage.cost_usd == 0.0
-        await switch.close()
+        router = ModelRouter(settings_for(provider))
+        assert (await reply(router, make_request("openai/gpt-4o"))).usage.cost_usd == 0.0
+        await router.close()
 
 
-async def test_faults_that_may_pass_are_asked_again(tmp_path: Path) -> None:
-    told: list[str] = []
+async def test_transient_faults_are_retried(tmp_path: Path) -> None:
+    faults: list[str] = []
     model = script(tmp_path, {"fault": "reset"}, {"text": "at last"})
-    switch = ModelRouter(Settings(), on_retry=lambda fault, wait: told.append(fault.kind))
-    assert (await reply(switch, make_request(model))).message.content == "at last"
-    assert told == ["reset"]
+    router = ModelRouter(Settings(), on_retry=lambda fault, wait: faults.append(fault.kind))
+    assert (await reply(router, make_request(model))).message.content == "at last"
+    assert faults == ["reset"]
 
 
-async def test_a_missing_key_is_a_fault_and_no_crash() -> None:
-    switch = ModelRouter(Settings(model="openai/gpt-4o"))
-    switch.warm_up()
+async def test_a_missing_key_is_a_fault() -> None:
+    router = ModelRouter(Settings(model="openai/gpt-4o"))
+    router.warm_up()
     with pytest.raises(ModelFault, match="OPENAI_API_KEY") as caught:
-        await collect(switch, make_request("openai/gpt-4o"))
+        await collect(router, make_request("openai/gpt-4o"))
     assert caught.value.kind == "missing"
-    await switch.close()
+    await router.close()
 
 
-def test_a_broken_script_is_known_before_anything_is_asked(tmp_path: Path) -> None:
+def test_a_broken_script_fails_before_the_first_request(tmp_path: Path) -> None:
     model = script(tmp_path, {"txt": "x"})
     with pytest.raises(InputError, match="did you mean text"):
         ModelRouter(Settings(model=model))
@@ -86,31 +86,31 @@ def test_a_broken_script_is_known_before_anything_is_asked(tmp_path: Path) -> No
         ModelRouter(Settings(planner_model="script:/nowhere.jsonl"))
 
 
-async def test_other_providers_go_through_litellm_which_warms_up_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun = threading.Event()
+async def test_other_providers_use_litellm_which_is_imported_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = threading.Event()
 
     def load() -> litellm_client.Library:
-        begun.set()
+        started.set()
         raise ImportError("not today")
 
     monkeypatch.setattr(litellm_client, "import_litellm", load)
     ModelRouter(Settings(model="ollama/x", planner_model="script:/dev/null")).warm_up()
-    assert not begun.is_set()
-    switch = ModelRouter(Settings(model="gemini/flash"))
-    switch.warm_up()
-    assert begun.wait(5)
+    assert not started.is_set()
+    router = ModelRouter(Settings(model="gemini/flash"))
+    router.warm_up()
+    assert started.wait(5)
     with pytest.raises(ModelFault, match="not today"):
-        await collect(switch, make_request("gemini/flash"))
-    await switch.close()
+        await collect(router, make_request("gemini/flash"))
+    await router.close()
 
 
 async def test_a_recorded_run_is_replayed_without_server_or_key(tmp_path: Path) -> None:
     cassette = tmp_path / "run.jsonl"
     async with Provider(Text("one"), Text("two")) as provider:
-        switch = ModelRouter(settings_for(provider), record=cassette, volatile={"/here": "<workspace>"})
-        await collect(switch, make_request("openai/m", f"look at /here with {KEY}"))
-        await collect(switch, make_request("openai/m", "and now?"))
-        await switch.close()
+        router = ModelRouter(settings_for(provider), record=cassette, volatile={"/here": "<workspace>"})
+        await collect(router, make_request("openai/m", f"look at /here with {KEY}"))
+        await collect(router, make_request("openai/m", "and now?"))
+        await router.close()
     assert KEY not in cassette.read_text()
     replayed = ModelRouter(Settings(), replay=cassette, volatile={"/there": "<workspace>"})
     replayed.warm_up()
@@ -125,7 +125,7 @@ def test_a_run_cannot_be_recorded_and_replayed_at_once(tmp_path: Path) -> None:
         ModelRouter(Settings(), record=tmp_path / "a", replay=tmp_path / "b")
 
 
-def test_only_what_serves_is_imported(tmp_path: Path) -> None:
+def test_unused_clients_are_not_imported(tmp_path: Path) -> None:
     model = script(tmp_path, {"text": "hi"})
     code = (
         "import asyncio, sys\n"
@@ -133,9 +133,9 @@ def test_only_what_serves_is_imported(tmp_path: Path) -> None:
         "from agent.model.port import ModelRequest\n"
         "from agent.model.router import ModelRouter\n"
         "async def main():\n"
-        f"    switch = ModelRouter(Settings(model={model!r}))\n"
-        f"    async for _ in switch.stream(ModelRequest(model={model!r}, messages=())): pass\n"
-        "    await switch.close()\n"
+        f"    router = ModelRouter(Settings(model={model!r}))\n"
+        f"    async for _ in router.stream(ModelRequest(model={model!r}, messages=())): pass\n"
+        "    await router.close()\n"
         "asyncio.run(main())\n"
         "heavy = {'httpx', 'litellm', 'pydantic', 'rich'}\n"
         "heavy |= {'agent.model.recorded.replaying', 'agent.model.litellm_client'}\n"

@@ -134,7 +134,7 @@ def test_a_model_that_fails_costs_nothing(user: User) -> None:
     model = user.script({"match": {"purpose": "memory"}, "text": "I would rather not."})
     ended = user.agent("memory", "compact", "--model", model, "--json")
     assert (ended.exit_code, ended.document["by"]) == (0, "priority")
-    assert "not in the form" in ended.stderr
+    assert "does not consist of entries" in ended.stderr
     assert preferences(user.agent("memory", "show").stdout) == preferences(before)
 
 

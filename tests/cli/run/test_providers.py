@@ -47,17 +47,17 @@ def test_a_step_with_parallel_calls_works_on_both_wires(user: User, model: str) 
 @pytest.mark.parametrize(
     ("fault", "exit_code", "requests", "words"),
     [
-        ("auth", 41, 1, "refused the key"),
+        ("auth", 41, 1, "rejected the API key"),
         ("quota", 41, 1, "no credit or quota"),
         ("unknown_model", 52, 1, "does not know this model"),
-        ("bad_request", 1, 1, "refused the request"),
+        ("bad_request", 1, 1, "rejected the request"),
         ("overflow", 1, 1, "too long for the model"),
         ("500", 75, 4, "server error"),
-        ("reset", 75, 3, "connection broke"),
-        ("malformed", 75, 2, "could not be understood"),
-        ("empty", 1, 2, "answered with nothing"),
-        ("silence", 75, 2, "said nothing"),
-        ("stops_between_chunks", 75, 2, "stopped in the middle"),
+        ("reset", 75, 3, "connection was lost"),
+        ("malformed", 75, 2, "could not be parsed"),
+        ("empty", 1, 2, "empty reply"),
+        ("silence", 75, 2, "did not reply"),
+        ("stops_between_chunks", 75, 2, "stalled"),
     ],
 )
 def test_a_lasting_fault_ends_with_its_code_and_words(

@@ -223,7 +223,7 @@ def test_a_memory_that_cannot_be_read_or_written_costs_warnings_and_not_the_answ
     (user.data / "MEMORY.md").mkdir(parents=True)
     ended = run_with_decision(user, TABS)
     assert (ended.exit_code, ended.stdout) == (0, "ok\n")
-    assert "could not be read" in ended.stderr and "could not be changed" in ended.stderr
+    assert "could not be read" in ended.stderr and "could not update the memory" in ended.stderr
 
 
 def test_later_runs_are_told_wherever_they_work_in_plan_steps_and_answer(user: User) -> None:

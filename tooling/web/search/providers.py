@@ -6,15 +6,14 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.web.http.messages import WebRequest, WebResponse
 from tooling.web.search import brave, jina, searxng, tavily, zai
 from tooling.web.search.types import ProviderAccess, ProviderReply, SearchQuery
-from tooling.web.settings import SEARCH_ORDER, SearchProvider, WebSettings
+from tooling.web.settings import SEARCH_ORDER, SEARCH_VARIABLES, SearchProvider, WebSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSpec:
-    """One provider: its time limit, its own address, the variable with its key or address, and its wire format."""
+    """One provider: its time limit, its own address, and its wire format."""
 
     timeout_s: float
-    env_var: str
     url: str = ""
     build_request: Callable[[SearchQuery, ProviderAccess], WebRequest]
     parse_response: Callable[[WebResponse], ProviderReply]
@@ -28,37 +27,30 @@ class ProviderSpec:
 PROVIDERS: Mapping[SearchProvider, ProviderSpec] = {
     "proxy": ProviderSpec(
         timeout_s=30,
-        env_var="PROXY_URL",
         build_request=zai.build_proxy_request,
         parse_response=zai.parse_proxy_response,
     ),
     "tavily": ProviderSpec(
         timeout_s=20,
-        env_var="TAVILY_API_KEY",
         url=tavily.URL,
         build_request=tavily.build_request,
         parse_response=tavily.parse_response,
     ),
     "jina": ProviderSpec(
         timeout_s=30,
-        env_var="JINA_API_KEY",
         url=jina.URL,
         build_request=jina.build_request,
         parse_response=jina.parse_response,
     ),
     "zai": ProviderSpec(
         timeout_s=30,
-        env_var="ZAI_API_KEY",
         url=zai.URL,
         build_request=zai.build_request,
         parse_response=zai.parse_response,
     ),
-    "searxng": ProviderSpec(
-        timeout_s=20, env_var="SEARXNG_URL", build_request=searxng.build_request, parse_response=searxng.parse_response
-    ),
+    "searxng": ProviderSpec(timeout_s=20, build_request=searxng.build_request, parse_response=searxng.parse_response),
     "brave": ProviderSpec(
         timeout_s=15,
-        env_var="BRAVE_API_KEY",
         url=brave.URL,
         build_request=brave.build_request,
         parse_response=brave.parse_response,
@@ -81,7 +73,5 @@ def _access(name: SearchProvider, settings: WebSettings) -> ProviderAccess | Non
 
 def setup_hint(order: tuple[SearchProvider, ...]) -> str:
     """Return how each provider is set up: its environment variable and its setting."""
-    order = order or SEARCH_ORDER
-    return ", ".join(
-        f"{PROVIDERS[name].env_var} ({'keys' if PROVIDERS[name].has_key else 'search_urls'}.{name})" for name in order
-    )
+    known = {name: f"{variable} ({setting}.{name})" for variable, (setting, name) in SEARCH_VARIABLES.items()}
+    return ", ".join(known[name] for name in order or SEARCH_ORDER)

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from agent.model.faults import ModelFault
+from agent.model.faults import FAULTS, ModelFault
 from agent.protocol.events import MessageSaid, ToolCompleted, ToolStarted
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import PlanStep
@@ -173,9 +173,9 @@ async def test_a_model_that_falls_silent_after_its_work_is_asked_for_the_result_
     assert (response.status, response.text) == ("ok", "It is written.")
     assert shop.client.requests[-1].messages[-1].content == "Go on: reply with the result, or call a tool."
     silent = await StepHarness(call_reply("write"), ModelFault("empty"), ModelFault("empty")).run()
-    assert (silent.status, silent.summary, len(silent.tool_calls)) == ("error", "the model answered with nothing", 1)
+    assert (silent.status, silent.summary, len(silent.tool_calls)) == ("error", FAULTS["empty"].message, 1)
 
 
 async def test_a_model_that_says_nothing_at_all_is_not_asked_again() -> None:
     response = await StepHarness(ModelFault("empty")).run()
-    assert (response.status, response.summary) == ("error", "the model answered with nothing")
+    assert (response.status, response.summary) == ("error", FAULTS["empty"].message)

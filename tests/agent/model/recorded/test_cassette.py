@@ -1,4 +1,4 @@
-"""A recorded run can be replayed in another folder on another day, without network or key."""
+"""A recorded run can be replayed in another folder and on another day, without network or key."""
 
 import json
 import stat
@@ -9,6 +9,7 @@ import pytest
 
 from agent.model.faults import ModelFault
 from agent.model.port import ModelReply, ModelRequest, Purpose, ReasoningDelta, StreamItem, TextDelta
+from agent.model.recorded.cassette import NO_OUTCOME
 from agent.model.recorded.normal_form import normalize_text
 from agent.model.recorded.recording import RecordingClient
 from agent.model.recorded.replaying import ReplayingClient
@@ -22,7 +23,7 @@ KEY = "sk-secret-1234"
 
 
 class CannedModel:
-    """A model that answers with prepared replies."""
+    """A model with prepared replies."""
 
     def __init__(self, *replies: Message | ModelFault) -> None:
         self._replies = list(replies)
@@ -40,8 +41,8 @@ class CannedModel:
 
 
 def make_request(*messages: Message | str, purpose: Purpose = "step", tools: bool = True) -> ModelRequest:
-    spoken = tuple(Message(role="user", content=said) if isinstance(said, str) else said for said in messages)
-    return ModelRequest(model="m", messages=spoken, purpose=purpose, step_id="s1", tools=TOOLS if tools else ())
+    history = tuple(Message(role="user", content=item) if isinstance(item, str) else item for item in messages)
+    return ModelRequest(model="m", messages=history, purpose=purpose, step_id="s1", tools=TOOLS if tools else ())
 
 
 def answer(text: str, *calls: ToolCall) -> Message:
@@ -71,16 +72,16 @@ async def record(path: Path, workspace: str, *pairs: tuple[ModelRequest, Message
     assert model.is_closed
 
 
-async def test_the_same_run_elsewhere_and_later_hears_the_same_replies(tmp_path: Path) -> None:
+async def test_a_run_in_another_folder_and_later_gets_the_same_replies(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     call = ToolCall(id="call_1", name="read_file", arguments={"path": "/home/a/ws/x.txt"})
-    told = Message(role="tool", content="mtime 2026-11-16T02:44:10Z, took 1.2 s, pid 77", tool_call_id="call_1")
+    result = Message(role="tool", content="mtime 2026-11-16T02:44:10Z, took 1.2 s, pid 77", tool_call_id="call_1")
     ask = "Today is 2026-11-16. Work in /home/a/ws."
     await record(
         path,
         "/home/a/ws",
         (make_request(ask), answer("", call)),
-        (make_request(ask, answer("", call), told), answer("done")),
+        (make_request(ask, answer("", call), result), answer("done")),
     )
 
     client = ReplayingClient(path, {"/elsewhere": "<workspace>"})
@@ -91,17 +92,17 @@ async def test_the_same_run_elsewhere_and_later_hears_the_same_replies(tmp_path:
         ReasoningDelta(text="hm"),
         ModelReply(message=answer("", here), usage=USAGE, model="m"),
     ]
-    told = Message(role="tool", content="mtime 2027-01-02T12:00:00Z, took 800 ms, pid 9", tool_call_id="call_1")
-    second = await collect(client, make_request(ask, answer("", here), told))
+    result = Message(role="tool", content="mtime 2027-01-02T12:00:00Z, took 800 ms, pid 9", tool_call_id="call_1")
+    second = await collect(client, make_request(ask, answer("", here), result))
     assert [item.text for item in second if isinstance(item, TextDelta)] == ["d", "o", "n", "e"]
 
 
-async def test_identical_requests_are_answered_in_recorded_order_and_then_no_more(tmp_path: Path) -> None:
+async def test_identical_requests_get_the_recorded_replies_in_order_and_then_fail(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     await record(path, "", (make_request("go"), answer("one")), (make_request("go"), answer("two")))
     client = ReplayingClient(path, {})
     assert [(await final_message(client, make_request("go"))).content for _ in range(2)] == ["one", "two"]
-    with pytest.raises(ModelFault, match=r"to this request \(step, step s1\) was served already"):
+    with pytest.raises(ModelFault, match=r"to this request \(step, step s1\) were already used"):
         await collect(client, make_request("go"))
 
 
@@ -113,7 +114,7 @@ async def test_a_fault_is_recorded_and_replayed(tmp_path: Path) -> None:
     assert (caught.value.kind, caught.value.detail) == ("overflow", "too long for [key]")
 
 
-async def test_secrets_and_places_do_not_reach_the_file_and_nobody_else_may_read_it(tmp_path: Path) -> None:
+async def test_the_cassette_is_private_and_contains_no_secrets_or_paths(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_text("old\n")
     path.chmod(0o644)
@@ -125,18 +126,18 @@ async def test_secrets_and_places_do_not_reach_the_file_and_nobody_else_may_read
     assert "old" not in text
     assert json.loads(text.splitlines()[0]) == {"windlass_cassette": 1}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    client = ReplayingClient(path, {"/ws": "<workspace>"}, lambda said: said.replace(KEY, "[key]"))
+    client = ReplayingClient(path, {"/ws": "<workspace>"}, lambda text: text.replace(KEY, "[key]"))
     assert (await final_message(client, make_request(f"use {KEY} in /ws"))).tool_calls[0].arguments["cwd"] == "/ws/deep"
 
 
-async def test_a_run_that_asks_nothing_keeps_the_older_cassette(tmp_path: Path) -> None:
+async def test_a_run_without_requests_keeps_the_older_cassette(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_text("old")
     await RecordingClient(CannedModel(), path, {}).close()
     assert path.read_text() == "old"
 
 
-async def test_an_exchange_is_on_file_before_its_reply_is_heard(tmp_path: Path) -> None:
+async def test_an_exchange_is_written_before_its_reply_is_yielded(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     client = RecordingClient(CannedModel(answer("one")), path, {})
     async for item in client.stream(make_request("go")):
@@ -155,7 +156,7 @@ async def test_a_miss_shows_the_nearest_recorded_request(tmp_path: Path) -> None
         await collect(client, make_request("intro", "count the files\nin tests\nplease"))
     assert caught.value.kind == "script"
     assert caught.value.detail == (
-        f"no request in {path} equals this one (step, step s1); nearest recorded request differs in message 2:\n"
+        f"no request in {path} matches this one (step, step s1); nearest recorded request differs in message 2:\n"
         "--- recorded\n+++ asked\n@@ -1,3 +1,3 @@\n user: count the files\n-in src\n+in tests\n please"
     )
     with pytest.raises(ModelFault, match="no recorded request has this purpose"):
@@ -165,12 +166,12 @@ async def test_a_miss_shows_the_nearest_recorded_request(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("", "is no cassette"),
-        ('{"text": "x"}\n', "is no cassette"),
+        ("", "is not a cassette"),
+        ('{"text": "x"}\n', "is not a cassette"),
         ('{"windlass_cassette": 99}\n', "has cassette format 99"),
         ('{"windlass_cassette": 1}\n{"request"', "line 2: Expecting"),
         ('{"windlass_cassette": 1}\n\n{"request": {"purpose": "step"}}', "line 3: missing field request.messages"),
-        ('{"windlass_cassette": 1}\n{"request": {"purpose": "step", "messages": []}}', "neither reply nor fault"),
+        ('{"windlass_cassette": 1}\n{"request": {"purpose": "step", "messages": []}}', NO_OUTCOME),
     ],
 )
 def test_a_broken_cassette_is_an_input_error(tmp_path: Path, content: str, problem: str) -> None:
@@ -180,7 +181,7 @@ def test_a_broken_cassette_is_an_input_error(tmp_path: Path, content: str, probl
         ReplayingClient(path, {})
 
 
-def test_places_that_cannot_be_used_are_input_errors(tmp_path: Path) -> None:
+def test_an_unusable_path_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
         ReplayingClient(tmp_path / "nowhere", {})
     with pytest.raises(InputError, match="cannot write"):
@@ -203,18 +204,18 @@ def test_places_that_cannot_be_used_are_input_errors(tmp_path: Path) -> None:
         ("<obj at 0x7f1234567890>", "<obj at 0x7fabcdefabcd>"),
     ],
 )
-def test_what_changes_from_run_to_run_is_made_equal(one: str, other: str) -> None:
+def test_texts_that_differ_between_runs_are_normalized(one: str, other: str) -> None:
     assert normalize_text(one) == normalize_text(other)
 
 
 @pytest.mark.parametrize(
     "text", ["5 steps to go", "write a.txt", "version 1.2.3", "exit code 3", "10 files, 2048 bytes"]
 )
-def test_what_matters_is_left_alone(text: str) -> None:
+def test_other_text_is_not_normalized(text: str) -> None:
     assert normalize_text(text) == text
 
 
-async def test_a_tool_that_was_added_since_does_not_make_a_cassette_useless(tmp_path: Path) -> None:
+async def test_a_cassette_still_matches_after_a_tool_was_added(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     await record(path, "", (make_request("count the files"), answer("2")))
     items = await collect(ReplayingClient(path, {}), make_request("count the files", tools=False))

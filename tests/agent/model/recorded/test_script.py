@@ -1,4 +1,4 @@
-"""The scripted model plays its lines and says what is missing."""
+"""The scripted model replies with its lines and reports what is missing."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ import pytest
 
 from agent.model.faults import ModelFault
 from agent.model.port import ModelReply, ModelRequest, Purpose, ReasoningDelta, StreamItem, TextDelta
-from agent.model.recorded.script import ScriptedModel
+from agent.model.recorded.script import EMPTY_REPLY, NO_LINES_LEFT, ScriptedModel
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.usage import Usage
@@ -20,8 +20,8 @@ def script(folder: Path, *lines: object) -> ScriptedModel:
     return ScriptedModel(path)
 
 
-def make_request(said: str = "go", *, purpose: Purpose = "step", step: str | None = None) -> ModelRequest:
-    message = Message(role="user", content=said)
+def make_request(text: str = "go", *, purpose: Purpose = "step", step: str | None = None) -> ModelRequest:
+    message = Message(role="user", content=text)
     return ModelRequest(model="script:x", messages=(message,), purpose=purpose, step_id=step)
 
 
@@ -39,12 +39,12 @@ async def reply_text(model: ScriptedModel, request: ModelRequest) -> str:
     return (await reply(model, request)).message.content
 
 
-async def test_lines_without_a_match_are_served_in_order(tmp_path: Path) -> None:
+async def test_lines_without_a_match_are_used_in_order(tmp_path: Path) -> None:
     model = script(tmp_path, "# a comment", {"text": "one"}, "", {"text": "two"})
     assert [await reply_text(model, make_request()), await reply_text(model, make_request())] == ["one", "two"]
 
 
-async def test_the_text_arrives_in_fragments_and_then_as_a_whole(tmp_path: Path) -> None:
+async def test_the_text_arrives_in_fragments_followed_by_the_reply(tmp_path: Path) -> None:
     usage = {"input_tokens": 7, "output_tokens": 2, "cost_usd": 0.5}
     model = script(tmp_path, {"text": "abcdef", "reasoning": "hm", "chunks": 2, "usage": usage})
     assert await collect(model, make_request()) == [
@@ -59,7 +59,7 @@ async def test_the_text_arrives_in_fragments_and_then_as_a_whole(tmp_path: Path)
     ]
 
 
-async def test_matched_lines_are_preferred_and_find_their_request(tmp_path: Path) -> None:
+async def test_lines_with_a_match_are_preferred(tmp_path: Path) -> None:
     model = script(
         tmp_path,
         {"text": "any"},
@@ -77,23 +77,23 @@ async def test_matched_lines_are_preferred_and_find_their_request(tmp_path: Path
     assert await reply_text(model, make_request(step="a")) == "any"
 
 
-async def test_a_repeated_line_serves_again_and_again(tmp_path: Path) -> None:
+async def test_a_repeated_line_is_used_again(tmp_path: Path) -> None:
     model = script(tmp_path, {"tool_calls": [{"name": "ls"}], "repeat": True})
     first, second = (await reply(model, make_request())).message, (await reply(model, make_request())).message
     assert first.tool_calls[0].id != second.tool_calls[0].id
 
 
-async def test_tool_calls_carry_arguments_or_their_problem(tmp_path: Path) -> None:
+async def test_tool_calls_have_arguments_or_a_problem(tmp_path: Path) -> None:
     calls = [{"name": "a", "arguments": {"x": 1}, "id": "c1"}, {"name": "b", "arguments": "{'y': 2}"}]
     model = script(tmp_path, {"tool_calls": [*calls, {"name": "c", "arguments": '{"z": "ha'}]})
-    whole = await reply(model, make_request())
-    assert whole.finish_reason == "tool_calls"
-    assert whole.message.tool_calls[0] == ToolCall(id="c1", name="a", arguments={"x": 1})
-    assert whole.message.tool_calls[1].arguments == {"y": 2}
-    assert "inside a string" in (whole.message.tool_calls[2].problem or "")
+    result = await reply(model, make_request())
+    assert result.finish_reason == "tool_calls"
+    assert result.message.tool_calls[0] == ToolCall(id="c1", name="a", arguments={"x": 1})
+    assert result.message.tool_calls[1].arguments == {"y": 2}
+    assert "inside a string" in (result.message.tool_calls[2].problem or "")
 
 
-async def test_a_fault_breaks_the_stream_after_the_text(tmp_path: Path) -> None:
+async def test_a_fault_is_raised_after_the_text(tmp_path: Path) -> None:
     model = script(tmp_path, {"text": "half", "chunks": 1, "fault": "rate_limit", "retry_after_s": 2})
     fragments: list[StreamItem] = []
     with pytest.raises(ModelFault) as caught:
@@ -110,18 +110,18 @@ async def test_a_delay_can_be_cancelled(tmp_path: Path) -> None:
             await collect(model, make_request())
 
 
-async def test_past_its_end_the_script_says_who_asked_and_what_is_left(tmp_path: Path) -> None:
+async def test_a_request_without_a_line_is_reported_with_the_unused_lines(tmp_path: Path) -> None:
     model = script(tmp_path, {"text": "x", "match": {"purpose": "planner"}}, {"text": "y"})
     await collect(model, make_request())
     with pytest.raises(ModelFault) as caught:
         await collect(model, make_request("where\nis it?", step="s1"))
     assert caught.value.kind == "script"
     assert caught.value.detail == (
-        f"request 2 (step, step s1, last message 'where is it?') found no line in {tmp_path}/script.jsonl; "
-        "left over: line 1 for purpose planner"
+        f"request 2 (step, step s1, last message 'where is it?') matches no line in {tmp_path}/script.jsonl; "
+        "unused lines: line 1 for purpose planner"
     )
     await collect(model, make_request(purpose="planner"))
-    with pytest.raises(ModelFault, match="every line is used up"):
+    with pytest.raises(ModelFault, match=NO_LINES_LEFT):
         await collect(model, make_request())
 
 
@@ -133,11 +133,11 @@ async def test_past_its_end_the_script_says_who_asked_and_what_is_left(tmp_path:
         ('{"text": 1}', "line 2: text: expected text, got number 1"),
         ('{"text": "x", "match": {"purpose": "cook"}}', "line 2: match.purpose: expected one of planner, step"),
         ('{"fault": "bad"}', "line 2: fault: expected one of connect"),
-        ('{"repeat": true}', "line 2: the reply says nothing"),
+        ('{"repeat": true}', f"line 2: {EMPTY_REPLY}"),
         ("[]", "line 2: ScriptReply: expected an object, got list"),
     ],
 )
-def test_a_broken_line_is_named(tmp_path: Path, line: str, problem: str) -> None:
+def test_an_invalid_line_is_reported_with_its_number(tmp_path: Path, line: str, problem: str) -> None:
     with pytest.raises(InputError) as caught:
         script(tmp_path, "# first", line)
     assert f"{tmp_path}/script.jsonl, {problem}" in caught.value.message
@@ -148,7 +148,7 @@ def test_a_missing_script_is_an_input_error(tmp_path: Path) -> None:
         ScriptedModel(tmp_path / "nowhere.jsonl")
 
 
-async def test_the_shipped_example_answers_any_number_of_planners() -> None:
+async def test_the_shipped_example_replies_to_every_planner_request() -> None:
     model = ScriptedModel(Path(__file__).parents[4] / "examples" / "hello.jsonl")
     for _ in range(2):
         assert json.loads(await reply_text(model, make_request(purpose="planner"))) == {

@@ -1,4 +1,4 @@
-"""Arguments of a tool call: repaired when the meaning is certain, explained when it is not."""
+"""Arguments of a tool call are repaired if unambiguous, and the problem is described otherwise."""
 
 import json
 import re
@@ -22,12 +22,12 @@ OBJECTS = st.dictionaries(st.text(), JSON_VALUES, max_size=4)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n", "{}", "```json\n{}\n```"])
-def test_no_arguments_are_fine(text: str) -> None:
+def test_no_arguments_are_an_empty_object(text: str) -> None:
     assert parse_arguments(text) == ({}, None)
 
 
 @pytest.mark.parametrize(
-    ("text", "meant"),
+    ("text", "expected"),
     [
         ('{"a": 1}', {"a": 1}),
         ('```json\n{"a": 1}\n```', {"a": 1}),
@@ -45,12 +45,12 @@ def test_no_arguments_are_fine(text: str) -> None:
         (r'{"pattern": "\d+\.py"}', {"pattern": r"\d+\.py"}),
     ],
 )
-def test_a_certain_meaning_is_repaired(text: str, meant: object) -> None:
-    assert parse_arguments(text) == (meant, None)
+def test_unambiguous_arguments_are_repaired(text: str, expected: object) -> None:
+    assert parse_arguments(text) == (expected, None)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "pattern"),
     [
         ('{"path": "a.txt", "content": "half of', "end inside a string"),
         ('{"path": "a.txt", "content"', "not closed|before 1 bracket"),
@@ -67,7 +67,7 @@ def test_a_certain_meaning_is_repaired(text: str, meant: object) -> None:
         ('{"a": NaN}', "NaN is not JSON"),
         ('{"a": 1e999}', "not usable JSON"),
         (r'{"path": "C:\dir\new"}', r"Invalid \\escape"),
-        ('{"a": "\\ud800"}', "half of a surrogate pair"),
+        ('{"a": "\\ud800"}', "lone surrogate"),
         ("{'a': {1, 2}}", "not valid JSON"),
         ("{1: 2}", "not valid JSON"),
         ("__import__('os')", "not valid JSON"),
@@ -75,31 +75,30 @@ def test_a_certain_meaning_is_repaired(text: str, meant: object) -> None:
         ('{"a": ' + "9" * 5000 + "}", "not usable JSON"),
     ],
 )
-def test_an_uncertain_meaning_is_explained_to_the_model(text: str, said: str) -> None:
+def test_the_problem_of_ambiguous_arguments_is_described(text: str, pattern: str) -> None:
     arguments, problem = parse_arguments(text)
     assert arguments == {}
     assert problem is not None
-
-    assert re.search(said, problem)
+    assert re.search(pattern, problem)
     assert "one JSON object" in problem
     assert len(problem) < 400
 
 
 @given(OBJECTS)
-def test_every_json_object_is_read_as_it_is(value: dict[str, object]) -> None:
+def test_every_json_object_is_parsed(value: dict[str, object]) -> None:
     assert parse_arguments(json.dumps(value)) == (value, None)
 
 
 @given(OBJECTS)
 @example({"'\x1f": []})
 @example({"'\U000e0001": []})
-def test_python_spelling_means_the_same(value: dict[str, object]) -> None:
+def test_python_literals_are_parsed(value: dict[str, object]) -> None:
     assert parse_arguments(repr(value)) == (value, None)
 
 
 @settings(max_examples=200)
 @given(OBJECTS.filter(bool), st.data())
-def test_a_cut_off_object_is_never_silently_empty(value: dict[str, object], data: st.DataObject) -> None:
+def test_a_truncated_object_is_never_silently_empty(value: dict[str, object], data: st.DataObject) -> None:
     text = json.dumps(value)
     cut = text[: data.draw(st.integers(1, len(text) - 1))]
     arguments, problem = parse_arguments(cut)
@@ -108,6 +107,6 @@ def test_a_cut_off_object_is_never_silently_empty(value: dict[str, object], data
 
 @settings(max_examples=300)
 @given(st.text(alphabet="{}[]\",:\\'` ntrue1\n") | st.text())
-def test_no_text_whatever_raises(text: str) -> None:
+def test_no_text_raises(text: str) -> None:
     arguments, problem = parse_arguments(text)
     assert problem is None or arguments == {}

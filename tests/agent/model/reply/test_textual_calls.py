@@ -1,4 +1,4 @@
-"""Tool calls written into a model's text."""
+"""Tool calls that a model writes into its text."""
 
 import json
 
@@ -50,7 +50,7 @@ def read(text: str) -> tuple[str, list[tuple[str, object]]]:
         '{"name": "read_file", "arguments": {"path": "a.txt"}',
     ],
 )
-def test_every_common_spelling_of_a_call_is_understood(text: str) -> None:
+def test_every_common_format_of_a_call_is_parsed(text: str) -> None:
     assert read(text) == ("", [READ])
 
 
@@ -69,11 +69,11 @@ def test_every_common_spelling_of_a_call_is_understood(text: str) -> None:
         '<function=other>{"path": "read_file"}</function>',
     ],
 )
-def test_text_that_is_no_call_stays_as_it_is(text: str) -> None:
+def test_text_without_a_call_is_unchanged(text: str) -> None:
     assert read(text) == (text, [])
 
 
-def test_text_around_a_call_is_kept() -> None:
+def test_text_around_a_call_is_preserved() -> None:
     text = f"I will read it.\n\n```json\n{CALL}\n```\n\nThen I will tell you."
     assert read(text) == ("I will read it.\n\nThen I will tell you.", [READ])
 
@@ -86,12 +86,12 @@ def test_several_calls_keep_their_order() -> None:
     assert read(f"first\n{other}\n\nthen\n```\n{CALL}\n```") == ("first\n\nthen", [ran, READ])
 
 
-def test_an_unknown_tool_among_known_ones_stays_text() -> None:
-    strange = '{"name": "dance", "arguments": {}}'
-    assert read(f"```json\n[{CALL}, {strange}]\n```") == (strange, [READ])
+def test_an_unknown_tool_among_known_ones_remains_text() -> None:
+    unknown = '{"name": "dance", "arguments": {}}'
+    assert read(f"```json\n[{CALL}, {unknown}]\n```") == (unknown, [READ])
 
 
-def test_content_with_fences_and_tags_of_its_own_is_one_call() -> None:
+def test_arguments_may_contain_fences_and_tags() -> None:
     content = "# Title\n```python\nprint()\n```\n<tool_call>\n</tool_call>\n"
     call = json.dumps({"name": "write_file", "arguments": {"path": "a.md", "content": content}})
     raw = call.replace("\\n", "\n")
@@ -99,7 +99,7 @@ def test_content_with_fences_and_tags_of_its_own_is_one_call() -> None:
         assert read(text) == ("", [("write_file", {"path": "a.md", "content": content})])
 
 
-def test_a_call_that_cannot_be_read_is_a_call_with_a_problem() -> None:
+def test_a_call_that_cannot_be_parsed_has_a_problem() -> None:
     broken = '{"name": "write_file", "arguments": {"path": "a.txt", "content": "half'
     for text in (broken, f"```json\n{broken}\n```", f"<tool_call>{broken}</tool_call>"):
         rest, calls = extract_calls(text, KNOWN)
@@ -108,18 +108,18 @@ def test_a_call_that_cannot_be_read_is_a_call_with_a_problem() -> None:
         assert "end inside a string" in (calls[0].problem or "")
 
 
-def test_arguments_that_are_no_object_are_a_problem() -> None:
+def test_arguments_that_are_not_an_object_are_a_problem() -> None:
     _, calls = extract_calls('{"name": "read_file", "arguments": ["a.txt"]}', KNOWN)
     assert "are a list" in (calls[0].problem or "")
 
 
-def test_each_call_gets_an_id_of_its_own() -> None:
+def test_each_call_gets_a_unique_id() -> None:
     _, calls = extract_calls(f"{CALL}\n{CALL}", KNOWN)
     assert len({call.id for call in calls}) == 2
     assert all(call.id.startswith("call_") and len(call.id) == 13 for call in calls)
 
 
-def test_chatter_behind_an_unclosed_fence_is_kept() -> None:
+def test_text_after_an_unclosed_fence_is_preserved() -> None:
     assert read(f"```json\n{CALL}\nDone, as you asked.") == ("Done, as you asked.", [READ])
 
 
@@ -127,7 +127,7 @@ PIECES = [CALL, "```", "```json\n", "<tool_call>", "</tool_call>", "[TOOL_CALLS]
 
 
 @given(st.lists(st.sampled_from(PIECES)))
-def test_no_mixture_raises_or_loses_words(parts: list[str]) -> None:
+def test_no_mixture_raises_or_loses_text(parts: list[str]) -> None:
     text = "".join(parts)
     rest, calls = extract_calls(text, KNOWN)
     assert rest.count("WORD") == text.count("WORD")
@@ -135,5 +135,5 @@ def test_no_mixture_raises_or_loses_words(parts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["<tools></tools>", " <tool_call>\n</tool_call>\n"])
-def test_a_place_for_calls_without_any_says_nothing(text: str) -> None:
+def test_an_empty_block_for_calls_is_removed(text: str) -> None:
     assert extract_calls(text, {"run_command"}) == ("", ())

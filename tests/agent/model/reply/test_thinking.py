@@ -1,4 +1,4 @@
-"""Thinking between tags is told apart from the answer."""
+"""Reasoning between tags is separated from the answer."""
 
 import pytest
 from hypothesis import given
@@ -20,11 +20,11 @@ from agent.model.reply.thinking import ThinkingFilter, split_thinking
         ("<think>one</think>\n<think>two</think>\nHello.", "Hello.", "one\ntwo"),
         ("<think>never closed", "", "never closed"),
         ("<think>a </thinking> b</think>Hello.", "Hello.", "a </thinking> b"),
-        ("swallowed opening\n</think>\n\nHello.", "Hello.", "swallowed opening"),
+        ("dropped opening\n</think>\n\nHello.", "Hello.", "dropped opening"),
         ("</think>\nHello.", "Hello.", ""),
     ],
 )
-def test_thinking_is_split_off(text: str, answer: str, thinking: str) -> None:
+def test_reasoning_is_separated(text: str, answer: str, thinking: str) -> None:
     assert split_thinking(text) == (answer, thinking)
 
 
@@ -39,11 +39,11 @@ def test_thinking_is_split_off(text: str, answer: str, thinking: str) -> None:
         "a < b",
     ],
 )
-def test_answers_about_tags_are_left_alone(text: str) -> None:
+def test_answers_about_tags_are_unchanged(text: str) -> None:
     assert split_thinking(text) == (text, "")
 
 
-def test_the_answer_begins_as_soon_as_it_can_be_told() -> None:
+def test_fragments_are_emitted_as_soon_as_they_can_be_classified() -> None:
     tags = ThinkingFilter()
     assert tags.feed("<thi") == []
     assert tags.feed("nk>let me") == [("reasoning", "let me")]
@@ -69,14 +69,14 @@ MESSAGES = st.lists(
 
 
 @given(MESSAGES, st.data())
-def test_where_the_fragments_are_torn_makes_no_difference(text: str, data: st.DataObject) -> None:
+def test_the_split_into_fragments_makes_no_difference(text: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     assert feed_all(pieces) == feed_all([text])
 
 
 @given(MESSAGES)
-def test_a_message_without_thinking_is_unchanged(text: str) -> None:
+def test_a_message_without_reasoning_is_unchanged(text: str) -> None:
     message = "x" + text
     assert feed_all([message]) == (message, "")
 

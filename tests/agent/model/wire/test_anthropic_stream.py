@@ -1,4 +1,4 @@
-"""What comes back from Anthropic's messages."""
+"""Replies in Anthropic's format."""
 
 import json
 
@@ -26,7 +26,7 @@ def read(*stream: bytes) -> tuple[ModelReply, list[Fragment]]:
     return builder.build(), [*fragments, *builder.flush()]
 
 
-def test_thinking_text_and_parallel_calls_come_out_of_one_stream() -> None:
+def test_reasoning_text_and_parallel_calls_are_parsed_from_one_stream() -> None:
     reply, fragments = read(
         *frames(
             Reply(
@@ -64,7 +64,7 @@ def test_thinking_text_and_parallel_calls_come_out_of_one_stream() -> None:
     assert fragments == [ReasoningDelta(text="hm, both"), TextDelta(text="I will.")]
 
 
-def test_several_thoughts_are_kept_as_the_blocks_they_were() -> None:
+def test_several_reasoning_blocks_are_stored_unchanged() -> None:
     reply, _ = read(
         frame({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}}),
         frame({"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "a"}}),
@@ -79,7 +79,7 @@ def test_several_thoughts_are_kept_as_the_blocks_they_were() -> None:
     ]
 
 
-def test_a_reply_that_was_not_streamed_is_understood() -> None:
+def test_a_reply_that_was_not_streamed_is_parsed() -> None:
     builder = ReplyBuilder(REQUEST, no_price)
     AnthropicReader(builder).read_full(response_body(Reply(text="so", calls=(("look", {"x": 1}),)), "m"))
     reply = builder.build()
@@ -88,7 +88,7 @@ def test_a_reply_that_was_not_streamed_is_understood() -> None:
     assert reply.usage.total_tokens == 110
 
 
-def test_events_of_later_days_are_passed_over() -> None:
+def test_unknown_events_are_ignored() -> None:
     strange = (
         frame({"type": "mood_changed", "index": 0}),
         frame({"type": "content_block_delta", "delta": {"type": "x"}}),

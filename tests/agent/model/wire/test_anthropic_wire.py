@@ -1,4 +1,4 @@
-"""What goes out to Anthropic's messages."""
+"""Requests in Anthropic's format."""
 
 import json
 from dataclasses import replace
@@ -34,7 +34,7 @@ CONVERSATION = ModelRequest(
 )
 
 
-def test_a_conversation_keeps_its_blocks_and_marks_three_places_for_the_cache() -> None:
+def test_a_conversation_has_its_blocks_and_three_cache_breakpoints() -> None:
     assert anthropic_wire.body(CONVERSATION, ENDPOINT) == {
         "model": "claude-x",
         "max_tokens": 8192,
@@ -72,7 +72,7 @@ def test_a_conversation_keeps_its_blocks_and_marks_three_places_for_the_cache() 
     }
 
 
-def test_unsigned_thinking_and_empty_turns_are_left_out() -> None:
+def test_unsigned_reasoning_and_empty_turns_are_omitted() -> None:
     messages = (
         Message(role="user", content="hi"),
         Message(role="assistant", content="", reasoning="unsigned"),
@@ -86,10 +86,10 @@ def test_unsigned_thinking_and_empty_turns_are_left_out() -> None:
     assert body["messages"] == [{"role": "user", "content": texts}]
 
 
-def test_several_thoughts_go_back_as_the_blocks_they_were() -> None:
+def test_several_reasoning_blocks_are_sent_back_unchanged() -> None:
     thoughts = [{"type": "thinking", "thinking": "a", "signature": "s"}, {"type": "redacted_thinking", "data": "d"}]
-    said = Message(role="assistant", content="yes", reasoning="a", reasoning_signature=json.dumps(thoughts))
-    body = anthropic_wire.body(ModelRequest(model="m", messages=(said,)), ENDPOINT)
+    message = Message(role="assistant", content="yes", reasoning="a", reasoning_signature=json.dumps(thoughts))
+    body = anthropic_wire.body(ModelRequest(model="m", messages=(message,)), ENDPOINT)
     assert body["messages"] == [{"role": "assistant", "content": [*thoughts, {"type": "text", "text": "yes"}]}]
 
 
@@ -98,11 +98,11 @@ def test_limits_are_sent_when_set() -> None:
     assert (body["max_tokens"], body["temperature"]) == (5, 0.5)
 
 
-def test_the_address_is_completed_whatever_part_of_it_was_given() -> None:
+def test_the_url_is_completed() -> None:
     for base in ("https://x", "https://x/v1", "https://x/v1/messages"):
         assert anthropic_wire.url(replace(ENDPOINT, base_url=base)) == "https://x/v1/messages"
 
 
-def test_the_key_and_the_version_travel_in_their_own_headers() -> None:
+def test_key_and_version_are_sent_as_headers() -> None:
     assert anthropic_wire.headers(ENDPOINT) == {"anthropic-version": "2023-06-01", "x-api-key": "k"}
     assert anthropic_wire.headers(replace(ENDPOINT, key="")) == {"anthropic-version": "2023-06-01"}

@@ -1,4 +1,4 @@
-"""Every fault of the table, shown by a real client against a real server."""
+"""Every kind of fault, raised by a real client against a real server."""
 
 from dataclasses import replace
 
@@ -46,121 +46,121 @@ KINDS: tuple[tuple[str, FaultKind], ...] = (
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(("name", "kind"), KINDS)
-async def test_a_lasting_fault_is_retried_as_its_row_says_and_then_named(
+async def test_a_permanent_fault_is_retried_by_its_policy_and_then_raised(
     name: str, kind: FaultKind, model: str
 ) -> None:
-    row = FAULTS[kind]
+    policy = FAULTS[kind]
     async with Provider() as provider:
-        provider.fault(name, times=row.retries + 3)
-        asked = await ask(provider, replace(REQUEST, model=model), **TIMEOUTS.get(name, {}))
-    assert asked.fault is not None
-    assert (asked.fault.kind, asked.fault.policy.exit_code) == (kind, row.exit_code)
-    assert len(provider.requests) == row.retries + 1
-    assert asked.waits == [row.backoff_s * 2**attempt for attempt in range(row.retries)]
-    assert KEY not in str(asked.fault)
+        provider.fault(name, times=policy.retries + 3)
+        result = await ask(provider, replace(REQUEST, model=model), **TIMEOUTS.get(name, {}))
+    assert result.fault is not None
+    assert (result.fault.kind, result.fault.policy.exit_code) == (kind, policy.exit_code)
+    assert len(provider.requests) == policy.retries + 1
+    assert result.waits == [policy.backoff_s * 2**attempt for attempt in range(policy.retries)]
+    assert KEY not in str(result.fault)
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", [name for name, kind in KINDS if FAULTS[kind].retries])
-async def test_a_passing_fault_costs_one_retry_and_no_answer(name: str, model: str) -> None:
+async def test_a_transient_fault_is_retried_once(name: str, model: str) -> None:
     async with Provider() as provider:
         provider.fault(name)
         provider.reply(Text("all is well"))
-        asked = await ask(provider, replace(REQUEST, model=model), **TIMEOUTS.get(name, {}))
-    assert asked.reply.message.content == "all is well"
+        result = await ask(provider, replace(REQUEST, model=model), **TIMEOUTS.get(name, {}))
+    assert result.reply.message.content == "all is well"
     assert len(provider.requests) == 2
-    assert asked.text == "all is well"
+    assert result.text == "all is well"
 
 
-async def test_fragments_of_a_broken_reply_are_taken_back() -> None:
+async def test_the_stream_restarts_after_a_broken_reply() -> None:
     async with Provider() as provider:
         provider.fault("reset")
         provider.reply(Text("second"))
-        asked = await ask(provider)
-    restart = next(at for at, item in enumerate(asked.items) if isinstance(item, StreamRestarted))
+        result = await ask(provider)
+    restart = next(at for at, item in enumerate(result.items) if isinstance(item, StreamRestarted))
     assert restart > 0
-    assert asked.items[restart] == StreamRestarted(reason=FAULTS["reset"].message)
+    assert result.items[restart] == StreamRestarted(reason=FAULTS["reset"].message)
 
 
 async def test_a_refused_connection_is_a_connect_fault() -> None:
     async with Provider() as provider:
         await provider.stop_listening()
-        asked = await ask(provider)
-    assert asked.fault is not None
-    assert (asked.fault.kind, asked.fault.policy.exit_code) == ("connect", 75)
-    assert len(asked.waits) == FAULTS["connect"].retries
-    assert f"127.0.0.1:{provider.port}" in str(asked.fault)
+        result = await ask(provider)
+    assert result.fault is not None
+    assert (result.fault.kind, result.fault.policy.exit_code) == ("connect", 75)
+    assert len(result.waits) == FAULTS["connect"].retries
+    assert f"127.0.0.1:{provider.port}" in str(result.fault)
 
 
-async def test_an_address_that_is_none_is_a_connect_fault() -> None:
+async def test_an_invalid_url_is_a_connect_fault() -> None:
     async with Provider() as provider:
         provider.port = 99999999
-        asked = await ask(provider)
-    assert asked.fault is not None
-    assert asked.fault.kind == "connect"
+        result = await ask(provider)
+    assert result.fault is not None
+    assert result.fault.kind == "connect"
 
 
-async def test_retry_after_is_honoured() -> None:
+async def test_retry_after_is_honored() -> None:
     async with Provider() as provider:
         provider.fault("rate_limit", retry_after="7")
         provider.reply(Text("at last"))
-        asked = await ask(provider)
-    assert (asked.reply.message.content, asked.waits) == ("at last", [7.0])
+        result = await ask(provider)
+    assert (result.reply.message.content, result.waits) == ("at last", [7.0])
 
 
-async def test_a_retry_after_beyond_a_minute_gives_up_at_once() -> None:
+async def test_a_retry_after_of_more_than_a_minute_is_not_waited_for() -> None:
     async with Provider() as provider:
         provider.fault("rate_limit", retry_after="3600")
-        asked = await ask(provider)
-    assert asked.fault is not None
-    assert (asked.fault.kind, asked.fault.retry_after_s) == ("rate_limit", 3600.0)
-    assert (len(provider.requests), asked.waits) == (1, [])
+        result = await ask(provider)
+    assert result.fault is not None
+    assert (result.fault.kind, result.fault.retry_after_s) == ("rate_limit", 3600.0)
+    assert (len(provider.requests), result.waits) == (1, [])
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_a_key_that_the_provider_repeats_is_not_repeated_to_the_person(model: str) -> None:
+async def test_a_key_in_the_providers_message_is_redacted(model: str) -> None:
     async with Provider() as provider:
         provider.fault("auth")
-        asked = await ask(provider, replace(REQUEST, model=model))
-    assert "[key]" in str(asked.fault)
-    assert KEY not in repr(asked.fault)
+        result = await ask(provider, replace(REQUEST, model=model))
+    assert "[key]" in str(result.fault)
+    assert KEY not in repr(result.fault)
     assert KEY in str(provider.requests[0].headers)
 
 
 async def test_a_redirect_is_not_followed_with_the_key() -> None:
     async with Provider() as elsewhere, Provider() as provider:
         provider.reply(HttpResponse(status=307, headers={"Location": f"{elsewhere.base_url}/chat/completions"}))
-        asked = await ask(provider)
-    assert asked.fault is not None
-    assert asked.fault.kind == "refused"
+        result = await ask(provider)
+    assert result.fault is not None
+    assert result.fault.kind == "refused"
     assert elsewhere.requests == []
 
 
-async def test_a_huge_error_body_is_read_only_at_its_beginning() -> None:
+async def test_a_huge_error_body_is_truncated() -> None:
     async with Provider() as provider:
         provider.reply(HttpResponse(status=400, content_type="text/plain", parts=(b"no " * 100_000,)))
-        asked = await ask(provider)
-    assert asked.fault is not None
-    assert asked.fault.detail.startswith("400 no no")
-    assert len(asked.fault.detail) < 600
+        result = await ask(provider)
+    assert result.fault is not None
+    assert result.fault.detail.startswith("400 no no")
+    assert len(result.fault.detail) < 600
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_arguments_cut_off_by_the_length_limit_are_told_to_the_model(model: str) -> None:
+async def test_arguments_truncated_by_the_length_limit_have_a_problem(model: str) -> None:
     async with Provider() as provider:
         provider.fault("truncated_arguments")
-        asked = await ask(provider, replace(REQUEST, model=model))
-    (call,) = asked.reply.message.tool_calls
+        result = await ask(provider, replace(REQUEST, model=model))
+    (call,) = result.reply.message.tool_calls
     assert (call.name, call.arguments) == ("write_file", {})
     assert "cut off" in str(call.problem)
-    assert asked.reply.finish_reason == "length"
+    assert result.reply.finish_reason == "length"
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_arguments_that_cannot_be_read_are_told_to_the_model(model: str) -> None:
+async def test_arguments_that_cannot_be_parsed_have_a_problem(model: str) -> None:
     async with Provider() as provider:
         provider.fault("invalid_arguments")
-        asked = await ask(provider, replace(REQUEST, model=model))
-    (call,) = asked.reply.message.tool_calls
+        result = await ask(provider, replace(REQUEST, model=model))
+    (call,) = result.reply.message.tool_calls
     assert call.name == "write_file"
     assert call.problem

@@ -1,4 +1,4 @@
-"""From a model's name to the server that knows it."""
+"""Resolving a model name to an endpoint."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def resolved_fields(settings: Settings, model: str) -> tuple[str, str, str, str,
         ("strange", ("", "litellm", "", "", "strange")),
     ],
 )
-def test_a_name_finds_its_provider(model: str, expected: tuple[str, ...]) -> None:
+def test_a_model_name_is_resolved_to_its_provider(model: str, expected: tuple[str, ...]) -> None:
     assert resolved_fields(Settings(keys=KEYS), model) == expected
 
 
@@ -48,29 +48,29 @@ def test_a_name_finds_its_provider(model: str, expected: tuple[str, ...]) -> Non
         ("groq/m", ("groq", "openai", "https://api.groq.com/openai/v1", "kq", "m")),
     ],
 )
-def test_an_address_of_ones_own_is_asked_for_what_it_may_serve(model: str, expected: tuple[str, ...]) -> None:
+def test_api_base_is_used_for_models_it_may_serve(model: str, expected: tuple[str, ...]) -> None:
     assert resolved_fields(LOCAL, model) == expected
 
 
-def test_a_bare_host_gets_the_usual_road() -> None:
-    assert resolve("m", Settings(api_base="http://box:8080")).base_url == "http://box:8080/v1"
+def test_an_api_base_without_a_path_gets_v1() -> None:
+    assert resolve("m", Settings(api_base="http://host:8080")).base_url == "http://host:8080/v1"
 
 
-@pytest.mark.parametrize("address", ["box:8080/v1", "http://", "ftp://box/v1", "http://box:99999999/v1"])
-def test_an_address_that_is_none_is_named(address: str) -> None:
+@pytest.mark.parametrize("address", ["host:8080/v1", "http://", "ftp://host/v1", "http://host:99999999/v1"])
+def test_an_invalid_api_base_is_reported(address: str) -> None:
     with pytest.raises(ModelFault, match="api_base") as caught:
         resolve("m", Settings(api_base=address))
     assert caught.value.kind == "connect"
 
 
 @pytest.mark.parametrize(("model", "variable"), [("gpt-4o", "OPENAI_API_KEY"), ("groq/x", "GROQ_API_KEY")])
-def test_a_missing_key_is_named_by_its_variable(model: str, variable: str) -> None:
+def test_a_missing_key_is_reported_with_its_variable(model: str, variable: str) -> None:
     with pytest.raises(ModelFault, match=variable) as caught:
         resolve(model, Settings())
     assert (caught.value.kind, caught.value.policy.exit_code) == ("missing", 41)
 
 
-def test_a_key_with_a_line_end_pasted_along_is_cleaned_and_a_broken_one_refused_unseen() -> None:
+def test_a_key_is_stripped_and_an_invalid_one_is_rejected_without_showing_it() -> None:
     assert resolve("gpt-4o", Settings(api_key=" ko\n")).key == "ko"
     with pytest.raises(ModelFault) as caught:
         resolve("gpt-4o", Settings(api_key="secret\nsecret"))

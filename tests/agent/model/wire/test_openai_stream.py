@@ -1,4 +1,4 @@
-"""What comes back from OpenAI-compatible servers, quirks included."""
+"""Replies of OpenAI-compatible servers, including their quirks."""
 
 import json
 from collections.abc import Mapping
@@ -52,19 +52,19 @@ def calls(*chunks: Mapping[str, object], reason: str = "tool_calls") -> list[tup
     return [(call.name, call.arguments) for call in reply.message.tool_calls]
 
 
-def test_text_and_thinking_are_told_apart() -> None:
+def test_text_and_reasoning_are_separated() -> None:
     reply, fragments = read(delta(reasoning_content="hm"), delta(reasoning="m"), delta(content="yes"), finish())
     assert fragments == [ReasoningDelta(text="hm"), ReasoningDelta(text="m"), TextDelta(text="yes")]
     assert (reply.message.content, reply.message.reasoning, reply.finish_reason) == ("yes", "hmm", "stop")
 
 
-def test_thinking_written_into_the_text_is_never_shown_as_answer() -> None:
+def test_reasoning_in_the_text_is_not_part_of_the_answer() -> None:
     reply, fragments = read(delta(content="<thi"), delta(content="nk>hm</think>"), delta(content="\n\nyes"), finish())
     assert "".join(part.text for part in fragments if isinstance(part, TextDelta)).strip() == "yes"
     assert (reply.message.content, reply.message.reasoning) == ("yes", "hm")
 
 
-def test_parallel_calls_are_put_together_by_their_index() -> None:
+def test_parallel_calls_are_assembled_by_index() -> None:
     assert calls(
         call(index=0, id="a", name="look"),
         call(index=1, id="b", name="run"),
@@ -74,34 +74,34 @@ def test_parallel_calls_are_put_together_by_their_index() -> None:
     ) == [("look", {"x": 1}), ("run", {"y": 2})]
 
 
-def test_whole_calls_without_index_or_id_are_separate_calls() -> None:
+def test_complete_calls_without_index_or_id_are_separate_calls() -> None:
     assert calls(call('{"x": 1}', name="look"), call('{"x": 2}', name="look")) == [
         ("look", {"x": 1}),
         ("look", {"x": 2}),
     ]
 
 
-def test_fragments_without_index_belong_to_the_call_that_is_open() -> None:
+def test_fragments_without_index_belong_to_the_open_call() -> None:
     assert calls(call(id="a", name="look"), call('{"x":', id="a"), call("1}"), call("{}", id="b", name="run")) == [
         ("look", {"x": 1}),
         ("run", {}),
     ]
 
 
-def test_whole_calls_that_all_claim_the_first_index_are_separate_calls() -> None:
+def test_complete_calls_that_all_have_the_first_index_are_separate_calls() -> None:
     assert calls(call("{}", index=0, id="a", name="look"), call("{}", index=0, id="b", name="run")) == [
         ("look", {}),
         ("run", {}),
     ]
 
 
-def test_a_name_repeated_in_every_fragment_is_taken_once() -> None:
+def test_a_name_repeated_in_every_fragment_is_used_once() -> None:
     assert calls(call('{"x":', index=0, id="a", name="look"), call("1}", index=0, id="a", name="look")) == [
         ("look", {"x": 1})
     ]
 
 
-def test_arguments_sent_as_an_object_are_understood() -> None:
+def test_arguments_sent_as_an_object_are_parsed() -> None:
     assert calls(call({"x": 1}, index=0, name="look"), reason="stop") == [("look", {"x": 1})]
 
 
@@ -110,14 +110,14 @@ def test_a_call_written_as_text_becomes_a_call() -> None:
     assert calls(delta(content=text), reason="stop") == [("look", {"x": 1})]
 
 
-def test_a_call_without_a_name_is_told_to_the_model() -> None:
+def test_a_call_without_a_name_has_a_problem() -> None:
     reply, _ = read(call("{}", index=0, id="a"), finish("tool_calls"))
     (nameless,) = reply.message.tool_calls
     assert nameless == ToolCall(id="a", name="", problem=nameless.problem)
     assert "names no tool" in str(nameless.problem)
 
 
-def test_usage_is_read_with_its_details() -> None:
+def test_usage_is_parsed_with_its_details() -> None:
     usage = {
         "prompt_tokens": 100,
         "completion_tokens": 20,
@@ -130,18 +130,18 @@ def test_usage_is_read_with_its_details() -> None:
     )
 
 
-def test_a_cost_the_provider_reports_is_believed() -> None:
+def test_a_cost_reported_by_the_provider_is_used() -> None:
     reply, _ = read(delta(content="yes"), finish(), {"usage": {"prompt_tokens": 1, "cost": 0.25}})
     assert reply.usage.cost_usd == 0.25
 
 
-def test_usage_that_does_not_come_is_estimated() -> None:
+def test_missing_usage_is_estimated() -> None:
     reply, _ = read(delta(content="yes and no"), finish())
     assert (reply.usage.output_tokens, reply.usage.requests) == (3, 1)
     assert reply.usage.input_tokens > 0
 
 
-def test_a_price_is_asked_for_with_the_name_the_person_gave() -> None:
+def test_the_price_is_looked_up_by_the_requested_model() -> None:
     builder = ReplyBuilder(REQUEST, lambda model, usage: {"m": 0.5}[model])
     reader = OpenAiReader(builder)
     reader.read(SseEvent(name="", data=json.dumps(delta(content="yes"))))
@@ -153,7 +153,7 @@ def test_a_finished_reply_needs_no_done() -> None:
     assert reply.message.content == "yes"
 
 
-def test_a_reply_that_was_not_streamed_is_understood() -> None:
+def test_a_reply_that_was_not_streamed_is_parsed() -> None:
     function = {"name": "look", "arguments": "{}"}
     message = {"content": "so", "tool_calls": [{"id": "a", "function": function}]}
     builder = ReplyBuilder(REQUEST, no_price)
@@ -163,7 +163,7 @@ def test_a_reply_that_was_not_streamed_is_understood() -> None:
     assert reply.message == Message(role="assistant", content="so", tool_calls=(ToolCall(id="a", name="look"),))
 
 
-def test_mistrals_list_of_parts_is_understood() -> None:
+def test_mistrals_list_of_parts_is_parsed() -> None:
     parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "yes"}]
     reply, _ = read(delta(content=parts), finish())
     assert (reply.message.content, reply.message.reasoning) == ("yes", "hm")
@@ -190,6 +190,6 @@ def test_a_reply_without_an_answer_is_a_fault(chunks: list[dict[str, object]], k
     "chunk",
     [{"choices": None}, {"choices": [None]}, {"choices": [{"delta": None}]}, {"usage": 7}, delta(tool_calls="x")],
 )
-def test_strange_chunks_are_passed_over(chunk: dict[str, object]) -> None:
+def test_unknown_chunks_are_ignored(chunk: dict[str, object]) -> None:
     reply, _ = read(chunk, delta(content="yes"), finish())
     assert reply.message.content == "yes"

@@ -1,4 +1,4 @@
-"""What goes out to an OpenAI-compatible server."""
+"""Requests in OpenAI's format."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ CONVERSATION = ModelRequest(
 )
 
 
-def test_a_conversation_keeps_its_calls_and_their_results() -> None:
+def test_a_conversation_includes_calls_and_results() -> None:
     function = {"name": "look", "arguments": '{"at": "ü"}'}
     assert openai_wire.body(CONVERSATION, ENDPOINT) == {
         "model": "gpt-4o",
@@ -51,7 +51,7 @@ def test_limits_are_sent_only_when_set() -> None:
     assert (body["max_tokens"], body["temperature"], "tools" in body) == (100, 0.0, False)
 
 
-def test_openais_thinking_models_have_their_own_word_for_the_length() -> None:
+def test_openais_reasoning_models_use_max_completion_tokens() -> None:
     for model in ("o3-mini", "o4", "gpt-5", "gpt-5.2-codex"):
         body = openai_wire.body(replace(CONVERSATION, max_output_tokens=9), replace(ENDPOINT, model=model))
         assert body["max_completion_tokens"] == 9
@@ -60,11 +60,11 @@ def test_openais_thinking_models_have_their_own_word_for_the_length() -> None:
     assert openai_wire.body(replace(CONVERSATION, max_output_tokens=9), elsewhere)["max_tokens"] == 9
 
 
-def test_mistral_is_not_asked_for_usage_it_refuses_to_be_asked_for() -> None:
+def test_mistral_gets_no_stream_options() -> None:
     assert "stream_options" not in openai_wire.body(CONVERSATION, replace(ENDPOINT, provider="mistral"))
 
 
-def test_deepseek_gets_the_thinking_of_its_calling_turns_back() -> None:
+def test_deepseek_gets_the_reasoning_of_tool_calling_turns_back() -> None:
     def turn(provider: str) -> object:
         messages = openai_wire.body(CONVERSATION, replace(ENDPOINT, provider=provider))["messages"]
         assert isinstance(messages, list)
@@ -73,11 +73,11 @@ def test_deepseek_gets_the_thinking_of_its_calling_turns_back() -> None:
     assert (turn("deepseek"), turn("openai")) == ("I must look", None)
 
 
-def test_the_key_travels_as_a_bearer_and_only_when_there_is_one() -> None:
+def test_a_key_is_sent_as_a_bearer_token() -> None:
     assert openai_wire.headers(ENDPOINT) == {"Authorization": "Bearer k"}
     assert openai_wire.headers(replace(ENDPOINT, key="")) == {}
 
 
-def test_an_address_that_already_names_the_road_is_kept() -> None:
+def test_a_base_url_with_the_full_path_is_unchanged() -> None:
     assert openai_wire.url(ENDPOINT) == "https://x/v1/chat/completions"
     assert openai_wire.url(replace(ENDPOINT, base_url="https://x/chat/completions")) == "https://x/chat/completions"

@@ -1,4 +1,4 @@
-"""Events come out whole, however the bytes were cut."""
+"""Events are parsed however the bytes are split."""
 
 from itertools import pairwise
 
@@ -20,7 +20,7 @@ EVENTS = [
 
 
 @given(st.lists(st.integers(min_value=0, max_value=len(STREAM))))
-def test_events_do_not_depend_on_where_the_bytes_are_cut(cuts: list[int]) -> None:
+def test_events_do_not_depend_on_where_the_bytes_are_split(cuts: list[int]) -> None:
     parser, events = SseParser(), []
     places = [0, *sorted(cuts), len(STREAM)]
     for start, end in pairwise(places):
@@ -28,17 +28,17 @@ def test_events_do_not_depend_on_where_the_bytes_are_cut(cuts: list[int]) -> Non
     assert [*events, *parser.finish()] == EVENTS
 
 
-def test_an_event_without_its_closing_line_is_heard_at_the_end() -> None:
+def test_an_event_without_its_empty_line_is_emitted_at_the_end() -> None:
     parser = SseParser()
     assert parser.feed(b"data: last") == []
     assert parser.finish() == [SseEvent(name="", data="last")]
 
 
-def test_an_error_in_a_field_of_its_own_is_heard() -> None:
+def test_an_error_field_is_parsed() -> None:
     assert SseParser().feed(b'error: {"code": 500}\n\n') == [SseEvent(name="", data='{"error": {"code": 500}}')]
 
 
-def test_a_line_without_end_is_not_collected_for_ever() -> None:
+def test_an_endless_line_is_a_fault() -> None:
     parser = SseParser(max_event_bytes=100)
     with pytest.raises(ModelFault) as caught:
         for _ in range(20):
@@ -46,13 +46,13 @@ def test_a_line_without_end_is_not_collected_for_ever() -> None:
     assert caught.value.kind == "malformed"
 
 
-def test_many_events_in_few_bytes_each_never_reach_the_bound() -> None:
+def test_many_small_events_do_not_reach_the_limit() -> None:
     parser = SseParser(max_event_bytes=100)
     assert sum(len(parser.feed(b"data: x\n\n")) for _ in range(1000)) == 1000
 
 
 @pytest.mark.parametrize("text", ['{"half": ', "[1]", "", "[" * 100_000])
-def test_data_that_is_no_object_is_malformed(text: str) -> None:
+def test_data_that_is_not_an_object_is_malformed(text: str) -> None:
     with pytest.raises(ModelFault) as caught:
         parse_json_object(text)
     assert caught.value.kind == "malformed"
