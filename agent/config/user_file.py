@@ -30,10 +30,17 @@ def read_user_file(path: Path) -> UserFile:
         return UserFile(profiles={})
     found = parse_user_file(text, path)
     has_keys = any(is_secret(value.path) for values in (found.values, *found.profiles.values()) for value in values)
-    if has_keys and stat.S_IMODE(path.stat().st_mode) & 0o077:
+    if has_keys and _is_readable_by_others(path):
         warning = f"{path} contains API keys and is readable by other users; run: chmod 600 {path}"
         return UserFile(values=found.values, profiles=found.profiles, warnings=(warning,))
     return found
+
+
+def _is_readable_by_others(path: Path) -> bool:
+    try:
+        return bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
+    except OSError:
+        return False
 
 
 def read_text(path: Path) -> str | None:
