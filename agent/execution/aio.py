@@ -1,4 +1,4 @@
-"""Waiting for what must not be cut short: the tidying up after an interruption, and the telling of an end."""
+"""Waiting for work that must not be cancelled, such as clean-up and the report of a result."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -8,19 +8,19 @@ T = TypeVar("T")
 
 
 async def wait_ignoring_cancel(task: "asyncio.Future[T]") -> None:
-    """Return when the task has ended, well or not; interruptions meanwhile are raised afterwards."""
-    interruption: asyncio.CancelledError | None = None
+    """Wait until the task is done, whether it succeeded or not; re-raise a cancellation afterwards."""
+    cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError as error:
-            interruption = error
-    if interruption:
-        raise interruption
+            cancelled = error
+    if cancelled:
+        raise cancelled
 
 
-async def run_shielded(deed: Coroutine[None, None, None]) -> None:
-    """Do something whole, even when interrupted in the middle of it."""
-    doing = asyncio.ensure_future(deed)
-    await wait_ignoring_cancel(doing)
-    doing.result()
+async def run_shielded(coroutine: Coroutine[None, None, None]) -> None:
+    """Run a coroutine to its end, even if the caller is cancelled meanwhile."""
+    task = asyncio.ensure_future(coroutine)
+    await wait_ignoring_cancel(task)
+    task.result()

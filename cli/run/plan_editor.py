@@ -117,7 +117,7 @@ class PlanEditor:
             raise PlanFileError(f"{path} cannot be read: {error}") from error
         if not any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines()):
             raise EditCancelled("the plan was emptied, nothing was run")
-        found = parse_plan(text, name="plan.toml", default_request=request, means=self._means)
+        found = parse_plan(text, name="plan.toml", default_request=request, capabilities=self._means)
         if found.request != request:
             raise PlanFileError("plan.toml: request: the task itself cannot be changed here; start again with another")
         return found.steps

@@ -154,7 +154,7 @@ class _StepHistory:
         # Whoever still waited for a yes had not begun; calls with effects wait one by one.
         had_begun = one.has_started and not self._pending_approvals
         # What a tool does that nobody knows any more, nobody knows.
-        return missing_result(self._effect_of(one.call.name) or "execute", had_begun=had_begun)
+        return missing_result(self._effect_of(one.call.name) or "execute", had_started=had_begun)
 
 
 def unfinished_task(events: Iterable[Envelope], effect_of: EffectOf) -> UnfinishedStep | None:

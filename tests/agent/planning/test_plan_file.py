@@ -16,7 +16,7 @@ TASK = 'instruction = "do it"\n'
 
 
 def parse(text: str, name: str = "plan.toml") -> PlanFile:
-    return parse_plan(text, name=name, default_request="plan", means=MEANS)
+    return parse_plan(text, name=name, default_request="plan", capabilities=MEANS)
 
 
 def step(fields: str) -> PlanStep:

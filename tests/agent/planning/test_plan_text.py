@@ -46,7 +46,7 @@ def plans(draw: st.DrawFn) -> list[PlanStep]:
 @given(plans(), TEXTS)
 def test_what_is_written_is_read_back(steps: list[PlanStep], request: str) -> None:
     for text, name in ((toml_text(request, steps), "p.toml"), (json_text(request, steps), "p.json")):
-        found = parse_plan(text, name=name, default_request="", means=MEANS)
+        found = parse_plan(text, name=name, default_request="", capabilities=MEANS)
         assert (found.request, list(found.steps)) == (request.strip(), steps)
 
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.protocol.channel import Channel
+from agent.protocol.channel import Channel, StreamRedactor
 from agent.protocol.events import MessageSaid
-from agent.protocol.stream_redaction import StreamRedactor
 from tooling.safety.secrets.redact import MASK, Redactor
 
 KNOWN = ("sk-SENTINEL-1234", "correct horse battery staple", "pässwort-geheim")

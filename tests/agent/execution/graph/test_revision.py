@@ -23,7 +23,7 @@ WAITING = {"waiting", "gone"}
 
 
 def test_what_waits_is_replaced_and_what_has_begun_stays() -> None:
-    revision = revise_plan(PLAN, [step("waiting", "done"), step("new")], waiting=WAITING, used=USED, leaving=())
+    revision = revise_plan(PLAN, [step("waiting", "done"), step("new")], waiting=WAITING, used=USED, replaced=())
     assert [one.id for one in revision.steps] == ["done", "running", "waiting", "new"]
     assert [one.id for one in revision.unstarted] == ["waiting", "new"]
     assert revision.diff == "- gone T gone\n~ waiting T waiting\n+ new T new"
@@ -32,18 +32,18 @@ def test_what_waits_is_replaced_and_what_has_begun_stays() -> None:
 
 def test_other_work_under_a_used_name_gets_a_name_of_its_own_also_where_it_is_needed() -> None:
     again = [step("done", does="something else"), step("new", "done"), step("done-2")]
-    revision = revise_plan(PLAN, again, waiting=WAITING, used=USED, leaving=())
+    revision = revise_plan(PLAN, again, waiting=WAITING, used=USED, replaced=())
     assert [one.id for one in revision.unstarted] == ["done-3", "new", "done-2"]
     assert revision.unstarted[1].depends_on == ("done-3",)
 
 
 def test_the_same_work_under_a_used_name_is_left_to_the_step_that_has_it() -> None:
-    revision = revise_plan(PLAN, [step("running"), *PLAN[2:]], waiting=WAITING, used=USED, leaving=())
+    revision = revise_plan(PLAN, [step("running"), *PLAN[2:]], waiting=WAITING, used=USED, replaced=())
     assert (revision.steps, revision.diff, revision.has_new_work) == (PLAN, "", False)
 
 
 def test_a_step_that_failed_can_be_tried_again_under_another_name() -> None:
-    revision = revise_plan(PLAN, [step("done"), *PLAN[2:]], waiting=WAITING, used=USED, leaving={"done"})
+    revision = revise_plan(PLAN, [step("done"), *PLAN[2:]], waiting=WAITING, used=USED, replaced={"done"})
     assert revision.diff == "- done T done\n+ done-2 T done\n~ gone T gone"
     assert revision.unstarted[-1].depends_on == ("done-2",)
     assert revision.has_new_work
@@ -51,20 +51,20 @@ def test_a_step_that_failed_can_be_tried_again_under_another_name() -> None:
 
 def test_other_words_for_a_title_or_another_price_are_no_work() -> None:
     cheaper = PlanStep(id="waiting", title="T waiting", instruction="do waiting", depends_on=("running",), est_usd=0.1)
-    assert revise_plan(PLAN, [cheaper, PLAN[3]], waiting=WAITING, used=USED, leaving=()).diff == ""
+    assert revise_plan(PLAN, [cheaper, PLAN[3]], waiting=WAITING, used=USED, replaced=()).diff == ""
 
 
 def test_new_work_that_waits_for_the_failed_step_it_replaces_does_not_wait() -> None:
     failed = step("a")
     again = [step("b", "a", does="do a in another way"), step("c", "b", "a")]
-    revision = revise_plan([failed, step("c", "a")], again, waiting={"c"}, used={"a": failed}, leaving={"a"})
+    revision = revise_plan([failed, step("c", "a")], again, waiting={"c"}, used={"a": failed}, replaced={"a"})
     assert [(one.id, one.depends_on) for one in revision.unstarted] == [("b", ()), ("c", ("b",))]
 
 
 def test_new_work_under_the_name_of_the_failed_step_is_what_others_wait_for() -> None:
     failed = step("a")
     again = [step("a", does="do a in another way"), step("c", "a")]
-    revision = revise_plan([failed, step("c", "a")], again, waiting={"c"}, used={"a": failed}, leaving={"a"})
+    revision = revise_plan([failed, step("c", "a")], again, waiting={"c"}, used={"a": failed}, replaced={"a"})
     assert [(one.id, one.depends_on) for one in revision.unstarted] == [("a-2", ()), ("c", ("a-2",))]
 
 
