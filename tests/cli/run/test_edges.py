@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from agent.execution.result.structured import schema_mismatch, unresolvable_schema
 from cli.application import COMMANDS, build_application
 from tests.cli.terminal_user import User, answer, one_step, plan, step, step_call, step_reply
 from tests.house.source_tree import ROOT
@@ -184,7 +185,7 @@ def test_no_run_fails_without_a_word(user: User) -> None:
     steps = {"match": {"purpose": "step"}, "text": "ok", "repeat": True}
     long = user.script(plan(step("a"), step("b")), steps, name="long.jsonl")
     for flags, code, reason in (
-        ((misfit, "--output-schema", "schema.json"), 1, "does not fit the output schema"),
+        ((misfit, "--output-schema", "schema.json"), 1, schema_mismatch("")),
         ((long, "--max-steps", "1"), 53, "more than the limit of 1"),
     ):
         ended = user.agent("run", "x", "-q", "--model", *flags)
@@ -204,7 +205,7 @@ def test_a_schema_that_refers_to_an_address_is_never_fetched(user: User) -> None
     (user.home / "schema.json").write_text(json.dumps({"$ref": "http://127.0.0.1:9/schema.json"}))
     model = user.script(answer('{"n": 1}'))
     ended = user.agent("run", "x", "--model", model, "--output-schema", "schema.json")
-    assert (ended.exit_code, "refers to what is not in it" in ended.stderr) == (42, True)
+    assert (ended.exit_code, unresolvable_schema("") in ended.stderr) == (42, True)
 
 
 def test_no_secret_stays_in_what_a_background_command_wrote(user: User) -> None:
