@@ -64,7 +64,7 @@ def test_two_inputs_of_one_name_are_refused(user: User) -> None:
         (user.home / folder).mkdir()
         (user.home / folder / "d.txt").write_text(folder)
     ended = user.agent("run", "x", "--model", HELLO, "-i", "a/d.txt", "-i", "b/d.txt")
-    assert (ended.exit_code, "already a file" in ended.stderr) == (42, True)
+    assert (ended.exit_code, "already exists" in ended.stderr) == (42, True)
 
 
 def test_an_input_never_replaces_a_file_of_the_user(user: User) -> None:
