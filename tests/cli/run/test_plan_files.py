@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.planning.plan_file import HINT
 from tests.cli.pty_terminal import PtyTerminal
 from tests.cli.terminal_user import LIMIT_S, ProgramResult, User, answer, composer_reply, plan, step, step_reply
 
@@ -139,7 +140,7 @@ def test_a_file_with_a_problem_runs_nothing(user: User) -> None:
     file = write(user, call("a", "touch ran") + call("b", "touch ran", "aa") + "[[steps]]\nx = 1\n")
     ended = user.agent("run", "--plan", file, "-C", ".")
     assert (ended.exit_code, ended.stdout, (user.home / "ran").exists()) == (42, "", False)
-    assert "error: plan.toml: line 11, step 3: unknown field x\nhint: docs/guide.md#plan-files" in ended.stderr
+    assert f"error: plan.toml: line 11, step 3: unknown field x\nhint: {HINT}" in ended.stderr
     assert not list(user.data.glob("sessions/*"))
 
 

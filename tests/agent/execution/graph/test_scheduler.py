@@ -62,7 +62,7 @@ async def test_a_step_starts_while_the_plan_is_still_arriving() -> None:
     await steps.end("b")
     assert not running.done()
     steps.scheduler.seal()
-    await asyncio.wait_for(running, 1)
+    await asyncio.wait_for(running, 30)
 
 
 async def test_branches_do_not_wait_for_each_other() -> None:
@@ -76,7 +76,7 @@ async def test_branches_do_not_wait_for_each_other() -> None:
     assert steps.started == ["slow", "fast", "after fast"]
     await steps.end("after fast")
     await steps.end("slow")
-    await asyncio.wait_for(running, 1)
+    await asyncio.wait_for(running, 30)
 
 
 async def test_concurrency_is_limited() -> None:
@@ -91,7 +91,7 @@ async def test_concurrency_is_limited() -> None:
     assert steps.started == ["a", "b", "c"]
     for name in "acd":
         await steps.end(name)
-    await asyncio.wait_for(running, 1)
+    await asyncio.wait_for(running, 30)
 
 
 async def test_a_failing_step_never_cancels_an_unrelated_one() -> None:
@@ -105,7 +105,7 @@ async def test_a_failing_step_never_cancels_an_unrelated_one() -> None:
     assert steps.skipped == {"after bad": "needs bad, which did not succeed"}
     assert steps.cancelled == []
     await steps.end("good")
-    await asyncio.wait_for(running, 1)
+    await asyncio.wait_for(running, 30)
 
 
 async def test_cancelling_the_scheduler_cancels_the_running_steps() -> None:
@@ -135,7 +135,7 @@ async def test_a_step_that_waits_for_the_user_holds_no_slot() -> None:
     assert steps.started == ["a", "b"]
     await steps.end("a")
     await steps.end("c")
-    await asyncio.wait_for(running, 1)
+    await asyncio.wait_for(running, 30)
 
 
 async def test_a_failure_to_report_a_skip_ends_the_run() -> None:
