@@ -99,7 +99,11 @@ class LazySandboxRunner:
 
     async def _open(self) -> "SandboxCommandRunner":
         await asyncio.sleep(START_DELAY_S)
-        from agent.backends.sandbox.runner import build_sandbox_runner
+        from agent.backends.sandbox.runner import (
+            build_sandbox_runner,
+            failed_bubblewrap_warning,
+            missing_bubblewrap_warning,
+        )
         from agent.backends.sandbox.self_test import self_test_with_fallback
 
         try:
@@ -113,7 +117,7 @@ class LazySandboxRunner:
             self._options.on_failure(error)
             raise
         try:
-            _, warning = await self_test_with_fallback(runner)
+            _, problem = await self_test_with_fallback(runner)
             if self._options.allow_net:
                 await self._open_network(runner)
         except SandboxError as error:
@@ -123,12 +127,8 @@ class LazySandboxRunner:
         except asyncio.CancelledError:
             runner.close()
             raise
-        described = runner.describe()
-        if described.name == LANDLOCK and not warning:
-            lacking = "; ".join(described.not_covered)
-            warning = f"bubblewrap is not installed; commands are held by Landlock, which does not cover: {lacking}"
-        if warning:
-            self._options.warn(warning)
+        if runner.describe().name == LANDLOCK:
+            self._options.warn(failed_bubblewrap_warning(problem) if problem else missing_bubblewrap_warning())
         runner.prewarm(self._options.workspace)
         return runner
 

@@ -65,10 +65,37 @@ def _free_bytes(folder: Path) -> int:
     return found.f_bavail * found.f_frsize
 
 
-INSTALL_HINT = (
-    "install bubblewrap 0.8 or newer (`apt install bubblewrap`, `dnf install bubblewrap` or `pacman -S bubblewrap`), "
-    "or choose --backend host, where every command asks"
-)
+_INSTALL_COMMANDS = {
+    "apt": "apt install bubblewrap",
+    "dnf": "dnf install bubblewrap",
+    "pacman": "pacman -S bubblewrap",
+    "apk": "apk add bubblewrap",
+    "zypper": "zypper install bubblewrap",
+}
+ALLOWED_HOSTS_NEED_BUBBLEWRAP = "allowed hosts need bubblewrap"
+PROTECTS_LESS = "commands run under Landlock, which protects less (see agent doctor)"
+
+
+def install_command() -> str:
+    """Return how to install bubblewrap with the package manager of this machine."""
+    return next((line for name, line in _INSTALL_COMMANDS.items() if find_program(name)), "install bubblewrap")
+
+
+def install_hint() -> str:
+    """Return what a user without a working sandbox can do."""
+    command = install_command()
+    example = f" (`{command}`)" if command in _INSTALL_COMMANDS.values() else ""
+    return f"install bubblewrap 0.8 or newer{example}, or use --backend host, which asks before every command"
+
+
+def missing_bubblewrap_warning() -> str:
+    """Return the warning of a run whose commands are sandboxed by Landlock alone."""
+    return f"bubblewrap is not installed; {PROTECTS_LESS}. Install it: {install_command()}"
+
+
+def failed_bubblewrap_warning(reason: str) -> str:
+    """Return the warning of a run that uses Landlock because bubblewrap does not start."""
+    return f"{reason}; {PROTECTS_LESS}"
 
 
 class SandboxCommandRunner:
@@ -104,13 +131,13 @@ class SandboxCommandRunner:
     def open_network(self, socket: Path) -> None:
         """Let the commands from now on reach the egress proxy that listens there. Raises SandboxError."""
         if not isinstance(self._sandbox, BubblewrapSandbox):
-            raise SandboxError("allowed hosts need bubblewrap", hint=INSTALL_HINT)
+            raise SandboxError(ALLOWED_HOSTS_NEED_BUBBLEWRAP, hint=install_hint())
         self._sandbox.policy = with_proxy(self._sandbox.policy, socket)
 
     def use_landlock(self) -> None:
         """Use Landlock instead of a bubblewrap that does not work here. Raises SandboxError."""
         if not isinstance(self._sandbox, BubblewrapSandbox):
-            raise SandboxError("there is no other box on this machine", hint=INSTALL_HINT)
+            raise SandboxError("there is no other box on this machine", hint=install_hint())
         fallback = _build_landlock(self._sandbox.policy)
         self._sandbox.close()
         self._sandbox = fallback
@@ -183,7 +210,7 @@ def choose_sandbox(confinement: SandboxPolicy) -> Sandbox:
             return _build_landlock(confinement)
         return BubblewrapSandbox(confinement, program=program, group_place=find_cgroup_parent())
     except UnknownArchitecture as problem:
-        raise SandboxError(f"there is no sandbox for this machine: {problem}", hint=INSTALL_HINT) from problem
+        raise SandboxError(f"there is no sandbox for this machine: {problem}", hint=install_hint()) from problem
 
 
 def with_proxy(confinement: SandboxPolicy, socket: Path) -> SandboxPolicy:
@@ -204,5 +231,5 @@ def _build_landlock(confinement: SandboxPolicy) -> LandlockSandbox:
     from agent.backends.sandbox.landlock.kernel import landlock_version
 
     if sys.platform != "linux" or landlock_version() < 1:
-        raise SandboxError("there is no sandbox on this machine: bubblewrap is missing", hint=INSTALL_HINT)
+        raise SandboxError("there is no sandbox on this machine: bubblewrap is missing", hint=install_hint())
     return LandlockSandbox(confinement, group_place=find_cgroup_parent())

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from agent.backends.sandbox.runner import INSTALL_HINT, SandboxCommandRunner
+from agent.backends.sandbox.bubblewrap.sandboxed_process import COULD_NOT_START
+from agent.backends.sandbox.runner import SandboxCommandRunner, install_hint
 from agent.vocabulary.errors import SandboxError
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.fast_dataclass import dataclass
@@ -77,22 +78,21 @@ async def self_test(runner: SandboxCommandRunner) -> tuple[Probe, ...]:
         probes = await _run_probes(runner, bait)
     if escaped := [probe.name for probe in probes if not probe.is_blocked]:
         name = runner.describe().name
-        raise SandboxError(f"the {name} box does not hold here: {', '.join(escaped)}", hint=INSTALL_HINT)
+        raise SandboxError(f"the {name} sandbox does not work here: {', '.join(escaped)}", hint=install_hint())
     return probes
 
 
 async def self_test_with_fallback(runner: SandboxCommandRunner) -> tuple[tuple[Probe, ...], str]:
-    """Test the box, and fall back to Landlock where bubblewrap cannot start; return a warning if so.
+    """Test the sandbox, falling back to Landlock where bubblewrap cannot start; return why it could not, or "".
 
-    A box that starts and does not hold is never replaced: something is wrong that a person has to look at.
+    A sandbox that starts but can be escaped is never replaced: something is wrong that the user has to look at.
     """
     try:
         return await self_test(runner), ""
     except SandboxStartError as problem:
         runner.use_landlock()
         probes = await self_test(runner)
-        lacking = "; ".join(runner.describe().not_covered)
-        return probes, f"{problem.message}; commands are held by Landlock instead, which does not cover: {lacking}"
+        return probes, problem.message
 
 
 class SandboxStartError(SandboxError):
@@ -103,6 +103,7 @@ async def _run_probes(runner: SandboxCommandRunner, bait: Path) -> tuple[Probe, 
     (bait / "secret").write_text(f"{secrets.token_hex()}\n")
     # A number of seconds that no other process sleeps for.
     mark = f"86399.{secrets.randbelow(10**9):09d}"
+    name = runner.describe().name
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         words = (str(bait), str(listener.getsockname()[1]), str(os.getpid()), _start_time(), mark)
         request = CommandRequest(
@@ -113,10 +114,11 @@ async def _run_probes(runner: SandboxCommandRunner, bait: Path) -> tuple[Probe, 
         try:
             output = await runner.run(request)
         except OSError as problem:
-            raise SandboxStartError(f"the sandbox cannot be started: {problem}", hint=INSTALL_HINT) from problem
+            reason = " ".join(str(problem).removeprefix(COULD_NOT_START).split())
+            raise SandboxStartError(f"{name} cannot start: {reason}", hint=install_hint()) from problem
     lines = output.output.decode(errors="replace").splitlines()
     if _DONE_LINE not in lines:
-        raise SandboxStartError(f"the sandbox does not work: {_failure_reason(output)}", hint=INSTALL_HINT)
+        raise SandboxStartError(f"{name} does not work: {_failure_reason(output)}", hint=install_hint())
     escaped = {line.removeprefix("escaped ") for line in lines if line.startswith("escaped ")}
     escaped |= set(_find_outside_traces(bait, mark))
     return tuple(Probe(name=name, is_blocked=name not in escaped) for name in ESCAPE_NAMES)

@@ -32,6 +32,7 @@ class Memfd:
         return os.open(f"/proc/self/fd/{self.fd}", os.O_RDONLY | os.O_CLOEXEC)
 
 
+COULD_NOT_START = "the sandbox could not be started: "
 _CHILD_PID = re.compile(rb'"child-pid"\s*:\s*(\d+)\s*[,}]')
 _EXIT_CODE_KEY = b'"exit-code"'
 _READ_BYTES = 4096
@@ -129,7 +130,7 @@ class SandboxedProcess:
         # Killed from outside, for want of memory perhaps, it is gone without a word and without being to blame.
         if not in_doubt and code < _SIGNAL_EXIT_BASE and _EXIT_CODE_KEY not in self._status_output:
             reason = self._errors.output.decode(errors="replace").strip() or "bubblewrap gave no reason"
-            raise OSError(f"the box could not be started: {reason}")
+            raise OSError(f"{COULD_NOT_START}{reason}")
         return code
 
     def _kill(self) -> None:

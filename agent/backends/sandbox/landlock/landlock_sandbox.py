@@ -49,8 +49,8 @@ class LandlockSandbox:
     def __init__(self, policy: SandboxPolicy, *, group_place: CgroupParent | None) -> None:
         if policy.hidden_folders or policy.hidden_files:
             raise SandboxError(
-                "the workspace holds private folders, which only bubblewrap can hide",
-                hint="choose a narrower folder, or install bubblewrap",
+                "the workspace contains private folders, which only bubblewrap can hide",
+                hint="choose a narrower folder or install bubblewrap",
             )
         self.policy = policy
         self._cgroup_parent = group_place
