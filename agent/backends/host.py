@@ -31,20 +31,20 @@ GRACE_S = 0.5
 
 
 class HostCommandRunner:
-    """Runs processes directly, in the clean environment it was given."""
+    """Runs commands without a sandbox, in the given environment."""
 
     def __init__(self, environment: Mapping[str, str], *, grace_s: float = GRACE_S) -> None:
         self._environment = dict(environment)
         self._grace_s = grace_s
 
     async def run(self, request: CommandRequest) -> CommandOutput:
-        """Run to the end, the time limit or cancellation; no process of it survives the return."""
+        """Run until the command exits, times out or is cancelled; no process it started survives the return."""
         return await run_process(request, self._launch, grace_s=self._grace_s)
 
     def _launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> HostProcess:
         env = {**self._environment, **request.env}
         process = HostProcess.start(request.argv, cwd=request.cwd, env=env, sinks=sinks)
-        # Nothing but a look around finds a child that left the group and holds none of our pipes.
+        # A child that left the process group and holds none of our pipes is found only by scanning all processes.
         process.should_kill_orphans = True
         return process
 

@@ -8,6 +8,7 @@ import pytest
 from tests.cli.pty_terminal import PtyTerminal
 from tests.cli.terminal_user import ProgramResult, User, composer_reply, step_call, step_reply
 from tests.house.source_tree import ROOT
+from tests.programs import require
 
 pytestmark = pytest.mark.slow
 EXAMPLES = ROOT / "examples"
@@ -16,6 +17,7 @@ EXAMPLES = ROOT / "examples"
 @pytest.fixture
 def project(user: User) -> Path:
     """A small project under version control."""
+    require("git")
     folder = user.home / "project"
     (folder / "pkg").mkdir(parents=True)
     (folder / "pkg" / "__init__.py").write_text("def one():\n    return 1  # TODO: two\n")

@@ -1,4 +1,4 @@
-"""Without a box every command asks, whatever the judge says; what is blocked stays blocked."""
+"""Without a sandbox every command needs approval, whatever the judge says; a blocked one stays blocked."""
 
 from pathlib import Path
 from uuid import uuid4
@@ -12,7 +12,7 @@ from tooling.contract.context import ExecCtx
 
 
 class FixedJudge:
-    """A judge with one opinion."""
+    """A judge that always returns the same verdict."""
 
     def __init__(self, verdict: Verdict) -> None:
         self._verdict = verdict
@@ -35,7 +35,7 @@ def ctx(folder: Path) -> ExecCtx:
         ("write", Decision.ALLOW, Decision.ALLOW),
     ],
 )
-def test_only_allowed_commands_become_stricter(
+def test_only_allowed_commands_need_approval_in_addition(
     effect: Effect, before: Decision, after: Decision, tmp_path: Path
 ) -> None:
     judge = AlwaysAskJudge(FixedJudge(Verdict(decision=before, commands=("ls",))))
@@ -47,10 +47,10 @@ def test_only_allowed_commands_become_stricter(
         assert "without a box" in found.reason
 
 
-async def test_a_harmless_command_reaches_the_person(tmp_path: Path) -> None:
-    person = FakeUser()
+async def test_the_user_is_asked_about_a_harmless_command(tmp_path: Path) -> None:
+    user = FakeUser()
     executor, _ = build_host_executor(
-        environ={"PATH": "/usr/bin:/bin"}, approver=person, asker=NoUser(), plugin_paths=(), asks_for_all=True
+        environ={"PATH": "/usr/bin:/bin"}, approver=user, asker=NoUser(), plugin_paths=(), asks_for_all=True
     )
     result = await executor.call_tool("run_command", {"command": "echo hi"}, ctx(tmp_path))
-    assert (result.content, person.asked) == ("hi", ["echo hi"])
+    assert (result.content, user.asked) == ("hi", ["echo hi"])

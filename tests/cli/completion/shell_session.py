@@ -1,12 +1,9 @@
 """Somebody at a shell of their own, with completion as a new user gets it."""
 
-import os
-import shutil
 from pathlib import Path
 
 import pexpect
 import pyte
-import pytest
 
 from tests.cli.repl.terminal_session import TAB, TIMEOUT_S, TerminalSession
 from tests.cli.terminal_user import User
@@ -57,12 +54,6 @@ def write_start_files(user: User) -> None:
         path = user.home / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-
-
-def require_shell(shell: str) -> None:
-    """Skip where a shell is missing; in continuous integration that is a failure."""
-    if shutil.which(shell) is None and not os.environ.get("CI"):
-        pytest.skip(f"{shell} is not installed")
 
 
 def create_files(user: User, *names: str) -> None:

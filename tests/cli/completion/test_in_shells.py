@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cli.completion.shell_session import ShellSession, create_files, require_shell, write_start_files
+from tests.cli.completion.shell_session import ShellSession, create_files, write_start_files
 from tests.cli.repl.terminal_session import TAB
 from tests.cli.terminal_user import User, answer
+from tests.programs import require
 
 pytestmark = pytest.mark.slow
 SHELLS = ("bash", "zsh", "fish")
@@ -15,7 +16,7 @@ EVIL = "evil \x1b[31m\x07$(touch pwned) `touch pwned` title; * \u202e"
 
 @pytest.fixture(params=SHELLS)
 def shell(request: pytest.FixtureRequest, user: User) -> Iterator[ShellSession]:
-    require_shell(request.param)
+    require(request.param)
     write_start_files(user)
     ended = user.agent("--install-completion", request.param)
     assert ended.exit_code == 0, ended.stderr

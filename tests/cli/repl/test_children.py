@@ -1,6 +1,5 @@
 """Programs that had the terminal: whatever they leave behind, the prompt is as it was."""
 
-import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from tests.cli.repl.terminal_session import TerminalSession, ctrl
 from tests.cli.repl.tmux_session import TmuxSession
 from tests.cli.terminal_user import User, answer
+from tests.programs import require
 
 pytestmark = pytest.mark.slow
 Open = Callable[..., TerminalSession]
@@ -18,7 +18,7 @@ FLAGS = "#{alternate_on} #{cursor_flag} #{wrap_flag} #{scroll_region_upper} #{mo
 
 @pytest.fixture
 def at_tmux(user: User) -> Iterator[TmuxSession]:
-    assert shutil.which("tmux"), "tmux is needed"
+    require("tmux")
     seat = TmuxSession(user, model=user.script(answer("Still here.")), columns=80, rows=12)
     seat.wait_for("Ctrl-D leaves")
     yield seat

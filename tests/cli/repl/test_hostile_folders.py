@@ -1,6 +1,5 @@
 """A folder that somebody else filled: opening the prompt in it runs nothing of its."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from agent.config.user_dirs import os_environ
 from cli.repl.external_programs import ExternalPrograms
 from cli.repl.ui.completion import FileIndex
 from tests.cli.terminal_user import User
+from tests.programs import needs
 
 
 def folder_with(home: Path, names: tuple[str, ...], mark: Path) -> Path:
@@ -34,7 +34,7 @@ def test_a_module_in_the_folder_is_not_taken_for_ours(
     assert not mark.exists()
 
 
-@pytest.mark.skipif(not shutil.which("git"), reason="git is not here")
+@needs("git")
 def test_the_settings_of_a_repository_run_nothing_when_paths_are_completed(tmp_path: Path) -> None:
     mark, folder, hook = tmp_path / "ran", tmp_path / "project", tmp_path / "hook"
     hook.write_text(f"#!{sys.executable}\nimport pathlib\npathlib.Path({str(mark)!r}).touch()\n")

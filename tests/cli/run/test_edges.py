@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from cli.application import COMMANDS, build_application
 from tests.cli.terminal_user import User, answer, one_step, plan, step, step_call, step_reply
 from tests.house.source_tree import ROOT
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
 HELLO = f"script:{ROOT}/examples/hello.jsonl"
@@ -94,6 +95,7 @@ def test_the_workspace_is_the_folder_that_was_given(user: User) -> None:
     assert events[0]["workspace"] == events[0]["cwd"] == str(user.home)
 
 
+@needs("pgrep")
 def test_a_background_command_goes_on_is_read_and_ends_with_the_run(user: User) -> None:
     mark = f"47{os.getpid()}"
     command = f"for n in 1 2 3; do echo tick $n; sleep 0.1; done; touch ticked; sleep {mark}"

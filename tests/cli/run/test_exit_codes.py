@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.terminal_user import User, composer_reply, one_step, plan, step, step_call, step_reply
 from tests.house.source_tree import ROOT
+from tests.programs import require
 
 pytestmark = pytest.mark.slow
 HELLO = f"script:{ROOT}/examples/hello.jsonl"
@@ -214,6 +215,7 @@ def test_130_and_143_are_signals_and_no_process_survives(user: User, number: int
 
 
 def _alive(mark: str) -> int:
+    require("pgrep")
     found = subprocess.run(["pgrep", "-fc", f"^sleep {mark}"], capture_output=True, text=True, check=False)
     return int(found.stdout or 0)
 

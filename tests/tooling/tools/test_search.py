@@ -1,10 +1,10 @@
 """Finding files and text, with ripgrep and without it."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.programs import require
 from tests.tooling.tool_harness import NoUser, ToolHarness
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.command import CommandOutput, CommandRequest
@@ -46,8 +46,8 @@ class SearchHarness(ToolHarness):
 
 @pytest.fixture(params=["ripgrep", "walker"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> SearchHarness:
-    if request.param == "ripgrep" and shutil.which("rg") is None:
-        pytest.skip("ripgrep is not installed")
+    if request.param == "ripgrep":
+        require("rg")
     searcher = SearchHarness(tmp_path, has_ripgrep=request.param == "ripgrep")
     searcher.write("src/app.py", "import os\n\ndef main():\n    return os.name\n")
     searcher.write("src/deep/more.py", "MAIN = 1\n")

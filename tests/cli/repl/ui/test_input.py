@@ -9,6 +9,7 @@ import pytest
 from tests.cli.repl.terminal_session import ENTER, ESC, TAB, UP, TerminalSession, ctrl
 from tests.cli.repl.test_conversation import events, reply_to
 from tests.cli.terminal_user import answer
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
 Open = Callable[..., TerminalSession]
@@ -74,6 +75,7 @@ def test_commands_complete_with_their_help(sit: Open) -> None:
     )
 
 
+@needs("git")
 def test_paths_complete_and_what_git_ignores_is_left_out(sit: Open) -> None:
     seat = sit(answer("Understood."))
     (seat.folder / "alpha.txt").write_text("the content of alpha")
@@ -94,6 +96,7 @@ def test_paths_complete_and_what_git_ignores_is_left_out(sit: Open) -> None:
     assert request(seat) in ("read @alpha.txt please", "read @alphabet.md please")
 
 
+@needs("git")
 def test_paths_of_a_huge_tree_complete_at_once(sit: Open) -> None:
     seat = sit(answer("Understood."))
     subprocess.run(["git", "init", "-q"], cwd=seat.folder, check=True)

@@ -2,7 +2,6 @@
 
 import random
 import re
-import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from tests.cli.repl.terminal_session import TerminalSession
 from tests.cli.repl.tmux_session import TmuxSession
 from tests.cli.terminal_user import User, composer_reply, plan, step, step_call, step_reply
+from tests.programs import require
 
 pytestmark = pytest.mark.slow
 Open = Callable[..., TerminalSession]
@@ -71,7 +71,7 @@ def test_a_window_that_cuts_lines_keeps_what_is_finished(sit: Open, sizes: tuple
 
 @pytest.fixture
 def at_tmux(user: User) -> Iterator[Callable[..., TmuxSession]]:
-    assert shutil.which("tmux"), "tmux is needed"
+    require("tmux")
     seats: list[TmuxSession] = []
 
     def sit_down(*replies: object, columns: int = 80, rows: int = 24) -> TmuxSession:
