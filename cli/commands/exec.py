@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from agent.diagnostics.one_call import CommandResult, run_command
-from agent.toolbox import ToolEnvironment
+from agent.tool_setup import ToolEnvironment
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import UsageError
 from cli.run import flags as flag

@@ -72,7 +72,8 @@ class ReplState:
         self, session_id: str | None, review: "Review | None" = None, resumes: "ResumableRun | None" = None
     ) -> "App":
         """Return a run in the session, or in a new one; one that goes on with another does so where that worked."""
-        from agent.app import App, RunOptions
+        from agent.app import App
+        from agent.assembly import RunOptions
         from agent.run_scope import SessionLocation
 
         place = SessionLocation(

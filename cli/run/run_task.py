@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent.app import App, RunOptions
+from agent.app import App
+from agent.assembly import RunOptions
 from agent.config.load import LoadedSettings, load_settings
 from agent.config.settings import Settings
 from agent.config.user_dirs import data_dir, os_environ

@@ -16,7 +16,7 @@ from agent.execution.approvals import PendingQuestions
 from agent.protocol.channel import Subscription
 from agent.protocol.events import WarningRaised
 from agent.run_scope import SessionLocation, open_scope
-from agent.toolbox import ToolEnvironment
+from agent.tool_setup import ToolEnvironment
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import SandboxError
 from cli.run.progress import print_stderr

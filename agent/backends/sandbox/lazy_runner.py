@@ -1,14 +1,12 @@
 """The sandbox of a run, started and tested in the background while the model responds."""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.backends.backend import Backend, BackendOptions
 from agent.vocabulary.errors import SandboxError
 from tooling.contract.command import CommandOutput, CommandRequest
-from tooling.contract.fast_dataclass import dataclass
-from tooling.web.network_attempt import NetworkAttempt
+from tooling.safety.judges import allow_open_hosts
 
 if TYPE_CHECKING:
     from agent.backends.egress.proxy import EgressProxy
@@ -20,26 +18,10 @@ LANDLOCK = "landlock"
 HTTPS = 443
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxOptions:
-    """What the sandbox of a run shows and allows, and where it reports to."""
-
-    workspace: Path
-    extra_dirs: tuple[Path, ...]
-    hidden: tuple[Path, ...]
-    environ: Mapping[str, str]
-    allow_net: tuple[str, ...]
-    deny_net: tuple[str, ...]
-    socket_dir: Path
-    on_attempt: Callable[[NetworkAttempt], None]
-    warn: Callable[[str], None]
-    on_failure: Callable[[SandboxError], None]
-
-
 class LazySandboxRunner:
     """A CommandRunner that runs nothing before its sandbox has passed the self-test."""
 
-    def __init__(self, options: SandboxOptions) -> None:
+    def __init__(self, options: BackendOptions) -> None:
         self._options = options
         self._open_task: asyncio.Task[SandboxCommandRunner] | None = None
         self._proxy: EgressProxy | None = None
@@ -114,7 +96,7 @@ class LazySandboxRunner:
                 hidden=self._options.hidden,
             )
         except SandboxError as error:
-            self._options.on_failure(error)
+            self._options.on_sandbox_error(error)
             raise
         try:
             _, problem = await self_test_with_fallback(runner)
@@ -122,7 +104,7 @@ class LazySandboxRunner:
                 await self._open_network(runner)
         except SandboxError as error:
             runner.close()
-            self._options.on_failure(error)
+            self._options.on_sandbox_error(error)
             raise
         except asyncio.CancelledError:
             runner.close()
@@ -143,3 +125,17 @@ class LazySandboxRunner:
         rules = EgressRules(allow=self._options.allow_net, deny=self._options.deny_net)
         self._proxy = EgressProxy(rules, self._options.on_attempt)
         runner.open_network(await self._proxy.start(self._options.socket_dir))
+
+
+def sandbox_backend(options: BackendOptions) -> Backend:
+    """Return the backend whose commands run in a sandbox."""
+    runner = LazySandboxRunner(options)
+    return Backend(
+        name="sandbox",
+        runner=runner,
+        start=runner.start,
+        ready=runner.ready,
+        allow_host=runner.allow_host,
+        close=runner.close,
+        adjustments=(allow_open_hosts(runner.is_host_allowed),),
+    )

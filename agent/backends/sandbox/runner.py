@@ -3,12 +3,12 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from agent.backends.egress.relay import proxy_environment, relay_argv
-from agent.backends.host import GRACE_S, SandboxExecutor, build_tool_executor
+from agent.backends.host import GRACE_S
 from agent.backends.process.run_process import run_process
 from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
 from agent.backends.sandbox.cgroup import find_cgroup_parent
@@ -18,11 +18,7 @@ from agent.backends.sandbox.seatbelt import SeatbeltSandbox
 from agent.backends.sandbox.seccomp import UnknownArchitecture
 from agent.backends.sandbox.types import MIB, ResourceLimits, Sandbox, SandboxDescription, SandboxPolicy, find_program
 from agent.vocabulary.errors import SandboxError
-from tooling.contract.action import Approver
 from tooling.contract.command import CommandOutput, CommandRequest
-from tooling.contract.question import Asker
-from tooling.output import OUTPUT_TRIM_LEN
-from tooling.safety.action_judge import ActionJudge
 
 DISK_POLL_S = 0.25
 # If the disk was nearly full before, a command is stopped only after it has used this much itself.
@@ -176,31 +172,6 @@ def build_sandbox_runner(
     if proxy_socket is not None:
         runner.open_network(proxy_socket)
     return runner
-
-
-def build_sandbox_executor(
-    *,
-    runner: SandboxCommandRunner,
-    approver: Approver,
-    asker: Asker,
-    secrets: Iterable[str] = (),
-    command_timeout_s: float = 120.0,
-    trim_chars: int = OUTPUT_TRIM_LEN,
-    warn: Callable[[str], None] | None = None,
-    plugin_paths: Sequence[str] | None = None,
-) -> tuple[SandboxExecutor, tuple[str, ...]]:
-    """Return an executor whose commands run in a sandbox, and warnings about plugins."""
-    return build_tool_executor(
-        SandboxExecutor,
-        runner,
-        judge=ActionJudge(warn=warn),
-        approver=approver,
-        asker=asker,
-        secrets=secrets,
-        command_timeout_s=command_timeout_s,
-        trim_chars=trim_chars,
-        plugin_paths=plugin_paths,
-    )
 
 
 def choose_sandbox(policy: SandboxPolicy) -> Sandbox:

@@ -10,11 +10,13 @@ from typing import TypeAlias
 
 import pytest
 
-from agent.backends.host import HostCommandRunner, build_host_executor
+from agent.backends.backend import Backend
+from agent.backends.host import HostCommandRunner
 from agent.backends.process.environment import clean_environment
 from agent.backends.process.host_process import KILL_TIMEOUT_S
 from agent.backends.sandbox.landlock.landlock_sandbox import LandlockSandbox
-from agent.backends.sandbox.runner import SandboxCommandRunner, build_sandbox_executor, build_sandbox_runner
+from agent.backends.sandbox.runner import SandboxCommandRunner, build_sandbox_runner
+from agent.backends.tool_executor import build_tool_executor
 from tests.programs import needs
 from tests.tooling.tool_harness import NoUser
 from tooling.approvals.policy import PolicyApprover
@@ -60,19 +62,19 @@ def make_runner(backend: str, workspace: Path, build_runner: BuildRunner) -> Com
 def make_executor(
     backend: str, workspace: Path, build_runner: BuildRunner, *, plugin_paths: tuple[str, ...] = ()
 ) -> ToolExecutor:
-    approver = PolicyApprover(mode="ask")
-    secrets = ("correct-horse-battery",)
     environ = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "sk-not-for-commands"}
-    if backend == "host":
-        host, _ = build_host_executor(
-            environ=environ, approver=approver, asker=NoUser(), secrets=secrets, plugin_paths=plugin_paths
-        )
-        return host
-    runner = build_runner(workspace, backend, environ=environ)
-    sandboxed, _ = build_sandbox_executor(
-        runner=runner, approver=approver, asker=NoUser(), secrets=secrets, plugin_paths=plugin_paths
+    is_host = backend == "host"
+    runner: CommandRunner = (
+        HostCommandRunner(clean_environment(environ)) if is_host else build_runner(workspace, backend, environ=environ)
     )
-    return sandboxed
+    executor, _ = build_tool_executor(
+        Backend(name="host" if is_host else "sandbox", runner=runner),
+        approver=PolicyApprover(mode="ask"),
+        asker=NoUser(),
+        secrets=("correct-horse-battery",),
+        plugin_paths=plugin_paths,
+    )
+    return executor
 
 
 async def wait_for_file(path: Path) -> None:

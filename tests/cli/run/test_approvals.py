@@ -167,7 +167,7 @@ def test_an_approval_nobody_answers_is_a_denial(user: User) -> None:
     terminal = run_push(user, "--set", "approval_timeout_s=0.5")
     terminal.wait_for("[n] no")
     assert terminal.wait_exit()[0] == 57
-    assert "Nobody answered" in first_tool_output(user)
+    assert "No answer within" in first_tool_output(user)
 
 
 def test_past_commands_show_what_an_edited_rule_would_change(user: User) -> None:

@@ -13,6 +13,7 @@ from tooling.contract.tool import ToolServices
 from tooling.finish import OutputFinisher
 from tooling.invoke import Invoker
 from tooling.jobs import BackgroundJobs
+from tooling.permission import PermissionChecker, PermissionInterceptor
 from tooling.registry import ToolRegistry
 from tooling.safety.action_judge import ActionJudge
 from tooling.safety.secrets.redact import Redactor
@@ -36,7 +37,11 @@ class SearchHarness(ToolHarness):
         services = ToolServices(runner=NoPrograms(), asker=NoUser(), jobs=BackgroundJobs(NoPrograms()))
         registry = ToolRegistry((FindFiles(services), SearchText(services)))
         finisher = OutputFinisher(Redactor())
-        self._invoker = Invoker(registry=registry, judge=ActionJudge(), approver=PolicyApprover(), finisher=finisher)
+        self._invoker = Invoker(
+            registry=registry,
+            interceptors=(PermissionInterceptor(PermissionChecker(ActionJudge(), PolicyApprover())),),
+            finisher=finisher,
+        )
 
     async def call(self, tool: str, **args: object) -> ToolResult:
         if self.has_ripgrep:

@@ -12,6 +12,7 @@ import pytest
 from tests.tooling.tool_harness import ToolHarness
 from tests.tooling.web.site import Site, http_response, redirect
 from tooling.approvals.policy import PolicyApprover
+from tooling.safety.judges import KNOWN_SECRET
 from tooling.web.addresses.url_check import parse_url
 from tooling.web.fetch import why_not_shareable
 from tooling.web.session import WebSession
@@ -53,7 +54,7 @@ async def test_a_known_key_is_sent_to_no_page_and_no_provider(tmp_path: Path, sp
             await work.call("search_web", query=f"what is {spelled} for"),
         ):
             assert call.meta.status == "blocked"
-            assert "keys are sent to nobody" in call.content
+            assert KNOWN_SECRET in call.content
             assert KEY not in call.content
         assert site.requests == []
 
@@ -63,7 +64,7 @@ async def test_a_page_that_leads_on_with_a_known_key_is_not_followed(tmp_path: P
         site.pages["/"] = redirect(f"http://localhost:{site.port}/?x={quote(KEY)}")
         result = await work.call("fetch_page", url=site.url("/"))
         assert not result.is_ok
-        assert "keys are sent to nobody" in result.content
+        assert KNOWN_SECRET in result.content
         assert site.paths == ["/"]
 
 

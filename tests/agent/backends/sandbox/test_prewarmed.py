@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.backends.sandbox.lazy_runner import LazySandboxRunner, SandboxOptions
+from agent.backends.backend import BackendOptions
+from agent.backends.sandbox.lazy_runner import LazySandboxRunner
 from tests.programs import needs
 from tooling.contract.command import CommandOutput, CommandRequest
 
@@ -23,7 +24,7 @@ async def runner(tmp_path: Path) -> AsyncIterator[LazySandboxRunner]:
     def fail(error: Exception) -> None:
         raise AssertionError(error)
 
-    options = SandboxOptions(
+    options = BackendOptions(
         workspace=workspace,
         extra_dirs=(),
         hidden=(),
@@ -33,7 +34,7 @@ async def runner(tmp_path: Path) -> AsyncIterator[LazySandboxRunner]:
         socket_dir=tmp_path / "net",
         on_attempt=print,
         warn=print,
-        on_failure=fail,
+        on_sandbox_error=fail,
     )
     lazy = LazySandboxRunner(options)
     await lazy.run(CommandRequest(argv=("bash", "-c", "true"), cwd=workspace, timeout_s=20))

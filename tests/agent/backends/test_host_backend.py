@@ -5,20 +5,14 @@ from uuid import uuid4
 
 import pytest
 
-from agent.backends.host import AlwaysAskJudge, build_host_executor
+from agent.backends.backend import BackendOptions
+from agent.backends.host import NO_SANDBOX, host_backend
+from agent.backends.tool_executor import build_tool_executor
 from tests.tooling.tool_harness import FakeUser, NoUser
 from tooling.contract.action import Action, Decision, Effect, Verdict
 from tooling.contract.context import ExecCtx
 
-
-class FixedJudge:
-    """A judge that always returns the same verdict."""
-
-    def __init__(self, verdict: Verdict) -> None:
-        self._verdict = verdict
-
-    def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
-        return self._verdict
+BACKEND = host_backend(BackendOptions(workspace=Path("/"), environ={"PATH": "/usr/bin:/bin"}))
 
 
 def ctx(folder: Path) -> ExecCtx:
@@ -38,19 +32,17 @@ def ctx(folder: Path) -> ExecCtx:
 def test_only_allowed_commands_need_approval_in_addition(
     effect: Effect, before: Decision, after: Decision, tmp_path: Path
 ) -> None:
-    judge = AlwaysAskJudge(FixedJudge(Verdict(decision=before, commands=("ls",))))
+    (adjust,) = BACKEND.adjustments
     action = Action(tool="t", effect=effect, subject="ls", cwd=tmp_path)
-    found = judge.judge(action, ctx(tmp_path))
+    found = adjust(Verdict(decision=before, commands=("ls",)), action)
     assert found.decision is after
     if before is Decision.ALLOW and effect == "execute":
         assert (found.commands_to_approve, found.rule) == (("ls",), "host-backend")
-        assert "without a box" in found.reason
+        assert found.reason == NO_SANDBOX
 
 
 async def test_the_user_is_asked_about_a_harmless_command(tmp_path: Path) -> None:
     user = FakeUser()
-    executor, _ = build_host_executor(
-        environ={"PATH": "/usr/bin:/bin"}, approver=user, asker=NoUser(), plugin_paths=(), asks_for_all=True
-    )
+    executor, _ = build_tool_executor(BACKEND, approver=user, asker=NoUser(), plugin_paths=())
     result = await executor.call_tool("run_command", {"command": "echo hi"}, ctx(tmp_path))
     assert (result.content, user.asked) == ("hi", ["echo hi"])
