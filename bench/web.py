@@ -76,4 +76,4 @@ async def _by_client(urls: list[str]) -> int:
 
 async def _by_tool(urls: list[str], work: ToolHarness) -> int:
     results = await asyncio.gather(*(work.call("fetch_page", url=url) for url in urls))
-    return sum(result.is_ok and "go on with offset" in result.content for result in results)
+    return sum(result.is_ok and "continue with offset" in result.content for result in results)
