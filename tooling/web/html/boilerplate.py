@@ -86,7 +86,7 @@ def _is_boilerplate_tag(element: HtmlElement, *, has_headings: bool) -> bool:
         return (
             len(words) <= 3
             and bool(_BUTTONS & set(_split_name(element.get("class", ""))))
-            and "ownload" not in words[:1]
+            and "ownload" not in "".join(words[:1])
         )
     if tag not in ("header", "footer", "aside"):
         return False

@@ -74,7 +74,7 @@ def _outside_elements(html: str, name: str) -> Iterator[str]:
     yield html[at:]
 
 
-Method: TypeAlias = Literal["trafilatura", "html"]
+ExtractMethod: TypeAlias = Literal["trafilatura", "html"]
 
 # Beyond these a tree takes too much time and memory; the page is then read as plain text in one pass.
 MAX_CHARS = 1_000_000
@@ -95,7 +95,7 @@ class ExtractedPage:
     title: str = ""
     date: str = ""
     language: str = ""
-    method: Method = "trafilatura"
+    method: ExtractMethod = "trafilatura"
     hidden_count: int = 0
 
 
@@ -128,7 +128,7 @@ def decode_html(data: bytes) -> str:
     for name in (*names, "utf-8"):
         try:
             return data.decode(name)
-        except (LookupError, UnicodeDecodeError):
+        except (LookupError, UnicodeError):
             continue
     return data.decode("windows-1252", "replace")
 

@@ -110,6 +110,7 @@ def test_structured_data_adds_only_what_the_text_lacks() -> None:
         (b'<meta charset="iso-8859-2">' + "žluť".encode("iso-8859-2"), '<meta charset="iso-8859-2">žluť'),
         (b"<meta charset=koi8-r>" + "жёлтый".encode("koi8-r"), "<meta charset=koi8-r>жёлтый"),
         (b"<meta charset=nonsense>ok", "<meta charset=nonsense>ok"),
+        (b"<meta charset=undefined>ok", "<meta charset=undefined>ok"),
         (b"caf\xe9", "café"),
         (b"<meta charset=utf-8>caf\xe9", "<meta charset=utf-8>café"),
     ],
@@ -122,6 +123,13 @@ def test_inactive_tabs_stay_and_hidden_text_is_removed() -> None:
     page = "<div role=tabpanel style='display:none'><p>second tab</p></div><p style='display:none'>secret</p>"
     found = extract(f"<main><p>{PARAGRAPH}</p>{page}</main>")
     assert ("second tab" in found.markdown, "secret" in found.markdown, found.hidden_count) == (True, False, 1)
+
+
+def test_a_download_button_stays_and_other_buttons_are_removed() -> None:
+    buttons = "<a class='btn' href='/x.zip'>Download now</a> <a class='btn' href='/join'>Sign up</a>"
+    found = markdown(f"<p>{PARAGRAPH}</p><p>{buttons}</p><p>{PARAGRAPH} Again.</p>")
+    assert "[Download now](https://example.org/x.zip)" in found
+    assert "Sign up" not in found
 
 
 @pytest.mark.parametrize(
