@@ -38,7 +38,8 @@ NO_READER = "no reader service is configured (settings web_reader_url, keys.jina
 
 
 def not_shared(reason: str) -> str:
-    """Return the message for an address that is kept from the reader service."""
+    """Return the message for an address that must not be shared."""
+
     return f"the address is not sent to a reader service: {reason}"
 
 

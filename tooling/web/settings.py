@@ -36,7 +36,7 @@ class WebSettings:
     keys: Mapping[str, str] = field(default_factory=dict)
     cache_dir: Path | None = None
     cache_bytes: int = CACHE_BYTES
-    heeds_robots: bool = False
+    respects_robots: bool = False
     host_connections: int = HOST_CONNECTIONS
     host_pause_s: float = 0.0
     max_chars: int = FETCH_MAX_CHARS

@@ -12,11 +12,11 @@ from tooling.web.http.web_client import WebClient
 from tooling.web.settings import WebSettings
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
-SiteResponse: TypeAlias = bytes | Callable[["ReceivedRequest", Send], Awaitable[None]]
+SiteResponse: TypeAlias = bytes | Callable[["SiteRequest", Send], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReceivedRequest:
+class SiteRequest:
     """One request as received."""
 
     method: str
@@ -30,7 +30,7 @@ class Site:
 
     def __init__(self, pages: dict[str, SiteResponse] | None = None, tls: ssl.SSLContext | None = None) -> None:
         self.pages: dict[str, SiteResponse] = dict(pages or {})
-        self.requests: list[ReceivedRequest] = []
+        self.requests: list[SiteRequest] = []
         self.connections = 0
         self.port = 0
         self._tls = tls
@@ -74,7 +74,7 @@ class Site:
             self._tasks.discard(task)
             writer.close()
 
-    async def _respond(self, request: ReceivedRequest, send: Send) -> None:
+    async def _respond(self, request: SiteRequest, send: Send) -> None:
         self.requests.append(request)
         response = self.pages.get(request.path) or self.pages.get("*") or http_response("not here", status=404)
         if isinstance(response, bytes):
@@ -84,13 +84,13 @@ class Site:
             raise EOFError
 
 
-async def _read_request(reader: asyncio.StreamReader) -> ReceivedRequest:
+async def _read_request(reader: asyncio.StreamReader) -> SiteRequest:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     first, *lines = head.strip().split("\r\n")
     method, path, _ = first.split(" ")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return ReceivedRequest(method=method, path=path, headers=headers, body=body)
+    return SiteRequest(method=method, path=path, headers=headers, body=body)
 
 
 def http_response(body: str | bytes, *headers: str, status: int = 200, kind: str = "text/html; charset=utf-8") -> bytes:

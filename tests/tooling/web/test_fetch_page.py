@@ -11,7 +11,7 @@ import pytest
 
 from tests.tooling.tool_harness import FakeUser, ToolHarness
 from tests.tooling.web.sample_documents import RSS, pdf
-from tests.tooling.web.site import ReceivedRequest, Send, Site, fake_resolver, http_response, redirect, response_head
+from tests.tooling.web.site import Send, Site, SiteRequest, fake_resolver, http_response, redirect, response_head
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import ApprovalAnswer, Approver
 from tooling.contract.result import ToolResult
@@ -199,7 +199,7 @@ async def test_a_body_that_is_not_text_is_reported_and_not_shown(tmp_path: Path)
 
 
 async def test_the_beginning_of_an_oversized_page_is_shown(tmp_path: Path) -> None:
-    async def endless(request: ReceivedRequest, send: Send) -> None:
+    async def endless(request: SiteRequest, send: Send) -> None:
         await send(response_head("Content-Type: text/html"))
         while True:
             await send(b"<p>still more</p>" * 1000)
@@ -211,7 +211,7 @@ async def test_the_beginning_of_an_oversized_page_is_shown(tmp_path: Path) -> No
 
 
 async def test_a_server_that_is_too_slow_times_out(tmp_path: Path) -> None:
-    async def silent(request: ReceivedRequest, send: Send) -> None:
+    async def silent(request: SiteRequest, send: Send) -> None:
         await asyncio.Event().wait()
 
     async with Site({"/": silent}) as site:
@@ -261,7 +261,7 @@ async def test_a_cached_page_is_marked_and_can_be_fetched_again(tmp_path: Path) 
 async def test_pages_are_fetched_in_parallel(tmp_path: Path) -> None:
     all_requested = asyncio.Barrier(8)
 
-    async def wait_for_others(request: ReceivedRequest, send: Send) -> None:
+    async def wait_for_others(request: SiteRequest, send: Send) -> None:
         await all_requested.wait()
         await send(http_response(f"page {request.path}", "Connection: close", kind="text/plain"))
 
@@ -281,7 +281,7 @@ async def test_pages_are_fetched_in_parallel(tmp_path: Path) -> None:
     ],
 )
 async def test_no_text_of_a_server_appears_outside_the_tag(tmp_path: Path, response: bytes) -> None:
-    async def respond(request: ReceivedRequest, send: Send) -> None:
+    async def respond(request: SiteRequest, send: Send) -> None:
         await send(response)
 
     async with Site({"/": respond}) as site:

@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from tests.house.source_tree import ROOT
-from tests.tooling.web.site import ReceivedRequest, Send, SiteResponse, http_response, response_head
+from tests.tooling.web.site import Send, SiteRequest, SiteResponse, http_response, response_head
 from tests.tooling.web.threaded_site import serve_in_thread
 from tooling.web.page import TOO_LARGE
 
@@ -20,14 +20,14 @@ WARM_UP = http_response(
 )
 
 
-async def large(request: ReceivedRequest, send: Send) -> None:
+async def large(request: SiteRequest, send: Send) -> None:
     piece = b"<p>One of many paragraphs, all of them alike, in a page that goes on and on.</p>\n" * 800
     await send(response_head("Content-Type: text/html", f"Content-Length: {len(piece) * 780}"))
     for _ in range(780):
         await send(piece)
 
 
-async def bomb(request: ReceivedRequest, send: Send) -> None:
+async def bomb(request: SiteRequest, send: Send) -> None:
     compressor = zlib.compressobj(9, wbits=31)
     first = compressor.compress(b"\0" * 10_000_000) + compressor.flush(zlib.Z_FULL_FLUSH)
     more = compressor.compress(b"\0" * 10_000_000) + compressor.flush(zlib.Z_FULL_FLUSH)
@@ -36,7 +36,7 @@ async def bomb(request: ReceivedRequest, send: Send) -> None:
         await send(more)
 
 
-async def endless(request: ReceivedRequest, send: Send) -> None:
+async def endless(request: SiteRequest, send: Send) -> None:
     await send(response_head("Content-Type: text/plain"))
     while True:
         await send("für immer und ewig\n".encode() * 2000)

@@ -12,7 +12,7 @@ import pytest
 from tests.agent.backends.egress.proxy_harness import free_port
 from tests.tooling.tool_harness import ToolHarness
 from tests.tooling.web.search_samples import COMMON_ERRORS, KEY, ROPE, SAMPLES, TAVILY, WINCH, json_response, message
-from tests.tooling.web.site import ReceivedRequest, Send, Site, SiteResponse, http_response
+from tests.tooling.web.site import Send, Site, SiteRequest, SiteResponse, http_response
 from tooling.contract.result import ToolResult
 from tooling.web.http.web_client import timed_out
 from tooling.web.search.errors import too_long
@@ -57,13 +57,13 @@ def respond_in_turn(*responses: bytes) -> SiteResponse:
     """Send one response after the other and then repeat the last one."""
     queue = list(responses)
 
-    async def respond(request: ReceivedRequest, send: Send) -> None:
+    async def respond(request: SiteRequest, send: Send) -> None:
         await send(queue.pop(0) if len(queue) > 1 else queue[0])
 
     return respond
 
 
-async def hang(request: ReceivedRequest, send: Send) -> None:
+async def hang(request: SiteRequest, send: Send) -> None:
     await asyncio.sleep(60)
 
 
@@ -166,7 +166,7 @@ async def test_providers_are_queried_in_the_configured_order(tmp_path: Path) -> 
     queried: list[str] = []
 
     def failing(name: str) -> SiteResponse:
-        async def respond(request: ReceivedRequest, send: Send) -> None:
+        async def respond(request: SiteRequest, send: Send) -> None:
             queried.append(name)
             await send(http_response("", status=404))
 
@@ -321,7 +321,7 @@ async def test_a_key_in_a_provider_message_is_redacted(tmp_path: Path) -> None:
 
 
 async def test_an_endless_response_is_a_fault(tmp_path: Path) -> None:
-    async def endless(request: ReceivedRequest, send: Send) -> None:
+    async def endless(request: SiteRequest, send: Send) -> None:
         await send(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
         while True:
             await send(b" " * 100_000)

@@ -11,7 +11,9 @@ from tooling.web.documents.content_type import ContentKind, decode_text, detect_
 from tooling.web.html.hidden_unicode import strip_invisible
 
 ReadMode: TypeAlias = Literal["auto", "text", "raw"]
-Method: TypeAlias = Literal["trafilatura", "html", "raw", "json", "feed", "pdf", "text", "markdown", "xml", "reader"]
+ReadMethod: TypeAlias = Literal[
+    "trafilatura", "html", "raw", "json", "feed", "pdf", "text", "markdown", "xml", "reader"
+]
 
 _MINIFIED_CHARS = 400
 _MAX_INDENT_GROWTH = 4
@@ -44,7 +46,7 @@ class ParsedDocument:
     title: str = ""
     date: str = ""
     language: str = ""
-    method: Method = "raw"
+    method: ReadMethod = "raw"
     kind: ContentKind = "other"
     hidden_count: int = 0
     note: str = ""

@@ -36,8 +36,8 @@ def main() -> None:
 def encode_frame(head: object, body: bytes) -> bytes:
     """Encode a head and a body as one frame."""
     fields = dict(head) if isinstance(head, dict) else {}
-    packed = json.dumps({**fields, "size": len(body)}).encode()
-    return len(packed).to_bytes(4, "big") + packed + body
+    encoded = json.dumps({**fields, "size": len(body)}).encode()
+    return len(encoded).to_bytes(4, "big") + encoded + body
 
 
 def read_frame(source: BinaryIO) -> tuple[dict[str, object], bytes] | None:

@@ -15,7 +15,7 @@ _MOSTLY_EMPTY = 0.3
 
 
 @dataclass(slots=True)
-class _Row:
+class _TableRow:
     """A row under construction; `is_header` if all its cells are headers."""
 
     cells: list[str] = field(default_factory=list)
@@ -69,14 +69,14 @@ def render_table(table: HtmlElement, render_cell: Callable[[HtmlElement], str]) 
     )
 
 
-def _build_grid(table: HtmlElement, render_cell: Callable[[HtmlElement], str]) -> list[_Row]:
+def _build_grid(table: HtmlElement, render_cell: Callable[[HtmlElement], str]) -> list[_TableRow]:
     """Return all rows with column and row spans expanded."""
-    rows: list[_Row] = []
+    rows: list[_TableRow] = []
     # By column: how many more rows a cell spans, and its text.
     spans: dict[int, tuple[int, str]] = {}
     count = 0
     for element in table_rows(table):
-        row = _Row(is_header=all(cell.tag == "th" for cell in _cells(element)) or _is_in_thead(element))
+        row = _TableRow(is_header=all(cell.tag == "th" for cell in _cells(element)) or _is_in_thead(element))
         for cell in _cells(element):
             _fill_row_spans(row, spans)
             text = _clean_cell(render_cell(cell))
@@ -94,7 +94,7 @@ def _build_grid(table: HtmlElement, render_cell: Callable[[HtmlElement], str]) -
     return rows
 
 
-def _fill_row_spans(row: _Row, spans: dict[int, tuple[int, str]]) -> None:
+def _fill_row_spans(row: _TableRow, spans: dict[int, tuple[int, str]]) -> None:
     while (column := len(row.cells)) in spans:
         rows_left, text = spans.pop(column)
         row.cells.append(text)
@@ -102,7 +102,7 @@ def _fill_row_spans(row: _Row, spans: dict[int, tuple[int, str]]) -> None:
             spans[column] = (rows_left - 1, text)
 
 
-def _split_header(grid: list[_Row]) -> tuple[list[str], list[list[str]]]:
+def _split_header(grid: list[_TableRow]) -> tuple[list[str], list[list[str]]]:
     """Return the header, joined from all header rows, and the body; without headers the first row becomes one."""
     count = next((at for at, row in enumerate(grid) if not row.is_header), len(grid))
     if count == len(grid):

@@ -56,10 +56,10 @@ class BodyReader:
             raise WebFault("broken", ENDED_EARLY)
 
     def _append(self, part: bytes) -> None:
-        room = self._limit - self._size
-        if len(part) > room:
+        bytes_left = self._limit - self._size
+        if len(part) > bytes_left:
             self.is_truncated = True
-            part = part[:room]
+            part = part[:bytes_left]
         self._parts.append(part)
         self._size += len(part)
 

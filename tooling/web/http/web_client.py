@@ -103,7 +103,7 @@ class WebClient:
         folder = settings.cache_dir
         self._cache = DiskCache(folder, max_bytes=settings.cache_bytes) if folder and settings.cache_bytes else None
         self._throttle = HostThrottle(max_concurrent=settings.host_connections, pause_s=settings.host_pause_s)
-        self._robots = Robots(self.send) if settings.heeds_robots else None
+        self._robots = Robots(self.send) if settings.respects_robots else None
 
     async def send(self, request: WebRequest) -> WebResponse:
         """Send a request, follow redirects and read the response up to its limit; raise WebFault on failure."""

@@ -74,7 +74,7 @@ class SearchResults:
     cost_usd: float = 0.0
 
 
-class Search:
+class WebSearch:
     """Searches with the configured providers, `search_fanout` of them in parallel."""
 
     def __init__(self, settings: WebSettings, send: Send) -> None:
@@ -163,7 +163,7 @@ async def search(query: SearchQuery, web: WebSession) -> ToolResult:
     if not configured_providers(web.settings):
         raise ToolError(f"{NO_PROVIDER} The user can set {setup_hint(web.settings.search_order)}.")
     client = await web.client()
-    results = await Search(web.settings, client.send).run(query)
+    results = await WebSearch(web.settings, client.send).run(query)
     if not results.answered:
         failures = "; ".join(failure(name, why) for name, why in results.failed.items())
         raise ToolError(f"{ALL_FAILED} {failures}.")

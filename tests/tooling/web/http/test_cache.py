@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.web.site import ReceivedRequest, Send, Site, http_response, open_client, redirect
+from tests.tooling.web.site import Send, Site, SiteRequest, http_response, open_client, redirect
 from tooling.web.http.messages import WebRequest, WebResponse
 from tooling.web.http.page_cache import MAX_HEURISTIC_S, DiskCache, fresh_until, metadata_for
 
@@ -76,7 +76,7 @@ def test_only_reusable_responses_are_cached(status: int, headers: dict[str, str]
 async def test_a_fresh_response_needs_no_request_and_a_stale_one_is_revalidated(tmp_path: Path) -> None:
     tags: list[str] = []
 
-    async def changing(request: ReceivedRequest, send: Send) -> None:
+    async def changing(request: SiteRequest, send: Send) -> None:
         tags.append(request.headers.get("if-none-match", ""))
         known = request.headers.get("if-none-match") == '"1"'
         await send(

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.tooling.web.site import (
-    ReceivedRequest,
     Send,
     Site,
+    SiteRequest,
     SiteResponse,
     http_response,
     open_client,
@@ -24,28 +24,28 @@ from tooling.web.http.messages import WebFault, WebRequest
 from tooling.web.search.types import build_hit
 
 
-async def many_headers(request: ReceivedRequest, send: Send) -> None:
+async def many_headers(request: SiteRequest, send: Send) -> None:
     await send(b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: y\r\n" % number for number in range(20_000)) + b"\r\nhello")
 
 
-async def endless_header(request: ReceivedRequest, send: Send) -> None:
+async def endless_header(request: SiteRequest, send: Send) -> None:
     await send(b"HTTP/1.1 200 OK\r\nX: ")
     while True:
         await send(b"a" * 10_000)
 
 
-async def endless_trailers(request: ReceivedRequest, send: Send) -> None:
+async def endless_trailers(request: SiteRequest, send: Send) -> None:
     await send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n")
     while True:
         await send(b"X: y\r\n" * 1000)
 
 
-async def endless_hints(request: ReceivedRequest, send: Send) -> None:
+async def endless_hints(request: SiteRequest, send: Send) -> None:
     while True:
         await send(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n")
 
 
-async def trickle(request: ReceivedRequest, send: Send) -> None:
+async def trickle(request: SiteRequest, send: Send) -> None:
     await send(response_head("Content-Type: text/plain"))
     while True:
         await send(b"a")
@@ -55,7 +55,7 @@ async def trickle(request: ReceivedRequest, send: Send) -> None:
 def raw(data: bytes) -> SiteResponse:
     """Send raw bytes and close the connection."""
 
-    async def respond(request: ReceivedRequest, send: Send) -> None:
+    async def respond(request: SiteRequest, send: Send) -> None:
         await send(data)
 
     return respond
@@ -119,7 +119,7 @@ async def test_only_http_redirects_are_followed() -> None:
 
 
 async def test_a_body_in_tiny_chunks_does_not_block_the_loop() -> None:
-    async def tiny_chunks(request: ReceivedRequest, send: Send) -> None:
+    async def tiny_chunks(request: SiteRequest, send: Send) -> None:
         await send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 9_000 + b"0\r\n\r\n")
 
     ticks = 0
@@ -225,7 +225,7 @@ async def test_pages_are_fetched_without_a_cache_folder(tmp_path: Path) -> None:
 
 
 async def test_robots_txt_is_not_followed_to_another_host() -> None:
-    async with Site({"/": http_response("x")}) as site, open_client(heeds_robots=True) as client:
+    async with Site({"/": http_response("x")}) as site, open_client(respects_robots=True) as client:
         site.pages["/robots.txt"] = redirect(f"http://localhost:{site.port}/spy")
         assert (await client.send(WebRequest(url=site.url("/")))).status == 200
         assert site.paths == ["/robots.txt", "/"]

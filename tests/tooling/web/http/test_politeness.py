@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.tooling.web.site import ReceivedRequest, Send, Site, http_response, open_client, redirect
+from tests.tooling.web.site import Send, Site, SiteRequest, http_response, open_client, redirect
 from tooling.web.http.messages import WebFault, WebRequest, WebResponse
 from tooling.web.http.politeness import disallowed
 
@@ -14,7 +14,7 @@ ROBOTS = "User-agent: *\nDisallow: /private\n\nUser-agent: windlass\nDisallow: /
 async def test_requests_to_a_host_are_limited() -> None:
     active = peak = 0
 
-    async def count_active(request: ReceivedRequest, send: Send) -> None:
+    async def count_active(request: SiteRequest, send: Send) -> None:
         nonlocal active, peak
         active += 1
         peak = max(peak, active)
@@ -28,7 +28,7 @@ async def test_requests_to_a_host_are_limited() -> None:
 
 
 async def test_waiting_for_a_slot_does_not_count_towards_the_timeout() -> None:
-    async def slow(request: ReceivedRequest, send: Send) -> None:
+    async def slow(request: SiteRequest, send: Send) -> None:
         await asyncio.sleep(0.15)
         await send(http_response("x", "Connection: close"))
 
@@ -40,7 +40,7 @@ async def test_waiting_for_a_slot_does_not_count_towards_the_timeout() -> None:
 async def test_requests_to_one_host_are_spaced_by_the_pause() -> None:
     times: list[float] = []
 
-    async def record_time(request: ReceivedRequest, send: Send) -> None:
+    async def record_time(request: SiteRequest, send: Send) -> None:
         times.append(asyncio.get_running_loop().time())
         await send(http_response("x", "Connection: close"))
 
@@ -49,8 +49,8 @@ async def test_requests_to_one_host_are_spaced_by_the_pause() -> None:
     assert times[-1] - times[0] >= 0.09
 
 
-async def fetch(site: Site, path: str, *, heeds_robots: bool = True) -> WebResponse:
-    async with open_client(heeds_robots=heeds_robots) as client:
+async def fetch(site: Site, path: str, *, respects_robots: bool = True) -> WebResponse:
+    async with open_client(respects_robots=respects_robots) as client:
         return await client.send(WebRequest(url=site.url(path)))
 
 
@@ -62,13 +62,13 @@ async def test_robots_txt_is_respected_when_enabled() -> None:
             with pytest.raises(WebFault, match=disallowed("127.0.0.1")) as raised:
                 await fetch(site, path)
             assert raised.value.kind == "robots"
-        assert (await fetch(site, "/not-for-us/a", heeds_robots=False)).status == 200
+        assert (await fetch(site, "/not-for-us/a", respects_robots=False)).status == 200
 
 
 async def test_robots_txt_is_fetched_once_and_its_absence_allows_everything() -> None:
     async with (
         Site({"/robots.txt": http_response("gone", status=404), "*": http_response("x")}) as site,
-        open_client(heeds_robots=True) as client,
+        open_client(respects_robots=True) as client,
     ):
         await asyncio.gather(*(client.send(WebRequest(url=site.url(f"/{n}"))) for n in range(4)))
     assert site.paths.count("/robots.txt") == 1

@@ -12,9 +12,9 @@ import pytest
 from tests.agent.backends.egress.proxy_harness import certificate, free_port
 from tests.tooling.web.http2_site import Http2Site
 from tests.tooling.web.site import (
-    ReceivedRequest,
     Send,
     Site,
+    SiteRequest,
     SiteResponse,
     fake_resolver,
     http_response,
@@ -260,18 +260,18 @@ async def test_a_server_that_does_not_accept_times_out() -> None:
     assert (kind, message) == ("timeout", no_connection("127.0.0.1", 0.2))
 
 
-async def silent(request: ReceivedRequest, send: Send) -> None:
+async def silent(request: SiteRequest, send: Send) -> None:
     await asyncio.Event().wait()
 
 
-async def trickle(request: ReceivedRequest, send: Send) -> None:
+async def trickle(request: SiteRequest, send: Send) -> None:
     await send(response_head("Content-Type: text/html"))
     while True:
         await send(b"x")
         await asyncio.sleep(0.01)
 
 
-async def endless_hints(request: ReceivedRequest, send: Send) -> None:
+async def endless_hints(request: SiteRequest, send: Send) -> None:
     while True:
         await send(b"HTTP/1.1 103 Early Hints\r\n\r\n")
         await asyncio.sleep(0)
@@ -283,7 +283,7 @@ async def test_slow_responses_time_out(response: SiteResponse) -> None:
         assert await fault(client, site.url()) == ("timeout", timed_out(0.3))
 
 
-async def endless(request: ReceivedRequest, send: Send) -> None:
+async def endless(request: SiteRequest, send: Send) -> None:
     await send(response_head("Content-Type: text/plain"))
     while True:
         await send(b"for ever " * 1000)
@@ -310,7 +310,7 @@ async def test_an_endless_response_is_truncated_at_the_limit() -> None:
     ],
 )
 async def test_broken_responses_are_classified(raw: bytes, kind: FaultKind) -> None:
-    async def respond(request: ReceivedRequest, send: Send) -> None:
+    async def respond(request: SiteRequest, send: Send) -> None:
         await send(raw)
 
     async with Site({"/": respond}) as site, open_client() as client:
@@ -327,7 +327,7 @@ async def test_compressed_responses_are_decompressed() -> None:
 async def test_the_client_works_after_a_cancelled_request() -> None:
     requested = asyncio.Event()
 
-    async def hang(request: ReceivedRequest, send: Send) -> None:
+    async def hang(request: SiteRequest, send: Send) -> None:
         requested.set()
         await asyncio.Event().wait()
 
