@@ -65,7 +65,7 @@ def test_a_run_counts_what_its_searches_cost_and_keeps_no_key(user: User) -> Non
     for text in (ended.stdout, ended.stderr, stored):
         assert KEY not in text
         assert KEY[::-1] not in text
-    assert "tavily was asked before: it refused the key" in ended.stdout
+    assert "tavily failed: it rejected the key" in ended.stdout
 
 
 def test_a_spent_budget_ends_the_run_before_the_next_request(user: User) -> None:

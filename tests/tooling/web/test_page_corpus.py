@@ -1,4 +1,4 @@
-"""The corpus: of every page the facts are kept and the frame around them is gone."""
+"""The page corpus: facts are extracted, boilerplate is removed."""
 
 import pytest
 
@@ -9,7 +9,7 @@ PAGES = load_pages()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_facts_are_kept_and_the_frame_is_gone(page: SamplePage) -> None:
+def test_facts_are_extracted_and_boilerplate_is_removed(page: SamplePage) -> None:
     found = extract(page.html, url=page.url)
     assert [fact for fact in page.keep if fact not in page.kept_facts(found.markdown)] == []
     assert page.remaining_boilerplate(found.markdown) == []
@@ -17,17 +17,17 @@ def test_facts_are_kept_and_the_frame_is_gone(page: SamplePage) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_is_known_by_its_title_date_and_language(page: SamplePage) -> None:
+def test_title_date_and_language_are_extracted(page: SamplePage) -> None:
     found = extract(page.html, url=page.url)
     assert (found.title, found.language) == (page.title, page.language)
     assert not page.date or found.date == page.date
 
 
-def test_the_corpus_is_varied_and_its_lists_are_honest() -> None:
+def test_the_corpus_is_large_and_has_no_duplicate_facts() -> None:
     assert len(PAGES) >= 20
     assert sum(len(page.keep) for page in PAGES) > 400
     for page in PAGES:
-        # A fact that is on no page, or twice in a list, would only flatter the figures.
+        # A duplicate fact would only inflate the score.
         assert len({normalize(fact) for fact in page.keep}) == len(page.keep), page.name
 
 
