@@ -11,6 +11,9 @@ from agent.vocabulary.errors import SessionBusy
 from tooling.contract.fast_dataclass import dataclass
 
 _PROC = Path("/proc")
+_POLL_S = 0.05
+# A listing takes the lock for a moment to see whether it is held; that must not count as busy.
+_GRACE_S = 0.1
 
 
 def lock_holder(folder: SessionFolder) -> int | None:
@@ -72,11 +75,6 @@ def _try_stat(path: Path) -> os.stat_result | None:
         return path.stat()
     except OSError:
         return None
-
-
-_POLL_S = 0.05
-# A listing takes the lock for a moment to see whether it is held; that must not count as busy.
-_GRACE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

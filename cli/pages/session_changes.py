@@ -7,8 +7,15 @@ import typer
 
 from agent.config.load import load_settings
 from agent.config.user_dirs import os_environ
-from agent.sessions.changes.changes import ChangedFile, RecordedChange, collect_changes, group_by_file
-from agent.sessions.changes.undo import net_diff, record_undo, step_diffs, summarize_undo, undo, undo_request
+from agent.sessions.changes.changes import (
+    ChangedFile,
+    RecordedChange,
+    collect_changes,
+    group_by_file,
+    net_diff,
+    step_diffs,
+)
+from agent.sessions.changes.undo import record_undo, summarize_undo, undo, undo_request
 from agent.sessions.log.event_log import read_events
 from agent.sessions.store import SessionFolder, SessionLock
 from agent.sessions.views.session_summary import read_session

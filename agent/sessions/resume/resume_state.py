@@ -15,6 +15,10 @@ from agent.vocabulary.unfinished import UnfinishedRun, UnfinishedStep
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode
 
+# Statuses of a step that was stopped from outside; "" means that the log has no end for it.
+_INTERRUPTED = frozenset({"", "cancelled", "timeout"})
+_REASON = re.compile(rb'"reason": ("(?:[^"\\]|\\.)*")')
+
 
 def run_chain(log: Path, run_id: str) -> tuple[str, ...]:
     """Return the chain of runs that a run belongs to, each resuming the one before, oldest first."""
@@ -45,11 +49,6 @@ def _chain_root(parents: Mapping[str, str | None], run_id: str) -> str:
         seen.add(parent)
         run_id = parent
     return run_id
-
-
-# Statuses of a step that was stopped from outside; "" means that the log has no end for it.
-_INTERRUPTED = frozenset({"", "cancelled", "timeout"})
-_REASON = re.compile(rb'"reason": ("(?:[^"\\]|\\.)*")')
 
 
 class RunIsFinished(UsageError):
