@@ -21,7 +21,8 @@ Words = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[CMD]",
-        help="One argument is a shell command; several are a program and its arguments. - or a pipe: one command per line.",
+        help="One argument is a shell command; several are a program and its arguments. "
+        "- or a pipe: one command per line.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object for each command.")]
