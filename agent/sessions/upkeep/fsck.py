@@ -27,6 +27,10 @@ STALE_SUMMARY = "does not match the log"
 _FOLDER_MODE, _FILE_MODE = 0o700, 0o600
 
 
+def accessible_to_others(mode: int) -> str:
+    return f"accessible to other users (mode {mode:o})"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """One problem; `is_mended` means that it is repaired or can do no more harm."""
@@ -66,7 +70,7 @@ def _check_modes(folder: SessionFolder, *, repair: bool) -> Iterator[Problem]:
         if stat.S_IMODE(status.st_mode) & ~mode & 0o777:
             if repair:
                 path.chmod(mode)
-            what = f"accessible to other users (mode {stat.S_IMODE(status.st_mode):o})"
+            what = accessible_to_others(stat.S_IMODE(status.st_mode))
             yield Problem(path=_relative_name(path, folder), what=what, is_mended=repair)
 
 
