@@ -1,7 +1,7 @@
 # zsh completion for agent and windlass. Install it with `agent --install-completion zsh`.
 _windlass() {
     local kind line program=${(Q)words[1]/#\~\//$HOME/}
-    local -a lines whole open
+    local -a lines closed open
     # The words before the cursor without their quotes, then the typed part of the current one.
     lines=("${(@f)$("$program" __complete zsh "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null </dev/null)}")
     kind=$lines[1]
@@ -11,9 +11,9 @@ _windlass() {
             for line in $lines; do
                 # _describe expects word:description, with the colons of the word escaped.
                 line="${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}"
-                if [[ $line == (*=|*/|*\\:):* ]]; then open+=("$line"); else whole+=("$line"); fi
+                if [[ $line == (*=|*/|*\\:):* ]]; then open+=("$line"); else closed+=("$line"); fi
             done
-            (( $#whole )) && _describe -V -t values value whole
+            (( $#closed )) && _describe -V -t values value closed
             (( $#open )) && _describe -V -t values value open -S ''
             return 0
             ;;

@@ -80,8 +80,8 @@ def test_changes_and_the_answer_are_evidence(tmp_path: Path) -> None:
     folder = write_run(tmp_path, "s", step_events(FilesChanged(changes=(change,))))
     found = collect_evidence(folder, RUN, "s1")
     assert (found.step.changes, found.answer) == ((change,), "short")
-    whole = MessageSaid(role="assistant", content="all that it said")
-    write_run(tmp_path, "s", [whole], run=RUN)
+    outside = MessageSaid(role="assistant", content="all that it said")
+    write_run(tmp_path, "s", [outside], run=RUN)
     # A message outside any step does not belong to the step.
     assert collect_evidence(folder, RUN, "s1").answer == "short"
 
