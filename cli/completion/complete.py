@@ -1,22 +1,27 @@
-"""Completes a command line: takes the words up to the cursor, returns the candidates."""
+"""Completes a command line: takes the words up to the cursor, prints candidates as each shell expects them."""
 
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import typer
+from rich.cells import cell_len
 
 from agent.config.user_dirs import os_environ
 from agent.vocabulary.errors import AgentError
 from cli.completion.command_tree import CommandNode, build_tree
 from cli.completion.cursor import Cursor, command_name, locate_cursor
-from cli.completion.shells import bash_lines, bash_words, plain_lines
 from cli.completion.values import CompletionItem, CompletionRequest, values_for
+from cli.screen.colors import clip, to_single_line
 
 Kind: TypeAlias = Literal["words", "files", "folders", "plans"]
 # Builds the command line with only the named command loaded.
 BuildApplication: TypeAlias = Callable[[str | None], typer.Typer]
+# COMP_TYPE in bash when a key inserts one candidate after another (menu completion).
+_MENU_COMPLETION = ("37", "42")
+_MIN_DESCRIPTION_WIDTH = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,3 +88,42 @@ def _command_items(command: CommandNode) -> Iterable[CompletionItem]:
 def _filter_items(items: Iterable[CompletionItem], cursor: Cursor) -> tuple[CompletionItem, ...]:
     matching = {item.word: item for item in items if item.word.startswith(cursor.word) and item.word.isprintable()}
     return tuple(replace(item, word=cursor.prefix + item.word) for item in matching.values())
+
+
+def plain_lines(items: Sequence[CompletionItem]) -> list[str]:
+    """Return a line for each candidate: the word, a tab, its description."""
+    return [f"{item.word}\t{to_single_line(item.description)}" for item in items]
+
+
+def bash_lines(items: Sequence[CompletionItem], *, typed: str, current: str, key: str, columns: str) -> list[str]:
+    """Return the candidates that replace `current`, the part of the typed word after its last `=` or `:`.
+
+    bash only lists several candidates and inserts their common prefix, so they can carry descriptions. A single one
+    is inserted as it is.
+    """
+    prefix = typed.removesuffix(current) if current and typed.endswith(current) else typed if not current else ""
+    words = [shlex.quote(item.word.removeprefix(prefix)) for item in items]
+    if len(words) == 1 or key in _MENU_COMPLETION:
+        return words
+    width = max(map(cell_len, words), default=0)
+    room = (int(columns) if columns.isdecimal() else 80) - width - 5
+    if room < _MIN_DESCRIPTION_WIDTH or not any(item.description for item in items):
+        return words
+    return [
+        f"{word:<{width}}  ({clip(item.description, room)})" if item.description else word
+        for word, item in zip(words, items, strict=True)
+    ]
+
+
+def bash_words(line: str) -> list[str]:
+    """Return the words after the program name, ending with the one at the cursor; open quotes are closed."""
+    for ending in ("", "'", '"'):
+        try:
+            words = shlex.split(line + ending)
+            break
+        except ValueError:
+            continue
+    else:
+        words = line.split()
+    is_between = line[-1:].isspace() and not line.endswith("\\ ") and line.count("'") % 2 == line.count('"') % 2 == 0
+    return [*words[1:], ""] if is_between or len(words) < 2 else words[1:]
