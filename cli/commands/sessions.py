@@ -136,7 +136,7 @@ def search_sessions(
     as_json: JsonOption = False,
 ) -> None:
     """Find text in titles, requests and answers. Exits with 1 if there are no matches."""
-    from agent.sessions.views.search import search
+    from agent.sessions.views.session_search import search
     from cli.pages.session_pages import highlight_hits, hits_table
 
     text = " ".join(words)

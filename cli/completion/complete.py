@@ -11,9 +11,9 @@ from rich.cells import cell_len
 
 from agent.config.user_dirs import os_environ
 from agent.vocabulary.errors import AgentError
+from cli.completion.candidates import CompletionItem, CompletionRequest, values_for
 from cli.completion.command_tree import CommandNode, build_tree
 from cli.completion.cursor import Cursor, command_name, locate_cursor
-from cli.completion.values import CompletionItem, CompletionRequest, values_for
 from cli.screen.colors import clip, to_single_line
 
 Kind: TypeAlias = Literal["words", "files", "folders", "plans"]

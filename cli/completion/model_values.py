@@ -7,7 +7,7 @@ from agent.config.user_dirs import config_file
 from agent.config.user_file import read_user_file
 from agent.model.prices import PriceTable
 from agent.model.providers import PROVIDERS, get_provider
-from cli.completion.values import CompletionItem, CompletionRequest, CompletionSource, FileKind
+from cli.completion.candidates import CompletionItem, CompletionRequest, CompletionSource, FileKind
 
 SCRIPT_PREFIX = "script:"
 LOCAL, KEY_SET, NEEDS_KEY = "on this machine", "key is set", "needs a key"

@@ -10,7 +10,7 @@ from agent.sessions.resume.lookup import is_unfinished
 from agent.sessions.store import SessionStore
 from agent.sessions.views.listing import LAST, find_run, newest_runs, newest_sessions, run_rows, session_row
 from agent.sessions.views.session_summary import RunRecord, read_session
-from cli.completion.values import CompletionItem, CompletionRequest, CompletionSource
+from cli.completion.candidates import CompletionItem, CompletionRequest, CompletionSource
 
 _LIMIT = 50
 _RUN_PREFIX = "run-"

@@ -9,8 +9,8 @@ from agent.config.user_dirs import config_file
 from agent.config.user_file import read_user_file
 from agent.config.values import find_setting, setting_specs
 from agent.model.providers import PROVIDERS
+from cli.completion.candidates import CompletionItem, CompletionRequest, CompletionSource, FileKind
 from cli.completion.model_values import model_items
-from cli.completion.values import CompletionItem, CompletionRequest, CompletionSource, FileKind
 
 _MODELS = ("model", "planner_model")
 # Flags whose name differs from that of their setting.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from cli.completion.values import CompletionItem, CompletionRequest, CompletionSource, FileKind
+from cli.completion.candidates import CompletionItem, CompletionRequest, CompletionSource, FileKind
 from tooling.contract.tool import ToolSpec
 from tooling.tool_catalog import load_catalog
 

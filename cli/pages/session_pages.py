@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.cells import cell_len
 
 from agent.sessions.views.listing import SessionRow
-from agent.sessions.views.search import SessionHit
+from agent.sessions.views.session_search import SessionHit
 from agent.sessions.views.session_summary import RunRecord, SessionRecord
 from cli.pages.columns import Column, render_table
 from cli.pages.pages import format_age, format_time, one_line, shorten_path

@@ -3,10 +3,10 @@
 import pytest
 
 from cli.application import COMMANDS, build_application
+from cli.completion.candidates import FILES, SOURCES
 from cli.completion.command_tree import CommandNode, build_tree
 from cli.completion.complete import Completions, complete_words
 from cli.completion.model_values import KEY_SET, LOCAL, NEEDS_KEY
-from cli.completion.values import FILES, SOURCES
 from tests.cli.terminal_user import User, one_step, step_reply
 
 pytestmark = pytest.mark.usefixtures("user")

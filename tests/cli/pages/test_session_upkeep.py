@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from agent.sessions.store import SessionLock, SessionStore
-from agent.sessions.views.search import SessionHit
+from agent.sessions.views.session_search import SessionHit
 from cli.commands.sessions import NO_MATCHES, not_shown
 from cli.pages.session_pages import highlight_hits
 from cli.pages.session_upkeep import YES_REMOVES

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent.sessions.store import SessionStore
-from agent.sessions.views.search import SessionHit, search
+from agent.sessions.views.session_search import SessionHit, search
 from agent.sessions.views.session_summary import MAX_RUNS
 from agent.sessions.views.titles import rename
 from tests.agent.sessions.past_runs import completed_run, write_run
