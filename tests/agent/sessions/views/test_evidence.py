@@ -137,7 +137,7 @@ def test_a_step_dropped_from_the_plan_is_shown_only_if_it_ran(tmp_path: Path) ->
     )
     view = run_view(run_events(folder.events, RUN))
     assert [step.id for step in view.steps] == ["s1", "s3"]
-    assert [(one.revision, one.reason) for one in view.revisions] == [(2, "surprise: no tests")]
+    assert [(revision.revision, revision.reason) for revision in view.revisions] == [(2, "surprise: no tests")]
 
 
 def test_an_export_contains_every_run(tmp_path: Path) -> None:
