@@ -59,7 +59,7 @@ def run_cli(arguments: list[str]) -> int:
     if arguments[:1] == [COMPLETE]:
         from cli.completion.complete import print_completions
 
-        return print_completions(arguments[1:])
+        return print_completions(arguments[1:], build_application)
     arguments = _expand_prompt_flag(arguments)
     wanted = next((word for word in arguments if not word.startswith("-")), None)
     if wanted is not None and arguments[0] == wanted and all(wanted != entry.name for entry in COMMANDS):

@@ -1,4 +1,4 @@
-"""`agent rules`: which commands run unasked and which never run, here and everywhere."""
+"""`agent rules`: which commands run without asking and which never run."""
 
 import json
 from pathlib import Path
@@ -20,13 +20,13 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 WordsArgument = Annotated[
     list[str], typer.Argument(metavar="WORDS...", help="First words of a command, such as: git push.")
 ]
-DenyOption = Annotated[bool, typer.Option("--deny", help="The rule forbids instead of allowing.")]
-FolderOption = Annotated[Path | None, typer.Option("-C", "--project", help="The rule holds only in this folder.")]
+DenyOption = Annotated[bool, typer.Option("--deny", help="Deny the command instead of allowing it.")]
+FolderOption = Annotated[Path | None, typer.Option("-C", "--project", help="Apply the rule only in this folder.")]
 
 
 @app.command("list")
 def list_rules(*, as_json: JsonOption = False) -> None:
-    """List the rules, with where each holds."""
+    """List the rules and where they apply."""
     rules = all_rules(load_settings(environ=os_environ()).settings)
     if as_json:
         typer.echo(json.dumps(encode(rules), indent=2))
@@ -39,7 +39,7 @@ def list_rules(*, as_json: JsonOption = False) -> None:
 
 @app.command("add")
 def add(words: WordsArgument, *, deny: DenyOption = False, project: FolderOption = None) -> None:
-    """Add a rule. Commands that begin with these words run unasked, or with --deny never."""
+    """Add a rule: commands that start with these words run without asking, or never with --deny."""
     rule = _rule(words, deny=deny, project=project)
     if not add_rule(config_file(os_environ()), rule):
         raise InputError(f"there is already a rule to {rule.effect} {rule.words!r}")
@@ -48,7 +48,7 @@ def add(words: WordsArgument, *, deny: DenyOption = False, project: FolderOption
 
 @app.command("rm")
 def remove(words: WordsArgument, *, deny: DenyOption = False, project: FolderOption = None) -> None:
-    """Take a rule out."""
+    """Remove a rule."""
     rule = _rule(words, deny=deny, project=project)
     if not remove_rule(config_file(os_environ()), rule):
         raise InputError(f"there is no rule to {rule.effect} {rule.words!r}", "`agent rules list` shows the rules")
@@ -61,7 +61,7 @@ def test(
     against: Annotated[str, typer.Option("--against", help="How far back: 12h, 30d, 4w.")] = "30d",
     as_json: JsonOption = False,
 ) -> None:
-    """Judge past commands by the rules of today. What would be different is shown."""
+    """Judge past commands by the current rules and list those that would be treated differently."""
     environ = os_environ()
     settings = load_settings(environ=environ).settings
     count, changes = find_changes(data_dir(environ), settings, days=parse_days(against, "--against"))

@@ -157,9 +157,10 @@ def _complete_as(*words: str) -> Callable[[Repl, Sequence[str]], Iterable[Candid
     """Return what the command line itself would offer in this place."""
 
     def complete(repl: Repl, typed: Sequence[str]) -> Iterable[Candidate]:
+        from cli.application import build_application
         from cli.completion.complete import complete_words
 
-        return [(value.word, value.description) for value in complete_words([*words, *typed]).items]
+        return [(item.word, item.description) for item in complete_words([*words, *typed], build_application).items]
 
     return complete
 

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from agent.sessions.lock import waiting_message
+from agent.sessions.store import busy_message
 from tests.cli.run.test_interruptions import start_run, wait_result, wait_until
 from tests.cli.terminal_user import ProgramResult, User, answer
 from tests.house.source_tree import ROOT
@@ -44,7 +46,7 @@ def test_a_busy_session_is_refused_with_its_holder_and_what_it_does(user: User) 
         ended = user.agent("run", "x", *SAME, *AT_ONCE)
         document = user.agent("run", "x", *SAME, *AT_ONCE, "--output-format", "json").document
     assert (ended.exit_code, ended.stdout) == (75, "")
-    assert f"session s is busy: process {holder.pid} runs 'a long request' in it" in ended.stderr
+    assert busy_message("s", str(holder.pid), "a long request") in ended.stderr
     assert (document["exit_code"], document["subtype"], document["is_error"]) == (75, "error_busy", True)
 
 
@@ -53,7 +55,7 @@ def test_a_second_run_waits_says_for_whom_and_goes_on(user: User) -> None:
         second = start_run(user, "run", "x", *SAME)
         said = read_wait_message(second)
     ended = wait_result(second)
-    assert f"process {holder.pid} runs 'a long request' in it; waiting for it to end" in said
+    assert waiting_message(busy_message("s", str(holder.pid), "a long request")) in said
     assert (ended.exit_code, ended.stdout) == (0, "Hello from Windlass.\n")
 
 

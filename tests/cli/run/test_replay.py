@@ -92,7 +92,7 @@ def test_what_cannot_be_played_again_is_refused_with_the_reason(user: User) -> N
     run = record(user, answer("x"))
     (user.home / "tape.jsonl").unlink()
     ended = user.agent("runs", "replay", run)
-    assert (ended.exit_code, "is not there any more" in ended.stderr) == (42, True)
+    assert (ended.exit_code, "the cassette of run" in ended.stderr) == (42, True)
     assert user.agent("runs", "replay", run, "--output-format", "json").document["exit_code"] == 42
 
 

@@ -186,7 +186,7 @@ async def test_a_fork_goes_on_in_a_copy(talk: ReplHarness) -> None:
     assert await talk.send("/fork mine") == f"you are in mine now, a copy of {original}\n/resume {original} goes back"
     await talk.send("second")
     assert talk.repl.require_session_id() == "mine"
-    assert await talk.send("/fork mine") == "error: there is already a session mine\n  choose another id, or none"
+    assert await talk.send("/fork mine") == "error: session mine already exists\n  choose another id, or omit it"
 
 
 async def test_the_cost_of_a_session_is_summed_up_and_begins_anew_with_another(talk: ReplHarness) -> None:

@@ -23,6 +23,6 @@ def test_what_was_undone_can_be_done_again(sit: Open) -> None:
     seat.wait_for("nothing was taken back in this session")
     seat.send_line("/undo --yes")
     seat.wait_until(lambda: not made.exists(), "the file to go")
-    seat.wait_for("it is gone")
+    seat.wait_for("Deleted x.txt")
     seat.send_line("/redo --yes")
     seat.wait_until(made.exists, "the file to come back")

@@ -1,4 +1,4 @@
-"""fetch_page in the real program: from the shell, in a run, and before a person at a terminal."""
+"""fetch_page from the shell, in a run, and with approval at a terminal."""
 
 import json
 
@@ -15,7 +15,7 @@ LOCAL = ("--set", "web_allow_loopback=true")
 HTML = http_response(
     "<title>Tides</title><h1>How tides work</h1><p>The moon pulls the water, and the sun pulls a little.</p>"
 )
-CACHEABLE = http_response("kept words", "Cache-Control: max-age=600", kind="text/plain")
+CACHEABLE = http_response("cached words", "Cache-Control: max-age=600", kind="text/plain")
 
 
 def run(user: User, site: Site, *flags: str, path: str = "/") -> ProgramResult:
@@ -27,7 +27,7 @@ def tool_result(events: list[dict[str, object]]) -> dict[str, object]:
     return next(event for event in events if event["type"] == "tool.completed")
 
 
-def test_an_address_that_a_person_types_needs_no_rule(user: User) -> None:
+def test_an_address_typed_by_the_user_needs_no_rule(user: User) -> None:
     with serve_in_thread({"/": HTML}) as site:
         ended = user.agent("tools", "call", "fetch_page", f"url={site.url()}", *LOCAL)
         denied = user.agent(
@@ -42,7 +42,7 @@ def test_an_address_that_a_person_types_needs_no_rule(user: User) -> None:
     assert len(site.requests) == 1
 
 
-def test_where_a_typed_address_leads_needs_one(user: User) -> None:
+def test_a_redirect_to_another_host_needs_a_rule(user: User) -> None:
     with serve_in_thread({}) as site:
         site.pages["/"] = redirect(site.url("/there", host="localhost"))
         ended = user.agent("tools", "call", "fetch_page", f"url={site.url()}", *LOCAL)
@@ -61,7 +61,7 @@ def test_a_run_without_a_terminal_refuses_and_names_the_rule(user: User) -> None
     assert [(event["host"], event["allowed"]) for event in network] == [("127.0.0.1", True)]
 
 
-def test_pages_are_kept_from_run_to_run_unless_told_otherwise(user: User) -> None:
+def test_pages_are_cached_between_runs_unless_disabled(user: User) -> None:
     with serve_in_thread({"/": CACHEABLE}) as site:
         outputs = [
             str(tool_result(run(user, site, "--allow", "fetch_page", *flags).events)["output"])
@@ -73,7 +73,7 @@ def test_pages_are_kept_from_run_to_run_unless_told_otherwise(user: User) -> Non
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_a_person_is_asked_once_for_a_host_and_can_keep_the_answer(user: User) -> None:
+def test_the_user_is_asked_once_per_host_and_can_save_the_answer(user: User) -> None:
     with serve_in_thread({"*": http_response("words", kind="text/plain")}) as site:
         replies = one_step(
             step_call("s1", "fetch_page", url=site.url("/a?x=1")),

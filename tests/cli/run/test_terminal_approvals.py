@@ -1,15 +1,15 @@
-"""A command that is asked about reads exactly as what will run."""
+"""An approval shows exactly the command that will run."""
 
 import pytest
 
 from agent.protocol.events import ApprovalRequested
 from cli.run.terminal_approvals import answer_prompt, approval_lines
 
-ASKED = {"approval_id": "1", "cwd": "/w", "reason": "it publishes", "tool": "run_command"}
+REQUEST = {"approval_id": "1", "cwd": "/w", "reason": "it publishes", "tool": "run_command"}
 
 
 def lines_of(command: str, rule: str = "") -> list[str]:
-    return approval_lines(ApprovalRequested(command=command, rule=rule, **ASKED))
+    return approval_lines(ApprovalRequested(command=command, rule=rule, **REQUEST))
 
 
 @pytest.mark.parametrize(
@@ -31,26 +31,26 @@ def lines_of(command: str, rule: str = "") -> list[str]:
         ("\ud800", "\\ud800"),
     ],
 )
-def test_what_cannot_be_seen_is_made_visible(hidden: str, seen: str) -> None:
+def test_invisible_characters_are_escaped(hidden: str, seen: str) -> None:
     assert lines_of(f"ls {hidden} x")[0] == f"allow this?  ls {seen} x"
 
 
-def test_a_new_line_is_a_new_line_and_not_the_letters_of_one() -> None:
+def test_a_line_break_is_shown_as_a_new_line() -> None:
     assert lines_of("echo a\nrm -rf b")[:2] == ["allow this?  echo a", "  │ rm -rf b"]
     assert lines_of(r"printf 'a\nb'")[0] == r"allow this?  printf 'a\nb'"
 
 
-def test_a_command_cannot_write_lines_that_pass_for_ours() -> None:
+def test_a_command_cannot_forge_lines_of_the_approval() -> None:
     lines = lines_of("git push\n  in /tmp\n  because you asked for it\n  it runs nothing")
     assert [line for line in lines if line.startswith("  because")] == ["  because it publishes"]
 
 
-def test_blanks_cannot_push_the_rest_out_of_sight() -> None:
+def test_spaces_cannot_hide_the_rest_of_a_command() -> None:
     assert lines_of(f"ls{' ' * 5000}; git push")[0] == "allow this?  ls [5000 blanks] ; git push"
 
 
 @pytest.mark.parametrize("command", [f"git push; echo {'a' * 100_000}", f"echo {'a' * 100_000}; git push"])
-def test_a_long_command_stands_there_whole_and_says_that_it_is_long(command: str) -> None:
+def test_a_long_command_is_shown_completely_with_its_length(command: str) -> None:
     lines = lines_of(command)
     assert command in lines[0]
     assert lines[1] == f"  that were {len(command):,} characters: scroll up and read from the beginning"
@@ -61,5 +61,7 @@ def test_a_long_command_stands_there_whole_and_says_that_it_is_long(command: str
     ]
 
 
-def test_the_rule_that_would_be_stored_hides_nothing() -> None:
-    assert "'git push\\u3164x' always" in answer_prompt(ApprovalRequested(command="x", rule="git push\u3164x", **ASKED))
+def test_invisible_characters_in_the_proposed_rule_are_escaped() -> None:
+    assert "'git push\\u3164x' always" in answer_prompt(
+        ApprovalRequested(command="x", rule="git push\u3164x", **REQUEST)
+    )

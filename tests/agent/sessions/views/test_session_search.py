@@ -1,11 +1,11 @@
-"""Text is found in what was asked and answered, or in everything; whatever its case and its script."""
+"""Text is found in requests and answers, or in complete logs, in any case and script."""
 
 from pathlib import Path
 
 import pytest
 
 from agent.sessions.store import SessionStore
-from agent.sessions.views.search import SessionHit, search
+from agent.sessions.views.session_search import SessionHit, search
 from agent.sessions.views.session_summary import MAX_RUNS
 from agent.sessions.views.titles import rename
 from tests.agent.sessions.past_runs import completed_run, write_run
@@ -23,7 +23,7 @@ def test_requests_and_answers_are_searched_line_by_line(tmp_path: Path) -> None:
     assert search_lines(tmp_path, "wc -l") == []
 
 
-def test_with_deep_everything_is_searched_and_each_line_told_once(tmp_path: Path) -> None:
+def test_a_deep_search_covers_the_log_and_yields_each_line_once(tmp_path: Path) -> None:
     write_run(tmp_path, "s", completed_run("count", "three lines"))
     assert search_lines(tmp_path, "wc -l", is_deep=True) == [("s1 tool.started", "wc -l < a.txt")]
     assert search_lines(tmp_path, "three", is_deep=True) == [("s1 step.completed", "three lines")]
@@ -32,7 +32,7 @@ def test_with_deep_everything_is_searched_and_each_line_told_once(tmp_path: Path
 
 @pytest.mark.parametrize("text", ["ÜBER", "über", 'say "yes"', "a\\b", "日本", "STRASSE", "tab\there"])
 @pytest.mark.parametrize("is_deep", [False, True])
-def test_marks_and_other_scripts_are_found_too(tmp_path: Path, text: str, is_deep: bool) -> None:
+def test_punctuation_and_other_scripts_are_found(tmp_path: Path, text: str, is_deep: bool) -> None:
     write_run(tmp_path, "s", completed_run('er sagt über: say "yes" a\\b 日本 Straße tab\there'))
     assert len(search_lines(tmp_path, text, is_deep=is_deep)) == 1
 
@@ -44,22 +44,22 @@ def test_a_title_is_searched(tmp_path: Path) -> None:
     ]
 
 
-def test_a_long_line_is_cut_down_to_what_is_around_the_text(tmp_path: Path) -> None:
+def test_a_long_line_is_shortened_around_the_match(tmp_path: Path) -> None:
     write_run(tmp_path, "s", completed_run("x" * 5000 + " needle " + "y" * 5000))
     ((_, line),) = search_lines(tmp_path, "needle")
     assert "needle" in line
     assert len(line) < 300
 
 
-def test_the_newest_session_comes_first_and_a_run_that_has_no_summary_is_searched(tmp_path: Path) -> None:
+def test_the_newest_session_comes_first_even_without_a_summary(tmp_path: Path) -> None:
     write_run(tmp_path, "old", completed_run("needle"), mtime=1000.0)
-    write_run(tmp_path, "new", completed_run("needle"), is_summed_up=False)
+    write_run(tmp_path, "new", completed_run("needle"), has_summary=False)
     assert [hit.session_id for hit in search(SessionStore(tmp_path), "needle")] == ["new", "old"]
 
 
-def test_the_runs_that_a_summary_leaves_out_are_searched(tmp_path: Path) -> None:
-    write_run(tmp_path, "s", completed_run("the very first"), run="run-first", is_summed_up=False)
+def test_runs_missing_from_the_summary_are_searched(tmp_path: Path) -> None:
+    write_run(tmp_path, "s", completed_run("the very first"), run="run-first", has_summary=False)
     for number in range(MAX_RUNS):
-        write_run(tmp_path, "s", completed_run(f"request {number}"), run=f"run-{number:03}", is_summed_up=False)
+        write_run(tmp_path, "s", completed_run(f"request {number}"), run=f"run-{number:03}", has_summary=False)
     write_run(tmp_path, "s", [])
     assert [hit.run_id for hit in search(SessionStore(tmp_path), "very first")] == ["run-first"]

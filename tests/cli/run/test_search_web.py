@@ -1,4 +1,4 @@
-"""search_web in the real program: keys from the environment, costs in the result, no key ever shown or stored."""
+"""search_web takes keys from the environment, reports costs, and never shows or stores a key."""
 
 import json
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 KEY = "tvly-SENTINEL-0123456789"
 
 
-def test_a_search_from_the_shell_asks_the_provider_whose_key_is_set(user: User) -> None:
+def test_a_search_uses_the_provider_whose_key_is_set(user: User) -> None:
     with serve_in_thread({"*": SAMPLES["tavily"].success}) as site:
         urls = json.dumps({"tavily": site.url("")})
         ended = user.agent("tools", "call", "search_web", "query=windlass", TAVILY_API_KEY=KEY, AGENT_SEARCH_URLS=urls)
@@ -24,26 +24,26 @@ def test_a_search_from_the_shell_asks_the_provider_whose_key_is_set(user: User) 
 
 
 @pytest.mark.parametrize(("name", "variable"), [("proxy", "PROXY_URL"), ("searxng", "SEARXNG_URL")])
-def test_an_address_on_this_machine_is_its_own_permission(user: User, name: str, variable: str) -> None:
+def test_a_configured_local_address_needs_no_permission(user: User, name: str, variable: str) -> None:
     with serve_in_thread({"*": SAMPLES[name].success}) as site:  # type: ignore[index]
         ended = user.agent("tools", "call", "search_web", "query=windlass", **{variable: site.url("/")})
     assert (ended.exit_code, site.paths) == (0, [SAMPLES[name].path])  # type: ignore[index]
 
 
-def test_without_any_key_the_settings_are_named(user: User) -> None:
+def test_without_a_key_the_error_names_the_settings(user: User) -> None:
     ended = user.agent("tools", "call", "search_web", "query=windlass")
     assert (ended.exit_code, ended.stdout) == (1, "")
     for name in ("PROXY_URL", "TAVILY_API_KEY", "JINA_API_KEY", "ZAI_API_KEY", "keys.tavily", "search_urls.proxy"):
         assert name in ended.stderr
 
 
-def test_a_query_can_be_denied_and_an_empty_one_is_an_error(user: User) -> None:
+def test_a_denied_or_empty_query_is_an_error(user: User) -> None:
     denied = user.agent("tools", "call", "search_web", "query=x", "--deny", "search_web", TAVILY_API_KEY=KEY)
     assert (denied.exit_code, "The rule --deny search_web forbids it" in denied.stderr) == (57, True)
     assert user.agent("tools", "call", "search_web", "query= ", TAVILY_API_KEY=KEY).stderr == "The query is empty.\n"
 
 
-def test_a_run_counts_what_its_searches_cost_and_keeps_no_key(user: User) -> None:
+def test_a_run_counts_search_costs_and_stores_no_key(user: User) -> None:
     refusal = json_response({"detail": {"error": f"the key {KEY} is wrong"}}, status=401)
     replies = one_step(
         step_call("s1", "search_web", query="windlass"),
@@ -68,7 +68,7 @@ def test_a_run_counts_what_its_searches_cost_and_keeps_no_key(user: User) -> Non
     assert "tavily failed: it rejected the key" in ended.stdout
 
 
-def test_a_spent_budget_ends_the_run_before_the_next_request(user: User) -> None:
+def test_a_search_that_exhausts_the_budget_ends_the_run(user: User) -> None:
     replies = one_step(step_call("s1", "search_web", query="windlass"), step_reply("s1", "never said"))
     with serve_in_thread({"*": SAMPLES["zai"].success}) as site:
         ended = user.agent(
@@ -79,7 +79,7 @@ def test_a_spent_budget_ends_the_run_before_the_next_request(user: User) -> None
 
 
 @pytest.mark.parametrize("order", ["brave,tavily", "[]", '["google"]'])
-def test_the_order_is_a_setting(user: User, order: str) -> None:
+def test_the_provider_order_is_a_setting(user: User, order: str) -> None:
     with serve_in_thread({"*": http_response("", status=404)}) as site:
         urls = json.dumps({"tavily": site.url(""), "brave": site.url("")})
         ended = user.agent(
@@ -94,8 +94,8 @@ def test_the_order_is_a_setting(user: User, order: str) -> None:
         assert (ended.exit_code, "search_order" in ended.stderr) == (52, True)
 
 
-def test_the_doctor_says_who_can_be_asked(user: User) -> None:
+def test_doctor_lists_the_available_providers(user: User) -> None:
     assert "TAVILY_API_KEY (keys.tavily)" in user.agent("doctor").stdout
-    told = user.agent("doctor", BRAVE_API_KEY=KEY, SEARXNG_URL="http://localhost:8888").stdout
-    assert "searxng, brave" in told
-    assert KEY not in told
+    report = user.agent("doctor", BRAVE_API_KEY=KEY, SEARXNG_URL="http://localhost:8888").stdout
+    assert "searxng, brave" in report
+    assert KEY not in report

@@ -1,4 +1,4 @@
-"""Runs that go on with each other are one conversation."""
+"""Resumed runs form a chain with one conversation per step."""
 
 from pathlib import Path
 
@@ -29,18 +29,18 @@ def log(tmp_path: Path) -> LogBuilder:
     return LogBuilder(tmp_path / "events.jsonl")
 
 
-def test_a_step_that_came_to_its_end_goes_on_with_turns_of_its_own(log: LogBuilder) -> None:
+def test_a_completed_step_starts_its_turn_count_again(log: LogBuilder) -> None:
     turn = (
         message_said("assistant", "", ("c1", "read_file")),
         tool_started("c1", "read_file"),
         tool_completed("c1", "read_file"),
     )
-    told = rebuild_step(log, *turn, step_completed("partial"))
-    assert (len(told.messages), told.turns) == (2, 0)
+    unfinished = rebuild_step(log, *turn, step_completed("partial"))
+    assert (len(unfinished.messages), unfinished.turns) == (2, 0)
 
 
 @pytest.mark.parametrize("status", ["denied", "deferred", "blocked"])
-def test_what_was_refused_may_be_tried_again_by_the_next_run(log: LogBuilder, status: str) -> None:
+def test_the_next_run_may_retry_a_refused_call(log: LogBuilder, status: str) -> None:
     refused = tool_completed("c1", "run_command", "no", status=status, exit_code=126)
     turn = (message_said("assistant", "", ("c1", "run_command")), tool_started("c1", "run_command"), refused)
     log.add_run(
@@ -58,7 +58,7 @@ def test_what_was_refused_may_be_tried_again_by_the_next_run(log: LogBuilder, st
     assert log.unfinished().steps["a"].messages[-2:] == (again, Message(role="assistant", content="still not"))
 
 
-def test_a_chain_of_runs_is_one_conversation(log: LogBuilder) -> None:
+def test_a_chain_of_runs_has_one_conversation(log: LogBuilder) -> None:
     log.add_run(
         "r1",
         *RUN_START,
@@ -96,13 +96,13 @@ def test_a_chain_of_runs_is_one_conversation(log: LogBuilder) -> None:
         )
 
 
-def test_a_step_that_was_begun_anew_forgets_its_first_beginning(log: LogBuilder) -> None:
+def test_a_restarted_step_forgets_its_earlier_conversation(log: LogBuilder) -> None:
     log.add_run("r1", *RUN_START, step_started(), message_said("assistant", "first"))
     log.add_run("r2", run_started("r1"), plan_made("resumed"), step_started(), message_said("assistant", "second"))
     assert [message.content for message in log.unfinished().steps["a"].messages] == ["second"]
 
 
-def test_a_finished_run_is_told_apart_from_one_that_failed(log: LogBuilder) -> None:
+def test_a_successful_run_cannot_be_resumed_but_a_partial_one_can(log: LogBuilder) -> None:
     log.add_run("r1", *RUN_START, run_completed("partial"))
     assert log.unfinished().run_id == "r1"
     log.add_run("r2", run_started("r1"), plan_made("resumed"), run_completed("success"))

@@ -1,4 +1,4 @@
-"""Finding text in past sessions: in what was asked and answered, or in everything their logs hold."""
+"""Searches past sessions: titles, requests and answers, or complete event logs."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from agent.sessions.views.titles import custom_title
 from tooling.contract.fast_dataclass import dataclass
 
 _EXCERPT_CHARS = 200
-# What stands around an event, or only joins events, is not what anybody looks for.
+# Ids and other metadata are not worth searching.
 _METADATA_KEYS = frozenset(
     {"v", "type", "ts", "seq", "session_id", "run_id", "step_id", "attempt", "tool_id", "hash", "plan_id"}
 )
@@ -19,7 +19,7 @@ _METADATA_KEYS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionHit:
-    """One line that holds the text; `where` says in what: a title, a request, an answer, an event of a step."""
+    """One matching line; `where` is its origin: a title, a request, an answer, an event of a step."""
 
     session_id: str
     run_id: str
@@ -28,7 +28,7 @@ class SessionHit:
 
 
 class Needle:
-    """A text to look for, whatever its case; first in raw JSON, then in what that says."""
+    """A text to find, ignoring case; raw JSON can be tested before it is decoded."""
 
     def __init__(self, text: str) -> None:
         self._folded = text.casefold()
@@ -36,27 +36,27 @@ class Needle:
         self._bytes = self._escaped.encode("utf-8", "backslashreplace")
 
     def may_match(self, data: bytes) -> bool:
-        """Say whether raw JSON is worth reading."""
+        """Whether raw JSON may contain the text once it is decoded."""
         if data.isascii():
             return self._bytes in data.lower()
-        # Only here can letters match others of another length: Straße is STRASSE.
+        # Only outside ASCII does case folding change lengths: Straße matches STRASSE.
         return self._escaped in data.decode("utf-8", "replace").casefold()
 
     def matching_lines(self, text: str) -> Iterator[str]:
-        """Yield the lines that hold it, cut down to what is around it."""
+        """Yield an excerpt around the text from each line that contains it."""
         if self._folded not in text.casefold():
             return
         for line in text.splitlines():
-            place = line.casefold().find(self._folded)
-            if place >= 0:
-                yield _excerpt(line.strip(), place - (len(line) - len(line.lstrip())))
+            index = line.casefold().find(self._folded)
+            if index >= 0:
+                yield _excerpt(line.strip(), index - (len(line) - len(line.lstrip())))
 
 
 def search(store: SessionStore, text: str, *, is_deep: bool = False) -> Iterator[SessionHit]:
-    """Yield what holds the text, the newest session first."""
+    """Yield matching lines, newest session first; `is_deep` searches the complete logs."""
     needle = Needle(text)
-    for one in newest_sessions(store):
-        folder = store.folder_for(one.id)
+    for entry in newest_sessions(store):
+        folder = store.folder_for(entry.id)
         for line in needle.matching_lines(custom_title(folder)):
             yield SessionHit(session_id=folder.id, run_id="", where="title", line=line)
         yield from _search_log(folder, needle) if is_deep else _search_runs(folder, needle)
@@ -72,7 +72,7 @@ def _search_runs(folder: SessionFolder, needle: Needle) -> Iterator[SessionHit]:
 
 
 def _runs_may_match(folder: SessionFolder, needle: Needle) -> bool:
-    """Say whether the runs may hold it; a summary that is current and complete tells without being understood."""
+    """Whether the runs may match; if the summary is current and complete, its raw bytes decide."""
     try:
         if folder.summary.stat().st_mtime_ns < folder.events.stat().st_mtime_ns:
             return True
@@ -88,7 +88,7 @@ def _search_log(folder: SessionFolder, needle: Needle) -> Iterator[SessionHit]:
         run_id = str(event.get("run_id", ""))
         where = " ".join(str(part) for part in (event.get("step_id"), event.get("type")) if part)
         for line in _matching_lines(event, needle):
-            # The same words are said, quoted and summed up: once is enough.
+            # The same text is often repeated in replies, quotes and summaries; one hit is enough.
             if (run_id, line) not in seen:
                 seen.add((run_id, line))
                 yield SessionHit(session_id=folder.id, run_id=run_id, where=where, line=line)
@@ -98,13 +98,13 @@ def _matching_events(path: Path, needle: Needle) -> Iterator[dict[str, object]]:
     try:
         with path.open("rb") as lines:
             for line in lines:
-                if needle.may_match(line) and (event := _object(line)):
+                if needle.may_match(line) and (event := _parse_object(line)):
                     yield event
     except OSError:
         return
 
 
-def _object(line: bytes) -> dict[str, object]:
+def _parse_object(line: bytes) -> dict[str, object]:
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):
@@ -127,7 +127,7 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(item)
 
 
-def _excerpt(line: str, place: int) -> str:
-    start = max(0, min(place - _EXCERPT_CHARS // 2, len(line) - _EXCERPT_CHARS))
+def _excerpt(line: str, index: int) -> str:
+    start = max(0, min(index - _EXCERPT_CHARS // 2, len(line) - _EXCERPT_CHARS))
     end = start + _EXCERPT_CHARS
     return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")

@@ -1,4 +1,4 @@
-"""What a parameter may be given: which module knows, and what is left to the shell."""
+"""Finds the candidate values of a parameter: which module provides them, and what the shell completes itself."""
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +12,7 @@ FileKind: TypeAlias = Literal["files", "folders", "plans"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionItem:
-    """One candidate and what it means."""
+    """One candidate with its description."""
 
     word: str
     description: str = ""
@@ -20,7 +20,7 @@ class CompletionItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionRequest:
-    """A parameter whose value is being typed, with what was given before it."""
+    """A parameter whose value is being typed, and the values given before it."""
 
     path: tuple[str, ...]
     parameter: Parameter
@@ -29,14 +29,14 @@ class CompletionRequest:
     environ: Mapping[str, str]
 
     def first(self, name: str) -> str:
-        """Return what another parameter was given, empty when it was not."""
+        """Return the first value of another parameter, or an empty string."""
         return next(iter(self.given.get(name, ())), "")
 
 
 CompletionSource: TypeAlias = Callable[[CompletionRequest], Iterable[CompletionItem] | FileKind]
 
-# Parameters by name, or by command and name where one name means several things. Each module holds VALUES by these
-# names; only the one that is needed is loaded.
+# Parameters by name, or by command and name where a name is ambiguous. Each module has a table VALUES with these keys;
+# only the module that is needed is loaded.
 SOURCES: Mapping[str, str] = {
     "session": "session_values",
     "sessions": "session_values",
@@ -73,16 +73,16 @@ FILES: Mapping[str, FileKind] = {
 }
 
 
-def values_for(asked: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
-    """Return the values of a parameter, or which files the shell shall offer."""
-    parameter = asked.parameter
+def values_for(request: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
+    """Return the candidates for a parameter, or the kind of files that the shell completes."""
+    parameter = request.parameter
     if parameter.choices:
         return [CompletionItem(word=choice) for choice in parameter.choices]
-    names = (" ".join((*asked.path, parameter.name)), parameter.name)
+    names = (" ".join((*request.path, parameter.name)), parameter.name)
     for name in names:
         if name in FILES:
             return FILES[name]
         if name in SOURCES:
             sources: Mapping[str, CompletionSource] = importlib.import_module(f"cli.completion.{SOURCES[name]}").VALUES
-            return sources[name](asked)
+            return sources[name](request)
     return "files" if parameter.is_path else ()
