@@ -87,8 +87,8 @@ class RecordingPrograms(ExternalPrograms):
         self.calls: list[tuple[str, ...]] = []
         self.runs_undo = False
 
-    def run_agent(self, *words: str, typed: str | None = None) -> None:
-        self.calls.append(words if typed is None else (*words, f"< {typed}"))
+    def run_agent(self, *words: str, stdin: str | None = None) -> None:
+        self.calls.append(words if stdin is None else (*words, f"< {stdin}"))
         if self.runs_undo and words[:2] == ("sessions", "undo"):
             _undo(self._environ, *words[2:])
 
