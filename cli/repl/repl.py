@@ -36,7 +36,7 @@ _SIGNALS = {signal.SIGTERM: "terminated", signal.SIGHUP: "the terminal was close
 CANCEL = "Cancel"
 WHICH_STEP = "Stop which step?"
 CONFIRM_EXIT = "press Ctrl-C again or Ctrl-D to quit"
-SHELL_OUTPUT_NOTE = "output will be included in your next message (/context drop to discard)"
+SHELL_OUTPUT_NOTE = "output will be included in your next message"
 NEW_SESSION = "started a new session"
 _STEERING_HINT = "type a message for the running steps, then press Ctrl-S"
 
@@ -193,7 +193,7 @@ class Repl:
         if ended:
             exit_code, output = ended[0]
             self.shell_output += f"$ {command}\n{output}\n[exit code {exit_code}]\n"
-            self._print_quiet(f"exit {exit_code}; {SHELL_OUTPUT_NOTE}")
+            self._print_quiet(f"exit {exit_code}; {SHELL_OUTPUT_NOTE} (/context drop to discard)")
 
     def require_session_id(self) -> str:
         """Return the id of the current session; raise if it has no runs yet."""
@@ -367,4 +367,4 @@ class Repl:
 def paused_notice(count: int) -> str:
     """Return the notice that a failed run paused the queue."""
     requests = "1 request" if count == 1 else f"{count} requests"
-    return f"queue paused with {requests}: Enter continues, /queue lists, /queue clear empties it"
+    return f"queue paused ({requests}): Enter continues, /queue clear empties it"

@@ -20,7 +20,7 @@ from cli.screen.format import format_cost, format_count
 MODES = ("ask", "auto-edit", "never", "yolo")
 _SCRIPT = "script:"
 MODEL_HINT = "use provider/name, for example openai/gpt-5-mini; Tab lists them"
-NO_MODEL = "model: none; set one with /model provider/name (Tab lists them)"
+MODEL_UNSET = "model: none; set one with /model provider/name (Tab lists them)"
 NO_LIMITS = "no token or cost limit"
 APPLIES_NOW = "this also applies to the current run"
 _UNITS = {"k": 1_000, "m": 1_000_000}
@@ -32,7 +32,7 @@ def model(repl: Repl, argument: str) -> None:
         _check_model(repl, argument)
         repl.state.override("model", argument)
     chosen = repl.state.read_settings().settings.model
-    repl.print_line(f"model: {chosen}" if chosen else NO_MODEL)
+    repl.print_line(f"model: {chosen}" if chosen else MODEL_UNSET)
 
 
 def _check_model(repl: Repl, name: str) -> None:

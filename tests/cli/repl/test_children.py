@@ -1,28 +1,28 @@
-"""Programs that had the terminal: whatever they leave behind, the prompt is as it was."""
+"""External programs may leave the terminal in any state; the prompt restores it."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.repl.terminal_session import TerminalSession, ctrl
+from cli.repl.repl import SHELL_OUTPUT_NOTE
+from tests.cli.repl.terminal_session import OpenTerminal, ctrl
 from tests.cli.repl.tmux_session import TmuxSession
 from tests.cli.terminal_user import User, answer
 
 pytestmark = pytest.mark.slow
-Open = Callable[..., TerminalSession]
-# The other screen, a hidden cursor, red, no wrapping, a part of the window that scrolls, a mouse that is reported.
+# Alternate screen, hidden cursor, red, no wrapping, a scroll region, mouse reporting.
 MESS = r"printf '\033[?1049h\033[?25l\033[31m\033[?7l\033[3;5r\033[?1000h\033[?1003hleft behind'"
 FLAGS = "#{alternate_on} #{cursor_flag} #{wrap_flag} #{scroll_region_upper} #{mouse_any_flag}"
 
 
 @pytest.fixture
-def at_tmux(user: User) -> Iterator[TmuxSession]:
-    assert shutil.which("tmux"), "tmux is needed"
-    seat = TmuxSession(user, model=user.script(answer("Still here.")), columns=80, rows=12)
-    seat.wait_for("Ctrl-D leaves")
-    yield seat
-    seat.close()
+def tmux(user: User) -> Iterator[TmuxSession]:
+    assert shutil.which("tmux"), "tmux is required"
+    terminal = TmuxSession(user, model=user.script(answer("Still here.")), columns=80, rows=12)
+    terminal.wait_ready()
+    yield terminal
+    terminal.close()
 
 
 @pytest.fixture
@@ -31,49 +31,51 @@ def mess(user: User) -> str:
     return "sh mess.sh"
 
 
-def send_line(seat: TmuxSession, line: str) -> None:
-    seat.send(line)
-    seat.wait_for(f"> {line}")
-    seat.press("Enter")
+def send_line(terminal: TmuxSession, line: str) -> None:
+    terminal.send(line)
+    terminal.wait_for(f"> {line}")
+    terminal.press("Enter")
 
 
-def test_an_own_command_that_leaves_a_mess_leaves_none_at_the_prompt(at_tmux: TmuxSession, mess: str) -> None:
-    before = at_tmux.query(FLAGS)
-    send_line(at_tmux, f"!{mess}")
-    at_tmux.wait_for("your next request takes this output along")
-    assert at_tmux.query(FLAGS) == before
-    send_line(at_tmux, "are you there?")
-    shown = at_tmux.wait_for("Still here.")
+def test_the_terminal_is_reset_after_a_shell_command(tmux: TmuxSession, mess: str) -> None:
+    before = tmux.query(FLAGS)
+    send_line(tmux, f"!{mess}")
+    tmux.wait_for(SHELL_OUTPUT_NOTE)
+    assert tmux.query(FLAGS) == before
+    send_line(tmux, "are you there?")
+    shown = tmux.wait_for("Still here.")
     assert "Windlass" in shown and "> are you there?" in shown
 
 
-def test_an_editor_that_leaves_a_mess_leaves_none_at_the_prompt(sit: Open, mess: str) -> None:
-    seat = sit(answer("x"), VISUAL=mess)
-    seat.wait_for("Ctrl-D leaves")
-    seat.send(ctrl("x") + ctrl("e"))
-    # What it left may be gone again before anybody has seen it.
-    seat.wait_until(lambda: b"left behind" in seat.raw_output, "the editor")
-    seat.send("usable")
-    seat.wait_for("> usable")
+def test_the_terminal_is_reset_after_the_editor(open_terminal: OpenTerminal, mess: str) -> None:
+    terminal = open_terminal(answer("x"), VISUAL=mess)
+    terminal.wait_ready()
+    terminal.send(ctrl("x") + ctrl("e"))
+    # The text may be erased again before the screen was read.
+    terminal.wait_until(lambda: b"left behind" in terminal.raw_output, "the editor")
+    terminal.send("usable")
+    terminal.wait_for("> usable")
     for mode in (b"?1000", b"?1003"):
-        assert seat.raw_output.rfind(b"\x1b[%bl" % mode) > seat.raw_output.rfind(b"\x1b[%bh" % mode)
+        assert terminal.raw_output.rfind(b"\x1b[%bl" % mode) > terminal.raw_output.rfind(b"\x1b[%bh" % mode)
     for mode in (b"?25", b"?7"):
-        assert seat.raw_output.rfind(b"\x1b[%bh" % mode) > seat.raw_output.rfind(b"\x1b[%bl" % mode)
+        assert terminal.raw_output.rfind(b"\x1b[%bh" % mode) > terminal.raw_output.rfind(b"\x1b[%bl" % mode)
 
 
-def test_what_an_own_command_left_running_cannot_write_to_the_terminal(sit: Open, user: User) -> None:
-    seat = sit(answer("x"), columns=200)
-    seat.wait_for("Ctrl-D leaves")
+def test_background_processes_of_a_shell_command_cannot_write_to_the_terminal(
+    open_terminal: OpenTerminal, user: User
+) -> None:
+    terminal = open_terminal(answer("x"), columns=200)
+    terminal.wait_ready()
     done = user.home / "done"
-    seat.send_line(f"!trap '' HUP; (sleep 0.6; echo LATE'R' >/dev/tty; echo LATE'R'; echo >{done}) & echo begun")
-    seat.wait_for("your next request takes this output along")
-    seat.send("a draft")
-    seat.wait_until(done.exists, "the rest of the command")
-    assert "> a draft" in seat.pause()
-    assert b"LATER" not in seat.raw_output
+    terminal.send_line(f"!trap '' HUP; (sleep 0.6; echo LATE'R' >/dev/tty; echo LATE'R'; echo >{done}) & echo started")
+    terminal.wait_for(SHELL_OUTPUT_NOTE)
+    terminal.send("a draft")
+    terminal.wait_until(done.exists, "the rest of the command")
+    assert "> a draft" in terminal.pause()
+    assert b"LATER" not in terminal.raw_output
 
 
-def test_a_line_without_an_end_stays(sit: Open) -> None:
-    seat = sit(answer("x"))
-    seat.send_line("!printf 'no end'")
-    assert "no end\nexit 0; your next request" in seat.wait_for("your next request takes this output along")
+def test_output_without_a_final_newline_is_preserved(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal(answer("x"))
+    terminal.send_line("!printf 'no end'")
+    assert f"no end\nexit 0; {SHELL_OUTPUT_NOTE}" in terminal.wait_for(SHELL_OUTPUT_NOTE)
