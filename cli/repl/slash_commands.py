@@ -36,5 +36,5 @@ def parse_command(line: str) -> tuple[str, str]:
 
 def unknown_command(name: str, commands: Sequence[SlashCommand]) -> UsageError:
     """Build the error for a name that is no command, suggesting the closest match."""
-    suggestion = did_you_mean(name, [command.name for command in commands])
+    suggestion = did_you_mean(f"/{name}", [f"/{command.name}" for command in commands])
     return UsageError(f"unknown command /{name}{suggestion}", "/help lists all commands")

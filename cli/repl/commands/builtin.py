@@ -141,12 +141,11 @@ def _usage(command: SlashCommand) -> str:
 
 
 KEY_HELP = (
-    "Enter sends, Alt-Enter inserts a new line, Tab completes, Ctrl-R searches your history,"
+    "Enter sends, Alt-Enter starts a new line, Tab completes, Ctrl-R searches your history,"
     " Ctrl-X Ctrl-E opens your editor.",
-    "During a run: Enter queues a request, Ctrl-S sends a message to the running steps, Esc stops a step,"
-    " Ctrl-C stops the run.",
-    "Ctrl-O shows folded output, Ctrl-L clears the screen, Ctrl-Z suspends, Ctrl-D quits.",
-    "@path attaches a file, !command runs a shell command, #note saves a note to memory.",
+    "During a run: Enter queues, Ctrl-S sends to the running steps, Esc stops a step, Ctrl-C stops the run.",
+    "Ctrl-O shows folded output, Ctrl-L clears, Ctrl-Z suspends, Ctrl-D quits.",
+    "@path attaches a file, !command runs a shell command, #note saves to memory.",
 )
 
 
@@ -245,7 +244,7 @@ COMMANDS = (
     SlashCommand(
         name="memory",
         usage="[add|forget|clear …]",
-        help="Show or edit the memory.",
+        help="Show or edit what is remembered.",
         run=_forward_group("memory", "show"),
         complete=_complete_as("memory"),
     ),

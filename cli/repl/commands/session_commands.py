@@ -164,7 +164,11 @@ async def _choose_session(repl: Repl, store: SessionStore) -> None:
     rows = list(session_rows(store, newest, _MAX_OFFERED))
     if not rows:
         raise UsageError(NO_OTHER_SESSION)
-    options = {f"{_title(row)} ({format_age(row.updated_at)}, {row.status})": row.id for row in rows}
+    options: dict[str, str] = {}
+    for row in rows:
+        label = f"{_title(row)} ({format_age(row.updated_at)}, {row.status})"
+        # A fork has the title of its original.
+        options[f"{label} {row.id}" if label in options else label] = row.id
     answer = await repl.ui.ask(WHICH_SESSION, (*options, CANCEL))
     if answer != CANCEL:
         switch_to(repl, options.get(answer) or store.find(answer).id)

@@ -87,7 +87,7 @@ def budget(repl: Repl, argument: str) -> None:
         for name, value in _parse_limits(word):
             repl.state.override(name, value)
     settings = repl.state.read_settings().settings
-    repl.print_line(f"limits per run: {_limits_text(settings.max_tokens, settings.max_budget_usd)}")
+    repl.print_line(_limits_text(settings.max_tokens, settings.max_budget_usd))
     limits = SetLimits(max_tokens=settings.max_tokens, max_budget_usd=settings.max_budget_usd)
     if argument and repl.queue.send(limits):
         repl.print_line(APPLIES_NOW)
@@ -97,7 +97,7 @@ def _limits_text(max_tokens: int | None, max_usd: float | None) -> str:
     if not max_tokens and not max_usd:
         return NO_LIMITS
     tokens = f"{format_count(max_tokens)} tokens" if max_tokens else "no token limit"
-    return f"{tokens}, {format_cost(max_usd) if max_usd else 'no cost limit'}"
+    return f"limits per run: {tokens}, {format_cost(max_usd) if max_usd else 'no cost limit'}"
 
 
 def _parse_limits(word: str) -> list[tuple[str, object]]:

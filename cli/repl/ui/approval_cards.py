@@ -151,7 +151,7 @@ class ApprovalCards:
         else:
             lasting = " [p] this folder [a] always" if can_store_rule(asked) else ""
             edit = " [e] edit" if asked.tool == "run_command" else ""
-            text = f"[y] once [r] this run{lasting}{edit} {DENY_HINT} [w] no, with a reason{more}"
+            text = f"[y] once [r] this run{lasting}{edit} {DENY_HINT} [w] say why not{more}"
         return [self._paint("strong", line) for line in wrap(text, width)]
 
     def _resolve(self, answer: Answer) -> bool:
@@ -177,7 +177,7 @@ class ApprovalCards:
         head, *rest = question_lines(asked) if isinstance(asked, QuestionAsked) else approval_lines(asked)
         lasting = _rule_lines(asked) if isinstance(asked, ApprovalRequested) else []
         # Complete and in the scrollback: what the user decides on is never clipped and remains readable.
-        titles = [f"{step} {head}".strip()]
+        titles = [f"{step}: {head}" if step else head]
         if isinstance(asked, QuestionAsked):
             # Prose is wrapped at word boundaries; commands are shown verbatim.
             titles, rest = wrap_lines(titles[0], self._width()), wrap_lines("\n".join(rest), self._width())

@@ -62,7 +62,6 @@ async def harness(tmp_path: Path, model: str) -> AsyncIterator[ReplHarness]:
 
 VALID = (
     "/model ollama/qwen3",
-    "/model openai/gpt-5",
     "/model opnai/gpt-5",
     "/theme",
     "/theme light",
@@ -91,8 +90,6 @@ INVALID = (
     "/model script:gone.jsonl",
     "/search",
     "/resume",
-    "/resume run-1",
-    "/resume nonsense",
     "/demo now",
     "/theme pink",
     "/queue jump",
@@ -129,10 +126,22 @@ async def test_replies_to_commands_match_the_golden_screens(
     assert_matches_snapshot(f"commands-{name}", "\n".join(screen))
 
 
+@pytest.mark.parametrize("line", ["/resume run-1", "/resume nonsense"])
+async def test_errors_of_the_session_store_are_printed(harness: ReplHarness, line: str) -> None:
+    reply = await harness.send(line)
+    assert reply.startswith("error: ") and line.split()[1] in reply
+
+
+async def test_a_model_without_a_key_is_set_with_a_warning(harness: ReplHarness) -> None:
+    warning, model = (await harness.send("/model openai/gpt-5")).splitlines()
+    assert warning.startswith("warning: ") and "OPENAI_API_KEY" in warning
+    assert model == "model: openai/gpt-5"
+
+
 @pytest.mark.parametrize("line", ["/budget -5", "/budget 0", "/budget $-1", "/budget $nan"])
 async def test_an_invalid_limit_is_rejected_and_not_applied(harness: ReplHarness, line: str) -> None:
     assert (await harness.send(line)).startswith("error: ")
-    assert (await harness.send("/budget")).endswith(NO_LIMITS)
+    assert await harness.send("/budget") == NO_LIMITS
     await harness.send("first")
     assert harness.ui.events[-1].event.exit_code == 0  # type: ignore[union-attr]
 

@@ -8,7 +8,13 @@ import pytest
 
 from agent.protocol.events import MessageSaid, RunCompleted
 from agent.workspace.request_context import COMPACT_REQUEST
-from cli.repl.commands.session_commands import COMPACTED, NOTHING_TO_REDO, NOTHING_TO_UNDO, RUN_IN_PROGRESS
+from cli.repl.commands.session_commands import (
+    COMPACTED,
+    NOTHING_TO_REDO,
+    NOTHING_TO_UNDO,
+    RUN_IN_PROGRESS,
+    WHICH_SESSION,
+)
 from cli.repl.commands.setting_commands import APPLIES_NOW
 from cli.repl.repl import CANCEL, NEW_SESSION
 from tests.cli.repl.commands.test_commands import completions, write_script
@@ -112,6 +118,16 @@ async def test_resume_switches_sessions_and_shows_the_last_answer(harness: ReplH
     harness.ui.answers = [CANCEL]
     await harness.send("/resume")
     assert harness.repl.require_session_id() == second
+
+
+async def test_sessions_with_the_same_title_can_be_told_apart(harness: ReplHarness) -> None:
+    await harness.send("hello")
+    await harness.send("/fork copy")
+    await harness.send("/clear")
+    harness.ui.answers = [CANCEL]
+    question, *options = (await harness.send("/resume")).splitlines()
+    assert question == WHICH_SESSION
+    assert len(options) == 3 and len(set(options)) == 3
 
 
 async def test_an_interrupted_run_is_resumed(harness: ReplHarness) -> None:

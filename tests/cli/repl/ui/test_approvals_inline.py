@@ -58,6 +58,7 @@ def test_a_reason_for_declining_reaches_the_model(open_terminal: OpenTerminal) -
     terminal.pause()
     terminal.send("use a branch" + ENTER)
     wait_decision(terminal, "deny")
+    terminal.wait_for("that was it")
     outputs = [str(event["output"]) for event in events(terminal) if event["type"] == "tool.completed"]
     assert "use a branch" in outputs[0]
 

@@ -48,7 +48,7 @@ def test_history_persists_between_sessions(open_terminal: OpenTerminal) -> None:
     first.send(ctrl("d"))
     assert first.wait_exit() == 0
     second = open_terminal(answer("Again."))
-    second.wait_for("Ctrl-D leaves")
+    second.wait_ready()
     second.send(UP)
     second.wait_for("a memorable request")
     second.send(ctrl("c") + ctrl("r") + "memor")
@@ -143,4 +143,4 @@ def test_a_shell_command_runs_on_the_terminal_and_its_output_is_sent_once(open_t
 def test_an_unknown_command_suggests_the_closest_one(open_terminal: OpenTerminal) -> None:
     terminal = open_terminal(answer("x"))
     terminal.send_line("/modle")
-    terminal.wait_for("unknown command /modle, did you mean mode")
+    terminal.wait_for("unknown command /modle, did you mean /mode")
