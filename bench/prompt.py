@@ -15,6 +15,7 @@ from termios import TIOCSWINSZ
 from bench.measure import BenchResult, milliseconds, ratio, sample_interleaved
 from bench.program import AGENT, PYTHON, BenchError, Home
 from bench.replies import DONE, plan
+from cli.repl.start import QUIT_HINT
 from tests.provider.replies import Pace, Reply
 from tests.provider.threaded import ThreadedProvider
 
@@ -111,7 +112,7 @@ def prompt() -> list[BenchResult]:
 
         samples, floors = sample_interleaved(ROUNDS, ours, lambda: home.run([PYTHON, "-c", "pass"]).seconds)
         with _open_session(home, AGENT) as sitting:
-            sitting.wait_for(b"Ctrl-D leaves")
+            sitting.wait_for(QUIT_HINT.encode())
             sitting.measure_cpu(SETTLED_S)
             idle = sitting.measure_cpu(WATCHED_S)
     return [
@@ -135,7 +136,7 @@ def typing() -> list[BenchResult]:
         home = Home(Path(name), provider)
         provider.reply(plan(STEPS), *[stream] * STEPS)
         with _open_session(home, AGENT) as sitting:
-            sitting.wait_for(b"Ctrl-D leaves")
+            sitting.wait_for(QUIT_HINT.encode())
             sitting.send_keys(b"do what the benchmark asks\r")
             sitting.wait_for(f"0/{STEPS} steps".encode())
             echoes = [_echo(sitting, number) for number in range(1, KEYS + 1)]

@@ -77,7 +77,7 @@ _TAIL_BYTES = 100_000
 _SCREEN_SWITCH = re.compile(rb"\x1b\[\?(1049|1047|47)([hl])")
 _MAX_SEQUENCE = len(b"\x1b[?1049h")
 
-# Default colours, charset, cursor, wrapping, keypad, mouse and focus modes; full scroll region; column 0.
+# Default colors, charset, cursor, wrapping, keypad, mouse and focus modes; full scroll region; column 0.
 RESET_TERMINAL = b"".join(
     (
         b"\x1b[0m\x1b(B\x0f\x1b[?25h\x1b[?7h\x1b[?1l\x1b>",

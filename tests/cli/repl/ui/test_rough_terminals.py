@@ -1,4 +1,4 @@
-"""Difficult terminals: tiny windows, no colours, no Unicode, huge pastes and outputs."""
+"""Difficult terminals: tiny windows, no colors, no Unicode, huge pastes and outputs."""
 
 import re
 import time
@@ -42,7 +42,7 @@ def test_a_terminal_without_unicode_gets_ascii_marks(open_terminal: OpenTerminal
     assert "Traceback" not in ours
 
 
-def test_no_color_disables_all_colours(open_terminal: OpenTerminal) -> None:
+def test_no_color_disables_all_colors(open_terminal: OpenTerminal) -> None:
     terminal = open_terminal(*FOUR)
     run_request(terminal)
     terminal.send("/mo")
