@@ -17,9 +17,9 @@ from cli.repl.repl import no_run_yet, paused_notice
 from cli.repl.slash_commands import SlashCommand, unknown_command
 from cli.repl.state import UNREADABLE_SETTINGS
 from cli.repl.welcome import NOTHING_FOUND
+from tests.cli.repl.repl_harness import ReplHarness
 from tests.cli.repl.screens import assert_matches_snapshot
 from tests.cli.repl.test_conversation import reply_to
-from tests.cli.repl.ui.headless_tui import ReplHarness
 from tests.cli.terminal_user import answer
 
 

@@ -18,8 +18,8 @@ from cli.repl.commands.session_commands import (
 from cli.repl.commands.setting_commands import APPLIES_NOW
 from cli.repl.repl import CANCEL, NEW_SESSION
 from tests.cli.repl.commands.test_commands import completions, write_script
+from tests.cli.repl.repl_harness import ReplHarness
 from tests.cli.repl.test_conversation import reply_to
-from tests.cli.repl.ui.headless_tui import ReplHarness
 from tests.cli.terminal_user import answer, plan, step, step_call, step_reply
 
 

@@ -22,7 +22,7 @@ from tests.cli.repl.terminal_session import (
 )
 from tests.cli.repl.test_conversation import events, reply_to
 from tests.cli.repl.test_endings import AGAIN, RESTORED, assert_usable, result_of
-from tests.cli.repl.test_remembering import memory_decision
+from tests.cli.repl.test_memory_updates import memory_decision
 from tests.cli.repl.ui.test_input import MODEL_HELP
 from tests.cli.terminal_user import answer, composer_reply, plan, step, step_call, step_reply
 
