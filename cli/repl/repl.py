@@ -205,7 +205,7 @@ class Repl:
         """Return the id of the latest run; raise if there is none."""
         self.require_session_id()
         if self.queue.run_id is None:
-            raise no_run_yet()
+            raise UsageError("no run in this session has finished yet", "send a request first")
         return self.queue.run_id
 
     def new_session(self) -> None:
