@@ -15,7 +15,6 @@ from termios import TIOCSWINSZ
 from bench.measure import BenchResult, milliseconds, ratio, sample_interleaved
 from bench.program import AGENT, PYTHON, BenchError, Home
 from bench.replies import DONE, plan
-from cli.repl.start import QUIT_HINT
 from tests.provider.replies import Pace, Reply
 from tests.provider.threaded import ThreadedProvider
 
@@ -112,7 +111,7 @@ def prompt() -> list[BenchResult]:
 
         samples, floors = sample_interleaved(ROUNDS, ours, lambda: home.run([PYTHON, "-c", "pass"]).seconds)
         with _open_session(home, AGENT) as sitting:
-            sitting.wait_for(QUIT_HINT.encode())
+            sitting.wait_for(b"Ctrl-D leaves")
             sitting.measure_cpu(SETTLED_S)
             idle = sitting.measure_cpu(WATCHED_S)
     return [
@@ -136,7 +135,7 @@ def typing() -> list[BenchResult]:
         home = Home(Path(name), provider)
         provider.reply(plan(STEPS), *[stream] * STEPS)
         with _open_session(home, AGENT) as sitting:
-            sitting.wait_for(QUIT_HINT.encode())
+            sitting.wait_for(b"Ctrl-D leaves")
             sitting.send_keys(b"do what the benchmark asks\r")
             sitting.wait_for(f"0/{STEPS} steps".encode())
             echoes = [_echo(sitting, number) for number in range(1, KEYS + 1)]
