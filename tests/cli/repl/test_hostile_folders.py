@@ -1,4 +1,4 @@
-"""A folder that somebody else filled: opening the prompt in it runs nothing of its."""
+"""Opening the prompt in an untrusted folder runs no code from it."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ def folder_with(home: Path, names: tuple[str, ...], mark: Path) -> Path:
 
 
 @pytest.mark.parametrize("names", [("cli.py",), ("cli/__init__.py", "cli/__main__.py"), ("typer.py", "agent.py")])
-def test_a_module_in_the_folder_is_not_taken_for_ours(
+def test_a_module_in_the_working_directory_is_not_imported(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], names: tuple[str, ...]
 ) -> None:
     mark = tmp_path / "ran"
@@ -35,7 +35,7 @@ def test_a_module_in_the_folder_is_not_taken_for_ours(
 
 
 @needs("git")
-def test_the_settings_of_a_repository_run_nothing_when_paths_are_completed(tmp_path: Path) -> None:
+def test_completing_paths_runs_no_program_configured_by_the_repository(tmp_path: Path) -> None:
     mark, folder, hook = tmp_path / "ran", tmp_path / "project", tmp_path / "hook"
     hook.write_text(f"#!{sys.executable}\nimport pathlib\npathlib.Path({str(mark)!r}).touch()\n")
     hook.chmod(0o755)

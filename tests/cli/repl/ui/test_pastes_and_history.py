@@ -1,4 +1,4 @@
-"""Small aids at the prompt: what is pasted, what is kept of what was typed."""
+"""Large pastes and the history file."""
 
 from pathlib import Path
 
@@ -8,25 +8,25 @@ from tooling.safety.secrets.redact import Redactor
 KEY = "sk-proj-" + "a1B2" * 12
 
 
-def test_a_short_paste_stands_in_the_prompt_as_it_is() -> None:
+def test_a_short_paste_is_inserted_verbatim() -> None:
     assert LargePastes().add("one\r\ntwo\rthree") == "one\ntwo\nthree"
 
 
-def test_a_long_paste_is_a_few_words_until_it_is_sent() -> None:
+def test_a_long_paste_is_a_placeholder_until_it_is_sent() -> None:
     pastes = LargePastes()
     book, line = "line\n" * 20_000, "x" * 5000
-    signs = [pastes.add(book), pastes.add(line)]
-    assert signs == ["[paste 1: 20,001 lines]", "[paste 2: 5,000 characters]"]
-    assert pastes.expand(f"compare {signs[0]} with {signs[1]}.") == f"compare {book} with {line}."
+    placeholders = [pastes.add(book), pastes.add(line)]
+    assert placeholders == ["[paste 1: 20,001 lines]", "[paste 2: 5,000 characters]"]
+    assert pastes.expand(f"compare {placeholders[0]} with {placeholders[1]}.") == f"compare {book} with {line}."
     pastes.clear()
-    assert pastes.expand(signs[0]) == signs[0]
+    assert pastes.expand(placeholders[0]) == placeholders[0]
 
 
 def stored_entries(history: FilteredHistory) -> list[str]:
     return list(history.load_history_strings())
 
 
-def test_a_line_with_a_secret_is_not_kept_on_disk(tmp_path: Path) -> None:
+def test_a_line_with_a_secret_is_not_saved(tmp_path: Path) -> None:
     redact = Redactor(("correct horse battery",)).redact
     history = open_history(tmp_path, redact)
     assert isinstance(history, FilteredHistory)
@@ -37,7 +37,7 @@ def test_a_line_with_a_secret_is_not_kept_on_disk(tmp_path: Path) -> None:
     assert KEY not in (tmp_path / "history").read_text()
 
 
-def test_the_history_is_for_this_user_alone_and_does_not_grow_for_ever(tmp_path: Path) -> None:
+def test_the_history_is_private_and_limited_in_size(tmp_path: Path) -> None:
     history = open_history(tmp_path, lambda text: text)
     for number in range(3000):
         history.append_string(f"request {number} " + "x" * 500)
@@ -48,7 +48,7 @@ def test_the_history_is_for_this_user_alone_and_does_not_grow_for_ever(tmp_path:
     assert stored_entries(again)[0].startswith("request 2999 ")
 
 
-def test_a_book_and_broken_bytes_do_no_harm(tmp_path: Path) -> None:
+def test_huge_entries_are_not_saved_and_invalid_bytes_are_replaced(tmp_path: Path) -> None:
     history = open_history(tmp_path, lambda text: text)
     assert isinstance(history, FilteredHistory)
     history.append_string("x" * 100_000)
@@ -56,7 +56,7 @@ def test_a_book_and_broken_bytes_do_no_harm(tmp_path: Path) -> None:
     assert stored_entries(history) == ["broken ? byte"]
 
 
-def test_a_folder_that_cannot_be_written_costs_only_the_memory_of_it(tmp_path: Path) -> None:
+def test_without_a_writable_folder_the_history_lives_in_memory(tmp_path: Path) -> None:
     history = open_history(tmp_path / "missing", lambda text: text)
     history.append_string("once")
     assert history.get_strings() == ["once"]

@@ -1,4 +1,4 @@
-"""A REPL without a terminal: what it says is collected, what it hands to the command line is written down."""
+"""A REPL without a terminal: printed lines and `agent` commands are recorded."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from cli.screen.plan_view import PlanView
 
 
 class FakeUi:
-    """Takes the place of a screen and a keyboard."""
+    """Replaces screen and keyboard."""
 
     columns = 80
 
@@ -41,7 +41,7 @@ class FakeUi:
         self.printed.append(text)
 
     def echo(self, text: str) -> None:
-        """Say nothing: only what is answered counts."""
+        """Print nothing: only replies are recorded."""
 
     def on_event(self, envelope: Envelope) -> None:
         self.plan.on_event(envelope)
@@ -49,23 +49,23 @@ class FakeUi:
         self.event_received.set()
 
     def on_request_ended(self) -> None:
-        """Nothing is shown that could be stale."""
+        """Do nothing."""
 
     def show_ready(self) -> None:
         self.ready_event.set()
 
     def refresh_completions(self) -> None:
-        """Nothing is offered."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing is held back."""
+        """Do nothing."""
 
     async def ask(self, question: str, options: tuple[str, ...]) -> str:
         self.printed += [question, *options]
         return self.answers.pop(0)
 
-    async def run_external(self, deed: Callable[[], None]) -> None:
-        deed()
+    async def run_external(self, program: Callable[[], None]) -> None:
+        program()
 
     def clear_text(self) -> bool:
         has_text, self.text = bool(self.text), ""
@@ -80,15 +80,15 @@ class FakeUi:
 
 
 class RecordingPrograms(ExternalPrograms):
-    """Writes down what would be run."""
+    """Records `agent` commands instead of running them."""
 
     def __init__(self, environ: dict[str, str], cwd: Path) -> None:
         super().__init__(environ, cwd)
         self.calls: list[tuple[str, ...]] = []
         self.runs_undo = False
 
-    def run_agent(self, *words: str, typed: str | None = None) -> None:
-        self.calls.append(words if typed is None else (*words, f"< {typed}"))
+    def run_agent(self, *words: str, stdin: str | None = None) -> None:
+        self.calls.append(words if stdin is None else (*words, f"< {stdin}"))
         if self.runs_undo and words[:2] == ("sessions", "undo"):
             _undo(self._environ, *words[2:])
 
@@ -100,34 +100,33 @@ def _undo(environ: Mapping[str, str], session: str, *words: str) -> None:
 
 
 class ReplHarness:
-    """A conversation with such a REPL."""
+    """A REPL with a fake UI and recorded programs."""
 
     def __init__(self, home: Path, **environ: str) -> None:
         project = home / "project"
         project.mkdir(parents=True)
         self.environ = {"HOME": str(home), "AGENT_SANDBOX": str(home / "data"), **environ}
-        place = ReplState(environ=self.environ, cwd=project)
-        self.repl = Repl(state=place, paint=Paint(has_colour=False), commands=COMMANDS, ui=FakeUi)  # type: ignore[arg-type, return-value]
+        state = ReplState(environ=self.environ, cwd=project)
+        self.repl = Repl(state=state, paint=Paint(has_colour=False), commands=COMMANDS, ui=FakeUi)  # type: ignore[arg-type, return-value]
         self.programs = self.repl.programs = RecordingPrograms(self.environ, project)
-        face = self.repl.ui
-        assert isinstance(face, FakeUi)
-        self.ui: FakeUi = face
+        ui = self.repl.ui
+        assert isinstance(ui, FakeUi)
+        self.ui: FakeUi = ui
 
     async def send(self, line: str) -> str:
-        """Send a line and return what was said to it, once nothing is going on any more."""
+        """Send a line, wait until the REPL is idle, and return what it printed."""
         before = len(self.ui.printed)
         self.repl.accept(line)
         await self.wait_idle()
         return "\n".join(self.ui.printed[before:])
 
     async def wait_for_event(self, kind: str) -> None:
-        """Wait until a kind of event has happened."""
+        """Wait for an event of this type."""
         while all(envelope.event.type != kind for envelope in self.ui.events):
             self.ui.event_received.clear()
             await self.ui.event_received.wait()
 
     async def wait_idle(self) -> None:
-        """Wait until nothing is going on."""
         while not self.repl.is_idle:
             self.ui.ready_event.clear()
             await self.ui.ready_event.wait()
