@@ -1,4 +1,4 @@
-"""Approvals and questions on a terminal: asked one at a time, in the order they came, answered on a line."""
+"""Approvals and questions on a terminal: one at a time, in order, each answered with a line."""
 
 import asyncio
 import queue
@@ -22,14 +22,15 @@ _LASTING = "  [p] {rule} in this folder  [a] {rule} always"
 _EDIT = "  [e] edit it"
 _DENY = "  [n] no, or write why not: "
 _COMMAND = "run_command"
-PASTE_NOTICE = "(lines that are pasted answer nothing)"
+ANSWER_PROMPT = "your answer: "
+PASTE_NOTICE = "(pasted lines are not taken as an answer)"
 _DIFF_LINES = 60
-_DEFAULT_REASON = "it changes a file in your folder (--approval-mode auto-edit does not ask for that)"
+_DEFAULT_REASON = "it changes a file in your folder (--approval-mode auto-edit allows that)"
 _SCOPES: dict[str, Scope] = {"y": "once", "yes": "once", "r": "run", "p": "project", "a": "always"}
 
 
 class PausableScreen(Protocol):
-    """What else is drawn on the terminal, as far as questions concern it."""
+    """A live screen that gives up the terminal while a question is open."""
 
     def pause(self) -> None:
         """Leave the terminal to the question."""
@@ -41,7 +42,7 @@ class PausableScreen(Protocol):
 
 
 class TerminalApprovals:
-    """Reads answers in a thread of its own: other steps go on, and an unanswered question never holds up the end."""
+    """Reads answers in a thread: other steps continue, and an open question does not block the exit."""
 
     def __init__(self, *, send: Callable[[Answer], bool], screen: PausableScreen | None = None) -> None:
         self._send = send
@@ -52,7 +53,7 @@ class TerminalApprovals:
         self._thread: threading.Thread | None = None
 
     def on_event(self, envelope: Envelope) -> None:
-        """Take in what needs an answer."""
+        """Queue the event if it needs an answer."""
         if not isinstance(envelope.event, (ApprovalRequested, QuestionAsked)):
             return
         self._pending_count += 1
@@ -85,7 +86,7 @@ def _prompt_user(asked: InputRequest) -> Answer:
 
 
 def parse_answer(asked: InputRequest, line: str, *, is_edited: bool = False) -> Answer | None:
-    """Return what a line means as an answer; None when another command is to be asked for, `is_edited` when it was."""
+    """Parse a line as an answer. None asks for an edited command, which is then parsed with `is_edited`."""
     if isinstance(asked, QuestionAsked):
         return parse_choice(asked, line)
     word = line.lower()
@@ -100,48 +101,47 @@ def parse_answer(asked: InputRequest, line: str, *, is_edited: bool = False) -> 
 
 
 def parse_choice(asked: QuestionAsked, line: str) -> AnswerQuestion:
-    """Return the answer to a question: the option of that number, or the words themselves."""
-    place = int(line) - 1 if line.isdecimal() else -1
-    answer = asked.options[place] if 0 <= place < len(asked.options) else line
+    """Return the option of that number, or the line itself."""
+    index = int(line) - 1 if line.isdecimal() else -1
+    answer = asked.options[index] if 0 <= index < len(asked.options) else line
     return AnswerQuestion(question_id=asked.question_id, answer=answer)
 
 
 def answer_prompt(asked: InputRequest) -> str:
-    """Return how something can be answered, on the line that is answered."""
+    """Return the prompt of the answer line."""
     if isinstance(asked, QuestionAsked):
-        return "your answer: "
+        return ANSWER_PROMPT
     lasting = _LASTING.format(rule=rule_text(asked)) if can_store_rule(asked) else ""
     return _once_text(asked) + lasting + (_EDIT if asked.tool == _COMMAND else "") + _DENY
 
 
 def edit_prompt(asked: InputRequest) -> str:
-    """Return what asks for another command."""
+    """Return the prompt for an edited command."""
     return f"run instead of {escape(asked.command if isinstance(asked, ApprovalRequested) else '')}\n> "
 
 
 def request_id(asked: InputRequest) -> str:
-    """Return the id that an answer must carry."""
+    """Return the id that the answer must carry."""
     return asked.approval_id if isinstance(asked, ApprovalRequested) else asked.question_id
 
 
 def _once_text(asked: ApprovalRequested) -> str:
-    """Return what yes means; for a page it is its host that stays allowed, not the one address."""
+    """Return the choices for this run; for a web page, the host is allowed rather than the one URL."""
     is_host = asked.tool != _COMMAND and asked.rule.startswith(f"{asked.tool} ")
     return _ONCE.format(what=rule_text(asked) if is_host else _SAME)
 
 
 def rule_text(asked: ApprovalRequested) -> str:
-    """Return the rule that would be stored, as it would be."""
+    """Return the rule that would be saved, quoted."""
     return f"'{escape(asked.rule)}'"
 
 
 def can_store_rule(asked: ApprovalRequested) -> bool:
-    """Say whether a rule could be stored, so that the same need not be asked again."""
     return bool(asked.rule)
 
 
 def approval_lines(asked: ApprovalRequested) -> list[str]:
-    """Return the exact action and why it needs a decision, in lines."""
+    """Return the exact action and the reason why it needs approval."""
     first, *rest = command_lines(asked.command)
     return [
         f"allow this?  {'' if asked.tool in (None, _COMMAND) else f'{asked.tool} '}{first}",
@@ -161,13 +161,13 @@ def _diff_lines(diff: str) -> list[str]:
 
 
 def question_lines(asked: QuestionAsked) -> list[str]:
-    """Return a question and its numbered options, in lines."""
+    """Return a question and its numbered options."""
     options = [f"  {n}. {escape(option)}" for n, option in enumerate(asked.options, 1)]
     return [*map(escape, asked.question.split("\n")), *options]
 
 
 def is_pasted() -> bool:
-    """Say whether more lines came together with the one that was read: nobody types that fast."""
+    """Whether more input follows the line just read, faster than anyone types."""
     return bool(select.select([sys.stdin], [], [], 0)[0])
 
 
@@ -177,7 +177,7 @@ def _write(text: str) -> None:
 
 
 def _read_line(prompt: str) -> str:
-    # What was typed before the question stood on the screen cannot be meant as its answer.
+    # Keys typed before the question was visible cannot be meant as its answer.
     termios.tcflush(sys.stdin, termios.TCIFLUSH)
     _write(prompt)
     line = sys.stdin.buffer.readline().decode(errors="replace").strip()

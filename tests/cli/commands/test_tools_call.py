@@ -48,9 +48,9 @@ def test_words_become_arguments_by_the_schema(words: tuple[str, ...], arguments:
 @pytest.mark.parametrize(
     ("word", "problem"),
     [
-        ("text", "is no argument"),
-        ("=x", "is no argument"),
-        (":=1", "is no argument"),
+        ("text", "is not an argument"),
+        ("=x", "is not an argument"),
+        (":=1", "is not an argument"),
         ("count=many", "count: expected a whole number, got 'many'"),
         ("share=x", "share: expected a number"),
         ("deep=maybe", "deep: expected true or false"),
@@ -110,7 +110,7 @@ def test_it_works_in_the_folder_that_was_given(user: User) -> None:
         (("read_file", "path=/etc/passwd"), 57, "BLOCKED"),
         (("read_file", "paht=x"), 2, "did you mean path?"),
         (("read_fiel", "path=x"), 2, "did you mean read_file?"),
-        (("read_file", "path"), 2, "is no argument"),
+        (("read_file", "path"), 2, "is not an argument"),
     ],
 )
 def test_what_the_model_may_not_a_person_may_not_either(
