@@ -29,7 +29,7 @@ from tooling.contract.fast_dataclass import dataclass
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _BAR_CELLS = 10
 _TEXT_CHARS = 400
-NEEDS_APPROVAL = "waiting for you"
+WAITING_FOR_USER = "waiting for you"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,7 +134,7 @@ class LiveArea:
         elapsed = f" {format_duration(self._now() - step.started_at)}"[:width]
         head = clip(f"{mark} {step_id} {step.title}", min(width * 2 // 3, width - len(elapsed)))
         left = width - cell_len(head) - len(elapsed) - 3
-        activity = clip(NEEDS_APPROVAL, left) if is_waiting else clip_start(step.activity, left)
+        activity = clip(WAITING_FOR_USER, left) if is_waiting else clip_start(step.activity, left)
         tail = f" │ {activity}" if activity and left > 8 else ""
         tone: Tone = "warn" if is_waiting else "accent"
         return self._paint(tone, head) + self._paint("quiet", elapsed + tail)
@@ -151,7 +151,7 @@ class LiveArea:
         if bar := self._budget_bar():
             parts.append(bar)
         if self._pending:
-            parts.append(f"{len(self._pending)} {NEEDS_APPROVAL}")
+            parts.append(f"{len(self._pending)} {WAITING_FOR_USER}")
         return self._paint("quiet", clip("  " + " · ".join(parts), width))
 
     def _budget_bar(self) -> str:

@@ -29,6 +29,9 @@ _MARKS: dict[str, tuple[str, Tone]] = {
     "cancelled": ("–", "quiet"),
 }
 _KINDS = {"task": "", "tool": "call", "ask_user": "question"}
+NO_MODEL = "needs no model"
+COST_UNKNOWN = "estimated cost: unknown (the model has no known price)"
+COST_FREE = "estimated cost: none (the model is free)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +81,12 @@ def summary_lines(steps: Sequence[PlanStep], *, width: int, paint: Paint) -> lis
 def cost_text(steps: Sequence[PlanStep]) -> str:
     """Return the estimated cost as text."""
     if not any(step.type == "task" for step in steps):
-        return "needs no model"
+        return NO_MODEL
     total = total_usd(steps)
     if total is None:
-        return "estimated cost: unknown (the model has no known price)"
+        return COST_UNKNOWN
     if total == 0:
-        return "estimated cost: none (the model is free)"
+        return COST_FREE
     return f"estimated cost: about {format_cost(total)} for steps of typical size"
 
 

@@ -34,6 +34,9 @@ class PlanView:
         """Return the title of a step, even if a later plan dropped it."""
         return self._titles.get(step, "")
 
+    def count_status(self, status: str) -> int:
+        return list(self._statuses.values()).count(status)
+
     def lines(self, width: int) -> list[str]:
         """Draw the plan with current statuses."""
         return graph_lines(self.steps, width=width, paint=self._paint, statuses=self._statuses)

@@ -114,10 +114,10 @@ class Transcript:
         match envelope.event:
             case ApprovalResolved(decision=decision, by=by):
                 tone: Tone = "quiet" if decision == "allow" else "warn"
-                self._print_clipped(tone, f"  {envelope.step_id} {approval_text(decision, by)}")
+                self._print_clipped(tone, f"  {envelope.step_id}: {approval_text(decision, by)}")
             case QuestionAnswered(answer=answer):
                 reply = f"answered: {line}" if (line := to_single_line(answer or "")) else "not answered"
-                self._print_clipped("quiet", f"  {envelope.step_id} {reply}")
+                self._print_clipped("quiet", f"  {envelope.step_id}: {reply}")
             case MemoryChanged(action=action, entry=entry):
                 self._print_clipped("quiet", f"memory {action}{': ' + entry if entry else ''}")
             case WarningRaised(message=message):
@@ -230,15 +230,20 @@ class Transcript:
         self._print_errors()
         for path in end.artifacts:
             self._print_clipped("quiet", f"  wrote {path}")
-        counts = f"{end.steps.ok} ok" + (f", {end.steps.failed} failed" if end.steps.failed else "")
         parts = [format_duration(end.duration_ms / 1000)]
-        parts += [counts] if end.steps.ok or end.steps.failed else []
+        parts += [counts] if (counts := self._step_counts(end)) else []
         parts += [f"{format_count(end.usage.total_tokens)} tokens"] if end.usage.total_tokens else []
         parts += [format_cost(end.total_cost_usd)] if end.total_cost_usd else []
         parts += [f"exit {end.exit_code}"] if end.exit_code else []
         self._print_clipped("quiet", "· " + " · ".join(parts))
         if end.resume:
             self._print_wrapped("quiet", f"  {resume_hint(end.resume, in_repl=self._markdown is not None)}")
+
+    def _step_counts(self, end: RunCompleted) -> str:
+        # The event counts cancelled steps as failed; the user stopped them.
+        stopped = min(self.plan.count_status("cancelled"), end.steps.failed)
+        counts = (("ok", end.steps.ok), ("failed", end.steps.failed - stopped), ("stopped", stopped))
+        return ", ".join(f"{count} {word}" for word, count in counts if count)
 
     def _print_errors(self) -> None:
         for error in self._errors:

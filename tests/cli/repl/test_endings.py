@@ -118,7 +118,7 @@ def test_two_quick_ctrl_c_leave_a_run_cleanly(sit: Open) -> None:
     assert seat.wait_exit() == 0
     assert wait_gone(below)
     assert result_of(seat) == [130]
-    assert "go on with: agent resume" in seat.full_text()
+    assert "resume with /resume, or: agent resume" in seat.full_text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -134,7 +134,7 @@ def test_a_signal_ends_the_run_its_log_and_the_prompt(sit: Open, number: signal.
     assert seat.wait_exit() == 143
     assert wait_gone(below)
     assert result_of(seat) == [143]
-    assert "exit 143" in shown and "go on with: agent resume" in shown
+    assert "exit 143" in shown and "resume with /resume, or: agent resume" in shown
     assert "Traceback" not in shown
     # Cursor shown, wrapping on, pastes unmarked: as a shell expects it.
     assert [seat.raw_output.rfind(on) > seat.raw_output.rfind(off) for on, off in RESTORED] == [True] * 3

@@ -44,7 +44,7 @@ def test_half_an_hour_at_the_prompt(seat: TerminalSession) -> None:
             *(f"✓ {step}" for step in steps),
         ]
     assert len(shown) == RUNS * (2 + STEPS * (CALLS + 1))
-    assert seat.full_text().count("allowed by person") == APPROVALS
+    assert seat.full_text().count("you allowed it") == APPROVALS
     assert not re.search(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]|\d/\d steps", seat.full_text())
     assert median(memory[-8:]) - median(memory[8:16]) < 2, memory
 

@@ -60,7 +60,7 @@ def test_the_prompt_a_run_and_a_card_go_on_where_they_were(sit: Open, user: User
     seat.wait_until(lambda: "[n] no" in seat.window_text().partition("fg")[2], "the card to be offered again")
     seat.pause()
     seat.send("n")
-    seat.wait_for("denied by person")
+    seat.wait_for("you declined")
     seat.wait_for("that was it")
 
 

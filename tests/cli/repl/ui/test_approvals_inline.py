@@ -27,7 +27,7 @@ def test_one_key_allows_a_command_once(sit: Open) -> None:
     seat.wait_for("[n] no")
     seat.pause()
     seat.send("y")
-    seat.wait_for("allowed by person")
+    seat.wait_for("you allowed it")
     assert decisions(seat) == ["allow"]
 
 
@@ -44,7 +44,7 @@ def test_keys_that_were_typed_ahead_do_not_answer(sit: Open) -> None:
     seat.wait_for("[n] no")
     seat.pause()
     seat.send("n")
-    seat.wait_for("denied by person")
+    seat.wait_for("you declined")
     assert "yyyy" in seat.pause()
 
 
@@ -56,7 +56,7 @@ def test_a_refusal_with_words_reaches_the_model(sit: Open) -> None:
     seat.send("w")
     seat.pause()
     seat.send("use a branch" + ENTER)
-    seat.wait_for("denied by person")
+    seat.wait_for("you declined")
     outputs = [str(event["output"]) for event in events(seat) if event["type"] == "tool.completed"]
     assert "use a branch" in outputs[0]
 
@@ -69,7 +69,7 @@ def test_a_command_can_be_edited_before_it_runs(sit: Open) -> None:
     seat.send("e")
     seat.pause()
     seat.send(ctrl("a") + ctrl("k") + "echo instead" + ENTER)
-    seat.wait_for("allowed by person")
+    seat.wait_for("you allowed it")
     seat.wait_for("that was it")
     outputs = [str(event["output"]) for event in events(seat) if event["type"] == "tool.completed"]
     assert "echo instead" in outputs[0]
@@ -171,7 +171,7 @@ def test_what_is_pasted_on_a_card_answers_nothing(sit: Open, pasted: str) -> Non
     seat.send(TAB)
     seat.wait_for("[n] no")
     seat.send("n")
-    seat.wait_for("denied by person")
+    seat.wait_for("you declined")
 
 
 def test_a_command_is_edited_as_it_is_seen(sit: Open) -> None:

@@ -53,7 +53,7 @@ def test_who_looks_elsewhere_is_called_when_something_waits_or_a_long_run_has_en
     expect_notifications(seat, NEEDED)
     seat.pause()
     seat.send("n")
-    seat.wait_for("go on with")
+    seat.wait_for("resume with")
     expect_notifications(seat, NEEDED, FAILED)
     seat.send_line("quick")
     seat.wait_for("At once.")

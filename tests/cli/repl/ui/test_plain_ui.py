@@ -135,7 +135,7 @@ def test_ctrl_c_ends_the_run_and_at_the_prompt_says_how_to_leave(sit: Open) -> N
     seat.wait_for("s1: Title of s1")
     seat.send(ctrl("c"))
     seat.wait_for("error: interrupted")
-    seat.wait_for("exit 130\n  go on with: agent resume")
+    seat.wait_for("exit 130\n  resume with /resume, or: agent resume")
     send_line(seat, "and now?")
     seat.wait_for("Still here.")
     seat.send(ctrl("c"))

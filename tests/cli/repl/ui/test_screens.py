@@ -58,7 +58,7 @@ def test_a_run_looks_as_it_should(sit: Open, columns: int) -> None:
     seat.wait_for("[n] no")
     assert_matches_snapshot(f"asked-{columns}", without_status(seat.pause()))
     seat.send("n")
-    seat.wait_for("go on with")
+    seat.wait_for("resume with")
     assert_matches_snapshot(f"ended-{columns}", without_status(seat.wait_stable()))
 
 
