@@ -24,9 +24,11 @@ from cli.run.stdout import sanitize_for_terminal, write_line
 CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 _REFUSED = ("denied", "deferred", "blocked")
 Words = Annotated[
-    list[str] | None, typer.Argument(metavar="-- CMD…", help="One word is a shell line, several an argv.")
+    list[str] | None, typer.Argument(metavar="-- CMD…", help="A shell command, or a program and its arguments.")
 ]
-SkipCheck = Annotated[bool, typer.Option("--skip-check", help="Leave out the text check and approvals, not the box.")]
+SkipCheck = Annotated[
+    bool, typer.Option("--skip-check", help="Skip the safety check and approvals, but not the sandbox.")
+]
 
 _CHUNK_CHARS = 65_536
 

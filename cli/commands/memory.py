@@ -23,18 +23,18 @@ from cli.screen.sanitize import sanitize
 from tooling.safety.secrets.redact import Redactor
 from tooling.tools.memory import EMPTY_MEMORY
 
-app = typer.Typer(help="What is remembered from run to run.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 TagOption = Annotated[
-    Tag | None, typer.Option("--tag", help="What kind of thing it is; without one it is a note.", case_sensitive=False)
+    Tag | None, typer.Option("--tag", help="Category; a plain note if omitted.", case_sensitive=False)
 ]
 
 
 @app.command("show")
 def show(*, as_json: JsonOption = False) -> None:
-    """Show everything that is remembered."""
+    """Show the memory."""
     memory = _memory()
     text = memory.read()
     if as_json:
@@ -53,7 +53,7 @@ def add(
     tag: TagOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remember something."""
+    """Add a line to the memory."""
     memory, loaded = _memory(), _load()
     words = sys.stdin.read() if text == ["-"] else " ".join(text)
     if problem := find_secret(words, Redactor(loaded.secrets)):
@@ -70,12 +70,12 @@ def add(
 
 @app.command("forget")
 def forget(
-    text: Annotated[list[str], typer.Argument(metavar="TEXT...", help="What the lines hold, whatever its case.")],
+    text: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Text to look for, ignoring case.")],
     *,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Forget the lines that hold a text, for good. You are asked when there are several."""
+    """Delete lines that contain a text. Asks first if there are several."""
     memory, words = _memory(), " ".join(text)
     found = find_lines(memory.read(), words) if words.strip() else []
     if not found:
@@ -97,7 +97,7 @@ def clear(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Forget everything for good. Copies from earlier compactions go as well."""
+    """Delete the memory. Backups from earlier compactions are deleted too."""
     memory = _memory()
     count = sum(1 for _ in non_blank(parse_lines(memory.read())))
     if not yes and not _confirm(f"forget {_line_count(count)} in {memory.path} and all older copies?"):
@@ -112,10 +112,12 @@ def clear(
 @app.command("compact")
 def compact_(
     *,
-    model: Annotated[str | None, typer.Option("--model", help="Model that shortens; else the one that is set.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="MODEL", help="Model to use, if not the configured one.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the memory shorter: by a model, or without one by priority. A copy is kept."""
+    """Shorten the memory, with a model or by priority. A backup is saved."""
     memory, loaded = _memory(), _load({"model": model} if model else {})
     done = asyncio.run(_run_compaction(memory, loaded))
     copy = None if done.by == "nobody" else str(memory.backups[-1])

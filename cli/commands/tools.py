@@ -18,17 +18,19 @@ from tooling.contract.result import ToolResult
 from tooling.contract.tool import ToolSpec
 from tooling.tool_catalog import ToolCatalog, load_catalog
 
-app = typer.Typer(help="What the model may use.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a tool.")]
-Words = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE…", help="Arguments; key:=JSON for JSON.")]
+Words = Annotated[
+    list[str] | None, typer.Argument(metavar="KEY=VALUE…", help="Arguments; use KEY:=JSON for JSON values.")
+]
 _FETCH = "fetch_page"
 _REFUSED = ("denied", "deferred", "blocked")
 
 
 @app.command("list")
 def list_tools(*, as_json: JsonOption = False) -> None:
-    """List the tools with one line each. --json prints exactly the schemas a model is shown."""
+    """List the tools. --json prints the schemas that the model sees."""
     catalogue = _catalogue()
     if as_json:
         typer.echo(json.dumps([spec.to_openai_tool() for spec in catalogue.specs], indent=2))
@@ -39,7 +41,7 @@ def list_tools(*, as_json: JsonOption = False) -> None:
 
 @app.command("show")
 def show(name: Name) -> None:
-    """Show one tool: what it does, what it takes, how long it may take."""
+    """Show a tool's description, arguments and time limit."""
     typer.echo("\n".join(_spec_lines(_find_spec(name, _catalogue()))))
 
 
@@ -58,7 +60,7 @@ def call(
     deny: flag.Deny = None,
     assignments: flag.Assignments = None,
 ) -> None:
-    """Call one tool as the model would. Same judge, approvals, box and limits; the exit code is the call's."""
+    """Call one tool as the model would. Checks, approvals, sandbox and limits apply; exits with the call's code."""
     from agent.diagnostics.one_call import call_tool
     from cli.run.standalone_call import CallOptions, run_standalone
 
