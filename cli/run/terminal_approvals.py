@@ -76,80 +76,80 @@ class TerminalApprovals:
             self._screen.resume()
 
 
-def _prompt_user(asked: InputRequest) -> Answer:
-    lines = question_lines(asked) if isinstance(asked, QuestionAsked) else approval_lines(asked)
+def _prompt_user(request: InputRequest) -> Answer:
+    lines = question_lines(request) if isinstance(request, QuestionAsked) else approval_lines(request)
     _write("\n" + "\n".join(lines) + "\n")
-    answer = parse_answer(asked, _read_line(answer_prompt(asked)))
+    answer = parse_answer(request, _read_line(answer_prompt(request)))
     while answer is None:
-        answer = parse_answer(asked, _read_line(edit_prompt(asked)), is_edited=True)
+        answer = parse_answer(request, _read_line(edit_prompt(request)), is_edited=True)
     return answer
 
 
-def parse_answer(asked: InputRequest, line: str, *, is_edited: bool = False) -> Answer | None:
+def parse_answer(request: InputRequest, line: str, *, is_edited: bool = False) -> Answer | None:
     """Parse a line as an answer. None asks for an edited command, which is then parsed with `is_edited`."""
-    if isinstance(asked, QuestionAsked):
-        return parse_choice(asked, line)
+    if isinstance(request, QuestionAsked):
+        return parse_choice(request, line)
     word = line.lower()
     if is_edited:
         decision: Literal["allow", "deny"] = "allow" if line else "deny"
-        return ResolveApproval(approval_id=asked.approval_id, decision=decision, command=line or None)
-    if word in _SCOPES and (can_store_rule(asked) or word not in ("p", "a")):
-        return ResolveApproval(approval_id=asked.approval_id, decision="allow", scope=_SCOPES[word])
-    if word in ("e", "edit") and asked.tool == _COMMAND:
+        return ResolveApproval(approval_id=request.approval_id, decision=decision, command=line or None)
+    if word in _SCOPES and (can_store_rule(request) or word not in ("p", "a")):
+        return ResolveApproval(approval_id=request.approval_id, decision="allow", scope=_SCOPES[word])
+    if word in ("e", "edit") and request.tool == _COMMAND:
         return None
-    return ResolveApproval(approval_id=asked.approval_id, decision="deny", remark="" if word in ("n", "no") else line)
+    return ResolveApproval(approval_id=request.approval_id, decision="deny", remark="" if word in ("n", "no") else line)
 
 
-def parse_choice(asked: QuestionAsked, line: str) -> AnswerQuestion:
+def parse_choice(request: QuestionAsked, line: str) -> AnswerQuestion:
     """Return the option of that number, or the line itself."""
     index = int(line) - 1 if line.isdecimal() else -1
-    answer = asked.options[index] if 0 <= index < len(asked.options) else line
-    return AnswerQuestion(question_id=asked.question_id, answer=answer)
+    answer = request.options[index] if 0 <= index < len(request.options) else line
+    return AnswerQuestion(question_id=request.question_id, answer=answer)
 
 
-def answer_prompt(asked: InputRequest) -> str:
+def answer_prompt(request: InputRequest) -> str:
     """Return the prompt of the answer line."""
-    if isinstance(asked, QuestionAsked):
+    if isinstance(request, QuestionAsked):
         return ANSWER_PROMPT
-    lasting = _LASTING.format(rule=rule_text(asked)) if can_store_rule(asked) else ""
-    return _once_text(asked) + lasting + (_EDIT if asked.tool == _COMMAND else "") + _DENY
+    lasting = _LASTING.format(rule=rule_text(request)) if can_store_rule(request) else ""
+    return _once_text(request) + lasting + (_EDIT if request.tool == _COMMAND else "") + _DENY
 
 
-def edit_prompt(asked: InputRequest) -> str:
+def edit_prompt(request: InputRequest) -> str:
     """Return the prompt for an edited command."""
-    return f"run instead of {escape(asked.command if isinstance(asked, ApprovalRequested) else '')}\n> "
+    return f"run instead of {escape(request.command if isinstance(request, ApprovalRequested) else '')}\n> "
 
 
-def request_id(asked: InputRequest) -> str:
+def request_id(request: InputRequest) -> str:
     """Return the id that the answer must carry."""
-    return asked.approval_id if isinstance(asked, ApprovalRequested) else asked.question_id
+    return request.approval_id if isinstance(request, ApprovalRequested) else request.question_id
 
 
-def _once_text(asked: ApprovalRequested) -> str:
+def _once_text(request: ApprovalRequested) -> str:
     """Return the choices for this run; for a web page, the host is allowed rather than the one URL."""
-    is_host = asked.tool != _COMMAND and asked.rule.startswith(f"{asked.tool} ")
-    return _ONCE.format(what=rule_text(asked) if is_host else _SAME)
+    is_host = request.tool != _COMMAND and request.rule.startswith(f"{request.tool} ")
+    return _ONCE.format(what=rule_text(request) if is_host else _SAME)
 
 
-def rule_text(asked: ApprovalRequested) -> str:
+def rule_text(request: ApprovalRequested) -> str:
     """Return the rule that would be saved, quoted."""
-    return f"'{escape(asked.rule)}'"
+    return f"'{escape(request.rule)}'"
 
 
-def can_store_rule(asked: ApprovalRequested) -> bool:
-    return bool(asked.rule)
+def can_store_rule(request: ApprovalRequested) -> bool:
+    return bool(request.rule)
 
 
-def approval_lines(asked: ApprovalRequested) -> list[str]:
+def approval_lines(request: ApprovalRequested) -> list[str]:
     """Return the exact action and the reason why it needs approval."""
-    first, *rest = command_lines(asked.command)
+    first, *rest = command_lines(request.command)
     return [
-        f"allow this?  {'' if asked.tool in (None, _COMMAND) else f'{asked.tool} '}{first}",
+        f"allow this?  {'' if request.tool in (None, _COMMAND) else f'{request.tool} '}{first}",
         *rest,
-        f"  in {escape(asked.cwd)}",
-        f"  because {escape(asked.reason) or _DEFAULT_REASON}",
-        *(f"  it {escape(part)}" for part in asked.involves or ()),
-        *(_diff_lines(asked.diff) if asked.diff else ()),
+        f"  in {escape(request.cwd)}",
+        f"  because {escape(request.reason) or _DEFAULT_REASON}",
+        *(f"  it {escape(part)}" for part in request.involves or ()),
+        *(_diff_lines(request.diff) if request.diff else ()),
     ]
 
 
@@ -160,10 +160,10 @@ def _diff_lines(diff: str) -> list[str]:
     return [*lines[:_DIFF_LINES], f"… {len(lines) - _DIFF_LINES} more lines"]
 
 
-def question_lines(asked: QuestionAsked) -> list[str]:
+def question_lines(request: QuestionAsked) -> list[str]:
     """Return a question and its numbered options."""
-    options = [f"  {n}. {escape(option)}" for n, option in enumerate(asked.options, 1)]
-    return [*map(escape, asked.question.split("\n")), *options]
+    options = [f"  {n}. {escape(option)}" for n, option in enumerate(request.options, 1)]
+    return [*map(escape, request.question.split("\n")), *options]
 
 
 def is_pasted() -> bool:

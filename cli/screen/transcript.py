@@ -63,7 +63,7 @@ class Transcript:
         width: Callable[[], int],
         paint: Paint,
         markdown: Markdown | None = None,
-        way_to_more: str = "",
+        expand_hint: str = "",
     ) -> None:
         self._write = write
         self._width = width
@@ -76,7 +76,7 @@ class Transcript:
         self._answer = MarkdownStream()
         self._has_answered = False
         self._is_after_answer = False
-        self._expand_hint = way_to_more
+        self._expand_hint = expand_hint
         self.plan = PlanView(paint)
         self.folded: deque[FoldedOutput] = deque(maxlen=_MAX_FOLDED)
 

@@ -3,6 +3,7 @@
 import pytest
 
 from agent.protocol.events import ApprovalRequested
+from cli.escape_command import size_note
 from cli.run.terminal_approvals import answer_prompt, approval_lines
 
 ASKED = {"approval_id": "1", "cwd": "/w", "reason": "it publishes", "tool": "run_command"}
@@ -46,18 +47,18 @@ def test_a_command_cannot_write_lines_that_pass_for_ours() -> None:
 
 
 def test_blanks_cannot_push_the_rest_out_of_sight() -> None:
-    assert lines_of(f"ls{' ' * 5000}; git push")[0] == "allow this?  ls [5000 blanks] ; git push"
+    assert lines_of(f"ls{' ' * 5000}; git push")[0] == "allow this?  ls [5000 spaces] ; git push"
 
 
 @pytest.mark.parametrize("command", [f"git push; echo {'a' * 100_000}", f"echo {'a' * 100_000}; git push"])
 def test_a_long_command_stands_there_whole_and_says_that_it_is_long(command: str) -> None:
     lines = lines_of(command)
     assert command in lines[0]
-    assert lines[1] == f"  that were {len(command):,} characters: scroll up and read from the beginning"
+    assert lines[1] == size_note(1, len(command))
     many = lines_of("true\n" * 100 + "git push")
     assert many[100:102] == [
         "  │ git push",
-        "  that were 101 lines, 508 characters: scroll up and read from the beginning",
+        size_note(101, 508),
     ]
 
 

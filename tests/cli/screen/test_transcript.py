@@ -35,7 +35,7 @@ def render(*events: tuple[Event, str | None], width: int = 60, has_answer: bool 
         width=lambda: width,
         paint=Paint(has_colour=False),
         markdown=(lambda text: text.strip() + "\n") if has_answer else None,
-        way_to_more=" (Ctrl-O)" if has_answer else "",
+        expand_hint=" (Ctrl-O)" if has_answer else "",
     )
     for event, step in ((STARTED, None), *events):
         transcript.on_event(envelope(event, step))
