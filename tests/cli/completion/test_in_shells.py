@@ -49,8 +49,8 @@ def test_words_are_completed(shell: ShellSession) -> None:
 
 def test_several_candidates_are_listed_with_what_they_mean(shell: ShellSession) -> None:
     shell.send("agent ru" + shell.list_keys)
-    shown = shell.wait_for("Which commands run unasked")
-    assert "Do one task, start to end." in shown
+    shown = shell.wait_for("Manage rules")
+    assert "Run a task and print the answer." in shown
     assert shell.typed_line().rstrip() == "agent ru"
 
 
