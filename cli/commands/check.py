@@ -20,13 +20,11 @@ from tooling.safety.check import judge_command
 Words = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[CMD]",
-        help="One argument is a shell command; several are a program and its arguments. "
-        "- or a pipe: one command per line.",
+        metavar="[CMD]", help="A shell command, or a program and its arguments; - reads one command per line."
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object for each command.")]
-ChatType = Annotated[str, typer.Option("--chat-type", help="private, or group for a shared machine.")]
+ChatType = Annotated[str, typer.Option("--chat-type", metavar="TYPE", help="private, or group for a shared machine.")]
 _DECISION_NAMES = {Decision.ALLOW: "allow", Decision.ASK: "ask", Decision.BLOCK: "block"}
 
 

@@ -11,15 +11,15 @@ from agent.config.load import LoadedSettings, load_settings
 from agent.config.show import SettingRow, find_row, setting_rows
 from agent.config.user_dirs import config_file, os_environ
 
-app = typer.Typer(help="Show and change settings.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
-ProfileOption = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Apply this profile.")]
+ProfileOption = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Apply this profile of the file.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("show")
 def show(profile: ProfileOption = None, as_json: JsonOption = False) -> None:  # noqa: FBT002
-    """List every setting with its value and origin. API keys are masked."""
+    """List all settings with their values and origins. Keys are masked."""
     loaded = _load(profile)
     if as_json:
         settings = {row.name: _fields(row) for row in setting_rows(loaded)}
@@ -36,7 +36,7 @@ def get(
     profile: ProfileOption = None,
     as_json: JsonOption = False,  # noqa: FBT002
 ) -> None:
-    """Print one setting: its value to stdout, its origin to stderr."""
+    """Print one setting. The value goes to stdout, its origin to stderr."""
     loaded = _load(profile)
     row = find_row(loaded, key)
     if as_json:
@@ -50,7 +50,9 @@ def get(
 @app.command("set")
 def set_(
     key: Annotated[str, typer.Argument(metavar="KEY", help="Name of a setting, such as model or keys.openai.")],
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="New value; - reads it from stdin, none removes it.")],
+    value: Annotated[
+        str, typer.Argument(metavar="VALUE", help="New value; - reads it from stdin, none removes the setting.")
+    ],
 ) -> None:
     """Set one setting in the file. Comments and other lines are preserved."""
     path = config_file(os_environ())
@@ -60,7 +62,7 @@ def set_(
 
 @app.command("path")
 def path() -> None:
-    """Print the path of the settings file, whether it exists or not."""
+    """Print the path of the settings file, even if it does not exist."""
     typer.echo(str(config_file(os_environ())))
 
 

@@ -24,11 +24,10 @@ from cli.run.stdout import sanitize_for_terminal, write_line
 CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 _REFUSED = ("denied", "deferred", "blocked")
 Words = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="-- CMD…", help="One argument is a shell command; several are a program and its arguments."),
+    list[str] | None, typer.Argument(metavar="-- CMD…", help="A shell command, or a program and its arguments.")
 ]
 SkipCheck = Annotated[
-    bool, typer.Option("--skip-check", help="Skip the command check and approvals, but not the sandbox.")
+    bool, typer.Option("--skip-check", help="Skip the safety check and approvals, but not the sandbox.")
 ]
 
 TIMED_OUT = "error: the command exceeded its time limit (`command_timeout_s`)"

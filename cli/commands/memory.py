@@ -23,12 +23,12 @@ from cli.screen.sanitize import sanitize
 from tooling.safety.secrets.redact import Redactor
 from tooling.tools.memory import EMPTY_MEMORY
 
-app = typer.Typer(help="Show and change the memory shared by runs.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 TagOption = Annotated[
-    Tag | None, typer.Option("--tag", help="Kind of entry; a plain note by default.", case_sensitive=False)
+    Tag | None, typer.Option("--tag", help="Category; a plain note if omitted.", case_sensitive=False)
 ]
 ALREADY_REMEMBERED = "already remembered"
 SHORT_ENOUGH = "already short enough"
@@ -55,7 +55,7 @@ def add(
     tag: TagOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add an entry to the memory."""
+    """Add a line to the memory."""
     memory, loaded = _memory(), _load()
     words = sys.stdin.read() if text == ["-"] else " ".join(text)
     if problem := find_secret(words, Redactor(loaded.secrets)):
@@ -72,12 +72,12 @@ def add(
 
 @app.command("forget")
 def forget(
-    text: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Text to find, ignoring case.")],
+    text: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Text to look for, ignoring case.")],
     *,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete the lines that contain a text, permanently. Asks first if there are several."""
+    """Delete lines that contain a text. Asks first if there are several."""
     memory, words = _memory(), " ".join(text)
     found = find_lines(memory.read(), words) if words.strip() else []
     if not found:
@@ -99,7 +99,7 @@ def clear(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete the entire memory and its backups, permanently."""
+    """Delete the memory. Backups from earlier compactions are deleted too."""
     memory = _memory()
     count = sum(1 for _ in non_blank(parse_lines(memory.read())))
     if not yes and not _confirm(f"forget {_line_count(count)} in {memory.path} and all backups?"):
@@ -114,10 +114,12 @@ def clear(
 @app.command("compact")
 def compact_(
     *,
-    model: Annotated[str | None, typer.Option("--model", help="Model to use; the configured one by default.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="MODEL", help="Model to use, if not the configured one.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Shorten the memory with a model, or by priority without one. Keeps a backup."""
+    """Shorten the memory, with a model or by priority. A backup is saved."""
     memory, loaded = _memory(), _load({"model": model} if model else {})
     result = asyncio.run(_run_compaction(memory, loaded))
     backup = None if result.by == "nobody" else str(memory.backups[-1])

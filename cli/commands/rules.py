@@ -14,14 +14,16 @@ from agent.vocabulary.errors import InputError
 from cli.durations import parse_days
 from tooling.contract.json_codec import encode
 
-app = typer.Typer(help="Rules for commands.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 WordsArgument = Annotated[
-    list[str], typer.Argument(metavar="WORDS...", help="First words of a command, such as: git push.")
+    list[str], typer.Argument(metavar="WORDS...", help="The first words of a command, such as git push.")
 ]
-DenyOption = Annotated[bool, typer.Option("--deny", help="Deny the command instead of allowing it.")]
-FolderOption = Annotated[Path | None, typer.Option("-C", "--project", help="Apply the rule only in this folder.")]
+DenyOption = Annotated[bool, typer.Option("--deny", help="A rule that denies instead of allowing.")]
+FolderOption = Annotated[
+    Path | None, typer.Option("-C", "--project", metavar="DIR", help="A rule that applies only in this folder.")
+]
 
 
 @app.command("list")
@@ -39,7 +41,7 @@ def list_rules(*, as_json: JsonOption = False) -> None:
 
 @app.command("add")
 def add(words: WordsArgument, *, deny: DenyOption = False, project: FolderOption = None) -> None:
-    """Add a rule: commands that start with these words run without asking, or never with --deny."""
+    """Add a rule. Commands that start with these words run without asking, or never with --deny."""
     rule = _rule(words, deny=deny, project=project)
     if not add_rule(config_file(os_environ()), rule):
         raise InputError(f"there is already a rule to {rule.effect} {rule.words!r}")
@@ -58,10 +60,12 @@ def remove(words: WordsArgument, *, deny: DenyOption = False, project: FolderOpt
 @app.command("test")
 def test(
     *,
-    against: Annotated[str, typer.Option("--against", help="How far back: 12h, 30d, 4w.")] = "30d",
+    against: Annotated[
+        str, typer.Option("--against", metavar="AGE", help="How far to look back: 12h, 30d, 4w.")
+    ] = "30d",
     as_json: JsonOption = False,
 ) -> None:
-    """Judge past commands by the current rules and list those that would be treated differently."""
+    """Show past commands that current rules would decide differently."""
     environ = os_environ()
     settings = load_settings(environ=environ).settings
     count, changes = find_changes(data_dir(environ), settings, days=parse_days(against, "--against"))

@@ -15,7 +15,7 @@ def command(
     schema: flag.Schema = None,
     quiet: flag.Quiet = False,
     plain: flag.Plain = False,
-    go_on: flag.Continue = False,
+    continue_last: flag.Continue = False,
     resume: flag.Resume = None,
     fork: flag.Fork = False,
     session: flag.Session = None,

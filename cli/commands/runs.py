@@ -13,24 +13,26 @@ from cli.pages.pages import print_json, print_lines, print_page, terminal_width
 from cli.run import flags as flag
 from tooling.contract.json_codec import encode
 
-app = typer.Typer(help="List, inspect and replay runs.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Run id, a prefix of it, or last.")]
-LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number to show.")]
-AllOption = Annotated[bool, typer.Option("--all", "-a", help="Show all.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, a prefix of it, or last.")]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="Maximum number to list.")]
+AllOption = Annotated[bool, typer.Option("--all", "-a", help="List all.")]
 _DEFAULT_LIMIT = 30
 
 
 @app.command("list")
 def list_runs(
     *,
-    session: Annotated[str | None, typer.Option("--session", help="Only runs of this session.")] = None,
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="SESSION", help="Only runs of this session.")
+    ] = None,
     limit: LimitOption = _DEFAULT_LIMIT,
     every: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the runs of all sessions or of one, newest first."""
+    """List runs, newest first."""
     from agent.sessions.views.listing import newest_runs, run_rows
     from cli.pages.run_pages import runs_table
 
@@ -44,7 +46,7 @@ def list_runs(
 
 @app.command("show")
 def show_run(run: RunArgument, *, as_json: JsonOption = False) -> None:
-    """Show a run with its plan, steps and answer."""
+    """Show the plan, steps and answer of a run."""
     from agent.sessions.log.log_index import run_events
     from agent.sessions.views.listing import run_status
     from agent.sessions.views.run_summary import run_view
@@ -63,11 +65,15 @@ def show_run(run: RunArgument, *, as_json: JsonOption = False) -> None:
 def show_events(
     run: RunArgument,
     *,
-    types: Annotated[list[str] | None, typer.Option("--type", help="Only events of this type.")] = None,
-    steps: Annotated[list[str] | None, typer.Option("--step", help="Only events of this step.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new events until the run ends.")] = False,
+    types: Annotated[
+        list[str] | None, typer.Option("--type", metavar="TYPE", help="Only events of this type (repeatable).")
+    ] = None,
+    steps: Annotated[
+        list[str] | None, typer.Option("--step", metavar="STEP", help="Only events of this step (repeatable).")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for new events until the run ends.")] = False,
 ) -> None:
-    """Print the events of a run as they are in the log, one JSON object per line."""
+    """Print the events of a run. One JSON object per line, as in the log."""
     from cli.pages.run_stream import print_events
 
     raise typer.Exit(print_events(_find_run(run), types=types or (), steps=steps or (), is_followed=follow))
@@ -76,11 +82,11 @@ def show_events(
 @app.command("why")
 def show_evidence(
     run: RunArgument,
-    step: Annotated[str, typer.Argument(metavar="STEP", help="Step id, as cited in answers: s2 for [s2].")],
+    step: Annotated[str, typer.Argument(metavar="STEP", help="Id of a step, as cited in answers: s2 for [s2].")],
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the evidence for a step: its calls with exit codes and full output, changes, checks and answer."""
+    """Show the evidence for a step. Calls with their full output, changes, checks and the answer."""
     from agent.sessions.views.evidence import collect_evidence
     from cli.pages.run_pages import render_evidence
 
@@ -108,7 +114,7 @@ def replay_run(
     deny: flag.Deny = None,
     on_approval: flag.OnApproval = None,
 ) -> None:
-    """Replay a recorded run without a network. Its tools are real and work in a new session."""
+    """Replay a recorded run without calling a model. Tools run for real, in a new session."""
     given = {name: value for name, value in locals().items() if name != "run"}
     from agent.sessions.resume.replay import load_replay
     from cli.run.run_task import report_error, run_task

@@ -20,18 +20,20 @@ from cli.pages.pages import (
 )
 from tooling.contract.json_codec import encode
 
-app = typer.Typer(help="List, inspect, undo and maintain sessions.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
-SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="Session id, or a prefix of it.")]
-SessionsArgument = Annotated[list[str], typer.Argument(metavar="SESSION...", help="Session ids, or prefixes of them.")]
-LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number to show.")]
-AllOption = Annotated[bool, typer.Option("--all", "-a", help="Show all.")]
+SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="Id of a session, or a prefix of it.")]
+SessionsArgument = Annotated[
+    list[str], typer.Argument(metavar="SESSION...", help="Ids of sessions, or prefixes of them.")
+]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="Maximum number to list.")]
+AllOption = Annotated[bool, typer.Option("--all", "-a", help="List all.")]
 RunOption = Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only changes of this run.")]
 StepOption = Annotated[
     str | None,
-    typer.Option("--step", metavar="STEP", help="Only changes of this step, of --run or the newest run that has it."),
+    typer.Option("--step", metavar="STEP", help="Only changes of this step, in --run or the latest run that has it."),
 ]
 _DEFAULT_LIMIT = 30
 NO_MATCHES = "no matches"
@@ -41,7 +43,7 @@ NO_MATCHES = "no matches"
 def list_sessions(
     *, limit: LimitOption = _DEFAULT_LIMIT, every: AllOption = False, as_json: JsonOption = False
 ) -> None:
-    """List the sessions, newest first."""
+    """List sessions, newest first."""
     from agent.sessions.views.listing import newest_sessions, session_rows
     from cli.pages.session_pages import sessions_table
 
@@ -62,7 +64,7 @@ def not_shown(count: int) -> str:
 
 @app.command("show")
 def show_session(session: SessionArgument, *, as_json: JsonOption = False) -> None:
-    """Show a session with its requests and answers."""
+    """Show the tasks and answers of a session."""
     from agent.sessions.views.listing import session_status
     from agent.sessions.views.session_summary import read_session
     from agent.sessions.views.titles import session_title
@@ -79,9 +81,10 @@ def show_session(session: SessionArgument, *, as_json: JsonOption = False) -> No
 
 @app.command("rename")
 def rename_session(
-    session: SessionArgument, title: Annotated[str, typer.Argument(help="New title; '' restores the first request.")]
+    session: SessionArgument,
+    title: Annotated[str, typer.Argument(metavar="TITLE", help="New title; '' restores the default, the first task.")],
 ) -> None:
-    """Set the title of a session; its id does not change."""
+    """Change the title of a session, not its id."""
     from agent.sessions.views.titles import rename
 
     rename(_store().find(session), title)
@@ -89,7 +92,7 @@ def rename_session(
 
 @app.command("rm")
 def remove_sessions(sessions: SessionsArgument, *, yes: YesOption = False) -> None:
-    """Remove sessions and all their data. A run in progress is stopped first."""
+    """Delete sessions. A run in progress is stopped first."""
     from cli.pages.session_upkeep import remove_all
 
     store = _store()
@@ -101,7 +104,7 @@ def fork_session(
     session: SessionArgument,
     new_id: Annotated[str | None, typer.Argument(metavar="NEW_ID", help="Id of the copy.")] = None,
 ) -> None:
-    """Copy a session under a new id and print the id. The copy is independent of the original."""
+    """Copy a session and print the new id. The two are independent."""
     from agent.sessions.upkeep.fork import fork
 
     store = _store()
@@ -117,7 +120,7 @@ def export_session(
         typer.Option("--format", help="Default: json if FILE ends in .json, else markdown."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout.")
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file instead of stdout.")
     ] = None,
 ) -> None:
     """Export a session as Markdown or JSON."""
@@ -128,14 +131,14 @@ def export_session(
 
 @app.command("search")
 def search_sessions(
-    words: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Text to find, ignoring case.")],
+    words: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Text to look for, ignoring case.")],
     *,
-    deep: Annotated[bool, typer.Option("--deep", help="Also search messages, commands and changes.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Also search messages, tool calls and changes.")] = False,
     limit: LimitOption = 50,
     every: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Find text in titles, requests and answers. Exits with 1 if there are no matches."""
+    """Search tasks and answers. Exits with 1 if nothing is found."""
     from agent.sessions.views.session_search import search
     from cli.pages.session_pages import highlight_hits, hits_table
 
@@ -161,13 +164,14 @@ def search_sessions(
 def collect_garbage(
     *,
     older_than: Annotated[
-        str | None, typer.Option("--older-than", help="Minimum time since last use: 12h, 30d, 4w.")
+        str | None,
+        typer.Option("--older-than", metavar="AGE", help="Delete sessions unused for this long: 12h, 30d, 4w."),
     ] = None,
-    keep: Annotated[int | None, typer.Option("--keep", min=0, help="Always keep this many of the newest.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove them instead of listing them.")] = False,
+    keep: Annotated[int | None, typer.Option("--keep", min=0, metavar="N", help="Always keep the newest N.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete them instead of only listing them.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove old sessions (by default after 30 days) and leftovers of crashes. Without --yes, only list them."""
+    """Delete old sessions and leftover files. Without --yes they are only listed. The default age is 30 days."""
     from cli.durations import parse_days
     from cli.pages.session_upkeep import run_gc
 
@@ -183,7 +187,7 @@ def check_sessions(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Report problems without repairing them.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Find and repair damage from crashes, full disks and manual edits. Exits with 1 if there was any."""
+    """Find and repair damaged sessions. Exits with 1 if there were problems."""
     from cli.pages.session_upkeep import check_all
 
     folders = [_store().find(session)] if session else _store().all()
@@ -196,9 +200,11 @@ def diff(
     *,
     run: RunOption = None,
     step: StepOption = None,
-    by_step: Annotated[bool, typer.Option("--by-step", help="Show every change instead of the net diff.")] = False,
+    by_step: Annotated[
+        bool, typer.Option("--by-step", help="Show every change separately instead of the total.")
+    ] = False,
 ) -> None:
-    """Show the file changes of a session as unified diffs."""
+    """Show the file changes of a session as diffs."""
     from cli.pages.session_changes import print_diff
 
     print_diff(_store().find(session), run=run, step=step, by_step=by_step)
@@ -211,9 +217,9 @@ def undo(
     run: RunOption = None,
     step: StepOption = None,
     yes: YesOption = False,
-    force: Annotated[bool, typer.Option("--force", help="Also restore files that were changed since.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also undo files that were changed since.")] = False,
 ) -> None:
-    """Restore files to their state before a session, run or step. An undo can itself be undone."""
+    """Undo the file changes of a session, run or step. An undo can itself be undone."""
     from cli.pages.session_changes import undo_changes
 
     raise typer.Exit(undo_changes(_store().find(session), run=run, step=step, is_agreed=yes, is_forced=force))

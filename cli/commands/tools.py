@@ -18,10 +18,12 @@ from tooling.contract.result import ToolResult
 from tooling.contract.tool import ToolSpec
 from tooling.tool_catalog import ToolCatalog, load_catalog
 
-app = typer.Typer(help="List, show and call the tools of the model.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a tool.")]
-Words = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE…", help="Arguments; key:=JSON for JSON.")]
+Words = Annotated[
+    list[str] | None, typer.Argument(metavar="KEY=VALUE…", help="Arguments; use KEY:=JSON for JSON values.")
+]
 OUTPUT_NOT_SAVED = "note: full outputs are saved only in a run; the file named in this output was deleted"
 _FETCH = "fetch_page"
 _REFUSED = ("denied", "deferred", "blocked")
@@ -29,7 +31,7 @@ _REFUSED = ("denied", "deferred", "blocked")
 
 @app.command("list")
 def list_tools(*, as_json: JsonOption = False) -> None:
-    """List the tools, one per line. --json prints the schemas as the model receives them."""
+    """List the tools. --json prints the schemas that the model sees."""
     catalog = _catalog()
     if as_json:
         typer.echo(json.dumps([spec.to_openai_tool() for spec in catalog.specs], indent=2))
@@ -40,7 +42,7 @@ def list_tools(*, as_json: JsonOption = False) -> None:
 
 @app.command("show")
 def show(name: Name) -> None:
-    """Show one tool: its description, effect, time limit and parameters."""
+    """Show a tool's description, arguments and time limit."""
     typer.echo("\n".join(_spec_lines(_find_spec(name, _catalog()))))
 
 
@@ -59,7 +61,7 @@ def call(
     deny: flag.Deny = None,
     assignments: flag.Assignments = None,
 ) -> None:
-    """Call one tool as the model would, with the same checks, approvals, sandbox and limits."""
+    """Call one tool as the model would. Checks, approvals, sandbox and limits apply; exits with the call's code."""
     from agent.diagnostics.one_call import call_tool
     from cli.run.standalone_call import CallOptions, run_standalone
 

@@ -102,10 +102,10 @@ class ReplPlanReview:
         return replace(plan, steps=topological_order(edited[0]))
 
     def _edit(self, plan: Plan) -> tuple[PlanStep, ...] | AgentError:
-        from cli.run.plan_editor import PlanEditor, check_step_limit, means_of
+        from cli.run.plan_editor import PlanEditor, check_step_limit, plan_capabilities
 
         settings = self._state.read_settings().settings
-        editor = PlanEditor(means_of(settings), self._state.environ)
+        editor = PlanEditor(plan_capabilities(settings), self._state.environ)
         try:
             steps = tuple(editor.edit(plan.steps, self._request))
             check_step_limit(len(steps), settings)

@@ -53,7 +53,7 @@ class PlainUi:
         self._repl = repl
         self._has_unicode = supports_unicode(repl.state.environ)
         self._transcript = Transcript(
-            write=self.print_line, width=lambda: _COLUMNS, paint=repl.paint, markdown=sanitize, way_to_more=""
+            write=self.print_line, width=lambda: _COLUMNS, paint=repl.paint, markdown=sanitize, expand_hint=""
         )
         self._requests: deque[InputRequest] = deque()
         self._own_questions: dict[str, asyncio.Future[str]] = {}

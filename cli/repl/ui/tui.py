@@ -89,7 +89,7 @@ class Tui:
             width=lambda: self.terminal.columns,
             paint=paint,
             markdown=self._markdown,
-            way_to_more=" (Ctrl-O)",
+            expand_hint=" (Ctrl-O)",
         )
 
     @property

@@ -48,9 +48,9 @@ def test_arguments_are_parsed_by_the_schema(words: tuple[str, ...], arguments: d
 @pytest.mark.parametrize(
     ("word", "problem"),
     [
-        ("text", "is no argument"),
-        ("=x", "is no argument"),
-        (":=1", "is no argument"),
+        ("text", "is not an argument"),
+        ("=x", "is not an argument"),
+        (":=1", "is not an argument"),
         ("count=many", "count: expected a whole number, got 'many'"),
         ("share=x", "share: expected a number"),
         ("deep=maybe", "deep: expected true or false"),
@@ -110,7 +110,7 @@ def test_it_works_in_the_given_folder(user: User) -> None:
         (("read_file", "path=/etc/passwd"), 57, "BLOCKED"),
         (("read_file", "paht=x"), 2, "did you mean path?"),
         (("read_fiel", "path=x"), 2, "did you mean read_file?"),
-        (("read_file", "path"), 2, "is no argument"),
+        (("read_file", "path"), 2, "is not an argument"),
     ],
 )
 def test_calls_forbidden_to_the_model_are_forbidden_to_the_user(

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cli.application import COMMANDS
 from tests.cli.completion.shell_session import ShellSession, create_files, write_start_files
 from tests.cli.repl.terminal_session import TAB
 from tests.cli.terminal_user import User, answer
@@ -51,9 +50,8 @@ def test_words_are_completed(shell: ShellSession) -> None:
 
 def test_several_candidates_are_listed_with_descriptions(shell: ShellSession) -> None:
     shell.send("agent ru" + shell.list_keys)
-    helps = {entry.name: entry.help for entry in COMMANDS}
-    shown = shell.wait_for(helps["rules"][:20])
-    assert helps["run"] in shown
+    shown = shell.wait_for("Manage rules")
+    assert "Run a task and print the answer." in shown
     assert shell.typed_line().rstrip() == "agent ru"
 
 

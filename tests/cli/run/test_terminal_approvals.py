@@ -3,6 +3,7 @@
 import pytest
 
 from agent.protocol.events import ApprovalRequested
+from cli.escape_command import size_note
 from cli.run.terminal_approvals import answer_prompt, approval_lines
 
 REQUEST = {"approval_id": "1", "cwd": "/w", "reason": "it publishes", "tool": "run_command"}
@@ -45,19 +46,19 @@ def test_a_command_cannot_forge_lines_of_the_approval() -> None:
     assert [line for line in lines if line.startswith("  because")] == ["  because it publishes"]
 
 
-def test_spaces_cannot_hide_the_rest_of_a_command() -> None:
-    assert lines_of(f"ls{' ' * 5000}; git push")[0] == "allow this?  ls [5000 blanks] ; git push"
+def test_blanks_cannot_push_the_rest_out_of_sight() -> None:
+    assert lines_of(f"ls{' ' * 5000}; git push")[0] == "allow this?  ls [5000 spaces] ; git push"
 
 
 @pytest.mark.parametrize("command", [f"git push; echo {'a' * 100_000}", f"echo {'a' * 100_000}; git push"])
 def test_a_long_command_is_shown_completely_with_its_length(command: str) -> None:
     lines = lines_of(command)
     assert command in lines[0]
-    assert lines[1] == f"  that were {len(command):,} characters: scroll up and read from the beginning"
+    assert lines[1] == size_note(1, len(command))
     many = lines_of("true\n" * 100 + "git push")
     assert many[100:102] == [
         "  │ git push",
-        "  that were 101 lines, 508 characters: scroll up and read from the beginning",
+        size_note(101, 508),
     ]
 
 
