@@ -32,7 +32,7 @@ _EDITOR_HINT = "set VISUAL or EDITOR to the editor you use"
 _HEADER = (
     "",
     "Change, add or remove steps; save and close to go on. A file without steps runs nothing.",
-    "docs/guide.md#plan-files has all the fields of a step.",
+    "docs/running-tasks.md#plan-files has all the fields of a step.",
     "",
 )
 

@@ -1,4 +1,4 @@
-"""The `console` blocks of the documents: what is typed after `$`, and what the terminal then shows."""
+"""The `console` blocks of the documentation: commands after `$` and the output below them."""
 
 import re
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from tests.house.source_tree import ROOT
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# Stands for any text in a line; alone on a line, for any number of lines.
+# Matches any text in a line; alone on a line, any number of lines.
 ANYTHING = "…"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConsoleBlock:
-    """One session at a terminal, as a page shows it."""
+    """One block: its commands and its expected output."""
 
     page: Path
     number: int
@@ -26,13 +26,13 @@ class ConsoleBlock:
         return f"{self.page.stem}-{self.number}"
 
     def matches(self, output: str) -> bool:
-        """Say whether a real session showed the same."""
+        """Whether real output matches the block."""
         lines = [_pattern(line) for line in self.output.splitlines()]
         return re.fullmatch("".join(lines), output) is not None
 
 
 def blocks() -> list[ConsoleBlock]:
-    """Return every block of every page."""
+    """Return all blocks of all pages."""
     return [
         _block(page, number, text) for page in PAGES for number, text in enumerate(_BLOCK.findall(page.read_text()), 1)
     ]

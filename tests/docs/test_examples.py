@@ -1,4 +1,4 @@
-"""What the documents tell a person to type works, and shows what they say it shows."""
+"""Every example in the documentation runs and prints what the page shows."""
 
 import json
 import re
@@ -15,11 +15,11 @@ from tests.house.program import AGENT
 from tests.house.source_tree import ROOT
 
 pytestmark = pytest.mark.slow
-GUIDE = (ROOT / "docs" / "guide.md").read_text()
+PLUGIN_PAGE = (ROOT / "docs" / "web-memory-and-plugins.md").read_text()
 
 
 def shell(user: User, line: str) -> str:
-    """Run lines in a shell as somebody in a checkout would; return all the terminal shows."""
+    """Run lines in a shell as a user in a checkout would; return everything printed."""
     (user.home / "examples").symlink_to(ROOT / "examples")
     environ = user.environment(PATH=f"{AGENT.parent}:/usr/local/bin:/usr/bin:/bin")
     done = subprocess.run(
@@ -36,7 +36,7 @@ def shell(user: User, line: str) -> str:
 
 
 @pytest.mark.parametrize("block", blocks(), ids=lambda block: block.name)
-def test_a_session_at_the_terminal_goes_as_shown(user: User, block: ConsoleBlock) -> None:
+def test_a_console_block_prints_what_it_shows(user: User, block: ConsoleBlock) -> None:
     output = shell(user, "\n".join(block.commands))
     assert block.matches(output), f"expected:\n{block.output}\ngot:\n{output}"
 
@@ -49,7 +49,7 @@ def test_the_comparison_can_fail() -> None:
     assert not block.matches("a b c\nend\nmore\n")
 
 
-def test_every_example_runs_as_its_first_lines_say(user: User) -> None:
+def test_every_example_runs_as_its_header_says(user: User) -> None:
     (user.home / "two-steps").mkdir()
     for file in sorted((ROOT / "examples").glob("*.jsonl")):
         comments = [line.lstrip("# ") for line in file.read_text().splitlines() if line.startswith("#")]
@@ -60,7 +60,7 @@ def test_every_example_runs_as_its_first_lines_say(user: User) -> None:
         assert answer.endswith((".", "Hello from Windlass.")) and "error" not in output, output
 
 
-def test_the_plugin_of_the_guide_is_a_tool(user: User) -> None:
+def test_the_plugin_of_the_page_is_a_tool(user: User) -> None:
     plugin = user.home / "plugin"
     _install(plugin)
     for name in ("work", "project"):
@@ -84,9 +84,9 @@ def test_the_plugin_of_the_guide_is_a_tool(user: User) -> None:
 
 
 def _install(folder: Path) -> None:
-    """Put the guide's package where an installer would."""
-    (project,) = [text for text in re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL) if "entry-points" in text]
-    (module,) = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    """Install the package shown on the page."""
+    (project,) = [text for text in re.findall(r"```toml\n(.*?)```", PLUGIN_PAGE, re.DOTALL) if "entry-points" in text]
+    (module,) = re.findall(r"```python\n(.*?)```", PLUGIN_PAGE, re.DOTALL)
     about = tomllib.loads(project)["project"]
     ((group, points),) = about["entry-points"].items()
     metadata = folder / f"{about['name'].replace('-', '_')}-{about['version']}.dist-info"
@@ -96,7 +96,7 @@ def _install(folder: Path) -> None:
     (folder / "word_count.py").write_text(module)
 
 
-def test_the_demonstration_answers_without_a_key(user: User) -> None:
+def test_the_demo_answers_without_a_key(user: User) -> None:
     ended = user.agent("demo")
     assert (ended.exit_code, "1350" in ended.stdout) == (0, True)
 

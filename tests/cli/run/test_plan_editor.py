@@ -64,7 +64,7 @@ def test_the_file_says_what_it_is_for(tmp_path: Path) -> None:
         "# Request: the task\n"
         "#\n"
         "# Change, add or remove steps; save and close to go on. A file without steps runs nothing.\n"
-        "# docs/guide.md#plan-files has all the fields of a step.\n"
+        "# docs/running-tasks.md#plan-files has all the fields of a step.\n"
         "#\n"
         '[[steps]]\nid = "a"\ntitle = "A"\ninstruction = "do a"\n\n'
         '[[steps]]\nid = "b"\ntitle = "B"\ndepends_on = ["a"]\ninstruction = "b"\n'
