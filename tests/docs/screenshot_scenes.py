@@ -1,4 +1,4 @@
-"""The runs behind the pictures: a small project, a scripted model, real tools in the real box, a real terminal."""
+"""The runs behind the pictures: a small project, a scripted model, real tools, the real sandbox, a real terminal."""
 
 import subprocess
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from tests.docs.terminal_svg import render_screen, render_svg
 
 REQUEST = "round invoice totals half up, with a test, and note it in the changelog"
 PUBLISH = "push it, and write the mail to the customers"
-# Longer than any picture takes to make: the model of a scene is silent from here on.
+# Longer than any scene takes: the model does not reply any more.
 _FOREVER_MS = 600_000
 _FILES = {
     "invoice.py": '''"""Invoices."""
@@ -62,7 +62,7 @@ Totals are now **rounded half up**, as the manual promises [promise].
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """One picture: what it shows, how large the window is, and what is typed until it can be taken."""
+    """One picture: its title, the size of the window, and the input that leads to it."""
 
     name: str
     title: str
@@ -71,10 +71,10 @@ class Scene:
     play: Callable[["Scene", User], TerminalSession]
 
     def svg(self, home: Path) -> str:
-        """Play the scene in a home of its own and return its picture."""
+        """Play the scene in a temporary home and return its picture."""
         seat = self.play(self, _make_user(home))
         try:
-            # The home is a temporary folder; its name says nothing to anybody.
+            # Replace the random name of the temporary home.
             sent = seat.raw_output.replace(str(home).encode(), b"/home/ada")
             screen = render_screen(sent, columns=self.columns, rows=self.rows)
         finally:
@@ -82,12 +82,12 @@ class Scene:
         return render_svg(screen, title=self.title)
 
     def open_terminal(self, user: User, *words: str, **environ: str) -> TerminalSession:
-        """Sit down at a terminal of the scene's size."""
+        """Open a terminal of the scene's size."""
         return TerminalSession(user, *words, columns=self.columns, rows=self.rows, NO_COLOR="", **environ)
 
 
 def _make_user(home: Path) -> User:
-    """Return somebody with a project under version control."""
+    """Return a user with a git repository."""
     user = User(home=home)
     project = home / "project"
     project.mkdir()
@@ -99,13 +99,13 @@ def _make_user(home: Path) -> User:
 
 
 def _with_usage(reply: dict[str, object], tokens: int, after_ms: int = 0) -> dict[str, object]:
-    """Return a reply with what it took: a fifth of a cent for a thousand tokens."""
+    """Return a reply with usage, at a fifth of a cent per thousand tokens."""
     usage = {"input_tokens": tokens, "output_tokens": tokens // 10, "cost_usd": tokens * 2e-6}
     return {**reply, "usage": usage, "delay_ms": after_ms}
 
 
 def _first_replies() -> list[dict[str, object]]:
-    """Three steps side by side, the first of a longer plan."""
+    """Replies for a longer plan whose first three steps run in parallel."""
     planned = plan(
         step("tests", title="Run the tests as they are"),
         step("callers", title="Find out who rounds, and how"),
