@@ -72,13 +72,13 @@ class Scene:
 
     def svg(self, home: Path) -> str:
         """Play the scene in a temporary home and return its picture."""
-        seat = self.play(self, _make_user(home))
+        terminal = self.play(self, _make_user(home))
         try:
             # Replace the random name of the temporary home.
-            sent = seat.raw_output.replace(str(home).encode(), b"/home/ada")
+            sent = terminal.raw_output.replace(str(home).encode(), b"/home/ada")
             screen = render_screen(sent, columns=self.columns, rows=self.rows)
         finally:
-            seat.close()
+            terminal.close()
         return render_svg(screen, title=self.title)
 
     def open_terminal(self, user: User, *words: str, **environ: str) -> TerminalSession:
@@ -123,19 +123,19 @@ def _first_replies() -> list[dict[str, object]]:
 
 
 def _play_running(scene: Scene, user: User) -> TerminalSession:
-    told = "Only `total` in invoice.py rounds, half to even. "
+    text = "Only `total` in invoice.py rounds, half to even. "
     replies = [
         *_first_replies(),
-        {**_with_usage(step_reply("callers", told * 2), 1280), "chunks": 2, "chunk_delay_ms": _FOREVER_MS},
+        {**_with_usage(step_reply("callers", text * 2), 1280), "chunks": 2, "chunk_delay_ms": _FOREVER_MS},
         _with_usage(step_reply("tests", "…"), 1300, after_ms=_FOREVER_MS),
         _with_usage(step_reply("promise", "…"), 1240, after_ms=_FOREVER_MS),
     ]
-    seat = _start_request(scene, user, REQUEST, replies)
+    terminal = _start_request(scene, user, REQUEST, replies)
     for shown in ("│ OK", "to the cent.", "half to even"):
-        seat.wait_for(shown)
-    seat.send("then bump the version")
-    seat.wait_for("then bump the version")
-    return seat
+        terminal.wait_for(shown)
+    terminal.send("then bump the version")
+    terminal.wait_for("then bump the version")
+    return terminal
 
 
 def _play_approval(scene: Scene, user: User) -> TerminalSession:
@@ -145,10 +145,10 @@ def _play_approval(scene: Scene, user: User) -> TerminalSession:
         _with_usage(step_reply("mail", "…"), 1240, after_ms=_FOREVER_MS),
         _with_usage(step_call("push", "run_command", command="make test && git push origin main"), 1500, after_ms=1200),
     ]
-    seat = _start_request(scene, user, PUBLISH, replies)
+    terminal = _start_request(scene, user, PUBLISH, replies)
     for shown in ("[y] once", "│ waits for you", " Shop"):
-        seat.wait_for(shown)
-    return seat
+        terminal.wait_for(shown)
+    return terminal
 
 
 def _play_finished(scene: Scene, user: User) -> TerminalSession:
@@ -173,26 +173,26 @@ def _play_finished(scene: Scene, user: User) -> TerminalSession:
         _with_usage(step_reply("note", "Noted."), 1370),
         _with_usage(composer_reply(_ANSWER), 900, after_ms=600),
     ]
-    seat = _start_request(scene, user, REQUEST, replies)
-    seat.wait_for("6 ok")
-    seat.pause()
-    return seat
+    terminal = _start_request(scene, user, REQUEST, replies)
+    terminal.wait_for("6 ok")
+    terminal.pause()
+    return terminal
 
 
 def _play_plan(scene: Scene, user: User) -> TerminalSession:
     user.script(*_first_replies(), name="shop.jsonl")
-    seat = scene.open_terminal(user, "plan", "--model", "script:../shop.jsonl", REQUEST)
-    seat.wait_exit()
-    return seat
+    terminal = scene.open_terminal(user, "plan", "--model", "script:../shop.jsonl", REQUEST)
+    terminal.wait_exit()
+    return terminal
 
 
 def _start_request(scene: Scene, user: User, request: str, replies: list[dict[str, object]]) -> TerminalSession:
     """Open the REPL and ask."""
     user.script(*replies, name="shop.jsonl")
-    seat = scene.open_terminal(user, AGENT_MODEL="script:../shop.jsonl", AGENT_APPROVAL_MODE="auto-edit")
-    seat.wait_for("auto-edit")
-    seat.send(request + ENTER)
-    return seat
+    terminal = scene.open_terminal(user, AGENT_MODEL="script:../shop.jsonl", AGENT_APPROVAL_MODE="auto-edit")
+    terminal.wait_for("auto-edit")
+    terminal.send(request + ENTER)
+    return terminal
 
 
 SCENES = (

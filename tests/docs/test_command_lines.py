@@ -15,7 +15,7 @@ _BLOCK = re.compile(r"```(?:sh|console)\n(.*?)```", re.DOTALL)
 _CALL = re.compile(r"(?:^|[|;&(] *|\$ )(agent(?: (?:'[^'\n]*'|\"[^\"\n]*\"|[^|;&>#\n])*)?)", re.MULTILINE)
 LINES = [
     (page.name, call.strip())
-    for page in (*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md")
+    for page in (*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "AGENTS.md", ROOT / "examples" / "README.md")
     for block in _BLOCK.findall(page.read_text())
     for call in _CALL.findall(block)
 ]

@@ -73,14 +73,14 @@ def test_the_plugin_of_the_page_is_a_tool(user: User) -> None:
     ended = user.agent("run", "count", "--model", model, "-C", "work", "--output-format", "json", **environ)
     (call,) = ended.document["step_results"][0]["tool_calls"]  # type: ignore[index]
     assert (call["status"], call["output_preview"]) == ("ok", "3 words")
-    seat = TerminalSession(user, rows=60, AGENT_MODEL=model, **environ)
-    seat.folder.joinpath("poem.txt").write_text("just two")
+    terminal = TerminalSession(user, rows=60, AGENT_MODEL=model, **environ)
+    terminal.folder.joinpath("poem.txt").write_text("just two")
     # Plugins are loaded behind the prompt.
-    while "/words" not in seat.pause():
-        seat.send_line("/help")
-    seat.send_line("/words poem.txt")
-    seat.wait_for("2 words")
-    seat.close()
+    while "/words" not in terminal.pause():
+        terminal.send_line("/help")
+    terminal.send_line("/words poem.txt")
+    terminal.wait_for("2 words")
+    terminal.close()
 
 
 def _install(folder: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_stopped_step_completes_its_calls_but_not_its_approvals() -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "expected"),
     [
         (list.clear, "no event at all"),
         (drop_event(0), "init is not at its end"),
@@ -106,7 +106,7 @@ def test_a_stopped_step_completes_its_calls_but_not_its_approvals() -> None:
         (update_event(-1, steps={"ok": 1, "failed": 0, "skipped": 0}), "the result counts"),
     ],
 )
-def test_every_violation_is_reported(damage: Callable[[list[Event]], object], told: str) -> None:
+def test_every_violation_is_reported(damage: Callable[[list[Event]], object], expected: str) -> None:
     events = stream()
     damage(events)
-    assert any(told in rule for rule in broken_rules(events)), broken_rules(events)
+    assert any(expected in rule for rule in broken_rules(events)), broken_rules(events)

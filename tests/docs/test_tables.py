@@ -16,8 +16,8 @@ from tests.docs.console_blocks import PAGES
 PROVIDERS_PAGE = providers_table.PAGE.read_text()
 PROMPT_PAGE = prompt_commands.PAGE.read_text()
 _FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z-]+)")
-# Flags of other programs, and flags that only the top level has.
-_FOREIGN = {"--version", "--help", "--prompt"}
+# Flags of the top level and of the measuring script.
+_FOREIGN = {"--version", "--help", "--prompt", "--list", "--write"}
 
 
 def test_the_table_of_providers_is_up_to_date() -> None:
