@@ -79,7 +79,7 @@ def test_the_release_notes_plan_asks_and_writes(user: User, project: Path) -> No
     file = str(EXAMPLES / "release-notes.toml")
     words = ("run", "--plan", file, "-C", str(project), "--model", model, "--approval-mode", "auto-edit", "--plain")
     terminal = PtyTerminal(user, *words, "--record", "tape.jsonl")
-    terminal.wait_for("Whom are the notes for?")
+    terminal.wait_for("Who are the notes for?")
     terminal.wait_for("your answer: ")
     terminal.send_line("users")
     code, shown = terminal.wait_exit()
