@@ -2,37 +2,19 @@
 
 import json
 import re
-import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from tests.cli.repl.terminal_session import TerminalSession
-from tests.cli.terminal_user import LIMIT_S, User, one_step, step_call, step_reply
+from tests.cli.terminal_user import User, one_step, step_call, step_reply
 from tests.docs.console_blocks import PAGES, ConsoleBlock, blocks
-from tests.house.program import AGENT
+from tests.docs.update_console_blocks import merge_lines, shell, update_block
 from tests.house.source_tree import ROOT
 
 pytestmark = pytest.mark.slow
 PLUGIN_PAGE = (ROOT / "docs" / "web-memory-and-plugins.md").read_text()
-
-
-def shell(user: User, line: str) -> str:
-    """Run lines in a shell as a user in a checkout would; return everything printed."""
-    (user.home / "examples").symlink_to(ROOT / "examples")
-    environ = user.environment(PATH=f"{AGENT.parent}:/usr/local/bin:/usr/bin:/bin")
-    done = subprocess.run(
-        ["bash", "-c", line],
-        cwd=user.home,
-        env=environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    return done.stdout.decode()
 
 
 @pytest.mark.parametrize("block", blocks(), ids=lambda block: block.name)
@@ -42,11 +24,18 @@ def test_a_console_block_prints_what_it_shows(user: User, block: ConsoleBlock) -
 
 
 def test_the_comparison_can_fail() -> None:
-    block = ConsoleBlock(page=PAGES[0], number=1, commands=(), output="a … c\n…\nend\n")
+    block = ConsoleBlock(page=PAGES[0], number=1, text="$ true\na … c\n…\nend\n")
     assert block.matches("a b c\nx\ny\nend\n")
     assert block.matches("a  c\nend\n")
     assert not block.matches("a b d\nend\n")
     assert not block.matches("a b c\nend\nmore\n")
+
+
+def test_changed_output_is_merged_into_a_block() -> None:
+    block = ConsoleBlock(page=PAGES[0], number=1, text="$ one\nok in … s\nold\n$ two\nlast\n")
+    printed = ["ok in 0.1 s\nnew of run-20260101000000-abcdef\n", "last\n"]
+    assert update_block(block, printed) == "$ one\nok in … s\nnew of run-…\n$ two\nlast\n"
+    assert merge_lines(["a", "b …", "c"], ["x", "b 1", "b 2", "c"]) == ["x", "b …", "b 2", "c"]
 
 
 def test_every_example_runs_as_its_header_says(user: User) -> None:
