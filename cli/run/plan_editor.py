@@ -32,7 +32,7 @@ EDITOR_HINT = "set VISUAL or EDITOR to your editor"
 HEADER = (
     "",
     "Change, add or remove steps; save and close to continue. A file without steps runs nothing.",
-    "See docs/guide.md#plan-files for all fields of a step.",
+    "See docs/running-tasks.md#plan-files for all fields of a step.",
     "",
 )
 RETRY_PROMPT = "Edit again? [Y/n] "

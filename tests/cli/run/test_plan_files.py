@@ -143,7 +143,7 @@ def test_an_invalid_plan_file_runs_nothing(user: User) -> None:
     file = write(user, call("a", "touch ran") + call("b", "touch ran", "aa") + "[[steps]]\nx = 1\n")
     ended = user.agent("run", "--plan", file, "-C", ".")
     assert (ended.exit_code, ended.stdout, (user.home / "ran").exists()) == (42, "", False)
-    assert "error: plan.toml: line 11, step 3: unknown field x\nhint: docs/guide.md#plan-files" in ended.stderr
+    assert "error: plan.toml: line 11, step 3: unknown field x\nhint: docs/running-tasks.md#plan-files" in ended.stderr
     assert not list(user.data.glob("sessions/*"))
 
 
