@@ -190,9 +190,9 @@ def _build_policy(around: ToolEnvironment) -> PolicyApprover:
         allow=rules_for_folder(settings, folder, "allow"),
         deny=rules_for_folder(settings, folder, "deny"),
         on_approval=settings.on_approval,
-        person=around.questions if around.is_user_present else None,
+        user=around.questions if around.is_user_present else None,
         asks_for_edits=not around.scope.is_own_workspace,
-        keep_rules=lambda scope, rules: _save_rules(around, scope, rules),
+        save_rules=lambda scope, rules: _save_rules(around, scope, rules),
     )
 
 

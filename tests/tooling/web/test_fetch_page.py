@@ -213,7 +213,7 @@ async def test_a_server_that_is_too_slow_ends_in_words(tmp_path: Path) -> None:
 async def test_a_page_is_asked_for_by_host_and_so_is_where_it_leads(tmp_path: Path) -> None:
     hosts = {"a_test": "127.0.0.1", "b_test": "127.0.0.1", "c_test": "127.0.0.1"}
     person = FakeUser(decision=ApprovalAnswer(decision="deny", by="person", remark="stay here"))
-    approver = PolicyApprover(allow=("fetch_page a.test", "fetch_page b.test"), person=person)
+    approver = PolicyApprover(allow=("fetch_page a.test", "fetch_page b.test"), user=person)
     async with (
         Site({"/": http_response("there", kind="text/plain")}) as site,
         web_workplace(tmp_path, approver=approver, hosts=hosts) as work,
