@@ -151,9 +151,9 @@ def _policy(env: ToolEnvironment) -> PolicyApprover:
         allow=rules_for_folder(settings, folder, "allow"),
         deny=rules_for_folder(settings, folder, "deny"),
         on_approval=settings.on_approval,
-        person=env.questions if env.is_user_present else None,
+        user=env.questions if env.is_user_present else None,
         asks_for_edits=not env.scope.is_own_workspace,
-        keep_rules=lambda scope, rules: _save_rules(env, scope, rules),
+        save_rules=lambda scope, rules: _save_rules(env, scope, rules),
     )
 
 

@@ -1,4 +1,4 @@
-"""A workspace with the real tools in it, and people who answer or are not there."""
+"""A workspace with the real tools, and fake users."""
 
 import os
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ TASK = UUID(int=2)
 
 
 class NoUser:
-    """No person at the terminal."""
+    """No user is present."""
 
     async def ask(self, question: Question, ctx: ExecCtx) -> str | None:
         return None
@@ -30,7 +30,7 @@ class NoUser:
 
 @dataclass
 class FakeUser:
-    """A person who gives the same answers every time, and remembers what was asked."""
+    """A user who always gives the same answers and records the questions."""
 
     answer: str = ""
     decision: ApprovalAnswer = field(default_factory=lambda: ApprovalAnswer(decision="allow", by="person"))
@@ -51,7 +51,7 @@ def unrestricted_backend(environ: Mapping[str, str]) -> Backend:
 
 
 class ToolHarness:
-    """A folder, the executor of the host, and short ways to call tools."""
+    """A workspace, the host executor, and shortcuts for calling tools."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""fetch_page: the text of a page on the web, marked as data."""
+"""The tool fetch_page: fetch a web page as text, marked as untrusted data."""
 
 import asyncio
 from importlib import import_module
@@ -16,20 +16,20 @@ MAX_OUTPUT_CHARS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchPageParams:
-    """Which page, and which part of it."""
+    """Arguments of fetch_page."""
 
     url: str
     query: Annotated[str, "return only the passages about this"] = ""
-    offset: Annotated[int, "first character, to go on with a long page"] = 0
+    offset: Annotated[int, "first character, to continue a long page"] = 0
     method: Annotated[
         Literal["auto", "text", "raw", "reader"],
-        "auto: the content as Markdown; text: all visible text; raw: the source; reader: by the user's reader service",
+        "auto: the content as Markdown; text: all visible text; raw: the source; reader: via the user's reader service",
     ] = "auto"
-    no_cache: Annotated[bool, "ask the server even if a copy was kept"] = False
+    no_cache: Annotated[bool, "fetch from the server even if the page is cached"] = False
 
 
 class FetchPage(Tool[FetchPageParams]):
-    """Fetches a page."""
+    """Fetches a web page."""
 
     params = FetchPageParams
     spec = ToolSpec(
@@ -42,18 +42,18 @@ class FetchPage(Tool[FetchPageParams]):
     )
 
     def action(self, params: FetchPageParams, ctx: ExecCtx) -> Action:
-        """Return the address, which goes to its host whole."""
+        """Return the whole URL as the subject, because all of it is sent to the host."""
         return Action(tool=self.spec.name, effect="web", subject=params.url, cwd=ctx.working_dir, url=params.url)
 
     async def run(self, params: FetchPageParams, ctx: ExecCtx) -> ToolResult:
-        """Fetch and read it; every failure is one sentence."""
+        """Fetch the page and extract its text; every failure becomes a ToolError or an error result."""
         if not params.url.strip():
             raise ToolError("The URL is empty.")
-        # The client and the readers of pages load with the first one, and not in the loop's own time.
+        # The HTTP client and the page readers are loaded on first use, in a thread to keep the event loop responsive.
         await asyncio.to_thread(import_module, "tooling.web.fetch_result")
         from tooling.web.fetch_result import FetchCall, fetch_page
 
-        wish = FetchCall(
+        call = FetchCall(
             tool=self.spec.name,
             url=params.url.strip(),
             query=params.query,
@@ -61,4 +61,4 @@ class FetchPage(Tool[FetchPageParams]):
             mode=params.method,
             use_cache=not params.no_cache,
         )
-        return await fetch_page(wish, self._services, ctx)
+        return await fetch_page(call, self._services, ctx)

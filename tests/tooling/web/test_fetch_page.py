@@ -223,7 +223,7 @@ async def test_a_server_that_is_too_slow_times_out(tmp_path: Path) -> None:
 async def test_a_redirect_to_another_host_needs_its_own_approval(tmp_path: Path) -> None:
     hosts = {"a_test": "127.0.0.1", "b_test": "127.0.0.1", "c_test": "127.0.0.1"}
     user = FakeUser(decision=ApprovalAnswer(decision="deny", by="person", remark="stay here"))
-    approver = PolicyApprover(allow=("fetch_page a.test", "fetch_page b.test"), person=user)
+    approver = PolicyApprover(allow=("fetch_page a.test", "fetch_page b.test"), user=user)
     async with (
         Site({"/": http_response("there", kind="text/plain")}) as site,
         web_tools(tmp_path, approver=approver, hosts=hosts) as tools,

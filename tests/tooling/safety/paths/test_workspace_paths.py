@@ -15,50 +15,50 @@ from tooling.safety.paths.workspace_paths import PathRefused, readable_path, wri
 
 
 @pytest.mark.parametrize("path", ["a.txt", "./a.txt", "sub/../a.txt", "new/folder/file", "."])
-def test_paths_inside_are_allowed(place: ToolHarness, path: str) -> None:
-    assert str(writable_path(path, place.ctx())).startswith(str(place.root))
+def test_paths_inside_are_allowed(harness: ToolHarness, path: str) -> None:
+    assert str(writable_path(path, harness.ctx())).startswith(str(harness.root))
 
 
 @pytest.mark.parametrize(
     "path",
     ["", " ", "../x", "/etc/passwd", "a/../../x", "sub/../../ws-evil/x", "a\0b", "~/../../x/../../.."],
 )
-def test_paths_outside_are_refused(place: ToolHarness, path: str) -> None:
+def test_paths_outside_are_refused(harness: ToolHarness, path: str) -> None:
     with pytest.raises(PathRefused, match="BLOCKED"):
-        writable_path(path, place.ctx())
+        writable_path(path, harness.ctx())
 
 
-def test_a_folder_with_the_same_prefix_is_outside(place: ToolHarness) -> None:
-    evil = place.root.with_name("ws-evil")
+def test_a_folder_with_the_same_prefix_is_outside(harness: ToolHarness) -> None:
+    evil = harness.root.with_name("ws-evil")
     evil.mkdir()
     with pytest.raises(PathRefused):
-        readable_path(str(evil / "x"), place.ctx())
+        readable_path(str(evil / "x"), harness.ctx())
 
 
-def test_absolute_paths_inside_and_extra_folders_are_allowed(place: ToolHarness, tmp_path: Path) -> None:
-    assert readable_path(str(place.root / "a"), place.ctx()) == place.root / "a"
-    assert writable_path(str(tmp_path / "more" / "a"), place.ctx(extra_dirs=(tmp_path / "more",)))
+def test_absolute_paths_inside_and_extra_folders_are_allowed(harness: ToolHarness, tmp_path: Path) -> None:
+    assert readable_path(str(harness.root / "a"), harness.ctx()) == harness.root / "a"
+    assert writable_path(str(tmp_path / "more" / "a"), harness.ctx(extra_dirs=(tmp_path / "more",)))
 
 
-def test_links_outside_are_refused_even_for_new_files(place: ToolHarness, tmp_path: Path) -> None:
-    (place.root / "out").symlink_to(tmp_path)
-    (place.root / "loop").symlink_to("loop")
+def test_links_outside_are_refused_even_for_new_files(harness: ToolHarness, tmp_path: Path) -> None:
+    (harness.root / "out").symlink_to(tmp_path)
+    (harness.root / "loop").symlink_to("loop")
     for path in ("out/secret.txt", "out", "loop/x"):
         with pytest.raises(PathRefused):
-            writable_path(path, place.ctx())
+            writable_path(path, harness.ctx())
 
 
-def test_links_inside_are_followed(place: ToolHarness) -> None:
-    place.write("real/a.txt", "x")
-    (place.root / "alias").symlink_to("real")
-    assert readable_path("alias/a.txt", place.ctx()) == place.root / "real" / "a.txt"
+def test_links_inside_are_followed(harness: ToolHarness) -> None:
+    harness.write("real/a.txt", "x")
+    (harness.root / "alias").symlink_to("real")
+    assert readable_path("alias/a.txt", harness.ctx()) == harness.root / "real" / "a.txt"
 
 
-def test_saved_outputs_are_read_only(place: ToolHarness) -> None:
-    path = str(place.outputs / "call1.txt")
-    assert readable_path(path, place.ctx())
+def test_saved_outputs_are_read_only(harness: ToolHarness) -> None:
+    path = str(harness.outputs / "call1.txt")
+    assert readable_path(path, harness.ctx())
     with pytest.raises(PathRefused):
-        writable_path(path, place.ctx())
+        writable_path(path, harness.ctx())
 
 
 @given(st.lists(st.sampled_from(["..", ".", "a", "b", "link", "ws", "ws-evil", "etc", ""]), max_size=8), st.booleans())
@@ -144,16 +144,16 @@ def test_the_lists_are_not_empty() -> None:
     assert len(SENSITIVE_PATTERNS) >= 8
 
 
-async def test_tools_refuse_files_with_secrets_even_through_links(place: ToolHarness) -> None:
-    place.write(".env", "KEY=1")
-    (place.root / "harmless.txt").symlink_to(".env")
+async def test_tools_refuse_files_with_secrets_even_through_links(harness: ToolHarness) -> None:
+    harness.write(".env", "KEY=1")
+    (harness.root / "harmless.txt").symlink_to(".env")
     for tool, args in (
         ("read_file", {"path": ".env"}),
         ("read_file", {"path": "harmless.txt"}),
         ("write_file", {"path": ".env", "content": "x"}),
         ("edit_file", {"path": "harmless.txt", "old_text": "KEY", "new_text": "x"}),
     ):
-        result = await place.call(tool, **args)
+        result = await harness.call(tool, **args)
         assert (result.meta.status, result.exit_code) == ("blocked", 126)
         assert "KEY" not in result.content
-    assert (place.root / ".env").read_text() == "KEY=1"
+    assert (harness.root / ".env").read_text() == "KEY=1"
