@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tooling.contract.context import ExecCtx
 from tooling.contract.interceptor import Interceptor, PendingCall
@@ -18,6 +19,7 @@ from tooling.contract.result import (
     error_result,
 )
 from tooling.contract.tool import AnyTool, ToolSpec
+from tooling.files.workspace_files import WorkspaceFiles
 from tooling.finish import OutputFinisher
 from tooling.registry import ToolRegistry
 
@@ -40,7 +42,7 @@ class Invoker:
         if not ctx.may_use(name):
             available = _list_available(ctx.allowed_tools)
             return error_result(f"The tool {name} is not available in this step. {available}", exit_code=REFUSED)
-        result = await self._run_guarded(tool, args, ctx)
+        result = await self._run_guarded(tool, args, replace(ctx, files=WorkspaceFiles(ctx)))
         return await self._finisher.finish(result, ctx, output_chars=tool.spec.output_chars)
 
     async def _run_guarded(self, tool: AnyTool, args: JsonObject, ctx: ExecCtx) -> ToolResult:

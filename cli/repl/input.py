@@ -8,7 +8,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from tooling.contract.fast_dataclass import dataclass
 from tooling.files.atomic_write import write_atomic
-from tooling.safety.paths.sensitive_files import is_sensitive_file
+from tooling.files.sensitive_files import is_sensitive_file
 
 _MENTION = re.compile(r"(?:^|(?<=\s))@(\S+)")
 SECRETS = "it usually contains secrets"

@@ -9,7 +9,7 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import ToolError
 from tooling.files.openat2 import DIR_FLAGS, open_beneath
-from tooling.safety.paths.workspace_paths import PathRefused, contains, display_path, readable_path, writable_path
+from tooling.files.workspace_paths import PathRefused, contains, display_path, readable_path, writable_path
 
 # A folder was replaced by a link or a file between resolving and opening.
 _RACE_ERRNOS = (errno.ELOOP, errno.ENOTDIR, errno.EXDEV)

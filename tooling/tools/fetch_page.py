@@ -1,8 +1,6 @@
 """The tool fetch_page: fetch a web page as text, marked as untrusted data."""
 
-import asyncio
-from importlib import import_module
-from typing import Annotated, Literal
+from typing import Annotated
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
@@ -10,6 +8,7 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolSpec
+from tooling.contract.web import FetchCall, FetchMode
 
 MAX_OUTPUT_CHARS = 1_000_000
 
@@ -22,7 +21,7 @@ class FetchPageParams:
     query: Annotated[str, "return only the passages about this"] = ""
     offset: Annotated[int, "first character, to continue a long page"] = 0
     method: Annotated[
-        Literal["auto", "text", "raw", "reader"],
+        FetchMode,
         "auto: the content as Markdown; text: all visible text; raw: the source; reader: via the user's reader service",
     ] = "auto"
     no_cache: Annotated[bool, "fetch from the server even if the page is cached"] = False
@@ -49,10 +48,6 @@ class FetchPage(Tool[FetchPageParams]):
         """Fetch the page and extract its text; every failure becomes a ToolError or an error result."""
         if not params.url.strip():
             raise ToolError("The URL is empty.")
-        # The HTTP client and the page readers are loaded on first use, in a thread to keep the event loop responsive.
-        await asyncio.to_thread(import_module, "tooling.web.fetch_result")
-        from tooling.web.fetch_result import FetchCall, fetch_page
-
         call = FetchCall(
             tool=self.spec.name,
             url=params.url.strip(),
@@ -61,4 +56,4 @@ class FetchPage(Tool[FetchPageParams]):
             mode=params.method,
             use_cache=not params.no_cache,
         )
-        return await fetch_page(call, self._services, ctx)
+        return await self._services.web.fetch_page(call, ctx, self._services.action_gate)

@@ -15,9 +15,9 @@ from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
 from tooling.files.resolve import ResolvedPath, open_to_read, stat_readable
+from tooling.files.sensitive_files import is_sensitive_file
+from tooling.files.workspace_paths import display_path
 from tooling.output import GREP_TIMEOUT_MS
-from tooling.safety.paths.sensitive_files import is_sensitive_file
-from tooling.safety.paths.workspace_paths import display_path
 from tooling.tools.ripgrep import Ripgrep
 from tooling.tools.walk import MAX_ENTRIES, glob_regex, walk_files
 

@@ -12,8 +12,8 @@ from tooling.contract.result import ToolError
 from tooling.files.openat2 import open_beneath
 from tooling.files.regular_file import READ_FLAGS, text_reader
 from tooling.files.resolve import open_to_read
+from tooling.files.sensitive_files import is_sensitive_file
 from tooling.output import decode_output
-from tooling.safety.paths.sensitive_files import is_sensitive_file
 from tooling.tools.walk import MAX_ENTRIES, glob_regex, walk_files
 
 _MAX_FILE_BYTES = 20_000_000

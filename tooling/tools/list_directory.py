@@ -11,7 +11,7 @@ from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolSpec
 from tooling.files.resolve import ResolvedPath, open_to_read
-from tooling.safety.paths.sensitive_files import is_sensitive_file
+from tooling.files.sensitive_files import is_sensitive_file
 from tooling.tools.walk import MAX_ENTRIES, SKIPPED_DIRS
 
 

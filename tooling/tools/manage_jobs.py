@@ -4,10 +4,10 @@ from typing import Literal
 
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.jobs import Job
 from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolSpec
-from tooling.jobs import Job
 from tooling.output import decode_output
 
 NO_JOBS = "(no background commands)"

@@ -43,8 +43,4 @@ class SearchWeb(Tool[SearchWebParams]):
         query = " ".join("".join(char if char.isprintable() else " " for char in params.query).split())
         if not query:
             raise ToolError("The query is empty.")
-        # The providers are loaded with the first search.
-        from tooling.web.search.search import search
-        from tooling.web.search.types import SearchQuery
-
-        return await search(SearchQuery(text=query, count=min(max(params.count, 1), MAX_RESULTS)), self._services.web)
+        return await self._services.web.search(query, min(max(params.count, 1), MAX_RESULTS))

@@ -3,10 +3,10 @@
 import re
 from collections import OrderedDict
 from dataclasses import replace
-from typing import Literal, TypeAlias
 from urllib.parse import unquote
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.web import FetchMode
 from tooling.safety.secrets.redact import Redactor
 from tooling.web.addresses.url_check import AddressRefused, Resolver, Target, parse_url, resolve_public
 from tooling.web.documents.read_document import ParsedDocument, RawDocument, read_plain_ascii, sanitize
@@ -102,8 +102,6 @@ def _looks_random(text: str) -> bool:
         for run in re.findall(rf"[A-Za-z0-9]{{{_RANDOM_CHARS},}}", text)
     )
 
-
-FetchMode: TypeAlias = Literal["auto", "text", "raw", "reader"]
 
 ACCEPT = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, application/json;q=0.8, text/*;q=0.7, */*;q=0.5"
 MAX_RECENT_PAGES = 8

@@ -2,14 +2,13 @@
 
 from dataclasses import replace
 
-from tooling.contract.action import Action
+from tooling.contract.action import Action, ActionGate
 from tooling.contract.context import ExecCtx
-from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import REFUSED, TIMED_OUT, CallStatus, ToolError, ToolMeta, ToolResult
-from tooling.contract.tool import ToolServices
+from tooling.contract.web import FetchCall
 from tooling.finish import reserve_output
 from tooling.web.addresses.url_check import Target, with_scheme
-from tooling.web.fetch import Fetcher, FetchMode, PageRequest, PageStatusError
+from tooling.web.fetch import Fetcher, PageRequest, PageStatusError
 from tooling.web.http.messages import RedirectGate, WebFault
 from tooling.web.page import Page, PagePart, excerpt, format_status, render_from_offset, render_passages
 
@@ -30,42 +29,31 @@ UNREADABLE = "could not be read"
 BEYOND_END = "is beyond its end."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchCall:
-    """The arguments of a call."""
-
-    tool: str
-    url: str
-    query: str = ""
-    offset: int = 0
-    mode: FetchMode = "auto"
-    use_cache: bool = True
-
-
-async def fetch_page(call: FetchCall, services: ToolServices, ctx: ExecCtx) -> ToolResult:
+async def fetch_page(
+    call: FetchCall, fetcher: Fetcher, ctx: ExecCtx, gate: ActionGate, *, max_chars: int
+) -> ToolResult:
     """Fetch a page and return the requested part; a failure raises ToolError with one sentence and a hint."""
-    fetcher = await services.web.fetcher()
     request = PageRequest(
         url=with_scheme(call.url), mode=call.mode, use_cache=call.use_cache, is_continued=call.offset > 0
     )
     try:
-        page = await fetcher.fetch(request, _gate(call, services, ctx))
+        page = await fetcher.fetch(request, _redirect_gate(call, ctx, gate))
     except WebFault as fault:
         raise _fault_error(call, fault) from fault
     except PageStatusError as error:
         raise _status_error(error) from error
     if page.document.problem:
         raise ToolError(f"{page.url} {UNREADABLE}: {page.document.problem}.")
-    return await _build_result(page, call, fetcher, services.web.settings.max_chars, ctx)
+    return await _build_result(page, call, fetcher, max_chars, ctx)
 
 
-def _gate(call: FetchCall, services: ToolServices, ctx: ExecCtx) -> RedirectGate:
+def _redirect_gate(call: FetchCall, ctx: ExecCtx, gate: ActionGate) -> RedirectGate:
     """Return the gate for redirects to other hosts: they need the same approval as the first host."""
 
     async def refusal(target: Target) -> str | None:
         action = Action(tool=call.tool, effect="web", subject=target.url, cwd=ctx.working_dir, url=target.url)
         # Each approval request of a call needs its own id.
-        return await services.action_gate.refusal(action, replace(ctx, call_id=f"{ctx.call_id}-{target.host}"))
+        return await gate.refusal(action, replace(ctx, call_id=f"{ctx.call_id}-{target.host}"))
 
     return refusal
 

@@ -5,6 +5,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tooling.contract.action import ActionGate
+from tooling.contract.context import ExecCtx
+from tooling.contract.result import ToolResult
+from tooling.contract.web import FetchCall
 from tooling.web.settings import WebSettings
 
 if TYPE_CHECKING:
@@ -43,6 +47,22 @@ class WebSession:
         if self._fetcher is None:
             self._fetcher = asyncio.ensure_future(self._new_fetcher())
         return await asyncio.shield(self._fetcher)
+
+    async def fetch_page(self, call: FetchCall, ctx: ExecCtx, gate: ActionGate) -> ToolResult:
+        """Fetch a page; `gate` decides about redirects to other hosts. Raises ToolError."""
+        # Imported with the first page, in a thread to keep the event loop responsive.
+        await asyncio.to_thread(import_module, "tooling.web.fetch_result")
+        from tooling.web.fetch_result import fetch_page
+
+        return await fetch_page(call, await self.fetcher(), ctx, gate, max_chars=self.settings.max_chars)
+
+    async def search(self, text: str, count: int) -> ToolResult:
+        """Search with the configured providers. Raises ToolError."""
+        # The providers are imported with the first search.
+        from tooling.web.search.search import search
+        from tooling.web.search.types import SearchQuery
+
+        return await search(SearchQuery(text=text, count=count), self.settings, self.client)
 
     async def close(self) -> None:
         """Stop the worker processes and close all connections."""

@@ -14,7 +14,7 @@ import pytest
 import tooling.files.openat2
 from tests.tooling.tool_harness import ToolHarness
 from tooling.files.resolve import open_to_read
-from tooling.safety.paths.workspace_paths import PathRefused, readable_path
+from tooling.files.workspace_paths import PathRefused, readable_path
 from tooling.tools.line_search import Search, search_by_walking
 from tooling.tools.walk import walk_files
 

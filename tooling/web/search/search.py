@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import field, replace
 from itertools import chain, zip_longest
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tooling.contract.fast_dataclass import dataclass
@@ -14,8 +15,10 @@ from tooling.web.page import wrap_untrusted
 from tooling.web.search.errors import SearchFault, from_web_fault
 from tooling.web.search.providers import PROVIDERS, configured_providers, setup_hint
 from tooling.web.search.types import ProviderAccess, ProviderReply, SearchHit, SearchQuery
-from tooling.web.session import WebSession
 from tooling.web.settings import SearchProvider, WebSettings
+
+if TYPE_CHECKING:
+    from tooling.web.http.web_client import WebClient
 
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 # Tracking parameters of advertisers and newsletters; the page is the same without them.
@@ -158,12 +161,14 @@ def _format_hit(number: int, hit: SearchHit, results: SearchResults) -> str:
     return "\n   ".join(line for line in lines if line)
 
 
-async def search(query: SearchQuery, web: WebSession) -> ToolResult:
+async def search(
+    query: SearchQuery, settings: WebSettings, open_client: "Callable[[], Awaitable[WebClient]]"
+) -> ToolResult:
     """Search with the configured providers; no results are a result, no working provider is an error."""
-    if not configured_providers(web.settings):
-        raise ToolError(f"{NO_PROVIDER} The user can set {setup_hint(web.settings.search_order)}.")
-    client = await web.client()
-    results = await WebSearch(web.settings, client.send).run(query)
+    if not configured_providers(settings):
+        raise ToolError(f"{NO_PROVIDER} The user can set {setup_hint(settings.search_order)}.")
+    client = await open_client()
+    results = await WebSearch(settings, client.send).run(query)
     if not results.answered:
         failures = "; ".join(failure(name, why) for name, why in results.failed.items())
         raise ToolError(f"{ALL_FAILED} {failures}.")

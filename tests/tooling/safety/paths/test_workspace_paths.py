@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.tooling.tool_harness import TASK, USER, ToolHarness
 from tooling.contract.context import ExecCtx
-from tooling.safety.paths.sensitive_files import SENSITIVE_FILES, SENSITIVE_PATTERNS, is_sensitive_file
-from tooling.safety.paths.workspace_paths import PathRefused, readable_path, writable_path
+from tooling.files.sensitive_files import SENSITIVE_FILES, SENSITIVE_PATTERNS, is_sensitive_file
+from tooling.files.workspace_paths import PathRefused, readable_path, writable_path
 
 
 @pytest.mark.parametrize("path", ["a.txt", "./a.txt", "sub/../a.txt", "new/folder/file", "."])

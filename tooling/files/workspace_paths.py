@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import REFUSED, ToolError
-from tooling.safety.paths.sensitive_files import is_sensitive_file
+from tooling.files.sensitive_files import is_sensitive_file
 
 
 class PathRefused(ToolError):
