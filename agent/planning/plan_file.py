@@ -16,7 +16,7 @@ from tooling.contract.json_codec import did_you_mean
 _FILE_BYTES = 1_000_000
 _KEYS = ("request", "steps")
 _MAX_PROBLEMS = 10
-_HINT = "docs/guide.md#plan-files has all the fields of a step"
+_HINT = "docs/running-tasks.md#plan-files has all the fields of a step"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

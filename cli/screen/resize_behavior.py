@@ -1,9 +1,9 @@
-"""Whether a terminal breaks lines anew when its window becomes narrower: known by name, and else not assumed."""
+"""Which terminals rewrap lines when their window gets narrower."""
 
 from collections.abc import Mapping
 
-# To take a terminal that breaks lines for one that does not leaves stale lines; the other way round, finished
-# lines would be erased. So only those that are known to do it are believed to.
+# Treating a terminal that rewraps as one that does not leaves stale lines on the screen. The opposite mistake
+# erases finished lines, so only terminals known to rewrap are listed.
 _BY_VARIABLE = (
     "TMUX",
     "VTE_VERSION",
@@ -19,8 +19,8 @@ _BY_PROGRAM = ("iTerm.app", "Apple_Terminal", "WezTerm", "vscode", "ghostty", "W
 
 
 def reflows_lines(environ: Mapping[str, str]) -> bool:
-    """Say whether lines that become too long for the window are broken, not cut."""
-    # Inside of another terminal's program the variables of the outer one are still there.
+    """Whether the terminal rewraps lines that no longer fit, rather than cutting them."""
+    # Inside GNU screen, the variables of the outer terminal are still set.
     if environ.get("TERM", "").startswith("screen") and not environ.get("TMUX"):
         return False
     return (

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tooling.tool_harness import TASK, USER, FakeUser, NoUser, ToolHarness
 from tooling.approvals.policy import PolicyApprover
-from tooling.contract.action import Action, ApprovalAnswer, Verdict
+from tooling.contract.action import Action, ApprovalAnswer, Approver, Judge, Verdict
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.context import ExecCtx
 from tooling.contract.json_codec import schema_of
@@ -17,6 +17,7 @@ from tooling.contract.tool import Tool, ToolServices, ToolSpec
 from tooling.finish import NOT_SAVED, OutputFinisher, reserve_output
 from tooling.invoke import Invoker
 from tooling.jobs import BackgroundJobs
+from tooling.permission import PermissionChecker, PermissionInterceptor
 from tooling.registry import ToolRegistry
 from tooling.safety.action_judge import ActionJudge
 from tooling.safety.secrets.redact import Redactor
@@ -64,12 +65,15 @@ class FailingJudge:
         raise RuntimeError("cannot think")
 
 
+def permission(judge: Judge, approver: Approver) -> PermissionInterceptor:
+    return PermissionInterceptor(PermissionChecker(judge, approver))
+
+
 def build_invoker(*, user: FakeUser | None = None, judge: FailingJudge | None = None) -> Invoker:
     services = ToolServices(runner=NoCommandRunner(), asker=NoUser(), jobs=BackgroundJobs(NoCommandRunner()))
     return Invoker(
         registry=ToolRegistry((FakeTool(services), ApprovalTool(services))),
-        judge=judge or ActionJudge(),
-        approver=PolicyApprover(user=user),
+        interceptors=(permission(judge or ActionJudge(), PolicyApprover(user=user)),),
         finisher=OutputFinisher(Redactor()),
     )
 
@@ -110,8 +114,7 @@ async def test_cancellation_propagates(tmp_path: Path) -> None:
 
     invoker = Invoker(
         registry=ToolRegistry((Waiter(services),)),
-        judge=ActionJudge(),
-        approver=PolicyApprover(),
+        interceptors=(permission(ActionJudge(), PolicyApprover()),),
         finisher=OutputFinisher(Redactor()),
     )
     call = asyncio.create_task(invoker.invoke("wait", {}, ctx(tmp_path)))
@@ -154,7 +157,7 @@ async def test_a_denied_command_reaches_the_model_with_the_users_remark(tmp_path
     harness = ToolHarness(tmp_path, approver=PolicyApprover(user=user))
     harness.write("old/file", "x")
     result = await harness.call("run_command", command="rm -r old")
-    assert result.content == "Denied by person: it deletes old and everything in it. Use the archive instead."
+    assert result.content == "Denied by the user: it deletes old and everything in it. Use the archive instead."
     assert (harness.root / "old" / "file").read_text() == "x"
 
 
@@ -207,8 +210,7 @@ async def test_the_web_needs_no_approval_but_can_be_denied(tmp_path: Path, deny:
     services = ToolServices(runner=NoCommandRunner(), asker=NoUser(), jobs=BackgroundJobs(NoCommandRunner()))
     invoker = Invoker(
         registry=ToolRegistry([WebTool(services)]),
-        judge=ActionJudge(),
-        approver=PolicyApprover(deny=deny),
+        interceptors=(permission(ActionJudge(), PolicyApprover(deny=deny)),),
         finisher=OutputFinisher(Redactor(())),
     )
     assert (await invoker.invoke("ask_web", {}, harness.ctx())).meta.status == status

@@ -1,11 +1,15 @@
 """A workspace with the real tools, and fake users."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from agent.backends.host import LocalToolExecutor, build_host_executor
+from agent.backends.backend import Backend
+from agent.backends.host import HostCommandRunner
+from agent.backends.process.environment import clean_environment
+from agent.backends.tool_executor import LocalToolExecutor, build_tool_executor
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Action, ApprovalAnswer, Approver, Verdict
 from tooling.contract.context import ExecCtx
@@ -41,6 +45,11 @@ class FakeUser:
         return self.decision
 
 
+def unrestricted_backend(environ: Mapping[str, str]) -> Backend:
+    """Return a backend without a sandbox that does not ask for every command."""
+    return Backend(name="host", runner=HostCommandRunner(clean_environment(environ)))
+
+
 class ToolHarness:
     """A workspace, the host executor, and shortcuts for calling tools."""
 
@@ -56,8 +65,8 @@ class ToolHarness:
         self.root.mkdir(exist_ok=True)
         self.outputs = folder / "outputs"
         self.executor: LocalToolExecutor
-        self.executor, self.warnings = build_host_executor(
-            environ={"PATH": os.environ["PATH"]},
+        self.executor, self.warnings = build_tool_executor(
+            unrestricted_backend({"PATH": os.environ["PATH"]}),
             approver=approver or PolicyApprover(mode="auto-edit"),
             asker=asker or NoUser(),
             secrets=("correct-horse-battery",),

@@ -11,14 +11,14 @@ from tooling.contract.fast_dataclass import dataclass
 class ExecCtx:
     """Identity, scope and cancellation of one call; nothing here is an argument of the tool.
 
-    `on_run` is awaited at the moment from which the call may have its effect: judged, allowed, about to be run.
+    `on_start` is awaited at the moment from which the call may have its effect: judged, allowed, about to be run.
     """
 
     user_id: UUID
     task_id: UUID
     working_dir: Path
     cancel_check: Callable[[], bool] | None = None
-    on_run: Callable[[], Awaitable[None]] | None = None
+    on_start: Callable[[], Awaitable[None]] | None = None
     session_id: str = ""
     step_id: str = ""
     attempt: int = 1

@@ -98,7 +98,7 @@ class ToolCallRunner:
         if call.problem:
             one.result = error_result(call.problem, exit_code=BAD_ARGUMENTS)
         else:
-            ctx = replace(one.ctx, on_run=one.mark_started)
+            ctx = replace(one.ctx, on_start=one.mark_started)
             one.result = await self._tools.call_tool(call.name, call.arguments, ctx)
         await one.wait_logged()
         if one.result.meta.cost_usd:

@@ -39,7 +39,7 @@ async def test_somebody_can_be_told_when_a_step_waits_and_when_it_goes_on() -> N
     person = PendingQuestions(channel=Channel(session_id="s", run_id="r", log=None), is_present=True, timeout_s=60)
     told: list[str] = []
     person.set_wait_callbacks(
-        began=lambda step: told.append(f"{step} waits"), ended=lambda step: told.append(f"{step} goes on")
+        started=lambda step: told.append(f"{step} waits"), ended=lambda step: told.append(f"{step} goes on")
     )
     waiting = [asyncio.ensure_future(person.approve(ACTION, ASK, call(number))) for number in (1, 2)]
     await asyncio.sleep(0.01)

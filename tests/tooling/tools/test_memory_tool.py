@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.backends.host import LocalToolExecutor, build_host_executor
+from agent.backends.tool_executor import LocalToolExecutor, build_tool_executor
 from agent.memory.memory_file import MemoryFile
 from agent.memory.run_memory import RunMemory
 from agent.protocol.channel import Channel, Subscription
 from agent.protocol.events import MemoryChanged
-from tests.tooling.tool_harness import TASK, USER, FakeUser, NoUser, ToolHarness
+from tests.tooling.tool_harness import TASK, USER, FakeUser, NoUser, ToolHarness, unrestricted_backend
 from tooling.approvals.policy import Mode, PolicyApprover
 from tooling.contract.action import ApprovalAnswer, Approver
 from tooling.contract.context import ExecCtx
@@ -45,8 +45,8 @@ class MemoryRun:
             file=self.file, redactor=Redactor(), channel=channel, request=request, is_persistent=is_persistent
         )
         self.executor: LocalToolExecutor
-        self.executor, _ = build_host_executor(
-            environ={},
+        self.executor, _ = build_tool_executor(
+            unrestricted_backend({}),
             approver=PolicyApprover(mode=mode, user=user, allow=allow, deny=deny),
             asker=NoUser(),
             plugin_paths=(),

@@ -1,10 +1,10 @@
 """The tools find_files and search_text, with and without ripgrep."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.programs import require
 from tests.tooling.tool_harness import NoUser, ToolHarness
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.command import CommandOutput, CommandRequest
@@ -13,6 +13,7 @@ from tooling.contract.tool import ToolServices
 from tooling.finish import OutputFinisher
 from tooling.invoke import Invoker
 from tooling.jobs import BackgroundJobs
+from tooling.permission import PermissionChecker, PermissionInterceptor
 from tooling.registry import ToolRegistry
 from tooling.safety.action_judge import ActionJudge
 from tooling.safety.secrets.redact import Redactor
@@ -36,7 +37,11 @@ class SearchHarness(ToolHarness):
         services = ToolServices(runner=NoPrograms(), asker=NoUser(), jobs=BackgroundJobs(NoPrograms()))
         registry = ToolRegistry((FindFiles(services), SearchText(services)))
         finisher = OutputFinisher(Redactor())
-        self._invoker = Invoker(registry=registry, judge=ActionJudge(), approver=PolicyApprover(), finisher=finisher)
+        self._invoker = Invoker(
+            registry=registry,
+            interceptors=(PermissionInterceptor(PermissionChecker(ActionJudge(), PolicyApprover())),),
+            finisher=finisher,
+        )
 
     async def call(self, tool: str, **args: object) -> ToolResult:
         if self.has_ripgrep:
@@ -46,8 +51,8 @@ class SearchHarness(ToolHarness):
 
 @pytest.fixture(params=["ripgrep", "walker"])
 def harness(request: pytest.FixtureRequest, tmp_path: Path) -> SearchHarness:
-    if request.param == "ripgrep" and shutil.which("rg") is None:
-        pytest.skip("ripgrep is not installed")
+    if request.param == "ripgrep":
+        require("rg")
     harness = SearchHarness(tmp_path, has_ripgrep=request.param == "ripgrep")
     harness.write("src/app.py", "import os\n\ndef main():\n    return os.name\n")
     harness.write("src/deep/more.py", "MAIN = 1\n")

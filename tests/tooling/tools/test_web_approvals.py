@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.config.settings import Settings
-from agent.toolbox import WebHostsJudge
+from agent.backends.egress.host_rules import EgressRules
 from tests.tooling.tool_harness import TASK, USER, FakeUser
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Action, ApprovalAnswer, Decision, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.permission import PermissionChecker
 from tooling.safety.action_judge import ActionJudge
+from tooling.safety.judges import AdjustedJudge, apply_host_rules
 
 CTX = ExecCtx(user_id=USER, task_id=TASK, working_dir=Path("/srv"))
 DOCS = "https://docs.example.org/a?b=c"
@@ -23,7 +23,9 @@ def fetch_action(url: str) -> Action:
 
 
 def judge_fetch(url: str, **settings: tuple[str, ...]) -> Verdict:
-    return WebHostsJudge(ActionJudge(), Settings(**settings)).judge(fetch_action(url), CTX)  # type: ignore[arg-type]
+    rules = EgressRules(allow=settings.get("allow_net", ()), deny=settings.get("deny_net", ()))
+    adjustment = apply_host_rules(rules.find_deny_rule, rules.find_allow_rule)
+    return AdjustedJudge(ActionJudge(), (adjustment,)).judge(fetch_action(url), CTX)
 
 
 async def decide_fetch(approver: PolicyApprover, url: str = DOCS) -> ApprovalAnswer:
