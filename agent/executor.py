@@ -3,10 +3,10 @@
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
+from typing import TypeVar
 
-from agent.execution.aio import run_shielded, wait_ignoring_cancel
 from agent.execution.graph.step_cache import NoStepCache, StepCache
 from agent.execution.step.agent_loop import AgentRunner
 from agent.execution.step.context import Conversation
@@ -35,6 +35,28 @@ from agent.vocabulary.usage import Usage
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.question import Asker, Question
+
+T = TypeVar("T")
+
+
+async def wait_ignoring_cancel(task: "asyncio.Future[T]") -> None:
+    """Return when the task has ended, well or not; interruptions meanwhile are raised afterwards."""
+    interruption: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            interruption = error
+    if interruption:
+        raise interruption
+
+
+async def run_shielded(deed: Coroutine[None, None, None]) -> None:
+    """Do something whole, even when interrupted in the middle of it."""
+    doing = asyncio.ensure_future(deed)
+    await wait_ignoring_cancel(doing)
+    doing.result()
+
 
 _BACKOFF_S, _JITTER_S = 0.6, 0.2
 INTERRUPTED = "Interrupted."

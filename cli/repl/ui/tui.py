@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -30,13 +30,40 @@ from cli.screen.ascii_fallback import supports_unicode
 from cli.screen.colors import clip
 from cli.screen.live_area import LiveArea
 from cli.screen.plan_view import PlanView
-from cli.screen.resize_behavior import reflows_lines
 from cli.screen.sanitize import strip_invisible
 from cli.screen.transcript import Transcript
 from tooling.safety.secrets.redact import Redactor
 
 if TYPE_CHECKING:
     from cli.repl.repl import Repl
+
+# Treating a terminal that rewraps as one that does not leaves stale lines on the screen. The opposite mistake
+# erases finished lines, so only terminals known to rewrap are listed.
+_BY_VARIABLE = (
+    "TMUX",
+    "VTE_VERSION",
+    "KITTY_WINDOW_ID",
+    "WEZTERM_PANE",
+    "ALACRITTY_WINDOW_ID",
+    "KONSOLE_VERSION",
+    "GHOSTTY_RESOURCES_DIR",
+    "WT_SESSION",
+)
+_BY_TERM = ("tmux", "xterm-kitty", "alacritty", "foot", "wezterm", "xterm-ghostty", "contour")
+_BY_PROGRAM = ("iTerm.app", "Apple_Terminal", "WezTerm", "vscode", "ghostty", "WarpTerminal", "Tabby", "Hyper")
+
+
+def reflows_lines(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal rewraps lines that no longer fit, rather than cutting them."""
+    # Inside GNU screen, the variables of the outer terminal are still set.
+    if environ.get("TERM", "").startswith("screen") and not environ.get("TMUX"):
+        return False
+    return (
+        any(environ.get(name) for name in _BY_VARIABLE)
+        or environ.get("TERM", "").startswith(_BY_TERM)
+        or environ.get("TERM_PROGRAM", "") in _BY_PROGRAM
+    )
+
 
 _FOLD_RULE = "─" * 8
 

@@ -4,9 +4,9 @@ import pyte
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cli.repl.ui.tui import reflows_lines
 from cli.screen.ascii_fallback import supports_unicode, to_ascii
 from cli.screen.live_lines import LiveLines, cursor_up
-from cli.screen.resize_behavior import reflows_lines
 
 line = st.text(alphabet="abc漢é ", min_size=0, max_size=30)
 
