@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -233,8 +232,8 @@ def test_a_summary_that_is_lost_or_old_costs_nothing(user: User) -> None:
     assert (row["runs"], row["last_request"]) == (2, "later")
 
 
-def test_a_data_folder_that_is_none_is_an_error_that_says_so(user: User, tmp_path: Path) -> None:
-    (tmp_path / "data").write_text("a file")
+def test_a_data_folder_that_is_none_is_an_error_that_says_so(user: User) -> None:
+    user.data.write_text("a file")
     ended = user.agent("sessions", "list")
     assert (ended.exit_code, "Traceback" in ended.stderr) == (52, False)
 
