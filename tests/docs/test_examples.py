@@ -13,6 +13,7 @@ from tests.cli.terminal_user import LIMIT_S, User, one_step, step_call, step_rep
 from tests.docs.console_blocks import PAGES, ConsoleBlock, blocks
 from tests.house.program import AGENT
 from tests.house.source_tree import ROOT
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
 GUIDE = (ROOT / "docs" / "guide.md").read_text()
@@ -36,6 +37,7 @@ def shell(user: User, line: str) -> str:
 
 
 @pytest.mark.parametrize("block", blocks(), ids=lambda block: block.name)
+@needs("bwrap")
 def test_a_session_at_the_terminal_goes_as_shown(user: User, block: ConsoleBlock) -> None:
     output = shell(user, "\n".join(block.commands))
     assert block.matches(output), f"expected:\n{block.output}\ngot:\n{output}"

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cli.terminal_user import User
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
 
@@ -98,6 +99,7 @@ def test_a_backend_that_is_not_there_yet_is_wrong_usage(user: User) -> None:
         ("curl -sS -m 3 https://example.invalid/ > /etc/x", True),
     ],
 )
+@needs("bwrap", "curl")
 def test_an_allowed_host_is_not_asked_for_again_but_everything_else_is(
     user: User, command: str, is_asked: bool
 ) -> None:

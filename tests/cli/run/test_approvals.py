@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.pty_terminal import PtyTerminal
 from tests.cli.terminal_user import User, one_step, plan, step, step_call, step_reply
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
 
@@ -206,6 +207,7 @@ def test_an_edit_in_the_users_folder_is_asked_for_as_such(user: User) -> None:
     assert (user.home / "x.txt").read_text() == "hi"
 
 
+@needs("bwrap")
 def test_editing_a_command_opens_only_the_host_that_was_written(user: User) -> None:
     curl = "curl -sS -m 3 https://evil.example/"
     model = user.script(

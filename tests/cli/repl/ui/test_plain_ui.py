@@ -9,6 +9,7 @@ from tests.cli.repl.terminal_session import ENTER, TerminalSession, ctrl
 from tests.cli.repl.test_conversation import reply_to
 from tests.cli.repl.ui.test_approvals_inline import PUSH, decisions, push_script
 from tests.cli.terminal_user import answer, composer_reply, one_step, plan, step, step_call, step_reply
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
 Open = Callable[..., TerminalSession]
@@ -48,6 +49,7 @@ def test_a_request_is_answered_in_lines_and_the_prompt_comes_back(sit: Open) -> 
     assert b"\x1b" not in seat.raw_output
 
 
+@needs("bwrap")
 def test_what_commands_wrote_and_changed_and_how_they_ended_is_told(sit: Open) -> None:
     seat = sit(
         *one_step(

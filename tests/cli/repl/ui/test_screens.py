@@ -9,6 +9,7 @@ from cli.repl.commands.builtin import COMMANDS
 from tests.cli.repl.screens import assert_matches_snapshot
 from tests.cli.repl.terminal_session import TerminalSession
 from tests.cli.terminal_user import composer_reply, plan, step, step_call, step_reply
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
 Open = Callable[..., TerminalSession]
@@ -51,6 +52,7 @@ def open_session(sit: Open, columns: int) -> TerminalSession:
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
+@needs("bwrap")
 def test_a_run_looks_as_it_should(sit: Open, columns: int) -> None:
     seat = open_session(sit, columns)
     seat.send_line("count, write and push")
