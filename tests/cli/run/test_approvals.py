@@ -68,8 +68,9 @@ def test_an_edit_cannot_get_past_what_is_blocked(user: User) -> None:
 
 @pytest.mark.parametrize(("key", "folder"), [("p", True), ("a", False)])
 def test_a_lasting_answer_stores_the_rule_that_was_shown(user: User, key: str, folder: bool) -> None:
-    project = user.home / "project"
+    project, other = user.home / "project", user.home / "other"
     project.mkdir()
+    other.mkdir()
     terminal = run_push(user, "-C", str(project))
     terminal.wait_for("'git push' in this folder")
     terminal.send_line(key)
@@ -77,7 +78,7 @@ def test_a_lasting_answer_stores_the_rule_that_was_shown(user: User, key: str, f
     rules = json.loads(user.agent("rules", "list", "--json").stdout)
     assert rules == [{"effect": "allow", "words": "git push", "folder": str(project) if folder else ""}]
     model = user.script(*one_step(step_call("s1", "run_command", command=PUSH), step_reply("s1", "again")))
-    for place, code in ((project, 0), (user.home, 57 if folder else 0)):
+    for place, code in ((project, 0), (other, 57 if folder else 0)):
         assert user.agent("run", "x", "--model", model, "-C", str(place)).exit_code == code
 
 

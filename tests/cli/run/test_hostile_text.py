@@ -19,7 +19,9 @@ PRINTING = f"python3 -c {shlex.quote(f'print({HOSTILE!a})')}"
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
     """Somebody whose session, memory, files and settings are full of it."""
-    one = User(home=tmp_path_factory.mktemp("hostile"))
+    # The workspace must contain no private folder, which Landlock cannot hide.
+    environ = {"AGENT_CONFIG_DIR": str(tmp_path_factory.mktemp("config"))}
+    one = User(home=tmp_path_factory.mktemp("hostile"), environ=environ)
     one.agent("memory", "add", "--", f"note {HOSTILE}")
     one.agent("config", "set", "model", f"openai/{HOSTILE}")
     yield one
