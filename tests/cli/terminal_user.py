@@ -39,7 +39,8 @@ class User:
 
     @property
     def data(self) -> Path:
-        return self.home / "data"
+        # Not in the home folder: under Landlock, which can hide nothing, it must not be inside a workspace.
+        return self.home.with_name(f"{self.home.name}-data")
 
     def environment(self, **more: str) -> dict[str, str]:
         return {

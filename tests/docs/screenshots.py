@@ -22,8 +22,10 @@ def path_of(scene: Scene) -> Path:
 
 def render_scene(scene: Scene) -> str:
     """Play a scene and return its picture."""
-    with tempfile.TemporaryDirectory() as home:
-        return scene.svg(Path(home).resolve())
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder).resolve() / "home"
+        home.mkdir()
+        return scene.svg(home)
 
 
 def text_lines(svg: str) -> list[str]:

@@ -12,12 +12,14 @@ from tests.cli.terminal_user import User, one_step, step_call, step_reply
 from tests.docs.console_blocks import PAGES, ConsoleBlock, blocks
 from tests.docs.update_console_blocks import merge_lines, shell, update_block
 from tests.house.source_tree import ROOT
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
 PLUGIN_PAGE = (ROOT / "docs" / "web-memory-and-plugins.md").read_text()
 
 
 @pytest.mark.parametrize("block", blocks(), ids=lambda block: block.name)
+@needs("bwrap")
 def test_a_console_block_prints_what_it_shows(user: User, block: ConsoleBlock) -> None:
     output = shell(user, "\n".join(block.commands))
     assert block.matches(output), f"expected:\n{block.output}\ngot:\n{output}"

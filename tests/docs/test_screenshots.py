@@ -7,12 +7,14 @@ import pytest
 from tests.docs.console_blocks import PAGES
 from tests.docs.screenshot_scenes import SCENES, Scene
 from tests.docs.screenshots import FOLDER, path_of, render_scene, text_lines
+from tests.programs import needs
 
 NAMES = [scene.name for scene in SCENES]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", SCENES, ids=NAMES)
+@needs("bwrap")
 def test_a_picture_is_up_to_date(scene: Scene) -> None:
     assert text_lines(path_of(scene).read_text()) == text_lines(render_scene(scene)), (
         "run: make screenshots, and look at them"

@@ -72,18 +72,18 @@ def build_request_head(request: Request, target: Target) -> bytes:
 
 def rewrite_response_head(head: bytes) -> tuple[int, bytes]:
     """Return the status of a response, and its head for the client."""
-    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    first, *rest = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     found = _STATUS.fullmatch(first)
     if found is None or not _VALUE.fullmatch(first):
         raise ProxyHttpError(HTTPStatus.BAD_GATEWAY, "the server did not respond in HTTP")
-    headers = _headers(lines, HTTPStatus.BAD_GATEWAY)
+    headers = _headers(rest, HTTPStatus.BAD_GATEWAY)
     status = int(found[1])
     if status == HTTPStatus.SWITCHING_PROTOCOLS:
         raise ProxyHttpError(HTTPStatus.BAD_GATEWAY, "the server switched to another protocol")
     dropped = _HOP_BY_HOP | _connection_options(headers)
-    kept = [f"{name}: {value}" for name, value in headers if name.lower() not in dropped]
+    lines = [f"{name}: {value}" for name, value in headers if name.lower() not in dropped]
     last = ["Connection: close"] if status >= HTTPStatus.OK else []
-    return status, "\r\n".join([first, *kept, *last, "", ""]).encode("latin-1")
+    return status, "\r\n".join([first, *lines, *last, "", ""]).encode("latin-1")
 
 
 def build_error_response(status: HTTPStatus, reason: str) -> bytes:

@@ -114,7 +114,8 @@ async def _run_probes(runner: SandboxCommandRunner, bait: Path) -> tuple[Probe, 
         try:
             output = await runner.run(request)
         except OSError as problem:
-            reason = " ".join(str(problem).removeprefix(COULD_NOT_START).split())
+            # Bubblewrap writes its own error last.
+            reason = str(problem).removeprefix(COULD_NOT_START).splitlines()[-1]
             raise SandboxStartError(f"{name} cannot start: {reason}", hint=install_hint()) from problem
     lines = output.output.decode(errors="replace").splitlines()
     if _DONE_LINE not in lines:

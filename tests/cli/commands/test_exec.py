@@ -4,6 +4,7 @@ import pytest
 
 from cli.commands.exec import TIMED_OUT
 from tests.cli.terminal_user import User
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
 
@@ -97,6 +98,7 @@ def test_an_unsupported_backend_is_a_usage_error(user: User) -> None:
         ("curl -sS -m 3 https://example.invalid/ > /etc/x", True),
     ],
 )
+@needs("bwrap", "curl")
 def test_an_allowed_host_needs_no_approval_but_everything_else_does(user: User, command: str, is_asked: bool) -> None:
     ended = user.agent("exec", "--allow-net", "example.invalid", "--", command)
     assert (ended.exit_code == 57) is is_asked

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -235,8 +234,8 @@ def test_a_missing_or_stale_summary_is_rebuilt(user: User) -> None:
     assert (row["runs"], row["last_request"]) == (2, "later")
 
 
-def test_a_data_folder_that_is_a_file_is_an_error(user: User, tmp_path: Path) -> None:
-    (tmp_path / "data").write_text("a file")
+def test_a_data_folder_that_is_a_file_is_an_error(user: User) -> None:
+    user.data.write_text("a file")
     ended = user.agent("sessions", "list")
     assert (ended.exit_code, "Traceback" in ended.stderr) == (52, False)
 

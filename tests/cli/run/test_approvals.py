@@ -9,6 +9,7 @@ import pytest
 from cli.run.terminal_approvals import ANSWER_PROMPT, PASTE_NOTICE
 from tests.cli.pty_terminal import PtyTerminal
 from tests.cli.terminal_user import User, one_step, plan, step, step_call, step_reply
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
 
@@ -68,8 +69,9 @@ def test_an_edited_command_can_still_be_blocked(user: User) -> None:
 
 @pytest.mark.parametrize(("key", "folder"), [("p", True), ("a", False)])
 def test_a_lasting_approval_saves_the_displayed_rule(user: User, key: str, folder: bool) -> None:
-    project = user.home / "project"
+    project, other = user.home / "project", user.home / "other"
     project.mkdir()
+    other.mkdir()
     terminal = run_push(user, "-C", str(project))
     terminal.wait_for("'git push' in this folder")
     terminal.send_line(key)
@@ -77,7 +79,7 @@ def test_a_lasting_approval_saves_the_displayed_rule(user: User, key: str, folde
     rules = json.loads(user.agent("rules", "list", "--json").stdout)
     assert rules == [{"effect": "allow", "words": "git push", "folder": str(project) if folder else ""}]
     model = user.script(*one_step(step_call("s1", "run_command", command=PUSH), step_reply("s1", "again")))
-    for place, code in ((project, 0), (user.home, 57 if folder else 0)):
+    for place, code in ((project, 0), (other, 57 if folder else 0)):
         assert user.agent("run", "x", "--model", model, "-C", str(place)).exit_code == code
 
 
@@ -207,6 +209,7 @@ def test_a_file_edit_is_shown_as_a_diff_for_approval(user: User) -> None:
     assert (user.home / "x.txt").read_text() == "hi"
 
 
+@needs("bwrap")
 def test_an_edited_command_allows_only_its_own_host(user: User) -> None:
     curl = "curl -sS -m 3 https://evil.example/"
     model = user.script(

@@ -19,7 +19,9 @@ PRINTING = f"python3 -c {shlex.quote(f'print({HOSTILE!a})')}"
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
     """A user whose session, memory, files and settings contain hostile text."""
-    user = User(home=tmp_path_factory.mktemp("hostile"))
+    # The workspace must contain no private folder, which Landlock cannot hide.
+    environ = {"AGENT_CONFIG_DIR": str(tmp_path_factory.mktemp("config"))}
+    user = User(home=tmp_path_factory.mktemp("hostile"), environ=environ)
     user.agent("memory", "add", "--", f"note {HOSTILE}")
     user.agent("config", "set", "model", f"openai/{HOSTILE}")
     yield user

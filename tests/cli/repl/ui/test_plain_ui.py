@@ -9,6 +9,7 @@ from tests.cli.repl.terminal_session import ENTER, OpenTerminal, TerminalSession
 from tests.cli.repl.test_conversation import reply_to
 from tests.cli.repl.ui.test_approvals_inline import PUSH, decisions, push_script
 from tests.cli.terminal_user import answer, composer_reply, one_step, plan, step, step_call, step_reply
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
 
@@ -47,6 +48,7 @@ def test_a_request_is_answered_in_lines_and_the_prompt_returns(open_terminal: Op
     assert b"\x1b" not in terminal.raw_output
 
 
+@needs("bwrap")
 def test_output_changes_and_exit_codes_of_commands_are_printed(open_terminal: OpenTerminal) -> None:
     terminal = open_terminal(
         *one_step(

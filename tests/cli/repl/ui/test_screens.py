@@ -9,6 +9,7 @@ from cli.repl.ui.approval_cards import DENY_HINT
 from tests.cli.repl.screens import assert_matches_snapshot
 from tests.cli.repl.terminal_session import OpenTerminal, TerminalSession
 from tests.cli.terminal_user import composer_reply, plan, step, step_call, step_reply
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
 WIDTHS = (40, 80, 200)
@@ -50,6 +51,7 @@ def open_session(open_terminal: OpenTerminal, columns: int) -> TerminalSession:
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
+@needs("bwrap")
 def test_a_run_matches_the_golden_screens(open_terminal: OpenTerminal, columns: int) -> None:
     terminal = open_session(open_terminal, columns)
     terminal.send_line("count, write and push")
