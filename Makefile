@@ -11,7 +11,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP := True
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-cassette screenshots test programs check lint soak bench fmt clean
+.PHONY: help demo demo-cassette screenshots test test-without-bubblewrap programs check lint soak bench fmt clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -19,8 +19,13 @@ help:  ## list the targets
 demo: .venv/.ready  ## a whole run without network or key
 	$(BIN)/agent demo
 
-test: programs lint  ## everything: install missing programs, lint, all tests
+test: programs lint  ## everything: install missing programs, lint, all tests, again without bubblewrap where it matters
 	$(PYTEST)
+	@$(MAKE) --no-print-directory test-without-bubblewrap
+
+test-without-bubblewrap: .venv/.ready  ## the tests around commands with Landlock as the only sandbox
+	PYTHON=$(BIN)/python .ci/without-bubblewrap -n auto --maxschedchunk 4 \
+		tests/sandbox tests/agent/backends tests/cli/run tests/cli/commands
 
 programs:  ## install the programs the tests use, where that is allowed
 	@.ci/programs

@@ -1,8 +1,8 @@
-"""Runs one task: stages what comes with it, has it orchestrated, gives the answer its form, lets it be remembered."""
+"""Runs one task: gathers its context, orchestrates it, fits the answer to a schema, updates the memory."""
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from dataclasses import replace
 
 from agent.execution.result.structured import OutputSchema
@@ -11,7 +11,7 @@ from agent.model.budget import BudgetExhausted
 from agent.model.faults import ModelFault
 from agent.model.metered_client import MeteredModel
 from agent.orchestrator import OrchestratorRunner, Task
-from agent.protocol.channel import LogWriteError
+from agent.protocol.channel import Channel, LogWriteError
 from agent.protocol.commands import Submit
 from agent.protocol.events import MessageSaid, WarningRaised
 from agent.protocol.masking import mask_strings
@@ -26,9 +26,6 @@ from tooling.contract.json_codec import encode
 
 _MEMORY_INTRO = "What is known of this user, as data; keep to what concerns the answer:"
 
-# Makes the request known, behind what comes with it.
-PublishRequest = Callable[[tuple[MessageSaid, ...]], Awaitable[None]]
-
 
 class AgentExecutor:
     """The engine around the orchestrator: everything before the plan and after the answer."""
@@ -38,82 +35,86 @@ class AgentExecutor:
         *,
         scope: RunScope,
         orchestrator: OrchestratorRunner,
-        desk: MeteredModel,
+        client: MeteredModel,
         model: str,
-        ask: PublishRequest,
-        form: OutputSchema | None = None,
+        output_schema: OutputSchema | None = None,
         memory: RunMemory | None = None,
         has_notes: bool = False,
-        on_answer: Callable[[Outcome], None] = lambda outcome: None,
     ) -> None:
         self._scope = scope
         self._orchestrator = orchestrator
-        self._client = desk
+        self._client = client
         self._model = model
-        self._publish_request = ask
-        self._output_schema = form
+        self._output_schema = output_schema
         self._memory = memory
         self._has_notes = has_notes
-        self._on_answer = on_answer
+        # Set once the answer is published; remembering may still be going on.
+        self.answered: Outcome | None = None
+        self.has_published_request = False
 
-    async def execute(self, submit: Submit, before: UnfinishedRun | None = None) -> Outcome:
-        """Run the task with what comes with it, or go on with one that did not end; form and remember the answer."""
-        task = await (self._resume_task(submit, before) if before else self._build_task(submit))
-        outcome = await self._orchestrator.run(task, before)
+    async def execute(self, submit: Submit, unfinished: UnfinishedRun | None = None) -> Outcome:
+        """Run a task, or resume an unfinished one."""
+        task = await (self._resume_task(submit, unfinished) if unfinished else self._build_task(submit))
+        outcome = await self._orchestrator.run(task, unfinished)
         if outcome.is_error or submit.plan_only:
             return outcome
         if self._output_schema:
             outcome = await self._apply_schema(outcome, self._output_schema)
-        has_asked = bool(self._client.budget.total.requests or (before and before.answer))
+        has_asked = bool(self._client.budget.total.requests or (unfinished and unfinished.answer))
         return await self._remember(outcome) if has_asked else outcome
 
+    async def publish_request(self, prompt: str, *attached: MessageSaid) -> None:
+        """Publish the request after everything attached to it: a log with the request then has all of it."""
+        self.has_published_request = True
+        await publish_request(self._scope.channel, prompt, attached)
+
     async def _build_task(self, submit: Submit) -> Task:
-        """Gather what comes with a request; it is used exactly as it is logged, so that it can be found again."""
+        """Gather the context of a request; it is used exactly as logged, so that a resumed run sees the same."""
         if self._output_schema is None and submit.schema:
             self._output_schema = OutputSchema(submit.schema)
         memory = await self._recall()
-        form = self._output_schema.constraints if self._output_schema else ""
-        context = await self._build_context(submit, memory, form)
-        beside = {
+        schema_text = self._output_schema.constraints if self._output_schema else ""
+        context = await self._build_context(submit, memory, schema_text)
+        attached = {
             "context": context,
             "schema": self._output_schema.text if self._output_schema else "",
             "plan": self._plan_text(submit.plan) if submit.plan else "",
         }
-        await self._publish_request(
-            tuple(MessageSaid(role=role, content=text) for role, text in beside.items() if text)
+        await self.publish_request(
+            submit.prompt, *(MessageSaid(role=role, content=text) for role, text in attached.items() if text)
         )
         return Task(
             request=submit.prompt,
             lineage=self._scope.run_id if self._scope.is_persistent else "",
             context=context,
-            constraints=_constraints(form, memory),
+            constraints=_constraints(schema_text, memory),
             plan_only=submit.plan_only,
             plan=submit.plan,
         )
 
     def _plan_text(self, plan: Plan) -> str:
-        # Masked step by step: the text as a whole could lose a quotation mark with a secret.
+        # Masked step by step: masking the encoded text could remove a quotation mark together with a secret.
         return json.dumps(encode(mask_strings(plan.steps, self._scope.redactor.redact)))
 
-    async def _resume_task(self, submit: Submit, before: UnfinishedRun) -> Task:
-        await self._publish_request(())
-        if self._output_schema is None and before.schema:
-            self._output_schema = OutputSchema(before.schema)
+    async def _resume_task(self, submit: Submit, unfinished: UnfinishedRun) -> Task:
+        await self.publish_request(unfinished.request)
+        if self._output_schema is None and unfinished.schema:
+            self._output_schema = OutputSchema(unfinished.schema)
         memory = await self._recall()
         return Task(
-            request=before.request,
-            lineage=before.lineage,
-            context=before.context,
+            request=unfinished.request,
+            lineage=unfinished.lineage,
+            context=unfinished.context,
             constraints=_constraints(self._output_schema.constraints if self._output_schema else "", memory),
             plan=submit.plan,
         )
 
-    async def _build_context(self, submit: Submit, memory: str, form: str) -> str:
+    async def _build_context(self, submit: Submit, memory: str, schema_text: str) -> str:
         if submit.context is not None:
             await asyncio.to_thread(stage_inputs, submit.inputs, self._scope.cwd)
             return submit.context
         gathered = await asyncio.to_thread(self._gather_context, submit, memory)
-        return "\n\n".join(part for part in (self._scope.redactor.redact(gathered), form) if part)
+        return "\n\n".join(part for part in (self._scope.redactor.redact(gathered), schema_text) if part)
 
     def _gather_context(self, submit: Submit, memory: str) -> str:
         return build_context(
@@ -126,46 +127,53 @@ class AgentExecutor:
         )
 
     async def _recall(self) -> str:
-        """Return what is remembered, as far as prompts have room for it."""
+        """Return the part of the memory that fits into prompts."""
         try:
             return await asyncio.to_thread(self._memory.recall) if self._memory else ""
         except OSError as error:
-            self._scope.channel.emit(WarningRaised(message=f"the memory could not be read: {error.strerror}"))
+            self._scope.channel.emit(WarningRaised(message=f"cannot read the memory: {error.strerror}"))
             return ""
 
     async def _remember(self, outcome: Outcome) -> Outcome:
-        """Have something of the run remembered; its answer is told before that, and nothing takes it back."""
+        """Update the memory; the answer is published before, and nothing takes it back."""
         if self._memory is None or outcome.is_error:
             return outcome
-        remembering = self._memory.build_updater(self._client, self._model)
-        if not remembering.has_work():
+        updater = self._memory.build_updater(self._client, self._model)
+        if not updater.has_work():
             return outcome
-        self._on_answer(outcome)
+        self.answered = outcome
         try:
             await self._scope.channel.publish(MessageSaid(role="assistant", content=outcome.answer))
-            await remembering.update(outcome.answer)
+            await updater.update(outcome.answer)
         except LogWriteError:
-            # The disk is full: that is the log's trouble, not the answer's.
+            # A full disk does not invalidate the answer.
             pass
         return self._with_usage(outcome)
 
-    async def _apply_schema(self, outcome: Outcome, form: OutputSchema) -> Outcome:
+    async def _apply_schema(self, outcome: Outcome, schema: OutputSchema) -> Outcome:
         try:
-            data, answer, problem = await form.coerce(outcome.answer, self._client, self._model)
+            data, answer, problem = await schema.coerce(outcome.answer, self._client, self._model)
         except (ModelFault, BudgetExhausted) as stop:
-            data, answer, problem = None, outcome.answer, f"the answer could not be put into its form: {stop}"
+            data, answer, problem = None, outcome.answer, f"the answer could not be fitted to the schema: {stop}"
         outcome = self._with_usage(outcome)
         if problem:
             return replace(outcome, subtype="error_task", exit_code=exit_codes.FAILED, error=problem)
         return replace(outcome, answer=answer, structured=data)
 
     def _with_usage(self, outcome: Outcome) -> Outcome:
-        """Return the outcome with what was asked of models after the answer."""
-        ledger = self._client.budget
-        spent = ledger.total
-        return replace(outcome, usage=spent, model_usage=dict(ledger.by_model), num_turns=spent.requests)
+        """Return the outcome with the usage of model calls made after the answer."""
+        budget = self._client.budget
+        spent = budget.total
+        return replace(outcome, usage=spent, model_usage=dict(budget.by_model), num_turns=spent.requests)
 
 
-def _constraints(form: str, memory: str) -> str:
+async def publish_request(channel: Channel, prompt: str, attached: Sequence[MessageSaid] = ()) -> None:
+    """Publish a request and what is attached to it."""
+    for message in attached:
+        channel.emit(message)
+    await channel.publish(MessageSaid(role="user", content=prompt))
+
+
+def _constraints(schema_text: str, memory: str) -> str:
     habits = f"{_MEMORY_INTRO}\n{wrap_in_tag('memory', memory)}" if memory else ""
-    return "\n\n".join(part for part in (form, habits) if part)
+    return "\n\n".join(part for part in (schema_text, habits) if part)

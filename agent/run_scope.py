@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import traceback
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.files.temp_dir import TempDir
 from tooling.safety.secrets.redact import Redactor
 
+BUG = "this is a bug in Windlass"
 # One local user: the id only has to be the same for every run of one account.
 _USER = uuid.uuid5(uuid.NAMESPACE_URL, f"windlass:user:{os.getuid()}")
 
@@ -94,6 +96,18 @@ class RunScope:
             outputs_dir=self.folder.outputs,
             blobs_dir=self.folder.blobs,
         )
+
+    def save_traceback(self) -> str:
+        """Save the traceback of the exception being handled, and return a hint that says where it is."""
+        if not self.is_persistent:
+            return f"{BUG}; its traceback is saved when the run is not ephemeral"
+        path = self.folder.root / "crash.txt"
+        try:
+            path.touch(mode=0o600)
+            path.write_text(self.redactor.redact(traceback.format_exc()), "utf-8", "backslashreplace")
+        except OSError:
+            return BUG
+        return f"{BUG}; its traceback is in {path}"
 
     async def close(self) -> str | None:
         """Let everybody hear the rest, refresh SESSION.json, let go; return what went wrong, if anything."""

@@ -1,1 +1,1 @@
-"""The front ends: they send commands, show events, and alone print."""
+"""Front ends: they send commands, render events, and are the only code that prints."""

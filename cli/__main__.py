@@ -1,4 +1,4 @@
-"""`python -m cli` is `agent`."""
+"""`python -m cli`, the same program as `agent`."""
 
 from cli.main import main
 

@@ -1,4 +1,4 @@
-"""The command line as a table: every command is listed, only the one asked for is loaded."""
+"""The command table: lists every command, imports only the one that is called."""
 
 import gc
 import importlib
@@ -16,9 +16,9 @@ from tooling.contract.fast_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandEntry:
-    """One command: its module in `cli.commands` holds `command` (one deed) or `app` (several).
+    """One command. Its module in `cli.commands` defines `command`, or `app` if it is a group.
 
-    `works_with` is what does the work; whoever only wants to know the flags does without it.
+    `preload` is the module that does the work; help and completion do not import it.
     """
 
     name: str
@@ -28,30 +28,31 @@ class CommandEntry:
 
 
 COMMANDS = (
-    CommandEntry(name="run", help="Do one task, start to end.", preload="cli.run.run_task"),
-    CommandEntry(name="resume", help="Go on with a run that did not finish.", preload="cli.run.run_task"),
-    CommandEntry(name="plan", help="Plan a task; execute nothing.", preload="cli.run.run_task"),
-    CommandEntry(name="exec", help="Run one command as the agent would: same checks, same box."),
-    CommandEntry(name="check", help="Judge a command; run nothing."),
-    CommandEntry(name="demo", help="See a whole run, without a key or a network."),
-    CommandEntry(name="sessions", help="Sessions and what they changed.", is_group=True),
-    CommandEntry(name="runs", help="Runs and the evidence behind their answers.", is_group=True),
-    CommandEntry(name="memory", help="What is remembered from run to run.", is_group=True),
-    CommandEntry(name="tools", help="What the model may use.", is_group=True),
-    CommandEntry(name="rules", help="Which commands run unasked, and which never run.", is_group=True),
-    CommandEntry(name="config", help="Settings and where they come from.", is_group=True),
-    CommandEntry(name="doctor", help="Check that everything a run needs is there."),
+    CommandEntry(name="run", help="Run a task and print the answer.", preload="cli.run.run_task"),
+    CommandEntry(name="resume", help="Resume a run that did not finish.", preload="cli.run.run_task"),
+    CommandEntry(name="plan", help="Plan a task without running it.", preload="cli.run.run_task"),
+    CommandEntry(name="exec", help="Run one command with the agent's checks and sandbox."),
+    CommandEntry(name="check", help="Show whether a command would be allowed."),
+    CommandEntry(name="demo", help="Watch an example run; needs no API key or network."),
+    CommandEntry(name="sessions", help="Manage sessions and undo their changes.", is_group=True),
+    CommandEntry(name="runs", help="Show runs and the evidence for their answers.", is_group=True),
+    CommandEntry(name="memory", help="Manage what is remembered between runs.", is_group=True),
+    CommandEntry(name="tools", help="List the agent's tools and call them.", is_group=True),
+    CommandEntry(name="rules", help="Manage rules that allow or deny commands.", is_group=True),
+    CommandEntry(name="config", help="Show and change settings.", is_group=True),
+    CommandEntry(name="doctor", help="Check your setup."),
 )
-# What the shells' scripts call: `agent __complete bash …`.
+# Called by the completion scripts: `agent __complete bash …`.
 COMPLETE = "__complete"
-_HELP = "Windlass plans a task as a graph of steps, runs them side by side, and says what it did."
-_VERSION = typer.Option("--version", help="Show the version.")
+_HELP = "Windlass plans a task as a graph of steps and runs independent steps in parallel."
+_VERSION = typer.Option("--version", help="Show the version and exit.")
 _SHELL = "[SHELL]"
-_INSTALL = typer.Option("--install-completion", metavar=_SHELL, help="Let bash, zsh or fish complete with Tab.")
-_SHOW = typer.Option("--show-completion", metavar=_SHELL, help="Show the script that would be installed.")
-_CONTINUE = typer.Option("-c", "--continue", help="Open the prompt in the last session.")
-_RESUME = typer.Option("-r", "--resume", metavar="SESSION", help="Open the prompt in a session.")
-_EPILOG = "`agent -p PROMPT` is `agent run PROMPT`."
+_INSTALL = typer.Option("--install-completion", metavar=_SHELL, help="Install tab completion for bash, zsh or fish.")
+_SHOW = typer.Option("--show-completion", metavar=_SHELL, help="Print the completion script.")
+_CONTINUE = typer.Option("-c", "--continue", help="Open the last session.")
+_RESUME = typer.Option("-r", "--resume", metavar="SESSION", help="Open this session.")
+PIPE_HINT = "pipe the task to `agent run`"
+_EPILOG = "Without a command, `agent` opens an interactive prompt. `agent -p TASK` is short for `agent run TASK`."
 
 
 def run_cli(arguments: list[str]) -> int:
@@ -59,7 +60,7 @@ def run_cli(arguments: list[str]) -> int:
     if arguments[:1] == [COMPLETE]:
         from cli.completion.complete import print_completions
 
-        return print_completions(arguments[1:])
+        return print_completions(arguments[1:], build_application)
     arguments = _expand_prompt_flag(arguments)
     wanted = next((word for word in arguments if not word.startswith("-")), None)
     if wanted is not None and arguments[0] == wanted and all(wanted != entry.name for entry in COMMANDS):
@@ -69,7 +70,7 @@ def run_cli(arguments: list[str]) -> int:
     for entry in COMMANDS:
         if entry.name == wanted and entry.preload:
             importlib.import_module(entry.preload)
-    # What is loaded stays; from here on garbage is looked for, but not among that.
+    # Loaded modules stay alive: exclude them from garbage collection.
     gc.freeze()
     gc.enable()
     try:
@@ -82,7 +83,7 @@ def run_cli(arguments: list[str]) -> int:
     except BrokenPipeError:
         return 0
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else "the output could not be written: "
+        where = f"{error.filename}: " if error.filename else "could not write the output: "
         show_error(AgentError(f"{where}{error.strerror}"))
         return AgentError.exit_code
     return 0
@@ -92,23 +93,21 @@ def _unknown_command(word: str) -> UsageError:
     from tooling.contract.json_codec import did_you_mean
 
     known = "" if " " in word else did_you_mean(word, [entry.name for entry in COMMANDS])
-    return UsageError(
-        f"there is no command {word!r}{known}", f'a task is written behind `agent run`: agent run "{word}"'
-    )
+    return UsageError(f"unknown command {word!r}{known}", f'to run a task: agent run "{word}"')
 
 
 def show_error(error: AgentError) -> None:
-    """Tell the person what happened and what to do."""
+    """Print an error and its hint to stderr."""
     try:
         text = f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else "")
         print(_wrap_for_terminal(text), file=sys.stderr)
     except OSError:
-        # Nobody can read it; the exit code still says it.
+        # stderr is gone; the exit code still reports the error.
         pass
 
 
 def _wrap_for_terminal(text: str) -> str:
-    """Return a text with its lines broken between words where a terminal would break them anywhere."""
+    """Wrap text between words; a terminal would break it anywhere."""
     if not sys.stderr.isatty():
         return text
     from cli.pages.pages import wrap_text
@@ -120,15 +119,15 @@ def _expand_prompt_flag(arguments: list[str]) -> list[str]:
     """Turn `agent … -p PROMPT …` into `agent run … PROMPT …`."""
     first = arguments[0] if arguments else ""
     if first.startswith("-") and (short := next((flag for flag in ("-p", "--prompt") if flag in arguments), None)):
-        place = arguments.index(short)
-        prompt, rest = arguments[place + 1 : place + 2], [*arguments[:place], *arguments[place + 2 :]]
+        at = arguments.index(short)
+        prompt, rest = arguments[at + 1 : at + 2], [*arguments[:at], *arguments[at + 2 :]]
         return ["run", *rest, *(["--", *prompt] if prompt else [])]
-    # The shell need not be named; click knows no flag whose value may be left out.
+    # The shell may be omitted, but click has no options with an optional value.
     return [*arguments, ""] if arguments[-1:] in (["--install-completion"], ["--show-completion"]) else arguments
 
 
 def build_application(wanted: str | None) -> typer.Typer:
-    """Return the command line with one command that can be called; the others are only listed."""
+    """Build the command line with one command loaded; the others are only listed in the help."""
     program = typer.Typer(
         help=_HELP,
         epilog=_EPILOG,
@@ -157,14 +156,14 @@ def _register(program: typer.Typer, entry: CommandEntry, *, is_loaded: bool) -> 
 
 
 def _handle_completion(install: str | None, show: str | None) -> None:
-    from cli.completion.install import install as put_in_place
+    from cli.completion.install import install as install_script
     from cli.completion.install import read_script, resolve_shell
 
     environ = os_environ()
     if show is not None:
         print(read_script(resolve_shell(show, environ)), end="")
     if install is not None:
-        print("\n".join(put_in_place(resolve_shell(install, environ), environ)), file=sys.stderr)
+        print("\n".join(install_script(resolve_shell(install, environ), environ)), file=sys.stderr)
 
 
 def _not_loaded() -> None:
@@ -187,10 +186,10 @@ def _open_repl(
         _handle_completion(install, show)
         raise typer.Exit
     if context.invoked_subcommand and (last or session is not None):
-        raise UsageError("-c and -r before a command are for the prompt alone", "write them behind `agent run`")
+        raise UsageError("-c and -r before a command apply only to the prompt", "put them after `agent run`")
     if context.invoked_subcommand is None:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            hint = 'use `agent run "your task"`, or pipe the task to `agent run`; `agent --help` lists the rest'
+            hint = f'use `agent run "your task"`, or {PIPE_HINT}; see also `agent --help`'
             raise UsageError("the interactive prompt needs a terminal", hint)
         from cli.repl.start import open_repl
 

@@ -1,11 +1,11 @@
-"""The way out: flush what was said, then end at once."""
+"""Process exit: flush the streams, then skip the interpreter's teardown."""
 
 import os
 import sys
 
 
 def exit_process(exit_code: int) -> None:
-    """End the process; a reader that went away is no error, a disk that is full is one."""
+    """Flush and exit. A closed pipe is not an error; a full disk turns success into 1."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -13,5 +13,5 @@ def exit_process(exit_code: int) -> None:
             pass
         except (OSError, ValueError):
             exit_code = exit_code or 1
-    # Tearing down modules and threads costs tens of milliseconds, and everything lasting is on disk already.
+    # Tearing down modules and threads takes tens of milliseconds, and all state is on disk already.
     os._exit(exit_code)

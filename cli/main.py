@@ -1,4 +1,4 @@
-"""The entry point: answers `--version` at once, hands everything else on, and leaves without lingering."""
+"""Entry point: answers `--version` at once and hands everything else to the application."""
 
 import gc
 import io
@@ -11,7 +11,7 @@ def main() -> None:
     try:
         _run()
     except KeyboardInterrupt:
-        # Pressed while all of it was still being loaded.
+        # Ctrl-C while modules are still being imported.
         sys.exit(130)
 
 
@@ -22,7 +22,7 @@ def _run() -> None:
 
         sys.stdout.write(f"windlass {VERSION}\n")
         sys.exit(0)
-    # Nearly all that loading makes stays: to look for garbage meanwhile costs a twentieth of a start.
+    # Nearly everything an import creates stays alive; collecting meanwhile costs 5 % of the start.
     gc.disable()
     _open_closed_streams()
     _sanitize_streams()
@@ -45,7 +45,7 @@ def _run_cli(arguments: list[str]) -> int:
 
 
 def _sanitize_streams() -> None:
-    """Let a terminal get words alone, and a sign for a character that it does not know instead of an error."""
+    """Strip control sequences from what is printed to a terminal, and escape what cannot be encoded."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if not isinstance(stream, io.TextIOWrapper):
@@ -60,7 +60,7 @@ def _sanitize_streams() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Let streams that were closed lead nowhere; else the next file opened would take their place."""
+    """Open closed streams on /dev/null; otherwise the next file opened would get their descriptor."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))

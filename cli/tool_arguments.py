@@ -1,4 +1,4 @@
-"""Arguments of a tool as words of a command line: `key=value` typed by the tool's schema, `key:=JSON` as it stands."""
+"""Tool arguments on a command line: `key=value` typed by the tool's schema, or `key:=JSON`."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,12 +11,12 @@ _SYNTAX_HINT = "write key=value, or key:=JSON for numbers, lists and objects"
 
 
 def parse_arguments(words: Sequence[str], spec: ToolSpec) -> dict[str, object]:
-    """Return the arguments that the words spell, or raise UsageError naming the word that does not."""
+    """Parse the words into arguments, or raise UsageError naming the first invalid word."""
     arguments: dict[str, object] = {}
     for word in words:
         key, equals, text = word.partition("=")
         if not equals or not key.removesuffix(":"):
-            raise UsageError(f"{word!r} is no argument", _SYNTAX_HINT)
+            raise UsageError(f"{word!r} is not an argument", _SYNTAX_HINT)
         name = key.removesuffix(":")
         schema = _parameter_schema(name, spec)
         is_list = schema.get("type") == "array" and name == key
@@ -44,21 +44,21 @@ def _parse_value(name: str, text: str, schema: Mapping[str, object]) -> object:
             raise UsageError(f"{name}: expected true or false, got {text!r}")
         return _BOOLEANS[text.lower()]
     if kind in ("integer", "number"):
-        return _parse_number(name, text, is_whole=kind == "integer")
+        return _parse_number(name, text, is_integer=kind == "integer")
     if kind == "object":
         raise UsageError(f"{name} is an object", f"write it as JSON: {name}:='{{…}}'")
     return text
 
 
-def _parse_number(name: str, text: str, *, is_whole: bool) -> int | float:
+def _parse_number(name: str, text: str, *, is_integer: bool) -> int | float:
     try:
-        return int(text) if is_whole else float(text)
+        return int(text) if is_integer else float(text)
     except ValueError as error:
-        raise UsageError(f"{name}: expected {'a whole number' if is_whole else 'a number'}, got {text!r}") from error
+        raise UsageError(f"{name}: expected {'a whole number' if is_integer else 'a number'}, got {text!r}") from error
 
 
 def _parse_json(name: str, text: str) -> object:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise UsageError(f"{name}: {error}", f"what stands behind {name}:= must be JSON") from error
+        raise UsageError(f"{name}: {error}", f"the value after {name}:= must be JSON") from error

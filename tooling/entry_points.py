@@ -1,4 +1,4 @@
-"""Tools of installed packages, found by reading a few small files instead of importing importlib.metadata."""
+"""Find the entry points of installed packages without importing importlib.metadata, which is slow to load."""
 
 import contextlib
 import importlib
@@ -9,19 +9,19 @@ from pathlib import Path
 from tooling.contract.fast_dataclass import dataclass
 
 GROUP = "windlass.tools"
-_METADATA = (".dist-info", ".egg-info")
+_METADATA_SUFFIXES = (".dist-info", ".egg-info")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryPoint:
-    """A name that an installed distribution offers, and where the object behind it is."""
+    """A named object in an installed distribution; `target` is `module:attribute`."""
 
     distribution: str
     name: str
     target: str
 
     def load(self) -> object:
-        """Import it; whatever its module raises comes through."""
+        """Import the object; exceptions raised by its module propagate."""
         module, _, attribute = self.target.partition(":")
         loaded: object = importlib.import_module(module.strip())
         for part in attribute.split("[")[0].strip().split("."):
@@ -30,7 +30,7 @@ class EntryPoint:
 
 
 def entry_points(paths: Iterable[str], group: str = GROUP) -> Iterator[EntryPoint]:
-    """Yield the entry points of a group, in the order of the import path; the first of a distribution wins."""
+    """Yield the entry points of a group in import path order; the first copy of a distribution wins."""
     seen: set[str] = set()
     for folder in paths:
         for name in _metadata_folders(folder):
@@ -46,7 +46,7 @@ def entry_points(paths: Iterable[str], group: str = GROUP) -> Iterator[EntryPoin
 def _metadata_folders(folder: str) -> list[str]:
     try:
         with os.scandir(folder or ".") as entries:
-            return sorted(entry.name for entry in entries if entry.name.endswith(_METADATA))
+            return sorted(entry.name for entry in entries if entry.name.endswith(_METADATA_SUFFIXES))
     except OSError:
         return []
 

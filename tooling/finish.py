@@ -1,4 +1,4 @@
-"""The last part of the one road: a tool's raw result becomes what the model, the person and the log may see."""
+"""Sanitize, redact and trim tool results before the model, the user and the log see them."""
 
 import asyncio
 import dataclasses
@@ -15,17 +15,18 @@ from tooling.safety.secrets.redact import Redactor
 
 _UNSAFE_IN_NAME = r"[^A-Za-z0-9_.-]+"
 _MAX_PART_CHARS = 48
+NOT_SAVED = "the rest was not saved"
 
 
 class OutputFinisher:
-    """Strips, redacts and trims results, and keeps the whole of what it trimmed."""
+    """Sanitizes, redacts and trims results; saves the full text of those it trims."""
 
     def __init__(self, redactor: Redactor, lengths: TrimLengths | None = None) -> None:
         self._redactor = redactor
         self._lengths = lengths or TrimLengths()
 
     async def finish(self, result: ToolResult, ctx: ExecCtx, *, output_chars: int | None = None) -> ToolResult:
-        """Return the result as it may be shown; `output_chars` is the tool's own limit."""
+        """Return the result as it may be shown; `output_chars` overrides the default length limit."""
         lengths = self._lengths if output_chars is None else TrimLengths.for_limit(output_chars)
         text = self._clean(result.content)
         meta = self._clean_meta(result.meta)
@@ -34,31 +35,31 @@ class OutputFinisher:
             text = trim_output(
                 text,
                 lengths,
-                where=f"full output: {path}" if path else "the rest was not kept",
+                hint=f"full output: {path}" if path else NOT_SAVED,
                 total_bytes=(meta.total_bytes or 0) if meta.dropped_bytes else 0,
             )
             meta = dataclasses.replace(meta, output_path=path)
         if meta.full_text is not None:
             meta = await self._save_full_text(meta)
-        display = None if result.display is None else trim_output(self._clean(result.display), lengths, where="")
+        display = None if result.display is None else trim_output(self._clean(result.display), lengths)
         return ToolResult(text, result.exit_code, display, meta)
 
     async def _save_full_text(self, meta: ToolMeta) -> ToolMeta:
-        """Write what a tool shows only a part of to the place it named; unmasked it touches no disk."""
-        whole, path = meta.full_text or "", meta.output_path
+        """Redact the full text of a partly shown result and write it to the output file that the tool reserved."""
+        text, path = meta.full_text or "", meta.output_path
         try:
             if path is not None:
-                await asyncio.to_thread(self._write_redacted, Path(path), whole)
+                await asyncio.to_thread(self._write_redacted, Path(path), text)
         except OSError:
-            # A full disk; the part is still worth having.
+            # The disk may be full; the part that is shown is still useful.
             pass
         return dataclasses.replace(meta, full_text=None)
 
     def _write_redacted(self, path: Path, text: str) -> None:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8", errors="replace", newline="") as file:
-            for piece in self._redactor.redact_chunks(text):
-                file.write(sanitize_output(piece))
+            for chunk in self._redactor.redact_chunks(text):
+                file.write(sanitize_output(chunk))
 
     def _clean(self, text: str) -> str:
         return self._redactor.redact(sanitize_output(text))
@@ -75,7 +76,7 @@ class OutputFinisher:
     async def _save_output(self, text: str, meta: ToolMeta, ctx: ExecCtx) -> str | None:
         try:
             if meta.output_path is not None:
-                # What the runner spooled has not been masked yet.
+                # The command runner spools raw output.
                 await asyncio.to_thread(self._redactor.redact_file, Path(meta.output_path))
                 return meta.output_path
             target = output_file(ctx)
@@ -88,7 +89,7 @@ class OutputFinisher:
 
 
 def output_file(ctx: ExecCtx) -> Path | None:
-    """Return a free place for the whole output of this call, or None when the run keeps none."""
+    """Return an unused path for the full output of this call, or None if the run saves no outputs."""
     if ctx.outputs_dir is None:
         return None
     stem = output_stem(ctx.step_id, ctx.attempt, ctx.call_id)
@@ -102,18 +103,18 @@ def output_file(ctx: ExecCtx) -> Path | None:
 
 
 def output_stem(step_id: str, attempt: int, call_id: str = "") -> str:
-    """Return how the names of a step's output files begin, or with a call that of its own."""
+    """Return the file name prefix for the outputs of a step, or of one of its calls."""
     return "-".join(_safe_name_part(part) for part in (step_id, str(attempt), call_id) if part)
 
 
 def _safe_name_part(part: str) -> str:
-    """Return a part of a file's name; what had to be changed stays different from everything else."""
+    """Make a string safe for a file name; a changed one gets a hash, so that different strings stay different."""
     safe = re.sub(_UNSAFE_IN_NAME, "_", part).lstrip(".")[:_MAX_PART_CHARS]
     return safe if safe == part else f"{safe}{hashlib.sha256(part.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 def reserve_output(ctx: ExecCtx) -> Path | None:
-    """Return a place for the whole output of this call that nobody else can take, or None."""
+    """Create an empty file for the full output of this call and return its path, or None if that fails."""
     path = output_file(ctx)
     try:
         if path is not None:

@@ -1,11 +1,11 @@
-"""The one road of every tool call: arguments, rights, verdict, approval, run, output. It never raises."""
+"""The path of every tool call: arguments, interceptors, run, output. It never raises."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tooling.contract.action import Approver, Decision, Judge
 from tooling.contract.context import ExecCtx
+from tooling.contract.interceptor import Interceptor, PendingCall
 from tooling.contract.json_codec import DecodeError, JsonObject, decode, did_you_mean
 from tooling.contract.result import (
     BAD_ARGUMENTS,
@@ -19,45 +19,38 @@ from tooling.contract.result import (
     error_result,
 )
 from tooling.contract.tool import AnyTool, ToolSpec
+from tooling.files.workspace_files import WorkspaceFiles
 from tooling.finish import OutputFinisher
-from tooling.permission import PermissionChecker, blocked_result
 from tooling.registry import ToolRegistry
 
 
 class Invoker:
     """Takes a call from its name and raw arguments to the result a model reads."""
 
-    def __init__(self, *, registry: ToolRegistry, judge: Judge, approver: Approver, finisher: OutputFinisher) -> None:
+    def __init__(
+        self, *, registry: ToolRegistry, interceptors: Sequence[Interceptor], finisher: OutputFinisher
+    ) -> None:
         self._registry = registry
-        self._permission = PermissionChecker(judge, approver)
+        self._interceptors = tuple(interceptors)
         self._finisher = finisher
 
     async def invoke(self, name: str, args: JsonObject, ctx: ExecCtx) -> ToolResult:
-        """Run one call; every failure is a result, only cancellation comes through."""
+        """Run one call; every failure is a result, only cancellation is raised."""
         tool = self._registry.get(name)
         if tool is None:
-            return error_result(self._unknown_tool_message(name, ctx), exit_code=UNKNOWN_TOOL)
+            return error_result(self._unknown_tool(name, ctx), exit_code=UNKNOWN_TOOL)
         if not ctx.may_use(name):
-            return error_result(
-                f"The tool {name} is not available in this step. {_list_available(ctx.allowed_tools)}",
-                exit_code=REFUSED,
-            )
-        result = await self._authorize_and_run(tool, args, ctx)
+            available = _list_available(ctx.allowed_tools)
+            return error_result(f"The tool {name} is not available in this step. {available}", exit_code=REFUSED)
+        result = await self._run_guarded(tool, args, replace(ctx, files=WorkspaceFiles(ctx)))
         return await self._finisher.finish(result, ctx, output_chars=tool.spec.output_chars)
 
-    async def _authorize_and_run(self, tool: AnyTool, args: JsonObject, ctx: ExecCtx) -> ToolResult:
+    async def _run_guarded(self, tool: AnyTool, args: JsonObject, ctx: ExecCtx) -> ToolResult:
+        """Turn everything that can go wrong into a result."""
         name = tool.spec.name
         try:
             params = decode(tool.params, _without_nulls(args, tool.spec))
-            action = tool.action(params, ctx)
-            answer = await self._permission.authorize(action, ctx, always_asks=tool.spec.requires_approval)
-            if isinstance(answer, ToolResult):
-                return answer
-            if answer is not None:
-                return await self._run_edited(tool, tool.with_subject(params, answer), answer, ctx)
-            if ctx.cancel_check is not None and ctx.cancel_check():
-                return error_result("Cancelled.", exit_code=CANCELLED, status="cancelled")
-            return await _run(tool, params, ctx)
+            return await self._run(PendingCall(tool=tool, params=params, action=tool.action(params, ctx), ctx=ctx))
         except DecodeError as error:
             return error_result(
                 f"Wrong arguments for {name}: {error}. {_describe_parameters(tool.spec)}", exit_code=BAD_ARGUMENTS
@@ -67,34 +60,38 @@ class Invoker:
         except Exception as error:  # noqa: BLE001 (the edge: whatever a tool raises becomes a result)
             return error_result(f"{name} failed: {type(error).__name__}: {error}", exit_code=TOOL_RAISED)
 
-    async def _run_edited(self, tool: AnyTool, params: object, subject: str, ctx: ExecCtx) -> ToolResult:
-        """Run what the person wrote instead, still never what is blocked, and tell the model of it."""
-        action = tool.action(params, ctx)
-        verdict = self._permission.verdict(action, ctx, always_asks=tool.spec.requires_approval)
-        if verdict.decision is Decision.BLOCK:
-            return blocked_result(verdict)
-        result = await _run(tool, params, ctx)
-        return replace(result, content=f"The user changed the command to: {subject}\n{result.content}")
+    async def _run(self, call: PendingCall) -> ToolResult:
+        for interceptor in self._interceptors:
+            refusal = await interceptor.before(call)
+            if refusal is not None:
+                return refusal
+        ctx = call.ctx
+        if ctx.cancel_check is not None and ctx.cancel_check():
+            return error_result("Cancelled.", exit_code=CANCELLED, status="cancelled")
+        if ctx.on_start is not None:
+            await ctx.on_start()
+        result = await _run_in_time(call)
+        for interceptor in reversed(self._interceptors):
+            result = await interceptor.after(call, result)
+        return result
 
-    def _unknown_tool_message(self, name: str, ctx: ExecCtx) -> str:
+    def _unknown_tool(self, name: str, ctx: ExecCtx) -> str:
         names = [known for known in self._registry.names if ctx.may_use(known)]
         return f"There is no tool {name!r}{did_you_mean(name, names) or '.'} {_list_available(names)}"
 
 
-async def _run(tool: AnyTool, params: object, ctx: ExecCtx) -> ToolResult:
-    if ctx.on_run is not None:
-        await ctx.on_run()
+async def _run_in_time(call: PendingCall) -> ToolResult:
+    spec = call.tool.spec
     # 0 means that the tool keeps its own clock.
-    limit_s = tool.spec.timeout_ms / 1000 or None
+    limit_s = spec.timeout_ms / 1000 or None
     clock = asyncio.timeout(limit_s)
     try:
         async with clock:
-            return await tool.run(params, ctx)
+            return await call.tool.run(call.params, call.ctx)
     except TimeoutError as error:
         if not clock.expired():
             raise
-        message = f"{tool.spec.name} timed out after {limit_s:g} s."
-        raise ToolError(message, exit_code=TIMED_OUT, status="timeout") from error
+        raise ToolError(f"{spec.name} timed out after {limit_s:g} s.", exit_code=TIMED_OUT, status="timeout") from error
 
 
 def _without_nulls(args: object, spec: ToolSpec) -> object:

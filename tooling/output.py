@@ -1,4 +1,4 @@
-"""What a tool's text goes through before anyone reads it: decoded, stripped of escapes, redacted, trimmed."""
+"""Decode, sanitize and trim the output of tools."""
 
 import re
 
@@ -12,11 +12,12 @@ OUTPUT_HEAD_LEN = 1500
 OUTPUT_TAIL_LEN = 1000
 FETCH_MAX_CHARS = 80_000
 
-# Kept as text: the expressions are compiled when the first output comes, not when the program starts.
+# Strings rather than compiled patterns: compiled on first use, not at startup.
 _CONTROL_CHARS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
-# The bytes of UTF-8 that are no control character by themselves.
+# UTF-8 bytes that are not control characters on their own.
 _PLAIN_BYTES = bytes([9, 10, *range(32, 127), *range(128, 256)])
-# Every branch consumes what it scans and never crosses a line, so no input can make this slow or swallow the rest.
+# Every branch consumes what it scans and stops at a line feed: matching is linear, and an unterminated sequence
+# cannot swallow the following lines.
 _ESCAPE = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
@@ -26,12 +27,12 @@ _OVERSTRUCK = r"[^\n\x08]\x08"
 
 
 def decode_output(data: bytes) -> str:
-    r"""Return bytes as text; what is no UTF-8 stays visible as \xNN."""
+    r"""Decode bytes as UTF-8; invalid bytes stay visible as \xNN."""
     return data.decode("utf-8", "backslashreplace")
 
 
 def sanitize_output(text: str | None) -> str:
-    """Return text without escape sequences and control characters; rewritten lines keep their last state."""
+    """Remove escape sequences and control characters; lines overwritten by carriage returns keep their final state."""
     if not text:
         return ""
     text = _replace_surrogates(text)
@@ -47,7 +48,7 @@ def sanitize_output(text: str | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrimLengths:
-    """How long a text may be, and how much of its head and tail stays when it is longer."""
+    """The maximum length of a text, and how much of its head and tail is kept when it is longer."""
 
     limit: int = OUTPUT_TRIM_LEN
     head: int = OUTPUT_HEAD_LEN
@@ -55,7 +56,7 @@ class TrimLengths:
 
     @classmethod
     def for_limit(cls, limit: int) -> "TrimLengths":
-        """Return lengths in the usual proportion for another limit."""
+        """Scale the default head and tail to another limit."""
         limit = max(limit, 0)
         return cls(
             limit=limit,
@@ -64,10 +65,10 @@ class TrimLengths:
         )
 
 
-def trim_output(text: str, lengths: TrimLengths | None = None, *, where: str = "", total_bytes: int = 0) -> str:
-    """Return head, notice and tail of a text that is too long; the notice gives the true number cut.
+def trim_output(text: str, lengths: TrimLengths | None = None, *, hint: str = "", total_bytes: int = 0) -> str:
+    """Trim a long text to its head and tail, with a notice in between that gives the exact number of characters cut.
 
-    `where` says how to get the whole; `total_bytes` is set when bytes were lost before they became text.
+    `hint` says how to get the full text; `total_bytes` is set if bytes were dropped before decoding.
     """
     lengths = lengths or TrimLengths()
     if len(text) <= lengths.limit and not total_bytes:
@@ -75,13 +76,13 @@ def trim_output(text: str, lengths: TrimLengths | None = None, *, where: str = "
     head = min(lengths.head, len(text))
     tail = min(lengths.tail, len(text) - head)
     cut = len(text) - head - tail
-    lost = f"{cut} characters cut" if not total_bytes else f"cut, the whole output was {total_bytes} bytes"
-    hint = f"; {where}" if where else ""
-    return f"{text[:head]}\n[... {lost}{hint} ...]\n{text[len(text) - tail :]}"
+    notice = f"{cut} characters cut" if not total_bytes else f"cut, the whole output was {total_bytes} bytes"
+    suffix = f"; {hint}" if hint else ""
+    return f"{text[:head]}\n[... {notice}{suffix} ...]\n{text[len(text) - tail :]}"
 
 
 def trim_fetch_output(text: str, *, reason: str = "limit exceeded", limit: int = FETCH_MAX_CHARS) -> str:
-    """Return fetched text of at most `limit` characters, with a last line that gives limit, reason and true length."""
+    """Truncate fetched text to `limit` characters; a last line gives the limit, the reason and the original length."""
     if len(text) <= limit:
         return text
     suffix = f"\n[... cut at {limit} characters ({reason}); the whole text has {len(text)}]"
@@ -89,16 +90,16 @@ def trim_fetch_output(text: str, *, reason: str = "limit exceeded", limit: int =
 
 
 def _is_plain(text: str) -> bool:
-    """Say whether a text holds nothing special: bytes are looked through ten times as fast as an expression does it."""
+    """Whether there is nothing to sanitize; scanning bytes is ten times as fast as a regular expression."""
     data = text.encode("utf-8")
     if data.translate(None, _PLAIN_BYTES):
         return False
-    # In UTF-8 the upper control characters begin with this byte, and so do a few signs that are in order.
+    # C1 control characters start with this byte in UTF-8, but so do harmless characters such as © and §.
     return b"\xc2" not in data or re.search(_CONTROL_CHARS, text) is None
 
 
 def _replace_surrogates(text: str) -> str:
-    """Replace lone surrogates (from file names that are no UTF-8): nothing after this may fail to encode."""
+    """Replace lone surrogates (from file names that are not UTF-8), so that encoding cannot fail later."""
     if text.isascii():
         return text
     try:

@@ -1,57 +1,97 @@
-"""May it be done: the verdict on an action, the approval it needs, and the verdict once more after the answer."""
+"""Permission for an action: the verdict, the approval it needs, and the verdict again after the answer."""
 
-from tooling.contract.action import Action, ApprovalAnswer, Approver, Decision, Judge, Verdict
+from collections.abc import Awaitable, Callable
+
+from tooling.contract.action import USER, Action, ApprovalAnswer, Approver, Decision, Judge, Verdict
 from tooling.contract.context import ExecCtx
+from tooling.contract.interceptor import Interceptor, PendingCall
 from tooling.contract.result import REFUSED, CallStatus, ToolResult, error_result
 
 # Reading, asking and taking notes need no approval unless the judge says so.
-_NEEDS_APPROVER = ("write", "execute", "web", "remember", "forget")
+_NEEDS_APPROVAL = ("write", "execute", "web", "remember", "forget")
+ALWAYS_ASKS = "{tool} always needs approval"
+EDITED_COMMAND = "The user changed the command to: {command}"
 
 
 class PermissionChecker:
-    """Asks the judge, and whoever decides what the judge will not; also in the middle of a call."""
+    """Judges an action and asks the approver if needed; also for further actions in the middle of a call.
 
-    def __init__(self, judge: Judge, approver: Approver) -> None:
+    `ready` is awaited before anything is approved that writes or runs: the sandbox must hold by then.
+    """
+
+    def __init__(self, judge: Judge, approver: Approver, *, ready: Callable[[], Awaitable[None]] | None = None) -> None:
         self._judge = judge
         self._approver = approver
-
-    async def authorize(self, action: Action, ctx: ExecCtx, *, always_asks: bool = False) -> ToolResult | str | None:
-        """Return the refusal, the person's own command, or None to go ahead as asked."""
-        verdict = self.verdict(action, ctx, always_asks=always_asks)
-        if verdict.decision is Decision.BLOCK:
-            return blocked_result(verdict)
-        if verdict.decision is Decision.ALLOW and action.effect not in _NEEDS_APPROVER:
-            return None
-        answer = await self._approver.approve(action, verdict, ctx)
-        if answer.decision == "allow":
-            # A person may take long to answer: what was judged must still be what it was.
-            again = self.verdict(action, ctx, always_asks=always_asks)
-            return blocked_result(again) if again.decision > verdict.decision else answer.command
-        status: CallStatus = "deferred" if answer.decision == "defer" else "denied"
-        return error_result(
-            _denial_message(answer, verdict), exit_code=REFUSED, status=status, rule=answer.rule or verdict.rule
-        )
-
-    async def refusal(self, action: Action, ctx: ExecCtx) -> str | None:
-        """Return why a further action of a call may not be done, in words for the model, or None."""
-        answer = await self.authorize(action, ctx)
-        return answer.content if isinstance(answer, ToolResult) else None
+        self._ready = ready
 
     def verdict(self, action: Action, ctx: ExecCtx, *, always_asks: bool = False) -> Verdict:
-        """Return the judge's verdict; doubt while judging means asking."""
+        """Return the judge's verdict; an error while judging means asking."""
         try:
             verdict = self._judge.judge(action, ctx)
         except Exception as error:  # noqa: BLE001 (the edge: doubt while judging means asking)
             problem = f"it could not be judged ({type(error).__name__}: {error})"
             verdict = Verdict(decision=Decision.ASK, reasons=(problem,), rule="judge-failed")
         if always_asks and verdict.decision is Decision.ALLOW:
-            reason = f"{action.tool} always needs approval"
+            reason = ALWAYS_ASKS.format(tool=action.tool)
             return Verdict(decision=Decision.ASK, reasons=(reason,), rule="requires-approval")
         return verdict
 
+    async def authorize(
+        self, action: Action, verdict: Verdict, ctx: ExecCtx, *, always_asks: bool = False
+    ) -> ToolResult | ApprovalAnswer | None:
+        """Return a refusal, the approval, or None if none is needed."""
+        if verdict.decision is Decision.BLOCK:
+            return blocked_result(verdict)
+        if verdict.decision is Decision.ALLOW and action.effect not in _NEEDS_APPROVAL:
+            return None
+        if self._ready is not None and action.effect != "web":
+            await self._ready()
+        answer = await self._approver.approve(action, verdict, ctx)
+        if answer.decision == "allow":
+            # The user may take long to answer: the action may mean something else by now.
+            again = self.verdict(action, ctx, always_asks=always_asks)
+            return blocked_result(again) if again.decision > verdict.decision else answer
+        status: CallStatus = "deferred" if answer.decision == "defer" else "denied"
+        message = _denial_message(answer, verdict)
+        return error_result(message, exit_code=REFUSED, status=status, rule=answer.rule or verdict.rule)
+
+    async def refusal(self, action: Action, ctx: ExecCtx) -> str | None:
+        """Return why a further action of a call is refused, in words for the model, or None."""
+        answer = await self.authorize(action, self.verdict(action, ctx), ctx)
+        return answer.content if isinstance(answer, ToolResult) else None
+
+
+class PermissionInterceptor(Interceptor):
+    """Lets a call pass only with permission; the user may have changed its command."""
+
+    def __init__(self, checker: PermissionChecker) -> None:
+        self._checker = checker
+
+    async def before(self, call: PendingCall) -> ToolResult | None:
+        """Judge the call, ask if needed, and put the user's own command in its place."""
+        always_asks = call.tool.spec.requires_approval
+        call.verdict = self._checker.verdict(call.action, call.ctx, always_asks=always_asks)
+        answer = await self._checker.authorize(call.action, call.verdict, call.ctx, always_asks=always_asks)
+        if isinstance(answer, ToolResult):
+            return answer
+        call.approval = answer
+        if answer is None or answer.command is None:
+            return None
+        call.params = call.tool.with_subject(call.params, answer.command)
+        call.action = call.tool.action(call.params, call.ctx)
+        call.verdict = self._checker.verdict(call.action, call.ctx, always_asks=always_asks)
+        return blocked_result(call.verdict) if call.verdict.decision is Decision.BLOCK else None
+
+    async def after(self, call: PendingCall, result: ToolResult) -> ToolResult:
+        """Tell the model of a command that the user changed."""
+        if call.approval is None or call.approval.command is None:
+            return result
+        note = EDITED_COMMAND.format(command=call.approval.command)
+        return ToolResult(f"{note}\n{result.content}", result.exit_code, result.display, result.meta)
+
 
 def blocked_result(verdict: Verdict) -> ToolResult:
-    """Return the result that tells a model of a blocking verdict."""
+    """Return the result that reports a blocking verdict to the model."""
     reason = verdict.reason or "it is forbidden"
     if not reason.startswith("BLOCKED"):
         reason = f"BLOCKED: {reason}. This is permanent: nobody can approve it, do not try it in another form."
@@ -62,5 +102,6 @@ def _denial_message(answer: ApprovalAnswer, verdict: Verdict) -> str:
     verb = {"defer": "Deferred", "fail": "Denied, and the run stops here"}.get(answer.decision, "Denied")
     reason = f": {verdict.reason}" if verdict.reason else ""
     remark = f" {answer.remark}" if answer.remark else ""
-    later = " It was not run; go on with what does not depend on it." if answer.decision == "defer" else ""
-    return f"{verb} by {answer.by}{reason}.{remark}{later}"
+    later = " It was not run; continue with what does not depend on it." if answer.decision == "defer" else ""
+    by = "the user" if answer.by == USER else answer.by
+    return f"{verb} by {by}{reason}.{remark}{later}"

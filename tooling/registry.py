@@ -1,4 +1,4 @@
-"""The tools there are: a tuple somebody can read, plus what installed packages offer."""
+"""The registry of tools: the built-in ones, plus plugins from installed packages."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,9 +37,11 @@ TOOLS: tuple[type[AnyTool], ...] = (
     AskUser,
 )
 
+NAME_TAKEN = "a tool with this name already exists"
+
 
 class RegistrationError(ValueError):
-    """A tool that cannot be offered; the message says why."""
+    """The tool cannot be registered; the message says why."""
 
 
 class ToolRegistry:
@@ -51,14 +53,14 @@ class ToolRegistry:
             self.register(tool)
 
     def register(self, tool: AnyTool) -> None:
-        """Add a tool, or raise RegistrationError when its name or schema will not do."""
+        """Add a tool; raise RegistrationError if its name, schema or commands are invalid or already taken."""
         spec = getattr(tool, "spec", None)
         if not isinstance(spec, ToolSpec) or not _is_valid_name(spec.name):
-            raise RegistrationError(f"{type(tool).__name__} has no spec with a usable name")
+            raise RegistrationError(f"{type(tool).__name__} has no spec with a valid name")
         if spec.parameters.get("type") != "object":
-            raise RegistrationError(f"{spec.name}: its parameters are not an object schema")
+            raise RegistrationError(f"{spec.name}: the parameters are not an object schema")
         if spec.name in self._tools:
-            raise RegistrationError(f"{spec.name}: there is already a tool of this name")
+            raise RegistrationError(f"{spec.name}: {NAME_TAKEN}")
         self._check_commands(tool)
         self._tools[spec.name] = tool
 
@@ -66,13 +68,12 @@ class ToolRegistry:
         taken = {command.name for known in self for command in known.commands}
         for command in tool.commands:
             if not isinstance(command, ToolCommand) or not _is_valid_name(command.name) or not command.help:
-                raise RegistrationError(f"{tool.spec.name}: its command {command!r} has no usable name or no help")
+                raise RegistrationError(f"{tool.spec.name}: the command {command!r} has no valid name or no help")
             if command.name in taken:
-                raise RegistrationError(f"{tool.spec.name}: there is already a command /{command.name}")
+                raise RegistrationError(f"{tool.spec.name}: a command /{command.name} already exists")
             taken.add(command.name)
 
     def get(self, name: str) -> AnyTool | None:
-        """Return a tool by its name."""
         return self._tools.get(name)
 
     def __iter__(self) -> Iterator[AnyTool]:
@@ -80,38 +81,37 @@ class ToolRegistry:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return all names in order."""
         return tuple(self._tools)
 
     def schemas(self) -> list[Mapping[str, object]]:
-        """Return what a model is shown."""
+        """Return the function schemas for the model."""
         return [tool.spec.to_openai_tool() for tool in self]
 
 
 def _is_valid_name(name: str) -> bool:
-    """Say whether every provider accepts this as the name of a function."""
+    """Whether every provider accepts this as a function name."""
     return 0 < len(name) <= 64 and name.isascii() and name.replace("_", "a").replace("-", "a").isalnum()
 
 
 def load_tools(
-    services: ToolServices, *, paths: Sequence[str] | None = None, only_useful: bool = True
+    services: ToolServices, *, paths: Sequence[str] | None = None, only_offered: bool = True
 ) -> tuple[ToolRegistry, tuple[str, ...]]:
-    """Build the first set and the plugins; a plugin that fails becomes a warning and the rest loads.
+    """Build the registry and return it with warnings; a plugin that fails to load becomes a warning.
 
-    With `only_useful` a tool that the services have nothing for is left out.
+    With `only_offered`, built-in tools that these services cannot support are left out.
     """
-    registry = ToolRegistry(tool(services) for tool in TOOLS if not only_useful or tool.is_offered(services))
-    found = entry_points(sys.path if paths is None else paths)
-    warnings = [problem for point in found if (problem := _add_plugin(registry, point, services))]
+    registry = ToolRegistry(tool(services) for tool in TOOLS if not only_offered or tool.is_offered(services))
+    points = entry_points(sys.path if paths is None else paths)
+    warnings = [problem for point in points if (problem := _add_plugin(registry, point, services))]
     return registry, tuple(warnings)
 
 
 def _add_plugin(registry: ToolRegistry, point: EntryPoint, services: ToolServices) -> str | None:
     try:
-        offered = point.load()
-        if not (isinstance(offered, type) and issubclass(offered, Tool)):
+        plugin = point.load()
+        if not (isinstance(plugin, type) and issubclass(plugin, Tool)):
             raise RegistrationError("it is not a Tool class")
-        registry.register(offered(services))
-    except Exception as error:  # noqa: BLE001 (a plugin may raise anything; the others must load)
-        return f"tool plugin {point.name} of {point.distribution} was skipped: {type(error).__name__}: {error}"
+        registry.register(plugin(services))
+    except Exception as error:  # noqa: BLE001 (a plugin may raise anything; the others must still load)
+        return f"skipped tool plugin {point.name} of {point.distribution}: {type(error).__name__}: {error}"
     return None

@@ -1,4 +1,4 @@
-"""The tools as a list to look at, without anything to run them with."""
+"""The catalog of tools and plugins, for listing and completion; it cannot run them."""
 
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.context import ExecCtx
@@ -19,7 +19,7 @@ class CatalogCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCatalog:
-    """What there is, and which plugins could not be loaded."""
+    """The specs and slash commands of all tools, with a warning for each plugin that failed to load."""
 
     specs: tuple[ToolSpec, ...]
     warnings: tuple[str, ...]
@@ -27,21 +27,20 @@ class ToolCatalog:
 
 
 class _UnusedPorts:
-    """Stands in for the ports of tools that are only looked at."""
+    """Placeholder ports for tools that are never run."""
 
     async def run(self, request: CommandRequest) -> CommandOutput:
-        raise AssertionError("a catalogue runs nothing")
+        raise AssertionError("the catalog cannot run tools")
 
     async def ask(self, question: Question, ctx: ExecCtx) -> str | None:
-        raise AssertionError("a catalogue asks nobody")
+        raise AssertionError("the catalog cannot run tools")
 
 
 def load_catalog() -> ToolCatalog:
-    """Return the specs of all tools and plugins."""
-    nobody = _UnusedPorts()
-    registry, warnings = load_tools(
-        ToolServices(runner=nobody, asker=nobody, jobs=BackgroundJobs(nobody)), only_useful=False
-    )
+    """Load the specs of all tools and plugins, including tools that a run would not offer."""
+    ports = _UnusedPorts()
+    services = ToolServices(runner=ports, asker=ports, jobs=BackgroundJobs(ports))
+    registry, warnings = load_tools(services, only_offered=False)
     return ToolCatalog(
         specs=tuple(tool.spec for tool in registry),
         warnings=warnings,

@@ -5,16 +5,59 @@ from dataclasses import fields
 from pathlib import Path
 
 from agent.config.environment import PROVIDER_VARIABLES, check_unknown_variables, read_environment
-from agent.config.flags import read_flags
 from agent.config.origin import DEFAULT, KeyPath, Origin, SettingValue
 from agent.config.secrets import collect_secrets
 from agent.config.settings import Settings
 from agent.config.user_dirs import config_dir as user_config_dir
 from agent.config.user_file import PROFILES, UserFile, read_user_file
-from agent.config.values import unflatten
+from agent.config.values import unflatten, validate, validate_and_split
 from agent.vocabulary.errors import ConfigError, UsageError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode, did_you_mean
+
+_FLAG_NAMES = {"timeout_s": "--timeout"}
+_ADDITIVE = ("allow", "deny", "allow_net", "deny_net")
+
+
+def read_flags(
+    flags: Mapping[str, object], assignments: Sequence[str], *, below: Mapping[KeyPath, SettingValue]
+) -> tuple[SettingValue, ...]:
+    """Return the settings given as flags; a dedicated flag overrides --set, None means not given."""
+    values: list[SettingValue] = [value for text in assignments for value in _parse_assignment(text)]
+    for name, value in flags.items():
+        if value is not None and not (name in _ADDITIVE and not value):
+            values.append(_parse_flag(name, value, below, values))
+    return tuple(values)
+
+
+def _parse_assignment(text: str) -> tuple[SettingValue, ...]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(f"--set {key}: expected key=value")
+    path = tuple(part.strip() for part in key.split("."))
+    origin = Origin(layer="flag", where="--set")
+    return validate_and_split(
+        SettingValue(path=path, value=value.strip(), origin=origin, source="flag --set", is_text=True)
+    )
+
+
+def _parse_flag(
+    name: str, value: object, below: Mapping[KeyPath, SettingValue], given: Sequence[SettingValue]
+) -> SettingValue:
+    flag = _FLAG_NAMES.get(name, "--" + name.replace("_", "-"))
+    if name in _ADDITIVE and isinstance(value, (list, tuple)):
+        # A flag must not silently lift a denial in the user's file, so rules accumulate.
+        value = [*_existing_rules(name, below, given), *value]
+    origin = Origin(layer="flag", where=flag)
+    return validate(SettingValue(path=(name,), value=value, origin=origin, source=f"flag {flag}", is_text=True))
+
+
+def _existing_rules(name: str, below: Mapping[KeyPath, SettingValue], given: Sequence[SettingValue]) -> list[object]:
+    earlier = [below[(name,)]] if (name,) in below else []
+    earlier += [value for value in given if value.path == (name,)]
+    rules = earlier[-1].value if earlier else ()
+    return list(rules) if isinstance(rules, (list, tuple)) else []
+
 
 # A bare run ignores everything that users and projects leave behind, unless a flag says otherwise.
 _BARE_OVERRIDES = tuple(

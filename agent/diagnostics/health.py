@@ -13,8 +13,8 @@ from agent.config.user_dirs import config_file, data_dir
 from agent.model.faults import ModelFault
 from agent.model.local_server import find_local_server
 from agent.model.providers import resolve
+from agent.tool_setup import web_settings
 from agent.vocabulary.errors import AgentError, SandboxError
-from agent.web_settings import web_settings
 from tooling.contract.fast_dataclass import dataclass
 from tooling.files.temp_dir import TempDir
 from tooling.tool_catalog import load_catalog

@@ -1,18 +1,18 @@
-"""One call of a tool exactly as the model's would be made: for people and scripts, without a model or a session."""
+"""One tool call exactly as a model would make it: for users and scripts, without a model or a session."""
 
 from collections.abc import Mapping
 
-from agent.toolbox import ToolEnvironment, ToolSetup
+from agent.tool_setup import ToolEnvironment, build_tools
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import CallStatus, ToolResult
 
-# A person reads it all; the cap of the runner still holds.
+# Users read all of it; the cap of the runner still applies.
 FULL_OUTPUT_CHARS = 50_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """How the command ended: its own output and exit code, or why it was not run."""
+    """The output and exit code of a command, or why it was not run."""
 
     status: CallStatus
     exit_code: int
@@ -21,20 +21,20 @@ class CommandResult:
     total_bytes: int = 0
 
 
-async def call_tool(tool: str, arguments: Mapping[str, object], around: ToolEnvironment) -> ToolResult:
-    """Call one tool through the one road."""
-    toolbox = ToolSetup(around)
-    for warning in toolbox.warnings:
-        around.warn(warning)
+async def call_tool(tool: str, arguments: Mapping[str, object], env: ToolEnvironment) -> ToolResult:
+    """Call one tool with the same checks, approvals and sandbox as in a run."""
+    tools = build_tools(env)
+    for warning in tools.warnings:
+        env.warn(warning)
     try:
-        return await toolbox.executor.call_tool(tool, arguments, around.scope.ctx_of("exec"))
+        return await tools.executor.call_tool(tool, arguments, env.scope.ctx_of("exec"))
     finally:
-        await toolbox.close()
+        await tools.close()
 
 
-async def run_command(command: str, around: ToolEnvironment) -> CommandResult:
-    """Run one shell line through the one road."""
-    result = await call_tool("run_command", {"command": command}, around)
+async def run_command(command: str, env: ToolEnvironment) -> CommandResult:
+    """Run one shell command."""
+    result = await call_tool("run_command", {"command": command}, env)
     return CommandResult(
         status=result.meta.status,
         exit_code=result.exit_code,

@@ -1,26 +1,25 @@
-"""The person at the other end: questions and approvals go out as events and come back as commands by id."""
+"""Questions and approvals: they go out as events and come back as commands with the same id."""
 
 import asyncio
 import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Protocol
 
 from agent.protocol.channel import Channel
 from agent.protocol.commands import Answer, AnswerQuestion, ResolveApproval
 from agent.protocol.events import ApprovalRequested, ApprovalResolved, QuestionAnswered, QuestionAsked
 from tooling.approvals.rule_text import suggest_rules
-from tooling.contract.action import Action, ApprovalAnswer, Approver, Judge, Verdict
+from tooling.contract.action import USER, Action, ApprovalAnswer, Approver, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
 
-USER = "person"
+# `by` of the denial when the user gave no answer in time.
+TIMEOUT = "timeout"
 
 
 class PendingQuestions:
-    """Waits for answers to what was asked; implements the tools' Asker and Approver ports."""
+    """Asks the user and waits for the answers; implements the Asker and Approver ports of the tools."""
 
     def __init__(self, *, channel: Channel, is_present: bool, timeout_s: float) -> None:
         self._channel = channel
@@ -32,17 +31,17 @@ class PendingQuestions:
         self._on_wait_start: Callable[[str], None] = lambda step_id: None
         self._on_wait_end: Callable[[str], None] = lambda step_id: None
 
-    def set_wait_callbacks(self, *, began: Callable[[str], None], ended: Callable[[str], None]) -> None:
-        """Have somebody told when a step begins to wait for this person, and when it goes on."""
-        self._on_wait_start, self._on_wait_end = began, ended
+    def set_wait_callbacks(self, *, started: Callable[[str], None], ended: Callable[[str], None]) -> None:
+        """Set what is called when a step starts and stops waiting for the user."""
+        self._on_wait_start, self._on_wait_end = started, ended
 
     def waited_s(self, step_id: str) -> float:
-        """Return how long a step has waited for this person: time that is not the step's own."""
+        """Return how long a step has waited for the user; its own clock stops meanwhile."""
         since = self._waiting_since.get(step_id)
         return self._waited.get(step_id, 0.0) + (time.monotonic() - since[0] if since else 0.0)
 
     def resolve(self, command: Answer) -> bool:
-        """Hand an answer to whoever waits for it; False when nobody does (any more)."""
+        """Deliver an answer; False if nothing is waiting for it any more."""
         answer_id = command.approval_id if isinstance(command, ResolveApproval) else command.question_id
         waiting = self._pending.pop(answer_id, None)
         if waiting is None or waiting.done():
@@ -51,7 +50,7 @@ class PendingQuestions:
         return True
 
     async def ask(self, question: Question, ctx: ExecCtx) -> str | None:
-        """Put a question; None when nobody is there to answer."""
+        """Ask a question; None if no user is present."""
         question_id = f"q-{secrets.token_hex(4)}"
         asked = QuestionAsked(question_id=question_id, question=question.text, options=question.options)
         waiting = self._add_pending(question_id) if self._is_user_present else None
@@ -66,7 +65,7 @@ class PendingQuestions:
         return answer
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
-        """Show the exact action, wait for the decision, make it known."""
+        """Publish the exact action, wait for the decision, publish it."""
         requested = approval_requested(action, verdict, ctx)
         waiting = self._add_pending(requested.approval_id)
         await self._channel.publish(requested, step_id=ctx.step_id, attempt=ctx.attempt)
@@ -97,8 +96,8 @@ class PendingQuestions:
                 command = await waiting
         except TimeoutError:
             self._pending.pop(approval_id, None)
-            remark = f"Nobody answered within {self._timeout_s:g} s."
-            return ApprovalAnswer(decision="deny", by=USER, remark=remark)
+            remark = f"No answer within {self._timeout_s:g} s."
+            return ApprovalAnswer(decision="deny", by=TIMEOUT, remark=remark)
         assert isinstance(command, ResolveApproval)
         return ApprovalAnswer(
             decision=command.decision,
@@ -114,45 +113,18 @@ class PendingQuestions:
         return waiting
 
 
-class SandboxGate(Protocol):
-    """Where commands run, as far as approvals concern it."""
+class ReportingApprover:
+    """Publishes what a policy refuses without asking anyone, as a request and its decision."""
 
-    async def ready(self) -> None:
-        """Return when commands can be run safely, or raise SandboxError."""
-        ...
-
-    async def allow_host(self, host: str) -> None:
-        """Let commands reach a host from now on."""
-        ...
-
-
-class ApprovalGateway:
-    """Stands before the policy: what it refuses without asking anybody becomes a request and a decision as well."""
-
-    def __init__(
-        self,
-        *,
-        policy: Approver,
-        channel: Channel,
-        on_fail: Callable[[str], None],
-        judge: Judge,
-        place: SandboxGate,
-    ) -> None:
+    def __init__(self, *, policy: Approver, channel: Channel, on_fail: Callable[[str], None]) -> None:
         self._policy = policy
         self._channel = channel
         self._on_fail = on_fail
-        self._judge = judge
-        self._sandbox = place
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
-        """Let the policy decide, and let everybody know of a refusal."""
-        # Nothing is written or run before the place is known to be safe; the web is not asked from there.
-        if action.effect != "web":
-            await self._sandbox.ready()
+        """Return the decision of the policy; `on_fail` is called if it ends the run."""
         answer = await self._policy.approve(action, verdict, ctx)
-        if answer.decision == "allow" and answer.by == USER and action.effect != "web":
-            await self._allow_hosts(action, verdict, answer, ctx)
-        if answer.decision == "allow" or answer.by == USER:
+        if answer.decision == "allow" or answer.by in (USER, TIMEOUT):
             return answer
         requested = approval_requested(action, verdict, ctx)
         for event in (requested, approval_resolved(requested, answer)):
@@ -161,16 +133,9 @@ class ApprovalGateway:
             self._on_fail(action.subject)
         return answer
 
-    async def _allow_hosts(self, action: Action, verdict: Verdict, answer: ApprovalAnswer, ctx: ExecCtx) -> None:
-        """Open the hosts that the person saw, or wrote: allowing the command allows them, for this session."""
-        if answer.command is not None:
-            verdict = self._judge.judge(replace(action, subject=answer.command), ctx)
-        for host in verdict.hosts:
-            await self._sandbox.allow_host(host)
-
 
 def approval_requested(action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalRequested:
-    """Return the request for a decision on an action; its id joins it to the one call it is about."""
+    """Return the event that asks for a decision; its id names the one call it is about."""
     return ApprovalRequested(
         approval_id=f"a-{ctx.call_id}",
         command=action.subject,
@@ -184,12 +149,12 @@ def approval_requested(action: Action, verdict: Verdict, ctx: ExecCtx) -> Approv
 
 
 def approval_resolved(requested: ApprovalRequested, answer: ApprovalAnswer) -> ApprovalResolved:
-    """Return the decision on a request."""
+    """Return the event of the decision."""
     return ApprovalResolved(approval_id=requested.approval_id, decision=answer.decision, by=answer.by, rule=answer.rule)
 
 
 def _suggested_rule(action: Action, verdict: Verdict) -> str:
-    """Return what could be stored so that the same is not asked again; nothing for what is asked every time."""
+    """Return the rule that would make asking unnecessary; none for actions that are always asked."""
     if action.effect in ("execute", "web"):
         return ", ".join(suggest_rules(verdict.commands_to_approve))
     return "" if action.effect == "forget" else action.tool

@@ -12,7 +12,6 @@ from agent.memory.memory_file import MemoryFile
 from agent.model.metered_client import MeteredModel
 from agent.protocol.channel import Channel
 from agent.protocol.events import MemoryChanged
-from agent.run_scope import RunScope
 from agent.vocabulary.errors import InputError
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
@@ -102,20 +101,3 @@ class RunMemory:
 
     def _clean(self, text: str) -> str:
         return self.redactor.redact(sanitize_output(text))
-
-
-def open_memory(settings: Settings, scope: RunScope, request: str, *, is_taped: bool) -> RunMemory | None:
-    """Return the memory of a run, or None if it has none.
-
-    Recorded and replayed runs have none: a cassette must work on any machine and must not change its memory.
-    """
-    if not settings.memory or is_taped:
-        return None
-    return RunMemory(
-        file=MemoryFile(scope.data_dir),
-        redactor=scope.redactor,
-        channel=scope.channel,
-        request=request,
-        is_persistent=scope.is_persistent,
-        settings=settings,
-    )

@@ -16,9 +16,7 @@ from tooling.contract.json_codec import did_you_mean
 _FILE_BYTES = 1_000_000
 _KEYS = ("request", "steps")
 _MAX_PROBLEMS = 10
-HINT = "see docs/guide.md#plan-files for all fields of a step"
-
-
+HINT = "see docs/running-tasks.md#plan-files for all fields of a step"
 NO_STEPS = "the plan has no steps"
 
 

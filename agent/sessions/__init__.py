@@ -1,1 +1,1 @@
-"""Sessions on disk: folders, the event log that is the truth, and what is folded from it."""
+"""Sessions on disk: their folders, event logs, and the views derived from those logs."""

@@ -1,4 +1,4 @@
-"""Who runs something in a session right now, found without getting in anybody's way."""
+"""Session locks: wait for one, and find the process that holds one."""
 
 import fcntl
 import os
@@ -11,13 +11,16 @@ from agent.vocabulary.errors import SessionBusy
 from tooling.contract.fast_dataclass import dataclass
 
 _PROC = Path("/proc")
+_POLL_S = 0.05
+# A listing takes the lock for a moment to see whether it is held; that must not count as busy.
+_GRACE_S = 0.1
 
 
 def lock_holder(folder: SessionFolder) -> int | None:
-    """Return the process that holds a session, None when nobody does.
+    """Return the id of the process that holds a session's lock, or None.
 
-    Who held it last stays written in its lock, so a dead process is told from its number alone; only where that
-    number lives is the lock itself tried.
+    The lock file keeps the id of its last holder, so a dead holder is recognised without touching the lock; only if
+    that process is alive is the lock itself tested.
     """
     try:
         fd = os.open(folder.lock, os.O_RDONLY | os.O_CLOEXEC)
@@ -33,11 +36,11 @@ def lock_holder(folder: SessionFolder) -> int | None:
 
 
 def has_file_open(pid: int, path: Path) -> bool:
-    """Say whether a process has a file open; where processes cannot be looked into, take it for granted."""
+    """Whether a process has a file open; assumed to be true on systems without /proc."""
     files = _PROC / str(pid) / "fd"
     try:
-        wanted = path.stat()
-        return any(os.path.samestat(wanted, seen) for seen in map(_try_stat, files.iterdir()) if seen)
+        target = path.stat()
+        return any(os.path.samestat(target, status) for status in map(_try_stat, files.iterdir()) if status)
     except FileNotFoundError:
         return not _PROC.joinpath("self", "fd").exists() and path.exists()
     except OSError:
@@ -74,32 +77,31 @@ def _try_stat(path: Path) -> os.stat_result | None:
         return None
 
 
-_POLL_S = 0.05
-# A listing that looks whether somebody runs here holds the lock for a moment; that is nobody to give up for.
-_GRACE_S = 0.1
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockTimeout:
-    """How long to wait for a session, None for ever, and who is told that it takes a while."""
+    """How long to wait for a session's lock (None: forever); `on_wait` is called once if it is not free at once."""
 
     limit_s: float | None = 0.0
     on_wait: Callable[[str], None] = lambda message: None
 
 
-def acquire_lock(folder: SessionFolder, patience: LockTimeout) -> SessionLock:
-    """Return the lock of a session as soon as it is free, or raise SessionBusy when that takes too long."""
+def waiting_message(busy: str) -> str:
+    return f"{busy}; waiting for it to finish"
+
+
+def acquire_lock(folder: SessionFolder, timeout: LockTimeout) -> SessionLock:
+    """Acquire a session's lock, waiting until it is free. Raises SessionBusy after the timeout."""
     start = time.monotonic()
-    has_told = False
+    has_reported = False
     while True:
         try:
             return SessionLock(folder)
         except SessionBusy as busy:
             waited = time.monotonic() - start
-            if patience.limit_s is not None and waited >= max(patience.limit_s, _GRACE_S):
+            if timeout.limit_s is not None and waited >= max(timeout.limit_s, _GRACE_S):
                 raise
-            if not has_told and waited >= _GRACE_S:
-                patience.on_wait(f"{busy.message}; waiting for it to end")
-                has_told = True
-        # A lock has no wait with a time limit; a signal ends the sleep at once.
+            if not has_reported and waited >= _GRACE_S:
+                timeout.on_wait(waiting_message(busy.message))
+                has_reported = True
+        # flock has no timeout, hence the polling; a signal interrupts the sleep at once.
         time.sleep(_POLL_S)

@@ -1,4 +1,4 @@
-"""`steps/`: whole results of finished steps by their address, each verified before it is believed."""
+"""`steps/`: complete results of finished steps by cache key, each verified when it is read."""
 
 import asyncio
 import hashlib
@@ -17,27 +17,27 @@ _KEY = re.compile(r"[0-9a-f]{16,128}")
 
 
 class StepResultStore:
-    """The shelf of one session; a file that is torn, foreign or of another step is no hit."""
+    """The step cache of one session; a file that is damaged or belongs to another key is a miss."""
 
     def __init__(self, folder: Path, redact: Callable[[str], str] = lambda text: text) -> None:
         self._folder = folder
         self._redact = redact
 
     def get(self, key: str) -> ExecutorResponse | None:
-        """Return the result that was kept under a key, or None."""
+        """Return the stored result of a key, or None."""
         try:
             return read_result(self.path_for(key), key)
         except (OSError, ValueError, RecursionError):
             return None
 
     async def put(self, key: str, response: ExecutorResponse) -> None:
-        """Store a result so that it survives a crash from now on. Raises OSError."""
+        """Store a result durably. Raises OSError."""
         await asyncio.to_thread(self._write, key, mask_strings(response, self._redact))
 
     def path_for(self, key: str) -> Path:
-        """Return where the result of a key is kept."""
+        """Return the file of a key. Raises ValueError for a malformed key."""
         if not _KEY.fullmatch(key):
-            raise ValueError(f"{key!r} is not the address of a result")
+            raise ValueError(f"{key!r} is not a cache key")
         return self._folder / f"{key}.json"
 
     def _write(self, key: str, response: ExecutorResponse) -> None:
@@ -46,20 +46,20 @@ class StepResultStore:
 
 
 def encode_result(key: str, response: ExecutorResponse) -> bytes:
-    """Return the content of the file in which a result is kept."""
+    """Return the content of the file that stores a result."""
     data = encode(response)
-    whole = {"v": FORMAT_VERSION, "key": key, "digest": _digest(data), "response": data}
-    return json.dumps(whole, indent=1).encode()
+    document = {"v": FORMAT_VERSION, "key": key, "digest": _digest(data), "response": data}
+    return json.dumps(document, indent=1).encode()
 
 
 def read_result(path: Path, key: str) -> ExecutorResponse:
-    """Return a kept result; raises OSError when it is not there and ValueError when it is not what was kept."""
-    whole = json.loads(path.read_bytes())
-    if not isinstance(whole, dict) or (whole.get("v"), whole.get("key")) != (FORMAT_VERSION, key):
+    """Read a stored result. Raises OSError if it is missing and ValueError if it is damaged."""
+    document = json.loads(path.read_bytes())
+    if not isinstance(document, dict) or (document.get("v"), document.get("key")) != (FORMAT_VERSION, key):
         raise DecodeError(f"{path.name} is not the result of {key}")
-    if whole.get("digest") != _digest(whole.get("response")):
-        raise DecodeError(f"{path.name} is not what was kept")
-    return decode(ExecutorResponse, whole["response"], extra="ignore")
+    if document.get("digest") != _digest(document.get("response")):
+        raise DecodeError(f"{path.name} does not match its digest")
+    return decode(ExecutorResponse, document["response"], extra="ignore")
 
 
 def _digest(data: object) -> str:

@@ -1,4 +1,4 @@
-"""Session folders under the data directory: making, finding and holding them."""
+"""Session folders under the data directory: create, find and lock them."""
 
 import contextlib
 import errno
@@ -15,91 +15,89 @@ from tooling.contract.fast_dataclass import dataclass
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _REQUEST_CHARS = 200
 _HOLDER_BYTES = 4096
+LONGER_PREFIX = "use a longer prefix of the id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFolder:
-    """Where the parts of one session live."""
+    """The paths of one session."""
 
     id: str
     root: Path
 
     @property
     def events(self) -> Path:
-        """Return the path of the event log."""
         return self.root / "events.jsonl"
 
     @property
     def summary(self) -> Path:
-        """Return the path of SESSION.json."""
         return self.root / "SESSION.json"
 
     @property
     def title(self) -> Path:
-        """Return the path of the name a person gave it."""
+        """The file with the title that the user chose."""
         return self.root / "title"
 
     @property
     def lock(self) -> Path:
-        """Return the file that whoever runs in it holds."""
+        """The file that a running process keeps locked."""
         return self.root / "lock"
 
     @property
     def outputs(self) -> Path:
-        """Return the folder of full command outputs."""
+        """The folder of full command outputs."""
         return self.root / "outputs"
 
     @property
     def blobs(self) -> Path:
-        """Return the folder of what files held before they were changed."""
+        """The folder of file contents from before a change, for undo."""
         return self.root / "blobs"
 
     @property
     def steps(self) -> Path:
-        """Return the folder of finished steps' results."""
+        """The folder of cached step results."""
         return self.root / "steps"
 
     @property
     def workspace(self) -> Path:
-        """Return the session's own workspace."""
+        """The working folder of runs that name no other."""
         return self.root / "workspace"
 
 
 class SessionStore:
-    """Makes session folders that only their owner can read."""
+    """Creates and finds session folders, which only their owner can read."""
 
     def __init__(self, data_dir: Path) -> None:
         self._sessions = data_dir / "sessions"
 
     @property
     def root(self) -> Path:
-        """Return the folder that holds all sessions; it may not be there yet."""
+        """The folder of all sessions; it may not exist yet."""
         return self._sessions
 
-    def ids(self, start: str = "") -> list[str]:
-        """Return the ids of all sessions, or of those whose ids begin so."""
+    def ids(self, prefix: str = "") -> list[str]:
+        """Return the ids of all sessions, or of those that start with `prefix`, sorted."""
         try:
             with os.scandir(self._sessions) as entries:
-                found = [e.name for e in entries if e.name.startswith(start) and _ID.fullmatch(e.name) and e.is_dir()]
+                ids = [e.name for e in entries if e.name.startswith(prefix) and _ID.fullmatch(e.name) and e.is_dir()]
         except FileNotFoundError:
             return []
-        return sorted(found)
+        return sorted(ids)
 
     def all(self) -> list[SessionFolder]:
-        """Return every session there is, by their ids."""
-        return [self.folder_for(name) for name in self.ids()]
+        return [self.folder_for(session_id) for session_id in self.ids()]
 
-    def find(self, name: str) -> SessionFolder:
-        """Return a session by its id or the beginning of it, without making one; no other one is looked into."""
-        names = [name] if (self._sessions / name).is_dir() else self.ids(name)
-        if not _ID.fullmatch(name) or not names:
-            raise InputError(f"there is no session {name!r}", "`agent sessions list` shows them")
-        if len(names) > 1:
-            raise InputError(f"{name!r} is the beginning of {len(names)} sessions", "give more of the id")
-        return self.folder_for(names[0])
+    def find(self, prefix: str) -> SessionFolder:
+        """Return the session with this id or unique id prefix. Raises InputError if there is none."""
+        ids = [prefix] if (self._sessions / prefix).is_dir() else self.ids(prefix)
+        if not _ID.fullmatch(prefix) or not ids:
+            raise InputError(f"there is no session {prefix!r}", "`agent sessions list` shows them")
+        if len(ids) > 1:
+            raise InputError(f"{prefix!r} matches {len(ids)} sessions", LONGER_PREFIX)
+        return self.folder_for(ids[0])
 
     def folder_for(self, session_id: str) -> SessionFolder:
-        """Return where a session of this id is or would be; a name that is a path trick is refused."""
+        """Return the folder of a session, existing or not. Raises InputError for an id that is not a plain name."""
         if not _ID.fullmatch(session_id):
             raise InputError(
                 f"{session_id!r} is not a session id", "use letters, digits, '.', '_' and '-', at most 64 of them"
@@ -107,50 +105,48 @@ class SessionStore:
         return SessionFolder(id=session_id, root=self._sessions / session_id)
 
     def open(self, session_id: str) -> SessionFolder:
-        """Return the folder of a session, made when it is new."""
+        """Return the folder of a session, creating it if needed."""
         folder = self.folder_for(session_id)
-        # Parents that mkdir makes on the way get the ordinary mode, so each is made by name.
+        # mkdir(parents=True) would create the parents with the default mode, so each is created separately.
         for path in (self._sessions, folder.root, folder.outputs, folder.workspace):
             path.mkdir(exist_ok=True, mode=0o700)
         return folder
 
 
 def new_session_id(now: datetime) -> str:
-    """Return an id that sorts by time and does not collide."""
+    """Return a unique id that sorts by time."""
     return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
 class SessionLock:
-    """Held while a run works in a session; released by the kernel when its process dies."""
+    """Held while a process works in a session; the kernel releases it when that process dies."""
 
     def __init__(self, folder: SessionFolder) -> None:
         self._fd = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            holder = _describe_holder(os.pread(self._fd, _HOLDER_BYTES, 0))
+            pid, _, request = os.pread(self._fd, _HOLDER_BYTES, 0).decode(errors="replace").partition("\n")
             os.close(self._fd)
-            message = f"session {folder.id} is busy: {holder}"
-            raise SessionBusy(message, "wait for it to end, or use another --session") from error
+            message = busy_message(folder.id, pid.strip() or "unknown", request.strip())
+            raise SessionBusy(message, "wait for it to finish, or use another --session") from error
         if not folder.lock.exists() or not os.path.samestat(os.fstat(self._fd), folder.lock.stat()):
             os.close(self._fd)
             raise FileNotFoundError(errno.ENOENT, "the session was removed meanwhile", str(folder.root))
-        # Who holds it is good to know; a full disk must not keep anybody from tidying up.
+        # The holder's id is only informative; a full disk must not prevent removing sessions.
         with contextlib.suppress(OSError):
             self.write_holder("")
 
     def write_holder(self, request: str) -> None:
-        """Write down who holds the session and what was asked, for others to read."""
+        """Write this process id and the request into the lock file, for others to read."""
         line = " ".join(request.split())[:_REQUEST_CHARS]
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, f"{os.getpid()}\n{line}\n".encode("utf-8", "backslashreplace"), 0)
 
     def release(self) -> None:
-        """Let the next run in."""
         os.close(self._fd)
 
 
-def _describe_holder(written: bytes) -> str:
-    pid, _, request = written.decode(errors="replace").partition("\n")
-    who = f"process {pid.strip() or 'unknown'}"
-    return f"{who} runs {request.strip()!r} in it" if request.strip() else f"{who} runs in it"
+def busy_message(session_id: str, pid: str, request: str) -> str:
+    doing = f"is running {request!r}" if request else "is using it"
+    return f"session {session_id} is busy: process {pid} {doing}"

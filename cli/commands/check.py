@@ -1,4 +1,4 @@
-"""`agent check`: how commands would be judged; nothing runs."""
+"""`agent check`: judge commands without running them."""
 
 import shlex
 import sys
@@ -19,10 +19,12 @@ from tooling.safety.check import judge_command
 
 Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[CMD]", help="One word is a shell line, several an argv; - or a pipe: one command a line."),
+    typer.Argument(
+        metavar="[CMD]", help="A shell command, or a program and its arguments; - reads one command per line."
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object for each command.")]
-ChatType = Annotated[str, typer.Option("--chat-type", help="private, or group for a shared machine.")]
+ChatType = Annotated[str, typer.Option("--chat-type", metavar="TYPE", help="private, or group for a shared machine.")]
 _DECISION_NAMES = {Decision.ALLOW: "allow", Decision.ASK: "ask", Decision.BLOCK: "block"}
 
 
@@ -34,9 +36,9 @@ def command(
     add_dirs: flag.AddDirs = None,
     chat_type: ChatType = "private",
 ) -> None:
-    """Judge a command, or one on every line of stdin; run nothing.
+    """Judge a command, or each line of stdin; run nothing.
 
-    The exit code is 0 whatever the verdict: it is an answer, not a failure.
+    The exit code is 0 for every verdict: a verdict is an answer, not a failure.
     """
     if chat_type not in ("private", "group"):
         raise UsageError(f"--chat-type must be private or group, not {chat_type!r}")
@@ -54,7 +56,7 @@ def _lines(words: list[str] | None) -> Iterator[str]:
         yield words[0] if len(words) == 1 else shlex.join(words)
         return
     if sys.stdin is None or (not words and sys.stdin.isatty()):
-        raise UsageError("a command is missing", "write it in quotes: agent check 'git push'")
+        raise UsageError("no command given", "quote it: agent check 'git push'")
     for raw in sys.stdin.buffer:
         line = raw.decode("utf-8", "surrogateescape").removesuffix("\n")
         if line.strip(" \t"):
@@ -76,6 +78,6 @@ def _record(line: str, verdict: Verdict) -> dict[str, object]:
 
 
 def _format_verdict(line: str, verdict: Verdict) -> str:
-    shown = line if line.isprintable() else repr(line)
-    why = f"  ({verdict.rule}: {verdict.reason})" if verdict.decision else ""
-    return f"{_DECISION_NAMES[verdict.decision]:<5}  {shown}{why}"
+    printable = line if line.isprintable() else repr(line)
+    reason = f"  ({verdict.rule}: {verdict.reason})" if verdict.decision else ""
+    return f"{_DECISION_NAMES[verdict.decision]:<5}  {printable}{reason}"

@@ -1,4 +1,4 @@
-"""`agent config`: show the settings with their origins, change one, say where they live."""
+"""`agent config`: show settings with their origins, change one, print the path of the file."""
 
 import json
 import sys
@@ -11,15 +11,15 @@ from agent.config.load import LoadedSettings, load_settings
 from agent.config.show import SettingRow, find_row, setting_rows
 from agent.config.user_dirs import config_file, os_environ
 
-app = typer.Typer(help="Show and change settings.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
-ProfileOption = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Lay this profile over the file.")]
+ProfileOption = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Apply this profile of the file.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("show")
 def show(profile: ProfileOption = None, as_json: JsonOption = False) -> None:  # noqa: FBT002
-    """List every setting with its value and origin. Keys are masked."""
+    """List all settings with their values and origins. Keys are masked."""
     loaded = _load(profile)
     if as_json:
         settings = {row.name: _fields(row) for row in setting_rows(loaded)}
@@ -36,7 +36,7 @@ def get(
     profile: ProfileOption = None,
     as_json: JsonOption = False,  # noqa: FBT002
 ) -> None:
-    """Print one setting. Its value goes to stdout, where it came from to stderr."""
+    """Print one setting. The value goes to stdout, its origin to stderr."""
     loaded = _load(profile)
     row = find_row(loaded, key)
     if as_json:
@@ -50,9 +50,11 @@ def get(
 @app.command("set")
 def set_(
     key: Annotated[str, typer.Argument(metavar="KEY", help="Name of a setting, such as model or keys.openai.")],
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="New value; - reads it from stdin, none removes it.")],
+    value: Annotated[
+        str, typer.Argument(metavar="VALUE", help="New value; - reads it from stdin, none removes the setting.")
+    ],
 ) -> None:
-    """Write one setting into the file. Comments and other lines stay as they are."""
+    """Set one setting in the file. Comments and other lines are preserved."""
     path = config_file(os_environ())
     set_value(path, key, sys.stdin.read().strip() if value == "-" else value)
     typer.echo(f"{path}: {key} changed", err=True)
@@ -60,7 +62,7 @@ def set_(
 
 @app.command("path")
 def path() -> None:
-    """Print the path of the settings file, whether it exists or not."""
+    """Print the path of the settings file, even if it does not exist."""
     typer.echo(str(config_file(os_environ())))
 
 
@@ -72,10 +74,10 @@ def _fields(row: SettingRow) -> dict[str, object]:
     return {"value": row.value, "layer": row.origin.layer, "where": row.origin.where}
 
 
-def _align(listed: tuple[SettingRow, ...]) -> list[str]:
-    name = max(len(row.name) for row in listed)
-    value = min(40, max(len(row.text) for row in listed))
-    return [f"{row.name:{name}}  {row.text or '-':{value}}  {row.origin}" for row in listed]
+def _align(rows: tuple[SettingRow, ...]) -> list[str]:
+    name_width = max(len(row.name) for row in rows)
+    value_width = min(40, max(len(row.text) for row in rows))
+    return [f"{row.name:{name_width}}  {row.text or '-':{value_width}}  {row.origin}" for row in rows]
 
 
 def _warn(loaded: LoadedSettings) -> None:

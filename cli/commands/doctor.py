@@ -1,4 +1,4 @@
-"""`agent doctor`: check that everything a run needs is there."""
+"""`agent doctor`: check the setup."""
 
 import asyncio
 import json
@@ -17,15 +17,15 @@ _MARKS = {"ok": "ok", "note": "--", "problem": "!!"}
 
 
 def command(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Check that everything a run needs is there; exit 1 when something is missing."""
+    """Check your setup. Exits with 1 if something is missing."""
     findings = asyncio.run(run_checks(os_environ()))
-    is_well = all(finding.state != "problem" for finding in findings)
+    is_ok = all(finding.state != "problem" for finding in findings)
     if as_json:
-        typer.echo(json.dumps({"ok": is_well, "findings": encode(findings)}, indent=2))
+        typer.echo(json.dumps({"ok": is_ok, "findings": encode(findings)}, indent=2))
     else:
         print_lines(
             render_rows(
                 [(_MARKS[finding.state], finding.name, finding.detail) for finding in findings], terminal_width()
             )
         )
-    raise typer.Exit(exit_codes.OK if is_well else exit_codes.FAILED)
+    raise typer.Exit(exit_codes.OK if is_ok else exit_codes.FAILED)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from agent.diagnostics.one_call import CommandResult, run_command
-from agent.toolbox import ToolEnvironment
+from agent.tool_setup import ToolEnvironment
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import UsageError
 from cli.run import flags as flag
@@ -20,14 +20,17 @@ from cli.run.progress import print_stderr
 from cli.run.standalone_call import CallOptions, run_standalone
 from cli.run.stdout import sanitize_for_terminal, write_line
 
-# Everything behind the first word belongs to the command, dashes or not.
+# Everything after the first word belongs to the command, including words with dashes.
 CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 _REFUSED = ("denied", "deferred", "blocked")
 Words = Annotated[
-    list[str] | None, typer.Argument(metavar="-- CMD…", help="One word is a shell line, several an argv.")
+    list[str] | None, typer.Argument(metavar="-- CMD…", help="A shell command, or a program and its arguments.")
 ]
-SkipCheck = Annotated[bool, typer.Option("--skip-check", help="Leave out the text check and approvals, not the box.")]
+SkipCheck = Annotated[
+    bool, typer.Option("--skip-check", help="Skip the safety check and approvals, but not the sandbox.")
+]
 
+TIMED_OUT = "error: the command exceeded its time limit (`command_timeout_s`)"
 _CHUNK_CHARS = 65_536
 
 
@@ -43,51 +46,51 @@ def command(
     deny: flag.Deny = None,
     assignments: flag.Assignments = None,
 ) -> None:
-    """Run one command with the agent's checks, box and limits; its exit code is the command's own."""
+    """Run one command with the agent's checks, sandbox and limits. Exits with the command's exit code."""
     if not words:
-        raise UsageError("a command is missing", "write it after two dashes: agent exec -- ls -l")
+        raise UsageError("no command given", "write it after `--`: agent exec -- ls -l")
     check_backend(backend)
     line = words[0] if len(words) == 1 else shlex.join(words)
-    conditions = CallOptions(
+    options = CallOptions(
         cwd=cwd,
         add_dirs=tuple(add_dirs or ()),
         flags={"backend": backend, "allow_net": allow_net, "allow": allow, "deny": deny},
         assignments=tuple(assignments or ()),
         is_checked=not skip_check,
     )
-    raise typer.Exit(_report(run_standalone(conditions, lambda around: _run(line, around))))
+    raise typer.Exit(_report(run_standalone(options, lambda environment: _run(line, environment))))
 
 
-async def _run(line: str, around: ToolEnvironment) -> CommandResult:
-    end = await run_command(line, around)
-    if end.output_path:
-        # The scope takes its files with it; what was too long to hold is written out from its file.
-        _copy_output(Path(end.output_path), end.total_bytes)
-        end = replace(end, text="")
-    return end
+async def _run(line: str, environment: ToolEnvironment) -> CommandResult:
+    result = await run_command(line, environment)
+    if result.output_path:
+        # A long output is only in its file, which is deleted with the scope of this call.
+        _copy_output(Path(result.output_path), result.total_bytes)
+        result = replace(result, text="")
+    return result
 
 
 def _copy_output(path: Path, total_bytes: int) -> None:
     with path.open("rb") as file:
         if sys.stdout.isatty():
             text = io.TextIOWrapper(file, "utf-8", "backslashreplace")
-            while piece := text.read(_CHUNK_CHARS):
-                sys.stdout.write(piece)
+            while chunk := text.read(_CHUNK_CHARS):
+                sys.stdout.write(chunk)
             text.detach()
         else:
             shutil.copyfileobj(file, sys.stdout.buffer)
-        kept = file.tell()
+        saved = file.tell()
     sys.stdout.flush()
-    if kept < total_bytes:
-        print_stderr(f"warning: only the first {kept} of {total_bytes} bytes of output were kept")
+    if saved < total_bytes:
+        print_stderr(f"warning: only the first {saved} of {total_bytes} bytes of output were saved")
 
 
-def _report(end: CommandResult) -> int:
-    if end.status in _REFUSED:
-        print_stderr(end.text)
+def _report(result: CommandResult) -> int:
+    if result.status in _REFUSED:
+        print_stderr(result.text)
         return exit_codes.APPROVAL
-    if end.status == "timeout":
-        print_stderr("error: stopped at the time limit (`command_timeout_s`)")
-    if end.text:
-        write_line(sanitize_for_terminal(end.text))
-    return end.exit_code
+    if result.status == "timeout":
+        print_stderr(TIMED_OUT)
+    if result.text:
+        write_line(sanitize_for_terminal(result.text))
+    return result.exit_code

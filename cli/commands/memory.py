@@ -1,4 +1,4 @@
-"""`agent memory`: see, add to, clear and shorten what is remembered from run to run."""
+"""`agent memory`: show, extend, clear and compact the memory shared by runs."""
 
 import asyncio
 import sys
@@ -18,32 +18,34 @@ from agent.model.port import ModelClient, ModelReply, ModelRequest
 from agent.model.router import ModelRouter
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import InputError, UsageError
-from cli.pages.pages import print_json, print_notice
+from cli.pages.pages import NO_CONFIRMATION, print_json, print_notice
 from cli.screen.sanitize import sanitize
 from tooling.safety.secrets.redact import Redactor
 from tooling.tools.memory import EMPTY_MEMORY
 
-app = typer.Typer(help="What is remembered from run to run.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 TagOption = Annotated[
-    Tag | None, typer.Option("--tag", help="What kind of thing it is; without one it is a note.", case_sensitive=False)
+    Tag | None, typer.Option("--tag", help="Category; a plain note if omitted.", case_sensitive=False)
 ]
+ALREADY_REMEMBERED = "already remembered"
+SHORT_ENOUGH = "already short enough"
 
 
 @app.command("show")
 def show(*, as_json: JsonOption = False) -> None:
-    """Show everything that is remembered."""
+    """Show the memory."""
     memory = _memory()
     text = memory.read()
     if as_json:
         lines = [_fields(line) for line in non_blank(parse_lines(sanitize(text)))]
         print_json({"path": str(memory.path), "bytes": memory.size(), "lines": lines})
         return
-    # What a file holds must not move the cursor; a program gets the text as it is.
-    shown = sanitize(text) if sys.stdout.isatty() else text
-    sys.stdout.buffer.write((shown.rstrip("\n") or EMPTY_MEMORY).encode("utf-8", "surrogateescape") + b"\n")
+    # The file must not control the terminal; a pipe gets the text unchanged.
+    output = sanitize(text) if sys.stdout.isatty() else text
+    sys.stdout.buffer.write((output.rstrip("\n") or EMPTY_MEMORY).encode("utf-8", "surrogateescape") + b"\n")
 
 
 @app.command("add")
@@ -53,42 +55,42 @@ def add(
     tag: TagOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remember something."""
+    """Add a line to the memory."""
     memory, loaded = _memory(), _load()
     words = sys.stdin.read() if text == ["-"] else " ".join(text)
     if problem := find_secret(words, Redactor(loaded.secrets)):
-        raise InputError(f"this is not remembered: {problem}", "what is remembered is sent to models with every run")
+        raise InputError(f"not remembered: {problem}", "the memory is sent to the model with every run")
     line = memory.append(words, tag=tag)
     if as_json:
         print_json({"added": line is not None, "line": line})
         return
-    typer.echo(line or "this is remembered already", err=True)
+    typer.echo(line or ALREADY_REMEMBERED, err=True)
     if memory.size() > loaded.settings.memory_max_kb * KB:
-        hint = "`agent memory compact` makes it shorter"
+        hint = "`agent memory compact` shortens it"
         typer.echo(f"the memory has grown to {_size(memory.size())}; {hint}", err=True)
 
 
 @app.command("forget")
 def forget(
-    text: Annotated[list[str], typer.Argument(metavar="TEXT...", help="What the lines hold, whatever its case.")],
+    text: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Text to look for, ignoring case.")],
     *,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Forget the lines that hold a text, for good. You are asked when there are several."""
+    """Delete lines that contain a text. Asks first if there are several."""
     memory, words = _memory(), " ".join(text)
     found = find_lines(memory.read(), words) if words.strip() else []
     if not found:
-        raise InputError(f"nothing that is remembered holds {words!r}", "`agent memory show` shows everything")
+        raise InputError(f"no remembered line contains {words!r}", "`agent memory show` shows all of them")
     if len(found) > 1 and not yes:
         print_notice(sanitize("\n".join(found)))
         if not _confirm(f"forget these {_line_count(len(found))}?"):
             raise typer.Exit(exit_codes.FAILED)
-    gone = memory.forget(words)
+    forgotten = memory.forget(words)
     if as_json:
-        print_json({"forgotten": [line.strip() for line in gone]})
+        print_json({"forgotten": [line.strip() for line in forgotten]})
     else:
-        print_notice(sanitize("\n".join(f"forgotten: {line.strip()}" for line in gone)))
+        print_notice(sanitize("\n".join(f"forgotten: {line.strip()}" for line in forgotten)))
 
 
 @app.command("clear")
@@ -97,10 +99,10 @@ def clear(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Forget everything for good. Copies from earlier compactions go as well."""
+    """Delete the memory. Backups from earlier compactions are deleted too."""
     memory = _memory()
     count = sum(1 for _ in non_blank(parse_lines(memory.read())))
-    if not yes and not _confirm(f"forget {_line_count(count)} in {memory.path} and all older copies?"):
+    if not yes and not _confirm(f"forget {_line_count(count)} in {memory.path} and all backups?"):
         raise typer.Exit(exit_codes.FAILED)
     count = memory.clear(has_backup=False)
     if as_json:
@@ -112,23 +114,25 @@ def clear(
 @app.command("compact")
 def compact_(
     *,
-    model: Annotated[str | None, typer.Option("--model", help="Model that shortens; else the one that is set.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="MODEL", help="Model to use, if not the configured one.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the memory shorter: by a model, or without one by priority. A copy is kept."""
+    """Shorten the memory, with a model or by priority. A backup is saved."""
     memory, loaded = _memory(), _load({"model": model} if model else {})
-    done = asyncio.run(_run_compaction(memory, loaded))
-    copy = None if done.by == "nobody" else str(memory.backups[-1])
-    if done.problem:
-        typer.echo(f"warning: shortened without the model: {done.problem}", err=True)
+    result = asyncio.run(_run_compaction(memory, loaded))
+    backup = None if result.by == "nobody" else str(memory.backups[-1])
+    if result.problem:
+        typer.echo(f"warning: shortened without the model: {result.problem}", err=True)
     if as_json:
-        print_json({"before": done.before, "after": done.after, "by": done.by, "backup": copy})
-    elif copy:
-        typer.echo(f"{_size(done.before)} → {_size(done.after)}, by {done.by}; a copy is in {copy}", err=True)
+        print_json({"before": result.before, "after": result.after, "by": result.by, "backup": backup})
+    elif backup:
+        typer.echo(f"{_size(result.before)} → {_size(result.after)}, by {result.by}; backup: {backup}", err=True)
     else:
-        own = done.before > loaded.settings.memory_compact_target_kb * KB
-        why = "the rest are lines of your own, which stay" if own else "that is short enough"
-        typer.echo(f"{_size(done.before)}: {why}", err=True)
+        is_too_long = result.before > loaded.settings.memory_compact_target_kb * KB
+        reason = "the rest is your own lines, which are never removed" if is_too_long else SHORT_ENOUGH
+        typer.echo(f"{_size(result.before)}: {reason}", err=True)
 
 
 async def _run_compaction(memory: MemoryFile, loaded: LoadedSettings) -> CompactionResult:
@@ -161,7 +165,7 @@ def _load(flags: Mapping[str, object] | None = None) -> LoadedSettings:
 
 def _confirm(question: str) -> bool:
     if not sys.stdin.isatty():
-        raise UsageError("nobody can be asked here", "--yes forgets without asking")
+        raise UsageError(NO_CONFIRMATION, "--yes deletes without asking")
     return typer.confirm(question, err=True)
 
 

@@ -1,4 +1,4 @@
-"""`agent resume`: go on with a run that did not finish."""
+"""`agent resume`: resume an unfinished run."""
 
 import typer
 
@@ -38,7 +38,7 @@ def command(
     record: flag.Record = None,
     replay: flag.Replay = None,
 ) -> None:
-    """Go on with an interrupted or partial run, the last one by default; what it finished is not done again."""
+    """Resume an interrupted or partial run, the last one by default. Finished steps are not repeated."""
     given = {**locals(), "finish": finish or ""}
     from cli.run.run_task import run_task
 

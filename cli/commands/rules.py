@@ -1,4 +1,4 @@
-"""`agent rules`: which commands run unasked and which never run, here and everywhere."""
+"""`agent rules`: which commands run without asking and which never run."""
 
 import json
 from pathlib import Path
@@ -14,19 +14,21 @@ from agent.vocabulary.errors import InputError
 from cli.durations import parse_days
 from tooling.contract.json_codec import encode
 
-app = typer.Typer(help="Rules for commands.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 WordsArgument = Annotated[
-    list[str], typer.Argument(metavar="WORDS...", help="First words of a command, such as: git push.")
+    list[str], typer.Argument(metavar="WORDS...", help="The first words of a command, such as git push.")
 ]
-DenyOption = Annotated[bool, typer.Option("--deny", help="The rule forbids instead of allowing.")]
-FolderOption = Annotated[Path | None, typer.Option("-C", "--project", help="The rule holds only in this folder.")]
+DenyOption = Annotated[bool, typer.Option("--deny", help="A rule that denies instead of allowing.")]
+FolderOption = Annotated[
+    Path | None, typer.Option("-C", "--project", metavar="DIR", help="A rule that applies only in this folder.")
+]
 
 
 @app.command("list")
 def list_rules(*, as_json: JsonOption = False) -> None:
-    """List the rules, with where each holds."""
+    """List the rules and where they apply."""
     rules = all_rules(load_settings(environ=os_environ()).settings)
     if as_json:
         typer.echo(json.dumps(encode(rules), indent=2))
@@ -39,7 +41,7 @@ def list_rules(*, as_json: JsonOption = False) -> None:
 
 @app.command("add")
 def add(words: WordsArgument, *, deny: DenyOption = False, project: FolderOption = None) -> None:
-    """Add a rule. Commands that begin with these words run unasked, or with --deny never."""
+    """Add a rule. Commands that start with these words run without asking, or never with --deny."""
     rule = _rule(words, deny=deny, project=project)
     if not add_rule(config_file(os_environ()), rule):
         raise InputError(f"there is already a rule to {rule.effect} {rule.words!r}")
@@ -48,7 +50,7 @@ def add(words: WordsArgument, *, deny: DenyOption = False, project: FolderOption
 
 @app.command("rm")
 def remove(words: WordsArgument, *, deny: DenyOption = False, project: FolderOption = None) -> None:
-    """Take a rule out."""
+    """Remove a rule."""
     rule = _rule(words, deny=deny, project=project)
     if not remove_rule(config_file(os_environ()), rule):
         raise InputError(f"there is no rule to {rule.effect} {rule.words!r}", "`agent rules list` shows the rules")
@@ -58,10 +60,12 @@ def remove(words: WordsArgument, *, deny: DenyOption = False, project: FolderOpt
 @app.command("test")
 def test(
     *,
-    against: Annotated[str, typer.Option("--against", help="How far back: 12h, 30d, 4w.")] = "30d",
+    against: Annotated[
+        str, typer.Option("--against", metavar="AGE", help="How far to look back: 12h, 30d, 4w.")
+    ] = "30d",
     as_json: JsonOption = False,
 ) -> None:
-    """Judge past commands by the rules of today. What would be different is shown."""
+    """Show past commands that current rules would decide differently."""
     environ = os_environ()
     settings = load_settings(environ=environ).settings
     count, changes = find_changes(data_dir(environ), settings, days=parse_days(against, "--against"))

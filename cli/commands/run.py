@@ -1,4 +1,4 @@
-"""`agent run`: one task, start to end."""
+"""`agent run`: run one task from start to end."""
 
 import typer
 
@@ -15,7 +15,7 @@ def command(
     schema: flag.Schema = None,
     quiet: flag.Quiet = False,
     plain: flag.Plain = False,
-    go_on: flag.Continue = False,
+    continue_last: flag.Continue = False,
     resume: flag.Resume = None,
     fork: flag.Fork = False,
     session: flag.Session = None,
@@ -50,7 +50,7 @@ def command(
     replay: flag.Replay = None,
     callback_url: flag.Callback = None,
 ) -> None:
-    """Do one task. The argument is the instruction; piped stdin is context."""
+    """Run one task. The argument is the instruction; piped stdin is context."""
     given = dict(locals())
     from cli.run.run_task import run_task
 

@@ -1,4 +1,4 @@
-"""`agent runs`: what happened in them, the evidence behind their answers, and playing one again."""
+"""`agent runs`: list, inspect and replay runs, and show the evidence for their answers."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -13,29 +13,31 @@ from cli.pages.pages import print_json, print_lines, print_page, terminal_width
 from cli.run import flags as flag
 from tooling.contract.json_codec import encode
 
-app = typer.Typer(help="Runs and the evidence behind their answers.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, the beginning of it, or last.")]
-LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")]
-AllOption = Annotated[bool, typer.Option("--all", "-a", help="All of them.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, a prefix of it, or last.")]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="Maximum number to list.")]
+AllOption = Annotated[bool, typer.Option("--all", "-a", help="List all.")]
 _DEFAULT_LIMIT = 30
 
 
 @app.command("list")
 def list_runs(
     *,
-    session: Annotated[str | None, typer.Option("--session", help="Only those of this session.")] = None,
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="SESSION", help="Only runs of this session.")
+    ] = None,
     limit: LimitOption = _DEFAULT_LIMIT,
     every: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the runs of all sessions or of one, the newest first."""
+    """List runs, newest first."""
     from agent.sessions.views.listing import newest_runs, run_rows
     from cli.pages.run_pages import runs_table
 
-    store, most = _store(), None if every else limit
-    rows = run_rows(store.find(session))[:most] if session else newest_runs(store, most)
+    store, max_rows = _store(), None if every else limit
+    rows = run_rows(store.find(session))[:max_rows] if session else newest_runs(store, max_rows)
     if as_json:
         print_json(encode(rows))
     else:
@@ -44,7 +46,7 @@ def list_runs(
 
 @app.command("show")
 def show_run(run: RunArgument, *, as_json: JsonOption = False) -> None:
-    """Show a run: its plan, its steps, its answer."""
+    """Show the plan, steps and answer of a run."""
     from agent.sessions.log.log_index import run_events
     from agent.sessions.views.listing import run_status
     from agent.sessions.views.run_summary import run_view
@@ -63,11 +65,15 @@ def show_run(run: RunArgument, *, as_json: JsonOption = False) -> None:
 def show_events(
     run: RunArgument,
     *,
-    types: Annotated[list[str] | None, typer.Option("--type", help="Only events of this type.")] = None,
-    steps: Annotated[list[str] | None, typer.Option("--step", help="Only events of this step.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
+    types: Annotated[
+        list[str] | None, typer.Option("--type", metavar="TYPE", help="Only events of this type (repeatable).")
+    ] = None,
+    steps: Annotated[
+        list[str] | None, typer.Option("--step", metavar="STEP", help="Only events of this step (repeatable).")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for new events until the run ends.")] = False,
 ) -> None:
-    """Print the events of a run. They stand as in the log, one JSON object a line."""
+    """Print the events of a run. One JSON object per line, as in the log."""
     from cli.pages.run_stream import print_events
 
     raise typer.Exit(print_events(_find_run(run), types=types or (), steps=steps or (), is_followed=follow))
@@ -76,20 +82,20 @@ def show_events(
 @app.command("why")
 def show_evidence(
     run: RunArgument,
-    step: Annotated[str, typer.Argument(metavar="STEP", help="A step, as answers name it: s2 for [s2].")],
+    step: Annotated[str, typer.Argument(metavar="STEP", help="Id of a step, as cited in answers: s2 for [s2].")],
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what stands behind a step. Every call with its exit code and whole output, changes, checks, its answer."""
+    """Show the evidence for a step. Calls with their full output, changes, checks and the answer."""
     from agent.sessions.views.evidence import collect_evidence
     from cli.pages.run_pages import render_evidence
 
     found = _find_run(run)
-    known = collect_evidence(found.folder, found.run_id, step.strip("[]"))
+    evidence = collect_evidence(found.folder, found.run_id, step.strip("[]"))
     if as_json:
-        print_json(encode(known))
+        print_json(encode(evidence))
     else:
-        print_lines(render_evidence(known))
+        print_lines(render_evidence(evidence))
 
 
 @app.command("replay")
@@ -108,18 +114,18 @@ def replay_run(
     deny: flag.Deny = None,
     on_approval: flag.OnApproval = None,
 ) -> None:
-    """Play a recorded run again, without a network. Its tools are real and work in a session of their own."""
+    """Replay a recorded run without calling a model. Tools run for real, in a new session."""
     given = {name: value for name, value in locals().items() if name != "run"}
     from agent.sessions.resume.replay import load_replay
     from cli.run.run_task import report_error, run_task
 
     try:
-        known = load_replay(_find_run(run))
+        recorded = load_replay(_find_run(run))
     except AgentError as error:
         raise typer.Exit(report_error(error, output_format)) from error
-    submit = replace(known.submit, inputs=tuple(inputs or ()))
-    tape = {"prompt": submit.prompt, "plan_only": submit.plan_only, "replay": known.cassette}
-    raise typer.Exit(run_task({**given, **tape}, submit))
+    submit = replace(recorded.submit, inputs=tuple(inputs or ()))
+    replayed = {"prompt": submit.prompt, "plan_only": submit.plan_only, "replay": recorded.cassette}
+    raise typer.Exit(run_task({**given, **replayed}, submit))
 
 
 def _store() -> SessionStore:

@@ -1,4 +1,4 @@
-"""`agent sessions`: what was asked in them, what they changed, and keeping them in order."""
+"""`agent sessions`: list, inspect, undo and maintain sessions."""
 
 from itertools import islice
 from pathlib import Path
@@ -20,27 +20,30 @@ from cli.pages.pages import (
 )
 from tooling.contract.json_codec import encode
 
-app = typer.Typer(help="Sessions and what they changed.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="Id of a session, or the beginning of it.")]
-SessionsArgument = Annotated[list[str], typer.Argument(metavar="SESSION...", help="Ids, or the beginnings of them.")]
-LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")]
-AllOption = Annotated[bool, typer.Option("--all", "-a", help="All of them.")]
-RunOption = Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only what this run changed.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="Id of a session, or a prefix of it.")]
+SessionsArgument = Annotated[
+    list[str], typer.Argument(metavar="SESSION...", help="Ids of sessions, or prefixes of them.")
+]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="Maximum number to list.")]
+AllOption = Annotated[bool, typer.Option("--all", "-a", help="List all.")]
+RunOption = Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only changes of this run.")]
 StepOption = Annotated[
     str | None,
-    typer.Option("--step", metavar="STEP", help="Only this step, of --run or of the newest run that has it."),
+    typer.Option("--step", metavar="STEP", help="Only changes of this step, in --run or the latest run that has it."),
 ]
 _DEFAULT_LIMIT = 30
+NO_MATCHES = "no matches"
 
 
 @app.command("list")
 def list_sessions(
     *, limit: LimitOption = _DEFAULT_LIMIT, every: AllOption = False, as_json: JsonOption = False
 ) -> None:
-    """List the sessions, the newest first."""
+    """List sessions, newest first."""
     from agent.sessions.views.listing import newest_sessions, session_rows
     from cli.pages.session_pages import sessions_table
 
@@ -51,13 +54,17 @@ def list_sessions(
         print_json(encode(rows))
     else:
         print_lines(sessions_table(rows, terminal_width()) if rows else ["(no sessions)"])
-    if left := len(sessions) - len(rows):
-        typer.echo(f"{left} older ones are not shown; --all shows them", err=True)
+    if hidden := len(sessions) - len(rows):
+        typer.echo(not_shown(hidden), err=True)
+
+
+def not_shown(count: int) -> str:
+    return f"{count} older {'session' if count == 1 else 'sessions'} not shown; --all shows them"
 
 
 @app.command("show")
 def show_session(session: SessionArgument, *, as_json: JsonOption = False) -> None:
-    """Show a session: what was asked and answered in it."""
+    """Show the tasks and answers of a session."""
     from agent.sessions.views.listing import session_status
     from agent.sessions.views.session_summary import read_session
     from agent.sessions.views.titles import session_title
@@ -74,9 +81,10 @@ def show_session(session: SessionArgument, *, as_json: JsonOption = False) -> No
 
 @app.command("rename")
 def rename_session(
-    session: SessionArgument, title: Annotated[str, typer.Argument(help="What to call it; '' for its first request.")]
+    session: SessionArgument,
+    title: Annotated[str, typer.Argument(metavar="TITLE", help="New title; '' restores the default, the first task.")],
 ) -> None:
-    """Give a session a title; its id stays."""
+    """Change the title of a session, not its id."""
     from agent.sessions.views.titles import rename
 
     rename(_store().find(session), title)
@@ -84,7 +92,7 @@ def rename_session(
 
 @app.command("rm")
 def remove_sessions(sessions: SessionsArgument, *, yes: YesOption = False) -> None:
-    """Remove sessions with all they hold. A run that is going on in one is ended first."""
+    """Delete sessions. A run in progress is stopped first."""
     from cli.pages.session_upkeep import remove_all
 
     store = _store()
@@ -96,7 +104,7 @@ def fork_session(
     session: SessionArgument,
     new_id: Annotated[str | None, typer.Argument(metavar="NEW_ID", help="Id of the copy.")] = None,
 ) -> None:
-    """Copy a session under another id. It is printed; what happens in one does not concern the other."""
+    """Copy a session and print the new id. The two are independent."""
     from agent.sessions.upkeep.fork import fork
 
     store = _store()
@@ -107,77 +115,83 @@ def fork_session(
 def export_session(
     session: SessionArgument,
     *,
-    form: Annotated[
-        Literal["markdown", "json"] | None, typer.Option("--format", help="By default markdown, or json for FILE.json.")
+    export_format: Annotated[
+        Literal["markdown", "json"] | None,
+        typer.Option("--format", help="Default: json if FILE ends in .json, else markdown."),
     ] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it to a file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file instead of stdout.")
+    ] = None,
 ) -> None:
-    """Write a session down: Markdown for people, JSON for programs."""
+    """Export a session as Markdown or JSON."""
     from cli.pages.session_upkeep import export
 
-    export(_store().find(session), form=form, output=output)
+    export(_store().find(session), export_format=export_format, output=output)
 
 
 @app.command("search")
 def search_sessions(
-    words: Annotated[list[str], typer.Argument(metavar="TEXT...", help="What to look for, whatever its case.")],
+    words: Annotated[list[str], typer.Argument(metavar="TEXT...", help="Text to look for, ignoring case.")],
     *,
-    deep: Annotated[bool, typer.Option("--deep", help="Also in everything that was said, run and changed.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Also search messages, tool calls and changes.")] = False,
     limit: LimitOption = 50,
     every: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Find text in what was asked and answered. The exit code is 1 when it is nowhere."""
-    from agent.sessions.views.search import search
+    """Search tasks and answers. Exits with 1 if nothing is found."""
+    from agent.sessions.views.session_search import search
     from cli.pages.session_pages import highlight_hits, hits_table
 
     text = " ".join(words)
-    found = search(_store(), text, is_deep=deep)
-    shown = list(islice(found, None if every else limit))
+    hits = search(_store(), text, is_deep=deep)
+    shown = list(islice(hits, None if every else limit))
     if as_json:
         print_json(encode(shown))
-    elif (room := terminal_width()) is None:
+    elif (width := terminal_width()) is None:
         print_lines(hits_table(shown) if shown else [])
     elif shown:
-        print_styled("\n".join([*highlight_hits(shown, text, width=room, paint=stdout_colors()), ""]))
+        print_styled("\n".join([*highlight_hits(shown, text, width=width, paint=stdout_colors()), ""]))
     else:
         print_notice(
-            "it is nowhere" if deep else "it is nowhere in what was asked and answered; --deep looks everywhere"
+            NO_MATCHES if deep else f"{NO_MATCHES} in titles, requests and answers; --deep searches everything"
         )
-    if next(found, None) is not None:
-        typer.echo("there is more; --all shows it", err=True)
+    if next(hits, None) is not None:
+        typer.echo("there are more matches; --all shows them", err=True)
     raise typer.Exit(exit_codes.OK if shown else exit_codes.FAILED)
 
 
 @app.command("gc")
 def collect_garbage(
     *,
-    older_than: Annotated[str | None, typer.Option("--older-than", help="Unused for so long: 12h, 30d, 4w.")] = None,
-    keep: Annotated[int | None, typer.Option("--keep", min=0, help="The newest so many stay in any case.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove them, instead of listing them.")] = False,
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", metavar="AGE", help="Delete sessions unused for this long: 12h, 30d, 4w."),
+    ] = None,
+    keep: Annotated[int | None, typer.Option("--keep", min=0, metavar="N", help="Always keep the newest N.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete them instead of only listing them.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Clear away old sessions and leftovers. Without --yes they are only listed; by default after 30 days."""
+    """Delete old sessions and leftover files. Without --yes they are only listed. The default age is 30 days."""
     from cli.durations import parse_days
     from cli.pages.session_upkeep import run_gc
 
-    by_default = "30d" if older_than is None and keep is None else older_than
-    age_s = None if by_default is None else parse_days(by_default, "--older-than") * 86400
+    min_age = "30d" if older_than is None and keep is None else older_than
+    age_s = None if min_age is None else parse_days(min_age, "--older-than") * 86400
     run_gc(_store(), older_than_s=age_s, keep=keep or 0, is_agreed=yes, as_json=as_json)
 
 
 @app.command("fsck")
 def check_sessions(
-    session: Annotated[str | None, typer.Argument(metavar="[SESSION]", help="Only this one.")] = None,
+    session: Annotated[str | None, typer.Argument(metavar="[SESSION]", help="Check only this session.")] = None,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what is wrong and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report problems without repairing them.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Find and mend what crashes, full disks and hands did to sessions. The exit code is 1 when something was wrong."""
+    """Find and repair damaged sessions. Exits with 1 if there were problems."""
     from cli.pages.session_upkeep import check_all
 
     folders = [_store().find(session)] if session else _store().all()
-    raise typer.Exit(check_all(folders, mends=not dry_run, as_json=as_json, is_named=session is not None))
+    raise typer.Exit(check_all(folders, repair=not dry_run, as_json=as_json, is_named=session is not None))
 
 
 @app.command("diff")
@@ -186,9 +200,11 @@ def diff(
     *,
     run: RunOption = None,
     step: StepOption = None,
-    by_step: Annotated[bool, typer.Option("--by-step", help="Every change by itself instead of the sum.")] = False,
+    by_step: Annotated[
+        bool, typer.Option("--by-step", help="Show every change separately instead of the total.")
+    ] = False,
 ) -> None:
-    """Show what the file tools of a session changed, as unified diffs."""
+    """Show the file changes of a session as diffs."""
     from cli.pages.session_changes import print_diff
 
     print_diff(_store().find(session), run=run, step=step, by_step=by_step)
@@ -201,9 +217,9 @@ def undo(
     run: RunOption = None,
     step: StepOption = None,
     yes: YesOption = False,
-    force: Annotated[bool, typer.Option("--force", help="Also files that were changed since.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also undo files that were changed since.")] = False,
 ) -> None:
-    """Put files back as they were. Before the session, a run or a step; an undo can be undone itself."""
+    """Undo the file changes of a session, run or step. An undo can itself be undone."""
     from cli.pages.session_changes import undo_changes
 
     raise typer.Exit(undo_changes(_store().find(session), run=run, step=step, is_agreed=yes, is_forced=force))

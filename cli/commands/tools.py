@@ -1,4 +1,4 @@
-"""`agent tools`: what the model may use."""
+"""`agent tools`: list, show and call the tools of the model."""
 
 import json
 from collections.abc import Mapping
@@ -18,29 +18,32 @@ from tooling.contract.result import ToolResult
 from tooling.contract.tool import ToolSpec
 from tooling.tool_catalog import ToolCatalog, load_catalog
 
-app = typer.Typer(help="What the model may use.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a tool.")]
-Words = Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE…", help="Arguments; key:=JSON for JSON.")]
+Words = Annotated[
+    list[str] | None, typer.Argument(metavar="KEY=VALUE…", help="Arguments; use KEY:=JSON for JSON values.")
+]
+OUTPUT_NOT_SAVED = "note: full outputs are saved only in a run; the file named in this output was deleted"
 _FETCH = "fetch_page"
 _REFUSED = ("denied", "deferred", "blocked")
 
 
 @app.command("list")
 def list_tools(*, as_json: JsonOption = False) -> None:
-    """List the tools with one line each. --json prints exactly the schemas a model is shown."""
-    catalogue = _catalogue()
+    """List the tools. --json prints the schemas that the model sees."""
+    catalog = _catalog()
     if as_json:
-        typer.echo(json.dumps([spec.to_openai_tool() for spec in catalogue.specs], indent=2))
+        typer.echo(json.dumps([spec.to_openai_tool() for spec in catalog.specs], indent=2))
         return
-    specs = [(spec.name, spec.effect, spec.description.partition("\n")[0]) for spec in catalogue.specs]
-    pages.print_lines(render_rows(specs, pages.terminal_width()))
+    rows = [(spec.name, spec.effect, spec.description.partition("\n")[0]) for spec in catalog.specs]
+    pages.print_lines(render_rows(rows, pages.terminal_width()))
 
 
 @app.command("show")
 def show(name: Name) -> None:
-    """Show one tool: what it does, what it takes, how long it may take."""
-    typer.echo("\n".join(_spec_lines(_find_spec(name, _catalogue()))))
+    """Show a tool's description, arguments and time limit."""
+    typer.echo("\n".join(_spec_lines(_find_spec(name, _catalog()))))
 
 
 @app.command("call")
@@ -58,14 +61,14 @@ def call(
     deny: flag.Deny = None,
     assignments: flag.Assignments = None,
 ) -> None:
-    """Call one tool as the model would. Same judge, approvals, box and limits; the exit code is the call's."""
+    """Call one tool as the model would. Checks, approvals, sandbox and limits apply; exits with the call's code."""
     from agent.diagnostics.one_call import call_tool
     from cli.run.standalone_call import CallOptions, run_standalone
 
-    # A plugin that cannot be loaded is warned of when the call is made.
+    # Warnings about plugins that cannot be loaded are printed when the call is made.
     arguments = parse_arguments(words or (), _find_spec(name, load_catalog()))
     flag.check_backend(backend)
-    conditions = CallOptions(
+    options = CallOptions(
         cwd=cwd,
         add_dirs=tuple(add_dirs or ()),
         flags={
@@ -77,12 +80,12 @@ def call(
         },
         assignments=tuple(assignments or ()),
     )
-    result = run_standalone(conditions, lambda around: call_tool(name, arguments, around))
+    result = run_standalone(options, lambda environment: call_tool(name, arguments, environment))
     raise typer.Exit(_print_result(name, result, as_json=as_json))
 
 
 def _host_rules(name: str, arguments: Mapping[str, object]) -> list[str]:
-    """Return the rule that goes with an address: who types it himself need not be asked for its host."""
+    """Return a rule for the host of a typed address: a user who types it need not be asked."""
     from tooling.web.addresses.url_check import AddressRefused, parse_url, with_scheme
 
     url = arguments.get("url")
@@ -95,16 +98,16 @@ def _host_rules(name: str, arguments: Mapping[str, object]) -> list[str]:
 
 
 def _print_result(name: str, result: ToolResult, *, as_json: bool) -> int:
-    """Write the result: what the model would read to stdout, or to stderr when the call failed."""
+    """Print the text that the model would read, to stderr if the call failed; return the exit code."""
     code = exit_codes.APPROVAL if result.meta.status in _REFUSED else result.exit_code
     if as_json:
-        told = {"tool": name, "status": result.meta.status, "exit_code": code, "content": result.content}
-        told |= {} if result.display is None else {"display": result.display}
-        told |= {"changes": encode(result.meta.changes)} if result.meta.changes else {}
-        pages.print_json(told)
+        document = {"tool": name, "status": result.meta.status, "exit_code": code, "content": result.content}
+        document |= {} if result.display is None else {"display": result.display}
+        document |= {"changes": encode(result.meta.changes)} if result.meta.changes else {}
+        pages.print_json(document)
         return code
     if result.meta.output_path:
-        print_stderr("note: only a run keeps full outputs; the file named in this one is gone")
+        print_stderr(OUTPUT_NOT_SAVED)
     if result.is_ok:
         pages.print_text(result.content + "\n")
     else:
@@ -112,8 +115,8 @@ def _print_result(name: str, result: ToolResult, *, as_json: bool) -> int:
     return code
 
 
-def _find_spec(name: str, catalogue: ToolCatalog) -> ToolSpec:
-    specs = {spec.name: spec for spec in catalogue.specs}
+def _find_spec(name: str, catalog: ToolCatalog) -> ToolSpec:
+    specs = {spec.name: spec for spec in catalog.specs}
     if name not in specs:
         raise UsageError(
             f"there is no tool {name!r}{did_you_mean(name, list(specs))}", "`agent tools list` shows them all"
@@ -121,14 +124,14 @@ def _find_spec(name: str, catalogue: ToolCatalog) -> ToolSpec:
     return specs[name]
 
 
-def _catalogue() -> ToolCatalog:
-    catalogue = load_catalog()
-    for warning in catalogue.warnings:
+def _catalog() -> ToolCatalog:
+    catalog = load_catalog()
+    for warning in catalog.warnings:
         typer.echo(f"warning: {warning}", err=True)
-    return catalogue
+    return catalog
 
 
 def _spec_lines(spec: ToolSpec) -> list[str]:
-    limit = f"{spec.timeout_ms / 1000:g} s" if spec.timeout_ms else "its own"
+    limit = f"{spec.timeout_ms / 1000:g} s" if spec.timeout_ms else "set by the tool"
     parameters = json.dumps(spec.parameters, indent=2)
     return [spec.name, f"  {spec.description}", f"  effect: {spec.effect}", f"  time limit: {limit}", parameters]

@@ -1,1 +1,1 @@
-"""Completion in the shell: what can stand at the cursor, said to bash, zsh and fish."""
+"""Shell completion for bash, zsh and fish."""

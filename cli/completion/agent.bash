@@ -1,4 +1,4 @@
-# Completion of agent and windlass for bash. `agent --install-completion bash` puts it in place.
+# bash completion for agent and windlass. Install it with `agent --install-completion bash`.
 _windlass() {
     local kind word
     COMPREPLY=()
@@ -8,7 +8,7 @@ _windlass() {
     } < <("${1/#\~\//$HOME/}" __complete bash "${COMP_LINE:0:COMP_POINT}" "$2" "$COMP_TYPE" "${COLUMNS:-80}" 2>/dev/null </dev/null)
     case $kind in
         words)
-            # bash 3 has no compopt; it sorts, and adds a blank behind a lone word.
+            # bash 3 has no compopt: it sorts the words, and adds a space after a single one.
             compopt -o nosort 2>/dev/null
             [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[=:/] ]] && compopt -o nospace 2>/dev/null
             ;;
@@ -19,18 +19,18 @@ _windlass() {
     return 0
 }
 
-# Offers the paths that begin so; with endings only folders and files that end so.
+# Offers the paths that start with a prefix; with extensions, only folders and files with one of them.
 _windlass_paths() {
-    local path what=$1 begun=$2 ending
+    local path action=$1 prefix=$2 extension
     shift 2
     compopt -o filenames 2>/dev/null
     while IFS= read -r path; do
         if (($# == 0)) || [[ -d ${path/#\~\//$HOME/} ]]; then
             COMPREPLY+=("$path")
         else
-            for ending; do [[ $path == *."$ending" ]] && COMPREPLY+=("$path"); done
+            for extension; do [[ $path == *."$extension" ]] && COMPREPLY+=("$path"); done
         fi
-    done < <(compgen "$what" -- "$begun")
+    done < <(compgen "$action" -- "$prefix")
 }
 
 complete -F _windlass agent windlass

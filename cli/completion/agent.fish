@@ -1,10 +1,10 @@
-# Completion of agent and windlass for fish. `agent --install-completion fish` puts it in place.
+# fish completion for agent and windlass. Install it with `agent --install-completion fish`.
 function __windlass_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)
     set -l program (string replace -r '^~/' "$HOME/" -- $words[1])
     set -l lines ($program __complete fish $words[2..-1] "$current" 2>/dev/null </dev/null)
-    # Only what stands behind --flag= or script: is a path.
+    # Only the part after --flag= or script: is a path.
     set -l before (string match -r -- '^(?:--[a-z-]+=)?(?:script:|[a-z_]+=)?' "$current")[1]
     set -l path (string sub -s (math (string length -- "$before") + 1) -- "$current")
     switch "$lines[1]"

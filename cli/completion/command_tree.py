@@ -1,4 +1,4 @@
-"""The command line as plain values: commands, their flags and arguments."""
+"""The command line as plain data: commands with their flags and arguments."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from typer.main import get_command
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One flag, or one argument when it has no `flags`."""
+    """One flag, or a positional argument if it has no `flags`."""
 
     name: str
     flags: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandNode:
-    """One command, or a group when it has `commands`; parameters in the order they are declared in."""
+    """One command, or a group if it has `commands`; parameters are in declaration order."""
 
     help: str = ""
     parameters: tuple[Parameter, ...] = ()
@@ -31,12 +31,12 @@ class CommandNode:
 
     @property
     def flags(self) -> Mapping[str, Parameter]:
-        """Return the flags by every way they are spelled."""
+        """Every spelling of a flag with its parameter."""
         return {flag: parameter for parameter in self.parameters for flag in parameter.flags}
 
     @property
     def arguments(self) -> tuple[Parameter, ...]:
-        """Return the parameters without a flag."""
+        """The positional parameters."""
         return tuple(parameter for parameter in self.parameters if not parameter.flags)
 
 
@@ -44,32 +44,36 @@ _HELP = Parameter(name="help", flags=("-h", "--help"), takes_value=False, help="
 
 
 def build_tree(program: typer.Typer) -> CommandNode:
-    """Return the whole of a command line, as far as it is loaded."""
+    """Return the command tree; commands that are not loaded have no parameters."""
     return _build_command(get_command(program))
 
 
 def _build_command(command: object) -> CommandNode:
-    below = getattr(command, "commands", {})
-    described = getattr(command, "short_help", "") or getattr(command, "help", "") or ""
+    subcommands = getattr(command, "commands", {})
+    help_text = getattr(command, "short_help", "") or getattr(command, "help", "") or ""
     return CommandNode(
-        help=described.strip().partition("\n")[0],
+        help=help_text.strip().partition("\n")[0],
         parameters=(*_build_parameters(getattr(command, "params", [])), _HELP),
-        commands={name: _build_command(one) for name, one in below.items() if not one.hidden},
+        commands={
+            name: _build_command(subcommand) for name, subcommand in subcommands.items() if not subcommand.hidden
+        },
     )
 
 
 def _build_parameters(declared: list[object]) -> list[Parameter]:
     return [
-        _build_parameter(one) for one in declared if isinstance(one, TyperArgument | TyperOption) and not one.hidden
+        _build_parameter(parameter)
+        for parameter in declared
+        if isinstance(parameter, TyperArgument | TyperOption) and not parameter.hidden
     ]
 
 
 def _build_parameter(declared: TyperArgument | TyperOption) -> Parameter:
     is_option = isinstance(declared, TyperOption)
-    spelled = [flag.strip() for flag in (*declared.opts, *declared.secondary_opts)] if is_option else []
+    spellings = [flag.strip() for flag in (*declared.opts, *declared.secondary_opts)] if is_option else []
     return Parameter(
         name=str(declared.name),
-        flags=tuple(flag for flag in spelled if flag),
+        flags=tuple(flag for flag in spellings if flag),
         takes_value=not getattr(declared, "is_flag", False),
         is_repeatable=declared.nargs == -1 or bool(getattr(declared, "multiple", False)),
         is_path="Path" in type(declared.type).__name__,

@@ -1,4 +1,4 @@
-"""Where the cursor stands in a command line: in which command, at which of its parameters, after what."""
+"""Locates the cursor in a command line: the command, the parameter, and the values given before."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ _PROMPT = ("-p", "--prompt")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """The word at the cursor: `start` is the part before its value (`--model=`), `word` what is typed of the value.
+    """The word at the cursor: `prefix` is the part before its value (`--model=`), `word` the typed part of the value.
 
-    `given` holds what parameters of the command were given before. Without a parameter the word is the name of a
-    command, or of a flag when it begins with a dash.
+    `given` has the values of the command's parameters before the cursor. Without a parameter, the word is the name of
+    a command, or of a flag if it starts with a dash.
     """
 
     path: tuple[str, ...]
@@ -25,7 +25,7 @@ class Cursor:
 
 
 class _WordParser:
-    """Reads the words before the cursor, one after another."""
+    """Parses the words before the cursor, one at a time."""
 
     def __init__(self, command: CommandNode) -> None:
         self.path: tuple[str, ...] = ()
@@ -48,8 +48,11 @@ class _WordParser:
             self._add_value(argument, word)
 
     def next_argument(self) -> Parameter | None:
-        """Return the argument whose turn it is."""
-        return next((one for one in self.command.arguments if one.is_repeatable or one.name not in self.given), None)
+        """Return the next positional argument that can take a value."""
+        arguments = self.command.arguments
+        return next(
+            (argument for argument in arguments if argument.is_repeatable or argument.name not in self.given), None
+        )
 
     def _parse_flag(self, word: str) -> None:
         name, equals, value = word.partition("=")
@@ -66,7 +69,7 @@ class _WordParser:
             self.command = self.command.commands[name]
             self.path, self.given = (*self.path, name), {}
         else:
-            # A wrong command has nothing to offer.
+            # An unknown command has no candidates.
             self.command = CommandNode()
 
     def _add_value(self, parameter: Parameter, value: str) -> None:
@@ -74,38 +77,38 @@ class _WordParser:
 
 
 def command_name(words: Sequence[str]) -> str | None:
-    """Return which command the words before the cursor are about; only that one need be loaded."""
+    """Return the command in the words before the cursor; only that one needs to be loaded."""
     if is_prompt_shorthand(words):
         return "run"
     return next((word for word in words if not word.startswith("-")), None)
 
 
 def is_prompt_shorthand(words: Sequence[str]) -> bool:
-    """Say whether this is `agent … -p PROMPT`, which is `agent run`."""
+    """Whether this is `agent … -p PROMPT`, which is short for `agent run`."""
     return bool(words) and words[0].startswith("-") and any(word in _PROMPT for word in words)
 
 
 def locate_cursor(tree: CommandNode, words: Sequence[str], word: str) -> Cursor:
-    """Return where the cursor stands behind `words`, with `word` begun."""
-    reader = _WordParser(tree)
+    """Return the cursor after `words`, with `word` partly typed."""
+    parser = _WordParser(tree)
     if is_prompt_shorthand(words):
-        reader.feed("run")
+        parser.feed("run")
         words = _without_prompt(words)
-    for one in words:
-        reader.feed(one)
-    start, parameter = "", reader.pending_option
-    if parameter is None and not reader.only_arguments and word.startswith("-"):
+    for earlier in words:
+        parser.feed(earlier)
+    prefix, parameter = "", parser.pending_option
+    if parameter is None and not parser.only_arguments and word.startswith("-"):
         name, equals, value = word.partition("=")
-        flag = reader.command.flags.get(name) if equals else None
+        flag = parser.command.flags.get(name) if equals else None
         if flag and flag.takes_value:
-            start, word, parameter = f"{name}=", value, flag
-    elif parameter is None and not reader.command.commands:
-        parameter = reader.next_argument()
+            prefix, word, parameter = f"{name}=", value, flag
+    elif parameter is None and not parser.command.commands:
+        parameter = parser.next_argument()
     return Cursor(
-        path=reader.path, command=reader.command, parameter=parameter, given=reader.given, prefix=start, word=word
+        path=parser.path, command=parser.command, parameter=parameter, given=parser.given, prefix=prefix, word=word
     )
 
 
 def _without_prompt(words: Sequence[str]) -> list[str]:
-    place = next(number for number, word in enumerate(words) if word in _PROMPT)
-    return [*words[:place], *words[place + 2 :]]
+    index = next(number for number, word in enumerate(words) if word in _PROMPT)
+    return [*words[:index], *words[index + 2 :]]

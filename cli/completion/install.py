@@ -1,4 +1,4 @@
-"""Putting completion in place: the script of a shell, and the line that loads it."""
+"""Installs shell completion: the script, and the line in the shell's start file that loads it."""
 
 import os
 import shlex
@@ -12,37 +12,37 @@ from agent.vocabulary.errors import InputError, UsageError
 from tooling.contract.json_codec import did_you_mean
 
 SHELLS = ("bash", "zsh", "fish")
+START_FILE_COMMENT = "# Completion for agent"
 _PROGRAM_NAMES = ("agent", "windlass")
 
 
 def read_script(shell: str) -> str:
-    """Return what a shell must read."""
+    """Return the completion script of a shell."""
     return (files("cli.completion") / f"agent.{shell}").read_text("utf-8")
 
 
 def resolve_shell(name: str, environ: Mapping[str, str]) -> str:
-    """Return the shell that was named; without a name the one this program was started from, else the person's own."""
+    """Return the named shell; without a name the parent process's shell, else the user's login shell."""
     if name:
         if name not in SHELLS:
-            raise UsageError(
-                f"there is no completion for {name!r}{did_you_mean(name, list(SHELLS))}", f"for {', '.join(SHELLS)}"
-            )
+            problem = f"there is no completion for {name!r}{did_you_mean(name, list(SHELLS))}"
+            raise UsageError(problem, f"supported shells: {', '.join(SHELLS)}")
         return name
     found = next(
         (shell for shell in (_parent_process_name(), Path(environ.get("SHELL", "")).name) if shell in SHELLS), None
     )
     if found is None:
-        raise UsageError("which shell is this?", "name it: agent --install-completion bash, zsh or fish")
+        raise UsageError("cannot tell which shell this is", "name it: agent --install-completion bash, zsh or fish")
     return found
 
 
 def install(shell: str, environ: Mapping[str, str]) -> list[str]:
-    """Write the script and have it loaded by every new shell; return what was done, as lines."""
+    """Write the script, make every new shell load it, and return a report as lines."""
     try:
         if shell == "fish":
             folder = _resolve_dir(environ, "XDG_CONFIG_HOME", ".config") / "fish" / "completions"
             paths = [_write(folder / f"{name}.fish", read_script(shell)) for name in _PROGRAM_NAMES]
-            return [f"{paths[0]}: written", "completion works in the next fish"]
+            return [f"{paths[0]}: written", "completion is active in new fish shells"]
         path = _write(config_dir(environ) / f"completion.{shell}", read_script(shell))
         start = (
             _resolve_dir(environ, "ZDOTDIR", "") / ".zshrc"
@@ -51,26 +51,26 @@ def install(shell: str, environ: Mapping[str, str]) -> list[str]:
         )
         is_new = _add_source_line(start, path)
     except OSError as error:
-        hint = f"put the output of `agent --show-completion {shell}` where your shell reads it"
+        hint = f"save the output of `agent --show-completion {shell}` where your shell loads it"
         raise InputError(f"{error.filename}: {error.strerror}", hint) from error
-    told = f"{start}: a line that loads it was added" if is_new else f"{start}: loads it already"
-    return [f"{path}: written", told, f"completion works in the next {shell}, or now after: . {shlex.quote(str(path))}"]
+    loads = f"{start}: added a line that loads it" if is_new else f"{start}: already loads it"
+    activation = f"completion is active in new {shell} shells; to activate it here: . {shlex.quote(str(path))}"
+    return [f"{path}: written", loads, activation]
 
 
 def _parent_process_name() -> str:
-    """Return the name of the program that started this one."""
     command = ["ps", "-o", "comm=", "-p", str(os.getppid())]
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    # A login shell has a dash before its name, and some systems tell the whole path.
-    return Path(ended.stdout.strip().removeprefix("-")).name
+    # A login shell has a dash before its name, and some systems report the full path.
+    return Path(result.stdout.strip().removeprefix("-")).name
 
 
-def _resolve_dir(environ: Mapping[str, str], variable: str, below: str) -> Path:
-    chosen = environ.get(variable, "")
-    return Path(chosen) if chosen.startswith("/") else Path(environ.get("HOME") or Path.home()) / below
+def _resolve_dir(environ: Mapping[str, str], variable: str, default: str) -> Path:
+    value = environ.get(variable, "")
+    return Path(value) if value.startswith("/") else Path(environ.get("HOME") or Path.home()) / default
 
 
 def _write(path: Path, text: str) -> Path:
@@ -80,11 +80,11 @@ def _write(path: Path, text: str) -> Path:
 
 
 def _add_source_line(start: Path, script: Path) -> bool:
-    """Add a line at the end of a shell's start file, which is never written anew; False when it is there already."""
+    """Append a line to a shell's start file, never rewriting it; return False if the line is already there."""
     line = f"[ -r {shlex.quote(str(script))} ] && . {shlex.quote(str(script))}"
     before = start.read_text("utf-8", "surrogateescape") if start.exists() else ""
     if line in before:
         return False
     with start.open("a", encoding="utf-8") as file:
-        file.write(f"{'' if before.endswith(chr(10)) or not before else chr(10)}\n# Completion of agent\n{line}\n")
+        file.write(f"{'' if before.endswith(chr(10)) or not before else chr(10)}\n{START_FILE_COMMENT}\n{line}\n")
     return True

@@ -1,4 +1,4 @@
-"""Models as candidates: what is set first, then providers, then the models of the provider that was typed."""
+"""Completes models: configured ones first, then providers, then the models of a typed provider."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,47 +7,50 @@ from agent.config.user_dirs import config_file
 from agent.config.user_file import read_user_file
 from agent.model.prices import PriceTable
 from agent.model.providers import PROVIDERS, get_provider
-from cli.completion.values import CompletionItem, CompletionRequest, CompletionSource, FileKind
+from cli.completion.candidates import CompletionItem, CompletionRequest, CompletionSource, FileKind
 
 SCRIPT_PREFIX = "script:"
+LOCAL, KEY_SET, NEEDS_KEY = "on this machine", "key is set", "needs a key"
 
 
 def model_items(environ: Mapping[str, str], word: str) -> Iterable[CompletionItem] | FileKind:
-    """Return the models that begin so; a script is a file."""
+    """Return the model candidates for a partly typed word; a script is a file."""
     if word.startswith(SCRIPT_PREFIX):
         return "files"
     provider, slash, _ = word.partition("/")
-    known = [CompletionItem(word=name, description="in your settings") for name in _configured_models(environ)]
+    configured = [CompletionItem(word=name, description="in your settings") for name in _configured_models(environ)]
     if slash:
         names = PriceTable().list_models(provider, get_provider(provider).aliases)
-        return [*known, *(CompletionItem(word=f"{provider}/{name}") for name in names)]
+        return [*configured, *(CompletionItem(word=f"{provider}/{name}") for name in names)]
     keys = load_settings(environ=environ).settings.keys
     return [
-        *known,
+        *configured,
         *(
             CompletionItem(word=f"{row.name}/", description=_key_status(row.name, keys, needs_key=row.needs_key))
             for row in PROVIDERS
         ),
-        CompletionItem(word=SCRIPT_PREFIX, description="replies written by hand"),
+        CompletionItem(word=SCRIPT_PREFIX, description="scripted replies from a file"),
     ]
 
 
 def _configured_models(environ: Mapping[str, str]) -> list[str]:
-    """Return every model the person's settings name."""
+    """Return every model that the user's settings and profiles name."""
     settings = load_settings(environ=environ).settings
     profiles = read_user_file(config_file(environ)).profiles.values()
-    named = [leaf.value for leaves in profiles for leaf in leaves if leaf.path in (("model",), ("planner_model",))]
-    return [str(name) for name in dict.fromkeys((settings.model, settings.planner_model, *named)) if name]
+    in_profiles = [
+        leaf.value for leaves in profiles for leaf in leaves if leaf.path in (("model",), ("planner_model",))
+    ]
+    return [str(name) for name in dict.fromkeys((settings.model, settings.planner_model, *in_profiles)) if name]
 
 
 def _key_status(provider: str, keys: Mapping[str, str], *, needs_key: bool) -> str:
     if not needs_key:
-        return "on this machine"
-    return "its key is set" if keys.get(provider) else "needs a key"
+        return LOCAL
+    return KEY_SET if keys.get(provider) else NEEDS_KEY
 
 
-def _models(asked: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
-    return model_items(asked.environ, asked.word)
+def _models(request: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
+    return model_items(request.environ, request.word)
 
 
 VALUES: Mapping[str, CompletionSource] = {"model": _models, "planner_model": _models}

@@ -1,4 +1,4 @@
-"""Sessions, runs and steps as candidates, the newest first; titles are told with their ids."""
+"""Completes sessions, runs and steps, newest first."""
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
@@ -10,69 +10,67 @@ from agent.sessions.resume.lookup import is_unfinished
 from agent.sessions.store import SessionStore
 from agent.sessions.views.listing import LAST, find_run, newest_runs, newest_sessions, run_rows, session_row
 from agent.sessions.views.session_summary import RunRecord, read_session
-from cli.completion.values import CompletionItem, CompletionRequest, CompletionSource
+from cli.completion.candidates import CompletionItem, CompletionRequest, CompletionSource
 
 _LIMIT = 50
 _RUN_PREFIX = "run-"
 
 
-def _store(asked: CompletionRequest) -> SessionStore:
-    return SessionStore(data_path(asked.environ))
+def _store(request: CompletionRequest) -> SessionStore:
+    return SessionStore(data_path(request.environ))
 
 
-def _sessions(asked: CompletionRequest) -> Iterable[CompletionItem]:
-    store = _store(asked)
-    taken = asked.given.get(asked.parameter.name, ())
-    fitting = (one for one in newest_sessions(store) if one.id.startswith(asked.word) and one.id not in taken)
-    rows = (session_row(store.folder_for(one.id)) for one in islice(fitting, _LIMIT))
+def _sessions(request: CompletionRequest) -> Iterable[CompletionItem]:
+    store = _store(request)
+    given = request.given.get(request.parameter.name, ())
+    matching = (
+        entry for entry in newest_sessions(store) if entry.id.startswith(request.word) and entry.id not in given
+    )
+    rows = (session_row(store.folder_for(entry.id)) for entry in islice(matching, _LIMIT))
     return (CompletionItem(word=row.id, description=row.title) for row in rows)
 
 
-def _runs(asked: CompletionRequest) -> Iterable[CompletionItem]:
-    session = asked.first("session")
-    store = _store(asked)
+def _runs(request: CompletionRequest) -> Iterable[CompletionItem]:
+    session = request.first("session")
+    store = _store(request)
     rows = run_rows(store.find(session)) if session else newest_runs(store, _LIMIT)
-    named = (
-        [CompletionItem(word=LAST, description="the newest of all runs")]
-        if "session" not in asked.given and rows
-        else []
-    )
-    return [*named, *(CompletionItem(word=row.run_id, description=f"{row.status}: {row.request}") for row in rows)]
+    last = [CompletionItem(word=LAST, description="the newest run")] if "session" not in request.given and rows else []
+    return [*last, *(CompletionItem(word=row.run_id, description=f"{row.status}: {row.request}") for row in rows)]
 
 
-def _unfinished(asked: CompletionRequest) -> Iterable[CompletionItem]:
-    store = _store(asked)
-    recent = (read_session(store.folder_for(one.id)) for one in islice(newest_sessions(store), _LIMIT))
+def _unfinished(request: CompletionRequest) -> Iterable[CompletionItem]:
+    store = _store(request)
+    recent = (read_session(store.folder_for(entry.id)) for entry in islice(newest_sessions(store), _LIMIT))
     runs = (run for session in recent for run in reversed(session.runs) if is_unfinished(run))
     return (CompletionItem(word=run.run_id, description=f"{run.subtype}: {run.user}") for run in runs)
 
 
-def _resumable(asked: CompletionRequest) -> Iterable[CompletionItem]:
-    return _unfinished(asked) if asked.word.startswith(_RUN_PREFIX) else _sessions(asked)
+def _resumable(request: CompletionRequest) -> Iterable[CompletionItem]:
+    return _unfinished(request) if request.word.startswith(_RUN_PREFIX) else _sessions(request)
 
 
-def _steps(asked: CompletionRequest) -> Iterable[CompletionItem]:
-    record = _find_record(asked)
+def _steps(request: CompletionRequest) -> Iterable[CompletionItem]:
+    record = _find_record(request)
     if record is None:
         return
-    ended = {step.id: f"{step.status}: {step.summary}" for step in record.step_results}
+    results = {step.id: f"{step.status}: {step.summary}" for step in record.step_results}
     titles = dict(record.titled_steps)
-    for name in dict.fromkeys((*titles, *ended)):
-        yield CompletionItem(word=name, description=ended.get(name) or titles[name])
+    for step_id in dict.fromkeys((*titles, *results)):
+        yield CompletionItem(word=step_id, description=results.get(step_id) or titles[step_id])
 
 
-def _find_record(asked: CompletionRequest) -> RunRecord | None:
-    """Return the run whose steps are meant: the one given, else the newest of the session."""
-    store = _store(asked)
-    if run := asked.first("run"):
+def _find_record(request: CompletionRequest) -> RunRecord | None:
+    """Return the run whose steps are completed: the given one, else the newest of the session."""
+    store = _store(request)
+    if run := request.first("run"):
         found = find_run(store, run)
-        runs = [one for one in read_session(found.folder).runs if one.run_id == found.run_id]
+        runs = [record for record in read_session(found.folder).runs if record.run_id == found.run_id]
     else:
-        runs = list(read_session(store.find(asked.first("session"))).runs)
+        runs = list(read_session(store.find(request.first("session"))).runs)
     return runs[-1] if runs else None
 
 
-def _event_types(asked: CompletionRequest) -> Iterable[CompletionItem]:
+def _event_types(request: CompletionRequest) -> Iterable[CompletionItem]:
     return (
         CompletionItem(word=event.type, description=(event.__doc__ or "").partition("\n")[0])
         for event in get_args(Event)

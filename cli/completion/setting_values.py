@@ -1,4 +1,4 @@
-"""Settings as candidates: their names, the values they may hold, profiles and rules."""
+"""Completes settings, their values, profiles and rules."""
 
 from collections.abc import Iterable, Mapping
 from typing import get_args, get_origin
@@ -9,64 +9,62 @@ from agent.config.user_dirs import config_file
 from agent.config.user_file import read_user_file
 from agent.config.values import find_setting, setting_specs
 from agent.model.providers import PROVIDERS
+from cli.completion.candidates import CompletionItem, CompletionRequest, CompletionSource, FileKind
 from cli.completion.model_values import model_items
-from cli.completion.values import CompletionItem, CompletionRequest, CompletionSource, FileKind
 
 _MODELS = ("model", "planner_model")
-# Flags that are a setting by another name.
+# Flags whose name differs from that of their setting.
 _FLAG_SETTINGS = {"mode": "approval_mode"}
 
 
-def _keys(asked: CompletionRequest) -> Iterable[CompletionItem]:
-    yield from (CompletionItem(word=name, description=slot.doc) for name, slot in setting_specs().items())
+def _keys(request: CompletionRequest) -> Iterable[CompletionItem]:
+    yield from (CompletionItem(word=name, description=spec.doc) for name, spec in setting_specs().items())
     yield from (
         CompletionItem(word=f"keys.{row.name}", description=f"key for {row.name}") for row in PROVIDERS if row.needs_key
     )
 
 
-def _values(asked: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
-    """Return what the setting that was named may hold."""
-    return _setting_values(asked.first("key"), asked.environ, asked.word)
+def _values(request: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
+    """Return the values of the setting given before."""
+    return _setting_values(request.first("key"), request.environ, request.word)
 
 
-def _flag_values(asked: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
-    name = asked.parameter.name
-    return _setting_values(_FLAG_SETTINGS.get(name, name), asked.environ, asked.word)
+def _flag_values(request: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
+    name = request.parameter.name
+    return _setting_values(_FLAG_SETTINGS.get(name, name), request.environ, request.word)
 
 
 def _setting_values(name: str, environ: Mapping[str, str], word: str) -> Iterable[CompletionItem] | FileKind:
     if name in _MODELS:
         return model_items(environ, word)
-    slot = find_setting(tuple(name.split(".")))
-    kind = slot.kind if slot else None
+    spec = find_setting(tuple(name.split(".")))
+    kind = spec.kind if spec else None
     if kind is bool:
         return [CompletionItem(word="true"), CompletionItem(word="false")]
-    is_choice = get_origin(kind) is not tuple and all(isinstance(one, str) for one in get_args(kind))
-    return [CompletionItem(word=one) for one in get_args(kind)] if is_choice else ()
+    is_choice = get_origin(kind) is not tuple and all(isinstance(choice, str) for choice in get_args(kind))
+    return [CompletionItem(word=choice) for choice in get_args(kind)] if is_choice else ()
 
 
-def _assignments(asked: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
-    name, equals, word = asked.word.partition("=")
+def _assignments(request: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
+    name, equals, word = request.word.partition("=")
     if not equals:
-        return [CompletionItem(word=f"{key.word}=", description=key.description) for key in _keys(asked)]
-    found = _setting_values(name, asked.environ, word)
-    return (
-        found
-        if isinstance(found, str)
-        else [CompletionItem(word=f"{name}={one.word}", description=one.description) for one in found]
-    )
+        return [CompletionItem(word=f"{key.word}=", description=key.description) for key in _keys(request)]
+    values = _setting_values(name, request.environ, word)
+    if isinstance(values, str):
+        return values
+    return [CompletionItem(word=f"{name}={value.word}", description=value.description) for value in values]
 
 
-def _profiles(asked: CompletionRequest) -> Iterable[CompletionItem]:
-    profiles = read_user_file(config_file(asked.environ)).profiles
+def _profiles(request: CompletionRequest) -> Iterable[CompletionItem]:
+    profiles = read_user_file(config_file(request.environ)).profiles
     return (
         CompletionItem(word=name, description=", ".join(leaf.name for leaf in leaves))
         for name, leaves in profiles.items()
     )
 
 
-def _rules(asked: CompletionRequest) -> Iterable[CompletionItem]:
-    rules = all_rules(load_settings(environ=asked.environ).settings)
+def _rules(request: CompletionRequest) -> Iterable[CompletionItem]:
+    rules = all_rules(load_settings(environ=request.environ).settings)
     return (
         CompletionItem(word=rule.words, description=f"{rule.effect}, {rule.folder or 'everywhere'}") for rule in rules
     )

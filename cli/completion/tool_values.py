@@ -1,22 +1,22 @@
-"""Tools as candidates: their names, what they take, and rules that name them."""
+"""Completes tool names and tool arguments."""
 
 from collections.abc import Iterable, Mapping
 
-from cli.completion.values import CompletionItem, CompletionRequest, CompletionSource, FileKind
+from cli.completion.candidates import CompletionItem, CompletionRequest, CompletionSource, FileKind
 from tooling.contract.tool import ToolSpec
 from tooling.tool_catalog import load_catalog
 
 
-def _tools(asked: CompletionRequest) -> Iterable[CompletionItem]:
+def _tools(request: CompletionRequest) -> Iterable[CompletionItem]:
     return (CompletionItem(word=spec.name, description=spec.description) for spec in load_catalog().specs)
 
 
-def _arguments(asked: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
-    """Return the arguments of the tool that was named, those that are given left out; their values are the person's."""
-    spec = next((spec for spec in load_catalog().specs if spec.name == asked.first("name")), None)
-    given = {word.partition("=")[0].removesuffix(":") for word in asked.given.get(asked.parameter.name, ())}
-    if spec is None or "=" in asked.word:
-        return "files" if asked.word.startswith("path=") else ()
+def _arguments(request: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
+    """Return the arguments of the given tool that are still missing; only paths have candidate values."""
+    spec = next((spec for spec in load_catalog().specs if spec.name == request.first("name")), None)
+    given = {word.partition("=")[0].removesuffix(":") for word in request.given.get(request.parameter.name, ())}
+    if spec is None or "=" in request.word:
+        return "files" if request.word.startswith("path=") else ()
     return [
         CompletionItem(word=f"{name}=", description=str(schema.get("description", schema.get("type", ""))))
         for name, schema in _properties(spec).items()
@@ -26,8 +26,8 @@ def _arguments(asked: CompletionRequest) -> Iterable[CompletionItem] | FileKind:
 
 def _properties(spec: ToolSpec) -> Mapping[str, Mapping[str, object]]:
     properties = spec.parameters.get("properties")
-    named = properties.items() if isinstance(properties, Mapping) else ()
-    return {str(name): schema for name, schema in named if isinstance(schema, Mapping)}
+    items = properties.items() if isinstance(properties, Mapping) else ()
+    return {str(name): schema for name, schema in items if isinstance(schema, Mapping)}
 
 
 VALUES: Mapping[str, CompletionSource] = {

@@ -1,1 +1,1 @@
-"""The demonstration: a recorded conversation, played with real tools."""
+"""`agent demo`: a recorded conversation, replayed with real tools."""

@@ -1,1 +1,1 @@
-"""What listing and inspection commands print."""
+"""The output of commands that list and inspect past work."""

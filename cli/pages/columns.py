@@ -1,4 +1,4 @@
-"""Tables that fit: the widest texts give way first, then whole columns, the least important one first."""
+"""Tables that fit the terminal: long cells are clipped first, then the least important columns dropped."""
 
 from collections.abc import Sequence
 
@@ -8,13 +8,13 @@ from cli.screen.colors import clip, clip_line, to_single_line, wrap
 from tooling.contract.fast_dataclass import dataclass
 
 _GAP = "  "
-# A narrower text beside its head is hard to read: it goes below.
+# In a narrower column text is hard to read, so it goes on its own lines.
 _MIN_TEXT_WIDTH = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column: its cells are cut to `min_width` (0: never), and it is dropped by `drop_priority` (0: never)."""
+    """One column; cells are clipped down to `min_width`, the highest `drop_priority` is dropped first (0: never)."""
 
     header: str
     cells: Sequence[str]
@@ -23,27 +23,31 @@ class Column:
 
 
 def render_table(columns: Sequence[Column], width: int | None) -> list[str]:
-    """Return lines of at most `width` cells under their heads; without a width all texts stand whole and no heads."""
+    """Render rows of at most `width` cells under a header; with `width=None` nothing is clipped and no header added."""
     if width is None:
         return [_GAP.join(row).rstrip() for row in zip(*(_pad_cells(column) for column in columns), strict=True)]
     columns = [
         Column(
-            header=one.header, cells=[one.header, *one.cells], min_width=one.min_width, drop_priority=one.drop_priority
+            header=column.header,
+            cells=[column.header, *column.cells],
+            min_width=column.min_width,
+            drop_priority=column.drop_priority,
         )
-        for one in columns
+        for column in columns
     ]
     while True:
         widths = _widths(columns, width)
         if widths is not None or not any(column.drop_priority for column in columns):
             break
-        last = max(columns, key=lambda column: column.drop_priority)
-        columns = [column for column in columns if column is not last]
-    cells = [_pad_cells(column, most) for column, most in zip(columns, widths or [width] * len(columns), strict=True)]
+        dropped = max(columns, key=lambda column: column.drop_priority)
+        columns = [column for column in columns if column is not dropped]
+    limits = widths or [width] * len(columns)
+    cells = [_pad_cells(column, limit) for column, limit in zip(columns, limits, strict=True)]
     return [clip_line(_GAP.join(row).rstrip(), width) for row in zip(*cells, strict=True)]
 
 
 def render_rows(cells: Sequence[Sequence[str]], width: int | None) -> list[str]:
-    """Return rows whose last cell is a text to be read whole: what does not fit goes on below its beginning."""
+    """Render rows whose last cell is wrapped instead of clipped, with a hanging indent."""
     widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)][:-1]
     indent = sum(widths) + len(_GAP) * len(widths)
     room = None if width is None else width - indent if width - indent >= _MIN_TEXT_WIDTH else 0
@@ -51,7 +55,7 @@ def render_rows(cells: Sequence[Sequence[str]], width: int | None) -> list[str]:
 
 
 def _render_row(row: Sequence[str], widths: Sequence[int], room: int | None, width: int) -> list[str]:
-    head = "".join(f"{cell}{' ' * (most - cell_len(cell))}{_GAP}" for cell, most in zip(row, widths, strict=False))
+    head = "".join(f"{cell}{' ' * (wide - cell_len(cell))}{_GAP}" for cell, wide in zip(row, widths, strict=False))
     if room is None:
         return [f"{head}{row[-1]}"]
     if not room:
@@ -61,7 +65,7 @@ def _render_row(row: Sequence[str], widths: Sequence[int], room: int | None, wid
 
 
 def _widths(columns: Sequence[Column], width: int) -> list[int] | None:
-    """Return how wide each column may be, or None when they do not fit side by side."""
+    """Return the width of each column, or None if they do not fit side by side."""
     widths = [_natural_width(column) for column in columns]
     excess = sum(widths) + len(_GAP) * (len(columns) - 1) - width
     while excess > 0:
@@ -71,9 +75,9 @@ def _widths(columns: Sequence[Column], width: int) -> list[int] | None:
         ]
         if not any(spare):
             return None
-        # The widest gives until it is as wide as the next.
-        place = max(range(len(columns)), key=lambda n: (bool(spare[n]), widths[n]))
-        widths[place] -= 1
+        # Shrink the widest column until it is as wide as the next one.
+        widest = max(range(len(columns)), key=lambda n: (bool(spare[n]), widths[n]))
+        widths[widest] -= 1
         excess -= 1
     return widths
 

@@ -1,4 +1,4 @@
-"""What pages of past work share: safe text, times, the width of the terminal, and a reader that may leave."""
+"""Shared parts of pages: safe output, wrapping, and formatting of times and sizes."""
 
 import shutil
 import sys
@@ -17,52 +17,51 @@ if TYPE_CHECKING:
 
 _MIN_WIDTH = 40
 _AGES = ((60, "m"), (24, "h"), (7, "d"), (52, "w"))
+NO_CONFIRMATION = "cannot ask for confirmation without a terminal"
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Write lines to stdout."""
     print_text("".join(f"{line}\n" for line in lines))
 
 
 def print_text(text: str) -> None:
-    """Write text to stdout: a terminal gets what can be read of it, a program all; a reader that left is no error."""
+    """Write text to stdout, sanitized on a terminal and unchanged in a pipe."""
     print_styled(sanitize(text) if sys.stdout.isatty() else text)
 
 
 def print_styled(text: str) -> None:
-    """Write text with our own colours to stdout; what strangers wrote in it was made readable before."""
+    """Write text with escape sequences to stdout; the caller has sanitized foreign text. A closed pipe exits with 0."""
     try:
         sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
         sys.stdout.buffer.flush()
-    except BrokenPipeError as left:
-        raise typer.Exit(0) from left
+    except BrokenPipeError as error:
+        raise typer.Exit(0) from error
 
 
 def print_page(lines: Iterable[str]) -> None:
-    """Write lines that a person reads to stdout; on a terminal they are broken between words."""
+    """Write lines to stdout, word-wrapped on a terminal."""
     text = "".join(f"{line}\n" for line in lines)
     print_text(f"{wrap_text(sanitize(text))}\n" if sys.stdout.isatty() else text)
 
 
 def print_json(data: object) -> None:
-    """Write one JSON document to stdout."""
     print_lines([to_safe_json(data, indent=2)])
 
 
 def print_notice(text: str) -> None:
-    """Write to stderr what a person should know, readable in a narrow window."""
+    """Write a notice for the user to stderr, word-wrapped on a terminal."""
     typer.echo(wrap_text(text) if sys.stderr.isatty() else text, err=True)
 
 
 def wrap_text(text: str) -> str:
-    """Return a text that fits the terminal, broken between words."""
+    """Wrap a text to the width of the terminal."""
     from cli.screen.colors import wrap_lines
 
     return "\n".join(wrap_lines(text, shutil.get_terminal_size().columns))
 
 
 def stdout_colors() -> "Paint":
-    """Return the colours for what a person reads on stdout."""
+    """Return the colors for stdout."""
     from cli.run.progress import wants_colour
     from cli.screen.colors import Paint, resolve_theme
 
@@ -71,23 +70,23 @@ def stdout_colors() -> "Paint":
 
 
 def terminal_width() -> int | None:
-    """Return how wide a line may be; None where no terminal cuts lines."""
+    """Return the width of the terminal, or None if stdout is not one."""
     return max(_MIN_WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
 
 
-def one_line(text: str, most: int) -> str:
-    """Return a text as one short line."""
+def one_line(text: str, max_chars: int) -> str:
+    """Return a text as one sanitized line, shortened to `max_chars`."""
     words = " ".join(sanitize(text).split())
-    return words if len(words) <= most else words[: most - 1] + "…"
+    return words if len(words) <= max_chars else words[: max_chars - 1] + "…"
 
 
-def indent_lines(text: str, by: str = "  ") -> list[str]:
-    """Return a text as lines that stand below something."""
-    return [f"{by}{line}".rstrip() for line in sanitize(text).rstrip().splitlines()]
+def indent_lines(text: str, indent: str = "  ") -> list[str]:
+    """Return the sanitized lines of a text, indented."""
+    return [f"{indent}{line}".rstrip() for line in sanitize(text).rstrip().splitlines()]
 
 
 def format_age(timestamp: str, now: datetime | None = None) -> str:
-    """Return how long ago something was: now, 5m, 3h, 2d, 6w, 1y."""
+    """Return the age of a timestamp: now, 5m, 3h, 2d, 6w, 1y."""
     try:
         then = datetime.fromisoformat(timestamp)
         amount = ((now or datetime.now(UTC)) - then).total_seconds() / 60
@@ -103,7 +102,7 @@ def format_age(timestamp: str, now: datetime | None = None) -> str:
 
 
 def format_time(timestamp: str) -> str:
-    """Return a time of an event in this machine's time, to the minute."""
+    """Return a timestamp in local time, to the minute."""
     try:
         return f"{datetime.fromisoformat(timestamp).astimezone():%Y-%m-%d %H:%M}"
     except ValueError:
@@ -111,13 +110,13 @@ def format_time(timestamp: str) -> str:
 
 
 def shorten_path(path: str) -> str:
-    """Return a folder as short as a person writes it."""
+    """Return a path with the home directory as ~."""
     home = str(Path.home())
     return f"~{path[len(home) :]}" if path == home or path.startswith(f"{home}/") else path
 
 
 def format_size(number: int) -> str:
-    """Return a number of bytes: 950 B, 1.2 kB, 34 MB."""
+    """Return a size in bytes for display: 950 B, 1.2 kB, 34 MB."""
     value = float(number)
     for unit in ("B", "kB", "MB"):
         if value < 1000:

@@ -1,4 +1,4 @@
-"""Runs as text for a person: a listing, one of them with its plan, and the evidence behind one step."""
+"""Pages about runs: the list, one run with its plan, and the evidence for one step."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from agent.sessions.views.evidence import Evidence
 
 
+FULL_OUTPUT_IN = "full output in"
+
+
 def runs_table(rows: Sequence[RunRow], width: int | None) -> list[str]:
-    """Return a table of runs."""
     columns = [
         Column(header="ID", cells=[row.run_id for row in rows]),
         Column(header="SESSION", cells=[row.session_id for row in rows], drop_priority=6),
@@ -33,11 +35,11 @@ def runs_table(rows: Sequence[RunRow], width: int | None) -> list[str]:
 
 
 def render_run(run: RunView, *, status: str, width: int | None) -> Iterator[str]:
-    """Yield a run: what was asked, the plan and how each step stands, what it cost, the answer."""
+    """Yield the lines of a run: its request, plan, steps, cost and answer."""
     ending = "" if run.exit_code is None else f", exit {run.exit_code}"
     yield f"{run.run_id}  {status}{ending}"
     yield f"  session  {run.session_id}"
-    yield f"  began    {format_time(run.started_at)}" + (
+    yield f"  started  {format_time(run.started_at)}" + (
         f", took {_format_duration(run.duration_ms)}" if run.duration_ms else ""
     )
     yield f"  folder   {one_line(run.cwd, 1000)}"
@@ -49,7 +51,7 @@ def render_run(run: RunView, *, status: str, width: int | None) -> Iterator[str]
         yield f"  verified {'yes' if run.verified else 'no'}"
     if run.resumes:
         yield f"  resumes  {run.resumes}"
-    yield "asked:"
+    yield "request:"
     yield from indent_lines(run.request)
     if run.steps:
         yield "plan:"
@@ -60,19 +62,19 @@ def render_run(run: RunView, *, status: str, width: int | None) -> Iterator[str]
     yield from (f"warning: {one_line(text, 400)}" for text in run.warnings)
     yield from (f"error: {one_line(text, 400)}" for text in run.errors)
     yield from (f"denied: {one_line(text, 400)}" for text in (*run.permission_denials, *run.deferred))
-    yield from (f"made: {one_line(path, 400)}" for path in run.artifacts)
+    yield from (f"changed: {one_line(path, 400)}" for path in run.artifacts)
     if run.answer:
         yield "answer:"
         yield from indent_lines(run.answer)
 
 
 def render_evidence(evidence: "Evidence") -> Iterator[str]:
-    """Yield everything behind a step: its task, every call with what came of it, changes, checks, its answer."""
+    """Yield the lines of a step's evidence: its task, calls with their results, changes, checks and answer."""
     step = evidence.step
     took = f" in {_format_duration(step.elapsed_ms)}" if step.elapsed_ms else ""
     yield f"{step.id}: {one_line(step.title, 200)}"
     yield f"  {step.status}{took}" + (f", {step.attempts} attempts" if step.attempts > 1 else "")
-    yield f"  session {evidence.session_id}, {' and '.join(evidence.runs) or 'never begun'}"
+    yield f"  session {evidence.session_id}, {' and '.join(evidence.runs) or 'not started'}"
     yield from _section("task", step.instruction)
     for call in step.calls:
         yield from ("", *_call_lines(call))
@@ -84,7 +86,7 @@ def render_evidence(evidence: "Evidence") -> Iterator[str]:
 
 
 def _call_lines(call: CallView) -> Iterator[str]:
-    """Yield one call: a command as it was typed, another tool with its arguments."""
+    """Yield the lines of one call: the command for `run_command`, else the tool with its arguments."""
     if call.name == "run_command":
         command = "\n".join(map(escape, str(call.input.get("command", "")).split("\n")))
         yield from _section("checked" if call.is_check else "ran", command)
@@ -92,8 +94,8 @@ def _call_lines(call: CallView) -> Iterator[str]:
         yield f"called: {one_line(call.name, 100)} {one_line(json.dumps(dict(call.input), ensure_ascii=False), 400)}"
     ending = call.status if call.exit_code is None else f"{call.status}, exit {call.exit_code}"
     verdict = (": passed" if call.exit_code == 0 else ": failed") if call.is_check else ""
-    whole = f"; whole output in {one_line(call.output_file, 1000)}" if call.output_file else ""
-    yield f"ended: {ending}{verdict}{whole}"
+    file = f"; {FULL_OUTPUT_IN} {one_line(call.output_file, 1000)}" if call.output_file else ""
+    yield f"ended: {ending}{verdict}{file}"
     yield from indent_lines(call.output)
 
 

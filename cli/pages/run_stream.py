@@ -1,4 +1,4 @@
-"""The events of a run as lines, also while they are still being written."""
+"""Prints the events of a run, and follows a run that is still going."""
 
 import os
 import time
@@ -15,11 +15,12 @@ from cli.run.progress import print_stderr
 from tooling.output import decode_output
 
 _POLL_S = 0.1
+NO_RESULT = "error: the run was interrupted; it has no result"
 
 
-def print_events(found: RunRef, *, types: Collection[str], steps: Collection[str], is_followed: bool) -> int:
-    """Print the events that were asked for; following ends with the run, and fails when that was killed."""
-    lines = _follow(found) if is_followed else run_lines(found.folder.events, found.run_id)
+def print_events(run: RunRef, *, types: Collection[str], steps: Collection[str], is_followed: bool) -> int:
+    """Print the selected events and return the exit code; following ends with the run, and fails if it was killed."""
+    lines = _follow(run) if is_followed else run_lines(run.folder.events, run.run_id)
     has_ended = False
     try:
         for line in lines:
@@ -29,26 +30,26 @@ def print_events(found: RunRef, *, types: Collection[str], steps: Collection[str
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED
     if is_followed and not has_ended:
-        print_stderr("error: the run was cut off; it has no result")
+        print_stderr(NO_RESULT)
         return exit_codes.FAILED
     return exit_codes.OK
 
 
-def _follow(found: RunRef) -> Iterator[LogLine]:
-    """Yield the lines of a run as they come, until its result is there or nobody is left to write it."""
-    has_begun = False
-    with found.folder.events.open("rb") as log:
+def _follow(run: RunRef) -> Iterator[LogLine]:
+    """Yield the lines of a run as they are written, until it ends or its process does."""
+    has_started = False
+    with run.folder.events.open("rb") as log:
         while True:
-            # Asked before reading: what a run writes just before it ends is read after that.
-            is_held = lock_holder(found.folder) is not None
+            # Checked before reading, so that the last lines of a run that ends now are still read.
+            is_held = lock_holder(run.folder) is not None
             for line in _complete_lines(log):
-                if line.run_id == found.run_id:
-                    has_begun = True
+                if line.run_id == run.run_id:
+                    has_started = True
                     yield line
-                elif has_begun:
-                    # One run at a time: where another one writes, this one is over.
+                elif has_started:
+                    # A session has one run at a time: a line of another run means that this one is over.
                     return
-                if has_begun and line.type == RunCompleted.type:
+                if has_started and line.type == RunCompleted.type:
                     return
             if not is_held:
                 return
@@ -56,7 +57,7 @@ def _follow(found: RunRef) -> Iterator[LogLine]:
 
 
 def _complete_lines(log: BinaryIO) -> Iterator[LogLine]:
-    """Yield the lines there are; half of one is left for later."""
+    """Yield the complete lines; the start of an incomplete one is read again later."""
     while raw := log.readline():
         if not raw.endswith(b"\n"):
             log.seek(-len(raw), os.SEEK_CUR)

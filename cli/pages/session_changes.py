@@ -1,4 +1,4 @@
-"""What the file tools of a session changed, shown as diffs and taken back."""
+"""The file changes of a session: print them as diffs, and undo them."""
 
 import sys
 from pathlib import Path
@@ -7,53 +7,60 @@ import typer
 
 from agent.config.load import load_settings
 from agent.config.user_dirs import os_environ
-from agent.sessions.changes.changes import ChangedFile, RecordedChange, collect_changes, group_by_file
-from agent.sessions.changes.undo import net_diff, record_undo, step_diffs, summarize_undo, undo, undo_request
+from agent.sessions.changes.changes import (
+    ChangedFile,
+    RecordedChange,
+    collect_changes,
+    group_by_file,
+    net_diff,
+    step_diffs,
+)
+from agent.sessions.changes.undo import record_undo, summarize_undo, undo, undo_request
 from agent.sessions.log.event_log import read_events
 from agent.sessions.store import SessionFolder, SessionLock
 from agent.sessions.views.session_summary import read_session
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import UsageError
-from cli.pages.pages import one_line, print_notice, print_styled, print_text, stdout_colors, wrap_text
+from cli.pages.pages import NO_CONFIRMATION, one_line, print_notice, print_styled, print_text, stdout_colors, wrap_text
 from cli.screen.diff import color_diff
 from cli.screen.sanitize import sanitize
 from tooling.files.blobs import BlobStore
 from tooling.safety.secrets.redact import Redactor
 
-_NOTE = "changes made by commands are not recorded"
+COMMANDS_NOT_RECORDED = "changes made by commands are not recorded"
 
 
 def print_diff(folder: SessionFolder, *, run: str | None, step: str | None, by_step: bool) -> None:
-    """Print the changes as unified diffs: each by itself, or their sum file by file."""
-    made = _read_changes(folder, run, step)
+    """Print unified diffs: one for each recorded change, or the net diff of each file."""
+    changes = _read_changes(folder, run, step)
     blobs = BlobStore(folder.blobs)
-    spans = [span for span in reversed(group_by_file(made)) if not span.has_all_hashes or span.before != span.after]
+    files = [file for file in reversed(group_by_file(changes)) if not file.has_all_hashes or file.before != file.after]
     redactor, paint = _redactor(), stdout_colors()
-    for part in step_diffs(made) if by_step else (net_diff(span, blobs) for span in spans):
-        text = redactor.redact(part)
+    for diff in step_diffs(changes) if by_step else (net_diff(file, blobs) for file in files):
+        text = redactor.redact(diff)
         if sys.stdout.isatty():
             print_styled(color_diff(sanitize(text), paint))
         else:
             print_text(text)
-    files = _file_count(len(group_by_file(made) if by_step else spans))
-    print_notice(f"{files}; {_NOTE}" if made and (spans or by_step) else f"nothing is changed; {_NOTE}")
+    count = _file_count(len(group_by_file(changes) if by_step else files))
+    print_notice(f"{count if changes and (files or by_step) else 'no changes'}; {COMMANDS_NOT_RECORDED}")
 
 
 def undo_changes(folder: SessionFolder, *, run: str | None, step: str | None, is_agreed: bool, is_forced: bool) -> int:
-    """Put the files back after asking, keep that in the log, and return the exit code."""
+    """Restore the files after asking, record that in the log, and return the exit code."""
     lock = SessionLock(folder)
     try:
-        spans = group_by_file(_read_changes(folder, run, step))
-        if spans and not is_agreed and not _confirm(spans):
+        files = group_by_file(_read_changes(folder, run, step))
+        if files and not is_agreed and not _confirm(files):
             return exit_codes.FAILED
         cwd = Path(read_session(folder).cwd)
-        undone = undo(spans, BlobStore(folder.blobs), cwd=cwd, is_forced=is_forced, redact=_redactor().redact)
+        undone = undo(files, BlobStore(folder.blobs), cwd=cwd, is_forced=is_forced, redact=_redactor().redact)
         if undone.restored or undone.refused:
             record_undo(folder, undone, request=undo_request(run, step), cwd=cwd)
     finally:
         lock.release()
     print_text(f"{wrap_text(summarize_undo(undone)) if sys.stdout.isatty() else summarize_undo(undone)}\n")
-    print_notice(_NOTE)
+    print_notice(COMMANDS_NOT_RECORDED)
     return exit_codes.FAILED if undone.refused else exit_codes.OK
 
 
@@ -62,20 +69,18 @@ def _redactor() -> Redactor:
 
 
 def _read_changes(folder: SessionFolder, run: str | None, step: str | None) -> list[RecordedChange]:
-    made = collect_changes(read_events(folder.events), run=run, step=step)
-    if not made and (run or step):
-        raise UsageError(
-            "no file tool changed anything there", "`agent sessions diff SESSION --by-step` shows all changes"
-        )
-    return made
+    changes = collect_changes(read_events(folder.events), run=run, step=step)
+    if not changes and (run or step):
+        raise UsageError("no file changes are recorded there", "`agent sessions diff SESSION --by-step` shows them all")
+    return changes
 
 
-def _confirm(spans: list[ChangedFile]) -> bool:
+def _confirm(files: list[ChangedFile]) -> bool:
     if not sys.stdin.isatty():
-        raise UsageError("nobody can be asked here", "--yes restores without asking")
-    for span in spans:
-        typer.echo(f"  {one_line(str(span.path), 1000)}", err=True)
-    return typer.confirm(f"restore {_file_count(len(spans))}?", err=True)
+        raise UsageError(NO_CONFIRMATION, "--yes restores without asking")
+    for file in files:
+        typer.echo(f"  {one_line(str(file.path), 1000)}", err=True)
+    return typer.confirm(f"restore {_file_count(len(files))}?", err=True)
 
 
 def _file_count(count: int) -> str:

@@ -1,4 +1,4 @@
-"""Sessions as text for a person: a listing, one of them whole, and which of them are old."""
+"""Pages about sessions: the list, one session, and search results."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.cells import cell_len
 
 from agent.sessions.views.listing import SessionRow
-from agent.sessions.views.search import SessionHit
+from agent.sessions.views.session_search import SessionHit
 from agent.sessions.views.session_summary import RunRecord, SessionRecord
 from cli.pages.columns import Column, render_table
 from cli.pages.pages import format_age, format_time, one_line, shorten_path
@@ -19,7 +19,6 @@ _LINE_CHARS = 100
 
 
 def sessions_table(rows: Sequence[SessionRow], width: int | None) -> list[str]:
-    """Return a table of sessions."""
     columns = [
         Column(header="ID", cells=[row.id for row in rows]),
         Column(header="AGE", cells=[format_age(row.updated_at) for row in rows], drop_priority=2),
@@ -33,7 +32,7 @@ def sessions_table(rows: Sequence[SessionRow], width: int | None) -> list[str]:
 
 
 def render_session(record: SessionRecord, *, title: str, status: str) -> list[str]:
-    """Return a session with its newest runs, the oldest of them first."""
+    """Return the lines of a session and its newest runs, oldest first."""
     lines = [
         f"{record.id}  {one_line(title, 200)}",
         f"  created  {format_time(record.created_at)}",
@@ -43,50 +42,50 @@ def render_session(record: SessionRecord, *, title: str, status: str) -> list[st
         f"  cost     {cost_or_dash(record.cost_usd)}",
     ]
     if older := record.run_count - len(record.runs):
-        lines.append(f"  older    {older} runs before these; `agent runs list --session {record.id} --all`")
+        lines.append(f"  older    {older} more; `agent runs list --session {record.id} --all` lists them")
     return [*lines, *(line for run in record.runs for line in _run_lines(run))]
 
 
-def hits_table(found: Sequence[SessionHit]) -> list[str]:
-    """Return the lines that a search found, for a program."""
+def hits_table(hits: Sequence[SessionHit]) -> list[str]:
+    """Return search results as plain rows, for a pipe."""
     columns = [
-        Column(header="SESSION", cells=[hit.session_id for hit in found]),
-        Column(header="RUN", cells=[hit.run_id for hit in found]),
-        Column(header="IN", cells=[hit.where for hit in found]),
-        Column(header="LINE", cells=[one_line(hit.line, 300) for hit in found]),
+        Column(header="SESSION", cells=[hit.session_id for hit in hits]),
+        Column(header="RUN", cells=[hit.run_id for hit in hits]),
+        Column(header="IN", cells=[hit.where for hit in hits]),
+        Column(header="LINE", cells=[one_line(hit.line, 300) for hit in hits]),
     ]
     return render_table(columns, None)
 
 
-def highlight_hits(found: Sequence[SessionHit], text: str, *, width: int, paint: Paint) -> list[str]:
-    """Return the lines that a search found below the sessions they are in, with what was looked for marked."""
-    wanted = re.compile(re.escape(" ".join(text.split())), re.IGNORECASE)
+def highlight_hits(hits: Sequence[SessionHit], text: str, *, width: int, paint: Paint) -> list[str]:
+    """Return search results grouped by session, with the matching text highlighted."""
+    pattern = re.compile(re.escape(" ".join(text.split())), re.IGNORECASE)
     lines: list[str] = []
-    for session, group in groupby(found, key=lambda hit: hit.session_id):
+    for session, group in groupby(hits, key=lambda hit: hit.session_id):
         lines.append(paint("accent", session))
         for hit in group:
             head = f"  {hit.where}: "
-            line = _excerpt(one_line(hit.line, 300), wanted, width - cell_len(head))
-            lines.append(paint("quiet", head) + wanted.sub(lambda found: paint("warn", found[0]), line))
+            line = _excerpt(one_line(hit.line, 300), pattern, width - cell_len(head))
+            lines.append(paint("quiet", head) + pattern.sub(lambda match: paint("warn", match[0]), line))
     return lines
 
 
-def _excerpt(line: str, wanted: re.Pattern[str], width: int) -> str:
-    """Return the part of a line in which something was found."""
-    found = wanted.search(line)
-    if found and cell_len(line[: found.end()]) >= width:
-        line = "…" + line[max(0, found.start() - width // 3) :]
+def _excerpt(line: str, pattern: re.Pattern[str], width: int) -> str:
+    """Return the part of a line around its first match."""
+    match = pattern.search(line)
+    if match and cell_len(line[: match.end()]) >= width:
+        line = "…" + line[max(0, match.start() - width // 3) :]
     return clip_line(line, width)
 
 
 def cost_or_dash(usd: float | None) -> str:
-    """Return money as far as it is known."""
+    """Format a cost: `?` if it is unknown, `-` if it is zero."""
     return "?" if usd is None else format_cost(usd) if usd else "-"
 
 
 def _format_folder(row: SessionRow) -> str:
-    """Return where a session works; its own workspace has no name worth reading."""
-    return "(its own)" if Path(row.cwd).parent.name == row.id else shorten_path(row.cwd)
+    """Return the folder of a session; the path of its own workspace is not worth showing."""
+    return "(workspace)" if Path(row.cwd).parent.name == row.id else shorten_path(row.cwd)
 
 
 def _run_lines(run: RunRecord) -> list[str]:
@@ -94,7 +93,7 @@ def _run_lines(run: RunRecord) -> list[str]:
     known += [format_duration(run.duration_ms / 1000)] if run.duration_ms else []
     lines = [
         f"{run.run_id}  {format_time(run.date)}  {', '.join(known)}",
-        f"  asked     {one_line(run.user, _LINE_CHARS)}",
+        f"  request   {one_line(run.user, _LINE_CHARS)}",
     ]
     lines += [f"  {step.id:<8}  {step.status}: {one_line(step.summary, _LINE_CHARS)}" for step in run.step_results]
-    return [*lines, f"  answered  {one_line(run.final, _LINE_CHARS)}"]
+    return [*lines, f"  answer    {one_line(run.final, _LINE_CHARS)}"]

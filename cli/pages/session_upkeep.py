@@ -1,4 +1,4 @@
-"""Removing sessions: the named ones after a yes, the old ones by age."""
+"""Session maintenance: remove, garbage-collect, check and export."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -18,6 +18,7 @@ from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import InputError, SessionBusy, UsageError
 from cli.pages.columns import Column, render_table
 from cli.pages.pages import (
+    NO_CONFIRMATION,
     format_age,
     format_size,
     one_line,
@@ -33,80 +34,81 @@ from cli.safe_write import write_user_file
 from cli.screen.sanitize import to_safe_json
 from tooling.contract.json_codec import encode
 
+YES_REMOVES = "--yes removes them"
+
 
 def remove_all(store: SessionStore, folders: Sequence[SessionFolder], *, is_agreed: bool) -> int:
     """Remove sessions after asking, and return the exit code."""
     folders = list(dict.fromkeys(folders))
-    if not is_agreed and not _confirm([session_row(one) for one in folders]):
+    if not is_agreed and not _confirm([session_row(folder) for folder in folders]):
         return exit_codes.FAILED
-    for one in folders:
-        remove(store, one)
-        typer.echo(f"removed {one.id}", err=True)
+    for folder in folders:
+        remove(store, folder)
+        typer.echo(f"removed {folder.id}", err=True)
     return exit_codes.OK
 
 
 def run_gc(store: SessionStore, *, older_than_s: float | None, keep: int, is_agreed: bool, as_json: bool) -> None:
-    """List the old sessions, or remove them."""
-    old = find_expired(store, older_than_s=older_than_s, keep=keep)
+    """List expired sessions and leftovers, or remove them if `is_agreed`."""
+    expired = find_expired(store, older_than_s=older_than_s, keep=keep)
     if is_agreed:
-        old = [one for one in old if remove_if_unused(store, one)]
-    left = find_orphans(store)
+        expired = [session for session in expired if remove_if_unused(store, session)]
+    orphans = find_orphans(store)
     if is_agreed:
-        for path in left:
+        for path in orphans:
             delete_orphan(path)
     if as_json:
-        print_json(
-            {"removed": is_agreed, "sessions": [_expired_json(one) for one in old], "orphans": [str(p) for p in left]}
-        )
+        sessions = [_expired_json(session) for session in expired]
+        print_json({"removed": is_agreed, "sessions": sessions, "orphans": [str(path) for path in orphans]})
         return
     if not is_agreed:
-        print_lines([*_expired_table(old, terminal_width()), *(shorten_path(str(path)) for path in left)])
-    total = f"{_pluralize(len(old), 'session')}, {format_size(sum(one.size_bytes for one in old))}; "
-    total += _pluralize(len(left), "thing") + " that crashes left behind"
-    typer.echo(f"removed {total}" if is_agreed else f"{total}; --yes removes them", err=True)
+        print_lines([*_expired_table(expired, terminal_width()), *(shorten_path(str(path)) for path in orphans)])
+    total = f"{_pluralize(len(expired), 'session')}, {format_size(sum(session.size_bytes for session in expired))}; "
+    total += _pluralize(len(orphans), "leftover") + " of crashes"
+    typer.echo(f"removed {total}" if is_agreed else f"{total}; {YES_REMOVES}", err=True)
 
 
 def _confirm(rows: Sequence[SessionRow]) -> bool:
     if not sys.stdin.isatty():
-        raise UsageError("nobody can be asked here", "--yes removes without asking")
+        raise UsageError(NO_CONFIRMATION, "--yes removes without asking")
     for row in rows:
-        running = "; its run is ended first" if row.status == RUNNING else ""
+        running = "; its run is stopped first" if row.status == RUNNING else ""
         typer.echo(f"  {row.id}  {one_line(row.title, 60)}  ({_pluralize(row.runs, 'run')}{running})", err=True)
-    return typer.confirm(f"remove {_pluralize(len(rows), 'session')} with all they hold?", err=True)
+    return typer.confirm(f"remove {_pluralize(len(rows), 'session')} and all their data?", err=True)
 
 
-def _expired_table(old: Sequence[ExpiredSession], most: int | None) -> list[str]:
+def _expired_table(expired: Sequence[ExpiredSession], width: int | None) -> list[str]:
     columns = [
-        Column(header="ID", cells=[one.folder.id for one in old]),
-        Column(header="AGE", cells=[format_age(_modified_time(one)) for one in old]),
-        Column(header="SIZE", cells=[format_size(one.size_bytes) for one in old]),
-        Column(header="TITLE", cells=[custom_title(one.folder) for one in old], min_width=10, drop_priority=1),
+        Column(header="ID", cells=[session.folder.id for session in expired]),
+        Column(header="AGE", cells=[format_age(_modified_time(session)) for session in expired]),
+        Column(header="SIZE", cells=[format_size(session.size_bytes) for session in expired]),
+        Column(header="TITLE", cells=[custom_title(one.folder) for one in expired], min_width=10, drop_priority=1),
     ]
-    return render_table(columns, most) if old else []
+    return render_table(columns, width) if expired else []
 
 
-def _expired_json(old: ExpiredSession) -> dict[str, object]:
-    return {"id": old.folder.id, "updated_at": _modified_time(old), "size_bytes": old.size_bytes}
+def _expired_json(expired: ExpiredSession) -> dict[str, object]:
+    return {"id": expired.folder.id, "updated_at": _modified_time(expired), "size_bytes": expired.size_bytes}
 
 
-def _modified_time(old: ExpiredSession) -> str:
-    return datetime.fromtimestamp(old.modified_at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _modified_time(expired: ExpiredSession) -> str:
+    return datetime.fromtimestamp(expired.modified_at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _pluralize(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _pluralize(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def check_all(folders: Iterable[SessionFolder], *, mends: bool, as_json: bool, is_named: bool) -> int:
-    """Check sessions and tell what was found; one that is busy is passed over unless it was asked for by name."""
+def check_all(folders: Iterable[SessionFolder], *, repair: bool, as_json: bool, is_named: bool) -> int:
+    """Check sessions, print the problems and return the exit code; busy sessions are skipped unless `is_named`."""
     found: dict[str, list[Problem]] = {}
     for session in folders:
         try:
-            found[session.id] = check_session(session, mends=mends)
+            found[session.id] = check_session(session, repair=repair)
         except SessionBusy as busy:
             if is_named:
                 raise
-            print_stderr(f"left out: {busy.message}")
+            print_stderr(f"skipped: {busy.message}")
         except OSError as error:
             problem = Problem(path=str(error.filename or "."), what=f"{error.strerror}", is_mended=False)
             found[session.id] = [problem]
@@ -115,35 +117,39 @@ def check_all(folders: Iterable[SessionFolder], *, mends: bool, as_json: bool, i
     else:
         print_lines(_problem_line(name, problem) for name, problems in found.items() for problem in problems)
     problems = [problem for some in found.values() for problem in some]
-    mended = sum(problem.is_mended for problem in problems)
-    typer.echo(f"{len(found)} checked, {len(problems)} problems, {mended} mended", err=True)
+    repaired = sum(problem.is_mended for problem in problems)
+    typer.echo(fsck_summary(len(found), len(problems), repaired), err=True)
     return exit_codes.FAILED if problems else exit_codes.OK
 
 
+def fsck_summary(checked: int, problems: int, repaired: int) -> str:
+    return f"{_pluralize(checked, 'session')} checked, {_pluralize(problems, 'problem')}, {repaired} repaired"
+
+
 def _problem_line(session: str, problem: Problem) -> str:
-    return f"{session}  {problem.path}  {problem.what}{'  (mended)' if problem.is_mended else ''}"
+    return f"{session}  {problem.path}  {problem.what}{'  (repaired)' if problem.is_mended else ''}"
 
 
 ExportFormat: TypeAlias = Literal["markdown", "json"]
 
 
-def export(session: SessionFolder, *, form: ExportFormat | None, output: Path | None) -> None:
-    """Write a session in the asked-for form; without one the file's name decides, else it is Markdown."""
+def export(session: SessionFolder, *, export_format: ExportFormat | None, output: Path | None) -> None:
+    """Export a session to a file or stdout; the default format is JSON for `*.json` files, else Markdown."""
     document = load_document(session)
-    is_json = form == "json" or (form is None and output is not None and output.suffix == ".json")
+    is_json = export_format == "json" or (export_format is None and output is not None and output.suffix == ".json")
     text = _json(encode(document)) if is_json else render_markdown(document)
     if output is None:
         print_text(text)
         return
-    # A script that names a file means it; a person may have forgotten that it is there.
-    is_asked = output.exists() and sys.stdin.isatty()
-    if is_asked and not typer.confirm(f"{output} is there already; replace it?", err=True):
+    # A script that names a file means it; a user may have forgotten that it exists.
+    needs_confirmation = output.exists() and sys.stdin.isatty()
+    if needs_confirmation and not typer.confirm(f"{output} already exists; replace it?", err=True):
         raise typer.Exit(exit_codes.FAILED)
     try:
         write_user_file(output, text, [Path(document.cwd)])
     except OSError as error:
-        raise InputError(f"the session cannot be written to {output}: {error.strerror}") from error
-    print_notice(f"written to {output}")
+        raise InputError(f"cannot write the session to {output}: {error.strerror}") from error
+    print_notice(f"exported to {output}")
 
 
 def _json(data: object) -> str:

@@ -1,1 +1,1 @@
-"""The interactive prompt: one owner of the terminal, requests in a queue, answers to what is asked."""
+"""The interactive prompt: slash commands, a request queue, and the terminal UI."""

@@ -1,64 +1,76 @@
-"""Programs that get the terminal for a while: our own commands, the pager, the editor."""
+"""Programs that take over the terminal for a while: agent commands, the pager, the editor."""
 
 import contextlib
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from agent.vocabulary.errors import InputError
+from agent.planning.graph import topological_order
+from agent.vocabulary.errors import AgentError, InputError
+from agent.vocabulary.plan import Plan, PlanStep
+from cli.repl.state import ReplState
 from tooling.files.temp_dir import TempDir
 from tooling.output import decode_output
 
 _EDITOR = "vi"
 _PAGER = "less -R"
+_EDITOR_HINT = "set VISUAL or EDITOR to your editor"
+
+RunExternal = Callable[[Callable[[], None]], Awaitable[None]]
+
+
+def editor_failed(editor: str) -> InputError:
+    """Build the error for an editor that exited with an error."""
+    return InputError(f"editor {editor!r} failed", _EDITOR_HINT)
 
 
 class ExternalPrograms:
-    """Runs one program at a time to its end, in the thread that calls; `send_away` ends it from another."""
+    """Runs one program at a time and blocks the calling thread; `terminate` may be called from another thread."""
 
     def __init__(self, environ: Mapping[str, str], cwd: Path) -> None:
         self._environ = environ
         self._cwd = cwd
         self._running: subprocess.Popen[bytes] | None = None
 
-    def run_agent(self, *words: str, typed: str | None = None) -> None:
-        """Run `agent …`, with `typed` on its stdin: the words of a command can be read by everybody on the machine."""
-        # Without -P a `cli.py` in the folder would be taken for ours, and run.
-        self._run([sys.executable, "-P", "-m", "cli", *words], None if typed is None else typed.encode())
+    def run_agent(self, *words: str, stdin: str | None = None) -> None:
+        """Run `agent …`; use `stdin` for private text, since every user of the machine can list arguments."""
+        # Without -P Python would import a `cli.py` from the working directory.
+        self._run([sys.executable, "-P", "-m", "cli", *words], None if stdin is None else stdin.encode())
 
     def open_pager(self, text: str) -> None:
-        """Show a long text in the person's pager."""
+        """Show a text in the user's pager."""
         self._run(_split_command(self._environ.get("PAGER") or _PAGER), text.encode("utf-8", "replace"))
 
     def edit(self, text: str) -> str:
-        """Return a text as the person left it in their editor."""
+        """Open a text in the user's editor and return the result."""
         editor = self._environ.get("VISUAL") or self._environ.get("EDITOR") or _EDITOR
         with TempDir() as folder:
             path = folder / "request.md"
             path.write_text(text, "utf-8", "replace")
             if self._run([*_split_command(editor), str(path)]):
-                raise InputError(f"the editor {editor!r} did not end well", "set VISUAL or EDITOR to the one you use")
+                raise editor_failed(editor)
             return decode_output(path.read_bytes()).removesuffix("\n")
 
     def terminate(self) -> None:
-        """End what still has the terminal."""
+        """Terminate the running program, if any."""
         if running := self._running:
             running.terminate()
 
-    def _run(self, words: Sequence[str], typed: bytes | None = None) -> int:
+    def _run(self, words: Sequence[str], stdin: bytes | None = None) -> int:
         try:
-            # The environment is ours: it is that of a person at their own terminal.
+            # The complete environment, unlike for commands of the model: the user runs these programs.
             self._running = subprocess.Popen(
-                words, cwd=self._cwd, stdin=subprocess.PIPE if typed is not None else None, env=dict(self._environ)
+                words, cwd=self._cwd, stdin=subprocess.PIPE if stdin is not None else None, env=dict(self._environ)
             )
         except OSError as error:
-            raise InputError(f"{words[0]!r} cannot be started: {error.strerror}") from error
+            raise InputError(f"cannot start {words[0]!r}: {error.strerror}") from error
         try:
-            # A pager that is closed before it has read everything is no error.
+            # Quitting a pager before it has read everything is not an error.
             with contextlib.suppress(BrokenPipeError):
-                self._running.communicate(typed)
+                self._running.communicate(stdin)
             return self._running.wait()
         finally:
             self._running = None
@@ -68,4 +80,35 @@ def _split_command(command: str) -> list[str]:
     try:
         return shlex.split(command) or [_EDITOR]
     except ValueError as error:
-        raise InputError(f"{command!r} cannot be read: {error}") from error
+        raise InputError(f"cannot parse {command!r}: {error}") from error
+
+
+class ReplPlanReview:
+    """Opens a plan in the user's editor while the run waits; an error there ends the run, not the REPL."""
+
+    def __init__(self, state: ReplState, run_external: RunExternal, request: str) -> None:
+        self._state = state
+        self._run_external = run_external
+        self._request = request
+
+    async def __call__(self, plan: Plan) -> Plan:
+        """Return the edited plan."""
+        if plan.answer is not None:
+            return plan
+        edited: list[tuple[PlanStep, ...] | AgentError] = []
+        await self._run_external(lambda: edited.append(self._edit(plan)))
+        if isinstance(edited[0], AgentError):
+            raise edited[0]
+        return replace(plan, steps=topological_order(edited[0]))
+
+    def _edit(self, plan: Plan) -> tuple[PlanStep, ...] | AgentError:
+        from cli.run.plan_editor import PlanEditor, check_step_limit, plan_capabilities
+
+        settings = self._state.read_settings().settings
+        editor = PlanEditor(plan_capabilities(settings), self._state.environ)
+        try:
+            steps = tuple(editor.edit(plan.steps, self._request))
+            check_step_limit(len(steps), settings)
+        except AgentError as error:
+            return error
+        return steps

@@ -1,4 +1,4 @@
-"""`@path` in a request: which files come along, and which are named by somebody who should not have them."""
+"""Processing of typed input: `@path` mentions, the history file, large pastes."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -8,22 +8,22 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from tooling.contract.fast_dataclass import dataclass
 from tooling.files.atomic_write import write_atomic
-from tooling.safety.paths.sensitive_files import is_sensitive_file
+from tooling.files.sensitive_files import is_sensitive_file
 
 _MENTION = re.compile(r"(?:^|(?<=\s))@(\S+)")
-_SECRETS = "it usually holds secrets"
+SECRETS = "it usually contains secrets"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mentions:
-    """What was found: files to take along, and why others stay."""
+    """Files to attach, and warnings about files that are not attached."""
 
     files: tuple[Path, ...] = ()
     refused: tuple[str, ...] = ()
 
 
 def find_mentions(request: str, folder: Path) -> Mentions:
-    """Return the files that a request names; part of it may be pasted, so not everything it names comes along."""
+    """Return the files a request mentions; sensitive ones are refused, since parts of a request may be pasted."""
     files: list[Path] = []
     refused: list[str] = []
     for name in dict.fromkeys(_MENTION.findall(request)):
@@ -31,7 +31,7 @@ def find_mentions(request: str, folder: Path) -> Mentions:
         if not _is_file(path):
             continue
         if why := _refusal_reason(path, folder):
-            refused.append(f"@{name} stays here: {why}; !cat takes along what you want to send")
+            refused.append(f"@{name} not attached: {why}; use !cat to include it anyway")
         else:
             files.append(path)
     return Mentions(files=tuple(files), refused=tuple(refused))
@@ -40,10 +40,10 @@ def find_mentions(request: str, folder: Path) -> Mentions:
 def _refusal_reason(path: Path, folder: Path) -> str:
     real, here = path.resolve(), folder.resolve()
     if is_sensitive_file(path) or is_sensitive_file(real):
-        return _SECRETS
+        return SECRETS
     is_named_inside = ".." not in path.parts and path.is_relative_to(folder)
     if is_named_inside and not real.is_relative_to(here):
-        return f"it is a link to {real}, outside of this folder"
+        return f"it is a link to {real}, outside this folder"
     return ""
 
 
@@ -51,43 +51,43 @@ def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except (OSError, ValueError):
-        # Too long for a name, or behind a folder that is closed to us: words, then.
+        # Too long for a file name, or in a folder we may not read: treat it as plain text.
         return False
 
 
-# A pasted book need not be found again by pressing an arrow.
+# Pasted books are not worth recalling with the arrow keys.
 _MAX_ENTRY_CHARS = 10_000
 _MAX_HISTORY_BYTES = 1_000_000
 _ENTRY = b"\n# "
 
 
 class FilteredHistory(FileHistory):
-    """Leaves out of the file what holds a secret; it can be found again until the prompt is closed."""
+    """Keeps entries that contain secrets in memory only."""
 
     def __init__(self, path: Path, redact: Callable[[str], str]) -> None:
         super().__init__(str(path))
         self._redact = redact
 
     def load_history_strings(self) -> Iterable[str]:
-        """Return what is kept, newest first; a file that cannot be read holds nothing."""
+        """Return the saved entries, newest first; none if the file cannot be read."""
         try:
             return list(super().load_history_strings())
         except OSError:
             return []
 
     def store_string(self, string: str) -> None:
-        """Keep a text, unless it should not lie on a disk."""
+        """Save the entry unless it is too long or contains a secret."""
         if len(string) > _MAX_ENTRY_CHARS or self._redact(string) != string:
             return
         try:
             super().store_string(string.encode("utf-8", "replace").decode())
         except OSError:
-            # A full disk is told of by what matters more.
+            # A full disk is reported where it matters more.
             return
 
 
 def open_history(folder: Path, redact: Callable[[str], str]) -> History:
-    """Return the history in a folder; one that cannot be kept lasts as long as the prompt."""
+    """Open the history file in a folder; fall back to memory if it cannot be written."""
     path = folder / "history"
     try:
         path.touch(mode=0o600)
@@ -99,7 +99,7 @@ def open_history(folder: Path, redact: Callable[[str], str]) -> History:
 
 
 def _truncate_history(path: Path) -> None:
-    """Keep the newer half."""
+    """Drop the older half of the entries."""
     newer = path.read_bytes()[-_MAX_HISTORY_BYTES // 2 :]
     write_atomic(path, newer[max(0, newer.find(_ENTRY)) :])
 
@@ -109,28 +109,28 @@ _MAX_INLINE_LINES = 30
 
 
 class LargePastes:
-    """What was pasted since the last request."""
+    """Large pastes since the last request, each represented by a placeholder in the prompt."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
 
     def add(self, pasted: str) -> str:
-        """Return what stands in the prompt: the text itself, or a few words for one that is long."""
+        """Return the text to insert: the paste itself, or a placeholder if it is large."""
         text = pasted.replace("\r\n", "\n").replace("\r", "\n")
         lines = text.count("\n") + 1
         if len(text) <= _MAX_INLINE_CHARS and lines <= _MAX_INLINE_LINES:
             return text
         size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
-        sign = f"[paste {len(self._texts) + 1}: {size}]"
-        self._texts[sign] = text
-        return sign
+        placeholder = f"[paste {len(self._texts) + 1}: {size}]"
+        self._texts[placeholder] = text
+        return placeholder
 
     def expand(self, typed: str) -> str:
-        """Return what was typed with the pasted texts in their places."""
-        for sign, text in self._texts.items():
-            typed = typed.replace(sign, text)
+        """Replace all placeholders with the pasted texts."""
+        for placeholder, text in self._texts.items():
+            typed = typed.replace(placeholder, text)
         return typed
 
     def clear(self) -> None:
-        """Let go of what was sent or dropped."""
+        """Forget all pastes."""
         self._texts.clear()

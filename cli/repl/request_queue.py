@@ -1,4 +1,4 @@
-"""Requests one after another in one session: the one at work, and those that wait behind it."""
+"""Runs requests one after another in one session; later ones wait in a queue."""
 
 import asyncio
 from collections import deque
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from agent.app import App
     from agent.sessions.resume.lookup import ResumableRun
 
+BUG_HINT = "this is a bug in Windlass"
+_DISPLAY_FAILED = "events can no longer be displayed"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedRequest:
-    """One request; with `is_reviewed` its plan goes through the person's editor before it runs.
+    """One request; with `is_reviewed` its plan is opened in the user's editor before it runs.
 
-    `resumes` is a run to be gone on with; `title` is how the request is shown when it is not the person's own words;
-    `then` is done when it has succeeded.
+    `resumes` is the run to resume, if any. `title` is displayed instead of the prompt. `on_success` is called after a
+    successful run.
     """
 
     submit: Submit
@@ -32,27 +35,26 @@ class QueuedRequest:
 
     @property
     def display_text(self) -> str:
-        """Return what the person asked for."""
         return self.title or self.submit.prompt
 
 
 class RequestQueue:
-    """Works off requests; each is a run of its own, and all of them are one conversation."""
+    """Executes queued requests, each as a run of its own in the same session."""
 
     def __init__(
         self,
         *,
         open_app: Callable[["QueuedRequest"], "App"],
-        hear: Callable[[Envelope], None],
-        fail: Callable[[AgentError], None],
-        begin: Callable[[str], None],
-        end: Callable[[], None],
+        on_event: Callable[[Envelope], None],
+        on_error: Callable[[AgentError], None],
+        on_start: Callable[[str], None],
+        on_end: Callable[[], None],
     ) -> None:
         self._open_app = open_app
-        self._on_event = hear
-        self._on_error = fail
-        self._on_start = begin
-        self._on_end = end
+        self._on_event = on_event
+        self._on_error = on_error
+        self._on_start = on_start
+        self._on_end = on_end
         self._app: App | None = None
         self._interruption: tuple[int, str] | None = None
         self._wake = asyncio.Event()
@@ -63,39 +65,39 @@ class RequestQueue:
         self.session_id: str | None = None
         self.run_id: str | None = None
 
-    def add(self, turn: QueuedRequest) -> None:
-        """Take in a request; it starts when those before it have ended, and before those that are held."""
+    def add(self, request: QueuedRequest) -> None:
+        """Queue a request; on a paused queue it goes to the front and resumes the queue."""
         if self.is_paused:
-            self.pending.appendleft(turn)
+            self.pending.appendleft(request)
         else:
-            self.pending.append(turn)
+            self.pending.append(request)
         self.resume()
 
     def resume(self) -> None:
-        """Hold nothing back any longer."""
+        """Continue a paused queue."""
         self.is_paused = False
         self._wake.set()
 
     def clear(self) -> None:
-        """Drop what waits."""
+        """Drop all pending requests."""
         self.pending.clear()
         self.is_paused = False
 
     def pop(self, number: int) -> QueuedRequest | None:
-        """Return one of those that wait, counted from 1, and let it wait no longer; None when there is none."""
+        """Remove and return a pending request, counted from 1; None if there is no such number."""
         if not 1 <= number <= len(self.pending):
             return None
-        turn = self.pending[number - 1]
+        request = self.pending[number - 1]
         del self.pending[number - 1]
         self.is_paused = self.is_paused and bool(self.pending)
-        return turn
+        return request
 
     def send(self, command: Answer | RunControl) -> bool:
-        """Hand an answer or a wish to the run; False when nobody waits for it."""
+        """Send an answer or a control command to the current run; return False if nothing accepts it."""
         return self._app.send(command) if self._app else False
 
     def interrupt(self, exit_code: int = exit_codes.INTERRUPTED, why: str = "interrupted") -> None:
-        """End the run that is going on; what waits behind it stays."""
+        """Stop the current run; pending requests stay queued."""
         if not self.is_busy:
             return
         self._interruption = self._interruption or (exit_code, why)
@@ -103,45 +105,45 @@ class RequestQueue:
             self._app.interrupt(*self._interruption)
 
     def stop(self, exit_code: int = exit_codes.INTERRUPTED, why: str = "interrupted") -> None:
-        """Let `work` end after the run that is going on, which is interrupted."""
+        """Interrupt the current run and make `run` return after it."""
         self._is_stopping = True
         self.interrupt(exit_code, why)
         self._wake.set()
 
     async def run(self) -> None:
-        """Run the requests in order until somebody leaves; one that did not succeed holds back those behind it."""
+        """Run requests in order until `stop`; a request that fails pauses the queue."""
         while not self._is_stopping:
             if not self.pending or self.is_paused:
                 self._wake.clear()
                 await self._wake.wait()
                 continue
             self.is_busy, self._interruption = True, None
-            turn = self.pending.popleft()
-            is_good = await self._run_request(turn)
+            request = self.pending.popleft()
+            is_success = await self._run_request(request)
             self._app, self.is_busy = None, False
-            self.is_paused = not is_good and bool(self.pending)
-            if is_good:
-                turn.on_success()
+            self.is_paused = not is_success and bool(self.pending)
+            if is_success:
+                request.on_success()
             self._on_end()
 
-    async def _run_request(self, turn: QueuedRequest) -> bool:
-        """Run one request; say whether it succeeded."""
-        self._on_start(turn.display_text)
+    async def _run_request(self, request: QueuedRequest) -> bool:
+        """Run one request; return whether it succeeded."""
+        self._on_start(request.display_text)
         try:
-            # In a thread: what is still being loaded, or a slow disk, must not hold up the prompt.
-            app = self._app = await asyncio.to_thread(self._open_app, turn)
+            # In a thread: pending imports or a slow disk must not block the prompt.
+            app = self._app = await asyncio.to_thread(self._open_app, request)
             self.session_id, self.run_id = app.scope.folder.id, app.scope.run_id
             if self._interruption:
                 app.interrupt(*self._interruption)
             listening = asyncio.ensure_future(self._listen(app))
             try:
-                return not (await app.run(turn.submit)).is_error
+                return not (await app.run(request.submit)).is_error
             finally:
                 await listening
         except AgentError as error:
             self._on_error(error)
         except Exception as error:  # noqa: BLE001 (the edge of a run: the prompt outlives it)
-            self._on_error(AgentError(f"internal error: {error!r}", "this is a bug in Windlass"))
+            self._on_error(AgentError(f"internal error: {error!r}", BUG_HINT))
         return False
 
     async def _listen(self, app: "App") -> None:
@@ -149,6 +151,6 @@ class RequestQueue:
             async for envelope in app.subscribe():
                 self._on_event(envelope)
         except Exception:
-            # Nobody would see what it asks.
-            app.interrupt(exit_codes.FAILED, "what happens can no longer be shown")
+            # The user would not see its approvals and questions.
+            app.interrupt(exit_codes.FAILED, _DISPLAY_FAILED)
             raise

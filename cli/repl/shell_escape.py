@@ -1,4 +1,4 @@
-"""`!command`: the person's own command in the person's own shell, its output kept in case the agent should see it."""
+"""`!command`: runs a command in the user's shell and captures its output for the next request."""
 
 import fcntl
 import os
@@ -23,14 +23,14 @@ _MAX_CTRL_C = 3
 
 
 class ShellEscape:
-    """Runs commands on a terminal of their own, which is joined to the person's; in the thread that calls."""
+    """Runs commands on a pty relayed to the user's terminal; blocks the calling thread."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._pid = 0
 
     def run(self, command: str) -> tuple[int, str]:
-        """Run a command to its end; return its exit code and what it wrote."""
+        """Run a command; return its exit code, 128+N after signal N, and the end of its output."""
         shell = self._environ.get("SHELL") or "/bin/sh"
         pid, terminal = pty.fork()
         if pid == 0:
@@ -38,43 +38,44 @@ class ShellEscape:
                 os.execle(shell, shell, "-c", command, dict(self._environ))
             os._exit(127)
         self._pid = pid
-        written = CapturedOutput()
+        captured = CapturedOutput()
         try:
             with _raw_mode(sys.stdin.fileno()):
-                _relay(pid, terminal, written)
-                _write(sys.stdout.fileno(), written.reset_sequence())
+                _relay(pid, terminal, captured)
+                _write(sys.stdout.fileno(), captured.reset_sequence())
         finally:
             os.close(terminal)
             status = _reap(pid)
             self._pid = 0
-        output = decode_output(bytes(written.tail)).replace("\r\n", "\n")
-        return os.waitstatus_to_exitcode(status), sanitize_output(output)
+        output = decode_output(bytes(captured.tail)).replace("\r\n", "\n")
+        code = os.waitstatus_to_exitcode(status)
+        return code if code >= 0 else 128 - code, sanitize_output(output)
 
     def terminate(self) -> None:
-        """End a command that still runs, as a terminal that is closed does."""
+        """Hang up the running command, as closing its terminal would."""
         if self._pid:
             with suppress(OSError):
                 os.killpg(self._pid, signal.SIGHUP)
 
 
-def _relay(pid: int, terminal: int, written: CapturedOutput) -> None:
-    """Hand keys in and output out until the command ends or either terminal is closed."""
+def _relay(pid: int, terminal: int, captured: CapturedOutput) -> None:
+    """Relay keys and output until the command exits or either terminal is closed."""
     keyboard, size = sys.stdin.fileno(), b""
     presses: deque[float] = deque(maxlen=_MAX_CTRL_C)
     while True:
-        # A signal that says so would reach the main thread only.
+        # Polled: SIGWINCH would only reach the main thread.
         if (now := _window_size(keyboard)) != size:
             size = now
             fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
         ready, _, _ = select.select([terminal, keyboard], [], [], _POLL_S)
         if not ready and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            # What it left running in the background has the terminal still; it is not waited for.
+            # Background processes may keep the pty open; do not wait for them.
             return
         try:
             if terminal in ready:
                 if not (data := os.read(terminal, 65536)):
                     return
-                written.feed(data)
+                captured.feed(data)
                 _write(sys.stdout.fileno(), data)
             if keyboard in ready:
                 if not (typed := os.read(keyboard, 4096)):
@@ -83,21 +84,21 @@ def _relay(pid: int, terminal: int, written: CapturedOutput) -> None:
                 if _should_give_up(typed, terminal, presses):
                     return
         except OSError:
-            # On Linux a closed terminal is an error, not an end.
+            # On Linux reading from a closed pty is EIO, not end of file.
             return
 
 
 def _should_give_up(typed: bytes, terminal: int, presses: deque[float]) -> bool:
-    """Say whether Ctrl-C was pressed again and again, at a program that takes no notice of it."""
+    """Whether Ctrl-C was pressed repeatedly without effect."""
     if not termios.tcgetattr(terminal)[3] & termios.ISIG:
-        # It reads the key itself, as an editor does.
+        # The program reads the key itself, as editors do.
         return False
     presses.extend([time.monotonic()] * typed.count(_CTRL_C))
     return len(presses) == _MAX_CTRL_C and presses[-1] - presses[0] < _TIMEOUT_S
 
 
 def _reap(pid: int) -> int:
-    """Return how a process ended whose terminal is closed; one that takes no notice of that is killed."""
+    """Return the wait status of a process whose pty was closed; kill it if it ignores the hangup."""
     deadline = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < deadline:
         done, status = os.waitpid(pid, os.WNOHANG)

@@ -1,8 +1,9 @@
-"""Commands that begin with a slash: a table somebody can read, with help and completion in one place."""
+"""The SlashCommand type, and parsing of lines that start with a slash."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from agent.vocabulary.errors import UsageError
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import did_you_mean
 
@@ -15,9 +16,9 @@ Candidate: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlashCommand:
-    """One command: what it is called, what it does, and what its arguments may be; no `usage` means none.
+    """One command; an empty `usage` means that it takes no arguments.
 
-    `complete` gets the words typed behind the command and returns what can stand for the last, each with its meaning.
+    `complete` gets the words typed after the command and returns candidates for the last one, each with a description.
     """
 
     name: str
@@ -28,11 +29,12 @@ class SlashCommand:
 
 
 def parse_command(line: str) -> tuple[str, str]:
-    """Return the name and the argument of a line that begins with a slash."""
+    """Split a line that starts with a slash into command name and argument."""
     name, _, argument = line[1:].partition(" ")
     return name, argument.strip()
 
 
-def unknown_command(name: str, commands: Sequence[SlashCommand]) -> str:
-    """Say that there is no such command, and which one may be meant."""
-    return f"there is no command /{name}{did_you_mean(name, [command.name for command in commands])}; /help lists them"
+def unknown_command(name: str, commands: Sequence[SlashCommand]) -> UsageError:
+    """Build the error for a name that is no command, suggesting the closest match."""
+    suggestion = did_you_mean(f"/{name}", [f"/{command.name}" for command in commands])
+    return UsageError(f"unknown command /{name}{suggestion}", "/help lists all commands")

@@ -1,4 +1,4 @@
-"""Opening the REPL: the prompt is on the screen before anything heavy is loaded."""
+"""Opens the REPL: the prompt is on the screen before anything heavy is loaded."""
 
 import asyncio
 import sys
@@ -21,15 +21,18 @@ from tooling.tool_catalog import load_catalog
 if TYPE_CHECKING:
     from cli.repl.repl import ReplUi
 
+QUIT_HINT = "Ctrl-D quits"
+GREETING = f"Windlass {VERSION} · /help lists commands, {QUIT_HINT}"
+
 
 def open_repl(flags: Mapping[str, object], cwd: Path | None = None, session: str | None = None) -> int:
-    """Talk with the person until they leave; return the exit code. The session "" is the last one."""
+    """Run the REPL and return the exit code; the session "" is the most recent one."""
     environ = os_environ()
     session = None if session is None else _find_session(session, environ)
-    place = ReplState(environ=environ, cwd=(cwd or Path.cwd()).resolve(), flags=dict(flags))
-    theme = resolve_theme(place.read_settings().settings.theme, environ)
+    state = ReplState(environ=environ, cwd=(cwd or Path.cwd()).resolve(), flags=dict(flags))
+    theme = resolve_theme(state.read_settings().settings.theme, environ)
     paint = Paint(has_colour=wants_colour(environ, sys.stdout), theme=theme)
-    return asyncio.run(_run_repl(place, paint, session))
+    return asyncio.run(_run_repl(state, paint, session))
 
 
 def _find_session(name: str, environ: Mapping[str, str]) -> str:
@@ -39,18 +42,16 @@ def _find_session(name: str, environ: Mapping[str, str]) -> str:
     return (store.find(name) if name else last_session(store)).id
 
 
-async def _run_repl(place: ReplState, paint: Paint, session: str | None) -> int:
-    repl = Repl(state=place, paint=paint, commands=COMMANDS, ui=_choose_ui(place))
+async def _run_repl(state: ReplState, paint: Paint, session: str | None) -> int:
+    repl = Repl(state=state, paint=paint, commands=COMMANDS, ui=_choose_ui(state))
     repl.load_in_background(_load_commands(repl))
     if session:
         repl.spawn(_open_session(repl, session))
-    greeting = f"Windlass {VERSION} · /help lists commands, Ctrl-D leaves"
-    return await repl.run_until_exit("\n".join(wrap(greeting, repl.ui.columns)))
+    return await repl.run_until_exit("\n".join(wrap(GREETING, repl.ui.columns)))
 
 
-def _choose_ui(place: ReplState) -> "Callable[[Repl], ReplUi]":
-    """Return what fits the terminal."""
-    if place.term in ("", "dumb"):
+def _choose_ui(state: ReplState) -> "Callable[[Repl], ReplUi]":
+    if state.term in ("", "dumb"):
         from cli.repl.ui.plain_ui import PlainUi
 
         return PlainUi
@@ -64,8 +65,8 @@ async def _open_session(repl: Repl, session: str) -> None:
 
 
 async def _load_commands(repl: Repl) -> None:
-    """Load what the first request needs, and commands that are not ours, behind the prompt."""
+    """Load user and plugin commands, and the modules the first request needs."""
     repl.add_commands(map(user_command, load_user_commands(config_dir(repl.state.environ), repl.warn)))
     await asyncio.to_thread(repl.state.warm_up)
-    catalogue = await asyncio.to_thread(load_catalog)
-    repl.add_commands(map(plugin_command, catalogue.commands))
+    catalog = await asyncio.to_thread(load_catalog)
+    repl.add_commands(map(plugin_command, catalog.commands))

@@ -1,1 +1,1 @@
-"""agent run: flags, input, progress, approvals, output."""
+"""`agent run`: flags, input, progress, approvals, output."""

@@ -1,4 +1,4 @@
-"""The prompt that is seen at once: keys wait in the terminal, unseen, until the rest is loaded."""
+"""A prompt drawn before the REPL is imported; keys typed meanwhile wait in the terminal, without echo."""
 
 import os
 import sys
@@ -13,16 +13,16 @@ PROMPT = b"> "
 
 @contextmanager
 def early_prompt() -> Iterator[None]:
-    """Draw the prompt and keep the terminal from echoing and changing keys; put it back as it was at the end."""
+    """Draw the prompt and turn off echo and line editing; restore the terminal at the end."""
     if os_environ().get("TERM", "dumb") == "dumb":
-        # Lines are all it knows, and it edits them itself.
+        # A dumb terminal only has lines, and edits them itself.
         yield
         return
     keyboard = sys.stdin.fileno()
     before = termios.tcgetattr(keyboard)
     early = termios.tcgetattr(keyboard)
     early[0] &= ~termios.ICRNL
-    # Ctrl-C waits as well: the prompt knows what it means.
+    # Ctrl-C waits like any other key, until the REPL can handle it.
     early[3] &= ~(termios.ECHO | termios.ICANON | termios.ISIG)
     termios.tcsetattr(keyboard, termios.TCSANOW, early)
     os.write(sys.stdout.fileno(), PROMPT)

@@ -1,4 +1,4 @@
-"""The flags of `agent run`: how they are spelled, and the value they become."""
+"""The flags of `agent run` and its relatives: their help, and the value they are parsed into."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -13,54 +13,120 @@ from tooling.contract.json_codec import decode
 
 OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]
 
-Prompt = Annotated[str | None, typer.Argument(help="The task; '-' reads it from stdin.", show_default=False)]
-Files = Annotated[list[Path] | None, typer.Option("-f", "--file", help="Attach a text file to the request.")]
-Inputs = Annotated[list[Path] | None, typer.Option("-i", "--input", help="Copy a file into the workspace's input/.")]
-Format = Annotated[OutputFormat, typer.Option("--output-format", help="What stdout carries.")]
-LastMessage = Annotated[Path | None, typer.Option("-o", "--output-last-message", help="Write the answer to a file.")]
-Schema = Annotated[Path | None, typer.Option("--output-schema", help="JSON schema the answer must fit.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress on stderr.")]
-Plain = Annotated[bool, typer.Option("--plain", help="Progress line by line, nothing redrawn.")]
-Run = Annotated[str | None, typer.Argument(metavar="[RUN]", help="Id of a run, or the beginning of it.")]
-Continue = Annotated[bool, typer.Option("-c", "--continue", help="Go on with the last session.")]
-Resume = Annotated[str | None, typer.Option("-r", "--resume", metavar="ID", help="Go on with this session or run.")]
-Fork = Annotated[bool, typer.Option("--fork", help="Go on in a copy of the session.")]
-Session = Annotated[str | None, typer.Option("--session", help="Use or make the session with this id.")]
-Ephemeral = Annotated[bool, typer.Option("--ephemeral", help="Keep nothing on disk.")]
-Folder = Annotated[Path | None, typer.Option("-C", "--cd", help="Work in this folder.")]
-AddDirs = Annotated[list[Path] | None, typer.Option("--add-dir", help="A further folder tools may use.")]
-Backend = Annotated[str | None, typer.Option("--backend", help="Where commands run: sandbox or host.")]
-AllowNet = Annotated[list[str] | None, typer.Option("--allow-net", help="A host commands may reach.")]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep no pages on disk and use none kept.")]
-Model = Annotated[str | None, typer.Option("--model", help="provider/name, or script:FILE.")]
-PlannerModel = Annotated[str | None, typer.Option("--planner-model", help="Model that plans.")]
-Profile = Annotated[str | None, typer.Option("--profile", help="Settings profile of the user's file.")]
-Assignments = Annotated[list[str] | None, typer.Option("--set", help="key=value for any setting.")]
-Strict = Annotated[bool, typer.Option("--strict-config", help="Doubtful settings are errors.")]
-Bare = Annotated[bool, typer.Option("--bare", help="Leave the user's settings file out.")]
-PlanOnly = Annotated[bool, typer.Option("--plan-only", help="Plan, execute nothing.")]
-PlanFile = Annotated[Path | None, typer.Option("--plan", help="Execute this plan file; the task is optional then.")]
-ShownPlan = Annotated[Path | None, typer.Option("--plan", help="Show this plan file; no planner is asked.")]
+_REPLAN = (
+    "When to replan the remaining steps: surprise (when a step fails or its result differs from the plan), "
+    "always (after every step) or never."
+)
+_APPROVAL_MODE = (
+    "When to ask for approval: ask (commands and edits), auto-edit (commands only), never (deny instead) "
+    "or yolo (allow instead)."
+)
+_ON_APPROVAL = "What to do if approval is needed without a terminal: deny, defer or fail."
+
+Prompt = Annotated[
+    str | None,
+    typer.Argument(metavar="[TASK]", help="What to do; - reads it from stdin.", show_default=False),
+]
+Files = Annotated[
+    list[Path] | None, typer.Option("-f", "--file", metavar="FILE", help="Attach a text file (repeatable).")
+]
+Inputs = Annotated[
+    list[Path] | None,
+    typer.Option("-i", "--input", metavar="FILE", help="Copy a file into input/ in the workspace (repeatable)."),
+]
+Format = Annotated[
+    OutputFormat,
+    typer.Option("--output-format", metavar="FORMAT", help="Format of stdout: text, json or stream-json."),
+]
+LastMessage = Annotated[
+    Path | None,
+    typer.Option("-o", "--output-last-message", metavar="FILE", help="Also write the answer to a file."),
+]
+Schema = Annotated[
+    Path | None, typer.Option("--output-schema", metavar="FILE", help="JSON Schema that the answer must match.")
+]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Do not show progress on stderr.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Show progress line by line, without redrawing.")]
+Run = Annotated[
+    str | None,
+    typer.Argument(metavar="[RUN]", help="Run to resume, by id or prefix; the last unfinished run if omitted."),
+]
+Continue = Annotated[bool, typer.Option("-c", "--continue", help="Continue the last session.")]
+Resume = Annotated[str | None, typer.Option("-r", "--resume", metavar="ID", help="Continue this session or run.")]
+Fork = Annotated[bool, typer.Option("--fork", help="Continue in a copy of the session.")]
+Session = Annotated[
+    str | None, typer.Option("--session", metavar="ID", help="Use this session; create it if it does not exist.")
+]
+Ephemeral = Annotated[bool, typer.Option("--ephemeral", help="Save nothing to disk.")]
+Folder = Annotated[Path | None, typer.Option("-C", "--cd", metavar="DIR", help="Work in this folder.")]
+AddDirs = Annotated[
+    list[Path] | None, typer.Option("--add-dir", metavar="DIR", help="Let tools use this folder too (repeatable).")
+]
+Backend = Annotated[
+    str | None, typer.Option("--backend", metavar="BACKEND", help="Where commands run: sandbox or host.")
+]
+AllowNet = Annotated[
+    list[str] | None,
+    typer.Option("--allow-net", metavar="HOST", help="Let commands connect to this host (repeatable)."),
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not read or write the web page cache.")]
+Model = Annotated[
+    str | None, typer.Option("--model", metavar="MODEL", help="Model to use: PROVIDER/NAME or script:FILE.")
+]
+PlannerModel = Annotated[
+    str | None, typer.Option("--planner-model", metavar="MODEL", help="Model to plan with, if not --model.")
+]
+Profile = Annotated[
+    str | None, typer.Option("--profile", metavar="NAME", help="Use this profile from your settings file.")
+]
+Assignments = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override any setting (repeatable).")
+]
+Strict = Annotated[bool, typer.Option("--strict-config", help="Treat suspicious settings as errors.")]
+Bare = Annotated[bool, typer.Option("--bare", help="Ignore your settings file, memory and project notes.")]
+PlanOnly = Annotated[bool, typer.Option("--plan-only", help="Show the plan without running it.")]
+PlanFile = Annotated[
+    Path | None, typer.Option("--plan", metavar="FILE", help="Run this plan file; the task is then optional.")
+]
+ShownPlan = Annotated[
+    Path | None, typer.Option("--plan", metavar="FILE", help="Show this plan file instead of making a plan.")
+]
 Edit = Annotated[bool, typer.Option("--edit", help="Open the plan in your editor first.")]
-Save = Annotated[Path | None, typer.Option("--save", help="Write the plan to a file, .toml or .json.")]
-Replan = Annotated[str | None, typer.Option("--replan", help="Plan the rest again: surprise, always or never.")]
-Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Steps at the same time.")]
-MaxSteps = Annotated[int | None, typer.Option("--max-steps", help="Most steps in a plan.")]
-MaxTurns = Annotated[int | None, typer.Option("--max-turns", help="Most model turns in a step.")]
-MaxTokens = Annotated[int | None, typer.Option("--max-tokens", help="Most tokens of the run.")]
-MaxBudget = Annotated[float | None, typer.Option("--max-budget-usd", help="Most money of the run.")]
-Timeout = Annotated[float | None, typer.Option("--timeout", help="Wall-clock limit in seconds.")]
-Mode = Annotated[str | None, typer.Option("--approval-mode", help="ask, auto-edit, never or yolo.")]
-Allow = Annotated[list[str] | None, typer.Option("--allow", help="Command prefix that runs unasked.")]
-Deny = Annotated[list[str] | None, typer.Option("--deny", help="Command prefix that never runs.")]
-OnApproval = Annotated[str | None, typer.Option("--on-approval", help="Without a terminal: deny, defer or fail.")]
-RequireVerified = Annotated[bool | None, typer.Option("--require-verified", help="Unverified is no success.")]
-Record = Annotated[Path | None, typer.Option("--record", help="Keep every model exchange in a cassette.")]
-Replay = Annotated[Path | None, typer.Option("--replay", help="Play a cassette instead of asking a model.")]
-Callback = Annotated[str | None, typer.Option("--callback-url", help="POST events to this address. (Not yet.)")]
+Save = Annotated[Path | None, typer.Option("--save", metavar="FILE", help="Save the plan as .toml or .json.")]
+Replan = Annotated[str | None, typer.Option("--replan", metavar="WHEN", help=_REPLAN)]
+Concurrency = Annotated[
+    int | None, typer.Option("--concurrency", metavar="N", help="Maximum steps running at the same time.")
+]
+MaxSteps = Annotated[int | None, typer.Option("--max-steps", metavar="N", help="Maximum steps in a plan.")]
+MaxTurns = Annotated[int | None, typer.Option("--max-turns", metavar="N", help="Maximum model turns in a step.")]
+MaxTokens = Annotated[int | None, typer.Option("--max-tokens", metavar="N", help="Maximum tokens of the run.")]
+MaxBudget = Annotated[
+    float | None, typer.Option("--max-budget-usd", metavar="USD", help="Maximum cost of the run in US dollars.")
+]
+Timeout = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", help="Time limit of the run.")]
+Mode = Annotated[str | None, typer.Option("--approval-mode", metavar="MODE", help=_APPROVAL_MODE)]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option("--allow", metavar="PREFIX", help="Run commands that start like this without asking (repeatable)."),
+]
+Deny = Annotated[
+    list[str] | None,
+    typer.Option("--deny", metavar="PREFIX", help="Never run commands that start like this (repeatable)."),
+]
+OnApproval = Annotated[str | None, typer.Option("--on-approval", metavar="ACTION", help=_ON_APPROVAL)]
+RequireVerified = Annotated[bool | None, typer.Option("--require-verified", help="Fail unless a check passed.")]
+Record = Annotated[
+    Path | None, typer.Option("--record", metavar="FILE", help="Record every model exchange in a cassette.")
+]
+Replay = Annotated[
+    Path | None, typer.Option("--replay", metavar="FILE", help="Replay a cassette instead of calling a model.")
+]
+Callback = Annotated[
+    str | None, typer.Option("--callback-url", metavar="URL", help="POST events to this URL (not implemented yet).")
+]
 
 
-# Flags that are settings by another name, and flags whose part of the house is not built yet.
+# Flags that set a setting of another name, and flags of features that are not implemented yet.
 _SETTINGS = {
     "backend": "backend",
     "allow_net": "allow_net",
@@ -84,13 +150,16 @@ _UNIMPLEMENTED = {
 }
 _UNIMPLEMENTED_BACKENDS = ("docker",)
 PLAN_SUFFIXES = (".toml", ".json")
+NOT_IMPLEMENTED = "is not implemented yet"
+PLAN_SUFFIX_ERROR = f"a plan file must end in {' or '.join(PLAN_SUFFIXES)}"
+PLANNER_UNUSED = "--planner-model has no effect with --plan"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFlags:
-    """One command line of `agent run`, understood; `settings` are the flags that are settings.
+    """A parsed command line of `agent run`; `settings` holds the flags that are settings.
 
-    `finish` is the run that `agent resume` goes on with, empty for the last one.
+    `finish` is the run that `agent resume` resumes, empty for the last one.
     """
 
     prompt: str | None
@@ -102,7 +171,7 @@ class RunFlags:
     quiet: bool = False
     plain: bool = False
     finish: str | None = None
-    go_on: bool = False
+    continue_last: bool = False
     resume: str | None = None
     fork: bool = False
     session: str | None = None
@@ -123,53 +192,53 @@ class RunFlags:
 
     @property
     def is_resume(self) -> bool:
-        """Say whether an earlier session or run is gone on with."""
-        return self.finish is not None or self.go_on or self.resume is not None
+        """Whether the command line continues an earlier session or run."""
+        return self.finish is not None or self.continue_last or self.resume is not None
 
     @property
     def has_no_task(self) -> bool:
-        """Say whether there is neither a request nor a plan, so that only what is unfinished can be meant."""
+        """Whether neither a task nor a plan is given, which can only mean resuming an unfinished run."""
         return self.prompt is None and self.plan is None
 
 
 def check_backend(backend: object) -> None:
-    """Say of a backend that is not built yet that it is not, instead of calling it unknown."""
+    """Report a planned backend as not implemented rather than as unknown."""
     if backend in _UNIMPLEMENTED_BACKENDS:
-        raise UsageError(f"--backend {backend} is not there yet", "use --backend sandbox, or --backend host")
+        raise UsageError(f"--backend {backend} {NOT_IMPLEMENTED}", "use --backend sandbox or --backend host")
 
 
 def _check_plan_flags(given: Mapping[str, object]) -> None:
     save = given.get("save")
     if isinstance(save, Path) and save.suffix.lower() not in PLAN_SUFFIXES:
-        raise UsageError(f"--save {save}: a plan file ends in {' or '.join(PLAN_SUFFIXES)}")
+        raise UsageError(f"--save {save}: {PLAN_SUFFIX_ERROR}")
     if given.get("plan") and given.get("planner_model") and not given.get("replan"):
-        raise UsageError("--plan leaves nothing to plan, so --planner-model has nothing to do")
+        raise UsageError(PLANNER_UNUSED, "leave it out, or add --replan")
 
 
 def _check_session_flags(given: Mapping[str, object]) -> None:
-    """Refuse to guess which session is meant."""
-    names = {"session": "--session", "go_on": "--continue", "resume": "--resume"}
+    """Reject flags that name more than one session."""
+    names = {"session": "--session", "continue_last": "--continue", "resume": "--resume"}
     chosen = [flag for name, flag in names.items() if given.get(name)]
     if given.get("ephemeral") and chosen:
-        raise UsageError(f"--ephemeral keeps nothing, so it cannot use {chosen[0]}")
+        raise UsageError(f"--ephemeral cannot be used with {chosen[0]}")
     if len(chosen) > 1:
-        raise UsageError(f"{chosen[0]} and {chosen[1]} exclude each other")
+        raise UsageError(f"{chosen[0]} cannot be used with {chosen[1]}")
     if given.get("fork") and not (chosen in (["--continue"], ["--resume"]) or given.get("finish") is not None):
-        raise UsageError("--fork copies the session to go on with", "give --continue or --resume ID as well")
+        raise UsageError("--fork needs a session to copy", "add --continue or --resume ID")
 
 
 def parse_run_flags(given: Mapping[str, object]) -> RunFlags:
-    """Return the flags as one value; a flag whose part does not exist yet is refused, never ignored."""
+    """Parse the flags into one value; a flag that is not implemented is refused, never ignored."""
     for name, flag in _UNIMPLEMENTED.items():
         if given.get(name):
-            raise UsageError(f"{flag} is not there yet", "leave it out; `agent run --help` marks what is not there yet")
+            raise UsageError(f"{flag} {NOT_IMPLEMENTED}", "leave it out")
     check_backend(given.get("backend"))
     if given.get("record") and given.get("replay"):
-        raise UsageError("--record and --replay exclude each other")
+        raise UsageError("--record cannot be used with --replay")
     _check_session_flags(given)
     _check_plan_flags(given)
     settings = {setting: given[name] for name, setting in _SETTINGS.items() if given.get(name) is not None}
     settings |= {"web_cache": False} if given.get("no_cache") else {}
     known = {field.name for field in fields(RunFlags)}
-    plain = {name: value for name, value in given.items() if name in known and value is not None}
-    return decode(RunFlags, {"prompt": None, **plain, "settings": settings})
+    values = {name: value for name, value in given.items() if name in known and value is not None}
+    return decode(RunFlags, {"prompt": None, **values, "settings": settings})

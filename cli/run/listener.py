@@ -1,4 +1,4 @@
-"""Listens to a run and shows each event where it belongs: lines on stderr, data on stdout, questions to the person."""
+"""Renders the events of a run: progress on stderr, data on stdout, questions to the user."""
 
 import asyncio
 import errno
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from cli.run.live_progress import LiveProgress
 
 _DRAIN_INTERVAL_S = 2.0
+STDOUT_CLOSED = "stdout was closed"
+STDOUT_BLOCKED = "stdout is not being read"
 
 
 class Listener:
-    """One subscriber for a command line; when nobody reads stdout any more, the run ends."""
+    """The subscriber of one command line; it interrupts the run when stdout is closed."""
 
     def __init__(self, *, app: App, flags: RunFlags, environ: Mapping[str, str]) -> None:
         self._app = app
@@ -33,7 +35,7 @@ class Listener:
         self._is_text = flags.output_format == "text"
         self._is_quiet = flags.quiet or is_stream
         self._is_plan_shown = not flags.plan_only
-        # An editor needs the terminal for itself.
+        # The editor needs the terminal to itself.
         is_live = not (self._is_quiet or flags.plain or flags.edit) and can_redraw(environ)
         self._live = _live_progress(environ) if is_live else None
         self._has_unicode = supports_unicode(environ)
@@ -46,16 +48,16 @@ class Listener:
 
     @property
     def writable_dirs(self) -> tuple[Path, ...]:
-        """Return where the commands of the run could write."""
+        """The folders that the run's commands could write to."""
         return (self._app.scope.cwd, *self._app.scope.extra_dirs)
 
     @property
     def is_live(self) -> bool:
-        """Say whether a screen shows the run, down to what it made and how to go on."""
+        """Whether a live screen shows the run, including created files and the resume hint."""
         return self._live is not None
 
     def answer_text(self, text: str) -> str:
-        """Return an answer for stdout: laid out where a person reads it below the run, else as it is."""
+        """Return the answer for stdout, rendered if it appears below a live screen."""
         return (
             self._live.render_answer(text)
             if self._live and self._is_answer_on_terminal
@@ -63,16 +65,16 @@ class Listener:
         )
 
     async def finish(self, listening: "asyncio.Task[None]") -> None:
-        """Wait until everything is shown; a reader that does not read is waited for until somebody interrupts."""
+        """Wait until every event is written; a blocked stdout is waited for until the run is interrupted."""
         is_last = False
         while not (listening.done() or is_last):
             is_last = self._app.is_interrupted
             await asyncio.wait([listening], timeout=_DRAIN_INTERVAL_S)
         if not listening.done():
-            self.write_error = OSError(errno.ETIMEDOUT, "nobody reads stdout")
+            self.write_error = OSError(errno.ETIMEDOUT, STDOUT_BLOCKED)
 
     async def listen(self, events: Subscription) -> None:
-        """Show everything to the end."""
+        """Render all events until the subscription ends."""
         async for envelope in events:
             if self._answers:
                 self._answers.on_event(envelope)
@@ -88,18 +90,18 @@ class Listener:
             self._live.close()
 
     def _is_progress(self, event: Event) -> bool:
-        # A plan that is the answer stands on stdout and need not be told before.
+        # With --plan-only the plan is the answer on stdout, so progress leaves it out.
         is_shown = self._is_plan_shown or not isinstance(event, PlanMade)
         return isinstance(event, ErrorRaised) or (is_shown and not self._is_quiet)
 
     async def _write_answer_early(self, event: Event) -> None:
-        """Let the answer come before the line that ends the transcript, as at the prompt."""
+        """Write the answer before the last line of the transcript, as the REPL does."""
         is_due = self._is_text and self._is_answer_on_terminal and self._is_plan_shown and not self.has_answered
         if is_due and isinstance(event, RunCompleted) and event.result:
             await self._write_answer(event.result)
 
     async def _write_answer(self, text: str) -> None:
-        """Show the answer of a run that still has something to do; nobody shall wait for that."""
+        """Write the answer at once; the run may still be busy updating the memory."""
         if self._live:
             self._live.pause()
         try:
@@ -120,18 +122,18 @@ class Listener:
             await self._stream.write(event_line(envelope))
         except OSError as problem:
             self.write_error, self._stream = problem, None
-            self._app.interrupt(exit_codes.TERMINATED, "nobody reads stdout any more")
+            self._app.interrupt(exit_codes.TERMINATED, STDOUT_CLOSED)
 
 
 def _live_progress(environ: Mapping[str, str]) -> "LiveProgress":
-    # A pipe or a file, which most runs of programs write to, does without all that draws.
+    # Imported here: scripts write to pipes and files and need nothing that draws.
     from cli.run.live_progress import LiveProgress
 
     return LiveProgress(environ)
 
 
 def _final_answer(envelope: Envelope) -> str:
-    """Return the whole answer when this event tells it before the end of the run."""
+    """Return the answer if this event carries all of it, before the end of the run."""
     match envelope.event:
         case MessageSaid(role="assistant", delta=False, content=answer) if envelope.step_id is None:
             return answer

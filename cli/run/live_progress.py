@@ -1,12 +1,10 @@
-"""A run on a terminal: what is finished scrolls by on stderr, what is going on moves below it."""
+"""Live progress on a terminal: finished lines scroll by on stderr, running steps are redrawn below them."""
 
 import os
 import sys
 from collections.abc import Mapping
 
-from agent.protocol.events import (
-    Envelope,
-)
+from agent.protocol.events import Envelope
 from cli.run.progress import wants_colour, write_stderr_raw
 from cli.screen.ascii_fallback import supports_unicode, to_ascii
 from cli.screen.colors import Paint, resolve_theme
@@ -16,7 +14,7 @@ from cli.screen.transcript import Transcript
 
 
 class LiveProgress:
-    """The same transcript and live area as the REPL's, without a prompt; the answer itself goes to stdout."""
+    """The REPL's transcript and live area without a prompt; the answer goes to stdout."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         paint = Paint(has_colour=wants_colour(environ), theme=resolve_theme("auto", environ))
@@ -27,20 +25,20 @@ class LiveProgress:
         self._transcript = Transcript(write=self._screen.print, width=lambda: _size()[0], paint=paint)
 
     def on_event(self, envelope: Envelope) -> None:
-        """Take in one event."""
+        """Update the live area and the transcript."""
         self._area.on_event(envelope)
         self._transcript.on_event(envelope)
         self._screen.refresh()
 
     def render_answer(self, answer: str) -> str:
-        """Return Markdown as the prompt shows it."""
+        """Render Markdown as the REPL does."""
         from cli.screen.markdown import render_markdown
 
         text = render_markdown(answer, width=_size()[0], paint=self._paint).strip("\n")
         return text if self._has_unicode else to_ascii(text)
 
     def pause(self) -> None:
-        """Leave the terminal to a question."""
+        """Leave the terminal to a prompt."""
         self._screen.pause()
 
     def resume(self) -> None:
@@ -48,7 +46,7 @@ class LiveProgress:
         self._screen.resume()
 
     def close(self) -> None:
-        """Show the rest."""
+        """Draw the remaining lines and stop."""
         self._screen.close()
 
     def _write(self, text: str) -> None:

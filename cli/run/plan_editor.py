@@ -1,4 +1,4 @@
-"""A plan in the person's own editor: opened as TOML, checked when it is closed, opened again or given up."""
+"""Editing a plan in the user's editor: opened as TOML, validated on close, reopened or cancelled."""
 
 import asyncio
 import shlex
@@ -26,105 +26,106 @@ from cli.run.progress import print_stderr
 from tooling.tool_catalog import load_catalog
 
 DEFAULT_EDITOR = "vi"
-# A signal that came while the editor was open may be looked at after it has closed.
+# A signal sent while the editor was open may be handled shortly after it has closed.
 _SIGNAL_DELAY_S = 0.2
-_EDITOR_HINT = "set VISUAL or EDITOR to the editor you use"
-_HEADER = (
+EDITOR_HINT = "set VISUAL or EDITOR to your editor"
+HEADER = (
     "",
-    "Change, add or remove steps; save and close to go on. A file without steps runs nothing.",
-    "docs/guide.md#plan-files has all the fields of a step.",
+    "Change, add or remove steps; save and close to continue. A file without steps runs nothing.",
+    "See docs/running-tasks.md#plan-files for all fields of a step.",
     "",
 )
+RETRY_PROMPT = "Edit again? [Y/n] "
+CANCELLED = "the plan was cancelled, nothing was run"
+EMPTY_PLAN = "the plan is empty, nothing was run"
+EDIT_SAVED = "your edit is in "
+REQUEST_CHANGED = "plan.toml: request: the task cannot be changed here; start again with another task"
 
 
 class EditCancelled(AgentError):
-    """The person decided not to run the plan."""
+    """The user decided not to run the plan, or the editor failed."""
 
 
 class PlanEditor:
-    """Lets a person change a plan until it can be run, or give it up."""
+    """Opens a plan in an editor until it is valid or the user cancels."""
 
     def __init__(
         self,
-        means: Capabilities,
+        capabilities: Capabilities,
         environ: Mapping[str, str],
         *,
         ask: Callable[[str], str] = lambda question: _ask(question),
-        tell: Callable[[str], None] = print_stderr,
+        report: Callable[[str], None] = print_stderr,
     ) -> None:
-        self._means = means
+        self._capabilities = capabilities
         self._editor = environ.get("VISUAL") or environ.get("EDITOR") or DEFAULT_EDITOR
         self._ask = ask
-        self._print = tell
+        self._report = report
         self._running: subprocess.Popen[bytes] | None = None
         self._closed_at = float("-inf")
 
     def edit(self, steps: Sequence[PlanStep], request: str) -> tuple[PlanStep, ...]:
-        """Return the steps as the person wants them; raises EditCancelled when there is nothing to run."""
+        """Return the edited steps, or raise EditCancelled if there is nothing to run."""
         folder = Path(tempfile.mkdtemp(prefix="windlass-plan-"))
         path = folder / "plan.toml"
-        path.write_text(toml_text("", steps, head=(f"Request: {' '.join(request.split())}", *_HEADER)), "utf-8")
-        is_kept = False
+        path.write_text(toml_text("", steps, head=(f"Request: {' '.join(request.split())}", *HEADER)), "utf-8")
+        is_edit_saved = False
         try:
             while True:
                 self._open(path)
                 try:
                     return self._read(path, request)
                 except PlanFileError as problem:
-                    self._print(f"error: {problem.message}")
+                    self._report(f"error: {problem.message}")
                     if self._should_retry():
                         continue
-                    is_kept = path.exists()
-                    hint = f"your edit is in {path}" if is_kept else ""
-                    raise EditCancelled("the plan was given up, nothing was run", hint) from problem
+                    is_edit_saved = path.exists()
+                    raise EditCancelled(CANCELLED, f"{EDIT_SAVED}{path}" if is_edit_saved else "") from problem
         finally:
-            if not is_kept:
+            if not is_edit_saved:
                 shutil.rmtree(folder, ignore_errors=True)
 
     @property
     def is_open(self) -> bool:
-        """Say whether the person is in the editor, or was when they pressed a key that is only heard now."""
+        """Whether the editor is open, or was when a signal handled only now was sent."""
         return self._running is not None or time.monotonic() - self._closed_at < _SIGNAL_DELAY_S
 
     def stop(self) -> None:
-        """End an editor that is still open."""
+        """Terminate the editor if it is still open."""
         if running := self._running:
             running.terminate()
 
     def _open(self, path: Path) -> None:
-        # The answer belongs to stdout; an editor needs a terminal.
+        # The editor needs a terminal; a redirected stdout is for the answer.
         out = None if sys.stdout.isatty() else sys.stderr
         try:
             with _ignore_sigint():
-                # Without a shell between: one that hears Ctrl-C with its editor would end with it.
+                # No shell in between: it would receive Ctrl-C along with the editor and exit.
                 self._running = subprocess.Popen([*shlex.split(self._editor), str(path)], stdout=out)
                 code = self._running.wait()
                 self._closed_at = time.monotonic()
                 self._running = None
         except (OSError, ValueError) as error:
-            raise EditCancelled(
-                f"the editor {self._editor!r} cannot be started, nothing was run: {error}", _EDITOR_HINT
-            ) from error
+            problem = f"could not start the editor {self._editor!r}, nothing was run: {error}"
+            raise EditCancelled(problem, EDITOR_HINT) from error
         if code:
-            raise EditCancelled(
-                f"the editor {self._editor!r} ended with exit code {code}, nothing was run", _EDITOR_HINT
-            )
+            raise EditCancelled(f"the editor {self._editor!r} exited with {code}, nothing was run", EDITOR_HINT)
 
     def _read(self, path: Path, request: str) -> tuple[PlanStep, ...]:
         try:
             text = path.read_bytes().decode()
         except (OSError, UnicodeDecodeError) as error:
-            raise PlanFileError(f"{path} cannot be read: {error}") from error
+            raise PlanFileError(f"could not read {path}: {error}") from error
         if not any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines()):
-            raise EditCancelled("the plan was emptied, nothing was run")
-        found = parse_plan(text, name="plan.toml", default_request=request, capabilities=self._means)
-        if found.request != request:
-            raise PlanFileError("plan.toml: request: the task itself cannot be changed here; start again with another")
-        return found.steps
+            raise EditCancelled(EMPTY_PLAN)
+        plan = parse_plan(text, name="plan.toml", default_request=request, capabilities=self._capabilities)
+        if plan.request != request:
+            raise PlanFileError(REQUEST_CHANGED)
+        return plan.steps
 
     def _should_retry(self) -> bool:
         try:
-            return self._ask("edit it again? [Y/n] ").strip().lower() in ("", "y", "yes")
+            return self._ask(RETRY_PROMPT).strip().lower() in ("", "y", "yes")
         except EOFError:
             return False
 
@@ -140,11 +141,11 @@ def _ask(question: str) -> str:
 
 @contextmanager
 def _ignore_sigint() -> Iterator[None]:
-    """Leave Ctrl-C to the editor, which shares the terminal with us."""
+    """Ignore Ctrl-C, which the terminal sends to us as well as to the editor."""
     try:
         before = signal.signal(signal.SIGINT, lambda number, frame: None)
     except ValueError:
-        # Only the main thread may; elsewhere somebody else minds the signals.
+        # Only the main thread may set handlers; in other threads the event loop handles signals.
         yield
         return
     try:
@@ -154,43 +155,47 @@ def _ignore_sigint() -> Iterator[None]:
 
 
 def load_plan(flags: RunFlags, settings: Settings, environ: Mapping[str, str]) -> PlanFile:
-    """Return the plan of `--plan`; raises InputError or LimitError before anything has run."""
-    means = means_of(settings)
-    given = read_plan_file(flags.plan or Path(), means)
+    """Load the plan of `--plan`, or raise InputError or LimitError before anything has run."""
+    capabilities = plan_capabilities(settings)
+    given = read_plan_file(flags.plan or Path(), capabilities)
     if flags.edit:
-        given = replace(given, steps=PlanEditor(means, environ).edit(given.steps, flags.prompt or given.request))
+        editor = PlanEditor(capabilities, environ)
+        given = replace(given, steps=editor.edit(given.steps, flags.prompt or given.request))
     check_step_limit(len(given.steps), settings)
     return given
 
 
-def means_of(settings: Settings) -> Capabilities:
-    """Return what steps can use under these settings."""
+def plan_capabilities(settings: Settings) -> Capabilities:
+    """Return the tools and profiles that steps can use."""
     tools = {spec.name: spec for spec in load_catalog().specs}
     return Capabilities(tools=tools, profiles=Dispatcher(settings, tuple(tools)).profiles)
 
 
 def check_step_limit(count: int, settings: Settings) -> None:
-    """Refuse a plan that is longer than the limit: a file is run whole or not at all."""
+    """Refuse a plan with more steps than the limit: a plan file runs completely or not at all."""
     if count > settings.max_steps:
-        problem = f"the plan has {count} steps and the limit is {settings.max_steps}"
-        raise LimitError(problem, f"raise it with --max-steps {count}")
+        raise LimitError(too_many_steps(count, settings.max_steps), f"raise the limit with --max-steps {count}")
+
+
+def too_many_steps(count: int, limit: int) -> str:
+    return f"the plan has {count} steps, the limit is {limit}"
 
 
 class PlanReview:
-    """Opens the editor while the run waits; nothing else is going on then."""
+    """Lets the user edit the plan of a run, which waits meanwhile."""
 
     def __init__(self, *, settings: Settings, environ: Mapping[str, str], request: str) -> None:
         self._settings = settings
         self._request = request
-        self._editor = PlanEditor(means_of(settings), environ)
+        self._editor = PlanEditor(plan_capabilities(settings), environ)
 
     @property
     def is_open(self) -> bool:
-        """Say whether the terminal belongs to the editor now, and Ctrl-C with it."""
+        """Whether the editor has the terminal, so that Ctrl-C is meant for it."""
         return self._editor.is_open
 
     async def __call__(self, plan: Plan) -> Plan:
-        """Return the plan as the person wants it."""
+        """Return the edited plan."""
         if plan.answer is not None:
             return plan
         try:

@@ -1,4 +1,4 @@
-"""The end of `agent plan`: the graph for a person, its figures for a program, the file that runs it."""
+"""Output of `agent plan`: the graph for the user, its data for programs, the plan file."""
 
 import shutil
 import sys
@@ -15,12 +15,12 @@ from cli.safe_write import write_user_file
 from cli.screen.colors import Paint
 from cli.screen.plan_graph import graph_lines, summary_lines
 
-# What a program or a file gets, which have no width.
+# For pipes and files, which have no width.
 _DEFAULT_SIZE = (100, 24)
 
 
 def render_plan(outcome: Outcome) -> str:
-    """Return the plan as a drawing; or the answer when there is nothing to plan."""
+    """Draw the plan, or return the answer if there is nothing to plan."""
     if outcome.plan is None or outcome.plan.answer is not None or not outcome.plan.steps:
         return sanitize_for_terminal(outcome.answer)
     width = shutil.get_terminal_size(_DEFAULT_SIZE).columns
@@ -31,13 +31,13 @@ def render_plan(outcome: Outcome) -> str:
 
 
 def graph_data(outcome: Outcome) -> dict[str, object]:
-    """Return the shape of the plan as data: steps by level, the critical path, the estimated cost of all."""
+    """Return the plan's graph as data: steps by level, critical path, estimated cost."""
     steps = outcome.plan.steps if outcome.plan else ()
-    place = levels(steps)
+    level_of = levels(steps)
     return {
         "levels": [
-            [step.id for step in steps if place[step.id] == level]
-            for level in range(max(place.values(), default=-1) + 1)
+            [step.id for step in steps if level_of[step.id] == level]
+            for level in range(max(level_of.values(), default=-1) + 1)
         ],
         "critical_path": list(critical_path(steps)),
         "est_usd": total_usd(steps),
@@ -45,7 +45,7 @@ def graph_data(outcome: Outcome) -> dict[str, object]:
 
 
 def save_plan(path: Path, request: str, outcome: Outcome) -> None:
-    """Write the plan to a file, in the form its name ends in."""
+    """Write the plan as TOML or JSON, by the suffix of the file."""
     if outcome.plan and outcome.plan.steps:
-        form = json_text if path.suffix.lower() == ".json" else toml_text
-        write_user_file(path, form(request, outcome.plan.steps))
+        dump = json_text if path.suffix.lower() == ".json" else toml_text
+        write_user_file(path, dump(request, outcome.plan.steps))

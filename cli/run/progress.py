@@ -1,4 +1,4 @@
-"""Progress as lines on stderr: the plan, the steps, the calls; one line a fact, nothing ever redrawn."""
+"""Progress as plain lines on stderr: plan, steps and tool calls, never redrawn."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -18,15 +18,15 @@ from agent.protocol.events import (
     WarningRaised,
 )
 from agent.vocabulary.plan import PlanStep
+from cli.screen.format import approval_text, call_subject, replan_text
 
 _SUBJECT_CHARS = 100
-_SUBJECT_KEYS = ("command", "path", "url", "query", "pattern", "question", "action")
-_CACHE_NOTES = {"miss": "", "hit": " (done before)", "resumed": " (goes on)"}
+CACHE_NOTES = {"miss": "", "hit": " (already done)", "resumed": " (resumed)"}
 _ANSI_CODES = {"dim": "2", "red": "31", "green": "32", "yellow": "33", "bold": "1"}
 
 
 class Progress:
-    """Turns events into lines for a person; colours only on a terminal that wants them."""
+    """Writes one line per event that the user should see."""
 
     def __init__(self, *, write: Callable[[str], None], has_colour: bool) -> None:
         self._write = write
@@ -35,24 +35,24 @@ class Progress:
         self._shown_steps = 0
 
     def on_event(self, envelope: Envelope) -> None:
-        """Write what a person should see of an event."""
+        """Write the lines of an event, if it has any."""
         step = envelope.step_id
         match envelope.event:
             case RunStarted() as started:
                 if started.resumes:
-                    self._print_line("bold", f"goes on with {started.resumes}")
+                    self._print_line("bold", f"resuming {started.resumes}")
                 for warning in started.warnings:
                     self._print_line("yellow", f"warning: {warning}")
             case PlanMade(diff=diff, reason=reason) if diff:
-                self._print_line("bold", f"plan, again: {reason}")
+                self._print_line("bold", replan_text(reason))
                 for line in diff.splitlines():
                     self._print_line("dim", f"  {line}")
             case PlanMade(steps=steps):
                 self._print_plan(steps)
             case StepStarted(title=title, cache=cache):
-                self._print_line("bold", f"{step}: {title}{_CACHE_NOTES[cache]}")
+                self._print_line("bold", f"{step}: {title}{CACHE_NOTES[cache]}")
             case ToolStarted() as call:
-                self._subjects[(step, call.tool_id)] = _subject(call.input)
+                self._subjects[(step, call.tool_id)] = _short_subject(call.input)
             case ToolCompleted() as call:
                 subject = self._subjects.pop((step, call.tool_id), "")
                 ending = "" if call.status == "ok" else f" [{call.status}, exit {call.exit_code}]"
@@ -62,7 +62,7 @@ class Progress:
                 why = "" if end.status in ("ok", "partial") else f": {end.summary}"
                 self._print_line(colour, f"{step}: {end.status} in {end.elapsed_ms / 1000:.1f} s{why}")
             case ApprovalResolved(decision=decision, by=by) if decision != "allow":
-                self._print_line("yellow", f"  {step}: not allowed ({decision} by {by})")
+                self._print_line("yellow", f"  {step}: {approval_text(decision, by)}")
             case MemoryChanged(action=action, entry=entry):
                 self._print_line("dim", f"memory {action}{': ' + entry if entry else ''}")
             case WarningRaised(message=message):
@@ -83,23 +83,23 @@ class Progress:
         self._shown_steps = len(steps)
 
     def _print_line(self, colour: str, text: str) -> None:
-        shown = "".join(mark if mark.isprintable() else "?" for mark in text.replace("\n", " ⏎ "))
+        shown = "".join(char if char.isprintable() else "?" for char in text.replace("\n", " ⏎ "))
         self._write(f"\x1b[{_ANSI_CODES[colour]}m{shown}\x1b[0m" if self._has_colour else shown)
 
 
 def write_stderr_raw(text: str) -> None:
-    """Write text with our own sequences in it, which a terminal would not get as plain text."""
+    """Write text that contains our own escape sequences, bypassing the stream that strips them."""
     try:
         sys.stderr.flush()
         sys.stderr.buffer.write(text.encode(sys.stderr.encoding, "backslashreplace"))
         sys.stderr.buffer.flush()
     except (OSError, ValueError):
-        # Nobody sees it any more; the run goes on.
+        # stderr is closed; the run continues.
         pass
 
 
 def print_stderr(text: str) -> None:
-    """Write one line to stderr; a reader that went away must not end the run."""
+    """Write one line to stderr, ignoring errors: a closed stderr must not end the run."""
     try:
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
@@ -108,19 +108,16 @@ def print_stderr(text: str) -> None:
 
 
 def wants_colour(environ: Mapping[str, str], stream: TextIO | None = None) -> bool:
-    """Say whether a stream, stderr unless told, is a terminal that wants colours."""
-    # An empty NO_COLOR counts as none, as no-color.org says.
+    """Whether the stream, by default stderr, is a terminal that wants colors."""
+    # By no-color.org an empty NO_COLOR does not count.
     return (stream or sys.stderr).isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
 def can_redraw(environ: Mapping[str, str]) -> bool:
-    """Say whether stderr is a terminal on which lines can be redrawn."""
+    """Whether stderr is a terminal on which lines can be redrawn."""
     return sys.stderr.isatty() and environ.get("TERM", "dumb") != "dumb"
 
 
-def _subject(arguments: Mapping[str, object]) -> str:
-    for name in _SUBJECT_KEYS:
-        if value := arguments.get(name):
-            text = " ".join(str(value).split())
-            return text if len(text) <= _SUBJECT_CHARS else text[: _SUBJECT_CHARS - 1] + "…"
-    return ""
+def _short_subject(arguments: Mapping[str, object]) -> str:
+    text = call_subject(arguments)
+    return text if len(text) <= _SUBJECT_CHARS else text[: _SUBJECT_CHARS - 1] + "…"

@@ -1,4 +1,4 @@
-"""The end of a command line: the answer where it was asked for, the failure where a program looks for it."""
+"""Output at the end of a run: the answer, files, hints, and error documents for programs."""
 
 import os
 import sys
@@ -15,10 +15,13 @@ from cli.run.listener import Listener
 from cli.run.progress import print_stderr
 from cli.run.stdout import event_line, result_document, write_line
 from cli.safe_write import write_user_file
+from cli.screen.format import resume_hint
+
+NO_PLAN = "the task needs no plan"
 
 
 def write_result(flags: RunFlags, outcome: Outcome, listener: Listener, request: str = "") -> int:
-    """Write the answer and return the exit code; an answer that could not be written is no success."""
+    """Write the answer and return the exit code; failing to write it is a failure of the run."""
     for warning in outcome.warnings:
         print_stderr(f"warning: {warning}")
     saved = _catch_os_error(lambda: _write_files(flags, outcome, listener.writable_dirs, request))
@@ -27,11 +30,11 @@ def write_result(flags: RunFlags, outcome: Outcome, listener: Listener, request:
         _discard_stdout()
     serious = [problem for problem in (saved, shown) if problem and not isinstance(problem, BrokenPipeError)]
     for problem in serious:
-        print_stderr(f"error: the answer could not be written: {problem.strerror}")
+        print_stderr(f"error: could not write the answer: {problem.strerror}")
     if flags.output_format == "text":
-        _print_hints(outcome, is_quiet=flags.quiet, is_told=listener.is_live)
+        _print_hints(outcome, is_quiet=flags.quiet, is_shown=listener.is_live)
     if flags.save and not outcome.exit_code and not (outcome.plan and outcome.plan.steps):
-        print_stderr(f"error: {flags.save} was not written: the task needs no plan")
+        print_stderr(f"error: {flags.save} was not written: {NO_PLAN}")
         return exit_codes.FAILED
     return outcome.exit_code or (exit_codes.FAILED if serious else exit_codes.OK)
 
@@ -65,26 +68,26 @@ def _write_plan(flags: RunFlags, outcome: Outcome, listener: Listener) -> None:
         write_line(result_document(listener.result, outcome, {"graph": graph_data(outcome)}))
 
 
-def _print_hints(outcome: Outcome, *, is_quiet: bool, is_told: bool) -> None:
-    """Say after the answer what else there is, where no screen has told it: the files made, and how to go on."""
-    if is_told:
+def _print_hints(outcome: Outcome, *, is_quiet: bool, is_shown: bool) -> None:
+    """Print the created files and the resume command, unless a live screen has shown them."""
+    if is_shown:
         return
     if outcome.artifacts and not is_quiet:
         print_stderr(f"files: {', '.join(outcome.artifacts)}")
     if outcome.resume:
-        print_stderr(f"hint: to go on with what is not done: {outcome.resume}")
+        print_stderr(f"hint: {resume_hint(outcome.resume)}")
 
 
-def _catch_os_error(deed: Callable[[], None]) -> OSError | None:
+def _catch_os_error(action: Callable[[], None]) -> OSError | None:
     try:
-        deed()
+        action()
     except OSError as problem:
         return problem
     return None
 
 
 def write_failure(error: AgentError, *, is_stream: bool) -> int:
-    """Write the document of a run that could not even begin, and return its exit code."""
+    """Write the error document of a run that could not start, and return its exit code."""
     print_stderr(f"error: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))
     started = RunStarted(model="", planner_model="", cwd="", workspace="", backend="", approval_mode="", tools=())
     completed = RunCompleted(
@@ -107,9 +110,9 @@ def write_failure(error: AgentError, *, is_stream: bool) -> int:
 
 
 def check_writable(path: Path | None) -> None:
-    """Refuse a file for the answer that cannot be written, before any work is done."""
+    """Refuse an output file that cannot be written, before any work is done."""
     if path and (path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK)):
-        raise InputError(f"the answer cannot be written to {path}", "give -o a file in a folder that exists")
+        raise InputError(f"cannot write to {path}", "name a file in a folder that exists")
 
 
 def _envelope(seq: int, event: Event) -> Envelope:
@@ -118,5 +121,5 @@ def _envelope(seq: int, event: Event) -> Envelope:
 
 
 def _discard_stdout() -> None:
-    """Point stdout nowhere, so that nothing tries to flush what cannot be written."""
+    """Redirect stdout to /dev/null, so that the flush at exit does not fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Where a command line goes on: `agent resume`, `-c`, `-r` and `--fork`, read from what was left behind."""
+"""Resolves `agent resume`, `-c`, `-r` and `--fork` to a session and the run to resume."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,14 +20,16 @@ from cli.run.flags import RunFlags
 from cli.run.progress import print_stderr
 from tooling.contract.fast_dataclass import dataclass
 
-_HINT = 'say what to do next: agent run --continue "your task"'
+_HINT = 'to continue with a new task: agent run --continue "your task"'
+NOTHING_TO_RESUME = "there is nothing to resume"
+FINISHED = "finished successfully"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeTarget:
-    """A session to go on in, and the run to be finished in it, if it is not a new request.
+    """The session to continue, and the run to resume in it unless there is a new task.
 
-    `cwd` is None for the session's own workspace; `settings` are those of the run before, where they still hold.
+    `cwd` is None for the session's own workspace; `settings` are inherited from the previous run.
     """
 
     session_id: str
@@ -37,36 +39,37 @@ class ResumeTarget:
 
 
 def find_resume_target(flags: RunFlags, store: SessionStore) -> ResumeTarget:
-    """Return where to go on."""
+    """Resolve the flags, forking the session if asked to."""
     before = _find_unfinished(flags, store) if flags.has_no_task else _last_run(_find_session(flags, store))
-    going = ResumeTarget(
+    target = ResumeTarget(
         session_id=before.folder.id,
         run_id=before.run.run_id if flags.has_no_task else None,
         cwd=before.cwd,
         settings=_inherited_settings(before, flags),
     )
-    return _fork(going, before.folder, store) if flags.fork else going
+    return _fork(target, before.folder, store) if flags.fork else target
 
 
 def _find_unfinished(flags: RunFlags, store: SessionStore) -> ResumableRun:
-    """Return the run to be finished, or say why there is none."""
+    """Return the run to resume, or raise UsageError saying why there is none."""
     if flags.finish == "":
         return last_unfinished(store)
     name = flags.finish or flags.resume
     if name is not None and (found := _find_run(name, store)):
         if not is_unfinished(found.run):
-            why = "finished successfully" if found.run.subtype == "success" else "was not asked to do anything"
-            raise UsageError(f"run {found.run.run_id} {why}; there is nothing to resume", _HINT)
+            is_success = found.run.subtype == "success"
+            why = FINISHED if is_success else "only made a plan" if found.run.plan_only else "has no task"
+            raise UsageError(f"run {found.run.run_id} {why}; {NOTHING_TO_RESUME}", _HINT)
         return found
     folder = last_session(store) if name is None else store.find(name)
     in_session = unfinished_in(folder)
     if in_session is None:
-        raise UsageError(f"the runs of session {folder.id} have finished; there is nothing to resume", _HINT)
+        raise UsageError(f"all runs of session {folder.id} have finished; {NOTHING_TO_RESUME}", _HINT)
     return in_session
 
 
 def _find_session(flags: RunFlags, store: SessionStore) -> SessionFolder:
-    """Return the session that a new request goes to."""
+    """Return the session for a new task."""
     if flags.resume is None:
         return last_session(store)
     named = _find_run(flags.resume, store)
@@ -74,7 +77,7 @@ def _find_session(flags: RunFlags, store: SessionStore) -> SessionFolder:
 
 
 def _find_run(name: str, store: SessionStore) -> ResumableRun | None:
-    """Return the run of this name, None for the name of a session."""
+    """Find a run by id; None if the name is that of a session."""
     try:
         store.find(name)
     except InputError:
@@ -89,7 +92,7 @@ def _last_run(folder: SessionFolder) -> ResumableRun:
 
 
 def _inherited_settings(before: ResumableRun, flags: RunFlags) -> dict[str, object]:
-    """Return the settings that stay as they were; a new request is for the model of today."""
+    """Return the previous run's settings; a new task inherits only the backend, not the model."""
     assigned = {text.partition("=")[0].strip() for text in flags.assignments}
     settings = before.settings.items()
     return {
@@ -97,7 +100,11 @@ def _inherited_settings(before: ResumableRun, flags: RunFlags) -> dict[str, obje
     }
 
 
-def _fork(going: ResumeTarget, folder: SessionFolder, store: SessionStore) -> ResumeTarget:
+def _fork(target: ResumeTarget, folder: SessionFolder, store: SessionStore) -> ResumeTarget:
     copy = fork(store, folder)
-    print_stderr(f"session {folder.id} goes on as {copy.id}")
-    return replace(going, session_id=copy.id)
+    print_stderr(forked_text(folder.id, copy.id))
+    return replace(target, session_id=copy.id)
+
+
+def forked_text(session_id: str, copy_id: str) -> str:
+    return f"session {session_id} continues as {copy_id}"

@@ -1,4 +1,4 @@
-"""One task from command line to exit code: settings, signals, the run, the answer."""
+"""Runs one task, from parsed flags to the exit code: settings, signals, the run, the answer."""
 
 import asyncio
 import signal
@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent.app import App, RunOptions
+from agent.app import App
+from agent.assembly import RunOptions
 from agent.config.load import LoadedSettings, load_settings
 from agent.config.settings import Settings
 from agent.config.user_dirs import data_dir, os_environ
@@ -32,15 +33,15 @@ if TYPE_CHECKING:
 
 
 def build_request(flags: RunFlags, settings: Settings, environ: Mapping[str, str]) -> Submit:
-    """Return the task; a plan file is read, checked and perhaps edited before anything else happens."""
-    plan, asked = None, flags.prompt
+    """Build the request; a plan file is read, validated and optionally edited first."""
+    plan, task = None, flags.prompt
     if flags.plan:
         from cli.run.plan_editor import load_plan
 
         given = load_plan(flags, settings, environ)
-        plan, asked = given.plan, given.request if asked is None else asked
+        plan, task = given.plan, given.request if task is None else task
     prompt, stdin = read_task(
-        asked, print_stderr, settings.timeout_s, reads_context=plan is None or _uses_context(flags, plan)
+        task, print_stderr, settings.timeout_s, reads_context=plan is None or _uses_context(flags, plan)
     )
     return Submit(
         prompt=prompt,
@@ -53,10 +54,12 @@ def build_request(flags: RunFlags, settings: Settings, environ: Mapping[str, str
 
 
 def _uses_context(flags: RunFlags, plan: Plan) -> bool:
-    """Say whether piped text has a reader; a plan without a model must not wait for the end of a pipe."""
+    """Whether anything reads piped text; a plan without a model must not wait for the pipe to close."""
     return plan.needs_model and not flags.plan_only
 
 
+EDIT_NEEDS_TERMINAL = "--edit needs a terminal"
+TIME_LIMIT = "the time limit was reached"
 _SIGNALS = {
     signal.SIGINT: (exit_codes.INTERRUPTED, "interrupted"),
     signal.SIGTERM: (exit_codes.TERMINATED, "terminated"),
@@ -65,23 +68,23 @@ _SIGNALS = {
 
 
 def run_task(given: Mapping[str, object], known: Submit | None = None) -> int:
-    """Do the task of a command line, or one that is known already, and return the exit code.
+    """Run the task of a command line, or `known`, and return the exit code.
 
-    Programs get their document on every ending.
+    With a JSON output format, a document is written however the run ends.
     """
     try:
         flags = parse_run_flags(given)
         environ = os_environ()
-        going = _resume_target(flags, environ)
-        loaded = _load_settings(flags, environ, going)
+        target = _resume_target(flags, environ)
+        loaded = _load_settings(flags, environ, target)
         check_writable(flags.last_message)
         check_writable(flags.save)
         if flags.edit and not is_interactive():
-            raise UsageError("--edit needs a terminal")
+            raise UsageError(EDIT_NEEDS_TERMINAL)
         with _signals_as_errors():
-            submit = known or _resolve_request(flags, going, loaded, environ)
+            submit = known or _resolve_request(flags, target, loaded, environ)
             review = _plan_review(flags, loaded, environ, submit)
-            app = _open_app(flags, going, loaded, environ, review)
+            app = _open_app(flags, target, loaded, environ, review)
         outcome, listener = asyncio.run(_run(app, flags, environ, submit, review))
     except AgentError as error:
         return report_error(error, given.get("output_format", "text"))
@@ -97,21 +100,21 @@ def _resume_target(flags: RunFlags, environ: Mapping[str, str]) -> "ResumeTarget
 
 
 def report_error(error: AgentError, output_format: object) -> int:
-    """Give a program the document of a run that could not begin; a person is told by who called."""
+    """Write the error document for programs; the caller reports it to a terminal."""
     if output_format == "text":
         raise error
     return write_failure(error, is_stream=output_format == "stream-json")
 
 
 def _resolve_request(
-    flags: RunFlags, going: "ResumeTarget | None", loaded: LoadedSettings, environ: Mapping[str, str]
+    flags: RunFlags, target: "ResumeTarget | None", loaded: LoadedSettings, environ: Mapping[str, str]
 ) -> Submit:
-    return Submit(prompt="") if going and going.run_id else build_request(flags, loaded.settings, environ)
+    return Submit(prompt="") if target and target.run_id else build_request(flags, loaded.settings, environ)
 
 
 @contextmanager
 def _signals_as_errors() -> Iterator[None]:
-    """Let a signal that comes before the run end it as one that comes later would."""
+    """Turn signals before the run into the error that a signal during the run produces."""
 
     def stop(number: int, frame: object) -> None:
         raise StoppedEarly(*_SIGNALS[signal.Signals(number)])
@@ -124,10 +127,10 @@ def _signals_as_errors() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _load_settings(flags: RunFlags, environ: Mapping[str, str], going: "ResumeTarget | None") -> LoadedSettings:
+def _load_settings(flags: RunFlags, environ: Mapping[str, str], target: "ResumeTarget | None") -> LoadedSettings:
     return load_settings(
         environ=environ,
-        flags={**(going.settings if going else {}), **flags.settings},
+        flags={**(target.settings if target else {}), **flags.settings},
         assignments=flags.assignments,
         profile=flags.profile,
         strict=flags.strict,
@@ -138,7 +141,7 @@ def _load_settings(flags: RunFlags, environ: Mapping[str, str], going: "ResumeTa
 def _plan_review(
     flags: RunFlags, loaded: LoadedSettings, environ: Mapping[str, str], submit: Submit
 ) -> "PlanReview | None":
-    """Return what lets the person edit a plan that is still to be made."""
+    """Return the hook for --edit, unless the plan was given and edited already."""
     if not flags.edit or submit.plan:
         return None
     from cli.run.plan_editor import PlanReview
@@ -148,22 +151,22 @@ def _plan_review(
 
 def _open_app(
     flags: RunFlags,
-    going: "ResumeTarget | None",
+    target: "ResumeTarget | None",
     loaded: LoadedSettings,
     environ: Mapping[str, str],
     review: "PlanReview | None",
 ) -> App:
-    """Open the run's session, waiting for one that is busy, but not past the time limit."""
+    """Open the run's session, waiting while it is busy but not past the time limit."""
     wait_s = None if is_interactive() else loaded.settings.session_wait_s
     limit_s = loaded.settings.timeout_s
     is_limit_first = limit_s is not None and (wait_s is None or limit_s < wait_s)
-    patience = LockTimeout(limit_s=limit_s if is_limit_first else wait_s, on_wait=print_stderr)
+    lock_timeout = LockTimeout(limit_s=limit_s if is_limit_first else wait_s, on_wait=print_stderr)
     try:
-        options = replace(_run_options(flags, going, environ, patience), review=review)
+        options = replace(_run_options(flags, target, environ, lock_timeout), review=review)
         return App(loaded=loaded, environ=environ, options=options)
     except SessionBusy as busy:
         if is_limit_first:
-            raise StoppedEarly(exit_codes.TIMED_OUT, f"the time limit is over, and {busy.message}") from busy
+            raise StoppedEarly(exit_codes.TIMED_OUT, f"{TIME_LIMIT}: {busy.message}") from busy
         raise
 
 
@@ -171,7 +174,7 @@ async def _run(
     app: App, flags: RunFlags, environ: Mapping[str, str], submit: Submit, review: "PlanReview | None"
 ) -> tuple[Outcome, Listener]:
     def stop(number: signal.Signals) -> None:
-        # Ctrl-C in an editor that shares the terminal with us is meant for the editor.
+        # While an editor is open on our terminal, Ctrl-C is meant for the editor.
         if number is not signal.SIGINT or not (review and review.is_open):
             app.interrupt(*_SIGNALS[number])
 
@@ -188,28 +191,28 @@ async def _run(
 
 
 def _run_options(
-    flags: RunFlags, going: "ResumeTarget | None", environ: Mapping[str, str], patience: LockTimeout
+    flags: RunFlags, target: "ResumeTarget | None", environ: Mapping[str, str], lock_timeout: LockTimeout
 ) -> RunOptions:
-    place = SessionLocation(
+    location = SessionLocation(
         data_dir=data_dir(environ),
-        session_id=going.session_id if going else flags.session,
+        session_id=target.session_id if target else flags.session,
         is_ephemeral=flags.ephemeral,
-        cwd=flags.cwd or (going.cwd if going else None),
+        cwd=flags.cwd or (target.cwd if target else None),
         extra_dirs=flags.add_dirs,
     )
     return RunOptions(
-        location=place,
+        location=location,
         is_user_present=is_interactive(),
         record=flags.record,
         replay=flags.replay,
         output_schema=flags.schema,
-        lock_timeout=patience,
-        resumes=going.run_id if going else None,
+        lock_timeout=lock_timeout,
+        resumes=target.run_id if target else None,
     )
 
 
 def is_interactive() -> bool:
-    """Say whether a person can be asked: both sides of the conversation are a terminal."""
+    """Whether the user can be asked: stdin and stderr are terminals."""
     try:
         return sys.stdin.isatty() and sys.stderr.isatty()
     except (AttributeError, ValueError):

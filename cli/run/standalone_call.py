@@ -1,4 +1,4 @@
-"""A deed with the tools outside of any run: settings, a person at the terminal, the box, and nothing left behind."""
+"""Tool calls outside of a run: with settings, approvals and sandbox, but without a session on disk."""
 
 import asyncio
 import signal
@@ -16,7 +16,7 @@ from agent.execution.approvals import PendingQuestions
 from agent.protocol.channel import Subscription
 from agent.protocol.events import WarningRaised
 from agent.run_scope import SessionLocation, open_scope
-from agent.toolbox import ToolEnvironment
+from agent.tool_setup import ToolEnvironment
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import SandboxError
 from cli.run.progress import print_stderr
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOptions:
-    """Where the deed is done and under which settings; `is_checked` off leaves out judge and approvals."""
+    """Folders and settings of the call; `is_checked=False` skips the judge and approvals."""
 
     cwd: Path | None = None
     add_dirs: tuple[Path, ...] = ()
@@ -38,62 +38,64 @@ class CallOptions:
     is_checked: bool = True
 
 
-def run_standalone(conditions: CallOptions, deed: Callable[[ToolEnvironment], Awaitable[T]]) -> T:
-    """Do it and return what it returns; a signal ends it and everything it started."""
+def run_standalone(options: CallOptions, call: Callable[[ToolEnvironment], Awaitable[T]]) -> T:
+    """Run `call` and return its result; a signal stops it and every process it started."""
     try:
-        return asyncio.run(_run(conditions, deed))
+        return asyncio.run(_run(options, call))
     except asyncio.CancelledError as stopped:
         raise typer.Exit(exit_codes.TERMINATED) from stopped
 
 
-async def _run(conditions: CallOptions, deed: Callable[[ToolEnvironment], Awaitable[T]]) -> T:
+async def _run(options: CallOptions, call: Callable[[ToolEnvironment], Awaitable[T]]) -> T:
     for number in (signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, _stop_once, asyncio.current_task())
     environ = os_environ()
-    loaded = load_settings(environ=environ, flags=conditions.flags, assignments=conditions.assignments)
+    loaded = load_settings(environ=environ, flags=options.flags, assignments=options.assignments)
     settings = replace(loaded.settings, output_trim_chars=FULL_OUTPUT_CHARS)
-    scope = open_scope(_session_location(conditions, environ), loaded.secrets)
-    person = PendingQuestions(channel=scope.channel, is_present=is_interactive(), timeout_s=settings.approval_timeout_s)
-    listening = asyncio.ensure_future(_listen(scope.channel.subscribe(), person))
-    broken: list[SandboxError] = []
-    around = ToolEnvironment(
+    scope = open_scope(_session_location(options, environ), loaded.secrets)
+    questions = PendingQuestions(
+        channel=scope.channel, is_present=is_interactive(), timeout_s=settings.approval_timeout_s
+    )
+    listening = asyncio.ensure_future(_listen(scope.channel.subscribe(), questions))
+    sandbox_errors: list[SandboxError] = []
+    environment = ToolEnvironment(
         settings=settings,
         environ=environ,
         secrets=loaded.secrets,
         scope=scope,
-        questions=person,
+        questions=questions,
         is_user_present=is_interactive(),
-        is_checked=conditions.is_checked,
+        is_checked=options.is_checked,
         on_refused=lambda subject: None,
-        on_sandbox_error=broken.append,
+        on_sandbox_error=sandbox_errors.append,
     )
     try:
-        done = await deed(around)
-        if broken:
-            raise broken[0]
-        return done
+        result = await call(environment)
+        if sandbox_errors:
+            raise sandbox_errors[0]
+        return result
     finally:
         await scope.close()
         await asyncio.wait([listening])
 
 
-def _session_location(conditions: CallOptions, environ: Mapping[str, str]) -> SessionLocation:
+def _session_location(options: CallOptions, environ: Mapping[str, str]) -> SessionLocation:
     return SessionLocation(
         data_dir=data_dir(environ),
         is_ephemeral=True,
-        cwd=conditions.cwd or Path.cwd(),
-        extra_dirs=conditions.add_dirs,
+        cwd=options.cwd or Path.cwd(),
+        extra_dirs=options.add_dirs,
     )
 
 
-def _stop_once(work: "asyncio.Task[T] | None") -> None:
-    # Cancelling again would cut short the tidying up.
-    if work and not work.cancelling():
-        work.cancel()
+def _stop_once(task: "asyncio.Task[T] | None") -> None:
+    # A second cancellation would interrupt the clean-up.
+    if task and not task.cancelling():
+        task.cancel()
 
 
-async def _listen(events: Subscription, person: PendingQuestions) -> None:
-    answers = TerminalApprovals(send=person.resolve) if is_interactive() else None
+async def _listen(events: Subscription, questions: PendingQuestions) -> None:
+    answers = TerminalApprovals(send=questions.resolve) if is_interactive() else None
     async for envelope in events:
         if answers:
             answers.on_event(envelope)

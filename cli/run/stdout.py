@@ -1,4 +1,4 @@
-"""stdout: only data goes there, whole; a slow reader is waited for, one that left and a full disk are noticed."""
+"""Writing data to stdout: complete lines, without blocking the run; errors are reported."""
 
 import asyncio
 import os
@@ -15,28 +15,28 @@ from tooling.contract.json_codec import encode
 
 
 def write_line(text: str) -> None:
-    """Write and flush one line; what cannot be encoded is escaped instead of failing."""
+    """Write and flush one line; characters that cannot be encoded are escaped."""
     sys.stdout.buffer.write(_encode_line(text))
     sys.stdout.buffer.flush()
 
 
 def sanitize_for_terminal(text: str) -> str:
-    """Return a text for stdout: what a model wrote must not move the cursor; a program gets it as it is."""
+    """Strip control sequences if stdout is a terminal; programs get the text unchanged."""
     return sanitize(text) if sys.stdout.isatty() else text
 
 
 class LineWriter:
-    """Writes lines in a thread of its own, so that a full pipe never holds up the run or its end."""
+    """Writes lines in a thread, so that a full pipe blocks neither the run nor its end."""
 
     def __init__(self) -> None:
         self._lines: queue.SimpleQueue[tuple[str, asyncio.Future[None]]] = queue.SimpleQueue()
         self._loop = asyncio.get_running_loop()
-        # Not through the buffer: a thread that is held up in it keeps everybody else from flushing it, even at the end.
+        # Not through sys.stdout.buffer: a thread blocked in it holds its lock, and the flush at exit would hang.
         self._fd = sys.stdout.fileno()
         threading.Thread(target=self._write_lines, daemon=True, name="stdout").start()
 
     async def write(self, text: str) -> None:
-        """Write one line; raises OSError as a plain write would."""
+        """Write one line, or raise OSError."""
         written: asyncio.Future[None] = self._loop.create_future()
         self._lines.put((text, written))
         await written
@@ -68,12 +68,12 @@ def _complete(written: asyncio.Future[None], problem: OSError | None) -> None:
 
 
 def event_line(envelope: Envelope) -> str:
-    """Return one event as a line of stream-json."""
+    """Encode an event as a line of stream-json."""
     return to_safe_json(to_json(envelope))
 
 
 def result_document(result: Envelope, outcome: Outcome, more: Mapping[str, object] | None = None) -> str:
-    """Return the result event with its steps and their results in full, as one document; `more` is added to it."""
+    """Encode the result event with all steps and their results; `more` is merged into the document."""
     document = to_json(result)
     document["error"] = outcome.error
     document["steps"] = encode(outcome.plan.steps) if outcome.plan else []

@@ -1,4 +1,4 @@
-"""Approvals and questions on a terminal: asked one at a time, in the order they came, answered on a line."""
+"""Approvals and questions on a terminal: one at a time, in order, each answered with a line."""
 
 import asyncio
 import queue
@@ -22,14 +22,15 @@ _LASTING = "  [p] {rule} in this folder  [a] {rule} always"
 _EDIT = "  [e] edit it"
 _DENY = "  [n] no, or write why not: "
 _COMMAND = "run_command"
-PASTE_NOTICE = "(lines that are pasted answer nothing)"
+ANSWER_PROMPT = "your answer: "
+PASTE_NOTICE = "(pasted lines are not taken as an answer)"
 _DIFF_LINES = 60
-_DEFAULT_REASON = "it changes a file in your folder (--approval-mode auto-edit does not ask for that)"
+_DEFAULT_REASON = "it changes a file in your folder (--approval-mode auto-edit allows that)"
 _SCOPES: dict[str, Scope] = {"y": "once", "yes": "once", "r": "run", "p": "project", "a": "always"}
 
 
 class PausableScreen(Protocol):
-    """What else is drawn on the terminal, as far as questions concern it."""
+    """A live screen that gives up the terminal while a question is open."""
 
     def pause(self) -> None:
         """Leave the terminal to the question."""
@@ -41,7 +42,7 @@ class PausableScreen(Protocol):
 
 
 class TerminalApprovals:
-    """Reads answers in a thread of its own: other steps go on, and an unanswered question never holds up the end."""
+    """Reads answers in a thread: other steps continue, and an open question does not block the exit."""
 
     def __init__(self, *, send: Callable[[Answer], bool], screen: PausableScreen | None = None) -> None:
         self._send = send
@@ -52,7 +53,7 @@ class TerminalApprovals:
         self._thread: threading.Thread | None = None
 
     def on_event(self, envelope: Envelope) -> None:
-        """Take in what needs an answer."""
+        """Queue the event if it needs an answer."""
         if not isinstance(envelope.event, (ApprovalRequested, QuestionAsked)):
             return
         self._pending_count += 1
@@ -75,81 +76,80 @@ class TerminalApprovals:
             self._screen.resume()
 
 
-def _prompt_user(asked: InputRequest) -> Answer:
-    lines = question_lines(asked) if isinstance(asked, QuestionAsked) else approval_lines(asked)
+def _prompt_user(request: InputRequest) -> Answer:
+    lines = question_lines(request) if isinstance(request, QuestionAsked) else approval_lines(request)
     _write("\n" + "\n".join(lines) + "\n")
-    answer = parse_answer(asked, _read_line(answer_prompt(asked)))
+    answer = parse_answer(request, _read_line(answer_prompt(request)))
     while answer is None:
-        answer = parse_answer(asked, _read_line(edit_prompt(asked)), is_edited=True)
+        answer = parse_answer(request, _read_line(edit_prompt(request)), is_edited=True)
     return answer
 
 
-def parse_answer(asked: InputRequest, line: str, *, is_edited: bool = False) -> Answer | None:
-    """Return what a line means as an answer; None when another command is to be asked for, `is_edited` when it was."""
-    if isinstance(asked, QuestionAsked):
-        return parse_choice(asked, line)
+def parse_answer(request: InputRequest, line: str, *, is_edited: bool = False) -> Answer | None:
+    """Parse a line as an answer. None asks for an edited command, which is then parsed with `is_edited`."""
+    if isinstance(request, QuestionAsked):
+        return parse_choice(request, line)
     word = line.lower()
     if is_edited:
         decision: Literal["allow", "deny"] = "allow" if line else "deny"
-        return ResolveApproval(approval_id=asked.approval_id, decision=decision, command=line or None)
-    if word in _SCOPES and (can_store_rule(asked) or word not in ("p", "a")):
-        return ResolveApproval(approval_id=asked.approval_id, decision="allow", scope=_SCOPES[word])
-    if word in ("e", "edit") and asked.tool == _COMMAND:
+        return ResolveApproval(approval_id=request.approval_id, decision=decision, command=line or None)
+    if word in _SCOPES and (can_store_rule(request) or word not in ("p", "a")):
+        return ResolveApproval(approval_id=request.approval_id, decision="allow", scope=_SCOPES[word])
+    if word in ("e", "edit") and request.tool == _COMMAND:
         return None
-    return ResolveApproval(approval_id=asked.approval_id, decision="deny", remark="" if word in ("n", "no") else line)
+    return ResolveApproval(approval_id=request.approval_id, decision="deny", remark="" if word in ("n", "no") else line)
 
 
-def parse_choice(asked: QuestionAsked, line: str) -> AnswerQuestion:
-    """Return the answer to a question: the option of that number, or the words themselves."""
-    place = int(line) - 1 if line.isdecimal() else -1
-    answer = asked.options[place] if 0 <= place < len(asked.options) else line
-    return AnswerQuestion(question_id=asked.question_id, answer=answer)
+def parse_choice(request: QuestionAsked, line: str) -> AnswerQuestion:
+    """Return the option of that number, or the line itself."""
+    index = int(line) - 1 if line.isdecimal() else -1
+    answer = request.options[index] if 0 <= index < len(request.options) else line
+    return AnswerQuestion(question_id=request.question_id, answer=answer)
 
 
-def answer_prompt(asked: InputRequest) -> str:
-    """Return how something can be answered, on the line that is answered."""
-    if isinstance(asked, QuestionAsked):
-        return "your answer: "
-    lasting = _LASTING.format(rule=rule_text(asked)) if can_store_rule(asked) else ""
-    return _once_text(asked) + lasting + (_EDIT if asked.tool == _COMMAND else "") + _DENY
+def answer_prompt(request: InputRequest) -> str:
+    """Return the prompt of the answer line."""
+    if isinstance(request, QuestionAsked):
+        return ANSWER_PROMPT
+    lasting = _LASTING.format(rule=rule_text(request)) if can_store_rule(request) else ""
+    return _once_text(request) + lasting + (_EDIT if request.tool == _COMMAND else "") + _DENY
 
 
-def edit_prompt(asked: InputRequest) -> str:
-    """Return what asks for another command."""
-    return f"run instead of {escape(asked.command if isinstance(asked, ApprovalRequested) else '')}\n> "
+def edit_prompt(request: InputRequest) -> str:
+    """Return the prompt for an edited command."""
+    return f"run instead of {escape(request.command if isinstance(request, ApprovalRequested) else '')}\n> "
 
 
-def request_id(asked: InputRequest) -> str:
-    """Return the id that an answer must carry."""
-    return asked.approval_id if isinstance(asked, ApprovalRequested) else asked.question_id
+def request_id(request: InputRequest) -> str:
+    """Return the id that the answer must carry."""
+    return request.approval_id if isinstance(request, ApprovalRequested) else request.question_id
 
 
-def _once_text(asked: ApprovalRequested) -> str:
-    """Return what yes means; for a page it is its host that stays allowed, not the one address."""
-    is_host = asked.tool != _COMMAND and asked.rule.startswith(f"{asked.tool} ")
-    return _ONCE.format(what=rule_text(asked) if is_host else _SAME)
+def _once_text(request: ApprovalRequested) -> str:
+    """Return the choices for this run; for a web page, the host is allowed rather than the one URL."""
+    is_host = request.tool != _COMMAND and request.rule.startswith(f"{request.tool} ")
+    return _ONCE.format(what=rule_text(request) if is_host else _SAME)
 
 
-def rule_text(asked: ApprovalRequested) -> str:
-    """Return the rule that would be stored, as it would be."""
-    return f"'{escape(asked.rule)}'"
+def rule_text(request: ApprovalRequested) -> str:
+    """Return the rule that would be saved, quoted."""
+    return f"'{escape(request.rule)}'"
 
 
-def can_store_rule(asked: ApprovalRequested) -> bool:
-    """Say whether a rule could be stored, so that the same need not be asked again."""
-    return bool(asked.rule)
+def can_store_rule(request: ApprovalRequested) -> bool:
+    return bool(request.rule)
 
 
-def approval_lines(asked: ApprovalRequested) -> list[str]:
-    """Return the exact action and why it needs a decision, in lines."""
-    first, *rest = command_lines(asked.command)
+def approval_lines(request: ApprovalRequested) -> list[str]:
+    """Return the exact action and the reason why it needs approval."""
+    first, *rest = command_lines(request.command)
     return [
-        f"allow this?  {'' if asked.tool in (None, _COMMAND) else f'{asked.tool} '}{first}",
+        f"allow this?  {'' if request.tool in (None, _COMMAND) else f'{request.tool} '}{first}",
         *rest,
-        f"  in {escape(asked.cwd)}",
-        f"  because {escape(asked.reason) or _DEFAULT_REASON}",
-        *(f"  it {escape(part)}" for part in asked.involves or ()),
-        *(_diff_lines(asked.diff) if asked.diff else ()),
+        f"  in {escape(request.cwd)}",
+        f"  because {escape(request.reason) or _DEFAULT_REASON}",
+        *(f"  it {escape(part)}" for part in request.involves or ()),
+        *(_diff_lines(request.diff) if request.diff else ()),
     ]
 
 
@@ -160,14 +160,14 @@ def _diff_lines(diff: str) -> list[str]:
     return [*lines[:_DIFF_LINES], f"… {len(lines) - _DIFF_LINES} more lines"]
 
 
-def question_lines(asked: QuestionAsked) -> list[str]:
-    """Return a question and its numbered options, in lines."""
-    options = [f"  {n}. {escape(option)}" for n, option in enumerate(asked.options, 1)]
-    return [*map(escape, asked.question.split("\n")), *options]
+def question_lines(request: QuestionAsked) -> list[str]:
+    """Return a question and its numbered options."""
+    options = [f"  {n}. {escape(option)}" for n, option in enumerate(request.options, 1)]
+    return [*map(escape, request.question.split("\n")), *options]
 
 
 def is_pasted() -> bool:
-    """Say whether more lines came together with the one that was read: nobody types that fast."""
+    """Whether more input follows the line just read, faster than anyone types."""
     return bool(select.select([sys.stdin], [], [], 0)[0])
 
 
@@ -177,7 +177,7 @@ def _write(text: str) -> None:
 
 
 def _read_line(prompt: str) -> str:
-    # What was typed before the question stood on the screen cannot be meant as its answer.
+    # Keys typed before the question was visible cannot be meant as its answer.
     termios.tcflush(sys.stdin, termios.TCIFLUSH)
     _write(prompt)
     line = sys.stdin.buffer.readline().decode(errors="replace").strip()

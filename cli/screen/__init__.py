@@ -1,1 +1,1 @@
-"""What a run looks like to a person: events in, lines out; nothing here writes to a terminal."""
+"""Rendering of a run: events in, lines out; nothing here writes to a terminal."""

@@ -1,4 +1,4 @@
-"""Signs for terminals that know no Unicode: every mark of ours has a twin of one cell that any of them can show."""
+"""ASCII replacements, one cell each, for the symbols we draw on terminals without Unicode."""
 
 from collections.abc import Mapping
 
@@ -24,7 +24,7 @@ _REPLACEMENTS = {
     **dict.fromkeys("‘’", "'"),
     **dict.fromkeys("“”", '"'),
     **dict(zip("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\|/-\\|/", strict=True)),
-    # Boxes and rails, as plans, tables and rules are drawn with.
+    # Box-drawing characters of plans, tables and rules.
     **{chr(code): "+" for code in range(0x2500, 0x2580)},
     **dict.fromkeys("─━┄┅┈┉╌╍═╴╶╸╺", "-"),
     **dict.fromkeys("│┃┆┇┊┋╎╏║╵╷╹╻", "|"),
@@ -34,13 +34,13 @@ _PYTHON_DEFAULTS = ("C.UTF-8", "C.utf8", "UTF-8")
 
 
 def to_ascii(text: str) -> str:
-    """Return the text with our marks as plain characters; what others wrote stays as it is."""
+    """Replace our symbols with ASCII; all other characters stay."""
     return text if text.isascii() else text.translate(_TABLE)
 
 
 def supports_unicode(environ: Mapping[str, str]) -> bool:
-    """Say whether the terminal shows Unicode, by the language settings; where nothing is set, it does today."""
-    # Python itself puts the second of them in place of a "C" that it does not like.
+    """Whether the locale variables say that the terminal shows Unicode; if none is set, assume it does."""
+    # Python coerces the C locale by setting LC_CTYPE itself (PEP 538), so these values say nothing.
     names = ("LC_ALL", "LANG") if environ.get("LC_CTYPE") in _PYTHON_DEFAULTS else ("LC_ALL", "LC_CTYPE", "LANG")
     chosen = next((value for name in names if (value := environ.get(name))), "utf8")
     return "utf8" in chosen.lower().replace("-", "")

@@ -1,4 +1,4 @@
-"""Colours by meaning and widths by cells: the only place that knows escape sequences for text."""
+"""Semantic colors and cell widths: the only module with escape sequences for text."""
 
 import unicodedata
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 
 Tone: TypeAlias = Literal["plain", "strong", "quiet", "good", "bad", "warn", "accent", "added", "removed"]
 
-# Only the sixteen colours a person's own theme defines, and none that vanishes on a light or a dark ground.
+# Only the sixteen colors of the user's own theme, and none that vanishes on a light or dark background.
 _DARK: Mapping[Tone, str] = {
     "plain": "",
     "strong": "1",
@@ -25,20 +25,19 @@ THEMES: Mapping[str, Mapping[Tone, str]] = {"dark": _DARK, "light": _LIGHT}
 
 
 class Paint:
-    """Puts tones on text, or leaves it bare where no colour is wanted."""
+    """Applies tones to text, or returns it unchanged without color."""
 
     def __init__(self, *, has_colour: bool, theme: str = "dark") -> None:
         self.has_colour = has_colour
         self.theme = theme
 
     def __call__(self, tone: Tone, text: str) -> str:
-        """Return the text in a tone."""
         code = THEMES[self.theme][tone] if self.has_colour else ""
         return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
 
 
 def resolve_theme(theme: str, environ: Mapping[str, str]) -> str:
-    """Return the theme to paint with: the one that is set, else the one that fits what the terminal says of itself."""
+    """Return the configured theme, or for `auto` the one that fits the terminal's COLORFGBG."""
     if theme in THEMES:
         return theme
     background = environ.get("COLORFGBG", "").rpartition(";")[2]
@@ -46,17 +45,17 @@ def resolve_theme(theme: str, environ: Mapping[str, str]) -> str:
 
 
 def clip(text: str, width: int) -> str:
-    """Return words on one line of at most `width` cells; what is cut is marked."""
+    """Collapse text to one line of at most `width` cells; an ellipsis marks a cut."""
     return _truncate(to_single_line(text), width)
 
 
 def clip_line(text: str, width: int) -> str:
-    """Return a line as it is, its blanks kept, in at most `width` cells; what is cut is marked."""
+    """Clip a line to `width` cells, preserving its spaces; an ellipsis marks a cut."""
     return _truncate(_sanitize_line(text), width)
 
 
 def clip_start(text: str, width: int) -> str:
-    """Return the newest part of a line that is still being written."""
+    """Return the end of a growing line, in at most `width` cells."""
     line = to_single_line(text)
     if cell_len(line) <= width:
         return line
@@ -66,13 +65,13 @@ def clip_start(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Return a text as lines that fit, broken between words, its indentation kept."""
+    """Wrap text between words, preserving its indentation."""
     indent = " " * (len(text) - len(text.lstrip(" ")))
     width -= len(indent)
     lines = [""]
     for word in to_single_line(text).split(" "):
         longer = f"{lines[-1]} {word}" if lines[-1] else word
-        # A word that no line can hold whole need not begin one.
+        # A word longer than a line is broken anyway, so it need not start on a new line.
         if lines[-1] and cell_len(longer) > width >= cell_len(word):
             lines.append(word)
         else:
@@ -81,12 +80,12 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def wrap_lines(text: str, width: int) -> list[str]:
-    """Return the lines of a text; those that are too long are broken between words, the others stay as they are."""
+    """Wrap the lines that are too long; the others stay unchanged."""
     return [piece for line in text.splitlines() for piece in _wrap_line(line, width)]
 
 
 def to_single_line(text: str) -> str:
-    """Return text on one line, with nothing in it that could move the cursor or hide something."""
+    """Collapse text to one line without characters that move the cursor or hide text."""
     return _sanitize_line(" ".join(text.split()))
 
 
@@ -102,9 +101,9 @@ def _truncate(line: str, width: int) -> str:
 
 
 def _sanitize_line(line: str) -> str:
-    return line if line.isprintable() else "".join(mark if _is_safe(mark) else "�" for mark in line)
+    return line if line.isprintable() else "".join(char if _is_safe(char) else "�" for char in line)
 
 
-def _is_safe(mark: str) -> bool:
-    # Joiners and combining marks are not printable by themselves but belong to what people write.
-    return mark.isprintable() or mark in "\u200c\u200d" or unicodedata.category(mark) in ("Mn", "Me")
+def _is_safe(char: str) -> bool:
+    # Joiners and combining marks do not count as printable, but many languages are written with them.
+    return char.isprintable() or char in "\u200c\u200d" or unicodedata.category(char) in ("Mn", "Me")

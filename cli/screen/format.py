@@ -1,12 +1,18 @@
-"""Numbers and arguments in as few characters as a person can read."""
+"""Short texts for events: durations, counts, costs, call subjects and decisions."""
 
 from collections.abc import Mapping
 
+from agent.vocabulary.plan import SURPRISE
+
 _SUBJECT_KEYS = ("command", "path", "url", "query", "pattern", "question", "action")
+# The value of `by` for decisions at the keyboard.
+_USER = "person"
+_USER_DECISIONS = {"allow": "you allowed it", "deny": "you declined"}
+_DECISIONS = {"allow": "allowed", "deny": "denied", "defer": "deferred", "fail": "refused"}
 
 
 def format_duration(seconds: float) -> str:
-    """Return a length of time: 0.4s, 12s, 3m05s, 2h10m."""
+    """Format a duration: 0.4s, 12s, 3m05s, 2h10m."""
     if seconds < 10:
         return f"{seconds:.1f}s"
     if seconds < 60:
@@ -18,7 +24,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_count(number: int) -> str:
-    """Return a count: 950, 1.2k, 34k, 1.5M."""
+    """Format a count: 950, 1.2k, 34k, 1.5M."""
     for limit, unit in ((1_000_000, "M"), (1_000, "k")):
         if number >= limit:
             value = number / limit
@@ -27,10 +33,27 @@ def format_count(number: int) -> str:
 
 
 def format_cost(usd: float) -> str:
-    """Return a sum of money: $0.0004, $0.03, $12.50."""
+    """Format a cost: $0.0004, $0.03, $12.50."""
     return f"${usd:.4f}" if usd < 0.01 else f"${usd:.2f}"
 
 
 def call_subject(arguments: Mapping[str, object]) -> str:
-    """Return what a call is about: its command, its path, its address."""
+    """Return the argument that best identifies a call, such as its command, path or URL."""
     return next((" ".join(str(arguments[name]).split()) for name in _SUBJECT_KEYS if arguments.get(name)), "")
+
+
+def approval_text(decision: str, by: str) -> str:
+    """Return how an approval was decided, and by whom."""
+    if by == _USER and decision in _USER_DECISIONS:
+        return _USER_DECISIONS[decision]
+    return f"{_DECISIONS[decision]} by {by}"
+
+
+def replan_text(reason: str) -> str:
+    """Return the headline of a revised plan."""
+    return f"replanning: {reason.removeprefix(SURPRISE)}"
+
+
+def resume_hint(command: str, *, in_repl: bool = False) -> str:
+    """Return how to resume a run that did not finish."""
+    return f"resume with /resume, or: {command}" if in_repl else f"resume with: {command}"

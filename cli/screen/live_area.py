@@ -1,4 +1,4 @@
-"""The few lines that move: running steps, what waits for a person, and what the run has cost so far."""
+"""The live lines of a run: running steps, open questions, and a footer with progress and cost."""
 
 import time
 from collections.abc import Callable
@@ -29,12 +29,11 @@ from tooling.contract.fast_dataclass import dataclass
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _BAR_CELLS = 10
 _TEXT_CHARS = 400
+WAITING_FOR_USER = "waiting for you"
 
 
 @dataclass(slots=True, kw_only=True)
 class _RunningStep:
-    """One step at work."""
-
     title: str
     started_at: float
     activity: str = ""
@@ -42,7 +41,7 @@ class _RunningStep:
 
 
 class LiveArea:
-    """A fold over the events of a run, drawn as lines; never taller or wider than it is told."""
+    """Folds the events of a run into lines, never more or wider than requested."""
 
     def __init__(self, *, paint: Paint, now: Callable[[], float] = time.monotonic) -> None:
         self._paint = paint
@@ -57,21 +56,20 @@ class LiveArea:
 
     @property
     def is_running(self) -> bool:
-        """Say whether there is a run to show."""
         return self._started_at is not None
 
     @property
     def running_steps(self) -> tuple[str, ...]:
-        """Return the ids of the steps at work."""
+        """Return the ids of the running steps."""
         return tuple(self._steps)
 
     @property
     def pending_count(self) -> int:
-        """Return how many approvals and questions wait for the person."""
+        """Return how many approvals and questions wait for the user."""
         return len(self._pending)
 
     def on_event(self, envelope: Envelope) -> None:
-        """Take in one event."""
+        """Update the state from one event."""
         match envelope.event:
             case RunStarted():
                 self.reset()
@@ -92,7 +90,7 @@ class LiveArea:
                 pass
 
     def reset(self) -> None:
-        """Have nothing to show."""
+        """Forget the run; `lines` returns nothing until the next one starts."""
         self._steps, self._pending = {}, {}
         self._planned_count = self._completed_count = 0
         self._usage, self._budget, self._started_at = Usage(), None, None
@@ -102,44 +100,44 @@ class LiveArea:
         if self._started_at is None or height <= 0:
             return []
         room = max(0, height - 1)
-        lanes = list(self._steps.items())
-        shown = lanes if len(lanes) <= room else lanes[: max(0, room - 1)]
-        lines = [self._step_line(step, lane, width) for step, lane in shown]
-        if hidden := len(lanes) - len(shown):
+        running = list(self._steps.items())
+        shown = running if len(running) <= room else running[: max(0, room - 1)]
+        lines = [self._step_line(step_id, step, width) for step_id, step in shown]
+        if hidden := len(running) - len(shown):
             lines.append(self._paint("quiet", clip(f"… and {hidden} more steps", width)))
         return [*lines[:room], self._footer(width, self._now() - self._started_at)]
 
-    def _on_step_event(self, step: str, envelope: Envelope) -> None:
-        lane = self._steps.get(step)
+    def _on_step_event(self, step_id: str, envelope: Envelope) -> None:
+        step = self._steps.get(step_id)
         match envelope.event:
             case StepStarted(title=title):
-                self._steps[step] = _RunningStep(title=title, started_at=self._now())
+                self._steps[step_id] = _RunningStep(title=title, started_at=self._now())
             case StepCompleted(usage=usage):
-                self._steps.pop(step, None)
+                self._steps.pop(step_id, None)
                 self._completed_count += 1
                 self._usage += usage
-            case ToolStarted(name=name, input=arguments) if lane:
-                lane.activity = f"{name} {call_subject(arguments)}".strip()
-            case ToolCompleted(output=output) if lane:
-                lane.activity = (output.strip().splitlines() or [lane.activity])[-1]
-            case MessageSaid(delta=True, content=content) if lane:
-                lane.text = (lane.text + content)[-_TEXT_CHARS:]
-                lane.activity = (lane.text.strip().splitlines() or [""])[-1]
-            case MessageSaid(delta=False) if lane:
-                lane.text = ""
+            case ToolStarted(name=name, input=arguments) if step:
+                step.activity = f"{name} {call_subject(arguments)}".strip()
+            case ToolCompleted(output=output) if step:
+                step.activity = (output.strip().splitlines() or [step.activity])[-1]
+            case MessageSaid(delta=True, content=content) if step:
+                step.text = (step.text + content)[-_TEXT_CHARS:]
+                step.activity = (step.text.strip().splitlines() or [""])[-1]
+            case MessageSaid(delta=False) if step:
+                step.text = ""
             case _:
                 pass
 
-    def _step_line(self, step: str, lane: _RunningStep, width: int) -> str:
-        is_waiting = step in self._pending.values()
+    def _step_line(self, step_id: str, step: _RunningStep, width: int) -> str:
+        is_waiting = step_id in self._pending.values()
         mark = "?" if is_waiting else _SPINNER[int(self._now() * 10) % len(_SPINNER)]
-        took = f" {format_duration(self._now() - lane.started_at)}"[:width]
-        head = clip(f"{mark} {step} {lane.title}", min(width * 2 // 3, width - len(took)))
-        left = width - cell_len(head) - len(took) - 3
-        doing = clip("waits for you", left) if is_waiting else clip_start(lane.activity, left)
-        tail = f" │ {doing}" if doing and left > 8 else ""
+        elapsed = f" {format_duration(self._now() - step.started_at)}"[:width]
+        head = clip(f"{mark} {step_id} {step.title}", min(width * 2 // 3, width - len(elapsed)))
+        left = width - cell_len(head) - len(elapsed) - 3
+        activity = clip(WAITING_FOR_USER, left) if is_waiting else clip_start(step.activity, left)
+        tail = f" │ {activity}" if activity and left > 8 else ""
         tone: Tone = "warn" if is_waiting else "accent"
-        return self._paint(tone, head) + self._paint("quiet", took + tail)
+        return self._paint(tone, head) + self._paint("quiet", elapsed + tail)
 
     def _footer(self, width: int, seconds: float) -> str:
         spent = self._budget.usage if self._budget else self._usage
@@ -153,7 +151,7 @@ class LiveArea:
         if bar := self._budget_bar():
             parts.append(bar)
         if self._pending:
-            parts.append(f"{len(self._pending)} waiting for you")
+            parts.append(f"{len(self._pending)} {WAITING_FOR_USER}")
         return self._paint("quiet", clip("  " + " · ".join(parts), width))
 
     def _budget_bar(self) -> str:

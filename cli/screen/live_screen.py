@@ -1,4 +1,4 @@
-"""Lines that stay and lines that move, on a terminal nobody types on: finished ones scroll, live ones are redrawn."""
+"""A terminal without a prompt: finished lines scroll by, live lines are redrawn below them."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,10 +10,10 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 
 
 class LiveScreen:
-    """Writes finished lines above a few live ones; draws at most ten frames a second, and none while it is held.
+    """Writes finished lines above live ones; draws at most ten frames a second, and none while paused.
 
-    The cursor rests at the beginning of the live lines: however a window of another size has broken or cut them,
-    all of them stand from there on.
+    The cursor rests at the start of the live lines: however a resized window has wrapped or cut them, all of them
+    are below it.
     """
 
     def __init__(
@@ -39,14 +39,14 @@ class LiveScreen:
         self.refresh()
 
     def refresh(self) -> None:
-        """Draw soon, however often this is called."""
+        """Schedule a frame; calls before it is drawn have no effect."""
         if self._next_frame is None and not self._is_paused:
             loop = asyncio.get_running_loop()
             wait = max(0.0, self._last_frame + _FRAME_S - loop.time())
             self._next_frame = loop.call_later(wait, self._frame)
 
     def pause(self) -> None:
-        """Show what is finished, take the live lines away, and leave the terminal to somebody else."""
+        """Print finished lines, erase the live ones and stop drawing."""
         if self._next_frame:
             self._next_frame.cancel()
             self._next_frame = None
@@ -59,7 +59,7 @@ class LiveScreen:
         self.refresh()
 
     def close(self) -> None:
-        """Show the rest; nothing moves any more."""
+        """Print the remaining lines and stop drawing."""
         self.pause()
 
     def _frame(self) -> None:

@@ -1,4 +1,4 @@
-"""Markdown as a terminal shows it."""
+"""Markdown rendered for a terminal."""
 
 import io
 import re
@@ -17,7 +17,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class _LeftHeading(Heading):
-    """A heading where people read: on the left."""
+    """A left-aligned heading."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield Text("")
@@ -25,13 +25,13 @@ class _LeftHeading(Heading):
 
 
 class _PlainMarkdown(Markdown):
-    """Markdown without boxes and centred words."""
+    """Markdown without boxes around headings and without centered text."""
 
-    elements = {**Markdown.elements, "heading_open": _LeftHeading}  # noqa: RUF012 (the library's way)
+    elements = {**Markdown.elements, "heading_open": _LeftHeading}  # noqa: RUF012 (rich's own pattern)
 
 
 def render_markdown(text: str, *, width: int, paint: Paint) -> str:
-    """Return Markdown laid out for a width, its blocks one blank line apart; without colour only its layout is left."""
+    """Render Markdown for a width, one blank line between blocks."""
     screen = io.StringIO()
     console = Console(
         file=screen,
@@ -46,16 +46,16 @@ def render_markdown(text: str, *, width: int, paint: Paint) -> str:
     for block in split_blocks(sanitize(text)):
         console.print(_PlainMarkdown(block, code_theme=f"ansi_{paint.theme}", hyperlinks=False))
         console.print()
-    # Markdown has names for characters, also for those that were taken out.
+    # Entities such as &#27; bring back characters that `sanitize` removed.
     drawn = strip_invisible(screen.getvalue())
     lines = [line.rstrip() if _COLOUR.sub("", line).strip() else "" for line in drawn.splitlines()]
-    # Blocks bring blank lines of their own; one between two is enough.
+    # Some blocks start or end with blank lines; leave one between two blocks.
     apart = [line for line, before in zip(lines, ["", *lines], strict=False) if line or before]
     return "".join(f"{line}\n" for line in apart).rstrip("\n") + "\n"
 
 
 def _theme(paint: Paint) -> Theme:
-    """Return colours that are seen on a light and on a dark ground: few, and the ones of everything else."""
+    """Return the few colors used elsewhere, which are readable on light and dark backgrounds."""
     accent = "blue" if paint.theme == "light" else "cyan"
     return Theme(
         {

@@ -1,4 +1,4 @@
-"""Markdown that arrives in fragments: blocks are let go when they are whole, so that nothing shown ever changes."""
+"""Streamed Markdown: splits fragments into complete blocks, so that nothing already shown changes."""
 
 import re
 from itertools import pairwise
@@ -7,7 +7,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 class MarkdownStream:
-    """Feed fragments, get whole blocks; `rest` is what is still being written."""
+    """Takes fragments and returns complete blocks; `pending` is the incomplete rest."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -15,49 +15,49 @@ class MarkdownStream:
 
     @property
     def pending(self) -> str:
-        """Return the block that is not whole yet."""
+        """Return the text that is not a complete block yet."""
         return self._text[self._emitted :]
 
     @property
     def is_empty(self) -> bool:
-        """Say whether nothing has arrived."""
+        """Whether no text has arrived."""
         return not self._text
 
     def feed(self, fragment: str) -> str:
-        """Return the blocks that this fragment completed, empty when there are none."""
+        """Add a fragment and return the blocks it completed, if any."""
         self._text += fragment
         end = self._emitted + _complete_length(self.pending)
         blocks, self._emitted = self._text[self._emitted : end], end
         return blocks
 
-    def finish(self, whole: str) -> str | None:
-        """Return what is missing of the whole text, or None when other words were shown: then it must be shown anew."""
-        # An answer is told without the blank lines it may have ended with.
-        given = self._text[: self._emitted].rstrip()
-        return whole[len(given) :] if whole.startswith(given) else None
+    def finish(self, text: str) -> str | None:
+        """Return the part of the final text not yet returned; None if it differs from what was streamed."""
+        # The final text has no trailing blank lines, unlike the streamed one.
+        emitted = self._text[: self._emitted].rstrip()
+        return text[len(emitted) :] if text.startswith(emitted) else None
 
 
 def split_blocks(text: str) -> list[str]:
-    """Return a text as the blocks that it is let go in."""
+    """Split a text into the blocks a stream would return."""
     ends = [0, *_block_ends(text), len(text)]
     return [block for start, end in pairwise(ends) if (block := text[start:end]).strip()]
 
 
 def _complete_length(text: str) -> int:
-    """Return how much of a text is whole, whatever comes next."""
+    """Return the length of the complete blocks, whatever text follows."""
     return max(_block_ends(text), default=0)
 
 
 def _block_ends(text: str) -> list[int]:
-    """Return where blocks end: before a line that is not indented, after a blank one or a fence that was closed."""
+    """Return the ends of blocks: before an unindented line that follows a blank line or a closed fence."""
     ends: list[int] = []
-    place, fence, may_end = 0, "", False
+    position, fence, may_end = 0, "", False
     for line in text.splitlines(keepends=True):
-        # What is indented belongs to the item of a list above it.
+        # An indented line belongs to the list item above it.
         if may_end and not line[0].isspace():
-            ends.append(place)
+            ends.append(position)
             may_end = False
-        place += len(line)
+        position += len(line)
         mark = _FENCE.match(line)
         if mark and not fence:
             fence = mark[1]

@@ -1,4 +1,4 @@
-"""A plan drawn in text: what runs side by side, what waits for what, and which chain decides how long it takes."""
+"""A plan drawn as text: parallel steps, dependencies and the critical path."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,10 +13,10 @@ from tooling.contract.fast_dataclass import dataclass
 
 MIN_WIDTH, MAX_WIDTH = 40, 200
 _ID_CELLS = 20
-# Number, rail, mark, id and words have seven cells of blanks and signs between them.
+# Cells between number, rail, mark, id and title.
 _GAP_CELLS = 7
 _ON_PATH, _OFF_PATH = "●", "○"
-# How a step that is under way or has ended is marked.
+# Marks of steps that are running or have ended.
 _MARKS: dict[str, tuple[str, Tone]] = {
     "running": ("▶", "accent"),
     "ok": ("✓", "good"),
@@ -29,11 +29,14 @@ _MARKS: dict[str, tuple[str, Tone]] = {
     "cancelled": ("–", "quiet"),
 }
 _KINDS = {"task": "", "tool": "call", "ask_user": "question"}
+NO_MODEL = "needs no model"
+COST_UNKNOWN = "estimated cost: unknown (the model has no known price)"
+COST_FREE = "estimated cost: none (the model is free)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """One step with its place in the drawing."""
+    """One step and its position in the drawing."""
 
     step: PlanStep
     number: str
@@ -46,7 +49,7 @@ class _Row:
 def graph_lines(
     steps: Sequence[PlanStep], *, width: int, paint: Paint, statuses: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return the steps level by level; those of one level, joined by a rail, may run at the same time."""
+    """Draw the steps level by level; a rail joins those that can run in parallel."""
     width = min(max(width, MIN_WIDTH), MAX_WIDTH)
     rows = _rows(steps, statuses or {})
     number_cells = max((len(row.number) for row in rows), default=0)
@@ -66,7 +69,7 @@ def graph_lines(
 
 
 def summary_lines(steps: Sequence[PlanStep], *, width: int, paint: Paint) -> list[str]:
-    """Return what can be said of the plan as a whole: its longest chain and what it will probably cost."""
+    """Return the critical path and the estimated cost of a plan."""
     width = min(max(width, MIN_WIDTH), MAX_WIDTH)
     path = critical_path(steps)
     lines: list[str] = []
@@ -76,26 +79,26 @@ def summary_lines(steps: Sequence[PlanStep], *, width: int, paint: Paint) -> lis
 
 
 def cost_text(steps: Sequence[PlanStep]) -> str:
-    """Return the estimated cost in words, marked as the estimate it is."""
+    """Return the estimated cost as text."""
     if not any(step.type == "task" for step in steps):
-        return "no model is needed"
+        return NO_MODEL
     total = total_usd(steps)
     if total is None:
-        return "estimated cost: unknown, because the price of the model is"
+        return COST_UNKNOWN
     if total == 0:
-        return "estimated cost: none, the model is free"
-    return f"estimated cost: about {format_cost(total)} for steps of a usual size"
+        return COST_FREE
+    return f"estimated cost: about {format_cost(total)} for steps of typical size"
 
 
 def _rows(steps: Sequence[PlanStep], statuses: Mapping[str, str]) -> list[_Row]:
-    place, path = levels(steps), critical_path(steps)
+    level_of, path = levels(steps), critical_path(steps)
     rows: list[_Row] = []
-    for level in range(max(place.values(), default=-1) + 1):
-        together = [step for step in steps if place[step.id] == level]
-        last = len(together) - 1
-        for index, step in enumerate(together):
-            fresh: tuple[str, Tone] = (_ON_PATH, "strong") if step.id in path else (_OFF_PATH, "plain")
-            mark, tone = _MARKS.get(statuses.get(step.id, ""), fresh)
+    for level in range(max(level_of.values(), default=-1) + 1):
+        parallel = [step for step in steps if level_of[step.id] == level]
+        last = len(parallel) - 1
+        for index, step in enumerate(parallel):
+            not_started: tuple[str, Tone] = (_ON_PATH, "strong") if step.id in path else (_OFF_PATH, "plain")
+            mark, tone = _MARKS.get(statuses.get(step.id, ""), not_started)
             rail = "─" if last == 0 else "┌" if index == 0 else "└" if index == last else "│"
             number = str(level + 1) if index == 0 else ""
             rows.append(_Row(step=step, number=number, rail=rail, is_last=index == last, mark=mark, tone=tone))
@@ -103,7 +106,7 @@ def _rows(steps: Sequence[PlanStep], statuses: Mapping[str, str]) -> list[_Row]:
 
 
 def _step_lines(step: PlanStep, room: int, paint: Paint) -> list[str]:
-    """Return title, kind and dependencies on one line when they fit, else the dependencies below."""
+    """Return title, kind and dependencies on one line if they fit, else the dependencies below."""
     kind = _KINDS[step.type]
     title = clip(f"{step.title} ({kind})" if kind else step.title, room)
     after = to_single_line(f"← {', '.join(step.depends_on)}") if step.depends_on else ""

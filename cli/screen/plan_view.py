@@ -1,4 +1,4 @@
-"""The newest plan of a run and where each of its steps stands: a fold over events, drawn when asked."""
+"""The current plan of a run and the status of its steps, folded from events."""
 
 from agent.protocol.events import Envelope, PlanMade, RunStarted, StepCompleted, StepStarted
 from agent.vocabulary.plan import PlanStep
@@ -7,7 +7,7 @@ from cli.screen.plan_graph import graph_lines
 
 
 class PlanView:
-    """Knows the steps, their titles and how far they are."""
+    """Tracks the steps of a run, their titles and statuses."""
 
     def __init__(self, paint: Paint) -> None:
         self._paint = paint
@@ -16,7 +16,7 @@ class PlanView:
         self.steps: tuple[PlanStep, ...] = ()
 
     def on_event(self, envelope: Envelope) -> None:
-        """Take in one event."""
+        """Update the plan from one event."""
         match envelope.event:
             case RunStarted():
                 self._titles, self._statuses, self.steps = {}, {}, ()
@@ -31,9 +31,12 @@ class PlanView:
                 pass
 
     def title(self, step: str) -> str:
-        """Return what a step of this run is called, also when a later plan no longer has it."""
+        """Return the title of a step, even if a later plan dropped it."""
         return self._titles.get(step, "")
 
+    def count_status(self, status: str) -> int:
+        return list(self._statuses.values()).count(status)
+
     def lines(self, width: int) -> list[str]:
-        """Draw the plan as it stands now."""
+        """Draw the plan with current statuses."""
         return graph_lines(self.steps, width=width, paint=self._paint, statuses=self._statuses)

@@ -1,4 +1,4 @@
-"""Text of strangers on a terminal: nothing in it moves the cursor, and nothing is in it that nobody sees."""
+"""Sanitizing untrusted text for a terminal: no control sequences, no invisible characters."""
 
 import io
 import json
@@ -6,31 +6,31 @@ import re
 
 from tooling.output import sanitize_output
 
-# They take no room and turn words round, hide a difference or carry a text of their own. Joiners are not among them:
-# whole languages are written with them.
+# Zero-width characters that reverse text, hide differences or carry hidden text. Joiners are not included, because
+# some languages need them.
 _INVISIBLE = "\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff"
 
 
 def sanitize(text: str) -> str:
-    """Return text without escape sequences, control characters and those that nobody sees."""
+    """Remove escape sequences, control characters and invisible characters."""
     return strip_invisible(sanitize_output(text))
 
 
 def strip_invisible(text: str) -> str:
-    """Return text without the characters that nobody sees; escape sequences stay."""
+    """Remove invisible characters, but not escape sequences."""
     return text if text.isascii() else re.sub(f"[{_INVISIBLE}]", "", text)
 
 
 def to_safe_json(data: object, *, indent: int | None = None) -> str:
-    """Return JSON for people and programs alike: what a terminal would obey or hide is escaped in it."""
+    """Encode JSON, escaping characters that a terminal would obey or hide."""
     text = json.dumps(data, ensure_ascii=False, indent=indent)
-    return re.sub(f"[\x7f-\x9f{_INVISIBLE}]", lambda mark: json.dumps(mark[0])[1:-1], text)
+    return re.sub(f"[\x7f-\x9f{_INVISIBLE}]", lambda match: json.dumps(match[0])[1:-1], text)
 
 
 class PlainStream(io.TextIOWrapper):
-    """A terminal for words alone, whoever writes them; our own sequences go to its buffer."""
+    """A terminal stream that sanitizes everything written to it; our own sequences go to its buffer."""
 
     def write(self, text: str) -> int:
-        """Write what can be read of a text."""
+        """Write sanitized text."""
         super().write(text if text.isascii() and text.isprintable() else sanitize(text))
         return len(text)

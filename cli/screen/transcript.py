@@ -1,4 +1,4 @@
-"""What stays of a run on the screen: every event as finished lines, in order, never drawn twice."""
+"""The transcript of a run: events as finished lines for the scrollback, in order, never redrawn."""
 
 from collections import deque
 from collections.abc import Callable
@@ -23,7 +23,15 @@ from agent.vocabulary.plan import ANSWER, STREAMING
 from agent.vocabulary.status import is_success
 from cli.screen.colors import Paint, Tone, clip_line, to_single_line, wrap
 from cli.screen.diff import diff_lines
-from cli.screen.format import call_subject, format_cost, format_count, format_duration
+from cli.screen.format import (
+    approval_text,
+    call_subject,
+    format_cost,
+    format_count,
+    format_duration,
+    replan_text,
+    resume_hint,
+)
 from cli.screen.markdown_stream import MarkdownStream
 from cli.screen.plan_view import PlanView
 from cli.screen.sanitize import sanitize
@@ -39,14 +47,14 @@ Markdown = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldedOutput:
-    """A text of which only the beginning stands in the transcript, and what it is."""
+    """A text of which the transcript shows only the start."""
 
     title: str
     text: str
 
 
 class Transcript:
-    """Turns the events of a run into lines for the scrollback; without `markdown` the answer is left to others."""
+    """Writes the events of a run as lines; without `markdown`, the caller prints the answer."""
 
     def __init__(
         self,
@@ -55,30 +63,30 @@ class Transcript:
         width: Callable[[], int],
         paint: Paint,
         markdown: Markdown | None = None,
-        way_to_more: str = "",
+        expand_hint: str = "",
     ) -> None:
         self._write = write
         self._width = width
         self._paint = paint
         self._markdown = markdown
         self._calls: dict[tuple[str | None, str], str] = {}
-        # Told before the call that made them is over, and shown below it.
+        # These events arrive before the end of the call they belong to, and are shown below it.
         self._changes: dict[str, tuple[FileChange, ...]] = {}
         self._errors: list[ErrorRaised] = []
         self._answer = MarkdownStream()
         self._has_answered = False
         self._is_after_answer = False
-        self._expand_hint = way_to_more
+        self._expand_hint = expand_hint
         self.plan = PlanView(paint)
         self.folded: deque[FoldedOutput] = deque(maxlen=_MAX_FOLDED)
 
     @property
     def partial_answer(self) -> str:
-        """Return the part of the answer that is not whole yet."""
+        """Return the end of the answer that is not a complete block yet."""
         return self._answer.pending
 
     def on_event(self, envelope: Envelope) -> None:
-        """Write what stays of an event."""
+        """Write the lines of an event, if it has any."""
         self.plan.on_event(envelope)
         match envelope.event:
             case RunStarted(warnings=warnings):
@@ -102,21 +110,20 @@ class Transcript:
                 self._on_minor_event(envelope)
 
     def _on_minor_event(self, envelope: Envelope) -> None:
-        """Write the events that are one line each."""
+        """Write the events that take one line each."""
         match envelope.event:
             case ApprovalResolved(decision=decision, by=by):
                 tone: Tone = "quiet" if decision == "allow" else "warn"
-                self._print_clipped(tone, f"  {envelope.step_id} {_DECISIONS[decision]} by {by}")
+                self._print_clipped(tone, f"  {envelope.step_id}: {approval_text(decision, by)}")
             case QuestionAnswered(answer=answer):
-                self._print_clipped(
-                    "quiet", f"  {envelope.step_id} answered: {to_single_line(answer or '') or 'nobody could answer'}"
-                )
+                reply = f"answered: {line}" if (line := to_single_line(answer or "")) else "not answered"
+                self._print_clipped("quiet", f"  {envelope.step_id}: {reply}")
             case MemoryChanged(action=action, entry=entry):
                 self._print_clipped("quiet", f"memory {action}{': ' + entry if entry else ''}")
             case WarningRaised(message=message):
                 self._print_wrapped("warn", f"warning: {message}")
             case ErrorRaised() as error:
-                # Told at the end of the run, which is near: the answer may still be arriving.
+                # Printed at the end of the run, which is near: the answer may still be streaming.
                 self._errors.append(error)
             case _:
                 pass
@@ -129,18 +136,18 @@ class Transcript:
             self._print_wrapped("warn", f"warning: {warning}")
 
     def _on_plan(self, plan: PlanMade) -> None:
-        """Draw the plan once it is whole; while it still arrives, the live area shows what runs already."""
+        """Draw the plan once it is complete; while it streams in, the live area shows the running steps."""
         if plan.reason == STREAMING or (plan.reason.startswith(ANSWER) and not plan.diff):
             return
         if plan.diff:
-            self._print_wrapped("strong", f"plan, revision {plan.revision}: {plan.reason}")
+            self._print_wrapped("strong", replan_text(plan.reason))
             for line in plan.diff.splitlines():
                 self._print_clipped(_diff_tone(line), f"  {line}")
         for line in self.plan.lines(self._width()):
             self._print_line(line)
 
     def _on_message(self, envelope: Envelope, said: MessageSaid) -> None:
-        """Stream the answer: the composer's words, or those of the only step there is."""
+        """Stream the answer, which comes from the composer or from the only step."""
         is_answer = envelope.step_id is None or len(self.plan.steps) == 1
         if said.role != "assistant" or not is_answer or self._markdown is None:
             return
@@ -153,14 +160,14 @@ class Transcript:
             self._has_answered = True
 
     def _finish_answer(self, text: str) -> None:
-        """Write what is missing of a text that is now whole."""
+        """Write the part of the final text that was not streamed."""
         missing = self._answer.finish(text)
         self._answer = MarkdownStream()
         self._write_markdown(text if missing is None else missing)
 
     def _write_markdown(self, text: str) -> None:
         if text.strip() and self._markdown:
-            # The words of the model stand apart from what was done.
+            # A blank line separates the model's text from the progress above.
             self._write("\n" + self._markdown(text.strip("\n")))
             self._is_after_answer = True
 
@@ -179,7 +186,7 @@ class Transcript:
 
     def _print_output(self, title: str, output: str) -> None:
         lines = [line for line in output.rstrip().expandtabs().splitlines() if line.strip()]
-        # To say that one line is missing would take as much room as the line.
+        # A note about one hidden line would take as much room as the line.
         visible = lines if len(lines) == _OUTPUT_LINES + 1 else lines[:_OUTPUT_LINES]
         for line in visible:
             self._print_clipped("quiet", f"      {line}")
@@ -223,15 +230,20 @@ class Transcript:
         self._print_errors()
         for path in end.artifacts:
             self._print_clipped("quiet", f"  wrote {path}")
-        counts = f"{end.steps.ok} ok" + (f", {end.steps.failed} failed" if end.steps.failed else "")
         parts = [format_duration(end.duration_ms / 1000)]
-        parts += [counts] if end.steps.ok or end.steps.failed else []
+        parts += [counts] if (counts := self._step_counts(end)) else []
         parts += [f"{format_count(end.usage.total_tokens)} tokens"] if end.usage.total_tokens else []
         parts += [format_cost(end.total_cost_usd)] if end.total_cost_usd else []
         parts += [f"exit {end.exit_code}"] if end.exit_code else []
         self._print_clipped("quiet", "· " + " · ".join(parts))
         if end.resume:
-            self._print_wrapped("quiet", f"  go on with: {end.resume}{' (here: /resume)' if self._markdown else ''}")
+            self._print_wrapped("quiet", f"  {resume_hint(end.resume, in_repl=self._markdown is not None)}")
+
+    def _step_counts(self, end: RunCompleted) -> str:
+        # The event counts cancelled steps as failed; the user stopped them.
+        stopped = min(self.plan.count_status("cancelled"), end.steps.failed)
+        counts = (("ok", end.steps.ok), ("failed", end.steps.failed - stopped), ("stopped", stopped))
+        return ", ".join(f"{count} {word}" for word, count in counts if count)
 
     def _print_errors(self) -> None:
         for error in self._errors:
@@ -240,7 +252,7 @@ class Transcript:
                 self._print_wrapped("quiet", f"  {line}")
 
     def _print_wrapped(self, tone: Tone, text: str) -> None:
-        """Write a text that must be read to its end."""
+        """Write a text completely, wrapped where it is too long."""
         for line in _wrap_hanging(text, self._width()):
             self._print_line(self._paint(tone, line))
 
@@ -254,11 +266,8 @@ class Transcript:
         self._write(line + "\n")
 
 
-_DECISIONS = {"allow": "allowed", "deny": "denied", "defer": "put off", "fail": "refused"}
-
-
 def _wrap_hanging(text: str, width: int) -> list[str]:
-    """Return a text as lines of which all but the first are set in."""
+    """Wrap text, indenting all lines but the first."""
     lines = wrap(text, width)
     if len(lines) == 1:
         return lines

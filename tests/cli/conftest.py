@@ -1,4 +1,4 @@
-"""A user for every test."""
+"""The `user` fixture: a fresh home folder for every test."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A real terminal with somebody at it."""
+"""The program in a real pseudo-terminal."""
 
 import os
 
@@ -8,7 +8,7 @@ from tests.cli.terminal_user import User
 
 
 class PtyTerminal:
-    """The program in a pty, with somebody who reads and types."""
+    """Starts the program in a pty, waits for its output and types."""
 
     def __init__(self, user: User, *words: str, columns: int = 200) -> None:
         program, *arguments = user.command(*words)

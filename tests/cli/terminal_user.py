@@ -1,4 +1,4 @@
-"""A user of the real program: runs it in a process of its own, with a home of its own and no keys."""
+"""Runs the real program in a child process, with its own home folder and no API keys."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ LIMIT_S = 60
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramResult:
-    """How one command line ended."""
+    """The exit code and output of one command line."""
 
     exit_code: int
     stdout: str
@@ -32,14 +32,15 @@ class ProgramResult:
 
 @dataclass(frozen=True, kw_only=True)
 class User:
-    """Somebody with a home folder and a shell."""
+    """A home folder, an environment, and the commands run in them."""
 
     home: Path
     environ: dict[str, str] = field(default_factory=dict)
 
     @property
     def data(self) -> Path:
-        return self.home / "data"
+        # Not in the home folder: under Landlock, which can hide nothing, it must not be inside a workspace.
+        return self.home.with_name(f"{self.home.name}-data")
 
     def environment(self, **more: str) -> dict[str, str]:
         return {
@@ -57,30 +58,30 @@ class User:
         return [sys.executable, "-m", "cli", *words]
 
     def agent(self, *words: str, stdin: str | None = None, cwd: Path | None = None, **environ: str) -> ProgramResult:
-        """Run `agent …` to its end."""
-        order = Invocation(
+        """Run `agent …` and wait for its exit."""
+        invocation = Invocation(
             words=words,
             environ=self.environment(**environ),
             cwd=cwd or self.home,
             stdin=stdin.encode() if stdin is not None else None,
         )
-        ended = run_warm(order, LIMIT_S)
+        ended = run_warm(invocation, LIMIT_S)
         return ProgramResult(exit_code=ended.returncode, stdout=ended.stdout.decode(), stderr=ended.stderr.decode())
 
     def script(self, *replies: object, name: str = "script.jsonl") -> str:
-        """Write a script and return the model that plays it."""
+        """Write a script and return the name of the model that plays it."""
         path = self.home / name
         path.write_text("\n".join(json.dumps(reply) for reply in replies))
         return f"script:{path}"
 
 
 def answer(text: str) -> dict[str, object]:
-    """The planner answers directly."""
+    """Script the planner to answer directly."""
     return {"match": {"purpose": "planner"}, "text": json.dumps({"answer": text})}
 
 
 def plan(*steps: dict[str, object]) -> dict[str, object]:
-    """The planner makes a plan."""
+    """Script the planner to return a plan."""
     return {"match": {"purpose": "planner"}, "text": json.dumps({"steps": list(steps)})}
 
 
@@ -89,12 +90,12 @@ def step(name: str, *after: str, **more: object) -> dict[str, object]:
 
 
 def step_reply(name: str, text: str, **more: object) -> dict[str, object]:
-    """The worker of a step answers."""
+    """Script a step's model to answer."""
     return {"match": {"purpose": "step", "step": name}, "text": text, **more}
 
 
 def step_call(name: str, tool: str, **arguments: object) -> dict[str, object]:
-    """The worker of a step calls a tool."""
+    """Script a step's model to call a tool."""
     return {"match": {"purpose": "step", "step": name}, "tool_calls": [{"name": tool, "arguments": arguments}]}
 
 
@@ -103,7 +104,7 @@ def composer_reply(text: str) -> dict[str, object]:
 
 
 def one_step(*replies: dict[str, object]) -> tuple[dict[str, object], ...]:
-    """A plan of one step `s1` and what its worker does."""
+    """Script a plan of one step `s1` and the replies of that step."""
     return (plan(step("s1")), *replies)
 
 

@@ -1,4 +1,4 @@
-"""Starts the program by forking a process that has imported it already, which takes a fifth of the time."""
+"""Starts the program by forking a process that has already imported it, in a fifth of the time."""
 
 import gc
 import json
@@ -10,7 +10,7 @@ import sys
 import tempfile
 from importlib import import_module
 
-# What a run needs; all else is imported by the run itself.
+# The modules every run needs; the run imports the rest.
 IMPORTED = (
     "agent.app",
     "agent.backends.sandbox.runner",
@@ -27,7 +27,7 @@ LARGEST_REQUEST = 1 << 18
 
 
 def serve(requests: socket.socket) -> None:
-    """Start one program for every request, until nobody can send one any more."""
+    """Start one program per request until the other end is closed."""
     while True:
         message, fds, _, _ = socket.recv_fds(requests, LARGEST_REQUEST, 4)
         if not message:
@@ -43,7 +43,7 @@ def serve(requests: socket.socket) -> None:
 
 
 def start_program(message: bytes, fds: list[int]) -> None:
-    """Start the program, say which process it is and, when it has ended, how."""
+    """Start the program; report its process id and later its exit code."""
     *streams, report = fds
     if pid := os.fork():
         for fd in streams:
@@ -59,7 +59,7 @@ def start_program(message: bytes, fds: list[int]) -> None:
 
 
 def run_cli(*, words: list[str], environ: dict[str, str], cwd: str) -> None:
-    """Be `python -m cli` from here on."""
+    """Become `python -m cli`."""
     os.chdir(cwd)
     os.environ.clear()
     tempfile.tempdir = None
@@ -81,7 +81,7 @@ def _was_reaped() -> bool:
 if __name__ == "__main__":
     for name in IMPORTED:
         import_module(name)
-    # Looking for garbage would copy every page that the programs share with this process.
+    # Garbage collection would copy every page that the forked programs share with this process.
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with socket.socket(fileno=int(sys.argv[1])) as channel:

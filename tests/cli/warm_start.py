@@ -1,4 +1,4 @@
-"""Runs the program in a process of its own that has its imports behind it; see `warm_program`."""
+"""Runs the program in a forked process that has already imported it; see `warm_program`."""
 
 import atexit
 import json
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-# An interpreter reads these when it starts, so programs share a starter only where they agree on them.
+# Python reads these at startup, so programs can share a warm process only if they agree on them.
 READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Invocation:
-    """A command line of the program and all it is started with."""
+    """A command line with its environment, working folder and stdin."""
 
     words: Sequence[str]
     environ: Mapping[str, str]
@@ -30,21 +30,21 @@ class Invocation:
         return json.dumps({"words": self.words, "environ": self.environ, "cwd": str(self.cwd)}).encode()
 
     def starter(self) -> socket.socket:
-        """Return where to send it."""
+        """Return the socket of a warm process with a matching environment."""
         return _starter(tuple(item for item in self.environ.items() if item[0].startswith(READ_AT_START)))
 
 
-def run_warm(order: Invocation, timeout: float) -> subprocess.CompletedProcess[bytes]:
-    """Do what `subprocess.run` would, with a program that is forked and not started from nothing."""
-    (out, stdout), (err, stderr), (told, report) = (os.pipe() for _ in range(3))
-    stdin, feed = (os.open(os.devnull, os.O_RDONLY), None) if order.stdin is None else os.pipe()
+def run_warm(invocation: Invocation, timeout: float) -> subprocess.CompletedProcess[bytes]:
+    """Behave like `subprocess.run`, but fork the program from a warm process."""
+    (out, stdout), (err, stderr), (status, report) = (os.pipe() for _ in range(3))
+    stdin, feed = (os.open(os.devnull, os.O_RDONLY), None) if invocation.stdin is None else os.pipe()
     theirs = [stdin, stdout, stderr, report]
-    socket.send_fds(order.starter(), [order.message()], theirs)
+    socket.send_fds(invocation.starter(), [invocation.message()], theirs)
     for fd in theirs:
         os.close(fd)
-    with ThreadPoolExecutor(4) as pool, os.fdopen(told, "rb") as reports:
+    with ThreadPoolExecutor(4) as pool, os.fdopen(status, "rb") as reports:
         if feed is not None:
-            pool.submit(_feed, feed, order.stdin)
+            pool.submit(_feed, feed, invocation.stdin)
         output, errors = pool.submit(_read, out), pool.submit(_read, err)
         pid = int(reports.readline())
         try:
@@ -52,7 +52,7 @@ def run_warm(order: Invocation, timeout: float) -> subprocess.CompletedProcess[b
         except TimeoutError:
             os.kill(pid, signal.SIGKILL)
             raise
-        return subprocess.CompletedProcess(order.words, int(code), output.result(), errors.result())
+        return subprocess.CompletedProcess(invocation.words, int(code), output.result(), errors.result())
 
 
 @cache
@@ -61,7 +61,7 @@ def _starter(environ: tuple[tuple[str, str], ...]) -> socket.socket:
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.cli.warm_program", str(theirs.fileno())],
         env=dict(environ),
-        # As in the programs: a stream finds out at its beginning whether it can seek.
+        # Pipes, as in the programs: a stream checks when it is opened whether it can seek.
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""A user for every test, and how often runs are killed: some times in the suite, hundreds of times in a soak."""
+"""A user for every test, and the number of kills: a few in the suite, hundreds in `make soak`."""
 
 from pathlib import Path
 
@@ -18,5 +18,5 @@ def user(tmp_path: Path) -> User:
 
 @pytest.fixture
 def kills(request: pytest.FixtureRequest) -> int:
-    # The option is only there when this folder was asked for by name.
+    # The option exists only if this folder was given on the command line.
     return int(request.config.getoption("--kills", default=20))

@@ -1,4 +1,4 @@
-"""A disk that is full, really full: the run says so, the log stays whole, and with room again it goes on."""
+"""A full disk: the run reports it, the log stays intact, and the run can be resumed when there is space again."""
 
 import subprocess
 import sys
@@ -19,8 +19,8 @@ def can_mount() -> bool:
         return False
 
 
-@pytest.mark.skipif(not can_mount(), reason="no namespace of its own in which a small disk could be mounted")
-def test_runs_on_a_disk_that_fills_up_go_on_when_there_is_room(tmp_path: Path, kills: int) -> None:
-    words = [*UNSHARE_ARGV, sys.executable, "-m", "tests.crash.full_disk", str(tmp_path), str(max(2, kills // 5))]
-    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=600 + 20 * kills, check=False)
+@pytest.mark.skipif(not can_mount(), reason="needs a user namespace to mount a small disk")
+def test_runs_on_a_full_disk_can_be_resumed_when_there_is_space(tmp_path: Path, kills: int) -> None:
+    argv = [*UNSHARE_ARGV, sys.executable, "-m", "tests.crash.full_disk", str(tmp_path), str(max(2, kills // 5))]
+    ended = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=600 + 20 * kills, check=False)
     assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr[-3000:]

@@ -1,4 +1,4 @@
-"""Runs that are killed outright at any moment, again and again: each ends, and nothing is done twice or lost."""
+"""Runs that are killed repeatedly at random moments complete after a resume, and nothing is repeated or lost."""
 
 import json
 import random
@@ -19,30 +19,30 @@ from tests.docs.grammar import broken_rules
 pytestmark = pytest.mark.slow
 STREAM = ("--output-format", "stream-json")
 LIMIT_S = 60
-# So often at most one run is killed before it may end: each kill finds less left to do.
+# After this many kills a run may complete, because less and less of it is left.
 MAX_KILLS_PER_RUN = 8
 
 
 class Killer:
-    """Lets a run live for a random number of events, or for a random time, and a moment longer."""
+    """Kills runs after a random number of events or a random time."""
 
     def __init__(self, seed: int) -> None:
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
 
     def run(self, user: User, words: tuple[str, ...], *, is_killed: bool) -> list[dict[str, object]]:
-        """Return what a run told before it ended or was killed."""
+        """Return the events of a run up to its end or the kill."""
         if not is_killed:
             return self.run_until(user, words)
-        if self._chance.random() < 0.25:
+        if self._rng.random() < 0.25:
             # Also before the first event, while the program starts.
-            return self.run_until(user, words, limit_s=self._chance.uniform(0, 1.5))
-        return self.run_until(user, words, events=self._chance.randrange(1, 170))
+            return self.run_until(user, words, limit_s=self._rng.uniform(0, 1.5))
+        return self.run_until(user, words, events=self._rng.randrange(1, 170))
 
     def run_until(
         self, user: User, words: tuple[str, ...], *, events: int | None = None, limit_s: float = LIMIT_S
     ) -> list[dict[str, object]]:
-        """Kill a run after so many events, or after so much time."""
-        told: list[dict[str, object]] = []
+        """Kill a run after some events or some time, and return its events."""
+        emitted: list[dict[str, object]] = []
         with subprocess.Popen(
             user.command(*words, *STREAM),
             stdout=subprocess.PIPE,
@@ -55,39 +55,39 @@ class Killer:
             timer.start()
             for line in process.stdout:
                 if line.endswith(b"\n"):
-                    told.append(json.loads(line))
-                if len(told) == events:
-                    time.sleep(self._chance.uniform(0, 0.02))
+                    emitted.append(json.loads(line))
+                if len(emitted) == events:
+                    time.sleep(self._rng.uniform(0, 0.02))
                     process.kill()
                     break
             process.wait(LIMIT_S)
             timer.cancel()
-        return told
+        return emitted
 
 
 def read_log(user: User, session: str) -> list[dict[str, object]]:
-    """Return the log of a session; only its very end may be torn."""
+    """Return the log of a session without a torn last line."""
     path = user.data / "sessions" / session / "events.jsonl"
-    *whole, end = path.read_bytes().split(b"\n") if path.exists() else [b""]
-    # What stands behind the last line feed was never finished, and nobody heard of it.
-    assert len(end) < 1_000_000
-    return [json.loads(line) for line in whole]
+    *lines, rest = path.read_bytes().split(b"\n") if path.exists() else [b""]
+    # Bytes after the last line feed are an unfinished event that was never emitted.
+    assert len(rest) < 1_000_000
+    return [json.loads(line) for line in lines]
 
 
 def repeated_steps(log: list[dict[str, object]]) -> list[object]:
-    """Return the steps of which a call was begun after they had succeeded."""
+    """Return the steps of which a call was started after they had succeeded."""
     done: set[object] = set()
-    again: list[object] = []
+    repeated: list[object] = []
     for event in log:
         if event["type"] == "step.completed" and event["status"] in ("ok", "partial"):
             done.add(event["step_id"])
         elif event["type"] == "tool.started" and event["step_id"] in done:
-            again.append(event["step_id"])
-    return again
+            repeated.append(event["step_id"])
+    return repeated
 
 
 @pytest.mark.parametrize("make", [tool_plan, task_plan])
-def test_a_run_that_is_killed_at_random_moments_ends_and_repeats_nothing(
+def test_a_run_that_is_killed_at_random_moments_completes_and_repeats_nothing(
     user: User, make: Callable[[User], Workload], kills: int
 ) -> None:
     seed = random.randrange(1 << 30)
@@ -98,19 +98,19 @@ def test_a_run_that_is_killed_at_random_moments_ends_and_repeats_nothing(
         session = f"session-{sessions}"
         sessions += 1
         first, words = (*work.argv, "--session", session), (*work.argv, "--session", session)
-        heard: set[object] = set()
+        seen: set[object] = set()
         for number in range(MAX_KILLS_PER_RUN + 1):
-            told = killer.run(user, words, is_killed=number < MAX_KILLS_PER_RUN and left > 0)
+            emitted = killer.run(user, words, is_killed=number < MAX_KILLS_PER_RUN and left > 0)
             log = read_log(user, session)
-            heard |= {event["seq"] for event in told if not event.get("delta")}
-            assert heard <= {event["seq"] for event in log}, f"seed {seed}: something was heard that is not kept"
-            # A kill can come after the end was kept and before it was heard.
+            seen |= {event["seq"] for event in emitted if not event.get("delta")}
+            assert seen <= {event["seq"] for event in log}, f"seed {seed}: an emitted event is not in the log"
+            # A kill can come after the result was logged and before it was emitted.
             if log and log[-1]["type"] == "result":
                 break
             left -= 1
-            # A run that died before it was asked anything has nothing to go on with.
-            has_begun = any(event.get("role") == "user" for event in log)
-            words = ("resume", session) if has_begun else first
+            # A run that was killed before its request was logged cannot be resumed.
+            has_request = any(event.get("role") == "user" for event in log)
+            words = ("resume", session) if has_request else first
         check_end(work, log, f"seed {seed}, session {session}")
 
 
@@ -123,19 +123,19 @@ def check_end(work: Workload, log: list[dict[str, object]], place: str) -> None:
     assert [event["seq"] for event in log] == sorted({int(str(event["seq"])) for event in log}), place
 
 
-def test_every_beginning_of_a_log_can_be_gone_on_with_by_every_provider(user: User) -> None:
+def test_a_log_cut_anywhere_can_be_resumed_with_every_provider(user: User) -> None:
     work = task_plan(user)
     Killer(seed=3).run_until(user, (*work.argv, "--session", "s"), events=90)
     assert user.agent("resume", "s").exit_code == 0
     log = user.data / "sessions/s/events.jsonl"
-    # Up to the last result, behind which there is nothing to go on with.
+    # Up to the last result, after which there is nothing to resume.
     lines = log.read_bytes().splitlines(keepends=True)[:-1]
     first = json.loads(lines[0])["run_id"]
-    begun: set[str] = set()
+    started: set[str] = set()
     for count in range(2, len(lines) + 1):
         log.write_bytes(b"".join(lines[:count]) + lines[count - 1][:50])
         run = unfinished_run(log, first, lambda tool: "execute")
         for name, step in run.steps.items():
-            begun.add(name)
+            started.add(name)
             assert problems_of(step.messages) == [], f"{name} after {count} lines"
-    assert begun == set(NAMES)
+    assert started == set(NAMES)

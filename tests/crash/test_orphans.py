@@ -1,4 +1,4 @@
-"""A run that is killed outright leaves no process: not while its box is built, not while its command runs."""
+"""A killed run leaves no process behind, whether its sandbox is starting or its command is running."""
 
 import random
 import signal
@@ -15,13 +15,13 @@ from tests.cli.terminal_user import User
 
 pytestmark = pytest.mark.slow
 LIMIT_S = 60
-# The test of the box, the command's box and the command itself all begin within this time, the first at once.
+# The self-test, the sandbox and the command all start within this time.
 STARTUP_S = 0.15
 BACKENDS: dict[str, tuple[str, ...]] = {"sandbox": (), "host": ("--backend", "host", "--skip-check")}
 
 
 def find_processes(word: str, kind: str) -> list[int]:
-    """Return the processes in whose environment or command line a word stands."""
+    """Return the processes whose environment or command line (`kind`) contains a word."""
     found = []
     for path in Path("/proc").glob(f"[0-9]*/{kind}"):
         try:
@@ -36,10 +36,10 @@ def marker_of(agent: "subprocess.Popen[bytes]") -> str:
     return f"WINDLASS_CALL={agent.pid}-"
 
 
-def wait_until(is_so: Callable[[], object]) -> bool:
-    """Wait for processes that tell nobody of their begin and end."""
+def wait_until(condition: Callable[[], object]) -> bool:
+    """Poll a condition about processes; return False if it does not come true in time."""
     deadline = time.monotonic() + LIMIT_S
-    while not is_so():
+    while not condition():
         if time.monotonic() > deadline:
             return False
         time.sleep(0.005)
@@ -57,31 +57,31 @@ def start_command(user: User, backend: str, *words: str) -> Iterator["subprocess
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_run_that_is_killed_while_its_command_begins_leaves_no_process(user: User, backend: str, kills: int) -> None:
-    chance = random.Random(seed := random.randrange(1 << 30))
+def test_a_run_that_is_killed_while_its_command_starts_leaves_no_process(user: User, backend: str, kills: int) -> None:
+    rng = random.Random(seed := random.randrange(1 << 30))
     for _ in range(max(1, kills // 2)):
         with start_command(user, backend, "sleep", "600.5") as agent:
-            mark = marker_of(agent)
-            assert wait_until(lambda: find_processes(mark, "environ"))  # noqa: B023 (called at once)
-            time.sleep(STARTUP_S * chance.random() ** 2)
+            marker = marker_of(agent)
+            assert wait_until(lambda: find_processes(marker, "environ"))  # noqa: B023 (called at once)
+            time.sleep(STARTUP_S * rng.random() ** 2)
             agent.kill()
             agent.wait(LIMIT_S)
-        if not wait_until(lambda: not find_processes(mark, "environ")):  # noqa: B023 (called at once)
-            for pid in find_processes(mark, "environ"):
+        if not wait_until(lambda: not find_processes(marker, "environ")):  # noqa: B023 (called at once)
+            for pid in find_processes(marker, "environ"):
                 kill(pid, signal.SIGKILL)
-            pytest.fail(f"something was left, seed {seed}")
+            pytest.fail(f"processes are left, seed {seed}")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_what_a_killed_command_had_put_into_a_session_of_its_own_is_gone_as_well(user: User, backend: str) -> None:
-    with start_command(user, backend, "setsid sleep 600.25 </dev/null >/dev/null 2>&1 & touch begun; wait") as agent:
-        assert wait_until((user.home / "work/begun").exists)
+def test_processes_in_another_session_are_killed_too(user: User, backend: str) -> None:
+    with start_command(user, backend, "setsid sleep 600.25 </dev/null >/dev/null 2>&1 & touch started; wait") as agent:
+        assert wait_until((user.home / "work/started").exists)
         agent.kill()
         agent.wait(LIMIT_S)
     assert wait_until(lambda: not find_processes(marker_of(agent), "environ"))
 
 
-def test_a_run_that_ended_is_kept_no_longer(user: User) -> None:
+def test_the_watchdog_ends_with_the_run(user: User) -> None:
     with start_command(user, "sandbox", "sleep 0.1") as agent:
         assert wait_until(lambda: find_processes(marker_of(agent), "cmdline"))
         assert agent.wait(LIMIT_S) == 0

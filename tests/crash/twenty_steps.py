@@ -1,4 +1,4 @@
-"""A run of twenty steps with side effects, several at a time: each appends one line to a file."""
+"""A run of twenty steps, four at a time, each of which appends one line to a file."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ FILE = "out.txt"
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """How a run is begun, and what is there when it has ended."""
+    """The command line of a run, and the file it writes."""
 
     user: User
     argv: tuple[str, ...]
@@ -28,7 +28,7 @@ class Workload:
 
 
 def append_command(name: str) -> str:
-    """Return a command that can be killed before and after it has had its effect."""
+    """Return a command that can be killed before and after its effect."""
     return f"sleep 0.01; echo {name} >> {FILE}; sleep 0.01"
 
 
@@ -37,13 +37,13 @@ def check_command(name: str) -> str:
 
 
 def dependencies(number: int) -> list[str]:
-    """Return the steps that a step waits for: two of the layer before."""
-    layer, place = divmod(number, WIDTH)
-    return [NAMES[(layer - 1) * WIDTH + (place + more) % WIDTH] for more in (0, 1)] if layer else []
+    """Return the steps that a step depends on: two of the previous layer."""
+    layer, column = divmod(number, WIDTH)
+    return [NAMES[(layer - 1) * WIDTH + (column + offset) % WIDTH] for offset in (0, 1)] if layer else []
 
 
 def tool_plan(user: User) -> Workload:
-    """Twenty direct calls, without any model; whether one had its effect is decided by its check."""
+    """Return a plan of twenty tool calls without a model; a check decides whether a call had its effect."""
     steps = [
         {
             "id": name,
@@ -61,13 +61,13 @@ def tool_plan(user: User) -> Workload:
 
 
 def task_plan(user: User) -> Workload:
-    """Twenty steps of a model that looks before it does again what it may have done."""
+    """Return twenty steps of a model that checks for the effect before it repeats a call."""
     steps = [
         {"id": name, "title": name, "instruction": f"Append {name}.", "depends_on": dependencies(number)}
         for number, name in enumerate(NAMES)
     ]
     replies = [reply for name in NAMES for reply in _step_replies(name)]
-    # Slow enough for a kill before the plan is whole; the rest of it is then planned again.
+    # Slow enough for a kill before the plan is complete; the rest of it is then planned again.
     planner = plan(*steps) | {"chunks": 8, "chunk_delay_ms": 20}
     model = user.script(planner, *replies, composer_reply("All lines are there."))
     return Workload(user=user, argv=("run", "append twenty lines", "--model", model, *_run_flags(user)))
@@ -81,7 +81,7 @@ def _step_replies(name: str) -> list[dict[str, object]]:
 
     done = {"match": {"purpose": "step", "step": name, "contains": "empty output"}, "text": f"{name} is there."}
     return [
-        # Also a call that was certainly not run may have been a look at what an earlier one had done.
+        # A call that did not run may itself have been the check after an earlier one.
         when("(Unknown|Cancelled): the run was stopped", f"{check_command(name)} || echo {name} >> {FILE}"),
         done | {"repeat": True},
         when(f"Append {name}", append_command(name)),

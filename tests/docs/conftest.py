@@ -1,4 +1,4 @@
-"""A user for the tests that run the real program."""
+"""Fixture: a user who runs the real program."""
 
 from pathlib import Path
 

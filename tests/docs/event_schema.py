@@ -1,4 +1,4 @@
-"""docs/events.schema.json, made from the event dataclasses; `python -m tests.docs.event_schema` writes it anew."""
+"""docs/events.schema.json, generated from the event dataclasses; `python -m tests.docs.event_schema` updates it."""
 
 import dataclasses
 import json
@@ -13,7 +13,7 @@ from tests.house.source_tree import ROOT
 
 FILE = ROOT / "docs" / "events.schema.json"
 EVENTS: tuple[type, ...] = get_args(Event)
-# These happen inside a step, so their place in it is never left out.
+# These always happen inside a step, so `step_id` and `attempt` are required.
 IN_STEP = ("step.", "tool.", "approval.", "question.", "todo", "files")
 
 Schema = dict[str, object]
@@ -31,7 +31,7 @@ _ENVELOPE_FIELDS: Schema = {
 
 
 def schema(*, is_strict: bool = False) -> Schema:
-    """Return the schema of one line; a strict one refuses fields it does not name, as our own tests do."""
+    """Return the schema of one line; a strict one rejects unknown fields, for our own tests."""
     records: dict[str, Schema] = {}
     events = {event.type: _event(event, records) for event in EVENTS}
     definitions = events | dict(sorted(records.items()))
@@ -55,7 +55,7 @@ def records() -> dict[str, Schema]:
 
 
 def is_in_step(event_type: str) -> bool:
-    """Say whether an event of this type always belongs to a step."""
+    """Whether an event of this type always belongs to a step."""
     return event_type.startswith(IN_STEP)
 
 
@@ -82,7 +82,7 @@ def type_text(field: object) -> str:
 
 def _envelope() -> Schema:
     return {
-        "description": "Where and when an event happened; stands in every event.",
+        "description": "When and where an event happened; part of every event.",
         "type": "object",
         "properties": {"v": {"const": FORMAT}, "type": {"type": "string"}, **_ENVELOPE_FIELDS},
         "required": ["v", "type", *(name for name in _ENVELOPE_FIELDS if name not in _STEP_FIELDS)],

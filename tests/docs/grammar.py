@@ -1,4 +1,4 @@
-"""The grammar of an event stream: `broken_rules` reads the events of one run and says what is wrong with them."""
+"""The grammar of an event stream: `broken_rules` checks the events of one run."""
 
 import itertools
 from collections import Counter
@@ -21,7 +21,7 @@ PAIRS = (
 
 
 def broken_rules(events: Sequence[Line]) -> list[str]:
-    """Return what a run's events break; an empty list for a stream that scripts can rely on."""
+    """Return the violations in the events of a run; empty for a valid stream."""
     if not events:
         return ["there is no event at all"]
     return [

@@ -1,20 +1,20 @@
-"""The table of slash commands in docs/guide.md; `python -m tests.docs.prompt_commands` writes it anew."""
+"""The table of slash commands in docs/prompt.md; `python -m tests.docs.prompt_commands` updates it."""
 
 from cli.repl.commands.builtin import COMMANDS
 from cli.repl.slash_commands import SlashCommand
 from tests.house.source_tree import ROOT
 
-PAGE = ROOT / "docs" / "guide.md"
+PAGE = ROOT / "docs" / "prompt.md"
 BEGIN, END = "<!-- commands: begin -->", "<!-- commands: end -->"
 
 
 def table() -> str:
-    """Return the commands of the prompt, as Markdown."""
+    """Return the slash commands as Markdown."""
     return "\n".join(("| command | does |", "|---|---|", *map(_row, COMMANDS)))
 
 
 def update_table(page: str) -> str:
-    """Return the page with its table written anew."""
+    """Return the page with its table replaced."""
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
     return f"{head}{BEGIN}\n{table()}\n{END}{tail}"

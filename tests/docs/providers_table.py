@@ -1,19 +1,19 @@
-"""The table of providers in docs/guide.md; `python -m tests.docs.providers_table` writes it anew."""
+"""The table of providers in docs/getting-started.md; `python -m tests.docs.providers_table` updates it."""
 
 from agent.model.providers import PROVIDERS, Provider
 from tests.house.source_tree import ROOT
 
-PAGE = ROOT / "docs" / "guide.md"
+PAGE = ROOT / "docs" / "getting-started.md"
 BEGIN, END = "<!-- providers: begin -->", "<!-- providers: end -->"
 
 
 def table() -> str:
-    """Return the table of the providers that are spoken to directly, as Markdown."""
+    """Return the providers with a direct client as Markdown."""
     return "\n".join(("| provider | also written | key | address |", "|---|---|---|---|", *map(_row, PROVIDERS)))
 
 
 def update_table(page: str) -> str:
-    """Return the page with its table written anew."""
+    """Return the page with its table replaced."""
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
     return f"{head}{BEGIN}\n{table()}\n{END}{tail}"

@@ -1,4 +1,4 @@
-"""The runs behind the pictures: a small project, a scripted model, real tools in the real box, a real terminal."""
+"""The runs behind the pictures: a small project, a scripted model, real tools, the real sandbox, a real terminal."""
 
 import subprocess
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from tests.docs.terminal_svg import render_screen, render_svg
 
 REQUEST = "round invoice totals half up, with a test, and note it in the changelog"
 PUBLISH = "push it, and write the mail to the customers"
-# Longer than any picture takes to make: the model of a scene is silent from here on.
+# Longer than any scene takes: the model does not reply any more.
 _FOREVER_MS = 600_000
 _FILES = {
     "invoice.py": '''"""Invoices."""
@@ -62,7 +62,7 @@ Totals are now **rounded half up**, as the manual promises [promise].
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """One picture: what it shows, how large the window is, and what is typed until it can be taken."""
+    """One picture: its title, the size of the window, and the input that leads to it."""
 
     name: str
     title: str
@@ -71,23 +71,23 @@ class Scene:
     play: Callable[["Scene", User], TerminalSession]
 
     def svg(self, home: Path) -> str:
-        """Play the scene in a home of its own and return its picture."""
-        seat = self.play(self, _make_user(home))
+        """Play the scene in a temporary home and return its picture."""
+        terminal = self.play(self, _make_user(home))
         try:
-            # The home is a temporary folder; its name says nothing to anybody.
-            sent = seat.raw_output.replace(str(home).encode(), b"/home/ada")
+            # Replace the random name of the temporary home.
+            sent = terminal.raw_output.replace(str(home).encode(), b"/home/ada")
             screen = render_screen(sent, columns=self.columns, rows=self.rows)
         finally:
-            seat.close()
+            terminal.close()
         return render_svg(screen, title=self.title)
 
     def open_terminal(self, user: User, *words: str, **environ: str) -> TerminalSession:
-        """Sit down at a terminal of the scene's size."""
+        """Open a terminal of the scene's size."""
         return TerminalSession(user, *words, columns=self.columns, rows=self.rows, NO_COLOR="", **environ)
 
 
 def _make_user(home: Path) -> User:
-    """Return somebody with a project under version control."""
+    """Return a user with a git repository."""
     user = User(home=home)
     project = home / "project"
     project.mkdir()
@@ -99,13 +99,13 @@ def _make_user(home: Path) -> User:
 
 
 def _with_usage(reply: dict[str, object], tokens: int, after_ms: int = 0) -> dict[str, object]:
-    """Return a reply with what it took: a fifth of a cent for a thousand tokens."""
+    """Return a reply with usage, at a fifth of a cent per thousand tokens."""
     usage = {"input_tokens": tokens, "output_tokens": tokens // 10, "cost_usd": tokens * 2e-6}
     return {**reply, "usage": usage, "delay_ms": after_ms}
 
 
 def _first_replies() -> list[dict[str, object]]:
-    """Three steps side by side, the first of a longer plan."""
+    """Replies for a longer plan whose first three steps run in parallel."""
     planned = plan(
         step("tests", title="Run the tests as they are"),
         step("callers", title="Find out who rounds, and how"),
@@ -123,19 +123,19 @@ def _first_replies() -> list[dict[str, object]]:
 
 
 def _play_running(scene: Scene, user: User) -> TerminalSession:
-    told = "Only `total` in invoice.py rounds, half to even. "
+    text = "Only `total` in invoice.py rounds, half to even. "
     replies = [
         *_first_replies(),
-        {**_with_usage(step_reply("callers", told * 2), 1280), "chunks": 2, "chunk_delay_ms": _FOREVER_MS},
+        {**_with_usage(step_reply("callers", text * 2), 1280), "chunks": 2, "chunk_delay_ms": _FOREVER_MS},
         _with_usage(step_reply("tests", "…"), 1300, after_ms=_FOREVER_MS),
         _with_usage(step_reply("promise", "…"), 1240, after_ms=_FOREVER_MS),
     ]
-    seat = _start_request(scene, user, REQUEST, replies)
+    terminal = _start_request(scene, user, REQUEST, replies)
     for shown in ("│ OK", "to the cent.", "half to even"):
-        seat.wait_for(shown)
-    seat.send("then bump the version")
-    seat.wait_for("then bump the version")
-    return seat
+        terminal.wait_for(shown)
+    terminal.send("then bump the version")
+    terminal.wait_for("then bump the version")
+    return terminal
 
 
 def _play_approval(scene: Scene, user: User) -> TerminalSession:
@@ -145,10 +145,10 @@ def _play_approval(scene: Scene, user: User) -> TerminalSession:
         _with_usage(step_reply("mail", "…"), 1240, after_ms=_FOREVER_MS),
         _with_usage(step_call("push", "run_command", command="make test && git push origin main"), 1500, after_ms=1200),
     ]
-    seat = _start_request(scene, user, PUBLISH, replies)
+    terminal = _start_request(scene, user, PUBLISH, replies)
     for shown in ("[y] once", "│ waits for you", " Shop"):
-        seat.wait_for(shown)
-    return seat
+        terminal.wait_for(shown)
+    return terminal
 
 
 def _play_finished(scene: Scene, user: User) -> TerminalSession:
@@ -173,26 +173,26 @@ def _play_finished(scene: Scene, user: User) -> TerminalSession:
         _with_usage(step_reply("note", "Noted."), 1370),
         _with_usage(composer_reply(_ANSWER), 900, after_ms=600),
     ]
-    seat = _start_request(scene, user, REQUEST, replies)
-    seat.wait_for("6 ok")
-    seat.pause()
-    return seat
+    terminal = _start_request(scene, user, REQUEST, replies)
+    terminal.wait_for("6 ok")
+    terminal.pause()
+    return terminal
 
 
 def _play_plan(scene: Scene, user: User) -> TerminalSession:
     user.script(*_first_replies(), name="shop.jsonl")
-    seat = scene.open_terminal(user, "plan", "--model", "script:../shop.jsonl", REQUEST)
-    seat.wait_exit()
-    return seat
+    terminal = scene.open_terminal(user, "plan", "--model", "script:../shop.jsonl", REQUEST)
+    terminal.wait_exit()
+    return terminal
 
 
 def _start_request(scene: Scene, user: User, request: str, replies: list[dict[str, object]]) -> TerminalSession:
     """Open the REPL and ask."""
     user.script(*replies, name="shop.jsonl")
-    seat = scene.open_terminal(user, AGENT_MODEL="script:../shop.jsonl", AGENT_APPROVAL_MODE="auto-edit")
-    seat.wait_for("auto-edit")
-    seat.send(request + ENTER)
-    return seat
+    terminal = scene.open_terminal(user, AGENT_MODEL="script:../shop.jsonl", AGENT_APPROVAL_MODE="auto-edit")
+    terminal.wait_for("auto-edit")
+    terminal.send(request + ENTER)
+    return terminal
 
 
 SCENES = (

@@ -1,4 +1,4 @@
-"""The pictures in docs/screenshots; `python -m tests.docs.screenshots` (`make screenshots`) draws them anew."""
+"""The pictures in docs/screenshots; `python -m tests.docs.screenshots` (`make screenshots`) updates them."""
 
 import html
 import re
@@ -11,23 +11,25 @@ from tests.house.source_tree import ROOT
 
 FOLDER = ROOT / "docs" / "screenshots"
 _CELLS = re.compile(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>')
-# What differs from one run of the same scene to the next.
+# Text that differs between two runs of the same scene.
 _VOLATILE = re.compile(r"\b\d+(?:\.\d+)?s\b|[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]|\b[0-9a-f]{7}\b")
 
 
 def path_of(scene: Scene) -> Path:
-    """Return where the picture of a scene lies."""
+    """Return the file of a scene's picture."""
     return FOLDER / f"{scene.name}.svg"
 
 
 def render_scene(scene: Scene) -> str:
     """Play a scene and return its picture."""
-    with tempfile.TemporaryDirectory() as home:
-        return scene.svg(Path(home).resolve())
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder).resolve() / "home"
+        home.mkdir()
+        return scene.svg(home)
 
 
 def text_lines(svg: str) -> list[str]:
-    """Return the lines of a picture without what moves, sorted: steps side by side may end in either order."""
+    """Return the stable text of a picture, sorted because parallel steps may end in either order."""
     rows: dict[float, str] = {}
     for _, y, text in _CELLS.findall(svg):
         rows[float(y)] = f"{rows.get(float(y), '')} {html.unescape(text)}"
@@ -35,7 +37,7 @@ def text_lines(svg: str) -> list[str]:
 
 
 def main() -> None:
-    """Draw what has changed."""
+    """Write the pictures that changed."""
     FOLDER.mkdir(exist_ok=True)
     for scene in SCENES:
         path, svg = path_of(scene), render_scene(scene)

@@ -1,4 +1,4 @@
-"""The table of figures in docs/security.md; `python -m tests.docs.security_figures` counts and judges anew."""
+"""The table of figures in docs/security.md; `python -m tests.docs.security_figures` updates it."""
 
 import os
 from collections import Counter
@@ -21,9 +21,9 @@ from tooling.safety.shell.rules import load_rules
 PAGE = ROOT / "docs" / "security.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 CORPORA = ROOT / "tests" / "data" / "commands"
-# A folder that is not below /tmp, where everybody may write; nothing is made in it.
+# Not below /tmp, which is world-writable; the folder is never created.
 _WORKSPACE = Path("/srv/project")
-# Stands for a line feed in the corpora, which hold a command a line.
+# Encodes a line feed in the corpora, which hold one command per line.
 _LINE_FEED = "⏎"
 _JUDGE = ActionJudge()
 
@@ -34,7 +34,7 @@ def table() -> str:
 
 
 def update_table(page: str) -> str:
-    """Return the page with its table written anew."""
+    """Return the page with its table replaced."""
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
     return f"{head}{BEGIN}\n{table()}\n{END}{tail}"
@@ -44,12 +44,12 @@ def _rules() -> Iterator[tuple[str, str, str]]:
     rules = load_rules().rules
     examples = sum(len(rule.match) + len(rule.not_match) for rule in rules)
     yield (
-        "rules on commands",
+        "rules for commands",
         f"{len(rules)}, of which {sum(rule.blocked for rule in rules)} block; {examples} examples",
         "`patterns/`",
     )
     patterns = len(TOKEN_PATTERNS) + len(PREFIXED_PATTERNS) + len(ANCHORED_PATTERNS)
-    yield "patterns of secrets", str(patterns), "`tooling/safety/secrets/patterns.py`"
+    yield "patterns for secrets", str(patterns), "`tooling/safety/secrets/patterns.py`"
 
 
 def _corpora() -> Iterator[tuple[str, str, str]]:
@@ -64,8 +64,8 @@ def _corpora() -> Iterator[tuple[str, str, str]]:
     softened = sum(wish == "block" and _decision(command) is not Decision.BLOCK for wish, command in expected)
     yield (
         f"dangerous commands, {dangerous.total()}",
-        f"{dangerous[Decision.ALLOW]} let through; {dangerous[Decision.ASK]} ask, {dangerous[Decision.BLOCK]} blocked, "
-        f"{softened} that should be blocked only ask",
+        f"{dangerous[Decision.ALLOW]} allowed; {dangerous[Decision.ASK]} ask, {dangerous[Decision.BLOCK]} blocked, "
+        f"{softened} ask instead of being blocked",
         "`tests/data/commands/dangerous.txt`",
     )
 
@@ -73,16 +73,16 @@ def _corpora() -> Iterator[tuple[str, str, str]]:
 def _sandbox() -> Iterator[tuple[str, str, str]]:
     kinds = Counter(escape.name.partition("/")[0] for escape in ESCAPES)
     yield (
-        "escapes tried by the tests",
+        "escape attempts in the tests",
         f"{len(ESCAPES)}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}",
         "`tests/sandbox/probes.py`",
     )
-    yield "escapes tried by every run", str(len(ESCAPE_NAMES)), "`agent/backends/sandbox/self_test.py`"
+    yield "escape attempts in every run", str(len(ESCAPE_NAMES)), "`agent/backends/sandbox/self_test.py`"
     calls = ARCHITECTURES["x86_64"]
-    boxed = len(calls.denied) + len(calls.absent)
+    sandboxed = len(calls.denied) + len(calls.absent)
     yield (
-        "system calls refused (x86_64)",
-        f"{boxed} in the box, {boxed + len(calls.denied_without_namespaces)} under Landlock alone",
+        "blocked system calls (x86_64)",
+        f"{sandboxed} in bubblewrap, {sandboxed + len(calls.denied_without_namespaces)} with Landlock alone",
         "`agent/backends/sandbox/seccomp.py`",
     )
     limits = ResourceLimits()
@@ -90,7 +90,7 @@ def _sandbox() -> Iterator[tuple[str, str, str]]:
     yield (
         "limits of one command",
         f"{limits.processes} processes, {memory} GiB of memory (or three quarters of the machine's), "
-        f"{file} GiB a file, {limits.open_files} open files, "
+        f"{file} GiB per file, {limits.open_files} open files, "
         f"{limits.scratch_bytes // GIB} GiB each in `/tmp` and home, "
         f"{limits.free_disk_bytes // GIB} GiB of the disk left free",
         "`agent/backends/sandbox/types.py`",
@@ -103,7 +103,7 @@ def _lines(name: str) -> list[str]:
 
 
 def _decision(command: str) -> Decision:
-    """Judge as at somebody's desk: a home below /tmp, as tests may have, would be open to everybody."""
+    """Judge with an ordinary home: below /tmp, where tests may have theirs, it would be world-writable."""
     ctx = ExecCtx(user_id=USER, task_id=TASK, working_dir=_WORKSPACE)
     with patch.dict(os.environ, HOME="/home/me"):
         return _JUDGE.judge(Action(tool="run_command", effect="execute", subject=command, cwd=_WORKSPACE), ctx).decision

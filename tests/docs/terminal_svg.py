@@ -1,4 +1,4 @@
-"""What stands on a terminal, as a picture: cells with their colours in, an SVG out."""
+"""Renders a terminal screen, cells with their colors, as SVG."""
 
 import re
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _SGR = re.compile(rb"\x1b\[([0-9;]*)m")
 
 @dataclass(frozen=True, kw_only=True)
 class TextRun:
-    """Cells of one line that look the same."""
+    """Adjacent cells of one line with the same style."""
 
     column: int
     cells: int
@@ -38,14 +38,14 @@ class TextRun:
 
 
 def render_screen(sent: bytes, *, columns: int, rows: int) -> pyte.Screen:
-    """Return the screen of a terminal that was sent these bytes."""
+    """Return the screen after a terminal received these bytes."""
     screen = pyte.Screen(columns, rows)
     pyte.ByteStream(screen).feed(_SGR.sub(_without_faint, sent))
     return screen
 
 
 def render_svg(screen: pyte.Screen, *, title: str) -> str:
-    """Return a window with the screen in it, down to its last line that is not empty."""
+    """Return the SVG of a window that shows the screen down to its last non-empty line."""
     rows = max((row for row, text in enumerate(screen.display) if text.strip()), default=0) + 1
     width, height = screen.columns * _CELL + 2 * _EDGE, rows * _LINE + _BAR + 2 * _EDGE
     body = [element for row in range(rows) for run in _runs(screen, row) for element in _render_run(row, run)]
@@ -60,14 +60,14 @@ def render_svg(screen: pyte.Screen, *, title: str) -> str:
 
 
 def _without_faint(found: re.Match[bytes]) -> bytes:
-    """Turn faint text into grey text: the emulator knows no faint."""
+    """Turn faint text into grey text, because the emulator does not support faint."""
     codes = found[1].split(b";")
     is_palette = b"38" in codes or b"48" in codes
     return found[0] if is_palette else b"\x1b[%sm" % b";".join(b"90" if code == b"2" else code for code in codes)
 
 
 def _runs(screen: pyte.Screen, row: int) -> Iterator[TextRun]:
-    """Return the visible parts of a line; blanks between words of one style stay in them."""
+    """Return the visible parts of a line, including blanks between words of one style."""
     cells = [(column, screen.buffer[row][column]) for column in range(screen.columns)]
     for (style, _), together in groupby(cells, key=lambda cell: (_style(cell[1]), _is_braille(cell[1]))):
         part = list(together)
@@ -78,7 +78,7 @@ def _runs(screen: pyte.Screen, row: int) -> Iterator[TextRun]:
 
 
 def _is_braille(char: Char) -> bool:
-    """Say whether a cell is part of a spinner; few monospaced fonts have these, and others would shift what follows."""
+    """Whether a cell is a spinner; few monospaced fonts have these characters, and others would shift the rest."""
     return "\u2800" <= char.data <= "\u28ff"
 
 

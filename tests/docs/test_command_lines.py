@@ -1,4 +1,4 @@
-"""Every `agent …` that the documents show, also where it is not run, names commands and flags that exist."""
+"""Every `agent …` line in the documentation, also where it is not run, uses existing commands and flags."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ _BLOCK = re.compile(r"```(?:sh|console)\n(.*?)```", re.DOTALL)
 _CALL = re.compile(r"(?:^|[|;&(] *|\$ )(agent(?: (?:'[^'\n]*'|\"[^\"\n]*\"|[^|;&>#\n])*)?)", re.MULTILINE)
 LINES = [
     (page.name, call.strip())
-    for page in (*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md")
+    for page in (*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "AGENTS.md", ROOT / "examples" / "README.md")
     for block in _BLOCK.findall(page.read_text())
     for call in _CALL.findall(block)
 ]
@@ -44,11 +44,11 @@ def unknown_words(line: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("page", "line"), LINES, ids=str)
-def test_a_command_line_in_the_documents_can_be_read(page: str, line: str) -> None:
+def test_a_command_line_uses_existing_commands_and_flags(page: str, line: str) -> None:
     assert unknown_words(line) == []
 
 
-def test_a_wrong_one_is_noticed() -> None:
+def test_a_misspelled_command_or_flag_is_noticed() -> None:
     assert len(LINES) > 50
     assert unknown_words("agent sesions list") == ["sesions"]
     assert unknown_words("agent sessions lst --json") == ["lst"]

@@ -1,4 +1,4 @@
-"""Real runs, ended in every way: each line fits the documented schema, each stream obeys the grammar."""
+"""Real runs with every kind of ending: each line validates against the schema, each stream follows the grammar."""
 
 import json
 import shlex
@@ -33,7 +33,7 @@ STREAM = ("--output-format", "stream-json")
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A way for a run to go, and what its stream must show besides being right."""
+    """A run, and what its stream must contain besides being valid."""
 
     replies: tuple[dict[str, object], ...]
     exit_code: int
@@ -149,7 +149,7 @@ CASES = {
 
 
 def check_stream(events: Sequence[dict[str, object]]) -> None:
-    """Hold a stream against the schema and the grammar."""
+    """Check a stream against the schema and the grammar."""
     for event in events:
         VALIDATOR.validate(event)
     assert broken_rules(events) == [], "\n".join(map(str, events))
@@ -162,7 +162,7 @@ def stored_events(user: User) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=[name.replace(" ", "-") for name in CASES])
-def test_every_ending_keeps_to_schema_and_grammar(user: User, case: Case) -> None:
+def test_every_ending_follows_schema_and_grammar(user: User, case: Case) -> None:
     ended = user.agent("run", "do it", "--model", user.script(*case.replies), *case.args, *STREAM)
     assert ended.exit_code == case.exit_code, ended
     check_stream(ended.events)
@@ -170,27 +170,27 @@ def test_every_ending_keeps_to_schema_and_grammar(user: User, case: Case) -> Non
     assert set(case.expected_types) <= set(event_types(ended.events))
 
 
-def test_the_log_of_a_session_is_the_same_stream_without_fragments(user: User) -> None:
+def test_the_session_log_is_the_same_stream_without_chunks(user: User) -> None:
     case = CASES["three steps"]
     events = user.agent("run", "do it", "--model", user.script(*case.replies), *STREAM).events
     assert stored_events(user) == [event for event in events if not event.get("delta")]
     check_stream(stored_events(user))
 
 
-def test_a_run_without_a_model_has_a_whole_stream(user: User) -> None:
+def test_a_run_without_a_model_has_a_complete_stream(user: User) -> None:
     ended = user.agent("run", "do it", *STREAM)
     assert ended.exit_code == 41
     check_stream(ended.events)
 
 
-def test_a_cassette_that_does_not_fit_has_a_whole_stream(user: User) -> None:
+def test_a_run_with_the_wrong_cassette_has_a_complete_stream(user: User) -> None:
     ended = user.agent("run", "another task", "--replay", str(ROOT / "cli/demo/cassette.jsonl"), *STREAM)
     assert ended.exit_code == 1
     check_stream(ended.events)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupted_run_has_a_whole_stream(user: User, number: int) -> None:
+def test_an_interrupted_run_has_a_complete_stream(user: User, number: int) -> None:
     model = user.script(plan(step("a"), step("b", "a")), step_call("a", "run_command", command="sleep 60"))
     words = user.command("run", "x", "--model", model, *STREAM)
     events = run_and_signal(words, user, number, lambda line: '"tool.started"' in line)
@@ -198,7 +198,7 @@ def test_an_interrupted_run_has_a_whole_stream(user: User, number: int) -> None:
     assert [event["status"] for event in events if event["type"] == "step.completed"] == ["cancelled"]
 
 
-def test_a_run_interrupted_while_planning_has_a_whole_stream(user: User) -> None:
+def test_a_run_interrupted_while_planning_has_a_complete_stream(user: User) -> None:
     model = user.script({**answer("late"), "delay_ms": 60_000})
     words = user.command("run", "x", "--model", model, *STREAM)
     events = run_and_signal(words, user, signal.SIGINT, lambda line: '"message"' in line)
@@ -209,7 +209,7 @@ def test_a_run_interrupted_while_planning_has_a_whole_stream(user: User) -> None
 def run_and_signal(
     words: Sequence[str], user: User, number: int, is_time: Callable[[str], bool]
 ) -> list[dict[str, object]]:
-    """Run until a line says that it is time, then send the signal; return all events."""
+    """Run until a certain line appears, then send the signal; return all events."""
     lines: list[str] = []
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=user.environment(), cwd=user.home, text=True

@@ -1,4 +1,4 @@
-"""The reference of events says what the events are."""
+"""The event reference matches the event classes."""
 
 import re
 
@@ -50,6 +50,6 @@ def test_no_event_is_described_that_does_not_exist() -> None:
     assert set(re.findall(r"^### `?([\w.]+)`?$", PAGE, re.MULTILINE)) == set(DEFINITIONS) - {ENVELOPE}
 
 
-def test_the_check_of_the_page_can_fail() -> None:
+def test_a_misspelled_field_on_the_page_is_noticed() -> None:
     broken = PAGE.replace("| `revision` | integer |", "| `revison` | integer |")
     assert rows("### `plan`", broken) != expected(DEFINITIONS["plan"])

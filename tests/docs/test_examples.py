@@ -1,55 +1,46 @@
-"""What the documents tell a person to type works, and shows what they say it shows."""
+"""Every example in the documentation runs and prints what the page shows."""
 
 import json
 import re
-import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from tests.cli.repl.terminal_session import TerminalSession
-from tests.cli.terminal_user import LIMIT_S, User, one_step, step_call, step_reply
+from tests.cli.terminal_user import User, one_step, step_call, step_reply
 from tests.docs.console_blocks import PAGES, ConsoleBlock, blocks
-from tests.house.program import AGENT
+from tests.docs.update_console_blocks import merge_lines, shell, update_block
 from tests.house.source_tree import ROOT
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
-GUIDE = (ROOT / "docs" / "guide.md").read_text()
-
-
-def shell(user: User, line: str) -> str:
-    """Run lines in a shell as somebody in a checkout would; return all the terminal shows."""
-    (user.home / "examples").symlink_to(ROOT / "examples")
-    environ = user.environment(PATH=f"{AGENT.parent}:/usr/local/bin:/usr/bin:/bin")
-    done = subprocess.run(
-        ["bash", "-c", line],
-        cwd=user.home,
-        env=environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    return done.stdout.decode()
+PLUGIN_PAGE = (ROOT / "docs" / "web-memory-and-plugins.md").read_text()
 
 
 @pytest.mark.parametrize("block", blocks(), ids=lambda block: block.name)
-def test_a_session_at_the_terminal_goes_as_shown(user: User, block: ConsoleBlock) -> None:
+@needs("bwrap")
+def test_a_console_block_prints_what_it_shows(user: User, block: ConsoleBlock) -> None:
     output = shell(user, "\n".join(block.commands))
     assert block.matches(output), f"expected:\n{block.output}\ngot:\n{output}"
 
 
 def test_the_comparison_can_fail() -> None:
-    block = ConsoleBlock(page=PAGES[0], number=1, commands=(), output="a … c\n…\nend\n")
+    block = ConsoleBlock(page=PAGES[0], number=1, text="$ true\na … c\n…\nend\n")
     assert block.matches("a b c\nx\ny\nend\n")
     assert block.matches("a  c\nend\n")
     assert not block.matches("a b d\nend\n")
     assert not block.matches("a b c\nend\nmore\n")
 
 
-def test_every_example_runs_as_its_first_lines_say(user: User) -> None:
+def test_changed_output_is_merged_into_a_block() -> None:
+    block = ConsoleBlock(page=PAGES[0], number=1, text="$ one\nok in … s\nold\n$ two\nlast\n")
+    printed = ["ok in 0.1 s\nnew of run-20260101000000-abcdef\n", "last\n"]
+    assert update_block(block, printed) == "$ one\nok in … s\nnew of run-…\n$ two\nlast\n"
+    assert merge_lines(["a", "b …", "c"], ["x", "b 1", "b 2", "c"]) == ["x", "b …", "b 2", "c"]
+
+
+def test_every_example_runs_as_its_header_says(user: User) -> None:
     (user.home / "two-steps").mkdir()
     for file in sorted((ROOT / "examples").glob("*.jsonl")):
         comments = [line.lstrip("# ") for line in file.read_text().splitlines() if line.startswith("#")]
@@ -60,7 +51,7 @@ def test_every_example_runs_as_its_first_lines_say(user: User) -> None:
         assert answer.endswith((".", "Hello from Windlass.")) and "error" not in output, output
 
 
-def test_the_plugin_of_the_guide_is_a_tool(user: User) -> None:
+def test_the_plugin_of_the_page_is_a_tool(user: User) -> None:
     plugin = user.home / "plugin"
     _install(plugin)
     for name in ("work", "project"):
@@ -73,20 +64,20 @@ def test_the_plugin_of_the_guide_is_a_tool(user: User) -> None:
     ended = user.agent("run", "count", "--model", model, "-C", "work", "--output-format", "json", **environ)
     (call,) = ended.document["step_results"][0]["tool_calls"]  # type: ignore[index]
     assert (call["status"], call["output_preview"]) == ("ok", "3 words")
-    seat = TerminalSession(user, rows=60, AGENT_MODEL=model, **environ)
-    seat.folder.joinpath("poem.txt").write_text("just two")
+    terminal = TerminalSession(user, rows=60, AGENT_MODEL=model, **environ)
+    terminal.folder.joinpath("poem.txt").write_text("just two")
     # Plugins are loaded behind the prompt.
-    while "/words" not in seat.pause():
-        seat.send_line("/help")
-    seat.send_line("/words poem.txt")
-    seat.wait_for("2 words")
-    seat.close()
+    while "/words" not in terminal.pause():
+        terminal.send_line("/help")
+    terminal.send_line("/words poem.txt")
+    terminal.wait_for("2 words")
+    terminal.close()
 
 
 def _install(folder: Path) -> None:
-    """Put the guide's package where an installer would."""
-    (project,) = [text for text in re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL) if "entry-points" in text]
-    (module,) = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    """Install the package shown on the page."""
+    (project,) = [text for text in re.findall(r"```toml\n(.*?)```", PLUGIN_PAGE, re.DOTALL) if "entry-points" in text]
+    (module,) = re.findall(r"```python\n(.*?)```", PLUGIN_PAGE, re.DOTALL)
     about = tomllib.loads(project)["project"]
     ((group, points),) = about["entry-points"].items()
     metadata = folder / f"{about['name'].replace('-', '_')}-{about['version']}.dist-info"
@@ -96,7 +87,7 @@ def _install(folder: Path) -> None:
     (folder / "word_count.py").write_text(module)
 
 
-def test_the_demonstration_answers_without_a_key(user: User) -> None:
+def test_the_demo_answers_without_a_key(user: User) -> None:
     ended = user.agent("demo")
     assert (ended.exit_code, "1350" in ended.stdout) == (0, True)
 

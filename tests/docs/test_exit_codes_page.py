@@ -1,4 +1,4 @@
-"""The page of exit codes holds every code and subtype there is."""
+"""The page lists every exit code and subtype."""
 
 import re
 
@@ -13,6 +13,6 @@ def test_every_code_is_listed_once_and_in_order() -> None:
     assert [int(code) for code, _ in ROWS] == known
 
 
-def test_every_subtype_stands_beside_its_code() -> None:
+def test_every_subtype_is_listed_with_its_code() -> None:
     listed = {int(code): re.findall(r"`(\w+)`", subtypes) for code, subtypes in ROWS}
     assert [code for code, subtype in exit_codes.SUBTYPES.items() if subtype not in listed[code]] == []

@@ -1,4 +1,4 @@
-"""The grammar check itself: it accepts a whole stream and notices every kind of hole in one."""
+"""The grammar check accepts a complete stream and detects every kind of violation."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ Event = dict[str, object]
 
 
 def stream() -> list[Event]:
-    """A run of two steps, the second after the first, with a call that was approved."""
+    """A run with two dependent steps and an approved call."""
     steps = [{"id": "a", "depends_on": []}, {"id": "b", "depends_on": ["a"]}]
     in_a = {"step_id": "a", "attempt": 1}
     in_b = {"step_id": "b", "attempt": 1}
@@ -49,18 +49,18 @@ def update_event(place: int, **values: object) -> Callable[[list[Event]], object
     return lambda events: events[place].update(values)
 
 
-def test_a_whole_stream_breaks_nothing() -> None:
+def test_a_complete_stream_is_valid() -> None:
     assert broken_rules(stream()) == []
 
 
-def test_a_gap_in_the_numbers_is_allowed() -> None:
+def test_gaps_in_seq_are_allowed() -> None:
     events = stream()
     for event in events[5:]:
         event["seq"] = int(str(event["seq"])) + 3
     assert broken_rules(events) == []
 
 
-def test_a_stopped_step_ends_its_calls_but_not_what_it_waited_for() -> None:
+def test_a_stopped_step_completes_its_calls_but_not_its_approvals() -> None:
     events = stream()[:6]
     counts = {"ok": 0, "failed": 0, "skipped": 0}
     in_a = {"status": "cancelled", "step_id": "a", "attempt": 1}
@@ -78,7 +78,7 @@ def test_a_stopped_step_ends_its_calls_but_not_what_it_waited_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "expected"),
     [
         (list.clear, "no event at all"),
         (drop_event(0), "init is not at its end"),
@@ -106,7 +106,7 @@ def test_a_stopped_step_ends_its_calls_but_not_what_it_waited_for() -> None:
         (update_event(-1, steps={"ok": 1, "failed": 0, "skipped": 0}), "the result counts"),
     ],
 )
-def test_every_hole_is_noticed(damage: Callable[[list[Event]], object], told: str) -> None:
+def test_every_violation_is_reported(damage: Callable[[list[Event]], object], expected: str) -> None:
     events = stream()
     damage(events)
-    assert any(told in rule for rule in broken_rules(events)), broken_rules(events)
+    assert any(expected in rule for rule in broken_rules(events)), broken_rules(events)

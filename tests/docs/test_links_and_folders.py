@@ -1,6 +1,7 @@
-"""Links lead somewhere, and the map shows every room."""
+"""Links and file names in the documentation exist, and the tree of folders is complete."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,19 +9,50 @@ import pytest
 from tests.docs.console_blocks import PAGES
 from tests.house.source_tree import LAYERS, ROOT
 
-ALL = (*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md")
+ALL = (
+    *PAGES,
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "AGENTS.md",
+    ROOT / "examples" / "README.md",
+    ROOT / "bench" / "README.md",
+)
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+MAX_DESCRIPTION = 100
+# Files that a recipe has you create.
+PLACEHOLDERS = {"agent/backends/NAME.py", "agent/backends/table.py"}
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_PATH = re.compile(r"`((?:agent|cli|tooling|tests|patterns|docs|examples)/[\w./-]+)`")
+_PATH = re.compile(r"`((?:agent|cli|tooling|tests|patterns|docs|examples|bench)/[\w./-]+)`")
+_BRANCH = re.compile(r"^( *)([\w.]+/?) +(\S.*)$")
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, made as code forges make them."""
+    """Return the anchors of a page's headings, as code forges build them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
-def test_every_link_leads_somewhere(page: Path) -> None:
+def tree_entries(page: str) -> Iterator[tuple[str, str]]:
+    """Yield path and description of every line of the tree in the section Folders."""
+    block = page.partition("\n## Folders\n")[2].split("```")[1]
+    parents: list[str] = []
+    for line in block.strip("\n").splitlines():
+        found = _BRANCH.match(line)
+        assert found, line
+        depth = len(found[1]) // 2
+        parents[depth:] = [found[2]]
+        yield "".join(parents), found[3]
+
+
+def folders() -> set[str]:
+    """Return every folder of the four layers."""
+    inner = (path for layer in LAYERS for path in (ROOT / layer).rglob("*") if path.is_dir())
+    found = (*(ROOT / layer for layer in LAYERS), *inner)
+    return {f"{path.relative_to(ROOT)}/" for path in found if path.name != "__pycache__"}
+
+
+@pytest.mark.parametrize("page", ALL, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_has_a_target(page: Path) -> None:
     for link in _LINK.findall(page.read_text()):
         if link.startswith("https://"):
             continue
@@ -30,13 +62,27 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
-@pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", ALL, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_file_that_is_named_exists(page: Path) -> None:
-    missing = [path for path in _PATH.findall(page.read_text()) if not (ROOT / path).exists()]
-    assert missing == []
+    missing = {path for path in _PATH.findall(page.read_text()) if not (ROOT / path).exists()}
+    assert missing <= PLACEHOLDERS
 
 
-def test_the_map_shows_every_room() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text()
-    rooms = {path.parent.name for layer in LAYERS for path in (ROOT / layer).glob("*/__init__.py")}
-    assert [room for room in sorted(rooms) if f"{room}/" not in text] == []
+def test_the_tree_shows_every_folder_and_no_other() -> None:
+    shown = [path for path, _ in tree_entries(ARCHITECTURE) if path.endswith("/")]
+    assert len(shown) == len(set(shown))
+    assert set(shown) == folders()
+
+
+def test_every_file_in_the_tree_exists() -> None:
+    shown = [path for path, _ in tree_entries(ARCHITECTURE) if not path.endswith("/")]
+    assert [path for path in shown if not (ROOT / path).is_file()] == []
+
+
+def test_every_line_of_the_tree_is_short() -> None:
+    assert [path for path, text in tree_entries(ARCHITECTURE) if len(text) > MAX_DESCRIPTION] == []
+
+
+def test_a_missing_folder_is_noticed() -> None:
+    shorter = "\n".join(line for line in ARCHITECTURE.splitlines() if "  search/  " not in line)
+    assert folders() - {path for path, _ in tree_entries(shorter)} == {"tooling/web/search/"}

@@ -1,4 +1,4 @@
-"""The plan files among the examples do what they say, in the box, without a model."""
+"""The example plans run in the sandbox and do what their descriptions say."""
 
 import subprocess
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 from tests.cli.pty_terminal import PtyTerminal
 from tests.cli.terminal_user import ProgramResult, User, composer_reply, step_call, step_reply
 from tests.house.source_tree import ROOT
+from tests.programs import require
 
 pytestmark = pytest.mark.slow
 EXAMPLES = ROOT / "examples"
@@ -16,6 +17,7 @@ EXAMPLES = ROOT / "examples"
 @pytest.fixture
 def project(user: User) -> Path:
     """A small project under version control."""
+    require("git")
     folder = user.home / "project"
     (folder / "pkg").mkdir(parents=True)
     (folder / "pkg" / "__init__.py").write_text("def one():\n    return 1  # TODO: two\n")
@@ -33,7 +35,7 @@ def run(user: User, name: str, *words: str) -> ProgramResult:
     return user.agent("run", "--plan", str(EXAMPLES / name), *words)
 
 
-def test_the_project_report_tells_what_is_there(user: User, project: Path) -> None:
+def test_the_project_report_describes_the_repository(user: User, project: Path) -> None:
     (project / "new.txt").write_text("x")
     ended = run(user, "project-report.toml", "-C", str(project))
     assert ended.exit_code == 0, ended.stderr
@@ -41,14 +43,14 @@ def test_the_project_report_tells_what_is_there(user: User, project: Path) -> No
         assert expected in ended.stdout
 
 
-def test_the_python_check_packs_what_passed(user: User, project: Path) -> None:
+def test_the_python_check_builds_a_package_if_all_checks_pass(user: User, project: Path) -> None:
     ended = run(user, "check-python.toml", "-C", str(project), "--output-format", "json")
     assert ended.exit_code == 0, ended.stderr
     assert [one["verified"] for one in ended.document["step_results"]] == [None, None, None, True]  # type: ignore[attr-defined]
     assert (project / "dist" / "sources.tar.gz").is_file()
 
 
-def test_the_python_check_packs_nothing_that_failed(user: User, project: Path) -> None:
+def test_the_python_check_builds_nothing_if_a_check_fails(user: User, project: Path) -> None:
     (project / "test_pkg.py").write_text("import unittest\n\n\nclass T(unittest.TestCase):\n    x = 1 \n")
     (project / "broken.py").write_text("def")
     ended = run(user, "check-python.toml", "-C", str(project))
@@ -57,7 +59,7 @@ def test_the_python_check_packs_nothing_that_failed(user: User, project: Path) -
     assert "Not run: needs" in ended.stdout and not (project / "dist").exists()
 
 
-def test_the_log_digest_puts_its_parts_together(user: User) -> None:
+def test_the_log_digest_joins_its_parts(user: User) -> None:
     lines = [
         "2026-01-01T10:00:01 INFO start",
         "2026-01-01T10:00:05 ERROR: disk 5 full",
@@ -70,7 +72,7 @@ def test_the_log_digest_puts_its_parts_together(user: User) -> None:
     assert "2 ERROR" in digest and "2 disk N full" in digest and "2 2026-01-01T10" in digest
 
 
-def test_the_release_notes_ask_and_write(user: User, project: Path) -> None:
+def test_the_release_notes_plan_asks_and_writes(user: User, project: Path) -> None:
     model = user.script(
         step_call("notes", "write_file", path="RELEASE-NOTES.md", content="- one is there\n"),
         step_reply("notes", "Written."),
@@ -79,7 +81,7 @@ def test_the_release_notes_ask_and_write(user: User, project: Path) -> None:
     file = str(EXAMPLES / "release-notes.toml")
     words = ("run", "--plan", file, "-C", str(project), "--model", model, "--approval-mode", "auto-edit", "--plain")
     terminal = PtyTerminal(user, *words, "--record", "tape.jsonl")
-    terminal.wait_for("Whom are the notes for?")
+    terminal.wait_for("Who are the notes for?")
     terminal.wait_for("your answer: ")
     terminal.send_line("users")
     code, shown = terminal.wait_exit()
@@ -88,7 +90,7 @@ def test_the_release_notes_ask_and_write(user: User, project: Path) -> None:
     assert "the first words" in tape and "users" in tape
 
 
-def test_every_plan_among_the_examples_is_listed_and_says_how_to_try_it() -> None:
+def test_every_example_is_listed_and_every_plan_says_how_to_try_it() -> None:
     listed = (EXAMPLES / "README.md").read_text()
     for path in EXAMPLES.iterdir():
         assert path.name == "README.md" or f"]({path.name})" in listed, path.name

@@ -1,4 +1,4 @@
-"""The security page says what the boxes say of themselves, and its figures are those of today."""
+"""The security page lists what each sandbox reports about itself, and its figures are up to date."""
 
 import pytest
 
@@ -16,11 +16,13 @@ def test_the_figures_are_up_to_date() -> None:
     assert security_figures.update_table(PAGE) == PAGE, "run: python -m tests.docs.security_figures"
 
 
-@pytest.mark.parametrize("box", [bubblewrap_sandbox, landlock_sandbox, seatbelt], ids=lambda box: str(box.__name__))
-def test_every_gap_that_a_box_tells_of_is_on_the_page(box: object) -> None:
-    gaps = [*vars(box)["_NOT_COVERED"], bubblewrap_sandbox.NO_CGROUPS]
+@pytest.mark.parametrize(
+    "sandbox", [bubblewrap_sandbox, landlock_sandbox, seatbelt], ids=lambda sandbox: str(sandbox.__name__)
+)
+def test_every_gap_a_sandbox_reports_is_on_the_page(sandbox: object) -> None:
+    gaps = [*vars(sandbox)["_NOT_COVERED"], bubblewrap_sandbox.NO_CGROUPS]
     assert [gap for gap in gaps if gap not in PAGE.replace("\n  ", " ")] == []
 
 
-def test_the_readme_counts_the_escapes_right() -> None:
-    assert f"{len(ESCAPES)} real escapes" in (ROOT / "README.md").read_text()
+def test_the_readme_has_the_number_of_escapes() -> None:
+    assert f"{len(ESCAPES)} escape attempts" in (ROOT / "README.md").read_text()

@@ -1,4 +1,4 @@
-"""Tables, names and flags in the documents are those of the code."""
+"""Tables, names and flags in the documentation match the code."""
 
 import re
 from pathlib import Path
@@ -12,29 +12,29 @@ from cli.application import COMMANDS, build_application
 from cli.repl.commands.user_commands import load_user_commands
 from tests.docs import prompt_commands, providers_table
 from tests.docs.console_blocks import PAGES
-from tests.house.source_tree import ROOT
 
-GUIDE = (ROOT / "docs" / "guide.md").read_text()
+PROVIDERS_PAGE = providers_table.PAGE.read_text()
+PROMPT_PAGE = prompt_commands.PAGE.read_text()
 _FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z-]+)")
-# Flags of other programs, and of the future, that the pages speak of.
-_FOREIGN = {"--version", "--help", "--prompt"}
+# Flags of the top level and of the measuring script.
+_FOREIGN = {"--version", "--help", "--prompt", "--list", "--write"}
 
 
 def test_the_table_of_providers_is_up_to_date() -> None:
-    assert providers_table.update_table(GUIDE) == GUIDE, "run: python -m tests.docs.providers_table"
+    assert providers_table.update_table(PROVIDERS_PAGE) == PROVIDERS_PAGE, "run: python -m tests.docs.providers_table"
 
 
 def test_the_table_of_slash_commands_is_up_to_date() -> None:
-    assert prompt_commands.update_table(GUIDE) == GUIDE, "run: python -m tests.docs.prompt_commands"
+    assert prompt_commands.update_table(PROMPT_PAGE) == PROMPT_PAGE, "run: python -m tests.docs.prompt_commands"
 
 
 def test_every_name_that_needs_no_provider_is_listed() -> None:
     prefixes = [prefix for row in PROVIDERS for prefix in row.model_prefixes]
-    assert [prefix for prefix in prefixes if f"`{prefix}`" not in GUIDE] == []
+    assert [prefix for prefix in prefixes if f"`{prefix}`" not in PROVIDERS_PAGE] == []
 
 
-def test_the_command_of_ones_own_is_one(tmp_path: Path) -> None:
-    (text,) = re.findall(r"```markdown\n(.*?)```", GUIDE, re.DOTALL)
+def test_the_user_command_of_the_page_loads(tmp_path: Path) -> None:
+    (text,) = re.findall(r"```markdown\n(.*?)```", PROMPT_PAGE, re.DOTALL)
     (tmp_path / "commands").mkdir()
     (tmp_path / "commands" / "review.md").write_text(text)
     (command,) = load_user_commands(tmp_path, pytest.fail)
@@ -43,7 +43,7 @@ def test_the_command_of_ones_own_is_one(tmp_path: Path) -> None:
     assert command.expand("topic").startswith("Compare topic with main.")
 
 
-def test_every_flag_in_the_documents_exists() -> None:
+def test_every_flag_in_the_documentation_exists() -> None:
     known = {flag for entry in COMMANDS for flag in flags_of(get_command(build_application(entry.name)))}
     for page in PAGES:
         unknown = set(_FLAG.findall(page.read_text())) - known - _FOREIGN

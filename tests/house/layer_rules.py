@@ -95,13 +95,14 @@ def cycles(sources: Iterable[Module]) -> list[str]:
     """Find modules that import each other at the top level, directly or indirectly."""
     sources = tuple(sources)
     known = frozenset(source.name for source in sources)
-    graph = {source.name: sorted(set(_edges(source, known))) for source in sources}
+    graph = {source.name: sorted(set(module_edges(source, known))) for source in sources}
     return [" → ".join(cycle) for cycle in _find_cycles(graph)]
 
 
-def _edges(source: Module, known: frozenset[str]) -> Iterator[str]:
+def module_edges(source: Module, known: frozenset[str], *, include_lazy: bool = False) -> Iterator[str]:
+    """Yield the modules a module imports at its top, or with `include_lazy` wherever the import is."""
     for found in imports(source):
-        if found.is_lazy or found.is_typing_only:
+        if (found.is_lazy or found.is_typing_only) and not include_lazy:
             continue
         yield from (target for target in _targets(found, known) if target in known and target != source.name)
 

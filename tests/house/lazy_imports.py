@@ -29,6 +29,8 @@ LAZY_MODULES: dict[str, str] = {
     "agent.sessions.resume.resume_state": "only for a resumed run",
     "agent.app": "the REPL loads it after showing its prompt",
     "agent.run_scope": "loads with agent.app",
+    "agent.assembly": "loads with agent.app",
+    "tooling.tool_catalog": "only for a run that resumes another",
     "cli.repl.start": "only for the REPL",
     "cli.repl.ui.tui": "imports prompt-toolkit, which a dumb terminal does not need",
     "cli.repl.ui.plain_ui": "only for a dumb terminal",

@@ -43,7 +43,12 @@ def module(name: str, source: str) -> Module:
 @cache
 def modules() -> tuple[Module, ...]:
     """Return every module of the four layers."""
-    return tuple(_read(path) for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py")))
+    return read_modules(ROOT)
+
+
+def read_modules(root: Path) -> tuple[Module, ...]:
+    """Return every module of the four layers in a checkout."""
+    return tuple(_read(path, root) for layer in LAYERS for path in sorted((root / layer).rglob("*.py")))
 
 
 def imports(source: Module) -> Iterator[Import]:
@@ -51,8 +56,8 @@ def imports(source: Module) -> Iterator[Import]:
     yield from _imports(source.tree, is_lazy=False, is_typing_only=False)
 
 
-def _read(path: Path) -> Module:
-    parts = path.relative_to(ROOT).with_suffix("").parts
+def _read(path: Path, root: Path) -> Module:
+    parts = path.relative_to(root).with_suffix("").parts
     is_package = parts[-1] == "__init__"
     name = ".".join(parts[:-1] if is_package else parts)
     return Module(name=name, tree=ast.parse(path.read_text(), filename=str(path)), is_package=is_package)

@@ -1,4 +1,4 @@
-"""A reply in Anthropic's streaming form."""
+"""Replies in Anthropic's streaming format."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
 
 
 def frame(data: Mapping[str, object]) -> bytes:
-    """Return one server-sent event, named by its type."""
+    """Encode one server-sent event, named by its type."""
     return f"event: {data['type']}\ndata: {json.dumps(data)}\n\n".encode()
 
 
@@ -30,7 +30,7 @@ def frames(reply: Reply, model: str, turn: int = 1) -> Iterator[bytes]:
 
 
 def response_body(reply: Reply, model: str, turn: int = 1) -> dict[str, object]:
-    """Return the reply as one object, as for a request without `stream`."""
+    """Return the reply to a request without `stream`."""
     content: list[dict[str, object]] = [{"type": "text", "text": reply.text}] if reply.text else []
     for index, (name, arguments) in enumerate(reply.calls):
         content.append(

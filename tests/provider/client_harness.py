@@ -1,4 +1,4 @@
-"""The real client asked against the provider, with everything a test wants to know about it."""
+"""Calls the provider with the real model client and records the outcome."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ MODELS = ("openai/test-model", "anthropic/test-model")
 
 @dataclass(slots=True, kw_only=True)
 class AskResult:
-    """How one question went: what was heard, how it ended, and the waits between attempts (none was really waited)."""
+    """The stream items of one request, its fault, and the waits between attempts (recorded, not slept)."""
 
     items: list[StreamItem] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
@@ -28,51 +28,50 @@ class AskResult:
 
     @property
     def reply(self) -> ModelReply:
-        """Return the reply at the end."""
+        """Return the final reply."""
         assert self.fault is None, self.fault
         assert isinstance(self.items[-1], ModelReply)
         return self.items[-1]
 
     @property
     def text(self) -> str:
-        """Return the answer as a listener puts it together from fragments."""
-        heard = ""
+        """Return the answer assembled from its fragments."""
+        text = ""
         for item in self.items:
-            heard = "" if isinstance(item, StreamRestarted) else heard
-            heard += item.text if isinstance(item, TextDelta) else ""
-        return heard
+            text = "" if isinstance(item, StreamRestarted) else text
+            text += item.text if isinstance(item, TextDelta) else ""
+        return text
 
 
 def settings_for(provider: Provider | ThreadedProvider, **changes: float) -> Settings:
-    """Return settings that lead to the provider."""
+    """Return settings that point to the provider."""
     settings = Settings(api_base=provider.base_url, api_key=KEY, connect_timeout_s=5.0)
     return replace(settings, **{"first_byte_timeout_s": 5.0, "chunk_timeout_s": 5.0, **changes})  # type: ignore[arg-type]
 
 
 def no_price(model: str, usage: Usage) -> float | None:
-    """Know no price."""
     return None
 
 
 def tool_schema(name: str, properties: Mapping[str, object] | None = None) -> Mapping[str, object]:
-    """Return a tool schema as it stands in a request."""
+    """Return a tool schema in the form of a request."""
     parameters = {"type": "object", "properties": properties or {}}
     return {"type": "function", "function": {"name": name, "description": f"do {name}", "parameters": parameters}}
 
 
 async def ask(provider: Provider, request: ModelRequest = REQUEST, **changes: float) -> AskResult:
-    """Ask through the retrying client and return how it went."""
-    asked = AskResult()
+    """Send a request through the retrying client and return the outcome."""
+    result = AskResult()
 
     async def wait(seconds: float) -> None:
-        asked.waits.append(seconds)
+        result.waits.append(seconds)
 
     client = RetryingClient(HttpModelClient(settings_for(provider, **changes), no_price), wait, lambda: 0.5)
     try:
         async for item in client.stream(request):
-            asked.items.append(item)
+            result.items.append(item)
     except ModelFault as fault:
-        asked.fault = fault
+        result.fault = fault
     finally:
         await client.close()
-    return asked
+    return result

@@ -1,4 +1,4 @@
-"""The ways a provider can fail, each by name, in the real words of the provider whose form is spoken."""
+"""Named provider faults, with the real error messages of OpenAI and Anthropic."""
 
 from collections.abc import Callable
 
@@ -11,14 +11,14 @@ _INVALID_ARGUMENTS = '{"path": notes.txt and then some}'
 
 
 def fault_response(name: str, form: Form, *, retry_after: str | None = None) -> HttpResponse:
-    """Return the answer that shows a fault."""
+    """Return the HTTP response of a fault."""
     headers = {"Retry-After": retry_after} if retry_after is not None else {}
     if name.isdigit():
         return json_response(int(name), error_body(form, "api_error", "Something went wrong on our side."), headers)
     if name in _REFUSALS:
-        status, kind, openai_words, anthropic_words = _REFUSALS[name]
-        words = openai_words if form == "openai" else anthropic_words
-        return json_response(status, error_body(form, kind, words), headers)
+        status, kind, openai_message, anthropic_message = _REFUSALS[name]
+        message = openai_message if form == "openai" else anthropic_message
+        return json_response(status, error_body(form, kind, message), headers)
     return _BROKEN_REPLIES[name](form)
 
 
@@ -62,8 +62,8 @@ _REFUSALS: dict[str, tuple[int, str, str, str]] = {
 
 
 def _frames(reply: Reply, form: Form) -> list[bytes]:
-    speak = openai_frames.frames if form == "openai" else anthropic_frames.frames
-    return list(speak(reply, "test-model"))
+    encode = openai_frames.frames if form == "openai" else anthropic_frames.frames
+    return list(encode(reply, "test-model"))
 
 
 def _first_frames(form: Form) -> tuple[bytes, ...]:

@@ -1,4 +1,4 @@
-"""A reply in OpenAI's streaming form."""
+"""Replies in OpenAI's streaming format."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from tests.provider.replies import Reply, split_text
 
 
 def frame(data: object) -> bytes:
-    """Return one server-sent event."""
+    """Encode one server-sent event."""
     return b"data: " + json.dumps(data).encode() + b"\n\n"
 
 
@@ -35,7 +35,7 @@ def frames(reply: Reply, model: str, turn: int = 1) -> Iterator[bytes]:
 
 
 def response_body(reply: Reply, model: str, turn: int = 1) -> dict[str, object]:
-    """Return the reply as one object, as for a request without `stream`."""
+    """Return the reply to a request without `stream`."""
     calls = [
         {
             "id": call_id(turn, index),

@@ -1,4 +1,4 @@
-"""What the provider can be told to answer, independent of any wire form."""
+"""Scripted replies of the provider, independent of the wire format."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class Tokens:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """A whole reply; arguments given as text are sent as they are, however broken."""
+    """A complete reply; arguments given as text are sent unchanged, even if they are invalid."""
 
     text: str = ""
     reasoning: str = ""
@@ -60,14 +60,14 @@ class Calls(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """Say nothing for a while."""
+    """Send nothing for a while."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """Say nothing until the client goes away."""
+    """Send nothing until the client disconnects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ ResponsePart: TypeAlias = bytes | Pause | Hang | Reset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """One HTTP answer, part by part."""
+    """One HTTP response, part by part; `before` is played before the headers."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -90,5 +90,5 @@ class HttpResponse:
 
 
 def split_text(text: str, size: int) -> list[str]:
-    """Cut a text into the fragments a stream would carry."""
+    """Split text into the fragments of a stream."""
     return [text[at : at + size] for at in range(0, len(text), size)]

@@ -1,4 +1,4 @@
-"""From a reply to the HTTP answer that carries it."""
+"""Builds the HTTP response for a reply."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _BODIES = {"openai": openai_frames.response_body, "anthropic": anthropic_frames.
 def build_response(
     reply: Reply, form: Form, model: str, pace: Pace | None = None, *, is_streamed: bool = True, turn: int = 1
 ) -> HttpResponse:
-    """Return the answer that carries a reply at a pace."""
+    """Build the response of a reply, with pauses."""
     pace = reply.pace or pace or Pace()
     before = (Pause(seconds=pace.head_s),) if pace.head_s else ()
     if reply.ignores_stream or not is_streamed:
@@ -30,14 +30,14 @@ def build_response(
 
 
 def json_response(status: int, body: Mapping[str, object], headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """Return an answer with an error status and a JSON body."""
+    """Build a response with a JSON body."""
     return HttpResponse(
         status=status, headers=headers or {}, content_type="application/json", parts=(json.dumps(body).encode(),)
     )
 
 
-def error_body(form: Form, kind: str, words: str) -> dict[str, object]:
-    """Return an error in the shape of the form's provider."""
+def error_body(form: Form, kind: str, message: str) -> dict[str, object]:
+    """Return an error body in the format of OpenAI or Anthropic."""
     if form == "anthropic":
-        return {"type": "error", "error": {"type": kind, "message": words}}
-    return {"error": {"message": words, "type": kind, "param": None, "code": kind}}
+        return {"type": "error", "error": {"type": kind, "message": message}}
+    return {"error": {"message": message, "type": kind, "param": None, "code": kind}}

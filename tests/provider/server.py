@@ -1,4 +1,4 @@
-"""The provider itself: an HTTP/1.1 server on loopback that answers from a script and remembers every request."""
+"""The provider: an HTTP/1.1 server on loopback that answers from a script and records every request."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from tests.provider.responses import build_response, error_body, json_response
 
 @dataclass(slots=True, kw_only=True)
 class ReceivedRequest:
-    """One request as it came; `answered_at` is when the last byte of its answer was written."""
+    """One received request; `answered_at` is when the last byte of its response was written."""
 
     method: str
     path: str
@@ -44,7 +44,7 @@ Responder: TypeAlias = Callable[[ReceivedRequest], ScriptedReply]
 
 
 class Provider:
-    """`async with Provider() as provider: provider.reply(Text("hi"))`; past its script it answers 500."""
+    """`async with Provider() as provider: provider.reply(Text("hi"))`; after its script it answers 500."""
 
     def __init__(
         self, *script: ScriptedReply, otherwise: ScriptedReply | Responder | None = None, pace: Pace | None = None
@@ -60,19 +60,19 @@ class Provider:
 
     @property
     def base_url(self) -> str:
-        """Return the address for `api_base`; both forms are spoken behind it."""
+        """Return the URL for `api_base`; it serves both wire formats."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     def reply(self, *replies: ScriptedReply | Responder) -> None:
-        """Add replies, or functions that choose one by the request."""
+        """Script replies, or functions that choose one for a request."""
         self._script.extend(replies)
 
     def fault(self, name: str, *, times: int = 1, retry_after: str | None = None) -> None:
-        """Add a fault."""
+        """Script a fault."""
         self._script.extend([Fault(name=name, retry_after=retry_after)] * times)
 
     async def stop_listening(self) -> None:
-        """Stop listening: from now on connections are refused."""
+        """Refuse connections from now on."""
         if self._server is not None:
             self._server.close()
         for task in self._tasks:
@@ -97,7 +97,7 @@ class Provider:
         try:
             await self._serve_connection(reader, writer, self.connections)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            # A client that leaves, or a provider that stops, ends the conversation and nothing else.
+            # The client disconnected or the provider was stopped.
             pass
         finally:
             self._tasks.discard(task)
@@ -109,11 +109,11 @@ class Provider:
         while True:
             request = await _read_request(reader, connection)
             self.requests.append(request)
-            answer = self._choose_response(request)
-            await _send_parts(answer.before, reader, writer, is_body=False)
-            writer.write(_encode_head(answer))
-            await _send_parts(answer.parts, reader, writer, is_body=True)
-            # Before the last byte, so that no client can have it earlier than the record says.
+            response = self._choose_response(request)
+            await _send_parts(response.before, reader, writer, is_body=False)
+            writer.write(_encode_head(response))
+            await _send_parts(response.parts, reader, writer, is_body=True)
+            # Set before the last byte, so that no client can receive it earlier than recorded.
             request.answered_at = time.monotonic()
             writer.write(b"0\r\n\r\n")
             await writer.drain()
@@ -131,16 +131,18 @@ class Provider:
                 scripted, request.form, model, self._pace, is_streamed=is_streamed, turn=len(self.requests)
             )
         if isinstance(scripted, Fault):
-            answer = fault_response(scripted.name, request.form, retry_after=scripted.retry_after)
-            return _echo_key(answer, request) if scripted.name == "auth" else answer
+            response = fault_response(scripted.name, request.form, retry_after=scripted.retry_after)
+            return _echo_key(response, request) if scripted.name == "auth" else response
         return scripted
 
 
-def _echo_key(answer: HttpResponse, request: ReceivedRequest) -> HttpResponse:
-    """Let the refusal quote the key, as providers do, so that tests can see it is not repeated."""
+def _echo_key(response: HttpResponse, request: ReceivedRequest) -> HttpResponse:
+    """Quote the key in the refusal, as providers do, so that tests can check that it is not repeated."""
     key = request.headers.get("x-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
-    parts = tuple(part.replace(b"{key}", key.encode()) for part in answer.parts if isinstance(part, bytes))
-    return HttpResponse(status=answer.status, headers=answer.headers, content_type=answer.content_type, parts=parts)
+    parts = tuple(part.replace(b"{key}", key.encode()) for part in response.parts if isinstance(part, bytes))
+    return HttpResponse(
+        status=response.status, headers=response.headers, content_type=response.content_type, parts=parts
+    )
 
 
 async def _read_request(reader: asyncio.StreamReader, connection: int) -> ReceivedRequest:
@@ -161,9 +163,9 @@ async def _read_request(reader: asyncio.StreamReader, connection: int) -> Receiv
     )
 
 
-def _encode_head(answer: HttpResponse) -> bytes:
-    headers = {"Content-Type": answer.content_type, "Transfer-Encoding": "chunked", **answer.headers}
-    lines = [f"HTTP/1.1 {answer.status} Status", *(f"{name}: {value}" for name, value in headers.items())]
+def _encode_head(response: HttpResponse) -> bytes:
+    headers = {"Content-Type": response.content_type, "Transfer-Encoding": "chunked", **response.headers}
+    lines = [f"HTTP/1.1 {response.status} Status", *(f"{name}: {value}" for name, value in headers.items())]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
@@ -177,7 +179,7 @@ async def _send_parts(
             case Hang():
                 await writer.drain()
                 await reader.read()
-                raise ConnectionResetError("the client gave up")
+                raise ConnectionResetError("the client disconnected")
             case Reset():
                 await writer.drain()
                 _reset(writer)
@@ -189,4 +191,4 @@ async def _send_parts(
 def _reset(writer: asyncio.StreamWriter) -> None:
     raw: socket.socket = writer.get_extra_info("socket")
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    raise ConnectionResetError("told to reset")
+    raise ConnectionResetError("scripted reset")

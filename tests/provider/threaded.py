@@ -1,4 +1,4 @@
-"""The provider on a thread of its own, for tests and benchmarks that are not async themselves."""
+"""The provider in a thread, for tests and benchmarks that are not async."""
 
 import asyncio
 import threading
@@ -10,13 +10,13 @@ from tests.provider.server import Provider, Responder, ScriptedReply
 
 
 class ThreadedProvider:
-    """`with ThreadedProvider() as provider: provider.reply(...)`: the same words as Provider, without a loop."""
+    """`with ThreadedProvider() as provider: provider.reply(...)`: the interface of Provider without an event loop."""
 
     def __init__(
         self, *script: ScriptedReply, otherwise: ScriptedReply | Responder | None = None, pace: Pace | None = None
     ) -> None:
         self._provider = Provider(*script, otherwise=otherwise, pace=pace)
-        # Replies and requests are lists appended to by one side only, so no lock is needed.
+        # Only one thread appends to each of these lists, so no lock is needed.
         self.reply = self._provider.reply
         self.fault = self._provider.fault
         self.requests = self._provider.requests
@@ -27,16 +27,16 @@ class ThreadedProvider:
 
     @property
     def base_url(self) -> str:
-        """Return the address for `api_base`."""
+        """Return the URL for `api_base`."""
         return self._provider.base_url
 
     @property
     def connections(self) -> int:
-        """Return how many connections were made so far."""
+        """Return the number of connections so far."""
         return self._provider.connections
 
     def stop_listening(self) -> None:
-        """Stop listening: from now on connections are refused."""
+        """Refuse connections from now on."""
         assert self._loop is not None
         asyncio.run_coroutine_threadsafe(self._provider.stop_listening(), self._loop).result()
 

@@ -1,4 +1,4 @@
-"""The box as an ordinary user has it: started as a program of its own, by somebody who is not root.
+"""Runs a script in the sandbox; started as a separate program by a user who is not root.
 
 Reads a JSON object with `workspace`, `environ` and `script`, writes one with `exit_code` and `output`.
 """
@@ -14,13 +14,16 @@ from tooling.contract.command import CommandOutput, CommandRequest
 
 async def run(workspace: Path, environ: dict[str, str], script: str) -> CommandOutput:
     runner = build_sandbox_runner(workspace=workspace, environ=environ)
-    return await runner.run(CommandRequest(argv=("bash", "-c", script), cwd=workspace, timeout_s=120))
+    try:
+        return await runner.run(CommandRequest(argv=("bash", "-c", script), cwd=workspace, timeout_s=120))
+    finally:
+        runner.close()
 
 
 def main() -> None:
-    asked = json.load(sys.stdin)
-    found = asyncio.run(run(Path(asked["workspace"]), asked["environ"], asked["script"]))
-    json.dump({"exit_code": found.exit_code, "output": found.output.decode(errors="replace")}, sys.stdout)
+    request = json.load(sys.stdin)
+    result = asyncio.run(run(Path(request["workspace"]), request["environ"], request["script"]))
+    json.dump({"exit_code": result.exit_code, "output": result.output.decode(errors="replace")}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A place to break out of: a workspace, and around it the bait that escapes are after."""
+"""A workspace to escape from, and the bait around it."""
 
 import ctypes
 import fcntl
@@ -13,10 +13,10 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from tests.programs import require
 from tests.sandbox.probes import ESCAPES, Escape
 
 ESCAPE_TIMEOUT_S = 10
-# sleep takes seconds with a fraction and adds up its words, so a mark can be a number that nobody else has.
 _SYSCALL = """
 import ctypes, errno, sys
 number, reached, *words = sys.argv[1:]
@@ -27,7 +27,7 @@ sys.exit(0 if result >= 0 or errno.errorcode.get(ctypes.get_errno()) in reached.
 """
 _VICTIM = """
 import ctypes, os, sys, time
-# Whoever is not dumpable cannot be looked into, whatever the box; the victim can.
+# The victim is dumpable, so that only the sandbox protects it.
 os.dup2(os.open(sys.argv[2], os.O_RDONLY), 9)
 time.sleep(600)
 """
@@ -35,14 +35,15 @@ _IPC_CREAT, _IPC_RMID = 0o1000, 0
 
 
 class EscapeHarness:
-    """Everything that escapes need; closed with all its sockets, processes and folders."""
+    """Everything that escapes need: files, sockets, a process; use it as a context manager."""
 
     def __init__(self, owner: int | None = None) -> None:
         self._stack = ExitStack()
-        self.root = Path(tempfile.mkdtemp(prefix="windlass-arena-"))
+        self.root = Path(tempfile.mkdtemp(prefix="wl-escapes-"))
         self._stack.callback(self._remove)
         self.owner = owner
         self.workspace, self.outside, self.home = (self.root / name for name in ("ws", "outside", "home"))
+        # An unusual number of seconds to sleep.
         self.marker = f"{86000 + os.getpid() % 999}.{os.urandom(4).hex().translate(str.maketrans('abcdef', '123456'))}"
         self._create_files()
         self._create_repository()
@@ -64,7 +65,7 @@ class EscapeHarness:
         self._stack.close()
 
     def script(self) -> str:
-        """Return all escapes as one shell text that tells which of them succeeded."""
+        """Return all escapes as one shell script that prints which of them succeeded."""
         places = {
             "WS": self.workspace,
             "OUT": self.outside,
@@ -79,20 +80,20 @@ class EscapeHarness:
         return "\n".join(lines) + "\necho all tried\n"
 
     def find_escapes(self, output: bytes) -> list[str]:
-        """Return the names of the escapes that succeeded, by what was said and what can be seen from outside."""
-        said = {line.removeprefix("ok ") for line in output.decode(errors="replace").splitlines()}
-        return [escape.name for escape in ESCAPES if self._succeeded(escape, said)]
+        """Return the names of the escapes that succeeded, by their output and by traces outside."""
+        reported = {line.removeprefix("ok ") for line in output.decode(errors="replace").splitlines()}
+        return [escape.name for escape in ESCAPES if self._succeeded(escape, reported)]
 
-    def _succeeded(self, escape: Escape, said: set[str]) -> bool:
+    def _succeeded(self, escape: Escape, reported: set[str]) -> bool:
         if escape.created_file:
             return (self.outside / escape.created_file).exists()
         if escape.survives:
             number = escape.script.partition("${MARK}")[2][:1]
             return bool(self.find_survivors(f"{self.marker}{number}"))
-        return escape.name in said
+        return escape.name in reported
 
     def find_survivors(self, mark: str = "") -> list[int]:
-        """Return the processes that sleep with our mark."""
+        """Return the processes that sleep for the time of our marker."""
         found = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
@@ -104,12 +105,12 @@ class EscapeHarness:
         return found
 
     def kill_survivors(self) -> None:
-        """Kill what escaped on plain bash."""
+        """Kill the processes that escaped on plain bash."""
         for pid in self.find_survivors():
             os.kill(pid, signal.SIGKILL)
 
     def _remove(self) -> None:
-        # A mount that an escape left behind would be emptied with the folder it is in.
+        # Removing the folder would also delete the files of a mount that an escape left in it.
         assert str(self.root) not in Path("/proc/self/mountinfo").read_text()
         shutil.rmtree(self.root, ignore_errors=True)
 
@@ -126,6 +127,7 @@ class EscapeHarness:
         (self.workspace / ".syscall.py").write_text(_SYSCALL)
 
     def _create_repository(self) -> None:
+        require("git")
         env = {"PATH": os.environ["PATH"], "HOME": str(self.home), "GIT_CONFIG_NOSYSTEM": "1"}
         subprocess.run(["git", "init", "-q", self.workspace], env=env, check=True)
         hooks = self.workspace / ".git" / "hooks"
@@ -134,14 +136,14 @@ class EscapeHarness:
 
     def _open_sockets(self) -> dict[str, str]:
         tcp = self._stack.enter_context(socket.create_server(("0.0.0.0", 0), backlog=64))
-        unix, nameless = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+        unix, abstract = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
         datagrams = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        for one in (unix, nameless, datagrams):
+        for one in (unix, abstract, datagrams):
             self._stack.callback(one.close)
         unix.bind(str(self.outside / "listener"))
-        nameless.bind(f"\0windlass-{self.marker}")
+        abstract.bind(f"\0windlass-{self.marker}")
         datagrams.bind(str(self.outside / "datagrams"))
-        for one in (unix, nameless):
+        for one in (unix, abstract):
             one.listen(8)
         port6 = "0"
         if socket.has_ipv6:
@@ -167,7 +169,7 @@ class EscapeHarness:
 
     def _open_descriptor(self) -> dict[str, str]:
         opened = os.open(self.outside / "secret", os.O_RDONLY)
-        # Above all numbers that bash or a test uses for itself.
+        # Above all descriptors that bash or a test uses.
         number = fcntl.fcntl(opened, fcntl.F_DUPFD, 300)
         os.close(opened)
         self._stack.callback(os.close, number)
@@ -193,7 +195,7 @@ class EscapeHarness:
 
 
 def _own_address() -> str:
-    """Return an address of this machine that is not the loopback, without sending anything."""
+    """Return an address of this machine other than loopback, without sending anything."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))

@@ -1,4 +1,4 @@
-"""Runs the box as somebody who is not root, with a copy of our sources that they may read."""
+"""Runs the sandbox as a user who is not root, from a copy of the sources that they can read."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ NOBODY = 65534
 
 
 def run_as_nobody(script: str, *, workspace: Path, environ: Mapping[str, str], copy: Path) -> bytes:
-    """Return the output of a script in the box of user 65534."""
+    """Return the output of a script in the sandbox of user 65534."""
     for package in ("agent", "tooling", "patterns", "tests/sandbox"):
         shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__", "sample"))
     done = subprocess.run(
@@ -29,13 +29,13 @@ def run_as_nobody(script: str, *, workspace: Path, environ: Mapping[str, str], c
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    assert answer["exit_code"] == 0, answer
-    return str(answer["output"]).encode()
+    result = json.loads(done.stdout)
+    assert result["exit_code"] == 0, result
+    return str(result["output"]).encode()
 
 
 def _interpreter() -> str:
-    """Return a Python that others may run: ours may lie in a home folder."""
+    """Return a Python that other users can run: ours may be in a home folder."""
     system = Path("/usr/bin/python3")
     if system.exists():
         version = subprocess.run([system, "-c", "import sys; print(sys.version_info >= (3, 11))"], capture_output=True)

@@ -1,4 +1,4 @@
-"""Real escapes, each a few words of shell that end well when they succeed and do no harm then."""
+"""Real escapes, each a short shell script that exits with 0 if it succeeds, and does no harm."""
 
 from dataclasses import dataclass
 from platform import machine
@@ -8,7 +8,7 @@ from agent.backends.sandbox.seccomp import ARCHITECTURES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Escape:
-    """One way out: `script` succeeds inside, or a file `seen` has appeared outside, or a process survived."""
+    """An escape: `script` succeeds, or it creates `created_file` outside, or it leaves a process behind."""
 
     name: str
     script: str
@@ -17,7 +17,7 @@ class Escape:
 
 
 def _call(name: str, *arguments: object, reached: str = "") -> str:
-    """Make a system call; it succeeds when the kernel let it through, also to complain about the arguments."""
+    """Return a script for a system call; errors in `reached` mean that the kernel got to check its arguments."""
     table = ARCHITECTURES[machine()]
     number = {**table.denied, **table.absent}[name]
     return f"$PY $WS/.syscall.py {number} {reached or '-'} {' '.join(map(str, arguments))}"
@@ -186,7 +186,7 @@ _SURVIVORS = {
 
 ESCAPES = (
     *(Escape(name=f"read/{name}", script=script) for name, script in _READS.items()),
-    *(Escape(name=f"write/{name}", script=script, created_file=seen) for name, (script, seen) in _WRITES.items()),
+    *(Escape(name=f"write/{name}", script=script, created_file=file) for name, (script, file) in _WRITES.items()),
     *(Escape(name=f"environment/{name}", script=script) for name, script in _ENVIRONMENT.items()),
     *(Escape(name=f"network/{name}", script=script) for name, script in _NETWORK.items()),
     *(Escape(name=f"processes/{name}", script=script) for name, script in _PROCESSES.items()),

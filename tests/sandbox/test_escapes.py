@@ -1,4 +1,4 @@
-"""No escape succeeds in the box, as root or as an ordinary user; nearly all do without it."""
+"""No escape succeeds in the sandbox, as root or as an ordinary user; nearly all do without it."""
 
 import os
 import subprocess
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.backends.sandbox.runner import SandboxCommandRunner, build_sandbox_runner
+from agent.backends.sandbox.runner import SandboxCommandRunner
+from tests.agent.backends.backend_cases import BuildRunner
+from tests.programs import needs
 from tests.sandbox.escape_harness import EscapeHarness
 from tests.sandbox.ordinary_user import NOBODY, run_as_nobody
 from tests.sandbox.probes import ESCAPES
@@ -14,61 +16,62 @@ from tooling.contract.command import CommandRequest
 
 pytestmark = pytest.mark.slow
 
-# What Landlock and seccomp cannot cover without namespaces, as the box itself says.
+# What Landlock and seccomp cannot prevent without namespaces, as the sandbox itself says.
 LANDLOCK_LEAKS = {"write/mode", "write/time"}
 
 
-async def run_escapes(runner: SandboxCommandRunner, arena: EscapeHarness) -> list[str]:
-    request = CommandRequest(argv=("bash", "-c", arena.script()), cwd=arena.workspace, timeout_s=120)
+async def run_escapes(runner: SandboxCommandRunner, harness: EscapeHarness) -> list[str]:
+    request = CommandRequest(argv=("bash", "-c", harness.script()), cwd=harness.workspace, timeout_s=120)
     found = await runner.run(request)
     assert found.output.endswith(b"all tried\n"), found
-    return arena.find_escapes(found.output)
+    return harness.find_escapes(found.output)
 
 
-def test_there_are_enough_of_them() -> None:
+def test_there_are_many_escapes_with_distinct_names() -> None:
     assert len(ESCAPES) >= 60
     assert len({escape.name for escape in ESCAPES}) == len(ESCAPES)
 
 
-async def test_nothing_escapes_the_box() -> None:
-    with EscapeHarness() as arena:
-        runner = build_sandbox_runner(workspace=arena.workspace, environ=arena.environ)
-        assert await run_escapes(runner, arena) == []
+@needs("bwrap")
+async def test_no_escape_succeeds_in_bubblewrap(build_runner: BuildRunner) -> None:
+    with EscapeHarness() as harness:
+        runner = build_runner(harness.workspace, "bubblewrap", environ=harness.environ)
+        assert await run_escapes(runner, harness) == []
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="is an ordinary user already")
-def test_nothing_escapes_the_box_of_an_ordinary_user() -> None:
-    with EscapeHarness(owner=NOBODY) as arena:
+@needs("bwrap")
+def test_no_escape_of_an_ordinary_user_succeeds_in_bubblewrap() -> None:
+    with EscapeHarness(owner=NOBODY) as harness:
         output = run_as_nobody(
-            arena.script(), workspace=arena.workspace, environ=arena.environ, copy=arena.root / "sources"
+            harness.script(), workspace=harness.workspace, environ=harness.environ, copy=harness.root / "sources"
         )
         assert output.endswith(b"all tried\n"), output
-        assert arena.find_escapes(output) == []
+        assert harness.find_escapes(output) == []
 
 
-async def test_what_escapes_landlock_is_what_it_says_aloud() -> None:
-    with EscapeHarness() as arena:
-        runner = build_sandbox_runner(workspace=arena.workspace, environ=arena.environ)
-        runner.use_landlock()
-        escaped = set(await run_escapes(runner, arena))
+async def test_only_documented_escapes_succeed_under_landlock(build_runner: BuildRunner) -> None:
+    with EscapeHarness() as harness:
+        runner = build_runner(harness.workspace, "landlock", environ=harness.environ)
+        escaped = set(await run_escapes(runner, harness))
         assert {name for name in escaped if not name.startswith("git/")} <= LANDLOCK_LEAKS
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user cannot do half of it anyway")
-def test_the_escapes_bite_on_plain_bash() -> None:
-    with EscapeHarness() as arena:
+@pytest.mark.skipif(os.getuid() != 0, reason="half of the escapes need root")
+def test_nearly_all_escapes_succeed_on_plain_bash() -> None:
+    with EscapeHarness() as harness:
         done = subprocess.run(
-            ["bash", "-c", arena.script()],
-            cwd=arena.workspace,
-            env=arena.environ,
+            ["bash", "-c", harness.script()],
+            cwd=harness.workspace,
+            env=harness.environ,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             close_fds=False,
             timeout=120,
             check=False,
         )
-        escaped = arena.find_escapes(done.stdout)
-        arena.kill_survivors()
+        escaped = harness.find_escapes(done.stdout)
+        harness.kill_survivors()
         missed = [escape.name for escape in ESCAPES if escape.name not in escaped]
         assert len(missed) <= len(ESCAPES) / 10, missed
         assert Path("/usr/.windlass-probe").exists() is False

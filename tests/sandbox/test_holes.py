@@ -1,4 +1,4 @@
-"""Ways around the box that are no probe: through its own loader, its own paths, its owner's death."""
+"""Ways around the sandbox that are not probes: its loader, its mounted paths, the death of its owner."""
 
 import asyncio
 import os
@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import refresh_policy
-from agent.backends.sandbox.runner import SandboxCommandRunner, build_sandbox_runner
-from tests.agent.backends.backend_cases import ENVIRON, MARK, find_processes, list_names, wait_for_file
+from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import BECAME_A_LINK, refresh_policy
+from agent.backends.sandbox.runner import SandboxCommandRunner
+from tests.agent.backends.backend_cases import ENVIRON, MARK, BuildRunner, find_processes, list_names, wait_for_file
+from tests.programs import needs, require
 from tooling.contract.command import CommandOutput, CommandRequest
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
+HANG_S = 30
 LONG_RUN = """
 import asyncio, os, sys
 from pathlib import Path
@@ -38,6 +40,7 @@ async def sh(runner: SandboxCommandRunner, command: str, **env: str) -> CommandO
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
+    require("git")
     workspace = tmp_path / "ws"
     subprocess.run(["git", "init", "-q", workspace], check=True, env={"PATH": os.environ["PATH"], "HOME": "/"})
     (tmp_path / "secret").mkdir()
@@ -45,9 +48,10 @@ def repository(tmp_path: Path) -> Path:
     return workspace
 
 
-async def test_the_box_does_not_load_what_a_command_built(tmp_path: Path) -> None:
-    if shutil.which("gcc") is None and not os.environ.get("CI"):
-        pytest.skip("no compiler")
+@needs("gcc")
+async def test_the_sandbox_does_not_load_a_library_that_a_command_built(
+    tmp_path: Path, build_runner: BuildRunner
+) -> None:
     workspace, outside = tmp_path / "ws", tmp_path / "outside"
     workspace.mkdir()
     outside.mkdir()
@@ -55,7 +59,7 @@ async def test_the_box_does_not_load_what_a_command_built(tmp_path: Path) -> Non
         "#include <stdio.h>\n__attribute__((constructor)) static void f(void) "
         f'{{ FILE *x = fopen("{outside}/escaped", "w"); if (x) fclose(x); }}\n'
     )
-    runner = build_sandbox_runner(workspace=workspace, environ=ENVIRON)
+    runner = build_runner(workspace)
     built = await sh(runner, "gcc -shared -fPIC -o libcap.so.2 evil.c && cp libcap.so.2 libselinux.so.1")
     assert built.exit_code == 0, built.output
     for name, value in (("LD_LIBRARY_PATH", str(workspace)), ("LD_PRELOAD", str(workspace / "libcap.so.2"))):
@@ -64,33 +68,39 @@ async def test_the_box_does_not_load_what_a_command_built(tmp_path: Path) -> Non
     assert list_names(outside) == []
 
 
-async def test_a_planted_link_is_never_followed_into_the_box(repository: Path, tmp_path: Path) -> None:
-    runner = build_sandbox_runner(workspace=repository, environ=ENVIRON)
+@needs("bwrap")
+async def test_a_planted_link_is_not_followed(repository: Path, tmp_path: Path, build_runner: BuildRunner) -> None:
+    runner = build_runner(repository)
     planted = await sh(runner, "rm -rf .git; mv .git x; ln -sfn ../secret .git/hooks; ls .git/hooks")
     assert b"key" not in planted.output
-    # What only a person outside can do.
+    # Only the user can do this, outside the sandbox.
     shutil.rmtree(repository / ".git" / "hooks")
     (repository / ".git" / "hooks").symlink_to(tmp_path / "secret")
-    with pytest.raises(PermissionError, match="has become a link"):
+    with pytest.raises(PermissionError, match=BECAME_A_LINK):
         await sh(runner, "cat .git/hooks/key")
-    later = build_sandbox_runner(workspace=repository, environ=ENVIRON)
+    later = build_runner(repository)
     assert b"bait" not in (await sh(later, "cat .git/hooks/key")).output
 
 
-async def test_a_repository_that_a_person_removed_is_no_obstacle(repository: Path) -> None:
-    runner = build_sandbox_runner(workspace=repository, environ=ENVIRON)
+async def test_commands_still_run_after_the_user_removed_the_repository(
+    repository: Path, build_runner: BuildRunner
+) -> None:
+    runner = build_runner(repository)
     shutil.rmtree(repository / ".git")
     assert refresh_policy(runner.sandbox.policy).protected == ()
     assert (await sh(runner, "echo on")).output == b"on\n"
 
 
-async def test_secrets_in_a_home_that_is_the_workspace_stay_hidden(tmp_path: Path) -> None:
+@needs("bwrap")
+async def test_secrets_in_a_home_folder_that_is_the_workspace_are_hidden(
+    tmp_path: Path, build_runner: BuildRunner
+) -> None:
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "id").write_text("bait")
     (tmp_path / ".netrc").write_text("bait")
     (tmp_path / ".config" / "gh").mkdir(parents=True)
     (tmp_path / ".config" / "gh" / "hosts.yml").write_text("bait")
-    runner = build_sandbox_runner(workspace=tmp_path, environ={**ENVIRON, "HOME": str(tmp_path)})
+    runner = build_runner(tmp_path, environ={**ENVIRON, "HOME": str(tmp_path)})
     await sh(runner, "mv .ssh s; mv .config c; rm -rf .ssh .config; mv .netrc n; umount .ssh; cp -r .ssh s2")
     found = await sh(runner, "cat .ssh/* .netrc .config/gh/* s/* c/gh/* n s2/*; grep -r bait . ; touch works")
     assert b"bait" not in found.output
@@ -98,7 +108,7 @@ async def test_secrets_in_a_home_that_is_the_workspace_stay_hidden(tmp_path: Pat
     assert "works" in list_names(tmp_path)
 
 
-def test_a_box_dies_with_the_agent(tmp_path: Path) -> None:
+def test_commands_are_killed_with_the_agent(tmp_path: Path) -> None:
     agent = subprocess.Popen(
         [sys.executable, "-c", LONG_RUN, tmp_path, MARK], cwd=ROOT, env={**ENVIRON, "PYTHONPATH": str(ROOT)}
     )
@@ -107,7 +117,7 @@ def test_a_box_dies_with_the_agent(tmp_path: Path) -> None:
     finally:
         agent.send_signal(signal.SIGKILL)
         agent.wait()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + HANG_S
     while find_processes(MARK) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert find_processes(MARK) == []

@@ -1,27 +1,30 @@
-"""Whatever a command does to the machine ends within its limits, and nobody is left."""
+"""The limits of a command hold, and no process survives it."""
 
 import asyncio
 import gc
 import os
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from agent.backends.sandbox.runner import DiskWatch, SandboxCommandRunner, build_sandbox_runner
+from agent.backends.sandbox import runner as runner_module
+from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import NO_CGROUPS
+from agent.backends.sandbox.runner import DiskWatch, SandboxCommandRunner, disk_full_reason
 from agent.backends.sandbox.types import MIB, ResourceLimits
-from tests.agent.backends.backend_cases import ENVIRON, MARK, find_processes, find_survivors
+from tests.agent.backends.backend_cases import MARK, SANDBOXES, BuildRunner, find_processes, find_survivors
+from tests.programs import needs
 from tests.sandbox.escape_harness import EscapeHarness
 from tests.sandbox.ordinary_user import NOBODY, run_as_nobody
 from tooling.contract.command import CommandOutput, CommandRequest
 
 pytestmark = pytest.mark.slow
 
+# Added to a time limit: far more than any of these commands needs to end.
+HANG_S = 60
 LIMITS = ResourceLimits(processes=100, memory_bytes=200 * MIB, file_bytes=20 * MIB, scratch_bytes=30 * MIB, cpu_s=1)
-# Forks without end, in a shell whose name can be looked for.
+# Forks endlessly, in a shell whose name can be searched for.
 BOMB = f"exec -a wl-bomb-{MARK} bash -c 'f() {{ f | f & }}; f; sleep 30'"
-# Says how many children it could have.
+# Prints how many children it could fork.
 FORKS = """/usr/bin/python3 -c '
 import os, time
 for count in range(3000):
@@ -36,20 +39,19 @@ os._exit(0)
 '"""
 
 
-@pytest.fixture
-def runner(tmp_path: Path) -> Iterator[SandboxCommandRunner]:
-    runner = build_sandbox_runner(workspace=tmp_path, environ=ENVIRON, limits=LIMITS, grace_s=0.2)
-    yield runner
-    runner.close()
+@pytest.fixture(params=SANDBOXES)
+def runner(request: pytest.FixtureRequest, tmp_path: Path, build_runner: BuildRunner) -> SandboxCommandRunner:
+    return build_runner(tmp_path, request.param, limits=LIMITS)
 
 
 async def sh(runner: SandboxCommandRunner, command: str, *, timeout_s: float = 20) -> CommandOutput:
     cwd = runner.sandbox.policy.writable[0]
-    return await runner.run(CommandRequest(argv=("bash", "-c", command), cwd=cwd, timeout_s=timeout_s))
+    async with asyncio.timeout(timeout_s + HANG_S):
+        return await runner.run(CommandRequest(argv=("bash", "-c", command), cwd=cwd, timeout_s=timeout_s))
 
 
-async def test_a_fork_bomb_is_bounded_and_ends(runner: SandboxCommandRunner) -> None:
-    started = time.monotonic()
+async def test_a_fork_bomb_is_limited_and_killed(runner: SandboxCommandRunner) -> None:
+    require_cgroups(runner)
     most = 0
 
     async def count() -> None:
@@ -62,84 +64,79 @@ async def test_a_fork_bomb_is_bounded_and_ends(runner: SandboxCommandRunner) -> 
     found = await sh(runner, BOMB, timeout_s=2)
     counting.cancel()
     assert found.timed_out
-    assert time.monotonic() - started < 8
     assert 0 < most <= 100
     assert find_survivors(f"wl-bomb-{MARK}") == []
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="is an ordinary user already")
-def test_a_fork_bomb_of_an_ordinary_user_is_bounded_without_control_groups() -> None:
-    with EscapeHarness(owner=NOBODY) as arena:
+@needs("bwrap")
+def test_a_fork_bomb_of_an_ordinary_user_is_limited_without_control_groups() -> None:
+    with EscapeHarness(owner=NOBODY) as harness:
         output = run_as_nobody(
-            f"{FORKS} || true", workspace=arena.workspace, environ=arena.environ, copy=arena.root / "sources"
+            f"{FORKS} || true", workspace=harness.workspace, environ=harness.environ, copy=harness.root / "sources"
         )
     assert 100 < int(output) < 1024
 
 
-async def test_memory_is_bounded(runner: SandboxCommandRunner) -> None:
+async def test_the_memory_of_a_process_is_limited(runner: SandboxCommandRunner) -> None:
     found = await sh(runner, "/usr/bin/python3 -c 'x = bytearray(600_000_000); print(len(x))'")
     assert found.exit_code != 0
     assert b"600000000" not in found.output
 
 
-async def test_memory_of_a_whole_tree_is_bounded(runner: SandboxCommandRunner) -> None:
-    if "there are no control groups" in " ".join(runner.describe().not_covered):
-        pytest.skip("no control groups here")
+async def test_the_memory_of_all_processes_together_is_limited(runner: SandboxCommandRunner) -> None:
+    require_cgroups(runner)
     one = "/usr/bin/python3 -c 'import time; x = bytearray(120_000_000); time.sleep(1); print(len(x))'"
     found = await sh(runner, f"{one} & {one} & {one} & wait")
     assert found.output.count(b"120000000") < 3
 
 
-async def test_a_large_file_is_cut_off(runner: SandboxCommandRunner, tmp_path: Path) -> None:
+async def test_the_size_of_a_file_is_limited(runner: SandboxCommandRunner, tmp_path: Path) -> None:
     found = await sh(runner, "head -c 100M /dev/zero > big; echo $?")
     assert found.output.strip().endswith(b"153")
     assert (tmp_path / "big").stat().st_size == 20 * MIB
 
 
 @pytest.mark.parametrize("folder", ["/tmp", "~", "/dev/shm"])
-async def test_the_folders_in_memory_are_bounded(runner: SandboxCommandRunner, folder: str) -> None:
+@needs("bwrap")
+async def test_folders_in_memory_are_limited(tmp_path: Path, build_runner: BuildRunner, folder: str) -> None:
+    runner = build_runner(tmp_path, limits=LIMITS)
     fill = f"cd {folder} && for i in {{1..30}}; do head -c 15M /dev/zero > f$i || break; done; du -sm . | cut -f 1"
     found = await sh(runner, fill)
     assert int(found.output.split()[-1]) <= 260
 
 
-async def test_a_disk_that_runs_full_ends_the_command(runner: SandboxCommandRunner, tmp_path: Path) -> None:
+async def test_a_command_that_fills_the_disk_is_stopped(tmp_path: Path, build_runner: BuildRunner) -> None:
     free = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
-    watched = build_sandbox_runner(
-        workspace=tmp_path, environ=ENVIRON, limits=ResourceLimits(free_disk_bytes=free - 100 * MIB), grace_s=0.2
-    )
-    found = await sh(watched, "for i in {1..8}; do head -c 100M /dev/zero > f$i; done; sleep 20")
+    limit = free - 100 * MIB
+    runner = build_runner(tmp_path, limits=ResourceLimits(free_disk_bytes=limit))
+    found = await sh(runner, "for i in {1..8}; do head -c 100M /dev/zero > f$i; done; sleep 20")
     assert (found.exit_code, found.cancelled) == (1, False)
-    assert b"of the disk are free" in found.output
+    assert found.output.endswith(disk_full_reason(limit).encode())
 
 
-def test_a_disk_that_was_full_before_is_nobodys_fault(tmp_path: Path) -> None:
-    watch = DiskWatch([tmp_path], 1 << 60)
-    time.sleep(0.3)
-    assert not watch.is_full()
+def test_a_command_is_not_stopped_if_the_disk_was_full_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_module, "DISK_POLL_S", 0)
+    assert not DiskWatch([tmp_path], 1 << 60).is_full()
 
 
-async def test_processor_time_is_bounded(runner: SandboxCommandRunner) -> None:
-    started = time.monotonic()
-    found = await sh(runner, "while :; do :; done")
-    assert found.exit_code == 137
-    assert time.monotonic() - started < 10
+async def test_processor_time_is_limited(runner: SandboxCommandRunner) -> None:
+    found = await sh(runner, "while :; do :; done", timeout_s=60)
+    assert (found.exit_code, found.timed_out) == (137, False)
 
 
 @pytest.mark.parametrize("command", ["cat", "read -r x; echo $x", "read -r x < /dev/tty; echo no", "cat /dev/tty"])
-async def test_who_waits_for_a_person_waits_for_nobody(runner: SandboxCommandRunner, command: str) -> None:
-    started = time.monotonic()
-    await sh(runner, command)
-    assert time.monotonic() - started < 3
+async def test_a_command_that_reads_input_does_not_wait_for_it(runner: SandboxCommandRunner, command: str) -> None:
+    assert not (await sh(runner, command)).timed_out
 
 
-async def test_an_endless_stream_cut_by_its_reader_ends_by_itself(runner: SandboxCommandRunner) -> None:
+async def test_an_endless_writer_ends_with_its_reader(runner: SandboxCommandRunner) -> None:
     found = await sh(runner, "yes | head -c 1G", timeout_s=60)
     assert (found.exit_code, found.total_bytes) == (0, 1 << 30)
 
 
-async def test_two_gigabytes_take_little_memory(tmp_path: Path) -> None:
-    runner = build_sandbox_runner(workspace=tmp_path, environ=ENVIRON)
+async def test_two_gigabytes_of_output_use_little_memory(tmp_path: Path, build_runner: BuildRunner) -> None:
+    runner = build_runner(tmp_path)
     await sh(runner, "true")
     gc.collect()
     before = resident_bytes()
@@ -148,30 +145,30 @@ async def test_two_gigabytes_take_little_memory(tmp_path: Path) -> None:
     assert resident_bytes() - before < 80 * MIB
 
 
-async def test_a_deaf_tree_is_asked_and_then_ended(tmp_path: Path) -> None:
-    runner = build_sandbox_runner(workspace=tmp_path, environ=ENVIRON, limits=LIMITS, grace_s=2)
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+async def test_processes_get_sigterm_before_they_are_killed(
+    sandbox: str, tmp_path: Path, build_runner: BuildRunner
+) -> None:
+    runner = build_runner(tmp_path, sandbox, limits=LIMITS, grace_s=2)
     tree = f"trap 'touch asked' TERM; (trap '' TERM; setsid sleep {MARK}) & while :; do sleep 0.1; done"
     found = await sh(runner, tree, timeout_s=2)
-    runner.close()
     assert found.timed_out
     assert (tmp_path / "asked").exists()
     assert find_survivors(MARK) == []
 
 
-async def test_hundreds_of_boxes_leave_no_open_file_and_no_group(runner: SandboxCommandRunner) -> None:
+async def test_hundreds_of_commands_leave_no_open_file_and_no_control_group(runner: SandboxCommandRunner) -> None:
     await asyncio.gather(*(sh(runner, "true") for _ in range(8)))
     before = open_files()
     for _ in range(25):
         await asyncio.gather(*(sh(runner, "true") for _ in range(8)))
     assert open_files() == before
-    others = list_cgroups()
+    during = list_cgroups()
     runner.close()
-    del runner
-    gc.collect()
-    assert len(list_cgroups()) < len(others) or not others
+    assert len(list_cgroups()) < len(during) or not during
 
 
-async def test_a_box_that_is_cancelled_while_it_starts_leaves_nobody(runner: SandboxCommandRunner) -> None:
+async def test_a_command_that_is_cancelled_while_it_starts_leaves_no_process(runner: SandboxCommandRunner) -> None:
     for wait_ms in range(12):
         call = asyncio.create_task(sh(runner, f"setsid sleep {MARK} & sleep {MARK}"))
         await asyncio.sleep(wait_ms / 1000)
@@ -179,6 +176,11 @@ async def test_a_box_that_is_cancelled_while_it_starts_leaves_nobody(runner: San
         await asyncio.wait({call})
     await asyncio.sleep(0.05)
     assert find_survivors(MARK) == []
+
+
+def require_cgroups(runner: SandboxCommandRunner) -> None:
+    if NO_CGROUPS in runner.describe().not_covered:
+        pytest.skip("needs control groups")
 
 
 def open_files() -> int:

@@ -1,4 +1,4 @@
-"""A fresh workplace for every test."""
+"""A fresh tool harness for every test."""
 
 from pathlib import Path
 
@@ -8,5 +8,5 @@ from tests.tooling.tool_harness import ToolHarness
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> ToolHarness:
+def harness(tmp_path: Path) -> ToolHarness:
     return ToolHarness(tmp_path)

@@ -1,4 +1,4 @@
-"""The one road: what becomes of a call on its way."""
+"""The invoker: every call becomes a result."""
 
 import asyncio
 from dataclasses import dataclass
@@ -8,15 +8,16 @@ import pytest
 
 from tests.tooling.tool_harness import TASK, USER, FakeUser, NoUser, ToolHarness
 from tooling.approvals.policy import PolicyApprover
-from tooling.contract.action import Action, ApprovalAnswer, Verdict
+from tooling.contract.action import Action, ApprovalAnswer, Approver, Judge, Verdict
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.context import ExecCtx
 from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolResult
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
-from tooling.finish import OutputFinisher, reserve_output
+from tooling.finish import NOT_SAVED, OutputFinisher, reserve_output
 from tooling.invoke import Invoker
 from tooling.jobs import BackgroundJobs
+from tooling.permission import PermissionChecker, PermissionInterceptor
 from tooling.registry import ToolRegistry
 from tooling.safety.action_judge import ActionJudge
 from tooling.safety.secrets.redact import Redactor
@@ -58,18 +59,21 @@ class NoCommandRunner:
 
 
 class FailingJudge:
-    """A judge that breaks."""
+    """A judge that raises."""
 
     def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
         raise RuntimeError("cannot think")
 
 
-def build_invoker(*, person: FakeUser | None = None, judge: FailingJudge | None = None) -> Invoker:
+def permission(judge: Judge, approver: Approver) -> PermissionInterceptor:
+    return PermissionInterceptor(PermissionChecker(judge, approver))
+
+
+def build_invoker(*, user: FakeUser | None = None, judge: FailingJudge | None = None) -> Invoker:
     services = ToolServices(runner=NoCommandRunner(), asker=NoUser(), jobs=BackgroundJobs(NoCommandRunner()))
     return Invoker(
         registry=ToolRegistry((FakeTool(services), ApprovalTool(services))),
-        judge=judge or ActionJudge(),
-        approver=PolicyApprover(person=person),
+        interceptors=(permission(judge or ActionJudge(), PolicyApprover(user=user)),),
         finisher=OutputFinisher(Redactor()),
     )
 
@@ -87,14 +91,14 @@ def ctx(folder: Path) -> ExecCtx:
         ("own timeout", 1, "error", "do failed: TimeoutError: the printer did not answer"),
     ],
 )
-async def test_a_tool_may_do_what_it_likes(
+async def test_exceptions_and_timeouts_of_a_tool_become_results(
     tmp_path: Path, what: str, exit_code: int, status: str, content: str
 ) -> None:
     result = await build_invoker().invoke("do", {"what": what}, ctx(tmp_path))
     assert (result.exit_code, result.meta.status, result.content) == (exit_code, status, content)
 
 
-async def test_cancellation_comes_through(tmp_path: Path) -> None:
+async def test_cancellation_propagates(tmp_path: Path) -> None:
     services = ToolServices(runner=NoCommandRunner(), asker=NoUser(), jobs=BackgroundJobs(NoCommandRunner()))
     started = asyncio.Event()
 
@@ -110,8 +114,7 @@ async def test_cancellation_comes_through(tmp_path: Path) -> None:
 
     invoker = Invoker(
         registry=ToolRegistry((Waiter(services),)),
-        judge=ActionJudge(),
-        approver=PolicyApprover(),
+        interceptors=(permission(ActionJudge(), PolicyApprover()),),
         finisher=OutputFinisher(Redactor()),
     )
     call = asyncio.create_task(invoker.invoke("wait", {}, ctx(tmp_path)))
@@ -121,79 +124,79 @@ async def test_cancellation_comes_through(tmp_path: Path) -> None:
         await call
 
 
-async def test_a_tool_that_needs_approval_gets_it_or_does_not_run(tmp_path: Path) -> None:
+async def test_a_tool_that_requires_approval_runs_only_with_it(tmp_path: Path) -> None:
     refused = await build_invoker().invoke("delete", {}, ctx(tmp_path))
     assert (refused.meta.status, refused.exit_code) == ("denied", 126)
     assert "--allow delete" in refused.content
-    assert (await build_invoker(person=FakeUser()).invoke("delete", {}, ctx(tmp_path))).content == "done"
+    assert (await build_invoker(user=FakeUser()).invoke("delete", {}, ctx(tmp_path))).content == "done"
 
 
-async def test_a_judge_that_breaks_means_asking(tmp_path: Path) -> None:
-    person = FakeUser(decision=ApprovalAnswer(decision="deny", by="person", remark="no"))
-    result = await build_invoker(person=person, judge=FailingJudge()).invoke("do", {}, ctx(tmp_path))
+async def test_a_failing_judge_means_that_the_user_is_asked(tmp_path: Path) -> None:
+    user = FakeUser(decision=ApprovalAnswer(decision="deny", by="person", remark="no"))
+    result = await build_invoker(user=user, judge=FailingJudge()).invoke("do", {}, ctx(tmp_path))
     assert result.meta.status == "denied"
     assert "could not be judged" in result.content
 
 
-async def test_arguments_that_are_no_object_are_told(tmp_path: Path) -> None:
+async def test_arguments_that_are_not_an_object_are_rejected(tmp_path: Path) -> None:
     result = await build_invoker().invoke("do", ["x"], ctx(tmp_path))  # type: ignore[arg-type]
     assert (result.exit_code, "expected an object, got list" in result.content) == (2, True)
 
 
 async def test_an_approved_command_returns_its_output_to_the_same_call(tmp_path: Path) -> None:
-    person = FakeUser()
-    place = ToolHarness(tmp_path, approver=PolicyApprover(person=person))
-    place.write("old/file", "x")
-    result = await place.call("run_command", command="rm -rv old")
-    assert person.asked == ["rm -rv old"]
+    user = FakeUser()
+    harness = ToolHarness(tmp_path, approver=PolicyApprover(user=user))
+    harness.write("old/file", "x")
+    result = await harness.call("run_command", command="rm -rv old")
+    assert user.asked == ["rm -rv old"]
     assert "removed" in result.content
 
 
-async def test_a_refused_command_reaches_the_model_with_the_remark(tmp_path: Path) -> None:
-    person = FakeUser(decision=ApprovalAnswer(decision="deny", by="person", remark="Use the archive instead."))
-    place = ToolHarness(tmp_path, approver=PolicyApprover(person=person))
-    place.write("old/file", "x")
-    result = await place.call("run_command", command="rm -r old")
-    assert result.content == "Denied by person: it deletes old and everything in it. Use the archive instead."
-    assert (place.root / "old" / "file").read_text() == "x"
+async def test_a_denied_command_reaches_the_model_with_the_users_remark(tmp_path: Path) -> None:
+    user = FakeUser(decision=ApprovalAnswer(decision="deny", by="person", remark="Use the archive instead."))
+    harness = ToolHarness(tmp_path, approver=PolicyApprover(user=user))
+    harness.write("old/file", "x")
+    result = await harness.call("run_command", command="rm -r old")
+    assert result.content == "Denied by the user: it deletes old and everything in it. Use the archive instead."
+    assert (harness.root / "old" / "file").read_text() == "x"
 
 
 @pytest.mark.parametrize(("choice", "status"), [("deny", "denied"), ("defer", "deferred"), ("fail", "denied")])
-async def test_without_a_person_the_status_says_what_became_of_it(tmp_path: Path, choice: str, status: str) -> None:
-    place = ToolHarness(tmp_path, approver=PolicyApprover(on_approval=choice))  # type: ignore[arg-type]
-    result = await place.call("run_command", command="git push")
+async def test_without_a_user_the_status_follows_on_approval(tmp_path: Path, choice: str, status: str) -> None:
+    harness = ToolHarness(tmp_path, approver=PolicyApprover(on_approval=choice))  # type: ignore[arg-type]
+    result = await harness.call("run_command", command="git push")
     assert (result.meta.status, result.exit_code, result.meta.rule) == (status, 126, "git push")
 
 
-async def test_an_empty_success_says_so_and_an_empty_failure_names_the_command(place: ToolHarness) -> None:
-    assert (await place.call("run_command", command="true")).content == "(empty output)"
-    failed = await place.call("run_command", command="false")
-    assert failed.content == f"Exit 1: no output from 'false' in {place.root}"
+async def test_empty_output_is_reported_and_an_empty_failure_names_the_command(harness: ToolHarness) -> None:
+    assert (await harness.call("run_command", command="true")).content == "(empty output)"
+    failed = await harness.call("run_command", command="false")
+    assert failed.content == f"Exit 1: no output from 'false' in {harness.root}"
 
 
-async def test_a_missing_folder_is_a_result(place: ToolHarness) -> None:
-    ctx = place.ctx(working_dir=place.root / "gone")
-    result = await place.executor.call_tool("run_command", {"command": "true"}, ctx)
+async def test_a_missing_working_directory_is_an_error_result(harness: ToolHarness) -> None:
+    ctx = harness.ctx(working_dir=harness.root / "gone")
+    result = await harness.executor.call_tool("run_command", {"command": "true"}, ctx)
     assert (result.exit_code, "could not be started" in result.content) == (1, True)
 
 
-async def test_a_timed_out_command_returns_what_it_said_so_far(place: ToolHarness) -> None:
-    result = await place.call("run_command", command="echo working; sleep 60", timeout_s=0.3)
+async def test_a_timed_out_command_returns_its_output_so_far(harness: ToolHarness) -> None:
+    result = await harness.call("run_command", command="echo working; sleep 60", timeout_s=0.3)
     assert result.content == (
-        "Timed out after 0.3 s; the command and everything it started were ended. Output so far:\nworking"
+        "Timed out after 0.3 s; the command and all its processes were stopped. Output so far:\nworking"
     )
 
 
-async def test_without_a_place_for_outputs_the_cut_is_still_told(place: ToolHarness) -> None:
-    ctx = place.ctx(outputs_dir=None)
-    result = await place.executor.call_tool("run_command", {"command": "seq 1 5000"}, ctx)
-    assert "characters cut; the rest was not kept ...]" in result.content
+async def test_without_an_outputs_folder_trimming_is_still_reported(harness: ToolHarness) -> None:
+    ctx = harness.ctx(outputs_dir=None)
+    result = await harness.executor.call_tool("run_command", {"command": "seq 1 5000"}, ctx)
+    assert f"characters cut; {NOT_SAVED} ...]" in result.content
     assert result.meta.output_path is None
 
 
-async def test_outputs_of_repeated_calls_do_not_overwrite_each_other(place: ToolHarness) -> None:
-    first = await place.call("run_command", command="seq 1 5000")
-    second = await place.call("run_command", command="seq 5000 9999")
+async def test_outputs_of_repeated_calls_do_not_overwrite_each_other(harness: ToolHarness) -> None:
+    first = await harness.call("run_command", command="seq 1 5000")
+    second = await harness.call("run_command", command="seq 5000 9999")
     assert first.meta.output_path != second.meta.output_path
 
 
@@ -203,20 +206,19 @@ class WebTool(FakeTool):
 
 @pytest.mark.parametrize(("deny", "status"), [((), "ok"), (("ask_web",), "denied")])
 async def test_the_web_needs_no_approval_but_can_be_denied(tmp_path: Path, deny: tuple[str, ...], status: str) -> None:
-    workplace = ToolHarness(tmp_path)
+    harness = ToolHarness(tmp_path)
     services = ToolServices(runner=NoCommandRunner(), asker=NoUser(), jobs=BackgroundJobs(NoCommandRunner()))
     invoker = Invoker(
         registry=ToolRegistry([WebTool(services)]),
-        judge=ActionJudge(),
-        approver=PolicyApprover(deny=deny),
+        interceptors=(permission(ActionJudge(), PolicyApprover(deny=deny)),),
         finisher=OutputFinisher(Redactor(())),
     )
-    assert (await invoker.invoke("ask_web", {}, workplace.ctx())).meta.status == status
+    assert (await invoker.invoke("ask_web", {}, harness.ctx())).meta.status == status
     assert WebTool.spec.parallelizable
 
 
-async def test_whole_outputs_of_calls_with_the_same_name_do_not_overwrite_each_other(place: ToolHarness) -> None:
-    ctx = place.ctx()
+async def test_reserved_output_files_of_the_same_call_have_distinct_names(harness: ToolHarness) -> None:
+    ctx = harness.ctx()
     names = [reserved.name for _ in range(12) if (reserved := reserve_output(ctx))]
     stem = names[0].removesuffix(".txt")
     assert names == [f"{stem}.txt", *(f"{stem}-{number}.txt" for number in range(2, 13))]

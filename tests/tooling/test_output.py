@@ -1,4 +1,4 @@
-"""What happens to text before a model reads it."""
+"""Decoding, sanitizing and trimming of tool output."""
 
 import time
 
@@ -22,7 +22,7 @@ from tooling.output import (
 )
 
 
-def test_the_lengths_are_those_people_rely_on() -> None:
+def test_the_documented_limits_have_not_changed() -> None:
     lengths = (TOOL_TIMEOUT_MS, GREP_TIMEOUT_MS, WEB_FETCH_TIMEOUT_MS, OUTPUT_TRIM_LEN, OUTPUT_HEAD_LEN)
     assert lengths == (120_000, 30_000, 90_000, 3000, 1500)
     assert (OUTPUT_TAIL_LEN, FETCH_MAX_CHARS) == (1000, 80_000)
@@ -50,7 +50,7 @@ def test_the_lengths_are_those_people_rely_on() -> None:
         ("äöü 漢字 🙂", "äöü 漢字 🙂"),
     ],
 )
-def test_escapes_and_control_characters_go(raw: str | None, clean: str) -> None:
+def test_escape_sequences_and_control_characters_are_removed(raw: str | None, clean: str) -> None:
     assert sanitize_output(raw) == clean
 
 
@@ -59,7 +59,7 @@ def test_undecodable_bytes_stay_visible() -> None:
 
 
 @given(st.text(alphabet=st.characters(), max_size=300))
-def test_any_text_comes_out_printable(text: str) -> None:
+def test_sanitized_text_is_encodable_printable_and_stable(text: str) -> None:
     clean = sanitize_output(text)
     clean.encode("utf-8")
     assert not any(char < " " and char not in "\n\t" for char in clean)
@@ -67,9 +67,9 @@ def test_any_text_comes_out_printable(text: str) -> None:
 
 
 @given(st.text(max_size=400), st.integers(0, 200))
-def test_trimming_tells_the_true_number(text: str, limit: int) -> None:
+def test_the_trim_notice_gives_the_exact_number_of_characters_cut(text: str, limit: int) -> None:
     lengths = TrimLengths.for_limit(limit)
-    trimmed = trim_output(text, lengths, where="full output: F")
+    trimmed = trim_output(text, lengths, hint="full output: F")
     if len(text) <= limit:
         assert trimmed == text
         return
@@ -79,15 +79,15 @@ def test_trimming_tells_the_true_number(text: str, limit: int) -> None:
 
 
 @pytest.mark.parametrize("unit", ["word ", "\x1b[31m", "\x1b]", "\x1b[1", "a\r", "a\x08", "\x9d", "\r"])
-def test_a_megabyte_of_anything_takes_no_time(unit: str) -> None:
+def test_a_megabyte_is_sanitized_in_linear_time(unit: str) -> None:
     text = (unit * 1_000_000)[:1_000_000]
     started = time.thread_time()
     sanitize_output(text)
-    # Far above what it takes, far below what anything but linear would.
+    # CPU time: far above what a linear scan takes, far below anything quadratic.
     assert time.thread_time() - started < 1.0
 
 
-def test_fetched_text_is_cut_with_limit_reason_and_true_length() -> None:
+def test_truncated_fetch_output_gives_limit_reason_and_original_length() -> None:
     cut = trim_fetch_output("x" * 90_000, reason="trafilatura")
     assert len(cut) == FETCH_MAX_CHARS == 80_000
     assert cut.endswith("[... cut at 80000 characters (trafilatura); the whole text has 90000]")
@@ -97,7 +97,7 @@ def test_fetched_text_is_cut_with_limit_reason_and_true_length() -> None:
     assert trim_fetch_output("x" * 100, limit=10) == "x" * 10
 
 
-def test_of_all_characters_only_those_go_that_control_a_terminal() -> None:
+def test_only_control_characters_are_removed() -> None:
     controls = {*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0)}
     kept = {code for code in range(0x3000) if sanitize_output(f"a{chr(code)}b") == f"a{chr(code)}b"}
     assert kept == set(range(0x3000)) - controls

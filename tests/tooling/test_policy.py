@@ -1,11 +1,11 @@
-"""Who decides what, in every mode."""
+"""The approval policy: modes, rules, and answers of the user."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.tooling.tool_harness import TASK, USER, FakeUser
-from tooling.approvals.policy import PolicyApprover
+from tooling.approvals.policy import NO_USER_TO_ASK, PolicyApprover
 from tooling.approvals.rule_text import covers_command, rule_for
 from tooling.contract.action import Action, ApprovalAnswer, Decision, Verdict
 from tooling.contract.context import ExecCtx
@@ -14,7 +14,7 @@ from tooling.safety.action_judge import ActionJudge
 WORKSPACE = Path("/srv/project")
 CTX = ExecCtx(user_id=USER, task_id=TASK, working_dir=WORKSPACE)
 EDIT = Action(tool="edit_file", effect="write", subject="a.txt", cwd=WORKSPACE)
-FINE = Verdict(decision=Decision.ALLOW)
+ALLOWED = Verdict(decision=Decision.ALLOW)
 
 
 def command_action(text: str) -> Action:
@@ -27,23 +27,23 @@ async def decide(approver: PolicyApprover, text: str) -> ApprovalAnswer:
 
 
 @pytest.mark.parametrize(
-    ("mode", "asking", "harmless"),
+    ("mode", "risky", "harmless"),
     [("ask", "deny", "allow"), ("auto-edit", "deny", "allow"), ("never", "deny", "allow"), ("yolo", "allow", "allow")],
 )
-async def test_modes_without_a_person(mode: str, asking: str, harmless: str) -> None:
+async def test_modes_without_a_user(mode: str, risky: str, harmless: str) -> None:
     approver = PolicyApprover(mode=mode)  # type: ignore[arg-type]
-    assert (await decide(approver, "git push")).decision == asking
+    assert (await decide(approver, "git push")).decision == risky
     assert (await decide(approver, "git status")).decision == harmless
 
 
 @pytest.mark.parametrize("choice", ["deny", "defer", "fail"])
-async def test_without_a_person_the_run_says_what_happens(choice: str) -> None:
+async def test_without_a_user_on_approval_decides(choice: str) -> None:
     answer = await decide(PolicyApprover(on_approval=choice), "git push origin main")  # type: ignore[arg-type]
     assert (answer.decision, answer.rule) == (choice, "git push")
-    assert answer.remark == "Nobody can be asked in this run; --allow 'git push' would allow it."
+    assert answer.remark == f"{NO_USER_TO_ASK}; --allow 'git push' would allow it."
 
 
-async def test_what_is_blocked_stays_blocked_even_in_yolo() -> None:
+async def test_a_blocked_action_is_denied_even_in_yolo_mode() -> None:
     verdict = Verdict(decision=Decision.BLOCK, reasons=("no",))
     answer = await PolicyApprover(mode="yolo", allow=("rm",)).approve(command_action("rm -rf /"), verdict, CTX)
     assert answer.decision == "deny"
@@ -67,11 +67,11 @@ async def test_what_is_blocked_stays_blocked_even_in_yolo() -> None:
         ("", "git push", "deny"),
     ],
 )
-async def test_a_rule_allows_its_own_words_and_nothing_else(allow: str, text: str, decision: str) -> None:
+async def test_an_allow_rule_covers_its_own_command_and_nothing_else(allow: str, text: str, decision: str) -> None:
     assert (await decide(PolicyApprover(allow=(allow,)), text)).decision == decision
 
 
-async def test_a_denying_rule_beats_everything() -> None:
+async def test_a_deny_rule_overrides_everything_else() -> None:
     approver = PolicyApprover(mode="yolo", allow=("git push",), deny=("git push", "make"))
     for text in ("git push", "ls && make all > out.txt"):
         answer = await decide(approver, text)
@@ -79,9 +79,9 @@ async def test_a_denying_rule_beats_everything() -> None:
     assert (await decide(approver, "ls")).decision == "allow"
 
 
-async def test_edits_ask_only_in_the_users_own_folder_and_only_in_mode_ask() -> None:
+async def test_edits_need_approval_only_in_mode_ask_and_in_the_users_own_folder() -> None:
     async def edit(approver: PolicyApprover) -> str:
-        return (await approver.approve(EDIT, FINE, CTX)).decision
+        return (await approver.approve(EDIT, ALLOWED, CTX)).decision
 
     assert await edit(PolicyApprover(mode="ask")) == "allow"
     assert await edit(PolicyApprover(mode="ask", asks_for_edits=True)) == "deny"
@@ -91,48 +91,48 @@ async def test_edits_ask_only_in_the_users_own_folder_and_only_in_mode_ask() -> 
         assert await edit(PolicyApprover(mode=mode, asks_for_edits=True)) == "allow"  # type: ignore[arg-type]
 
 
-async def test_the_way_out_of_a_refused_edit_is_named() -> None:
-    answer = await PolicyApprover(mode="ask", asks_for_edits=True).approve(EDIT, FINE, CTX)
+async def test_a_denied_edit_names_the_flags_that_would_allow_it() -> None:
+    answer = await PolicyApprover(mode="ask", asks_for_edits=True).approve(EDIT, ALLOWED, CTX)
     assert "--allow edit_file or --approval-mode auto-edit would allow it" in answer.remark
 
 
-async def test_the_person_is_asked_and_their_remark_comes_back() -> None:
-    person = FakeUser(decision=ApprovalAnswer(decision="deny", by="person", remark="not today"))
-    answer = await decide(PolicyApprover(person=person), "git push")
-    assert (answer.decision, answer.remark, person.asked) == ("deny", "not today", ["git push"])
+async def test_the_users_remark_is_returned() -> None:
+    user = FakeUser(decision=ApprovalAnswer(decision="deny", by="person", remark="not today"))
+    answer = await decide(PolicyApprover(user=user), "git push")
+    assert (answer.decision, answer.remark, user.asked) == ("deny", "not today", ["git push"])
 
 
-async def test_once_is_once_and_this_run_is_the_exact_text() -> None:
+async def test_an_answer_for_the_run_covers_only_the_exact_command() -> None:
     once = FakeUser()
-    approver = PolicyApprover(person=once)
+    approver = PolicyApprover(user=once)
     for _ in range(2):
         assert (await decide(approver, "git push")).decision == "allow"
     assert once.asked == ["git push", "git push"]
     run = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope="run"))
-    approver = PolicyApprover(person=run)
+    approver = PolicyApprover(user=run)
     for text in ("git push", "git push", "git push --force"):
         await decide(approver, text)
     assert run.asked == ["git push", "git push --force"]
 
 
 @pytest.mark.parametrize("scope", ["project", "always"])
-async def test_an_answer_for_good_stores_the_rule_that_was_shown_and_no_wider_one(scope: str) -> None:
-    kept: list[tuple[str, tuple[str, ...]]] = []
-    person = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope=scope))  # type: ignore[arg-type]
-    approver = PolicyApprover(person=person, keep_rules=lambda where, rules: kept.append((where, rules)))
+async def test_a_permanent_answer_saves_exactly_the_suggested_rule(scope: str) -> None:
+    saved: list[tuple[str, tuple[str, ...]]] = []
+    user = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope=scope))  # type: ignore[arg-type]
+    approver = PolicyApprover(user=user, save_rules=lambda where, rules: saved.append((where, rules)))
     for text in ("git push origin main", "git push --tags", "npm publish"):
         await decide(approver, text)
-    assert person.asked == ["git push origin main", "npm publish"]
-    assert kept == [(scope, ("git push",)), (scope, ("npm publish",))]
+    assert user.asked == ["git push origin main", "npm publish"]
+    assert saved == [(scope, ("git push",)), (scope, ("npm publish",))]
 
 
 @pytest.mark.parametrize("text", ["rm -r src", "sudo ls", "curl https://example.org", "python3 -c 'x' > /etc/motd"])
-async def test_no_rule_is_ever_stored_for_programs_that_do_whatever_they_are_told(text: str) -> None:
-    kept: list[tuple[str, ...]] = []
-    person = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope="always"))
-    approver = PolicyApprover(person=person, keep_rules=lambda where, rules: kept.append(rules))
+async def test_no_rule_is_saved_for_programs_that_can_do_anything(text: str) -> None:
+    saved: list[tuple[str, ...]] = []
+    user = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope="always"))
+    approver = PolicyApprover(user=user, save_rules=lambda where, rules: saved.append(rules))
     answer = await decide(approver, text)
-    assert (answer.decision, answer.scope, kept) == ("allow", "run", [])
+    assert (answer.decision, answer.scope, saved) == ("allow", "run", [])
 
 
 @pytest.mark.parametrize(
@@ -146,6 +146,6 @@ async def test_no_rule_is_ever_stored_for_programs_that_do_whatever_they_are_tol
         ("git push > /etc/motd", "git push > /etc/motd"),
     ],
 )
-def test_the_offered_rule_is_narrow_and_sufficient(text: str, rule: str) -> None:
+def test_the_suggested_rule_is_narrow_and_sufficient(text: str, rule: str) -> None:
     assert rule_for(text) == rule
     assert covers_command(rule, text)

@@ -1,4 +1,4 @@
-"""Tools by name, and those that other packages bring along."""
+"""The tool registry and tool plugins."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ from tooling.contract.result import ToolResult
 from tooling.contract.tool import Tool, ToolCommand, ToolServices, ToolSpec
 from tooling.entry_points import entry_points
 from tooling.jobs import BackgroundJobs
-from tooling.registry import TOOLS, RegistrationError, ToolRegistry, load_tools
+from tooling.registry import NAME_TAKEN, TOOLS, RegistrationError, ToolRegistry, load_tools
 from tooling.tools.run_command import RunCommand
 
 PLUGIN = """
@@ -56,7 +56,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-def install(site: Path, distribution: str, source: str, *points: str) -> None:
+def install_plugin(site: Path, distribution: str, source: str, *points: str) -> None:
     (site / f"plugin_{distribution}.py").write_text(source)
     folder = site / f"{distribution}-1.0.dist-info"
     folder.mkdir()
@@ -64,12 +64,12 @@ def install(site: Path, distribution: str, source: str, *points: str) -> None:
     (folder / "entry_points.txt").write_text(f"[console_scripts]\nx = y:z\n\n[windlass.tools]\n{lines}\n")
 
 
-def test_the_first_set_is_readable() -> None:
+def test_built_in_tools_have_distinct_names_and_openai_schemas() -> None:
     assert len({tool.spec.name for tool in TOOLS}) == len(TOOLS)
     assert RunCommand.spec.to_openai_tool()["type"] == "function"
 
 
-def test_only_reading_tools_may_overlap() -> None:
+def test_only_reading_tools_run_in_parallel() -> None:
     assert [tool.spec.name for tool in TOOLS if tool.spec.parallelizable] == [
         "read_file",
         "list_directory",
@@ -80,31 +80,31 @@ def test_only_reading_tools_may_overlap() -> None:
     ]
 
 
-async def test_an_installed_package_brings_its_tool(site: Path) -> None:
-    install(site, "shout", PLUGIN.format(name="shout"), "shout = plugin_shout:Shout")
+async def test_a_tool_of_an_installed_package_is_registered(site: Path) -> None:
+    install_plugin(site, "shout", PLUGIN.format(name="shout"), "shout = plugin_shout:Shout")
     registry, warnings = load_tools(SERVICES, paths=[str(site)])
     assert (registry.names[-1], warnings) == ("shout", ())
 
 
-def test_what_a_package_breaks_is_told_and_the_rest_loads(site: Path) -> None:
-    install(site, "broken", "raise RuntimeError('at import')", "a = plugin_broken:Tool")
-    install(site, "gone", "", "b = plugin_gone:Missing", "c = no_such_module:Tool")
-    install(site, "number", PLUGIN.format(name="x"), "d = plugin_number:not_a_tool")
-    install(site, "twice", PLUGIN.format(name="run_command"), "e = plugin_twice:Shout")
-    install(site, "good", PLUGIN.format(name="shout"), "f = plugin_good:Shout")
+def test_a_broken_plugin_becomes_a_warning_and_the_others_load(site: Path) -> None:
+    install_plugin(site, "broken", "raise RuntimeError('at import')", "a = plugin_broken:Tool")
+    install_plugin(site, "gone", "", "b = plugin_gone:Missing", "c = no_such_module:Tool")
+    install_plugin(site, "number", PLUGIN.format(name="x"), "d = plugin_number:not_a_tool")
+    install_plugin(site, "twice", PLUGIN.format(name="run_command"), "e = plugin_twice:Shout")
+    install_plugin(site, "good", PLUGIN.format(name="shout"), "f = plugin_good:Shout")
     registry, warnings = load_tools(SERVICES, paths=[str(site)])
     assert registry.names[-1] == "shout"
-    assert [warning.split(" was skipped: ")[0] for warning in warnings] == [
-        "tool plugin a of broken",
-        "tool plugin b of gone",
-        "tool plugin c of gone",
-        "tool plugin d of number",
-        "tool plugin e of twice",
+    assert [warning.split(": ")[0] for warning in warnings] == [
+        "skipped tool plugin a of broken",
+        "skipped tool plugin b of gone",
+        "skipped tool plugin c of gone",
+        "skipped tool plugin d of number",
+        "skipped tool plugin e of twice",
     ]
-    assert "already a tool of this name" in warnings[-1]
+    assert NAME_TAKEN in warnings[-1]
 
 
-def test_bad_tools_are_refused_and_the_registry_goes_on() -> None:
+def test_an_invalid_tool_is_rejected_and_the_registry_stays_usable() -> None:
     registry = ToolRegistry()
 
     class Bad(Tool[object]):
@@ -121,21 +121,21 @@ def test_bad_tools_are_refused_and_the_registry_goes_on() -> None:
         with pytest.raises(RegistrationError):
             registry.register(tool(SERVICES))
     registry.register(RunCommand(SERVICES))
-    with pytest.raises(RegistrationError, match="already"):
+    with pytest.raises(RegistrationError, match=NAME_TAKEN):
         registry.register(RunCommand(SERVICES))
     assert registry.names == ("run_command",)
 
 
-def test_looking_for_plugins_costs_next_to_nothing() -> None:
-    took = []
+def test_finding_entry_points_takes_under_20_ms_of_cpu() -> None:
+    cpu_times = []
     for _ in range(5):
         started = time.thread_time()
         list(entry_points(sys.path))
-        took.append(time.thread_time() - started)
-    assert min(took) < 0.02
+        cpu_times.append(time.thread_time() - started)
+    assert min(cpu_times) < 0.02
 
 
-def test_the_first_of_two_installations_wins(tmp_path: Path) -> None:
+def test_the_first_copy_of_a_distribution_wins(tmp_path: Path) -> None:
     for number in (1, 2):
         folder = tmp_path / str(number) / f"thing-{number}.0.dist-info"
         folder.mkdir(parents=True)
@@ -155,19 +155,19 @@ def shout_tool(*commands: ToolCommand) -> Tool[object]:
 @pytest.mark.parametrize(
     ("command", "problem"),
     [
-        (ToolCommand(name="two words", help="x"), "no usable name"),
-        (ToolCommand(name="/slash", help="x"), "no usable name"),
-        (ToolCommand(name="", help="x"), "no usable name"),
+        (ToolCommand(name="two words", help="x"), "no valid name"),
+        (ToolCommand(name="/slash", help="x"), "no valid name"),
+        (ToolCommand(name="", help="x"), "no valid name"),
         (ToolCommand(name="mute", help=""), "no help"),
-        ("shout", "no usable name"),
+        ("shout", "no valid name"),
     ],
 )
-def test_a_command_without_a_name_or_help_is_refused(command: ToolCommand, problem: str) -> None:
+def test_a_command_without_a_valid_name_or_help_is_rejected(command: ToolCommand, problem: str) -> None:
     with pytest.raises(RegistrationError, match=problem):
         ToolRegistry([shout_tool(command)])
 
 
-def test_a_command_that_another_tool_has_is_refused() -> None:
+def test_a_duplicate_command_is_rejected() -> None:
     command = ToolCommand(name="shout", help="Shout.")
-    with pytest.raises(RegistrationError, match="already a command /shout"):
+    with pytest.raises(RegistrationError, match="a command /shout already exists"):
         ToolRegistry([shout_tool(command, command)])

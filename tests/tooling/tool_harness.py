@@ -1,11 +1,15 @@
-"""A workspace with the real tools in it, and people who answer or are not there."""
+"""A workspace with the real tools, and fake users."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from agent.backends.host import LocalToolExecutor, build_host_executor
+from agent.backends.backend import Backend
+from agent.backends.host import HostCommandRunner
+from agent.backends.process.environment import clean_environment
+from agent.backends.tool_executor import LocalToolExecutor, build_tool_executor
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Action, ApprovalAnswer, Approver, Verdict
 from tooling.contract.context import ExecCtx
@@ -18,7 +22,7 @@ TASK = UUID(int=2)
 
 
 class NoUser:
-    """No person at the terminal."""
+    """No user is present."""
 
     async def ask(self, question: Question, ctx: ExecCtx) -> str | None:
         return None
@@ -26,7 +30,7 @@ class NoUser:
 
 @dataclass
 class FakeUser:
-    """A person who gives the same answers every time, and remembers what was asked."""
+    """A user who always gives the same answers and records the questions."""
 
     answer: str = ""
     decision: ApprovalAnswer = field(default_factory=lambda: ApprovalAnswer(decision="allow", by="person"))
@@ -41,8 +45,13 @@ class FakeUser:
         return self.decision
 
 
+def unrestricted_backend(environ: Mapping[str, str]) -> Backend:
+    """Return a backend without a sandbox that does not ask for every command."""
+    return Backend(name="host", runner=HostCommandRunner(clean_environment(environ)))
+
+
 class ToolHarness:
-    """A folder, the executor of the host, and short ways to call tools."""
+    """A workspace, the host executor, and shortcuts for calling tools."""
 
     def __init__(
         self,
@@ -56,8 +65,8 @@ class ToolHarness:
         self.root.mkdir(exist_ok=True)
         self.outputs = folder / "outputs"
         self.executor: LocalToolExecutor
-        self.executor, self.warnings = build_host_executor(
-            environ={"PATH": os.environ["PATH"]},
+        self.executor, self.warnings = build_tool_executor(
+            unrestricted_backend({"PATH": os.environ["PATH"]}),
             approver=approver or PolicyApprover(mode="auto-edit"),
             asker=asker or NoUser(),
             secrets=("correct-horse-battery",),

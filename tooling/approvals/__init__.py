@@ -1,1 +1,1 @@
-"""Who may say yes to what the judge will not decide."""
+"""Approval policy and the rules it is configured with."""

@@ -1,14 +1,14 @@
-"""Who decides: rules first, then the mode, then the person; without a person, the run's choice.
+"""The approval policy: rules first, then the mode, then the user; without a user, the run's `on_approval`.
 
-| mode      | a command or host, a note to remember   | an edit inside the workspace            | forgetting |
-|-----------|-----------------------------------------|-----------------------------------------|------------|
-| ask       | the person                              | the person, in the user's own folder    | the person |
-| auto-edit | the person                              | runs                                    | the person |
-| never     | denied                                  | runs                                    | denied     |
-| yolo      | runs                                    | runs                                    | the person |
+| mode      | command, host, memory note | edit in the workspace               | clear memory |
+|-----------|----------------------------|-------------------------------------|--------------|
+| ask       | asks                       | asks if it is the user's own folder | asks         |
+| auto-edit | asks                       | allowed                             | asks         |
+| never     | denied                     | allowed                             | denied       |
+| yolo      | allowed                    | allowed                             | asks         |
 
-What the judge blocks never comes here and stays blocked in every mode. On forgetting a person decides each time: no
-rule and no earlier answer holds for it.
+Blocked actions never reach the policy and stay blocked in every mode. Clearing the memory is asked about every time:
+neither rules nor earlier answers apply to it.
 """
 
 import asyncio
@@ -25,12 +25,15 @@ Mode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo"]
 OnApproval: TypeAlias = Literal["deny", "defer", "fail"]
 _THIS_RUN = "this run"
 
-# Rules for these are about a command or a host, for all others about the tool as a whole.
+NO_USER_TO_ASK = "This run cannot ask for approval"
+MODE_NEVER_ASKS = "This mode never asks for approval"
+
+# For these effects a rule names a command or host; otherwise a tool.
 _SUBJECT_RULE_EFFECTS = ("execute", "web")
 
 
 class PolicyApprover:
-    """Decides by rules and mode where it can, and asks the person where it must."""
+    """Approves or denies by rules and mode, and asks the user if neither decides."""
 
     def __init__(
         self,
@@ -39,42 +42,42 @@ class PolicyApprover:
         allow: Sequence[str] = (),
         deny: Sequence[str] = (),
         on_approval: OnApproval = "deny",
-        person: Approver | None = None,
+        user: Approver | None = None,
         asks_for_edits: bool = False,
-        keep_rules: Callable[[Scope, tuple[str, ...]], None] | None = None,
+        save_rules: Callable[[Scope, tuple[str, ...]], None] | None = None,
     ) -> None:
         self._mode = mode
         self._allow = tuple(allow)
         self._deny = tuple(deny)
         self._on_approval = on_approval
-        self._user = person
+        self._user = user
         self._asks_for_edits = asks_for_edits
-        self._save_rules = keep_rules
+        self._save_rules = save_rules
         self._allowed_for_run: set[Action] = set()
         self._ask_locks: dict[tuple[str, ...], asyncio.Lock] = {}
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
-        """Decide, or wait for the person; what was approved for the run is not asked again."""
+        """Decide, or wait for the user's answer; an answer for the run is not asked for again."""
         answer = self.decide(action, verdict)
         if answer is not None:
             return answer
         if self._user is None:
-            return _refusal(self._on_approval, "policy", "Nobody can be asked in this run", action, verdict)
+            return _refusal(self._on_approval, "policy", NO_USER_TO_ASK, action, verdict)
         if action.effect != "web":
             return await self._ask_user(self._user, action, verdict, ctx)
-        # Pages of one host are fetched side by side; the answer for the first may be one for all.
+        # Pages of one host may be fetched concurrently; one answer can cover them all.
         async with self._ask_locks.setdefault(verdict.commands_to_approve, asyncio.Lock()):
             return self.decide(action, verdict) or await self._ask_user(self._user, action, verdict, ctx)
 
-    async def _ask_user(self, person: Approver, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
-        answer = await person.approve(action, verdict, ctx)
-        may_last = action.effect != "forget" and answer.command is None
-        if answer.decision == "allow" and answer.scope != "once" and may_last:
+    async def _ask_user(self, user: Approver, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
+        answer = await user.approve(action, verdict, ctx)
+        can_remember = action.effect != "forget" and answer.command is None
+        if answer.decision == "allow" and answer.scope != "once" and can_remember:
             return self._remember(action, verdict, answer)
         return answer
 
     def decide(self, action: Action, verdict: Verdict) -> ApprovalAnswer | None:
-        """Return the decision that needs nobody, or None when a person must be asked."""
+        """Decide by rules and mode alone; None means that the user must be asked."""
         if verdict.decision is Decision.BLOCK:
             return ApprovalAnswer(
                 decision="deny", by="the safety rules", remark="No mode allows it.", rule=verdict.rule
@@ -87,11 +90,11 @@ class PolicyApprover:
         if action.effect != "forget" and (by := self._allowed_by(action, verdict)):
             return ApprovalAnswer(decision="allow", by=by, rule=action.subject if by == _THIS_RUN else "")
         if self._mode == "never":
-            return _refusal("deny", "approval mode never", "Nothing is asked in this mode", action, verdict)
+            return _refusal("deny", "approval mode never", MODE_NEVER_ASKS, action, verdict)
         return None
 
     def _allowed_by(self, action: Action, verdict: Verdict) -> str:
-        """Return what allows an action without asking anybody, or nothing."""
+        """Return what allows the action without asking, or an empty string."""
         if action in self._allowed_for_run:
             return _THIS_RUN
         if self._is_allowed(action, verdict):
@@ -99,7 +102,7 @@ class PolicyApprover:
         return "approval mode yolo" if self._mode == "yolo" else ""
 
     def _remember(self, action: Action, verdict: Verdict, answer: ApprovalAnswer) -> ApprovalAnswer:
-        """Let an answer hold for longer: the exact action for this run, the rules that were shown for good."""
+        """Apply an answer beyond this call: to the exact action for the run, or to the suggested rules permanently."""
         rules = suggest_rules(verdict.commands_to_approve) if action.effect in _SUBJECT_RULE_EFFECTS else (action.tool,)
         if action.effect == "web" and answer.scope == "run":
             self._allow = (*self._allow, *rules)
@@ -129,23 +132,23 @@ class PolicyApprover:
             return True
         if action.tool in self._allow and action.effect != "execute":
             return True
-        asking = verdict.commands_to_approve
-        return bool(asking) and all(
-            any(_matches(rule, command, action, covers_command) for rule in self._allow) for command in asking
+        commands = verdict.commands_to_approve
+        return bool(commands) and all(
+            any(_matches(rule, command, action, covers_command) for rule in self._allow) for command in commands
         )
 
 
 def _matches(rule: str, command: str, action: Action, is_match: Callable[[str, str], bool]) -> bool:
-    """Say whether a rule is about one part of an action: a command by its words, a fetch by its host."""
+    """Whether a rule matches one part of an action: a command by its words, a fetch by its host."""
     if action.effect == "web":
         return covers_host(rule, command)
     return action.effect == "execute" and is_match(rule, command)
 
 
 def _refusal(decision: OnApproval, by: str, why: str, action: Action, verdict: Verdict) -> ApprovalAnswer:
-    """Refuse, and name the rules that would have allowed it."""
+    """Refuse, and name the rules that would allow the action."""
     if action.effect == "forget":
-        remark = f"{why}; only a person can, for example with `agent memory clear`."
+        remark = f"{why}; only the user can clear the memory, for example with `agent memory clear`."
         return ApprovalAnswer(decision=decision, by=by, remark=remark)
     rules = _rules_for(action, verdict)
     flags = " ".join(f"--allow {shlex.quote(rule)}" for rule in rules)

@@ -1,14 +1,14 @@
-"""Allow and deny rules as people write them: the first words of one simple command, or a tool and a host."""
+"""The syntax of allow and deny rules: the first words of a simple command, or a tool and a host."""
 
 from collections.abc import Iterable
 
 _SUBCOMMANDS = frozenset(
     ("git", "gh", "npm", "pnpm", "yarn", "pip", "pip3", "cargo", "gem", "apt", "apt-get", "dnf", "brew", "systemctl")
 )
-# These run whatever is named after them; a rule of two words would allow everything.
+# These run any program named after them; a rule of two words would allow everything.
 _RUNNERS = frozenset(("run", "exec", "x", "dlx", "run-script", "alias"))
 _REDIRECTIONS = ("<", ">", "&>")
-# Programs that do whatever their arguments say: a rule for them would be wider than it looks.
+# Programs that can do anything their arguments say: a rule for them would be broader than it looks.
 _TOO_BROAD = frozenset(
     """
     bash sh dash zsh fish ksh busybox toybox python python2 python3 pypy3 node deno bun ruby perl php lua awk gawk mawk
@@ -21,7 +21,7 @@ _TOO_BROAD = frozenset(
 
 
 def covers_command(rule: str, command: str) -> bool:
-    """Say whether a rule's words are the first words of a canonical command and no redirection follows unseen."""
+    """Whether a command starts with the words of an allow rule and has no redirection beyond them."""
     wanted, words = rule.split(), command.split()
     if not wanted or words[: len(wanted)] != wanted:
         return False
@@ -29,7 +29,7 @@ def covers_command(rule: str, command: str) -> bool:
 
 
 def covers_host(rule: str, fetch: str) -> bool:
-    """Say whether a rule such as `fetch_page .example.org` covers `fetch_page docs.example.org`; no host is all."""
+    """Whether a rule such as `fetch_page .example.org` covers `fetch_page docs.example.org`; no host means all."""
     tool, _, host = fetch.partition(" ")
     wanted, *hosts = rule.split() or [""]
     if wanted != tool or len(hosts) > 1:
@@ -38,22 +38,22 @@ def covers_host(rule: str, fetch: str) -> bool:
 
 
 def is_command_prefix(rule: str, command: str) -> bool:
-    """Say whether a rule's words are the first words of a command, whatever follows; for rules that forbid."""
+    """Whether a command starts with the words of a deny rule, whatever follows."""
     wanted = rule.split()
     return bool(wanted) and command.split()[: len(wanted)] == wanted
 
 
 def rule_for(command: str) -> str:
-    """Return the narrowest sensible rule that would allow a canonical command."""
+    """Return the narrowest useful rule that allows a canonical command."""
     words = command.split()
-    is_plain = len(words) > 1 and not words[1].startswith("-") and words[1] not in _RUNNERS
-    if is_plain and words[0] in _SUBCOMMANDS and covers_command(" ".join(words[:2]), command):
+    has_subcommand = len(words) > 1 and not words[1].startswith("-") and words[1] not in _RUNNERS
+    if has_subcommand and words[0] in _SUBCOMMANDS and covers_command(" ".join(words[:2]), command):
         return " ".join(words[:2])
     return " ".join(words)
 
 
 def suggest_rules(commands: Iterable[str]) -> tuple[str, ...]:
-    """Return the rules that would allow these commands from now on, or nothing when one of them is too wide."""
+    """Return rules that would allow these commands, or none if a rule for one of them would be too broad."""
     rules: dict[str, None] = {}
     for command in commands:
         words = command.split()

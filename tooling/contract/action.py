@@ -13,6 +13,10 @@ Effect: TypeAlias = Literal["read", "write", "execute", "web", "ask", "note", "r
 Scope: TypeAlias = Literal["once", "run", "project", "always"]
 
 
+# `by` of an answer that the user gave; a value of the event stream.
+USER = "person"
+
+
 class Decision(IntEnum):
     """Allow < ask < block; the strictest wins."""
 

@@ -1,24 +1,27 @@
-"""Who calls a tool, on whose behalf, where, and how the call can be stopped."""
+"""The context of a tool call: identity, folders, rights and cancellation."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import field
 from pathlib import Path
 from uuid import UUID
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.files import Files, NoFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecCtx:
     """Identity, scope and cancellation of one call; nothing here is an argument of the tool.
 
-    `on_run` is awaited at the moment from which the call may have its effect: judged, allowed, about to be run.
+    `files` reads and writes the workspace. `on_start` is awaited when the call is permitted and about to run: from then
+    on it may have its effect.
     """
 
     user_id: UUID
     task_id: UUID
     working_dir: Path
     cancel_check: Callable[[], bool] | None = None
-    on_run: Callable[[], Awaitable[None]] | None = None
+    on_start: Callable[[], Awaitable[None]] | None = None
     session_id: str = ""
     step_id: str = ""
     attempt: int = 1
@@ -28,7 +31,8 @@ class ExecCtx:
     blobs_dir: Path | None = None
     allowed_tools: tuple[str, ...] | None = None
     chat_type: str = "private"
+    files: Files = field(default_factory=NoFiles, compare=False, repr=False)
 
     def may_use(self, tool: str) -> bool:
-        """Say whether this call's rights include the tool."""
+        """Say whether the call may use a tool."""
         return self.allowed_tools is None or tool in self.allowed_tools

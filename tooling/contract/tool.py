@@ -9,12 +9,12 @@ from tooling.contract.action import Action, ActionGate, Effect
 from tooling.contract.command import CommandRunner
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.jobs import Jobs
 from tooling.contract.json_codec import JsonObject
 from tooling.contract.memory import Memory
 from tooling.contract.question import Asker
 from tooling.contract.result import ToolError, ToolResult
-from tooling.jobs import BackgroundJobs
-from tooling.web.session import WebSession
+from tooling.contract.web import NoWeb, Web
 
 P = TypeVar("P")
 
@@ -71,9 +71,9 @@ class ToolServices:
 
     runner: CommandRunner
     asker: Asker
-    jobs: BackgroundJobs
+    jobs: Jobs
     command_timeout_s: float = 120.0
-    web: WebSession = field(default_factory=WebSession)
+    web: Web = field(default_factory=NoWeb)
     memory: Memory | None = None
     action_gate: ActionGate = field(default_factory=DenyFurtherActions)
 

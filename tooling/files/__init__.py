@@ -1,1 +1,1 @@
-"""Files beneath a folder: reached by descriptor, replaced whole, kept so that a change can be undone."""
+"""Race-free file access: open by descriptor beneath a folder, replace atomically, keep blobs for undo."""

@@ -1,16 +1,16 @@
-"""Files that are replaced in one step: a reader sees the old one or the new one, never half of one."""
+"""Replace files atomically: a reader sees the old content or the new, never a part."""
 
 import itertools
 import os
 import secrets
 from pathlib import Path
 
-# What a kill in the middle leaves behind ends so; `agent sessions fsck` sweeps it out.
+# A process killed during a write leaves a file with this suffix; `agent sessions fsck` removes it.
 TEMP_SUFFIX = ".tmp"
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Put `data` in the place of the file so that it survives a crash; on failure the old file stays."""
+    """Replace the file with `data`, durably; on failure the old file is unchanged."""
     temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}{TEMP_SUFFIX}"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -26,7 +26,7 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 
 def fsync_dir(folder: Path) -> None:
-    """Let a file's name survive a crash as its content does."""
+    """Flush a folder to disk, so that the names of new files survive a crash."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -35,6 +35,6 @@ def fsync_dir(folder: Path) -> None:
 
 
 def backup_path(path: Path, mark: str) -> Path:
-    """Return a free name beside a file for what must not be lost with it."""
+    """Return an unused path next to a file for a backup of it."""
     names = itertools.chain([f"{path.name}.{mark}"], (f"{path.name}.{mark}-{number}" for number in itertools.count(2)))
-    return next(place for name in names if not (place := path.with_name(name)).exists())
+    return next(backup for name in names if not (backup := path.with_name(name)).exists())

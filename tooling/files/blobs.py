@@ -1,4 +1,4 @@
-"""Copies of files as they were, kept by their hash before they are changed."""
+"""A content-addressed store for the previous contents of changed files."""
 
 import hashlib
 from pathlib import Path
@@ -7,18 +7,18 @@ from tooling.files.atomic_write import write_atomic
 
 
 def content_hash(data: bytes) -> str:
-    """Return the name that content is kept under."""
+    """Return the hash that identifies content in a store."""
     return hashlib.sha256(data).hexdigest()
 
 
 class BlobStore:
-    """A folder of contents, each in a file named by its hash, for its owner alone."""
+    """A private folder of blobs, each in a file named by its hash."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def put(self, data: bytes) -> str:
-        """Store content so that it survives a crash, and return its hash."""
+        """Store content durably and return its hash."""
         name = content_hash(data)
         path = self._folder / name
         if path.exists() and self.read(name) is not None:
@@ -28,7 +28,7 @@ class BlobStore:
         return name
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a hash, or None when it is not there or no longer what it was."""
+        """Return the content with this hash, or None if it is missing or damaged."""
         try:
             data = (self._folder / name).read_bytes()
         except FileNotFoundError:

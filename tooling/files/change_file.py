@@ -1,4 +1,4 @@
-"""The one way a tool changes a file: read, decide, keep what was, replace, and say what changed."""
+"""Change a file: read it, transform it, save the old content for undo, replace it, and report the change."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,14 +14,14 @@ from tooling.files.resolve import resolve_writable
 Transform: TypeAlias = Callable[[bytes | None, str], bytes | None]
 
 
-def change_file(path: str, ctx: ExecCtx, decide: Transform, *, makes_folders: bool = False) -> FileChange:
-    """Change one file: `decide` is given its content (None: there is no file) and its name, and returns the new one.
+def change_file(path: str, ctx: ExecCtx, transform: Transform, *, makes_folders: bool = False) -> FileChange:
+    """Change one file: `transform` receives its content (None if it does not exist) and its name, and returns the new.
 
-    What was there is kept and on disk before anything changes, so that the change can be undone.
+    The old content is saved to disk before anything changes, so that the change can be undone.
     """
     with open_for_write(lambda: resolve_writable(path, ctx), makes_folders=makes_folders) as file:
         before = file.read()
-        after = decide(None if before is None else before.data, file.display_path)
+        after = transform(None if before is None else before.data, file.display_path)
         if before is not None and ctx.blobs_dir is not None:
             BlobStore(ctx.blobs_dir).put(before.data)
         if after is not None:
@@ -31,27 +31,27 @@ def change_file(path: str, ctx: ExecCtx, decide: Transform, *, makes_folders: bo
         return undoable_change(file.display_path, before, after)
 
 
-def preview_diff(path: str, ctx: ExecCtx, decide: Transform) -> str:
-    """Return the diff that a change would make, or nothing when it cannot be made at all."""
+def preview_diff(path: str, ctx: ExecCtx, transform: Transform) -> str:
+    """Return the diff of a change without applying it; empty if the change would fail."""
     try:
         with open_for_write(lambda: resolve_writable(path, ctx), makes_folders=False) as file:
             content = file.read()
             before = None if content is None else content.data
     except (ToolError, OSError):
-        # A file in a folder that is still to be made, or one that will be refused when it comes to it.
+        # Its folder does not exist yet, or the write will be refused.
         before = None
     try:
-        after = decide(before, path)
+        after = transform(before, path)
     except ToolError:
         return ""
     return compute_change(path, as_text(before), as_text(after)).diff
 
 
-def undoable_change(shown: str, before: FileContent | None, after: bytes | None) -> FileChange:
-    """Return a change with all that is needed to undo it."""
+def undoable_change(display_path: str, before: FileContent | None, after: bytes | None) -> FileChange:
+    """Describe a change with the hashes and mode needed to undo it."""
     old = None if before is None else before.data
     return replace(
-        compute_change(shown, as_text(old), as_text(after)),
+        compute_change(display_path, as_text(old), as_text(after)),
         before=None if old is None else content_hash(old),
         after=None if after is None else content_hash(after),
         mode=None if before is None else before.mode,
@@ -59,5 +59,5 @@ def undoable_change(shown: str, before: FileContent | None, after: bytes | None)
 
 
 def as_text(data: bytes | None) -> str | None:
-    """Return content as text; bytes that are no UTF-8 pass through unchanged."""
+    """Decode content; invalid UTF-8 survives a round trip."""
     return None if data is None else data.decode("utf-8", "surrogateescape")

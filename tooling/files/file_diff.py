@@ -1,15 +1,15 @@
-"""What a write changed: line counts and a bounded unified diff."""
+"""Compute the change of a file: line counts and a bounded unified diff."""
 
 from tooling.contract.result import FileChange
 
 MAX_DIFF_CHARS = 20_000
-# difflib compares every line with every other one; beyond this the counts must do.
+# difflib is quadratic; larger changes are shown as one hunk.
 MAX_DIFF_LINES = 3000
 _CONTEXT_LINES = 3
 
 
 def compute_change(path: str, before: str | None, after: str | None, *, max_chars: int = MAX_DIFF_CHARS) -> FileChange:
-    """Return the change from one content to the next; None means that there is no file."""
+    """Compare two contents of a file; None means that the file does not exist."""
     if "\0" in (before or "") or "\0" in (after or ""):
         deleted_lines = added_lines = 0
         body = [] if before == after else ["Binary files differ\n"]
@@ -27,13 +27,13 @@ def compute_change(path: str, before: str | None, after: str | None, *, max_char
 
 
 def _split_lines(text: str | None) -> list[str]:
-    # Only a line feed ends a line, as for git and patch; splitlines knows many more ends.
+    # Only a line feed ends a line, as in git and patch; splitlines recognizes many more separators.
     lines = (text or "").split("\n")
     return [line + "\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
 def _diff_lines(old: list[str], new: list[str]) -> tuple[int, int, list[str]]:
-    """Compare the parts that differ; what is the same before and after them is left out for speed."""
+    """Return deleted lines, added lines and the hunks; the common prefix and suffix are skipped for speed."""
     start = _common_prefix_len(old, new)
     end = _common_prefix_len(old[start:][::-1], new[start:][::-1])
     removed, added = old[start : len(old) - end], new[start : len(new) - end]
@@ -48,10 +48,8 @@ def _diff_lines(old: list[str], new: list[str]) -> tuple[int, int, list[str]]:
         return len(removed), len(added), [header, *_prefix_lines(" ", lead), *changed, *_prefix_lines(" ", trail)]
     import difflib
 
-    compared = difflib.unified_diff([*lead, *removed, *trail], [*lead, *added, *trail], n=_CONTEXT_LINES)
-    lines = [_shift_hunk(line, first) if line.startswith("@@") else _note_missing_newline(line) for line in compared][
-        2:
-    ]
+    diff = difflib.unified_diff([*lead, *removed, *trail], [*lead, *added, *trail], n=_CONTEXT_LINES)
+    _, _, *lines = (_shift_hunk(line, first) if line.startswith("@@") else _note_missing_newline(line) for line in diff)
     return sum(line.startswith("-") for line in lines), sum(line.startswith("+") for line in lines), lines
 
 
@@ -65,7 +63,7 @@ def _common_prefix_len(old: list[str], new: list[str]) -> int:
 
 
 def _hunk_range(before: int, length: int) -> str:
-    """Return the place of a hunk: an empty one names the line before it."""
+    """Format the range of a hunk; an empty one names the line before it."""
     return f"{before + 1 if length else before},{length}"
 
 
@@ -78,7 +76,7 @@ def _note_missing_newline(line: str) -> str:
 
 
 def _shift_hunk(header: str, by: int) -> str:
-    """Move the line numbers of a hunk header by the lines that were left out."""
+    """Shift the line numbers of a hunk header by the skipped prefix."""
     _, old, new, *_ = header.split(" ")
     return f"@@ {_shift_range(old, by)} {_shift_range(new, by)} @@\n"
 

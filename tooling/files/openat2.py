@@ -1,4 +1,4 @@
-"""Opening a path below an open folder, with no link on the way, whatever others rename meanwhile."""
+"""Open a path beneath an open folder without following links, safe against concurrent renames."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 Opener: TypeAlias = Callable[[int, str, int], int]
 
-# Systems without O_PATH open the folders on the way for reading.
+# Systems without O_PATH open the intermediate folders for reading.
 DIR_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SYS_OPENAT2 = 437
 # RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH
@@ -17,10 +17,9 @@ _TRIES = 8
 
 
 def open_beneath(root: int, path: str, flags: int) -> int:
-    """Open what exists at `path` below the folder `root`; a link or `..` anywhere in it is an OSError.
+    """Open an existing `path` beneath the folder `root`; a link or `..` anywhere in it raises OSError.
 
-    The descriptor is of the very thing that the path named without links: swapping a folder for a link between a
-    check and this call makes it fail, never lead elsewhere.
+    If a folder is swapped for a link between a check and this call, the call fails; it never opens anything outside.
     """
     if "\0" in path:
         raise ValueError("embedded null character in path")
@@ -28,7 +27,7 @@ def open_beneath(root: int, path: str, flags: int) -> int:
 
 
 def open_by_component(root: int, path: str, flags: int) -> int:
-    """Open component by component, each in the folder opened before it, for kernels without openat2."""
+    """Open one component after the other, each relative to its parent; for kernels without openat2."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if path.startswith("/") or ".." in parts:
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
@@ -37,9 +36,9 @@ def open_by_component(root: int, path: str, flags: int) -> int:
     folder = os.dup(root)
     try:
         for part in parts[:-1]:
-            below = os.open(part, DIR_FLAGS, dir_fd=folder)
+            child = os.open(part, DIR_FLAGS, dir_fd=folder)
             os.close(folder)
-            folder = below
+            folder = child
         return os.open(parts[-1] if parts else ".", flags, dir_fd=folder)
     finally:
         os.close(folder)
@@ -47,7 +46,7 @@ def open_by_component(root: int, path: str, flags: int) -> int:
 
 @cache
 def openat2() -> Opener | None:
-    """Return the kernel's own contained open, or None where there is none or it is forbidden."""
+    """Return a wrapper of the openat2 system call, or None if it is missing or forbidden."""
     import ctypes
 
     try:
@@ -55,18 +54,18 @@ def openat2() -> Opener | None:
     except (OSError, AttributeError):
         return None
 
-    def opened(root: int, path: str, flags: int) -> int:
+    def open_contained(root: int, path: str, flags: int) -> int:
         how = (ctypes.c_uint64 * 3)(flags, 0, _RESOLVE_FLAGS)
         for _ in range(_TRIES):
             fd = syscall(_SYS_OPENAT2, root, os.fsencode(path or "."), ctypes.byref(how), ctypes.sizeof(how))
             if fd >= 0:
                 return int(fd)
-            # A rename anywhere on the machine may make the kernel unsure; it asks to be asked again.
+            # EAGAIN: a rename anywhere on the system raced with the lookup; the kernel wants us to retry.
             if (code := ctypes.get_errno()) not in (errno.EAGAIN, errno.EINTR):
                 break
         raise OSError(code, os.strerror(code), path)
 
-    return opened if _is_supported(opened) else None
+    return open_contained if _is_supported(open_contained) else None
 
 
 def _is_supported(opener: Opener) -> bool:

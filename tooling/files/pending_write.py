@@ -1,4 +1,4 @@
-"""A file about to change: its open folder and its name there; replaced whole or not at all."""
+"""A pending change to one file: read, replaced atomically or removed within its open parent folder."""
 
 import contextlib
 import os
@@ -11,35 +11,36 @@ from tooling.files.openat2 import DIR_FLAGS, open_beneath
 from tooling.files.regular_file import READ_FLAGS
 from tooling.files.resolve import ResolvedPath, open_with_retry
 
-# What is larger is neither edited nor replaced: its former content could not be kept.
+# Larger files are neither edited nor replaced, because their content could not be saved for undo.
 MAX_CHANGED_BYTES = 20_000_000
+CHANGED_CONCURRENTLY = "was changed by another program in the meantime; read it again."
 _PARENT_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileContent(NamedTuple):
-    """What a file holds, and the state it was in when that was read."""
+    """The content of a file and its status when it was read."""
 
     data: bytes
     status: os.stat_result
 
     @property
     def mode(self) -> int:
-        """Return who may read, write and run it."""
-        # The bits that lend rights to whoever runs a file do not survive a write by another one either.
+        """The permission bits."""
+        # Without setuid and setgid: the kernel clears these too when another user writes to the file.
         return stat.S_IMODE(self.status.st_mode) & 0o777
 
 
 class PendingWrite:
-    """Reads, replaces and removes one name in one open folder."""
+    """Reads, replaces and removes one file in an open folder."""
 
-    def __init__(self, folder: int, spot: ResolvedPath) -> None:
+    def __init__(self, folder: int, target: ResolvedPath) -> None:
         self._folder_fd = folder
-        self._name = os.path.basename(spot.relative_path)  # noqa: PTH119 (the way below is text, not a path of this process)
-        self.display_path = spot.display_path
+        self._name = os.path.basename(target.relative_path)  # noqa: PTH119 (relative to the root, not to our directory)
+        self.display_path = target.display_path
 
     def read(self) -> FileContent | None:
-        """Return what is there now, or None; whatever may not be changed is a ToolError."""
+        """Return the current content, or None; raise ToolError if the file must not be changed."""
         try:
             fd = os.open(self._name, READ_FLAGS, dir_fd=self._folder_fd)
         except FileNotFoundError:
@@ -53,7 +54,7 @@ class PendingWrite:
             os.close(fd)
 
     def replace(self, data: bytes, *, over: FileContent | None, mode: int | None = None) -> None:
-        """Put new content in place of what was read; readers see the old or the new, never a part."""
+        """Replace the content that was read; other readers see the old or the new content, never a part."""
         temporary = f".windlass-{os.urandom(6).hex()}.tmp"
         try:
             self._write(temporary, data, over, mode)
@@ -66,7 +67,7 @@ class PendingWrite:
         os.fsync(self._folder_fd)
 
     def remove(self, *, over: FileContent) -> None:
-        """Remove what was read."""
+        """Remove the file that was read."""
         self._check_unchanged(over)
         os.unlink(self._name, dir_fd=self._folder_fd)
         os.fsync(self._folder_fd)
@@ -84,13 +85,13 @@ class PendingWrite:
             raise ToolError(f"{self.display_path} is larger than {MAX_CHANGED_BYTES} bytes; change it with a command.")
 
     def _check_unchanged(self, over: FileContent | None) -> None:
-        """Make sure that nobody changed the file since it was read."""
+        """Raise ToolError if the file changed since it was read."""
         try:
-            now = os.stat(self._name, dir_fd=self._folder_fd, follow_symlinks=False)
+            status = os.stat(self._name, dir_fd=self._folder_fd, follow_symlinks=False)
         except FileNotFoundError:
-            now = None
-        if _identity(now) != _identity(over.status if over else None):
-            raise ToolError(f"{self.display_path} was changed by something else meanwhile; read it again.")
+            status = None
+        if _identity(status) != _identity(over.status if over else None):
+            raise ToolError(f"{self.display_path} {CHANGED_CONCURRENTLY}")
 
     def _write(self, name: str, data: bytes, over: FileContent | None, mode: int | None) -> None:
         fd = os.open(name, _CREATE_FLAGS, 0o666 if over is None else 0o600, dir_fd=self._folder_fd)
@@ -106,54 +107,54 @@ class PendingWrite:
 
 
 @contextlib.contextmanager
-def open_for_write(find: Callable[[], ResolvedPath], *, makes_folders: bool) -> Iterator[PendingWrite]:
-    """Open the folder of a file that is about to change; what the system refuses is a ToolError."""
-    shown = ""
+def open_for_write(resolve: Callable[[], ResolvedPath], *, makes_folders: bool) -> Iterator[PendingWrite]:
+    """Open the parent folder of a file to change it; raise ToolError if the system refuses anything."""
+    display_path = ""
 
-    def open_folder(spot: ResolvedPath) -> int:
-        nonlocal shown
-        shown = spot.display_path
-        if spot.relative_path == ".":
-            raise ToolError(f"{spot.display_path} is a directory; only files can be changed.")
-        return _open_folder(spot, makes_folders=makes_folders)
+    def open_parent(target: ResolvedPath) -> int:
+        nonlocal display_path
+        display_path = target.display_path
+        if target.relative_path == ".":
+            raise ToolError(f"{display_path} is a directory; only files can be changed.")
+        return _open_parent(target, makes_folders=makes_folders)
 
     try:
-        folder, spot = open_with_retry(find, open_folder)
+        folder, target = open_with_retry(resolve, open_parent)
         try:
-            yield PendingWrite(folder, spot)
+            yield PendingWrite(folder, target)
         finally:
             os.close(folder)
     except FileNotFoundError:
-        raise ToolError(f"{shown} does not exist.") from None
+        raise ToolError(f"{display_path} does not exist.") from None
     except OSError as error:
-        raise ToolError(f"{shown} cannot be written: {error.strerror or error}.") from error
+        raise ToolError(f"{display_path} cannot be written: {error.strerror or error}.") from error
 
 
-def _open_folder(spot: ResolvedPath, *, makes_folders: bool) -> int:
-    parent = os.path.dirname(spot.relative_path)  # noqa: PTH120 (the way below is text, not a path of this process)
-    root = spot.open_root()
+def _open_parent(target: ResolvedPath, *, makes_folders: bool) -> int:
+    parent = os.path.dirname(target.relative_path)  # noqa: PTH120 (relative to the root, not to our directory)
+    root = target.open_root()
     try:
         try:
             return open_beneath(root, parent or ".", _PARENT_FLAGS)
         except FileNotFoundError:
             if not makes_folders:
                 raise
-        _make_folders(root, parent)
+        _create_folders(root, parent)
         return open_beneath(root, parent, _PARENT_FLAGS)
     finally:
         os.close(root)
 
 
-def _make_folders(root: int, path: str) -> None:
-    """Make the folders of a path one by one, each in the one opened before it."""
+def _create_folders(root: int, path: str) -> None:
+    """Create the missing folders of a path, each relative to the open descriptor of its parent."""
     folder = os.dup(root)
     try:
         for part in path.split("/"):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(part, dir_fd=folder)
-            below = os.open(part, DIR_FLAGS, dir_fd=folder)
+            child = os.open(part, DIR_FLAGS, dir_fd=folder)
             os.close(folder)
-            folder = below
+            folder = child
     finally:
         os.close(folder)
 

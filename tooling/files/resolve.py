@@ -1,4 +1,4 @@
-"""Where a tool's path leads: the folder that contains it and the way below it, free of links."""
+"""Resolve a tool's path to an allowed root folder and a link-free path beneath it, and open it."""
 
 import errno
 import os
@@ -9,16 +9,16 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import ToolError
 from tooling.files.openat2 import DIR_FLAGS, open_beneath
-from tooling.safety.paths.workspace_paths import PathRefused, contains, display_path, readable_path, writable_path
+from tooling.files.workspace_paths import PathRefused, contains, display_path, readable_path, writable_path
 
-# Somebody put a link or a file where a folder was, between resolving and opening.
+# A folder was replaced by a link or a file between resolving and opening.
 _RACE_ERRNOS = (errno.ELOOP, errno.ENOTDIR, errno.EXDEV)
-_TRIES = 4
+_MAX_ATTEMPTS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedPath:
-    """A place beneath a folder: `below` holds no link and no `..`; `shown` is its name for the model."""
+    """A path beneath a root: `relative_path` has no links and no `..`; `display_path` is shown to the model."""
 
     root: Path
     relative_path: str
@@ -26,15 +26,14 @@ class ResolvedPath:
 
     @property
     def path(self) -> Path:
-        """Return the whole path, for other programs; our own access goes by descriptor."""
+        """The absolute path, for other programs; our own access goes through descriptors."""
         return self.root / self.relative_path
 
     def open_root(self) -> int:
-        """Open the containing folder itself."""
         return os.open(self.root, DIR_FLAGS)
 
     def open(self, flags: int) -> int:
-        """Open what is there; never anything outside the folder."""
+        """Open the path; never anything outside the root."""
         root = self.open_root()
         try:
             return open_beneath(root, self.relative_path, flags)
@@ -43,28 +42,28 @@ class ResolvedPath:
 
 
 def resolve_readable(path: str, ctx: ExecCtx) -> ResolvedPath:
-    """Return where a path to be read leads, or raise PathRefused."""
+    """Resolve a path for reading, or raise PathRefused."""
     outputs = () if ctx.outputs_dir is None else (ctx.outputs_dir,)
     return _resolve_in_roots(readable_path(path, ctx), ctx, (ctx.working_dir, *ctx.extra_dirs, *outputs))
 
 
 def resolve_writable(path: str, ctx: ExecCtx) -> ResolvedPath:
-    """Return where a path to be written leads, or raise PathRefused."""
-    spot = _resolve_in_roots(writable_path(path, ctx), ctx, (ctx.working_dir, *ctx.extra_dirs))
-    # Git runs hooks and what its settings name outside of every box, as soon as the person uses it.
-    if any(part.lower() == ".git" for part in spot.relative_path.split("/")):
+    """Resolve a path for writing, or raise PathRefused."""
+    target = _resolve_in_roots(writable_path(path, ctx), ctx, (ctx.working_dir, *ctx.extra_dirs))
+    # Git runs hooks and configured programs outside the sandbox as soon as the user runs git.
+    if any(part.lower() == ".git" for part in target.relative_path.split("/")):
         raise PathRefused(f"{path!r} belongs to git itself; change it with git commands.")
-    return spot
+    return target
 
 
 def open_with_retry(
-    find: Callable[[], ResolvedPath], open_it: Callable[[ResolvedPath], int]
+    resolve: Callable[[], ResolvedPath], open_resolved: Callable[[ResolvedPath], int]
 ) -> tuple[int, ResolvedPath]:
-    """Find and open; when the way changed in between, find again, a few times. Raises OSError and PathRefused."""
-    for _ in range(_TRIES):
-        spot = find()
+    """Resolve and open a path, retrying a few times if it changes in between. Raises OSError and PathRefused."""
+    for _ in range(_MAX_ATTEMPTS):
+        target = resolve()
         try:
-            return open_it(spot), spot
+            return open_resolved(target), target
         except OSError as error:
             if error.errno not in _RACE_ERRNOS:
                 raise
@@ -72,27 +71,32 @@ def open_with_retry(
     raise problem
 
 
+def missing_file(path: str) -> str:
+    """Return the error for a file that does not exist, with a hint for the model."""
+    return f"{path} does not exist; use list_directory or find_files to find it."
+
+
 def open_to_read(path: str, ctx: ExecCtx, flags: int) -> tuple[int, ResolvedPath]:
-    """Open what a tool may read; what cannot be opened is a ToolError in one sentence."""
+    """Open a path that a tool may read; raise ToolError if it cannot be opened."""
     try:
-        return open_with_retry(lambda: resolve_readable(path, ctx), lambda spot: spot.open(flags))
+        return open_with_retry(lambda: resolve_readable(path, ctx), lambda target: target.open(flags))
     except FileNotFoundError:
-        raise ToolError(f"{path} does not exist; look with list_directory or find_files.") from None
+        raise ToolError(missing_file(path)) from None
     except OSError as error:
         raise ToolError(f"{path} cannot be opened: {error.strerror or error}.") from error
 
 
 def stat_readable(path: str, ctx: ExecCtx) -> tuple[ResolvedPath, os.stat_result]:
-    """Return where a path to be read leads and what is there, without keeping it open."""
-    fd, spot = open_to_read(path, ctx, os.O_RDONLY | os.O_NONBLOCK)
+    """Resolve a path for reading and return it with its status."""
+    fd, target = open_to_read(path, ctx, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        return spot, os.fstat(fd)
+        return target, os.fstat(fd)
     finally:
         os.close(fd)
 
 
 def _resolve_in_roots(resolved: Path, ctx: ExecCtx, roots: tuple[Path, ...]) -> ResolvedPath:
-    # A folder that lies inside another one may be swapped by whoever may write there, so only the outer one counts.
+    # A root inside another root can be swapped by anything that writes to the outer one: only outer roots are trusted.
     outer = (root for root in roots if not any(root != other and contains(other, root) for other in roots))
     for root in map(Path.resolve, outer):
         if contains(root, resolved):

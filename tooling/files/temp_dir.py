@@ -1,4 +1,4 @@
-"""Temporary directories that survive no crash for long: locked while in use, removed by the next start otherwise."""
+"""Temporary directories: locked while in use, and removed by a later process after a crash."""
 
 import contextlib
 import fcntl
@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 _PREFIX = "windlass-tmp-"
-# Nothing is removed on the strength of its name alone.
+# A matching name alone is no reason to delete a directory.
 _MARKER = ".windlass-temporary"
 
 
@@ -23,7 +23,7 @@ class TempDir:
         while True:
             path = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
             lock = _lock(path)
-            # Another process may take a directory for stale in the moment before it is locked.
+            # Another process may consider the directory stale before it is locked.
             if lock is not None and path.exists():
                 break
         self._lock: int | None = lock
@@ -49,7 +49,7 @@ class TempDir:
 
 @cache
 def remove_stale() -> None:
-    """Delete the directories of processes that are gone, once per process."""
+    """Delete directories left by dead processes, once per process."""
     for path in stale_dirs():
         shutil.rmtree(path, ignore_errors=True)
 
@@ -69,13 +69,13 @@ def stale_dirs() -> Iterator[Path]:
 
 
 def _is_marked(path: Path) -> bool:
-    """Whether a directory is one of these; a crash can come before its marker, when it is still empty."""
+    """Whether a directory was created here; an empty one may be left by a crash before its marker was written."""
     names = {entry.name for entry in path.iterdir()}
     return _MARKER in names or not names
 
 
 def _lock(path: Path) -> int | None:
-    """Lock a directory for this process; the kernel unlocks it when the process ends, however that happens."""
+    """Lock a directory, or return None; the kernel releases the lock when the process ends for any reason."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tooling.contract.action import Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
-from tooling.safety.paths.workspace_paths import PathRefused, readable_path, writable_path
+from tooling.files.workspace_paths import PathRefused, readable_path, writable_path
 
 if TYPE_CHECKING:
     from tooling.safety.shell.shell_judge import ShellJudge

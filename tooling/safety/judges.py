@@ -1,33 +1,108 @@
-"""No secret leaves in an address or a query: a page can talk a model into writing one there."""
+"""Adjustments of a verdict: rules of the run that apply on top of the judge of actions."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
 from urllib.parse import unquote
 
-from tooling.contract.action import Action, Decision, Judge, Verdict
+from tooling.contract.action import Action, ApprovalAnswer, Decision, Judge, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.safety.secrets.redact import Redactor
 
-_KNOWN_SECRET_REASON = "it holds a key that this agent knows, and keys are sent to nobody"
-_LIKELY_SECRET_REASON = "the query holds what looks like a key, and whoever searches for us would read it"
+Adjustment: TypeAlias = Callable[[Verdict, Action], Verdict]
+
+KNOWN_SECRET = "it contains a key of this agent, and keys are never sent anywhere"
+LIKELY_SECRET = "the query contains something that looks like a key, which the search provider would read"
 
 
-class SecretLeakJudge:
-    """A judge that blocks what would tell a known key to the web, or anything like a key to a search provider."""
+class AdjustedJudge:
+    """A judge whose verdict passes through adjustments, in order."""
 
-    def __init__(self, judge: Judge, redactor: Redactor) -> None:
+    def __init__(self, judge: Judge, adjustments: Sequence[Adjustment]) -> None:
         self._judge = judge
-        self._redactor = redactor
+        self._adjustments = tuple(adjustments)
 
     def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
-        """Return the other judge's verdict, unless a key would leave."""
-        if action.effect == "web" and (reason := self._leak_reason(action)):
-            return Verdict(decision=Decision.BLOCK, reasons=(reason,), rule="key-leaves")
-        return self._judge.judge(action, ctx)
+        """Return the adjusted verdict."""
+        verdict = self._judge.judge(action, ctx)
+        for adjust in self._adjustments:
+            verdict = adjust(verdict, action)
+        return verdict
 
-    def _leak_reason(self, action: Action) -> str | None:
-        for text in {action.subject, unquote(action.subject), unquote(unquote(action.subject))}:
-            if self._redactor.mask_known(text) != text:
-                return _KNOWN_SECRET_REASON
-        # An address may hold a login or a signature of its own, which belongs to its host.
-        if not action.url and self._redactor.redact(action.subject) != action.subject:
-            return _LIKELY_SECRET_REASON
-        return None
+
+class AllowAll:
+    """Allows everything: for users who skip the check of their own command, never for a model."""
+
+    def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
+        """Allow it."""
+        return Verdict(decision=Decision.ALLOW)
+
+    async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
+        """Allow it."""
+        return ApprovalAnswer(decision="allow", by="--skip-check")
+
+
+def allow_open_hosts(is_open: Callable[[str], bool]) -> Adjustment:
+    """Allow commands that only ask for hosts that are open already; the egress proxy enforces them anyway."""
+
+    def adjust(verdict: Verdict, action: Action) -> Verdict:
+        if verdict.is_only_network and all(map(is_open, verdict.hosts)):
+            return replace(verdict, decision=Decision.ALLOW, commands_to_approve=())
+        return verdict
+
+    return adjust
+
+
+def apply_host_rules(deny_rule: Callable[[str], str | None], allow_rule: Callable[[str], str | None]) -> Adjustment:
+    """Hold the web tools to the same host lists as commands; both functions return the rule that matches a host."""
+
+    def adjust(verdict: Verdict, action: Action) -> Verdict:
+        if action.effect != "web" or not verdict.hosts:
+            return verdict
+        for host in verdict.hosts:
+            if denied := deny_rule(host):
+                reason = f"{host} is denied by the rule {denied} of deny_net"
+                return replace(
+                    verdict, decision=Decision.BLOCK, reasons=(reason,), rule="deny-net", commands_to_approve=()
+                )
+        if all(map(allow_rule, verdict.hosts)):
+            return replace(verdict, decision=Decision.ALLOW, commands_to_approve=())
+        return verdict
+
+    return adjust
+
+
+def always_ask(reason: str, rule: str) -> Adjustment:
+    """Let no command pass without approval."""
+
+    def adjust(verdict: Verdict, action: Action) -> Verdict:
+        if action.effect != "execute" or verdict.decision is not Decision.ALLOW:
+            return verdict
+        commands = verdict.commands
+        return replace(verdict, decision=Decision.ASK, reasons=(reason,), rule=rule, commands_to_approve=commands)
+
+    return adjust
+
+
+def block_secret_leaks(redactor: Redactor) -> Adjustment:
+    """Block web requests that contain a known key, and searches that contain anything like one.
+
+    A page can talk a model into writing a key into an address or a query.
+    """
+
+    def adjust(verdict: Verdict, action: Action) -> Verdict:
+        if action.effect == "web" and (reason := _leak_reason(action, redactor)):
+            return Verdict(decision=Decision.BLOCK, reasons=(reason,), rule="key-leaves")
+        return verdict
+
+    return adjust
+
+
+def _leak_reason(action: Action, redactor: Redactor) -> str | None:
+    for text in {action.subject, unquote(action.subject), unquote(unquote(action.subject))}:
+        if redactor.mask_known(text) != text:
+            return KNOWN_SECRET
+    # An address may contain a login or a signature of its own, which belongs to its host.
+    if not action.url and redactor.redact(action.subject) != action.subject:
+        return LIKELY_SECRET
+    return None

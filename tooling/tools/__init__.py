@@ -1,1 +1,1 @@
-"""The tools of the first set, one file each."""
+"""The built-in tools, one per module."""

@@ -1,4 +1,4 @@
-"""ask_user: a question to the person."""
+"""The tool ask_user: ask the user a question."""
 
 from typing import Annotated
 
@@ -10,33 +10,33 @@ from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolSpec
 
 NO_USER = (
-    "Nobody can answer questions in this run. Go on with the most sensible assumption and state it in your answer; "
-    "do not ask again."
+    "There is no user to answer questions in this run. Continue with the most sensible assumption and state it in your "
+    "answer; do not ask again."
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskUserParams:
-    """What to ask, and the answers to choose from."""
+    """Arguments of ask_user."""
 
     question: str
     options: Annotated[tuple[str, ...], "2-4 suggested answers"] = ()
 
 
 class AskUser(Tool[AskUserParams]):
-    """Asks the person, who may choose or answer freely."""
+    """Asks the user, who may choose an option or answer freely."""
 
     params = AskUserParams
     spec = ToolSpec(
         name="ask_user",
-        description="Ask the user, only when you cannot go on without an answer.",
+        description="Ask the user, only when you cannot continue without an answer.",
         parameters=schema_of(AskUserParams),
         effect="ask",
         timeout_ms=0,
     )
 
     async def run(self, params: AskUserParams, ctx: ExecCtx) -> ToolResult:
-        """Wait for the answer; with nobody there the model must go on by itself."""
+        """Wait for the answer; without a user, tell the model to continue on an assumption."""
         if not params.question.strip():
             raise ToolError("The question is empty.")
         answer = await self._services.asker.ask(Question(text=params.question, options=params.options), ctx)

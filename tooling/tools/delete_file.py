@@ -1,4 +1,4 @@
-"""delete_file: one file removed, after somebody agreed."""
+"""The tool delete_file: delete one file, after approval."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from tooling.files.change_file import change_file
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteFileParams:
-    """Which file."""
+    """Arguments of delete_file."""
 
     path: str
 
@@ -31,15 +31,14 @@ class DeleteFile(Tool[DeleteFileParams]):
     )
 
     def action(self, params: DeleteFileParams, ctx: ExecCtx) -> Action:
-        """Return the path that is about to be deleted."""
         return Action(tool=self.spec.name, effect="write", subject=params.path, cwd=ctx.working_dir)
 
     async def run(self, params: DeleteFileParams, ctx: ExecCtx) -> ToolResult:
-        """Delete it; what it held is kept for undo."""
+        """Delete the file; its content is saved for undo."""
         change = await asyncio.to_thread(change_file, params.path, ctx, _delete)
         return ToolResult(f"Deleted {change.path}.", meta=ToolMeta(changes=(change,)))
 
 
-def _delete(before: bytes | None, shown: str) -> None:
+def _delete(before: bytes | None, display_path: str) -> None:
     if before is None:
-        raise ToolError(f"{shown} does not exist.")
+        raise ToolError(f"{display_path} does not exist.")

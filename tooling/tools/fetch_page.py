@@ -1,8 +1,6 @@
-"""fetch_page: the text of a page on the web, marked as data."""
+"""The tool fetch_page: fetch a web page as text, marked as untrusted data."""
 
-import asyncio
-from importlib import import_module
-from typing import Annotated, Literal
+from typing import Annotated
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
@@ -10,26 +8,27 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolSpec
+from tooling.contract.web import FetchCall, FetchMode
 
 MAX_OUTPUT_CHARS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchPageParams:
-    """Which page, and which part of it."""
+    """Arguments of fetch_page."""
 
     url: str
     query: Annotated[str, "return only the passages about this"] = ""
-    offset: Annotated[int, "first character, to go on with a long page"] = 0
+    offset: Annotated[int, "first character, to continue a long page"] = 0
     method: Annotated[
-        Literal["auto", "text", "raw", "reader"],
-        "auto: the content as Markdown; text: all visible text; raw: the source; reader: by the user's reader service",
+        FetchMode,
+        "auto: the content as Markdown; text: all visible text; raw: the source; reader: via the user's reader service",
     ] = "auto"
-    no_cache: Annotated[bool, "ask the server even if a copy was kept"] = False
+    no_cache: Annotated[bool, "fetch from the server even if the page is cached"] = False
 
 
 class FetchPage(Tool[FetchPageParams]):
-    """Fetches a page."""
+    """Fetches a web page."""
 
     params = FetchPageParams
     spec = ToolSpec(
@@ -42,18 +41,14 @@ class FetchPage(Tool[FetchPageParams]):
     )
 
     def action(self, params: FetchPageParams, ctx: ExecCtx) -> Action:
-        """Return the address, which goes to its host whole."""
+        """Return the whole URL as the subject, because all of it is sent to the host."""
         return Action(tool=self.spec.name, effect="web", subject=params.url, cwd=ctx.working_dir, url=params.url)
 
     async def run(self, params: FetchPageParams, ctx: ExecCtx) -> ToolResult:
-        """Fetch and read it; every failure is one sentence."""
+        """Fetch the page and extract its text; every failure becomes a ToolError or an error result."""
         if not params.url.strip():
             raise ToolError("The URL is empty.")
-        # The client and the readers of pages load with the first one, and not in the loop's own time.
-        await asyncio.to_thread(import_module, "tooling.web.fetch_result")
-        from tooling.web.fetch_result import FetchCall, fetch_page
-
-        wish = FetchCall(
+        call = FetchCall(
             tool=self.spec.name,
             url=params.url.strip(),
             query=params.query,
@@ -61,4 +56,4 @@ class FetchPage(Tool[FetchPageParams]):
             mode=params.method,
             use_cache=not params.no_cache,
         )
-        return await fetch_page(wish, self._services, ctx)
+        return await self._services.web.fetch_page(call, ctx, self._services.action_gate)

@@ -1,4 +1,4 @@
-"""find_files: files by a glob pattern."""
+"""The tool find_files: find files by glob."""
 
 import asyncio
 import os
@@ -15,16 +15,16 @@ from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
 from tooling.files.resolve import ResolvedPath, open_to_read, stat_readable
+from tooling.files.sensitive_files import is_sensitive_file
+from tooling.files.workspace_paths import display_path
 from tooling.output import GREP_TIMEOUT_MS
-from tooling.safety.paths.sensitive_files import is_sensitive_file
-from tooling.safety.paths.workspace_paths import display_path
 from tooling.tools.ripgrep import Ripgrep
 from tooling.tools.walk import MAX_ENTRIES, glob_regex, walk_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindFilesParams:
-    """Which names, below which folder."""
+    """Arguments of find_files."""
 
     pattern: Annotated[str, "glob: *.py, src/**/test_*"]
     path: str = "."
@@ -48,25 +48,24 @@ class FindFiles(Tool[FindFilesParams]):
         self._ripgrep = Ripgrep(services.runner)
 
     def action(self, params: FindFilesParams, ctx: ExecCtx) -> Action:
-        """Return the folder that is about to be searched."""
         return Action(tool=self.spec.name, effect="read", subject=params.path, cwd=ctx.working_dir)
 
     async def run(self, params: FindFilesParams, ctx: ExecCtx) -> ToolResult:
-        """Return the paths, one a line, and say when there are more."""
+        """Return one path per line, with a notice if there are more."""
         if ".." in PurePath(params.pattern).parts or not params.pattern:
-            raise ToolError("The pattern must not be empty or hold '..'; give the folder as path.")
-        spot, status = await asyncio.to_thread(stat_readable, params.path, ctx)
+            raise ToolError("The pattern must not be empty or contain '..'; give the folder as path.")
+        folder, status = await asyncio.to_thread(stat_readable, params.path, ctx)
         if not stat.S_ISDIR(status.st_mode):
             raise ToolError(f"{params.path} is not a directory.")
-        names = await self._find_names(params, spot, ctx)
-        paths = [path for path in (spot.path / name for name in names) if not is_sensitive_file(path)]
-        shown = [display_path(path, ctx) for path in paths[:MAX_ENTRIES]]
+        names = await self._find_names(params, folder, ctx)
+        paths = [path for path in (folder.path / name for name in names) if not is_sensitive_file(path)]
+        lines = [display_path(path, ctx) for path in paths[:MAX_ENTRIES]]
         if len(paths) > MAX_ENTRIES:
-            shown.append(f"[first {MAX_ENTRIES}; there are more: narrow the pattern or the path]")
-        return ToolResult("\n".join(shown) or f"No files match {params.pattern!r} in {params.path!r}.")
+            lines.append(f"[first {MAX_ENTRIES}; there are more: narrow the pattern or the path]")
+        return ToolResult("\n".join(lines) or f"No files match {params.pattern!r} in {params.path!r}.")
 
-    async def _find_names(self, params: FindFilesParams, spot: ResolvedPath, ctx: ExecCtx) -> list[str]:
-        output = await self._ripgrep.run(("--files", "--null"), glob=params.pattern, cwd=spot.path, ctx=ctx)
+    async def _find_names(self, params: FindFilesParams, folder: ResolvedPath, ctx: ExecCtx) -> list[str]:
+        output = await self._ripgrep.run(("--files", "--null"), glob=params.pattern, cwd=folder.path, ctx=ctx)
         if output is None:
             return await asyncio.to_thread(_find_by_walking, params, ctx)
         return [os.fsdecode(name) for name in output.split(b"\0") if name]

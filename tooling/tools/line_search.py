@@ -1,4 +1,4 @@
-"""Lines found in files, whoever searched."""
+"""Search results as lines: parse the output of ripgrep, or search without it."""
 
 import os
 import re
@@ -12,8 +12,8 @@ from tooling.contract.result import ToolError
 from tooling.files.openat2 import open_beneath
 from tooling.files.regular_file import READ_FLAGS, text_reader
 from tooling.files.resolve import open_to_read
+from tooling.files.sensitive_files import is_sensitive_file
 from tooling.output import decode_output
-from tooling.safety.paths.sensitive_files import is_sensitive_file
 from tooling.tools.walk import MAX_ENTRIES, glob_regex, walk_files
 
 _MAX_FILE_BYTES = 20_000_000
@@ -21,7 +21,7 @@ _LINE_NUMBER = rb"(\d+)([:-])"
 
 
 class SearchLine(NamedTuple):
-    """One line of a file: a match, or a neighbour of one."""
+    """One line of a file: a match or context."""
 
     path: str
     number: int
@@ -30,7 +30,7 @@ class SearchLine(NamedTuple):
 
 
 def parse_ripgrep_output(output: bytes) -> list[SearchLine]:
-    """Read what ripgrep printed with file names ended by NUL."""
+    """Parse the output of `rg --null --line-number`."""
     found: list[SearchLine] = []
     for line in output.split(b"\n"):
         name, nul, rest = line.partition(b"\0")
@@ -44,7 +44,7 @@ def parse_ripgrep_output(output: bytes) -> list[SearchLine]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What is looked for without ripgrep, and until when."""
+    """A search without ripgrep."""
 
     pattern: str
     glob: str | None
@@ -54,18 +54,18 @@ class Search:
 
 
 def search_by_walking(path: str, ctx: ExecCtx, search: Search) -> list[SearchLine]:
-    """Search without ripgrep; stops soon after the first MAX_ENTRIES lines."""
+    """Search without ripgrep; stop soon after MAX_ENTRIES lines."""
     try:
         regex = re.compile(search.pattern, re.IGNORECASE if search.ignore_case else 0)
     except re.error as error:
         raise ToolError(f"The search failed: bad regular expression: {error}.") from error
-    wanted = None if search.glob is None else glob_regex(search.glob)
-    root, spot = open_to_read(path, ctx, READ_FLAGS)
+    glob = None if search.glob is None else glob_regex(search.glob)
+    root, target = open_to_read(path, ctx, READ_FLAGS)
     found: list[SearchLine] = []
     try:
         is_folder = stat.S_ISDIR(os.fstat(root).st_mode)
-        for name in walk_files(root, deadline=search.deadline) if is_folder else (spot.path.name,):
-            if (wanted is None or wanted.match(name)) and not is_sensitive_file(name):
+        for name in walk_files(root, deadline=search.deadline) if is_folder else (target.path.name,):
+            if (glob is None or glob.match(name)) and not is_sensitive_file(name):
                 data = _read_text(root, name if is_folder else None)
                 found += _search_lines(data, name, regex, search.context)
             if len(found) > MAX_ENTRIES:
@@ -75,11 +75,11 @@ def search_by_walking(path: str, ctx: ExecCtx, search: Search) -> list[SearchLin
     return found
 
 
-def _read_text(root: int, below: str | None) -> bytes:
-    """Return what a file holds; binary, huge and unreadable ones count as empty, as for ripgrep."""
+def _read_text(root: int, name: str | None) -> bytes:
+    """Return the content of a file; binary, huge and unreadable files count as empty, as in ripgrep."""
     try:
-        fd = os.dup(root) if below is None else open_beneath(root, below, READ_FLAGS)
-        with text_reader(fd, below or "") as file:
+        fd = os.dup(root) if name is None else open_beneath(root, name, READ_FLAGS)
+        with text_reader(fd, name or "") as file:
             data = file.read(_MAX_FILE_BYTES + 1)
     except (OSError, ToolError):
         return b""
@@ -88,7 +88,9 @@ def _read_text(root: int, below: str | None) -> bytes:
 
 def _search_lines(data: bytes, name: str, regex: re.Pattern[str], context: int) -> Iterator[SearchLine]:
     lines = decode_output(data).removesuffix("\n").split("\n") if data else []
-    hits = {index for index, line in enumerate(lines) if regex.search(line)}
-    around = {near for hit in hits for near in range(hit - context, hit + context + 1) if 0 <= near < len(lines)}
-    for index in sorted(around):
-        yield SearchLine(name, index + 1, index in hits, lines[index].removesuffix("\r"))
+    matches = {index for index, line in enumerate(lines) if regex.search(line)}
+    shown = {
+        near for match in matches for near in range(match - context, match + context + 1) if 0 <= near < len(lines)
+    }
+    for index in sorted(shown):
+        yield SearchLine(name, index + 1, index in matches, lines[index].removesuffix("\r"))

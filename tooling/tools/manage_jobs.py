@@ -1,13 +1,13 @@
-"""manage_jobs: look at and end commands that run in the background."""
+"""The tool manage_jobs: list, read and stop background commands."""
 
 from typing import Literal
 
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.jobs import Job
 from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolSpec
-from tooling.jobs import Job
 from tooling.output import decode_output
 
 NO_JOBS = "(no background commands)"
@@ -15,14 +15,14 @@ NO_JOBS = "(no background commands)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManageJobsParams:
-    """What to do, and with which job."""
+    """Arguments of manage_jobs."""
 
     action: Literal["list", "output", "stop"]
     id: str = ""
 
 
 class ManageJobs(Tool[ManageJobsParams]):
-    """Lists background commands, reads their output, ends them."""
+    """Lists background commands, reads their output, and stops them."""
 
     params = ManageJobsParams
     spec = ToolSpec(
@@ -33,7 +33,7 @@ class ManageJobs(Tool[ManageJobsParams]):
     )
 
     async def run(self, params: ManageJobsParams, ctx: ExecCtx) -> ToolResult:
-        """Do it; an unknown job is told with the ones there are."""
+        """Perform the action; the error for an unknown job lists the known ones."""
         if params.action == "list":
             return ToolResult("\n".join(_format_job(job) for job in self._services.jobs.jobs) or NO_JOBS)
         job = self._services.jobs.get(params.id)

@@ -1,4 +1,4 @@
-"""manage_tasks: the agent's own list of what is to do."""
+"""The tool manage_tasks: the agent's own to-do list."""
 
 from collections.abc import Iterable
 from typing import Annotated, Literal, TypeAlias
@@ -16,7 +16,7 @@ _TaskList: TypeAlias = dict[str, TaskItem]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskParams:
-    """One task as a model writes it."""
+    """One task as given by the model."""
 
     id: str | int | None = None
     content: str | None = None
@@ -25,14 +25,14 @@ class TaskParams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManageTasksParams:
-    """What to do with the list."""
+    """Arguments of manage_tasks."""
 
     action: Annotated[Literal["add", "update", "list", "clear"], "clear drops finished tasks"]
     tasks: tuple[TaskParams, ...] = ()
 
 
 class ManageTasks(Tool[ManageTasksParams]):
-    """Keeps one list for each step of a session, in memory."""
+    """Keeps one list per step of a session, in memory."""
 
     params = ManageTasksParams
     spec = ToolSpec(
@@ -64,28 +64,28 @@ class ManageTasks(Tool[ManageTasksParams]):
 
 
 def format_tasks(tasks: Iterable[TaskItem]) -> str:
-    """Return a readable list: id, content and status of each task."""
+    """Format id, content and status of each task, one per line."""
     return "\n".join(f"{task.id}. {task.content} [{task.status}]" for task in tasks) or "(no tasks)"
 
 
-def _add(tasks: _TaskList, wanted: tuple[TaskParams, ...]) -> None:
-    if not wanted or any(not task.content for task in wanted):
-        raise ToolError("add needs tasks, each with a content.")
-    for task in wanted:
-        id = _free_id(tasks) if task.id is None else str(task.id)
+def _add(tasks: _TaskList, changes: tuple[TaskParams, ...]) -> None:
+    if not changes or any(not task.content for task in changes):
+        raise ToolError("add needs tasks, each with content.")
+    for task in changes:
+        id = _next_id(tasks) if task.id is None else str(task.id)
         tasks[id] = TaskItem(id=id, content=task.content or "", status=task.status or "pending")
 
 
-def _update(tasks: _TaskList, wanted: tuple[TaskParams, ...]) -> None:
-    unknown = [str(task.id) for task in wanted if str(task.id) not in tasks]
-    if unknown or not wanted:
+def _update(tasks: _TaskList, changes: tuple[TaskParams, ...]) -> None:
+    unknown = [str(task.id) for task in changes if str(task.id) not in tasks]
+    if unknown or not changes:
         raise ToolError(f"update needs ids of known tasks; unknown: {', '.join(unknown) or 'none given'}.")
-    for task in wanted:
+    for task in changes:
         old = tasks[str(task.id)]
         tasks[old.id] = TaskItem(id=old.id, content=task.content or old.content, status=task.status or old.status)
 
 
-def _free_id(tasks: _TaskList) -> str:
+def _next_id(tasks: _TaskList) -> str:
     number = len(tasks) + 1
     while str(number) in tasks:
         number += 1

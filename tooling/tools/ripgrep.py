@@ -1,4 +1,4 @@
-"""The door to ripgrep: an argument list through the command runner, never a shell string."""
+"""Run ripgrep through the command runner, as an argument list and never as a shell string."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,42 +16,42 @@ _EXCLUDE_ARGS = tuple(part for name in SKIPPED_DIRS for part in ("--glob", f"!{n
 
 
 class Ripgrep:
-    """Runs ripgrep where commands run, and remembers when there is none."""
+    """Runs ripgrep in the same environment as commands, and remembers if it is not installed."""
 
     def __init__(self, runner: CommandRunner) -> None:
         self._runner = runner
-        self._is_absent = False
+        self._is_missing = False
 
     async def run(self, args: Sequence[str], *, glob: str | None, cwd: Path, ctx: ExecCtx) -> bytes | None:
-        """Return what it printed, or None when it is not installed; a failure is a ToolError."""
-        if self._is_absent:
+        """Return the output, or None if ripgrep is not installed; raise ToolError if the search fails."""
+        if self._is_missing:
             return None
-        # A leading "!" would turn the wanted files into the unwanted ones.
-        wanted = () if glob is None else ("--glob", glob.replace("!", "[!]", 1) if glob.startswith("!") else glob)
+        # A leading "!" would exclude the matching files instead.
+        glob_args = () if glob is None else ("--glob", glob.replace("!", "[!]", 1) if glob.startswith("!") else glob)
         request = CommandRequest(
-            argv=("rg", *_BASE_ARGS, *wanted, *_EXCLUDE_ARGS, *args),
+            argv=("rg", *_BASE_ARGS, *glob_args, *_EXCLUDE_ARGS, *args),
             cwd=cwd,
             timeout_s=GREP_TIMEOUT_MS / 1000,
             merge_stderr=False,
             cancel_check=ctx.cancel_check,
         )
         try:
-            found = await self._runner.run(request)
+            output = await self._runner.run(request)
         except FileNotFoundError:
-            found = CommandOutput(exit_code=_NOT_FOUND, output=b"")
-        if found.exit_code == _NOT_FOUND:
-            self._is_absent = True
+            output = CommandOutput(exit_code=_NOT_FOUND, output=b"")
+        if output.exit_code == _NOT_FOUND:
+            self._is_missing = True
             return None
-        return _check_output(found)
+        return _check_output(output)
 
 
-def _check_output(found: CommandOutput) -> bytes:
-    if found.timed_out:
+def _check_output(output: CommandOutput) -> bytes:
+    if output.timed_out:
         raise ToolError("The search took too long; narrow the path.", status="timeout", exit_code=TIMED_OUT)
-    if found.cancelled:
+    if output.cancelled:
         raise ToolError("Cancelled.", status="cancelled", exit_code=CANCELLED)
-    problem = decode_output(found.stderr).strip()
-    # Exit code 2 without a message means that some file could not be read; the rest was searched.
-    if found.exit_code >= _FAILED and problem:
+    problem = decode_output(output.stderr).strip()
+    # Exit code 2 without a message means that some files could not be read; the others were searched.
+    if output.exit_code >= _FAILED and problem:
         raise ToolError(f"The search failed: {problem[:1000]}")
-    return found.output
+    return output.output

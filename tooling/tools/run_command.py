@@ -1,4 +1,4 @@
-"""run_command: one shell line, judged, bounded in time and output."""
+"""The tool run_command: run a shell command with limits on time and output."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -20,15 +20,15 @@ SHELLS = ("bash", "sh")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCommandParams:
-    """The shell line and how long it may take."""
+    """Arguments of run_command."""
 
     command: str
     timeout_s: Annotated[float | None, "seconds"] = None
-    background: Annotated[bool, "go on without waiting, e.g. for a server; see manage_jobs"] = False
+    background: Annotated[bool, "run in the background, e.g. a server; see manage_jobs"] = False
 
 
 class RunCommand(Tool[RunCommandParams]):
-    """Runs a shell line in the workspace."""
+    """Runs a shell command in the workspace."""
 
     params = RunCommandParams
     spec = ToolSpec(
@@ -40,15 +40,15 @@ class RunCommand(Tool[RunCommandParams]):
     )
 
     def action(self, params: RunCommandParams, ctx: ExecCtx) -> Action:
-        """Return the exact command for the judge and the person."""
+        """Return the exact command, for the judge and the user."""
         return Action(tool=self.spec.name, effect="execute", subject=params.command, cwd=ctx.working_dir)
 
     def with_subject(self, params: RunCommandParams, subject: str) -> RunCommandParams:
-        """Return the call with the command the person wrote."""
+        """Return the arguments with the command as edited by the user."""
         return replace(params, command=subject)
 
     async def run(self, params: RunCommandParams, ctx: ExecCtx) -> ToolResult:
-        """Run it and report exit code, output and true size."""
+        """Run the command and report its exit code, output and full size."""
         if not params.command.strip():
             raise ToolError("The command is empty.")
         if params.background:
@@ -60,15 +60,15 @@ class RunCommand(Tool[RunCommandParams]):
     async def _start_background(self, command: str, ctx: ExecCtx) -> ToolResult:
         output = output_file(ctx)
         if output is None:
-            raise ToolError("This run keeps no outputs, so nothing can run in the background.")
+            raise ToolError("This run saves no outputs, so commands cannot run in the background.")
         if self._services.jobs.is_full:
             raise ToolError("Too many background commands are running; stop one with manage_jobs first.")
         request = CommandRequest(argv=(SHELLS[0], "-c", command), cwd=ctx.working_dir, timeout_s=0)
         job = await self._services.jobs.start(command, request, output)
         if not job.task.done():
             return ToolResult(f"Started {job.id} in the background; its output goes to {output}.")
-        ended = f"The background command ended at once ({job.state}).\n{decode_output(job.tail())}".rstrip()
-        return ToolResult(ended, 1, meta=ToolMeta(status="error"))
+        text = f"The background command ended immediately ({job.state}).\n{decode_output(job.tail())}".rstrip()
+        return ToolResult(text, 1, meta=ToolMeta(status="error"))
 
     async def _run_shell(self, command: str, limit_s: float, ctx: ExecCtx) -> CommandOutput:
         problem: OSError | None = None
@@ -91,13 +91,13 @@ class RunCommand(Tool[RunCommandParams]):
 
 
 def _to_result(output: CommandOutput, command: str, limit_s: float, ctx: ExecCtx) -> ToolResult:
-    text = shown = _decode_text(output).strip("\n")
+    text = raw = _decode_text(output).strip("\n")
     status: CallStatus = "ok"
     code = output.exit_code
     if output.timed_out:
         status, code = "timeout", TIMED_OUT
         so_far = f" Output so far:\n{text}" if text else ""
-        text = f"Timed out after {limit_s:g} s; the command and everything it started were ended.{so_far}"
+        text = f"Timed out after {limit_s:g} s; the command and all its processes were stopped.{so_far}"
     elif output.cancelled:
         status, code = "cancelled", CANCELLED
         text = f"Cancelled.{' Output so far:' if text else ''}\n{text}".strip()
@@ -111,12 +111,12 @@ def _to_result(output: CommandOutput, command: str, limit_s: float, ctx: ExecCtx
         dropped_bytes=0 if output.cut_at is None else max(output.total_bytes - len(output.output), 0),
     )
     text = text or EMPTY_OUTPUT
-    return ToolResult(text, code, display=None if text == shown else shown, meta=meta)
+    return ToolResult(text, code, display=None if text == raw else raw, meta=meta)
 
 
 def _decode_text(output: CommandOutput) -> str:
     if output.cut_at is None:
         return decode_output(output.output)
-    # Head and tail do not touch in the original; a character must not be made of both.
+    # Head and tail are not adjacent in the original; decoding them together could join bytes into a wrong character.
     head, tail = output.output[: output.cut_at], output.output[output.cut_at :]
     return f"{decode_output(head)}\n[...]\n{decode_output(tail)}"

@@ -1,4 +1,4 @@
-"""search_text: lines that match a regular expression."""
+"""The tool search_text: search files for a regular expression."""
 
 import asyncio
 import os
@@ -14,9 +14,9 @@ from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
 from tooling.files.resolve import ResolvedPath, stat_readable
+from tooling.files.sensitive_files import is_sensitive_file
+from tooling.files.workspace_paths import display_path
 from tooling.output import GREP_TIMEOUT_MS
-from tooling.safety.paths.sensitive_files import is_sensitive_file
-from tooling.safety.paths.workspace_paths import display_path
 from tooling.tools.line_search import Search, SearchLine, parse_ripgrep_output, search_by_walking
 from tooling.tools.ripgrep import Ripgrep
 from tooling.tools.walk import MAX_ENTRIES
@@ -27,7 +27,7 @@ _MAX_COLUMNS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchTextParams:
-    """What to look for, where, and how much around it to show."""
+    """Arguments of search_text."""
 
     pattern: Annotated[str, "regular expression"]
     path: str = "."
@@ -37,7 +37,7 @@ class SearchTextParams:
 
 
 class SearchText(Tool[SearchTextParams]):
-    """Searches the text of files inside the workspace."""
+    """Searches the contents of files inside the workspace."""
 
     params = SearchTextParams
     spec = ToolSpec(
@@ -54,24 +54,23 @@ class SearchText(Tool[SearchTextParams]):
         self._ripgrep = Ripgrep(services.runner)
 
     def action(self, params: SearchTextParams, ctx: ExecCtx) -> Action:
-        """Return the path that is about to be searched."""
         return Action(tool=self.spec.name, effect="read", subject=params.path, cwd=ctx.working_dir)
 
     async def run(self, params: SearchTextParams, ctx: ExecCtx) -> ToolResult:
-        """Return the lines found; none found and a failed search are told apart."""
+        """Return the matching lines; no match is a result, a failed search an error."""
         if not params.pattern:
             raise ToolError("The pattern is empty.")
-        place = _SearchRoot.of(*await asyncio.to_thread(stat_readable, params.path, ctx), path=params.path)
-        lines = await self._search(params, place, ctx)
-        found = [line for line in lines if not is_sensitive_file(place.folder / line.path)]
+        root = _SearchRoot.of(*await asyncio.to_thread(stat_readable, params.path, ctx), path=params.path)
+        lines = await self._search(params, root, ctx)
+        found = [line for line in lines if not is_sensitive_file(root.folder / line.path)]
         if not found:
             return ToolResult(f"No matches for {params.pattern!r} in {params.path!r}.")
-        return ToolResult(_format_lines(found, place.folder, ctx))
+        return ToolResult(_format_lines(found, root.folder, ctx))
 
-    async def _search(self, params: SearchTextParams, place: "_SearchRoot", ctx: ExecCtx) -> list[SearchLine]:
+    async def _search(self, params: SearchTextParams, root: "_SearchRoot", ctx: ExecCtx) -> list[SearchLine]:
         context = min(max(params.context, 0), MAX_CONTEXT)
-        args = _ripgrep_args(params, place.name, context)
-        output = await self._ripgrep.run(args, glob=params.glob, cwd=place.folder, ctx=ctx)
+        args = _ripgrep_args(params, root.name, context)
+        output = await self._ripgrep.run(args, glob=params.glob, cwd=root.folder, ctx=ctx)
         if output is not None:
             return parse_ripgrep_output(output)
         search = Search(
@@ -85,17 +84,17 @@ class SearchText(Tool[SearchTextParams]):
 
 
 class _SearchRoot(NamedTuple):
-    """The folder to search in, and what in it."""
+    """The folder to search, and the file in it or `.`."""
 
     folder: Path
     name: str
 
     @classmethod
-    def of(cls, spot: ResolvedPath, status: os.stat_result, *, path: str) -> "_SearchRoot":
+    def of(cls, target: ResolvedPath, status: os.stat_result, *, path: str) -> "_SearchRoot":
         if stat.S_ISDIR(status.st_mode):
-            return cls(spot.path, ".")
+            return cls(target.path, ".")
         if stat.S_ISREG(status.st_mode):
-            return cls(spot.path.parent, spot.path.name)
+            return cls(target.path.parent, target.path.name)
         raise ToolError(f"{path} is neither a file nor a directory.")
 
 
@@ -111,8 +110,8 @@ def _format_lines(found: list[SearchLine], folder: Path, ctx: ExecCtx) -> str:
     lines: list[str] = []
     for line in found[:MAX_ENTRIES]:
         name = names.setdefault(line.path, display_path(folder / line.path, ctx))
-        mark = ":" if line.is_match else "-"
-        lines.append(f"{name}{mark}{line.number}{mark} {line.text[:_MAX_COLUMNS]}")
+        separator = ":" if line.is_match else "-"
+        lines.append(f"{name}{separator}{line.number}{separator} {line.text[:_MAX_COLUMNS]}")
     if len(found) > MAX_ENTRIES:
         lines.append(f"[first {MAX_ENTRIES} lines; there are more: narrow the pattern, the path or the glob]")
     return "\n".join(lines)

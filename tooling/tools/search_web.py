@@ -1,4 +1,4 @@
-"""search_web: results of the search providers that the user has set up."""
+"""The tool search_web: search the web with the providers that the user has configured."""
 
 from typing import Annotated
 
@@ -15,10 +15,10 @@ MAX_RESULTS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchWebParams:
-    """The words to look for, and how many results at most."""
+    """Arguments of search_web."""
 
     query: str
-    count: Annotated[int, "most results"] = 8
+    count: Annotated[int, "maximum results"] = 8
 
 
 class SearchWeb(Tool[SearchWebParams]):
@@ -35,16 +35,12 @@ class SearchWeb(Tool[SearchWebParams]):
     )
 
     def action(self, params: SearchWebParams, ctx: ExecCtx) -> Action:
-        """Return the query, for a person who wants to know what leaves the machine."""
+        """Return the query as the subject, so that the user sees what leaves the machine."""
         return Action(tool=self.spec.name, effect="web", subject=params.query, cwd=ctx.working_dir)
 
     async def run(self, params: SearchWebParams, ctx: ExecCtx) -> ToolResult:
-        """Ask the providers in order; finding nothing is a result, reaching nobody is an error."""
-        words = " ".join("".join(mark if mark.isprintable() else " " for mark in params.query).split())
-        if not words:
+        """Try the providers in order; no results is a result, no reachable provider an error."""
+        query = " ".join("".join(char if char.isprintable() else " " for char in params.query).split())
+        if not query:
             raise ToolError("The query is empty.")
-        # The providers and their wire formats load with the first search.
-        from tooling.web.search.search import search
-        from tooling.web.search.types import SearchQuery
-
-        return await search(SearchQuery(text=words, count=min(max(params.count, 1), MAX_RESULTS)), self._services.web)
+        return await self._services.web.search(query, min(max(params.count, 1), MAX_RESULTS))

@@ -1,4 +1,4 @@
-"""The files of a folder without ripgrep: same order, same exclusions, no links followed."""
+"""Walk the files of a folder without ripgrep: same order, same exclusions, no links followed."""
 
 import os
 import re
@@ -14,29 +14,29 @@ _GLOB_TOKENS = r"(?s:\*\*/|\*\*|\*|\?|\[[^\]]+\]|\{[^{}]*\}|.)"
 
 
 def walk_files(root: int, *, deadline: float) -> Iterator[str]:
-    """Yield regular files below an open folder, sorted as ripgrep does, as paths relative to it."""
-    waiting = ["."]
-    while waiting:
+    """Yield the relative paths of regular files beneath an open folder, sorted like ripgrep."""
+    pending = ["."]
+    while pending:
         if time.monotonic() > deadline:
             raise ToolError("The search took too long; narrow the path.", status="timeout", exit_code=TIMED_OUT)
-        path = waiting.pop()
+        path = pending.pop()
         if not path.endswith("/") and path != ".":
             yield path
             continue
-        waiting += reversed(_entries(root, path))
+        pending += reversed(_entries(root, path))
 
 
 def _entries(root: int, path: str) -> list[str]:
-    """Return the files of a folder, and its folders with a slash at their end, in order."""
+    """Return the sorted entries of a folder; folders end with a slash."""
     prefix = "" if path == "." else path
     try:
         folder = open_beneath(root, path, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
-        # It may not be read, was removed or became a link meanwhile: passed over, as ripgrep does.
+        # Unreadable, removed or replaced by a link in the meantime: skipped, as ripgrep does.
         return []
     try:
-        with os.scandir(folder) as found:
-            kinds = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found if _should_visit(entry)]
+        with os.scandir(folder) as entries:
+            kinds = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if _should_visit(entry)]
     finally:
         os.close(folder)
     return [f"{prefix}{name}/" if is_folder else f"{prefix}{name}" for name, is_folder in sorted(kinds)]
@@ -49,21 +49,21 @@ def _should_visit(entry: "os.DirEntry[str]") -> bool:
 
 
 def glob_regex(pattern: str) -> re.Pattern[str]:
-    """Return an expression for a glob as ripgrep reads it: without a slash it matches at any depth."""
+    """Compile a glob with the semantics of ripgrep: without a slash it matches at any depth."""
     anchored = "/" in pattern.rstrip("/")
-    body = "".join(_glob_token_regex(word) for word in re.findall(_GLOB_TOKENS, pattern.lstrip("/")))
+    body = "".join(_glob_token_regex(token) for token in re.findall(_GLOB_TOKENS, pattern.lstrip("/")))
     return re.compile(rf"{'' if anchored else '(?:.*/)?'}{body}\Z", re.DOTALL)
 
 
-def _glob_token_regex(word: str) -> str:
-    fixed = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    if word in fixed:
-        return fixed[word]
-    if word.startswith("[") and len(word) > 1:
-        return "[" + word[1:-1].replace("\\", r"\\").replace("!", "^", int(word[1] == "!")) + "]"
-    if word.startswith("{") and len(word) > 1:
+def _glob_token_regex(token: str) -> str:
+    wildcards = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    if token in wildcards:
+        return wildcards[token]
+    if token.startswith("[") and len(token) > 1:
+        return "[" + token[1:-1].replace("\\", r"\\").replace("!", "^", int(token[1] == "!")) + "]"
+    if token.startswith("{") and len(token) > 1:
         choices = (
-            "".join(map(_glob_token_regex, re.findall(_GLOB_TOKENS, choice))) for choice in word[1:-1].split(",")
+            "".join(map(_glob_token_regex, re.findall(_GLOB_TOKENS, choice))) for choice in token[1:-1].split(",")
         )
         return f"(?:{'|'.join(choices)})"
-    return re.escape(word)
+    return re.escape(token)

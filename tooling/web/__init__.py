@@ -1,1 +1,1 @@
-"""The web as tools see it: which addresses may be reached, and how."""
+"""Web access for tools: address checks, HTTP, documents, HTML, search."""

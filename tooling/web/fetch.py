@@ -1,12 +1,12 @@
-"""How a page is got: from its server, or where that fails or is not wanted, from a reader that the user trusts."""
+"""Fetch a page from its server, or through the reader service that the user configured."""
 
 import re
 from collections import OrderedDict
 from dataclasses import replace
-from typing import Literal, TypeAlias
 from urllib.parse import unquote
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.web import FetchMode
 from tooling.safety.secrets.redact import Redactor
 from tooling.web.addresses.url_check import AddressRefused, Resolver, Target, parse_url, resolve_public
 from tooling.web.documents.read_document import ParsedDocument, RawDocument, read_plain_ascii, sanitize
@@ -23,49 +23,57 @@ _SECRET_NAMES = r"""(?ix)
     token|secret|passw|^pass$|pwd|api[-_]?key|apikey|access[-_]?key|auth(?!or)|bearer|signature|^sig$|session|sessid
     |credential|^code$|^key$|^k$|ticket|jwt|^sid$|invite|reset|otp|x-amz-|x-goog-|^se$|^sp$|^sv$|^st$|^hmac
 """
-# What stands behind a word like these in a path opens a door, if there is a digit in it.
+# A path segment after a word like these grants access if it contains a digit.
 _SECRET_PATH = r"""(?ix)
     /[^/]*(?:tokens?|reset|password|invite|invitation|share|shared|verify|confirm|activate|unsubscribe|magic|webhooks?)
     /(?=[^/]*\d)[^/.]{5,}(?:/|$)
 """
 _PAIR = r"[?&;/#]([^=&;/?#]{1,100})=[^&;?#]"
-# Names that are given at random: of documents that only those find who were told. Forty are a commit, which is not.
+# Random ids of unlisted documents. Exactly 40 hex digits are a Git commit, which is public.
 _RANDOM_IDS = r"(?i)\b(?:[0-9a-f]{32,39}|[0-9a-f]{41,})\b"
-# As long as an address that only its owner should know: small and capital letters and digits without any order.
+# A run of mixed-case letters and digits this long is taken for a capability URL.
 _RANDOM_CHARS = 20
+
+NO_READER = "no reader service is configured (settings web_reader_url, keys.jina)"
+
+
+def not_shared(reason: str) -> str:
+    """Return the message for an address that must not be shared."""
+
+    return f"the address is not sent to a reader service: {reason}"
 
 
 def reader_url(settings: WebSettings) -> str:
-    """Return the address of the reader that is set up, or nothing: a service is one the user chose."""
+    """Return the base URL of the configured reader service, or an empty string; there is no default service."""
     if settings.reader == "off":
         return ""
     return settings.reader_url or (JINA_READER_URL if settings.keys.get("jina") else "")
 
 
 def why_not_shareable(target: Target) -> str | None:
-    """Return why an address may not be told to somebody else, or None: private ones and those with secrets."""
+    """Return why an address must not be sent to a third party (private, or may contain a secret), or None."""
     try:
         parse_url(target.url)
     except AddressRefused as error:
         return error.reason
-    # An address inside an address is encoded, and one inside that twice.
+    # A URL inside a query is percent-encoded, and one nested deeper is encoded twice.
     once = unquote(target.path)
     return next(filter(None, map(_why_secret, dict.fromkeys((target.path, once, unquote(once))))), None)
 
 
 def _why_secret(path: str) -> str | None:
     if any(re.search(_SECRET_NAMES, name) for name in re.findall(_PAIR, path)):
-        return "its query names a key, a token or the like"
+        return "its query contains a key, token or similar"
     if Redactor().redact(path) != path:
-        return "it holds what looks like a key"
+        return "it contains something that looks like a key"
     is_secret = re.search(_SECRET_PATH, path.partition("?")[0]) or re.search(_RANDOM_IDS, path)
     if is_secret or _looks_random(path):
-        return "it may be an address that only those who know it can find"
+        return "it may be an unlisted address"
     return None
 
 
 def reader_request(target: Target, settings: WebSettings) -> WebRequest:
-    """Return the request that asks the reader for a page."""
+    """Return the request for a page to the reader service."""
     base = reader_url(settings)
     headers = {"Accept": "application/json", "X-Return-Format": "markdown"}
     if (key := settings.keys.get("jina")) and base == JINA_READER_URL:
@@ -74,16 +82,16 @@ def reader_request(target: Target, settings: WebSettings) -> WebRequest:
 
 
 def parse_reader_response(response: WebResponse) -> ParsedDocument:
-    """Return what a reader answered, in its JSON or as plain text, or raise WebFault."""
+    """Parse the reader's response, JSON or plain text; raise WebFault if it has no content."""
     if not response.is_ok:
-        raise WebFault("malformed", f"the reader answered with status {response.status}")
+        raise WebFault("malformed", f"the reader service returned status {response.status}")
     if "json" not in response.headers.get("content-type", ""):
         return ParsedDocument(text=response.text, method="reader", kind="markdown")
-    found = response.json()
-    data = found.get("data", found) if isinstance(found, dict) else None
+    payload = response.json()
+    data = payload.get("data", payload) if isinstance(payload, dict) else None
     content = data.get("content") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(content, str) or not content.strip():
-        raise WebFault("malformed", "the reader answered without a text")
+        raise WebFault("malformed", "the reader service returned no content")
     date = next((str(data[name]) for name in ("publishedTime", "published_time", "date") if data.get(name)), "")
     return ParsedDocument(text=content, title=str(data.get("title") or ""), date=date, method="reader", kind="markdown")
 
@@ -95,19 +103,17 @@ def _looks_random(text: str) -> bool:
     )
 
 
-FetchMode: TypeAlias = Literal["auto", "text", "raw", "reader"]
-
 ACCEPT = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, application/json;q=0.8, text/*;q=0.7, */*;q=0.5"
 MAX_RECENT_PAGES = 8
 MAX_RECENT_CHARS = 8_000_000
-# Failures of the way, not of the wish: another way may do better.
+# Failures of the connection rather than of the request: the reader service may get through.
 _READER_FALLBACK_FAULTS: frozenset[FaultKind] = frozenset(("unreachable", "timeout", "tls", "broken", "encoding"))
 _READER_FALLBACK_STATUSES = frozenset((403, 406, 429, 451, 500, 502, 503, 504))
 _THIN_CHARS = 200
 
 
 class PageStatusError(Exception):
-    """A server answered, and not with the page; what it said may still be worth reading."""
+    """The server returned an error status; its error page may still be worth reading."""
 
     def __init__(self, status: int, page: Page, retry_after: str = "") -> None:
         super().__init__(f"status {status}")
@@ -118,7 +124,7 @@ class PageStatusError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRequest:
-    """Which page, how it is to be read, and whether one that was kept will do."""
+    """Which page to fetch and how to read it; `is_continued` marks a later part of a page fetched before."""
 
     url: str
     mode: FetchMode = "auto"
@@ -127,19 +133,19 @@ class PageRequest:
 
 
 class Fetcher:
-    """Gets pages for the tools of a run, and remembers the last ones for those who turn pages."""
+    """Fetches pages for the tools of a run and keeps the most recent ones for continued reading."""
 
     def __init__(
-        self, client: WebClient, settings: WebSettings, room: WorkerPool, *, resolver: Resolver | None = None
+        self, client: WebClient, settings: WebSettings, workers: WorkerPool, *, resolver: Resolver | None = None
     ) -> None:
         self._client = client
         self._settings = settings
-        self._workers = room
+        self._workers = workers
         self._resolver = resolver
         self._recent: OrderedDict[tuple[str, FetchMode], Page] = OrderedDict()
 
     async def fetch(self, request: PageRequest, gate: RedirectGate | None = None) -> Page:
-        """Return a page, or raise WebFault or PageStatusError."""
+        """Return the page, or raise WebFault or PageStatusError; `gate` approves redirects to other hosts."""
         target = self._parse_target(request.url)
         key = (target.url, request.mode)
         if request.is_continued and request.use_cache and key in self._recent:
@@ -149,7 +155,7 @@ class Fetcher:
         return page
 
     async def passages(self, page: Page, query: str) -> list[Passage]:
-        """Return the passages of a page that fit a query."""
+        """Return the passages of a page that match a query."""
         return await self._workers.passages(query, page.text, min(MAX_CHARS, self._settings.max_chars))
 
     def _parse_target(self, url: str) -> Target:
@@ -166,7 +172,6 @@ class Fetcher:
             try:
                 return await self._fetch_via_reader(target, request)
             except WebFault:
-                # The page itself may still be there.
                 return await self._fetch_direct(target, request, gate)
         if not has_reader:
             return await self._fetch_direct(target, request, gate)
@@ -191,7 +196,7 @@ class Fetcher:
             return page
 
     async def _reader_or_raise(self, target: Target, request: PageRequest, problem: Exception) -> Page:
-        """Return what the reader has, or raise the problem that made us ask it."""
+        """Fetch through the reader service; if that fails too, raise the original problem."""
         try:
             return await self._fetch_via_reader(target, request)
         except WebFault:
@@ -205,17 +210,17 @@ class Fetcher:
         )
         if response.is_bomb:
             raise WebFault(
-                "encoding", f"{target.host} sent a page that unpacks to more than {len(response.body)} bytes"
+                "encoding", f"{target.host} sent a page that decompresses to more than {len(response.body)} bytes"
             )
-        answer = _raw_document(response, request.mode)
-        reading = read_plain_ascii(answer) or await self._workers.read(answer)
-        if not reading.language and (language := response.headers.get("content-language", "")):
-            reading = replace(reading, language=language[:20])
+        raw = _raw_document(response, request.mode)
+        document = read_plain_ascii(raw) or await self._workers.read(raw)
+        if not document.language and (language := response.headers.get("content-language", "")):
+            document = replace(document, language=language[:20])
         page = Page(
             requested_url=target.url,
             url=response.url,
-            document=reading,
-            is_cut=response.is_cut,
+            document=document,
+            is_truncated=response.is_truncated,
             is_from_cache=response.is_from_cache,
         )
         if not response.is_ok:
@@ -224,18 +229,18 @@ class Fetcher:
 
     async def _fetch_via_reader(self, target: Target, request: PageRequest) -> Page:
         if not reader_url(self._settings):
-            raise WebFault("refused", "no reader is set up (settings web_reader_url, keys.jina)")
-        if why_not := await self._why_not_shareable(target):
-            raise WebFault("refused", f"the address is not told to a reader: {why_not}")
+            raise WebFault("refused", NO_READER)
+        if reason := await self._why_not_shareable(target):
+            raise WebFault("refused", not_shared(reason))
         response = await self._client.send(reader_request(target, self._settings))
-        reading = sanitize(parse_reader_response(response))
-        return Page(requested_url=target.url, url=target.url, document=reading, is_cut=response.is_cut)
+        document = sanitize(parse_reader_response(response))
+        return Page(requested_url=target.url, url=target.url, document=document, is_truncated=response.is_truncated)
 
     async def _why_not_shareable(self, target: Target) -> str | None:
-        if why_not := why_not_shareable(target):
-            return why_not
+        if reason := why_not_shareable(target):
+            return reason
         try:
-            # A name that leads into a private network here is nothing for others, and neither is one unknown here.
+            # A name that resolves to a private network, or only elsewhere, must not be disclosed either.
             await resolve_public(target.host, target.port, resolver=self._resolver)
         except AddressRefused as error:
             return error.reason
@@ -251,24 +256,24 @@ class Fetcher:
         return sum(len(page.text) for page in self._recent.values())
 
 
-def _raw_document(response: WebResponse, way: FetchMode) -> RawDocument:
+def _raw_document(response: WebResponse, mode: FetchMode) -> RawDocument:
     return RawDocument(
         body=response.body,
         content_type=response.headers.get("content-type", ""),
         url=response.url,
-        is_cut=response.is_cut,
-        mode="auto" if way == "reader" else way,
+        is_truncated=response.is_truncated,
+        mode="auto" if mode == "reader" else mode,
     )
 
 
 def _format_retry_after(text: str) -> str:
-    """Return how long a server asks to wait: seconds or a date, nothing else."""
+    """Return a Retry-After header if it is seconds or a date; any other text of the server is dropped."""
     if text.strip().isdecimal():
         return f"{text.strip()[:10]} s"
     return text[:40] if re.fullmatch(r"[A-Z][a-z]{2}, [0-9A-Za-z: ]{20,26}", text) else ""
 
 
 def _is_thin(page: Page) -> bool:
-    """Say whether a page seems to be made by its scripts, which nobody here runs."""
-    reading: ParsedDocument = page.document
-    return reading.kind == "html" and (reading.method == "raw" or len(reading.text) < _THIN_CHARS)
+    """Return whether a page has so little text that its scripts probably render it."""
+    document = page.document
+    return document.kind == "html" and (document.method == "raw" or len(document.text) < _THIN_CHARS)

@@ -1,106 +1,104 @@
-"""One call of fetch_page: from a wish to the result that model and person read."""
+"""One fetch_page call: fetch the page and build the result for the model and the user."""
 
 from dataclasses import replace
 
-from tooling.contract.action import Action
+from tooling.contract.action import Action, ActionGate
 from tooling.contract.context import ExecCtx
-from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import REFUSED, TIMED_OUT, CallStatus, ToolError, ToolMeta, ToolResult
-from tooling.contract.tool import ToolServices
+from tooling.contract.web import FetchCall
 from tooling.finish import reserve_output
 from tooling.web.addresses.url_check import Target, with_scheme
-from tooling.web.fetch import Fetcher, FetchMode, PageRequest, PageStatusError
+from tooling.web.fetch import Fetcher, PageRequest, PageStatusError
 from tooling.web.http.messages import RedirectGate, WebFault
 from tooling.web.page import Page, PagePart, excerpt, format_status, render_from_offset, render_passages
 
-_HINTS = {
+FAULT_HINTS = {
     "refused": "Only public addresses can be fetched.",
     "unknown_host": "Check the spelling of the host.",
-    "redirects": "Fetch the address it leads to, if that is what you want.",
+    "redirects": "Fetch the address it redirects to, if that is what you want.",
 }
-_STATUS_HINTS = {
-    401: "It needs a login, which this tool has not.",
-    403: "The server does not let us in.",
+STATUS_HINTS = {
+    401: "It requires a login, which this tool does not have.",
+    403: "The server denies access.",
     404: "Look for the right address, for example with search_web.",
-    429: "Too many requests; try later.",
+    429: "Too many requests; try again later.",
 }
+OTHER_HOST = "redirects to another host"
+UNFETCHABLE = "could not be fetched"
+UNREADABLE = "could not be read"
+BEYOND_END = "is beyond its end."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchCall:
-    """What a call asks for."""
-
-    tool: str
-    url: str
-    query: str = ""
-    offset: int = 0
-    mode: FetchMode = "auto"
-    use_cache: bool = True
-
-
-async def fetch_page(wish: FetchCall, services: ToolServices, ctx: ExecCtx) -> ToolResult:
-    """Fetch a page and return the part of it that was asked for; a failure is one sentence and what to try."""
-    fetcher = await services.web.fetcher()
+async def fetch_page(
+    call: FetchCall, fetcher: Fetcher, ctx: ExecCtx, gate: ActionGate, *, max_chars: int
+) -> ToolResult:
+    """Fetch a page and return the requested part; a failure raises ToolError with one sentence and a hint."""
     request = PageRequest(
-        url=with_scheme(wish.url), mode=wish.mode, use_cache=wish.use_cache, is_continued=wish.offset > 0
+        url=with_scheme(call.url), mode=call.mode, use_cache=call.use_cache, is_continued=call.offset > 0
     )
     try:
-        page = await fetcher.fetch(request, _gate(wish, services, ctx))
+        page = await fetcher.fetch(request, _redirect_gate(call, ctx, gate))
     except WebFault as fault:
-        raise _fault_error(wish, fault) from fault
-    except PageStatusError as failed:
-        raise _status_error(failed) from failed
+        raise _fault_error(call, fault) from fault
+    except PageStatusError as error:
+        raise _status_error(error) from error
     if page.document.problem:
-        raise ToolError(f"{page.url} could not be read: {page.document.problem}.")
-    return await _build_result(page, wish, fetcher, services.web.settings.max_chars, ctx)
+        raise ToolError(f"{page.url} {UNREADABLE}: {page.document.problem}.")
+    return await _build_result(page, call, fetcher, max_chars, ctx)
 
 
-def _gate(wish: FetchCall, services: ToolServices, ctx: ExecCtx) -> RedirectGate:
-    """Return who is asked when a page leads to another host: whoever allowed the first one."""
+def _redirect_gate(call: FetchCall, ctx: ExecCtx, gate: ActionGate) -> RedirectGate:
+    """Return the gate for redirects to other hosts: they need the same approval as the first host."""
 
-    async def ask(target: Target) -> str | None:
-        action = Action(tool=wish.tool, effect="web", subject=target.url, cwd=ctx.working_dir, url=target.url)
-        # Each question of a call has a name of its own.
-        return await services.action_gate.refusal(action, replace(ctx, call_id=f"{ctx.call_id}-{target.host}"))
+    async def refusal(target: Target) -> str | None:
+        action = Action(tool=call.tool, effect="web", subject=target.url, cwd=ctx.working_dir, url=target.url)
+        # Each approval request of a call needs its own id.
+        return await gate.refusal(action, replace(ctx, call_id=f"{ctx.call_id}-{target.host}"))
 
-    return ask
+    return refusal
 
 
-async def _build_result(page: Page, wish: FetchCall, fetcher: Fetcher, most_chars: int, ctx: ExecCtx) -> ToolResult:
-    offset = max(wish.offset, 0)
+async def _build_result(page: Page, call: FetchCall, fetcher: Fetcher, max_chars: int, ctx: ExecCtx) -> ToolResult:
+    offset = max(call.offset, 0)
     if offset and offset >= len(page.text):
-        raise ToolError(f"{page.url} has {len(page.text)} characters; offset {offset} is beyond its end.")
-    query = "" if offset else wish.query.strip()
+        raise ToolError(f"{page.url} has {len(page.text)} characters; offset {offset} {BEYOND_END}")
+    query = "" if offset else call.query.strip()
     passages = await fetcher.passages(page, query) if query else []
 
-    def part(kept_at: str | None) -> PagePart:
+    def render(saved_to: str | None) -> PagePart:
         if query:
-            return render_passages(page, query, passages, kept_at=kept_at)
-        return render_from_offset(page, offset, most_chars=most_chars, kept_at=kept_at)
+            return render_passages(page, query, passages, saved_to=saved_to)
 
-    # What is surely too long gets its place before it is cut: cutting it twice would take as long as masking it.
-    place = reserve_output(ctx) if query or offset or len(page.text) > most_chars else None
-    found = part(str(place) if place else None)
-    if not found.is_complete and place is None and (place := reserve_output(ctx)):
-        found = part(str(place))
-    meta = ToolMeta(output_path=str(place), full_text=page.text) if place else ToolMeta()
+        return render_from_offset(page, offset, max_chars=max_chars, saved_to=saved_to)
+
+    # Reserve the file before rendering a text that is surely too long: rendering twice costs as much as redacting it.
+    path = reserve_output(ctx) if query or offset or len(page.text) > max_chars else None
+    part = render(str(path) if path else None)
+    if not part.is_complete and path is None and (path := reserve_output(ctx)):
+        part = render(str(path))
+    meta = ToolMeta(output_path=str(path), full_text=page.text) if path else ToolMeta()
     size = f"{len(page.text)} characters"
-    shown = f"Fetched {page.url} ({size}{', from the cache' if page.is_from_cache else ''})"
-    return ToolResult(found.content, display=shown, meta=meta)
+    display = f"Fetched {page.url} ({size}{', from the cache' if page.is_from_cache else ''})"
+    return ToolResult(part.content, display=display, meta=meta)
 
 
-def _fault_error(wish: FetchCall, fault: WebFault) -> ToolError:
+def _fault_error(call: FetchCall, fault: WebFault) -> ToolError:
     if fault.kind == "denied":
-        return ToolError(f"{wish.url} leads to another host. {fault}", status="denied", exit_code=REFUSED)
+        return ToolError(f"{call.url} {OTHER_HOST}. {fault}", status="denied", exit_code=REFUSED)
     status: CallStatus = "timeout" if fault.kind == "timeout" else "error"
-    hint = _HINTS.get(fault.kind, "")
-    words = f"{wish.url} could not be fetched: {fault}. {hint}".strip()
-    return ToolError(words, status=status, exit_code=TIMED_OUT if fault.kind == "timeout" else 1)
+    hint = FAULT_HINTS.get(fault.kind, "")
+    message = f"{call.url} {UNFETCHABLE}: {fault}. {hint}".strip()
+    return ToolError(message, status=status, exit_code=TIMED_OUT if fault.kind == "timeout" else 1)
 
 
-def _status_error(failed: PageStatusError) -> ToolError:
-    hint = _STATUS_HINTS.get(failed.status, "")
-    later = f" It asks to wait: {failed.retry_after}." if failed.retry_after else ""
-    said = excerpt(failed.page)
-    words = f"{failed.page.url} answered {format_status(failed.status)}. {hint}{later}".strip()
-    return ToolError(f"{words}\n{said}" if said else words)
+def _status_error(error: PageStatusError) -> ToolError:
+    hint = STATUS_HINTS.get(error.status, "")
+    wait = f" {retry_hint(error.retry_after)}" if error.retry_after else ""
+    body = excerpt(error.page)
+    message = f"{error.page.url} returned {format_status(error.status)}. {hint}{wait}".strip()
+    return ToolError(f"{message}\n{body}" if body else message)
+
+
+def retry_hint(retry_after: str) -> str:
+    """Return the sentence for a Retry-After header."""
+    return f"Retry after: {retry_after}."

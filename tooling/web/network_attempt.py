@@ -1,11 +1,11 @@
-"""One try to reach the world, as the log tells it."""
+"""One network attempt, for the log."""
 
 from tooling.contract.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkAttempt:
-    """Who was to be reached and whether that was allowed; an empty host means that no destination could be read."""
+    """The destination of an attempt and the verdict; the host is empty if no destination could be parsed."""
 
     host: str
     port: int

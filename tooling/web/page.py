@@ -1,4 +1,4 @@
-"""A page as fetch_page hands it out: text with its origin, marked as data, in parts if it is long."""
+"""Render a page for the model: text with its origin, marked as untrusted, in parts if it is long."""
 
 import re
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from tooling.web.documents.read_document import ParsedDocument
 from tooling.web.passages import Passage
 
 _TAG = "web"
-# The wide and the small form of the bracket and of the slash look the same to some readers.
+# Full-width and small variants of the bracket and the slash look the same to some models.
 _OWN_TAG = rf"[<\uff1c\ufe64](?=[\s/\uff0f]*{_TAG}\b)"
 
 
 def wrap_untrusted(text: str, *, origin: str) -> str:
-    """Return the text between marks that say where it comes from."""
+    """Wrap text from outside in a tag with its origin; the text cannot close or imitate the tag."""
     inner = re.sub(_OWN_TAG, "&lt;", text, flags=re.IGNORECASE)
     return f'<{_TAG} origin="{_escape_attribute(origin)}">\n{inner}\n</{_TAG}>'
 
@@ -24,99 +24,111 @@ def _escape_attribute(text: str) -> str:
     return " ".join(text.split()).replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
 
 
-# What stands around the text: marks, title, notices.
+# Room for the tags, header and notices around the text.
 _OVERHEAD_CHARS = 1500
 _LONGEST_LINE = 2000
+
+NO_TEXT = "(no text)"
+TOO_LARGE = "the page exceeds the download limit; this is the text of its beginning"
+VIA_READER = "read by the reader service"
+FROM_CACHE = "from the cache; no_cache=true fetches it again"
+# The start of the notice that trim_fetch_output appends.
+_TRIM_NOTICE = "\n[... "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What was asked for, where it was found, and what it says."""
+    """A fetched page: the requested URL, the final URL and the document."""
 
     requested_url: str
     url: str
     document: ParsedDocument
-    is_cut: bool = False
+    is_truncated: bool = False
     is_from_cache: bool = False
 
     @property
     def text(self) -> str:
-        """Return the whole text."""
         return self.document.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagePart:
-    """A part of a page as a model reads it; `is_whole` says that nothing of the page is missing."""
+    """A part of a page as the model reads it; `is_complete` if it is the entire page."""
 
     content: str
     is_complete: bool
 
 
-def render_from_offset(page: Page, offset: int, *, most_chars: int, kept_at: str | None) -> PagePart:
-    """Return a page from a place on, with how to go on where it does not fit."""
-    rest = page.text[offset:]
-    room = max(most_chars - _OVERHEAD_CHARS - len(page.url) * 2, 0)
-    shown, count = _fit(rest, page.document.method, room)
-    body = wrap_untrusted(f"{_header(page)}\n\n{shown or '(no text)'}", origin=page.url)
-    is_whole = not offset and count == len(page.text)
-    if is_whole:
+def render_from_offset(page: Page, offset: int, *, max_chars: int, saved_to: str | None) -> PagePart:
+    """Render a page from an offset; if it does not fit, say which offset continues it."""
+    limit = max(max_chars - _OVERHEAD_CHARS - len(page.url) * 2, 0)
+    shown, count = _fit(page.text[offset:], page.document.method, limit)
+    body = wrap_untrusted(f"{_header(page)}\n\n{shown or NO_TEXT}", origin=page.url)
+    if not offset and count == len(page.text):
         return PagePart(content=f"{body}{_notices(page)}", is_complete=True)
     where = f"characters {offset}-{offset + count} of {len(page.text)}"
-    more = f"; go on with offset={offset + count}" if offset + count < len(page.text) else ""
-    whole = f"; full text: {kept_at}" if kept_at else ""
-    return PagePart(content=f"{body}\n[{where}{more}{whole}]{_notices(page)}", is_complete=False)
+    more = f"; continue with offset={offset + count}" if offset + count < len(page.text) else ""
+    return PagePart(content=f"{body}\n[{where}{more}{_full_text(saved_to)}]{_notices(page)}", is_complete=False)
 
 
-def render_passages(page: Page, query: str, found: Sequence[Passage], *, kept_at: str | None) -> PagePart:
-    """Return the passages of a page that were found to fit a query."""
-    whole = f"; full text: {kept_at}" if kept_at else ""
+def render_passages(page: Page, query: str, found: Sequence[Passage], *, saved_to: str | None) -> PagePart:
+    """Render the passages of a page that match a query, or its beginning if none does."""
     if not found:
         lead = f"{_header(page)}\n\n{page.text[:1000]}"
         body = wrap_untrusted(lead, origin=page.url)
-        note = f"[no passage is about {query!r}; this is the beginning of {len(page.text)} characters{whole}]"
+        note = f"[{no_passage(query)}; this is the beginning of {len(page.text)} characters{_full_text(saved_to)}]"
         return PagePart(content=f"{body}\n{note}{_notices(page)}", is_complete=False)
     text = "\n\n".join(map(_format_passage, found))
     body = wrap_untrusted(f"{_header(page)}\n\n{text}", origin=page.url)
     count = f"{len(found)} passage{'' if len(found) == 1 else 's'}"
-    note = f"[{count} about {query!r} of {len(page.text)} characters; offset=N shows all from there on{whole}]"
+    size = f"{len(page.text)} characters"
+    note = f"[{count} about {query!r} out of {size}; offset=N shows everything from there{_full_text(saved_to)}]"
     return PagePart(content=f"{body}\n{note}{_notices(page)}", is_complete=False)
 
 
-def excerpt(page: Page, most_chars: int = 500) -> str:
-    """Return the beginning of a page as data; for what a server says about an error."""
+def no_passage(query: str) -> str:
+    """Return the notice for a query that matches nothing."""
+    return f"no passage is about {query!r}"
+
+
+def _full_text(saved_to: str | None) -> str:
+    return f"; full text: {saved_to}" if saved_to else ""
+
+
+def excerpt(page: Page, max_chars: int = 500) -> str:
+    """Return the beginning of an error page, marked as untrusted."""
     text = page.text.strip()
-    return wrap_untrusted(text[:most_chars] + (" …" if len(text) > most_chars else ""), origin=page.url) if text else ""
+    return wrap_untrusted(text[:max_chars] + (" …" if len(text) > max_chars else ""), origin=page.url) if text else ""
 
 
 def format_status(status: int) -> str:
-    """Return a status as people know it."""
+    """Return a status code with its reason phrase."""
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         return str(status)
 
 
-def _fit(text: str, method: str, room: int) -> tuple[str, int]:
-    """Return as much of a text as there is room for, up to the end of a line if one is near, and how much that is."""
-    shown = trim_fetch_output(text, reason=method, limit=room)
+def _fit(text: str, method: str, limit: int) -> tuple[str, int]:
+    """Return as much of a text as fits, preferably up to the end of a line, and how many characters that is."""
+    shown = trim_fetch_output(text, reason=method, limit=limit)
     if shown is text:
         return text, len(text)
-    kept, mark, words = shown.rpartition("\n[... cut at ")
-    line = kept.rfind("\n") + 1
-    if line > len(kept) - _LONGEST_LINE:
-        kept = kept[:line]
-    return f"{kept.rstrip()}{mark}{words}", len(kept)
+    head, mark, notice = shown.rpartition(_TRIM_NOTICE)
+    last_line = head.rfind("\n") + 1
+    if last_line > len(head) - _LONGEST_LINE:
+        head = head[:last_line]
+    return f"{head.rstrip()}{mark}{notice}", len(head)
 
 
 def _header(page: Page) -> str:
-    reading = page.document
+    document = page.document
     lines = [
-        f"Title: {reading.title}" if reading.title else "",
-        f"URL: {page.url}" + (f" (asked for {page.requested_url})" if page.requested_url != page.url else ""),
-        f"Date: {reading.date}" if reading.date else "",
-        f"Language: {reading.language}" if reading.language else "",
-        f"Note: {reading.note}" if reading.note else "",
+        f"Title: {document.title}" if document.title else "",
+        f"URL: {page.url}" + (f" (requested: {page.requested_url})" if page.requested_url != page.url else ""),
+        f"Date: {document.date}" if document.date else "",
+        f"Language: {document.language}" if document.language else "",
+        f"Note: {document.note}" if document.note else "",
     ]
     return "\n".join(line for line in lines if line)
 
@@ -127,12 +139,11 @@ def _format_passage(passage: Passage) -> str:
 
 
 def _notices(page: Page) -> str:
-    reading = page.document
-    hidden = reading.hidden_count
+    hidden = page.document.hidden_count
     notices = [
-        "the page is larger than may be loaded; this is the text of its beginning" if page.is_cut else "",
-        f"{hidden} hidden piece{'' if hidden == 1 else 's'} left out" if hidden else "",
-        f"read by {reading.method}" if reading.method == "reader" else "",
-        "from the cache; no_cache=true asks again" if page.is_from_cache else "",
+        TOO_LARGE if page.is_truncated else "",
+        f"{hidden} hidden element{'' if hidden == 1 else 's'} removed" if hidden else "",
+        VIA_READER if page.document.method == "reader" else "",
+        FROM_CACHE if page.is_from_cache else "",
     ]
     return "".join(f"\n[{notice}]" for notice in notices if notice)

@@ -1,9 +1,10 @@
-"""The parts of a long text that are about something: for a reader who asks instead of turning pages."""
+"""Find the passages of a long text that match a query."""
 
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tooling.contract.fast_dataclass import dataclass
 
@@ -16,7 +17,7 @@ _CJK = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u3040-\u30ff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A piece of a text: where it stands, under which heading, and how well it fits."""
+    """A chunk of a text with its offset, the heading above it and its score."""
 
     offset: int
     text: str
@@ -24,65 +25,65 @@ class Passage:
     score: float = 0.0
 
 
-def find_passages(query: str, text: str, *, most_chars: int = MAX_CHARS) -> list[Passage]:
-    """Return the passages that fit a query best, in the order of the text; none when no word of it occurs."""
-    wanted = set(_tokenize(query))
-    pieces = list(_split(text))
-    counted = [
-        Counter(word for word in _tokenize(f"{piece.heading}\n{piece.text}") if word in wanted) for piece in pieces
+def find_passages(query: str, text: str, *, max_chars: int = MAX_CHARS) -> list[Passage]:
+    """Return the best-matching passages in text order; none if no word of the query occurs."""
+    terms = set(_tokenize(query))
+    chunks = list(_split(text))
+    counts = [
+        Counter(word for word in _tokenize(f"{chunk.heading}\n{chunk.text}") if word in terms) for chunk in chunks
     ]
-    spread = Counter(word for words in counted for word in words)
-    rated = [
-        Passage(offset=piece.offset, text=piece.text, heading=piece.heading, score=_score(words, spread, len(pieces)))
-        for piece, words in zip(pieces, counted, strict=True)
+    document_frequency = Counter(word for words in counts for word in words)
+    scored = [
+        replace(chunk, score=_score(words, document_frequency, len(chunks)))
+        for chunk, words in zip(chunks, counts, strict=True)
     ]
     chosen: list[Passage] = []
-    room = most_chars
-    for passage in sorted(rated, key=lambda one: -one.score):
-        if passage.score <= 0 or (chosen and len(passage.text) > room):
+    chars_left = max_chars
+    for passage in sorted(scored, key=lambda passage: -passage.score):
+        if passage.score <= 0 or (chosen and len(passage.text) > chars_left):
             break
         chosen.append(passage)
-        room -= len(passage.text)
-    return sorted(chosen, key=lambda one: one.offset)
+        chars_left -= len(passage.text)
+    return sorted(chosen, key=lambda passage: passage.offset)
 
 
-def _score(words: Counter[str], spread: Counter[str], total: int) -> float:
-    """Weigh rare words more than common ones, and a second word more than the same one twice."""
-    rarity = {word: math.log(1 + total / spread[word]) for word in words}
+def _score(words: Counter[str], document_frequency: Counter[str], total: int) -> float:
+    """Weight rare words above common ones, and a second matching word above a repetition of the first."""
+    rarity = {word: math.log(1 + total / document_frequency[word]) for word in words}
     return sum(rarity[word] * count / (count + 1.0) for word, count in words.items()) * math.sqrt(len(words))
 
 
 def _split(text: str) -> Iterator[Passage]:
-    """Cut a text between paragraphs, or lines, or words, into pieces of about the same size."""
+    """Split a text into chunks of about the same size, at paragraph, line or word boundaries."""
     headings = [(found.start(), found[1].strip()) for found in re.finditer(_HEADING, text)]
-    start, heading, coming = 0, "", 0
+    start, heading, next_heading = 0, "", 0
     while start < len(text):
         end = _chunk_end(text, start)
-        while coming < len(headings) and headings[coming][0] <= start:
-            heading = headings[coming][1]
-            coming += 1
+        while next_heading < len(headings) and headings[next_heading][0] <= start:
+            heading = headings[next_heading][1]
+            next_heading += 1
         if text[start:end].strip():
             yield Passage(offset=start, text=text[start:end].strip("\n"), heading=heading)
         start = end
 
 
 def _chunk_end(text: str, start: int) -> int:
-    far = start + PASSAGE_CHARS
-    if far >= len(text):
+    latest = start + PASSAGE_CHARS
+    if latest >= len(text):
         return len(text)
-    near = start + PASSAGE_CHARS // 3
-    next_heading = re.compile(r"\n(?=#{1,6} )").search(text, near, far)
+    earliest = start + PASSAGE_CHARS // 3
+    next_heading = re.compile(r"\n(?=#{1,6} )").search(text, earliest, latest)
     if next_heading:
         return next_heading.end()
-    for mark in ("\n\n", "\n", ". ", "。", " "):
-        at = text.rfind(mark, near, far)
+    for separator in ("\n\n", "\n", ". ", "。", " "):
+        at = text.rfind(separator, earliest, latest)
         if at > 0:
-            return at + len(mark)
-    return far
+            return at + len(separator)
+    return latest
 
 
 def _tokenize(text: str) -> Iterator[str]:
-    """Yield words without regard to case; scripts without blanks give every two neighbouring characters."""
+    """Yield lower-case words without plural s; scripts without spaces yield character bigrams."""
     for found in re.finditer(_WORD, text.lower()):
         word = found[0]
         if not _CJK.search(word):

@@ -1,4 +1,4 @@
-"""What a person may say about how tools use the web."""
+"""Settings for how tools use the web."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -32,10 +32,10 @@ HOST_CONNECTIONS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSettings:
-    """Limits and choices of all requests that tools make; `keys` are by the name of the service.
+    """Limits and options of all requests made by tools; `keys` are API keys by service name.
 
-    `search_order` says which providers are asked and in which order, `search_fanout` how many at the same time;
-    `search_urls` are addresses by provider, `search_timeout_s` replaces the time limit that each has of its own.
+    `search_order` lists the providers to query, `search_fanout` is how many of them run in parallel. `search_urls`
+    are base URLs by provider; `search_timeout_s` overrides the timeout of each provider.
     """
 
     allow_loopback: bool = False
@@ -46,7 +46,7 @@ class WebSettings:
     keys: Mapping[str, str] = field(default_factory=dict)
     cache_dir: Path | None = None
     cache_bytes: int = CACHE_BYTES
-    heeds_robots: bool = False
+    respects_robots: bool = False
     host_connections: int = HOST_CONNECTIONS
     host_pause_s: float = 0.0
     max_chars: int = FETCH_MAX_CHARS

@@ -1,4 +1,4 @@
-"""Which hosts the box may reach: exact names or dot-suffixes on two lists, of which the deny list wins."""
+"""The hosts that the sandbox may reach: exact names or dot-suffixes; the deny list wins over the allow list."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,11 +12,11 @@ ProxyMode: TypeAlias = Literal["tunnel", "plain"]
 
 
 class HostRuleInvalid(ValueError):
-    """A rule that names no host."""
+    """A rule that is not a host name."""
 
 
 class EgressDecision(NamedTuple):
-    """Whether a host may be reached, and the rule or the lack of one that says so."""
+    """Whether a host may be reached, and why."""
 
     allowed: bool
     reason: str
@@ -24,7 +24,7 @@ class EgressDecision(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EgressRules:
-    """`example.org` is that host alone, `.example.org` the host and everything below it."""
+    """Allowed and denied hosts: `example.org` is one host, `.example.org` includes its subdomains."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
@@ -39,33 +39,33 @@ class EgressRules:
         """Return the rules with one more allowed host or suffix."""
         return replace(self, allow=(*self.allow, rule))
 
-    def decide(self, host: str, port: int, *, way: ProxyMode | None = None) -> EgressDecision:
-        """Judge one destination; `way` tells a TLS tunnel from a plain request, which have ports of their own."""
+    def decide(self, host: str, port: int, *, mode: ProxyMode | None = None) -> EgressDecision:
+        """Decide about one destination; `mode` selects the ports of TLS tunnels or of plain requests."""
         try:
             host = normalize_host(host)
         except HostInvalid as error:
             return EgressDecision(False, str(error))
         if parse_ip(host) is not None:
-            return EgressDecision(False, f"{host} is a numeric address; only names can be allowed")
+            return EgressDecision(False, f"{host} is an IP address; only host names can be allowed")
         if denied := _find_match(self.deny, host):
             return EgressDecision(False, f"{host} is denied by the rule {denied}")
         allowed = _find_match(self.allow, host)
         if allowed is None:
-            return EgressDecision(False, f"{host} is not an allowed host; --allow-net {host} would allow it")
-        if port not in self._ports(way):
-            return EgressDecision(False, f"port {port} is not open; only https on 443 and http on 80 are")
+            return EgressDecision(False, f"{host} is not an allowed host; allow it with --allow-net {host}")
+        if port not in self._ports(mode):
+            return EgressDecision(False, f"port {port} is not allowed; only https on 443 and http on 80 are")
         return EgressDecision(True, f"allowed by the rule {allowed}")
 
     def find_deny_rule(self, host: str) -> str | None:
-        """Return the rule that denies a host in its one spelling, or None."""
+        """Return the rule that denies a normalized host, or None."""
         return _find_match(self.deny, host)
 
     def find_allow_rule(self, host: str) -> str | None:
-        """Return the rule that allows a host in its one spelling, or None; a denied one has none."""
+        """Return the rule that allows a normalized host, or None; a denied host has none."""
         return None if self.find_deny_rule(host) else _find_match(self.allow, host)
 
-    def _ports(self, way: ProxyMode | None) -> frozenset[int]:
-        match way:
+    def _ports(self, mode: ProxyMode | None) -> frozenset[int]:
+        match mode:
             case "tunnel":
                 return self.tunnel_ports
             case "plain":
@@ -75,15 +75,15 @@ class EgressRules:
 
 
 def normalize_rule(text: str) -> str:
-    """Return a rule in its one spelling, or say why it is none."""
+    """Return a rule in its normal form. Raises HostRuleInvalid."""
     dot = "." if text.startswith(".") else ""
     try:
         host = normalize_host(text.removeprefix("."))
     except HostInvalid as error:
-        hint = f"; write .{text[2:]} for a host and all below it" if text.startswith("*.") else ""
-        raise HostRuleInvalid(f"{text!r} is no host: {error}{hint}") from error
+        hint = f"; write .{text[2:]} for a host and its subdomains" if text.startswith("*.") else ""
+        raise HostRuleInvalid(f"{text!r} is not a host name: {error}{hint}") from error
     if parse_ip(host) is not None:
-        raise HostRuleInvalid(f"{text!r} is a numeric address; only names can be allowed or denied")
+        raise HostRuleInvalid(f"{text!r} is an IP address; only host names can be allowed or denied")
     return f"{dot}{host}"
 
 

@@ -1,4 +1,4 @@
-"""The only way out of the box: a proxy on a unix socket that lets allowed names through and tells of every attempt."""
+"""The egress proxy: forwards connections from the sandbox to allowed hosts, and reports every attempt."""
 
 import asyncio
 import contextlib
@@ -18,14 +18,14 @@ from tooling.web.addresses.url_check import Resolver
 from tooling.web.network_attempt import NetworkAttempt
 
 SOCKET_NAME = "proxy.sock"
-# The kernel has room for 108 bytes of a socket's name; other systems have a little less.
+# Linux limits the path of a socket to 108 bytes, other systems to slightly less.
 MAX_SOCKET_PATH_BYTES = 100
 BACKLOG = 128
 ACCEPT_PAUSE_S = 0.1
 
 
 class EgressProxy:
-    """Listens for the box: CONNECT to TLS servers and plain http requests, by name and by the rules only."""
+    """A proxy on a unix socket, for CONNECT to TLS servers and plain http requests; hosts are given by name only."""
 
     def __init__(
         self,
@@ -51,20 +51,15 @@ class EgressProxy:
 
     @property
     def rules(self) -> EgressRules:
-        """Return the rules as they are now."""
+        """The current rules."""
         return self._config.rules
 
-    @property
-    def open_connections(self) -> int:
-        """Return how many clients are being served."""
-        return len(self._connections)
-
     def allow(self, rule: str) -> None:
-        """Let one more host or suffix through from now on; a denied one stays denied."""
+        """Allow one more host or suffix; a denied one stays denied."""
         self._config = replace(self._config, rules=self.rules.with_allowed(rule))
 
     async def start(self, folder: Path) -> Path:
-        """Listen in a private folder, made when missing, and return the socket to mount into the box."""
+        """Listen in a private folder, created if missing; return the socket to mount into the sandbox."""
         self._listening = _listening_socket(folder)
         self._path = folder / SOCKET_NAME
         self._listen()
@@ -77,12 +72,12 @@ class EgressProxy:
         asyncio.get_running_loop().remove_reader(self._listening)
         self._listening.close()
         self._listening = None
-        for visit in self._connections:
-            visit.cancel()
+        for task in self._connections:
+            task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
         self._path.unlink(missing_ok=True)
 
-    # asyncio's own server forgets a connection that it accepts in the moment of closing; here none escapes the list.
+    # asyncio's own server loses track of a connection that it accepts while it is closed; this one does not.
     def _listen(self) -> None:
         if self._listening is not None:
             asyncio.get_running_loop().add_reader(self._listening, self._accept, self._listening)
@@ -94,58 +89,56 @@ class EgressProxy:
         except BlockingIOError:
             return
         except OSError:
-            # Out of descriptors, most likely; whoever waits goes on waiting.
+            # Probably out of file descriptors; pending clients keep waiting.
             loop.remove_reader(listening)
             loop.call_later(ACCEPT_PAUSE_S, self._listen)
             return
-        visit = loop.create_task(self._serve(connection))
-        self._connections.add(visit)
-        visit.add_done_callback(lambda done: self._on_done(done, connection))
+        task = loop.create_task(self._serve(connection))
+        self._connections.add(task)
+        task.add_done_callback(lambda done: self._on_done(done, connection))
 
     async def _serve(self, connection: socket.socket) -> None:
         limits = self._config.limits
         client = Peer(*await asyncio.open_unix_connection(sock=connection, limit=limits.head_bytes))
-        visit = ProxyConnection(client, self._config, self._on_attempt)
+        proxied = ProxyConnection(client, self._config, self._on_attempt)
         try:
             if len(self._connections) > limits.connections:
-                await visit.refuse(
-                    ProxyHttpError(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections at the same time")
-                )
+                await proxied.refuse(ProxyHttpError(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections"))
             else:
-                await visit.run()
+                await proxied.run()
         finally:
             client.abort()
 
-    def _on_done(self, visit: asyncio.Task[None], connection: socket.socket) -> None:
-        self._connections.discard(visit)
-        # Also when the task ended before it began.
+    def _on_done(self, task: asyncio.Task[None], connection: socket.socket) -> None:
+        self._connections.discard(task)
+        # Needed if the task was cancelled before it started.
         connection.close()
 
 
 def _listening_socket(folder: Path) -> socket.socket:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        found = os.fstat(here)
+        found = os.fstat(folder_fd)
         if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
             raise PermissionError(f"{folder} is not private to this user")
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(SOCKET_NAME, dir_fd=here)
+            os.unlink(SOCKET_NAME, dir_fd=folder_fd)
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listening.setblocking(False)
         try:
-            listening.bind(_bindable_path(folder, here))
-            os.chmod(SOCKET_NAME, 0o600, dir_fd=here)
+            listening.bind(_bindable_path(folder, folder_fd))
+            os.chmod(SOCKET_NAME, 0o600, dir_fd=folder_fd)
             listening.listen(BACKLOG)
         except OSError:
             listening.close()
             raise
         return listening
     finally:
-        os.close(here)
+        os.close(folder_fd)
 
 
-def _bindable_path(folder: Path, here: int) -> str:
-    """Return a name of the socket that is short enough for the kernel, through the open folder if need be."""
+def _bindable_path(folder: Path, folder_fd: int) -> str:
+    """Return a path of the socket that is short enough for the kernel, if necessary through the open folder."""
     path = str(folder / SOCKET_NAME)
-    return path if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES else f"/proc/self/fd/{here}/{SOCKET_NAME}"
+    return path if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES else f"/proc/self/fd/{folder_fd}/{SOCKET_NAME}"

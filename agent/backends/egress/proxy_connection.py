@@ -1,4 +1,4 @@
-"""One client at the egress proxy: what it asks for is read, judged, told of, and then carried or refused."""
+"""One client connection of the egress proxy: reads a request, checks it, reports it, and forwards or refuses it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -34,13 +34,14 @@ from tooling.web.addresses.url_check import AddressRefused, HostUnknown, Resolve
 from tooling.web.network_attempt import NetworkAttempt
 
 MAX_ADDRESSES_TRIED = 4
+NO_CLIENT_HELLO = "no TLS ClientHello was received in time"
 
 Connect: TypeAlias = Callable[[str, int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyConfig:
-    """How destinations are judged, found and reached."""
+    """How destinations are checked, resolved and connected to."""
 
     rules: EgressRules
     resolver: Resolver | None = None
@@ -50,37 +51,37 @@ class ProxyConfig:
 
 
 class ProxyConnection:
-    """One connection, one request, one telling of it."""
+    """One connection with one request, which is reported once."""
 
-    def __init__(self, client: Peer, way_out: ProxyConfig, on_attempt: Callable[[NetworkAttempt], None]) -> None:
+    def __init__(self, client: Peer, config: ProxyConfig, on_attempt: Callable[[NetworkAttempt], None]) -> None:
         self._client = client
-        self._config = way_out
-        self._limits = way_out.limits
+        self._config = config
+        self._limits = config.limits
         self._on_attempt = on_attempt
         self._host, self._port = "", 0
         self._is_reported = False
         self._has_responded = False
 
     async def run(self) -> None:
-        """Serve the client to its end, whatever it does."""
+        """Serve the client until its end; never raises for its errors."""
         try:
             async with asyncio.timeout(self._limits.total_s):
                 await self._serve()
-        except ProxyHttpError as fault:
-            await self.refuse(fault)
+        except ProxyHttpError as error:
+            await self.refuse(error)
         except (OSError, TimeoutError):
-            # A side that leaves or falls silent ends its own connection and nothing else.
+            # A peer that disconnects or times out ends only this connection.
             pass
         finally:
             self._client.abort()
 
-    async def refuse(self, fault: ProxyHttpError) -> None:
-        """Tell of the refusal, and answer while an answer can still be read as one."""
-        self._report(fault.reason, allowed=False)
+    async def refuse(self, error: ProxyHttpError) -> None:
+        """Report the refusal, and send an error response unless a response was already started."""
+        self._report(error.reason, allowed=False)
         if not self._has_responded:
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(self._limits.head_s):
-                    await self._client.send(build_error_response(fault.status, fault.reason))
+                    await self._client.send(build_error_response(error.status, error.reason))
                 await self._client.close_gracefully()
 
     async def _serve(self) -> None:
@@ -88,7 +89,7 @@ class ProxyConnection:
             async with asyncio.timeout(self._limits.head_s):
                 head = await read_head(self._client)
         except TimeoutError as error:
-            raise ProxyHttpError(HTTPStatus.REQUEST_TIMEOUT, "no whole request came in time") from error
+            raise ProxyHttpError(HTTPStatus.REQUEST_TIMEOUT, "no complete request was received in time") from error
         if head is None:
             return
         request = parse_request(head)
@@ -121,10 +122,12 @@ class ProxyConnection:
         try:
             target = parse_url(request.target, allow_loopback=self._config.allow_loopback)
         except AddressRefused as error:
-            raise ProxyHttpError(HTTPStatus.BAD_REQUEST, f"this proxy cannot request that: {error.reason}") from error
+            raise ProxyHttpError(
+                HTTPStatus.BAD_REQUEST, f"this proxy cannot request this URL: {error.reason}"
+            ) from error
         self._host, self._port = target.host, target.port
         if target.scheme != "http":
-            raise ProxyHttpError(HTTPStatus.BAD_REQUEST, "https goes through this proxy with CONNECT only")
+            raise ProxyHttpError(HTTPStatus.BAD_REQUEST, "this proxy accepts https with CONNECT only")
         reason = self._check_rules("plain")
         server = await self._connect(reason)
         try:
@@ -143,7 +146,7 @@ class ProxyConnection:
         while status < HTTPStatus.OK:
             head = await read_head(server)
             if head is None:
-                raise ProxyHttpError(HTTPStatus.BAD_GATEWAY, "the server ended without an answer")
+                raise ProxyHttpError(HTTPStatus.BAD_GATEWAY, "the server closed the connection without a response")
             status, head = rewrite_response_head(head)
             self._has_responded = True
             await self._client.send(head)
@@ -151,27 +154,27 @@ class ProxyConnection:
         await copy_until_end(server, self._client, touch)
 
     async def _read_client_hello(self) -> bytes:
-        """Read the TLS greeting; a name other than the one that was judged would lead behind the rules' back."""
+        """Read the TLS ClientHello; a server name other than the checked host would bypass the rules."""
         data, name = b"", None
         try:
             async with asyncio.timeout(self._limits.head_s):
                 while name is None and len(data) < MAX_HELLO_BYTES:
-                    more = await self._client.reader.read(CHUNK_BYTES)
-                    if not more:
-                        raise ProxyHttpError(HTTPStatus.BAD_REQUEST, "the tunnel ended before a TLS greeting")
-                    data += more
+                    chunk = await self._client.reader.read(CHUNK_BYTES)
+                    if not chunk:
+                        raise ProxyHttpError(HTTPStatus.BAD_REQUEST, "the tunnel was closed before a TLS ClientHello")
+                    data += chunk
                     name = parse_server_name(data)
         except TimeoutError as error:
-            raise ProxyHttpError(HTTPStatus.REQUEST_TIMEOUT, "no TLS greeting came in time") from error
+            raise ProxyHttpError(HTTPStatus.REQUEST_TIMEOUT, NO_CLIENT_HELLO) from error
         except ClientHelloError as error:
             raise ProxyHttpError(HTTPStatus.BAD_REQUEST, str(error)) from error
         if name != self._host:
             shown = f"{name!r}" if name else "no server"
-            raise ProxyHttpError(HTTPStatus.FORBIDDEN, f"the TLS greeting names {shown} instead of {self._host}")
+            raise ProxyHttpError(HTTPStatus.FORBIDDEN, f"the TLS client asks for {shown} instead of {self._host}")
         return data
 
-    def _check_rules(self, way: ProxyMode) -> str:
-        decision = self._config.rules.decide(self._host, self._port, way=way)
+    def _check_rules(self, mode: ProxyMode) -> str:
+        decision = self._config.rules.decide(self._host, self._port, mode=mode)
         if not decision.allowed:
             raise ProxyHttpError(HTTPStatus.FORBIDDEN, decision.reason)
         return decision.reason
@@ -182,7 +185,7 @@ class ProxyConnection:
                 return await self._connect_any(await self._resolve(reason))
         except TimeoutError as error:
             self._report(f"{reason}, but the connection took too long", allowed=True)
-            raise ProxyHttpError(HTTPStatus.GATEWAY_TIMEOUT, f"{self._host} does not answer") from error
+            raise ProxyHttpError(HTTPStatus.GATEWAY_TIMEOUT, f"{self._host} does not respond") from error
         except OSError as error:
             self._report(f"{reason}, but the connection failed: {error.strerror or error}", allowed=True)
             raise ProxyHttpError(HTTPStatus.BAD_GATEWAY, f"{self._host} cannot be reached") from error
@@ -197,15 +200,15 @@ class ProxyConnection:
             raise ProxyHttpError(HTTPStatus.BAD_GATEWAY, f"{self._host} could not be resolved") from error
         except AddressRefused as error:
             self._report(error.reason, allowed=False)
-            # Inside the box nobody needs to learn what private names resolve to.
-            raise ProxyHttpError(HTTPStatus.FORBIDDEN, f"{self._host} does not lead to a public address") from error
+            # Commands must not learn the addresses of private names.
+            raise ProxyHttpError(HTTPStatus.FORBIDDEN, f"{self._host} does not resolve to a public address") from error
 
     async def _connect_any(self, addresses: tuple[str, ...]) -> Peer:
         tried = addresses[:MAX_ADDRESSES_TRIED]
-        patience_s = self._limits.connect_s / len(tried)
+        timeout_s = self._limits.connect_s / len(tried)
         for address in tried[:-1]:
             with suppress(OSError, TimeoutError):
-                async with asyncio.timeout(patience_s):
+                async with asyncio.timeout(timeout_s):
                     return Peer(*await self._config.connect(address, self._port))
         return Peer(*await self._config.connect(tried[-1], self._port))
 

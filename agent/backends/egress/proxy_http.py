@@ -1,4 +1,4 @@
-"""The little HTTP that the egress proxy speaks: strict heads in, rewritten heads out, one request a connection."""
+"""The HTTP subset of the egress proxy: strict parsing, rewritten heads, one request per connection."""
 
 import re
 from http import HTTPStatus
@@ -16,7 +16,7 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _TARGET = re.compile(r"[\x21-\x7e]+")
 _STATUS = re.compile(r"HTTP/1\.[01] ([1-5][0-9][0-9])(?: .*)?", re.ASCII)
-# Between this client and this proxy only; the framing is written anew from what was understood of it.
+# Valid between client and proxy only; the framing headers are written again from the parsed values.
 _HOP_BY_HOP = frozenset(
     {"connection", "proxy-connection", "keep-alive", "proxy-authorization", "proxy-authenticate", "te", "trailer"}
     | {"upgrade", "http2-settings", "proxy-authentication-info"}
@@ -25,7 +25,7 @@ _REWRITTEN = _HOP_BY_HOP | {"host", "content-length", "transfer-encoding"}
 
 
 class ProxyHttpError(Exception):
-    """A message that is refused before anyone acts on it, with the status that says so."""
+    """A message that is refused, with the status of the error response."""
 
     def __init__(self, status: HTTPStatus, reason: str) -> None:
         super().__init__(reason)
@@ -35,7 +35,7 @@ class ProxyHttpError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request as it came to the proxy."""
+    """A request to the proxy."""
 
     method: str
     target: str
@@ -45,21 +45,21 @@ class Request:
 
 
 def parse_request(head: bytes) -> Request:
-    """Read a request head that ends in an empty line, or refuse whatever two servers might read differently."""
+    """Parse a request head that ends in an empty line; refuse what two servers might parse differently."""
     first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     method, _, rest = first.partition(" ")
     target, _, version = rest.partition(" ")
     if not _TOKEN.fullmatch(method) or not _TARGET.fullmatch(target) or version not in ("HTTP/1.0", "HTTP/1.1"):
-        raise ProxyHttpError(HTTPStatus.BAD_REQUEST, "this is no HTTP request")
+        raise ProxyHttpError(HTTPStatus.BAD_REQUEST, "this is not an HTTP request")
     headers = _headers(lines, HTTPStatus.BAD_REQUEST)
     if len(_values(headers, "host")) > 1:
-        raise ProxyHttpError(HTTPStatus.BAD_REQUEST, "the request has more than one Host")
+        raise ProxyHttpError(HTTPStatus.BAD_REQUEST, "the request has more than one Host header")
     framing = _framing(headers, version)
     return Request(method=method, target=target, version=version, headers=headers, framing=framing)
 
 
 def build_request_head(request: Request, target: Target) -> bytes:
-    """Write the head that the server gets: its own path and Host, the same framing, and no second request."""
+    """Return the head for the server: its path and Host, the same framing, and `Connection: close`."""
     dropped = _REWRITTEN | _connection_options(request.headers)
     lines = [f"{request.method} {target.path} {request.version}", f"Host: {target.authority}"]
     lines += [f"{name}: {value}" for name, value in request.headers if name.lower() not in dropped]
@@ -71,23 +71,23 @@ def build_request_head(request: Request, target: Target) -> bytes:
 
 
 def rewrite_response_head(head: bytes) -> tuple[int, bytes]:
-    """Read a response head and write the one that the client gets; the status comes first."""
-    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    """Return the status of a response, and its head for the client."""
+    first, *rest = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     found = _STATUS.fullmatch(first)
     if found is None or not _VALUE.fullmatch(first):
-        raise ProxyHttpError(HTTPStatus.BAD_GATEWAY, "the server did not answer in HTTP")
-    headers = _headers(lines, HTTPStatus.BAD_GATEWAY)
+        raise ProxyHttpError(HTTPStatus.BAD_GATEWAY, "the server did not respond in HTTP")
+    headers = _headers(rest, HTTPStatus.BAD_GATEWAY)
     status = int(found[1])
     if status == HTTPStatus.SWITCHING_PROTOCOLS:
         raise ProxyHttpError(HTTPStatus.BAD_GATEWAY, "the server switched to another protocol")
     dropped = _HOP_BY_HOP | _connection_options(headers)
-    kept = [f"{name}: {value}" for name, value in headers if name.lower() not in dropped]
+    lines = [f"{name}: {value}" for name, value in headers if name.lower() not in dropped]
     last = ["Connection: close"] if status >= HTTPStatus.OK else []
-    return status, "\r\n".join([first, *kept, *last, "", ""]).encode("latin-1")
+    return status, "\r\n".join([first, *lines, *last, "", ""]).encode("latin-1")
 
 
 def build_error_response(status: HTTPStatus, reason: str) -> bytes:
-    """Write the proxy's own answer; the reason also stands in the first line, which is all that pip and npm show."""
+    """Return an error response; the reason is also in the status line, which is all that pip and npm show."""
     words = "".join(char for char in reason if char.isascii() and char.isprintable())[:200]
     body = f"{reason}\n".encode()
     head = (
@@ -104,7 +104,7 @@ def _headers(lines: list[str], status: HTTPStatus) -> Headers:
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value):
-            raise ProxyHttpError(status, "the message has a broken header")
+            raise ProxyHttpError(status, "the message has a malformed header")
         found.append((name, value.strip(" \t")))
     return tuple(found)
 
@@ -113,19 +113,19 @@ def _framing(headers: Headers, version: str) -> Framing:
     lengths, codings = _values(headers, "content-length"), _values(headers, "transfer-encoding")
     if codings:
         if lengths or version == "HTTP/1.0" or [coding.lower() for coding in codings] != ["chunked"]:
-            raise ProxyHttpError(HTTPStatus.BAD_REQUEST, "the length of the request is unclear")
+            raise ProxyHttpError(HTTPStatus.BAD_REQUEST, "the length of the request is ambiguous")
         return "chunked"
     if not lengths:
         return 0
     length = lengths[0]
     if len(lengths) > 1 or not (length.isascii() and length.isdigit()) or len(length) > 15:
-        raise ProxyHttpError(HTTPStatus.BAD_REQUEST, "the length of the request is unclear")
+        raise ProxyHttpError(HTTPStatus.BAD_REQUEST, "the length of the request is ambiguous")
     return int(length)
 
 
 def _connection_options(headers: Headers) -> frozenset[str]:
     named = {word.strip().lower() for value in _values(headers, "connection") for word in value.split(",")}
-    # What frames a response stays, whatever the server says about it.
+    # The framing headers are always kept.
     return frozenset(named) - {"content-length", "transfer-encoding"}
 
 

@@ -1,16 +1,16 @@
-"""How a command inside the box gets to the proxy outside: a relay in front of it and the variables that tools read."""
+"""How commands in the sandbox reach the proxy: a relay in front of them, and the variables that tools read."""
 
 import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-# Inside the box, where the proxy's socket is mounted and where the relay listens; the box has a loopback of its own.
+# Paths and ports inside the sandbox, which has its own loopback.
 SANDBOX_SOCKET = "/run/windlass/proxy.sock"
 RELAY_PORT = 3128
 
 _RELAY_SCRIPT = Path(__file__).with_name("relay_main.py")
-# The box has no other network than its own loopback, so going there directly evades nothing.
+# The sandbox has no network but its own loopback, so connecting to that directly bypasses nothing.
 _OWN_LOOPBACK = "localhost,127.0.0.1,::1"
 _PROXY_NAMES = (
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"),
@@ -26,16 +26,16 @@ def relay_argv(
     port: int = RELAY_PORT,
     python: str | None = None,
 ) -> tuple[str, ...]:
-    """Return the argv that brings the relay up and then is the command: same process, same exit code.
+    """Return an argv that starts the relay and then becomes the command, with the same process id and exit code.
 
-    The interpreter is the one that runs this program, without its virtual environment; the box has to show it.
+    It uses the interpreter of this program, without the virtual environment, which must be visible in the sandbox.
     """
     interpreter = python or relay_interpreter()
     return (interpreter, "-I", "-S", "-c", _relay_source(), str(port), socket_path, *command)
 
 
 def relay_interpreter() -> str:
-    """Return the real interpreter behind this program, which with `sys.base_prefix` must be visible in the box."""
+    """Return the resolved interpreter, which with `sys.base_prefix` must be visible in the sandbox."""
     return str(Path(sys.executable).resolve())
 
 

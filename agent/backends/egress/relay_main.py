@@ -1,6 +1,6 @@
-"""The program that runs inside the box: listens on the box's own loopback, becomes the command, and dies with it.
+"""The relay program inside the sandbox: listens on its loopback, becomes the command, and ends with it.
 
-It is handed to a bare interpreter as text, so it imports nothing but light parts of the standard library.
+It is passed to a bare interpreter as text, so it imports only small modules of the standard library.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import socket
 import sys
 import time
 
-# Spelled out because importing `typing` would cost every command five milliseconds.
+# Defined here because importing `typing` would take five milliseconds for every command.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -22,7 +22,7 @@ CANNOT_START, CANNOT_RUN, NOT_FOUND = 125, 126, 127
 
 
 class Flow:
-    """One direction of one connection; at most one chunk waits."""
+    """One direction of a connection, which buffers at most one chunk."""
 
     def __init__(self, source: socket.socket, sink: socket.socket) -> None:
         self.source = source
@@ -31,7 +31,7 @@ class Flow:
         self.is_eof = False
 
     def transfer(self) -> None:
-        """Move what can be moved without waiting."""
+        """Transfer what is possible without blocking."""
         with contextlib.suppress(BlockingIOError):
             if not self.pending and not self.is_eof:
                 self.pending = self.source.recv(CHUNK_BYTES)
@@ -43,7 +43,7 @@ class Flow:
 
 
 class Relay:
-    """Connections from the box's loopback to the proxy's socket, until the command has ended."""
+    """Forwards connections from the loopback to the socket of the proxy until the command ends."""
 
     def __init__(self, listening: socket.socket, proxy: str, command: int) -> None:
         self._listening = listening
@@ -55,7 +55,7 @@ class Relay:
         self._pidfd = self._open_pidfd()
 
     def run(self) -> None:
-        """Carry bytes as long as the command lives."""
+        """Forward until the command ends."""
         while self._is_command_alive():
             for fd, _ in self._poll.poll(None if self._pidfd is not None else FALLBACK_POLL_MS):
                 if fd == self._listening.fileno():
@@ -66,7 +66,7 @@ class Relay:
                     self._transfer(self._flows[fd])
 
     def _open_pidfd(self) -> int | None:
-        # Old kernels and strict filters give no such descriptor; then the command is looked for now and then.
+        # Missing in old kernels and blocked by strict filters; then the command is polled.
         with contextlib.suppress(OSError, AttributeError):
             pidfd = os.pidfd_open(self._command)
             self._poll.register(pidfd, select.POLLIN)
@@ -84,7 +84,7 @@ class Relay:
         try:
             client, _ = self._listening.accept()
         except OSError:
-            # Out of descriptors: the one that waits stays readable, so look again a little later.
+            # Out of file descriptors: the listening socket stays readable, so try again later.
             time.sleep(0.05)
             return
         try:
@@ -110,13 +110,13 @@ class Relay:
             self._close_pair(pair)
             return
         for flow, other in (pair, pair[::-1]):
-            wish = 0 if flow.pending or flow.is_eof else select.POLLIN
-            self._set_events(flow.source, wish | (select.POLLOUT if other.pending else 0))
+            events = 0 if flow.pending or flow.is_eof else select.POLLIN
+            self._set_events(flow.source, events | (select.POLLOUT if other.pending else 0))
 
-    def _set_events(self, end: socket.socket, wish: int) -> None:
-        # A closed end reports itself again and again, so it is watched only while something is wanted of it.
-        if wish:
-            self._poll.register(end, wish)
+    def _set_events(self, end: socket.socket, events: int) -> None:
+        # A closed end is always ready, so it is polled only while events are expected.
+        if events:
+            self._poll.register(end, events)
         else:
             with contextlib.suppress(KeyError):
                 self._poll.unregister(end)
@@ -129,24 +129,24 @@ class Relay:
 
 
 def detach() -> bool:
-    """Make a process that is no child of the command and holds none of its streams; true inside it."""
-    middle = os.fork()
-    if middle:
-        os.waitpid(middle, 0)
+    """Fork a process that is not a child of the command and has none of its streams; return True in it."""
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
         return False
     os.setsid()
     if os.fork():
         os._exit(0)
-    nowhere = os.open(os.devnull, os.O_RDWR)
+    null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
-        os.dup2(nowhere, stream)
+        os.dup2(null, stream)
     return True
 
 
 def exec_command(command: list[str]) -> "NoReturn":
-    """Turn into the command, as it would have run without us."""
+    """Replace this process by the command, as if it had been started directly."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        # The interpreter ignores these, and a command would inherit that.
+        # Python ignores these signals, which the command would inherit.
         signal.signal(number, signal.SIG_DFL)
     try:
         os.execvp(command[0], command)
@@ -155,26 +155,26 @@ def exec_command(command: list[str]) -> "NoReturn":
 
 
 def fail(problem: str, code: int) -> "NoReturn":
-    """Leave with a line on stderr."""
+    """Exit with a message on stderr."""
     os.write(2, os.fsencode(f"network relay: {problem}\n"))
     os._exit(code)
 
 
 def main(port: int, proxy: str, command: list[str]) -> "NoReturn":
-    """Listen first, so that the command finds the relay ready however fast it is."""
+    """Start the relay, then become the command; listening comes first, so that the relay is ready in time."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(("127.0.0.1", port))
         listening.listen(128)
-        itself = os.getpid()
+        pid = os.getpid()
         is_relay = detach()
     except OSError as error:
         fail(f"cannot start: {error.strerror}", CANNOT_START)
     if not is_relay:
         exec_command(command)
     listening.setblocking(False)
-    Relay(listening, proxy, itself).run()
+    Relay(listening, proxy, pid).run()
     os._exit(0)
 
 

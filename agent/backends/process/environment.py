@@ -1,4 +1,4 @@
-"""The environment that commands get: enough to build and test with, nothing to steal."""
+"""The environment of commands: what building and testing needs, without secrets."""
 
 from collections.abc import Mapping
 
@@ -27,15 +27,15 @@ _ALLOWED_PREFIXES = ("LC_", "PYTHON", "PYENV_", "PIP_", "UV_", "NVM_", "CARGO_",
 _SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "COOKIE", "_AUTH")
 _SECRET_PREFIXES = ("AGENT_", "GOOGLE_")
 
-# Nothing may page, colour or prompt: nobody is there to answer.
+# Programs must not page, color or prompt.
 _OVERRIDES = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "NO_COLOR": "1"}
 
 
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the part of an environment that commands may see."""
-    kept = {name: value for name, value in environ.items() if _is_allowed(name, value)}
-    kept.setdefault("PATH", "/usr/local/bin:/usr/bin:/bin")
-    return {**kept, **_OVERRIDES}
+    """Return the variables that commands may see."""
+    passed = {name: value for name, value in environ.items() if _is_allowed(name, value)}
+    passed.setdefault("PATH", "/usr/local/bin:/usr/bin:/bin")
+    return {**passed, **_OVERRIDES}
 
 
 def _is_allowed(name: str, value: str) -> bool:
@@ -44,5 +44,5 @@ def _is_allowed(name: str, value: str) -> bool:
     upper = name.upper()
     if upper.startswith(_SECRET_PREFIXES) or any(mark in upper for mark in _SECRET_WORDS):
         return False
-    # An address with a login in it is a secret as well.
+    # A URL with a password is a secret too.
     return not ("://" in value and "@" in value)

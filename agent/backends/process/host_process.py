@@ -1,4 +1,4 @@
-"""One process with its own session, watched by the event loop, and the certain end of everything it started."""
+"""A process in its own session, watched by the event loop, that is killed with everything it started."""
 
 import asyncio
 import contextlib
@@ -15,16 +15,16 @@ from agent.backends.process.spawn_thread import Spawn, spawn_directly
 from agent.backends.process.watchdog import MARKER, get_watchdog
 
 READ_BYTES = 65_536
-# How long a background child may go on writing after the command itself ended.
+# How long background children may continue writing after the command itself has exited.
 LINGER_S = 0.2
-# How long the kernel may take to end a killed process before we stop looking.
+# How long to wait for the kernel to end a killed process.
 KILL_TIMEOUT_S = 2.0
-# In so short a time the numbers of processes do not go round.
+# Process ids are not reused within this time.
 PID_REUSE_SAFE_S = 5.0
 
 
 class HostProcess:
-    """A started process; its output flows into collectors until everything that holds its pipes is gone."""
+    """A started process; its output is collected until all processes that hold its pipes have ended."""
 
     def __init__(self, popen: "subprocess.Popen[bytes]", marker: str, sinks: Sequence[OutputCollector]) -> None:
         self._popen = popen
@@ -55,7 +55,7 @@ class HostProcess:
         pass_fds: tuple[int, ...] = (),
         spawn: Spawn = spawn_directly,
     ) -> "HostProcess":
-        """Start it with a closed stdin; one sink takes both outputs, two take stdout and stderr apart."""
+        """Start a process without input; a second sink receives stderr separately."""
         marker = get_watchdog().add_command()
         start: functools.partial[subprocess.Popen[bytes]] = functools.partial(
             subprocess.Popen,
@@ -78,20 +78,20 @@ class HostProcess:
 
     @property
     def pid(self) -> int:
-        """Return the number of the process that was started."""
+        """The id of the started process, which is also that of its group and session."""
         return self._popen.pid
 
     def kill(self) -> None:
-        """Kill the whole group, without waiting for its end."""
+        """Kill the process group without waiting for its end."""
         self._signal(signal.SIGKILL)
 
     async def stop(self, grace_s: float) -> None:
-        """Ask the whole group to end, and wait a little for it to tidy up."""
+        """Send SIGTERM to the process group, and give it a moment to clean up."""
         self._signal(signal.SIGTERM)
         await asyncio.wait({self.exited, self.drained}, timeout=grace_s)
 
     async def finish(self, *, in_doubt: bool) -> int:
-        """Leave nobody behind and return the exit code; `in_doubt` looks for children that left the group."""
+        """Kill the process group and return the exit code; `in_doubt` also kills children that left the group."""
         try:
             if not in_doubt and not self.drained.done():
                 await asyncio.wait({self.drained}, timeout=LINGER_S)
@@ -100,14 +100,14 @@ class HostProcess:
             await asyncio.wait({self.exited}, timeout=KILL_TIMEOUT_S)
             if in_doubt or self.should_kill_orphans:
                 is_short = not in_doubt and self._loop.time() - self._started_at < PID_REUSE_SAFE_S
-                kill_orphans(session=self._popen.pid, mark=f"{MARKER}={self._marker}", only_younger=is_short)
+                kill_orphans(session=self._popen.pid, marker=f"{MARKER}={self._marker}", only_younger=is_short)
                 await asyncio.wait({self.drained}, timeout=LINGER_S)
         finally:
             code = self._close()
         return code
 
     def _close(self) -> int:
-        # The group is killed before its leader is reaped: until then no other process can get the leader's number.
+        # The group is killed before its leader is reaped: until then its id cannot be reused.
         self._signal(signal.SIGKILL)
         self._is_closed = True
         for fd in self._fds:

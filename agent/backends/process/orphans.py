@@ -1,4 +1,4 @@
-"""Finds processes that left their group: by the mark of the command that started them, or by their parents."""
+"""Finds processes that left their process group, by session, by the marker in their environment, or by parent."""
 
 import contextlib
 import os
@@ -7,18 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 _PROC = Path("/proc")
-# A tree that forks while it is being killed needs more than one look.
+# Processes that fork while they are being killed need more than one scan.
 _MAX_SCANS = 20
 
 
-def kill_orphans(*, session: int, mark: str, only_younger: bool = False) -> int:
-    """Kill what belongs to the session or carries the mark, until a look finds nothing; return how many died.
+def kill_orphans(*, session: int, marker: str, only_younger: bool = False) -> int:
+    """Kill processes of the session or with the marker until a scan finds none; return how many were killed.
 
-    `only_younger` looks at processes with numbers given out since the session began: enough after a short command.
+    `only_younger` scans only process ids allocated since the session started, which suffices after a short command.
     """
     killed = 0
     for _ in range(_MAX_SCANS):
-        found = _stop_matching(session, mark.encode(), only_younger=only_younger)
+        found = _stop_matching(session, marker.encode(), only_younger=only_younger)
         if not found:
             break
         for pid in found:
@@ -29,18 +29,17 @@ def kill_orphans(*, session: int, mark: str, only_younger: bool = False) -> int:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the numbers of everything below a process, as far as the kernel tells."""
+    """Return the ids of all descendants of a process that the kernel lists."""
     found: list[int] = []
-    waiting = [pid]
-    while waiting:
-        children = [child for parent in waiting for child in _children(parent)]
-        found += children
-        waiting = children
+    parents = [pid]
+    while parents:
+        parents = [child for parent in parents for child in _children(parent)]
+        found += parents
     return found
 
 
 def is_childless(pid: int) -> bool:
-    """Say whether the kernel tells that a process of one thread has no child, not even a dead one."""
+    """Whether a single-threaded process has no children, not even zombies; False if unknown."""
     try:
         return not (_PROC / str(pid) / "task" / str(pid) / "children").read_bytes()
     except OSError:
@@ -55,12 +54,12 @@ def _children(pid: int) -> list[int]:
     return [int(word) for text in texts for word in text.split()]
 
 
-def _stop_matching(session: int, mark: bytes, *, only_younger: bool) -> set[int]:
-    """Stop everything that belongs, and look again until nothing new has come: what stands still forks no more."""
+def _stop_matching(session: int, marker: bytes, *, only_younger: bool) -> set[int]:
+    """Stop all matching processes, and scan until there are no new ones: a stopped process cannot fork."""
     found: set[int] = set()
     for _ in range(_MAX_SCANS):
         pids = filter(_started_after(session), _list_pids()) if only_younger else _list_pids()
-        new = {pid for pid in pids if pid not in found and _matches(pid, session, mark)}
+        new = {pid for pid in pids if pid not in found and _matches(pid, session, marker)}
         if not new:
             break
         for pid in new:
@@ -71,7 +70,7 @@ def _stop_matching(session: int, mark: bytes, *, only_younger: bool) -> set[int]
 
 
 def _started_after(first: int) -> Callable[[int], bool]:
-    """Return whether a number was given out after another: they go up, and from the highest start again."""
+    """Return a filter for process ids allocated since the given one; they increase and then wrap around."""
     try:
         last = int((_PROC / "sys/kernel/ns_last_pid").read_text())
     except (OSError, ValueError):
@@ -87,18 +86,18 @@ def _list_pids() -> list[int]:
         with os.scandir(_PROC) as entries:
             return [int(entry.name) for entry in entries if entry.name.isdigit() and int(entry.name) != own]
     except OSError:
-        # No /proc on this system: the group kill is all there is.
+        # There is no /proc: killing the process group has to suffice.
         return []
 
 
-def _matches(pid: int, session: int, mark: bytes) -> bool:
+def _matches(pid: int, session: int, marker: bytes) -> bool:
     try:
-        # The name in parentheses may hold anything, so fields are counted from its end: state, ppid, pgrp, session.
+        # The name in parentheses may contain anything, so fields are counted after it: state, ppid, pgrp, session.
         fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
         if fields[0] in (b"Z", b"X"):
             return False
         if int(fields[3]) == session:
             return True
-        return mark in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        return marker in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
     except (OSError, IndexError):
         return False

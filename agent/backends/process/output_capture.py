@@ -1,14 +1,14 @@
-"""Keeps the head and the tail of an output in memory, counts it all, and spools the whole to a file."""
+"""Captures the head and tail of an output in memory, its total size, and the full output in a file."""
 
 import os
 from pathlib import Path
 
-# A runaway command must not fill the disk; beyond this the bytes are only counted.
+# A runaway command must not fill the disk; further bytes are only counted.
 SPOOL_LIMIT_BYTES = 128 * 1024 * 1024
 
 
 class OutputCollector:
-    """Takes bytes as they come; memory stays near the cap however many there are."""
+    """Collects bytes; its memory is limited to about the cap."""
 
     def __init__(self, *, cap_bytes: int, spool: Path | None = None, spool_limit: int = SPOOL_LIMIT_BYTES) -> None:
         self._cap = max(cap_bytes, 2)
@@ -22,7 +22,7 @@ class OutputCollector:
         self.spool: Path | None = None
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Add the next bytes."""
         self.total_bytes += len(data)
         if self._tail is None:
             self._head += data
@@ -36,12 +36,12 @@ class OutputCollector:
 
     @property
     def cut_at(self) -> int | None:
-        """Return where in `output` bytes are missing, or None when it is whole."""
+        """The position in `output` where bytes are missing, or None if it is complete."""
         return None if self._tail is None else len(self._head)
 
     @property
     def output(self) -> bytes:
-        """Return everything, or head and tail when it was too long."""
+        """All bytes, or head and tail if there were too many."""
         return bytes(self._head) if self._tail is None else bytes(self._head + self._tail[-self._half :])
 
     def close(self) -> None:
@@ -77,5 +77,5 @@ class OutputCollector:
                 self._spool_left -= written
                 view = view[written:]
         except OSError:
-            # A full disk must not end the command; the text that was saved stays.
+            # A full disk must not end the command; the saved part stays.
             self._spool_left = 0

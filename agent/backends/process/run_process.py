@@ -1,4 +1,4 @@
-"""From a request to its output: start, drain, wait for the end or the limit, and leave nobody behind."""
+"""Runs one process: start it, collect its output, wait for exit, timeout or cancellation, and clean up."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -14,19 +14,22 @@ _EndReason: TypeAlias = Literal["exited", "timeout", "cancelled"]
 
 
 class RunningProcess(Protocol):
-    """A started process, wherever it runs."""
+    """A started process on any backend."""
 
     @property
     def exited(self) -> "asyncio.Future[None]":
-        """Return what is done as soon as the command itself has ended."""
+        """A future that is done when the command itself has exited."""
         ...
 
     async def stop(self, grace_s: float) -> None:
-        """Ask the whole tree to end, and wait a little for it to tidy up."""
+        """Ask all processes of the command to end, and give them a moment to clean up."""
         ...
 
     async def finish(self, *, in_doubt: bool) -> int:
-        """Leave nobody behind and return the exit code."""
+        """Kill all remaining processes and return the exit code.
+
+        `in_doubt` means that some may have left the process group.
+        """
         ...
 
 
@@ -34,7 +37,7 @@ Launch: TypeAlias = Callable[[CommandRequest, Sequence[OutputCollector]], Runnin
 
 
 async def run_process(request: CommandRequest, launch: Launch, *, grace_s: float) -> CommandOutput:
-    """Run to the end, the time limit or cancellation; no process of it survives the return."""
+    """Run until the command exits, times out or is cancelled; no process it started survives the return."""
     if request.cancel_check is not None and request.cancel_check():
         return CommandOutput(exit_code=CANCELLED, output=b"", cancelled=True)
     sinks = [OutputCollector(cap_bytes=request.cap_bytes, spool=request.spool)]

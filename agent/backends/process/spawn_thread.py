@@ -1,4 +1,4 @@
-"""A thread that starts processes and does nothing else: what binds it, binds them, and they live no longer than it."""
+"""A thread that only starts processes, which inherit its restrictions and end with it."""
 
 import subprocess
 import threading
@@ -23,11 +23,11 @@ def spawn_directly(start: Start) -> Popen:
 
 
 class SpawnThread:
-    """Starts processes from one thread that `prepare` has bound before the first of them.
+    """Starts processes from one thread, which `prepare` restricts before the first of them.
 
-    The kernel ties both to the thread: Landlock and seccomp are inherited from it alone, and a box that dies with its
-    parent dies with the thread that started it. So there is one thread, and it lasts as long as its spawner. What
-    `prepare` returns is called in the thread at its end.
+    Both depend on the thread: Landlock and seccomp are inherited from it alone, and a sandbox that dies with its
+    parent dies with the thread that started it. So there is a single thread, which lives as long as this object. The
+    function that `prepare` returns is called in the thread at its end.
     """
 
     def __init__(self, prepare: Prepare) -> None:
@@ -38,9 +38,9 @@ class SpawnThread:
         self._finalizer = weakref.finalize(self, _stop_thread, self._jobs, self._threads)
 
     def __call__(self, start: Start) -> Popen:
-        """Start a process; raises what `prepare` or the start raised, and then nothing was started."""
+        """Start a process. If `prepare` or the start raises, the exception is raised here and nothing was started."""
         if not self._finalizer.alive:
-            raise OSError("the box has been closed")
+            raise OSError("the sandbox has been closed")
         with self._lock:
             if not self._threads:
                 self._threads.append(self._start_thread())
@@ -52,7 +52,7 @@ class SpawnThread:
         return found
 
     def close(self) -> None:
-        """End the thread, and with it what still runs in boxes that it started; nothing can be started any more."""
+        """End the thread, and with it the sandboxes it started; no process can be started afterwards."""
         self._finalizer()
 
     def _start_thread(self) -> threading.Thread:
@@ -69,26 +69,26 @@ class SpawnThread:
 
 def _serve(prepare: Prepare, ready: "SimpleQueue[BaseException | None]", jobs: "SimpleQueue[_Job | None]") -> None:
     try:
-        tidy_up = prepare()
-    except BaseException as problem:  # noqa: BLE001 (handed to the caller: no process starts from an unbound thread)
+        clean_up = prepare()
+    except BaseException as problem:  # noqa: BLE001 (raised in the caller: no process starts from an unrestricted thread)
         ready.put(problem)
         return
-    # The thread must not keep alive what is to end it.
+    # The thread must not keep the object alive whose end ends it.
     del prepare
     ready.put(None)
     while (job := jobs.get()) is not None:
         start, answer = job
         try:
             answer.put(start())
-        except BaseException as problem:  # noqa: BLE001 (handed to the caller, who is the one to judge it)
+        except BaseException as problem:  # noqa: BLE001 (raised in the caller)
             answer.put(problem)
         del job, start, answer
-    if tidy_up is not None:
-        tidy_up()
+    if clean_up is not None:
+        clean_up()
 
 
 def _stop_thread(jobs: "SimpleQueue[_Job | None]", threads: list[threading.Thread]) -> None:
-    """Ask the thread to end and give it a moment; also at the end of the program, when nobody closed anything."""
+    """Ask the thread to end and give it a moment; also runs at interpreter exit if `close` was not called."""
     jobs.put(None)
     for thread in threads:
         if thread is not threading.current_thread():

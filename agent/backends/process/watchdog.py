@@ -1,4 +1,4 @@
-"""A small process that outlives this one for a moment: when this one is killed outright, it ends what was running."""
+"""A small process that kills the running commands if this process is killed."""
 
 import contextlib
 import functools
@@ -8,8 +8,8 @@ import sys
 MARKER = "WINDLASS_CALL"
 _SHELL = "/bin/sh"
 _BUSY, _IDLE = b"1\n", b"0\n"
-# Silence is the end of the process that it keeps. A box that is just being built may hide its mark for a moment, and a
-# tree may grow while it is ended, so there are several looks.
+# End of input means that the watched process has ended. A sandbox that is just being started may hide its marker for a
+# moment, and processes may fork while they are being killed, so there are several scans.
 _SCRIPT = r"""
 cd /
 busy=0
@@ -26,17 +26,17 @@ done
 
 
 class Watchdog:
-    """Knows the commands of one process by their marks, and whether any is running."""
+    """Marks the commands of one process, and tells its watchdog process whether any is running."""
 
     def __init__(self, pid: int) -> None:
-        # A number alone may be that of another process: in a container, or in the past.
+        # A process id alone may also be that of a process in a container, or of an earlier one.
         self._name = f"{pid}-{os.urandom(4).hex()}"
         self._running = 0
         self._last_number = 0
         self._pipe = _spawn_watchdog(f"{MARKER}={self._name}-")
 
     def add_command(self) -> str:
-        """Return the mark of a command that is about to start."""
+        """Return the marker of a command that is about to start."""
         self._last_number += 1
         self._running += 1
         if self._running == 1:
@@ -44,43 +44,43 @@ class Watchdog:
         return f"{self._name}-{self._last_number}"
 
     def remove_command(self) -> None:
-        """Note that nothing is left of a command."""
+        """Record that no process of a command is left."""
         self._running -= 1
         if not self._running:
             self._send(_IDLE)
 
-    def _send(self, word: bytes) -> None:
+    def _send(self, line: bytes) -> None:
         if self._pipe is not None:
             with contextlib.suppress(OSError):
-                os.write(self._pipe, word)
+                os.write(self._pipe, line)
 
 
 def get_watchdog() -> Watchdog:
-    """Return the keeper of this process."""
+    """Return the watchdog of this process."""
     return _watchdog_for(os.getpid())
 
 
 _watchdog_for = functools.cache(Watchdog)
 
 
-def _spawn_watchdog(mark: str) -> int | None:
-    """Start the process and return the line to it; elsewhere than on Linux it would not find a mark."""
+def _spawn_watchdog(marker: str) -> int | None:
+    """Start the watchdog process and return a pipe to it; only Linux shows the environment of other processes."""
     if sys.platform != "linux":
         return None
-    listening, line = os.pipe2(os.O_CLOEXEC)
+    stdin, pipe = os.pipe2(os.O_CLOEXEC)
     try:
         os.posix_spawn(
             _SHELL,
-            ("windlass-keeper", "-c", _SCRIPT, "windlass-keeper", mark),
-            # Without a mark of its own: it goes on when the command that this process is part of is ended.
+            ("windlass-keeper", "-c", _SCRIPT, "windlass-keeper", marker),
+            # Without a marker: it must not be killed with a command that this process belongs to.
             {},
             file_actions=(
-                (os.POSIX_SPAWN_DUP2, listening, 0),
+                (os.POSIX_SPAWN_DUP2, stdin, 0),
                 (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
                 (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
             ),
             setsid=True,
         )
     finally:
-        os.close(listening)
-    return line
+        os.close(stdin)
+    return pipe

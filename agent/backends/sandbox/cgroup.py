@@ -1,4 +1,4 @@
-"""A control group for each command, where this user may make some: memory and processes of a whole tree together."""
+"""Control groups, which limit the memory and number of all processes of a command together."""
 
 import contextlib
 import itertools
@@ -14,7 +14,7 @@ from tooling.contract.fast_dataclass import dataclass
 MOUNT = Path("/sys/fs/cgroup")
 OWN_CGROUP_FILE = Path("/proc/self/cgroup")
 _PREFIX = "windlass-"
-# A group that is being emptied cannot be removed at once.
+# A group that was just emptied cannot be removed immediately.
 _TRIES = 20
 
 _numbers = itertools.count(1)
@@ -22,29 +22,29 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cgroup:
-    """One command's group; under the older layout it is a folder for each kind of limit."""
+    """The group of one command; in version 1 it has a folder for each controller."""
 
     folders: tuple[Path, ...]
 
     def add_process(self, pid: int) -> None:
-        """Move a process in; what it starts from now on is in as well. Raises OSError."""
+        """Add a process; its later children belong to the group too. Raises OSError."""
         for folder in self.folders:
             (folder / "cgroup.procs").write_text(str(pid))
 
-    def add_thread(self, number: int) -> None:
-        """Move one thread in; only the older layout lets threads be somewhere else than their process."""
+    def add_thread(self, tid: int) -> None:
+        """Add one thread; only version 1 allows this for a single thread of a process."""
         for folder in self.folders:
-            (folder / "tasks").write_text(str(number))
+            (folder / "tasks").write_text(str(tid))
 
     def release_thread(self) -> None:
-        """Move the calling thread back up and remove the group, when nobody else is in it."""
+        """Move the calling thread to the parent group, and remove this group if it is empty."""
         with contextlib.suppress(OSError):
             for folder in self.folders:
                 (folder.parent / "tasks").write_text(str(threading.get_native_id()))
             self.remove()
 
     def kill(self) -> None:
-        """Kill everything in the group but ourselves."""
+        """Kill all processes of the group except this one."""
         for folder in self.folders:
             try:
                 (folder / "cgroup.kill").write_text("1")
@@ -53,11 +53,11 @@ class Cgroup:
 
     @property
     def is_empty(self) -> bool:
-        """Say whether nobody but ourselves is in the group any more."""
+        """Whether no process but this one is in the group."""
         return not any(_members(folder) for folder in self.folders)
 
     def remove(self) -> bool:
-        """Remove the group, or say that somebody is still in it."""
+        """Remove the group; return False if it still has processes."""
         is_gone = True
         for folder in self.folders:
             try:
@@ -71,10 +71,10 @@ class Cgroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CgroupParent:
-    """Where groups can be made: one folder for each kind of limit, or twice the same.
+    """Where groups can be created: a folder for each controller, which in version 2 is the same.
 
-    `is_per_thread` is the older layout. There the thread that starts commands can be in a group of its own and they
-    are born in it; to move a started process takes as long as to build a whole box.
+    `is_per_thread` means version 1. There, the thread that starts commands can have its own group, which they inherit;
+    moving a started process would take as long as starting a sandbox.
     """
 
     memory: Path | None
@@ -84,9 +84,9 @@ class CgroupParent:
     max_memory: int | None = None
 
     def create_cgroup(self, limits: ResourceLimits) -> Cgroup:
-        """Make a group with its limits set. Raises OSError, and then nothing is left behind."""
+        """Create a group with these limits. Raises OSError, leaving nothing behind."""
         name = f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
-        parents = [place for place in dict.fromkeys((self.memory, self.processes)) if place is not None]
+        parents = [folder for folder in dict.fromkeys((self.memory, self.processes)) if folder is not None]
         group = Cgroup(folders=tuple(parent / name for parent in parents))
         try:
             for folder in group.folders:
@@ -104,22 +104,22 @@ class CgroupParent:
         allowed = limit if self.max_memory is None else min(limit, self.max_memory)
         (folder / self.memory_file).write_text(str(allowed))
         for swap, amount in (("memory.swap.max", "0"), ("memory.memsw.limit_in_bytes", str(allowed))):
-            # Without swap in the kernel the file is missing.
+            # The file is missing if the kernel has no swap accounting.
             if (folder / swap).exists():
                 (folder / swap).write_text(amount)
 
 
 def find_cgroup_parent(*, mount: Path = MOUNT, own: Path = OWN_CGROUP_FILE) -> CgroupParent | None:
-    """Return where groups can be made, in the newer layout or the older one, or None; clears what dead runs left."""
-    place = _find_v2(mount, _read_own_cgroups(own)) or _find_v1(mount, _read_own_cgroups(own))
-    for folder in {place.memory, place.processes} - {None} if place else ():
+    """Return where groups can be created, or None; removes groups of dead processes."""
+    parent = _find_v2(mount, _read_own_cgroups(own)) or _find_v1(mount, _read_own_cgroups(own))
+    for folder in {parent.memory, parent.processes} - {None} if parent else ():
         assert folder is not None
         _remove_stale(folder)
-    return place
+    return parent
 
 
 def _find_v2(mount: Path, own: Mapping[str, str]) -> CgroupParent | None:
-    """The newer layout: a group next to our own, because a group with processes in it can have no limited children."""
+    """Version 2: a group beside our own, because a group that has processes cannot have limited children."""
     if not (mount / "cgroup.controllers").exists():
         return None
     current = mount / own.get("", "/").lstrip("/")
@@ -135,7 +135,7 @@ def _find_v2(mount: Path, own: Mapping[str, str]) -> CgroupParent | None:
 
 
 def _find_v1(mount: Path, own: Mapping[str, str]) -> CgroupParent | None:
-    """The older layout: groups at the top, where no other program's groups are touched, within our own limit."""
+    """Version 1: groups at the top level, where they affect no other program, within the limit of our own."""
     memory, processes = mount / "memory", mount / "pids"
     has_memory = (memory / "memory.limit_in_bytes").exists() and _can_create_in(memory)
     has_processes = (processes / "cgroup.procs").exists() and _can_create_in(processes)
@@ -152,15 +152,15 @@ def _find_v1(mount: Path, own: Mapping[str, str]) -> CgroupParent | None:
 
 
 def _read_own_cgroups(path: Path) -> dict[str, str]:
-    """Read our own groups by kind of limit; the newer layout has an empty kind."""
+    """Return our own groups by controller; that of version 2 has an empty name."""
     try:
         lines = path.read_text().splitlines()
     except OSError:
         return {}
     found: dict[str, str] = {}
     for line in lines:
-        _, kinds, place = line.split(":", 2)
-        found |= dict.fromkeys(kinds.split(","), place)
+        _, controllers, group = line.split(":", 2)
+        found |= dict.fromkeys(controllers.split(","), group)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Looks at this machine once, before the first command, and says what boxes on it show and allow."""
+"""Builds the sandbox policy from this machine: system paths, toolchains, repositories, secrets."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from agent.backends.sandbox.process_limits import default_limits
 from agent.backends.sandbox.types import GeneratedFile, Link, ResourceLimits, SandboxPolicy, split_words
 from agent.vocabulary.errors import SandboxError
 
-# Folders that version managers are known to keep interpreters in; relative to the home folder, without secrets.
+# Where version managers install interpreters, relative to the home folder; these contain no secrets.
 _TOOLCHAIN_HOMES = (
     ".pyenv",
     ".rustup",
@@ -36,9 +36,9 @@ _TOOLCHAIN_HOMES = (
     ".local/pipx/venvs",
 )
 _BIN_NAMES = ("bin", "sbin", "shims", "condabin")
-# A folder with one of these next to its programs is an installation of its own.
+# A folder with one of these beside its programs is a complete installation.
 _INSTALLATION_MARKS = ("lib", "lib64", "pyvenv.cfg", "conda-meta", "include", "jre", "libexec")
-# Homes of tools that keep keys next to programs: of these only the programs are shown.
+# Tools that store keys beside programs: only the programs are shown.
 _HOMES_WITH_SECRETS = (
     ".cargo",
     ".local",
@@ -55,7 +55,7 @@ _HOMES_WITH_SECRETS = (
 
 
 def find_toolchains(environ: Mapping[str, str], home: Path, *, already_shown: Iterable[Path]) -> tuple[Path, ...]:
-    """Return folders to show read-only, none inside another or inside what is shown; reads no workspace."""
+    """Return toolchain folders to show read-only; none is inside another, or inside `already_shown`."""
     shown = tuple(already_shown)
     found: list[Path] = []
     candidates = {*_known_toolchains(home), *_toolchains_on_path(environ.get("PATH", ""), home, shown)}
@@ -71,14 +71,14 @@ def _known_toolchains(home: Path) -> Iterator[Path]:
         path = home / name
         if _is_readable_folder(path):
             yield path
-            # A link to another disk: programs name the link, so both have to be there.
+            # For a link to another disk: programs refer to the link, so both must be visible.
             yield path.resolve()
 
 
 def _toolchains_on_path(path: str, home: Path, shown: tuple[Path, ...]) -> Iterator[Path]:
     for entry in path.split(os.pathsep):
         folder = Path(entry)
-        # What lies in the workspace is there anyway, and must not say what else is to be shown.
+        # A folder in the workspace is visible anyway, and must not decide what else becomes visible.
         if not folder.is_absolute() or any(folder.is_relative_to(root) for root in shown):
             continue
         if not _is_readable_folder(folder):
@@ -91,7 +91,7 @@ def _toolchains_on_path(path: str, home: Path, shown: tuple[Path, ...]) -> Itera
 
 
 def _installation_root(folder: Path, home: Path) -> Path:
-    """Return the whole installation that a folder of programs belongs to, or the folder alone."""
+    """Return the installation that a folder of programs belongs to, or else the folder itself."""
     root = folder.parent
     if root.name in _HOMES_WITH_SECRETS or folder.name not in _BIN_NAMES or _is_too_wide(root, home):
         return folder
@@ -99,16 +99,17 @@ def _installation_root(folder: Path, home: Path) -> Path:
 
 
 def _is_too_wide(path: Path, home: Path) -> bool:
-    """Say whether a folder holds more than a toolchain: a home, what homes lie in, or a top folder."""
+    """Whether a folder contains more than a toolchain: a home, a parent of homes, or a top-level folder."""
     is_hidden_store = path.parent == home and path.name in _HOMES_WITH_SECRETS
     return len(path.parts) < 3 or home.is_relative_to(path) or path.parent == Path("/home") or is_hidden_store
 
 
 def _is_readable_folder(path: Path) -> bool:
-    # Asked first, because looking at what lies in somebody else's home raises.
+    # Checked first, because `is_dir` raises inside the home folder of another user.
     return os.access(path, os.R_OK | os.X_OK) and path.is_dir()
 
 
+CONTAINS_SYSTEM = "contains the system itself, so commands cannot be given access to it"
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 _SETTINGS = split_words(
     """
@@ -119,7 +120,7 @@ _SETTINGS = split_words(
 _COPIED_SETTINGS = ("ld.so.cache", "services", "ssl/openssl.cnf")
 _LINKED_SETTINGS = ("os-release", "localtime")
 _MAX_COPIED_BYTES = 400_000
-# Bundles of certificates that programs look for where a variable says.
+# Variables that name certificate bundles.
 _CERTIFICATE_NAMES = split_words(
     """
     SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS GIT_SSL_CAINFO PIP_CERT
@@ -127,7 +128,7 @@ _CERTIFICATE_NAMES = split_words(
 )
 _PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
 _FOLDER_NAMES = ("TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
-# What lies in a home folder and is nobody's business, even when the home folder is the workspace.
+# Private paths in a home folder, hidden even if the home folder is the workspace.
 _SECRET_FOLDERS = split_words(
     """
     .ssh .gnupg .aws .azure .kube .docker .config/gcloud .config/gh .config/hub .config/op .password-store
@@ -151,9 +152,9 @@ def build_policy(
     hidden: Iterable[Path] = (),
     limits: ResourceLimits | None = None,
 ) -> SandboxPolicy:
-    """Return the confinement of a run. `hidden` are folders of our own that no command may see.
+    """Return the policy of a run. `hidden` are folders of this program that no command may see.
 
-    Raises SandboxError for a folder that cannot be opened to commands without opening the machine.
+    Raises SandboxError for a folder that contains the system itself.
     """
     writable = _outermost((workspace, *extra_dirs))
     home = _home(environ)
@@ -182,17 +183,18 @@ def build_policy(
 
 
 def _outermost(folders: Iterable[Path]) -> tuple[Path, ...]:
-    """Resolve the folders and drop those inside others: a path through a folder that can be changed is no promise."""
-    kept: list[Path] = []
+    """Resolve the folders and drop those inside others: a command could replace them while they are mounted."""
+    outermost: list[Path] = []
     for folder in sorted({folder.resolve() for folder in folders}, key=lambda path: path.parts):
-        if not any(folder.is_relative_to(other) for other in kept):
-            kept.append(folder)
-    for folder in kept:
+        if not any(folder.is_relative_to(other) for other in outermost):
+            outermost.append(folder)
+    for folder in outermost:
         if any(Path(place).resolve().is_relative_to(folder) for place in (*_SYSTEM, "/etc", "/proc", "/dev")):
             raise SandboxError(
-                f"{folder} holds the system itself and cannot be opened to commands", hint="choose a narrower folder"
+                f"{folder} {CONTAINS_SYSTEM}",
+                hint="choose a narrower folder",
             )
-    return tuple(kept)
+    return tuple(outermost)
 
 
 def _home(environ: Mapping[str, str]) -> Path:
@@ -224,14 +226,14 @@ def _certificates(environ: Mapping[str, str], shown: Iterable[Path]) -> tuple[Pa
 
 def _generated_files(home: Path, uid: int, gid: int) -> Iterator[GeneratedFile]:
     etc = Path("/etc")
-    made = {
+    texts = {
         "passwd": f"{_PLAIN_USER}:x:{uid}:{gid}::{home}:/bin/bash\nnobody:x:65534:65534::/:/usr/sbin/nologin\n",
         "group": f"{_PLAIN_USER}:x:{gid}:\nnogroup:x:65534:\n",
         "hosts": "127.0.0.1 localhost windlass\n::1 localhost\n",
         "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
         "gitconfig": _git_identity(home),
     }
-    yield from (GeneratedFile(path=etc / name, content=text.encode()) for name, text in made.items())
+    yield from (GeneratedFile(path=etc / name, content=text.encode()) for name, text in texts.items())
     for name in _COPIED_SETTINGS:
         try:
             content = (etc / name).read_bytes()
@@ -242,7 +244,7 @@ def _generated_files(home: Path, uid: int, gid: int) -> Iterator[GeneratedFile]:
 
 
 def _git_identity(home: Path) -> str:
-    """Return who commits, and nothing else of the person's configuration: it may name programs and keys."""
+    """Return the name and email of the user's git configuration; the rest may name programs and keys."""
     for path in (home / ".gitconfig", home / ".config/git/config"):
         try:
             text = path.read_text("utf-8", "replace")
@@ -266,7 +268,7 @@ def _masked_paths(home: Path, writable: Iterable[Path], hidden: Iterable[Path]) 
 
 
 def _pinned_folders(writable: Iterable[Path], masked: Iterable[Path]) -> tuple[Path, ...]:
-    """Return what lies between a writable folder and a mask: whoever renamed it would have taken the mask away."""
+    """Return the folders between a writable folder and a hidden path: renaming one would reveal the path."""
     pins = [
         path.parents[count]
         for path in masked
@@ -278,10 +280,10 @@ def _pinned_folders(writable: Iterable[Path], masked: Iterable[Path]) -> tuple[P
 
 
 def _environment(environ: Mapping[str, str], home: Path) -> dict[str, str]:
-    kept = {
+    passed = {
         name: value
         for name, value in clean_environment(environ).items()
         if name.upper() not in _PROXY_NAMES and name not in _FOLDER_NAMES
     }
     own = {"HOME": str(home), "USER": _PLAIN_USER, "LOGNAME": _PLAIN_USER, "SHELL": "/bin/bash", "TMPDIR": "/tmp"}
-    return {**kept, **own}
+    return {**passed, **own}

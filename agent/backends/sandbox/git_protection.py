@@ -1,4 +1,4 @@
-"""What of a git repository a command may not change: the files that make git run programs."""
+"""The paths of git repositories that commands may not change, because they make git run programs."""
 
 import os
 import stat
@@ -15,17 +15,16 @@ _SKIPPED_FOLDERS = frozenset({".git", "node_modules", ".venv", "venv", "target",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitPaths:
-    """Folders to hold in place and paths to protect from writing."""
+    """Folders that cannot be renamed or removed, and paths that cannot be changed."""
 
     pinned: tuple[Path, ...] = ()
     protected: tuple[Path, ...] = ()
 
 
 def find_git_paths(writable: Iterable[Path]) -> GitPaths:
-    """Look for repositories in writable folders and a little below, as they are before the first command runs.
+    """Find repositories in writable folders and a few levels below, before the first command runs.
 
-    Later looks would be worth nothing: a command could put a link where a folder is expected, and the box would show
-    what the link points to.
+    Later it would not be safe: a command could replace a folder by a link, and the sandbox would show its target.
     """
     pinned: list[Path] = []
     protected: list[Path] = []
@@ -33,7 +32,7 @@ def find_git_paths(writable: Iterable[Path]) -> GitPaths:
         for folder in (root, *_nested_repositories(root)):
             git = folder / ".git"
             if _has_type(git, stat.S_ISREG):
-                # A linked worktree names its repository in this file; another name would be another configuration.
+                # In a linked worktree this file names the repository; changing it would change the configuration.
                 protected.append(git)
             if not _has_type(git, stat.S_ISDIR):
                 continue
@@ -42,18 +41,18 @@ def find_git_paths(writable: Iterable[Path]) -> GitPaths:
                 if parts is None:
                     protected.append(store)
                 else:
-                    pinned += [place for place in _path_components(root, store) if place not in pinned]
+                    pinned += [path for path in _path_components(root, store) if path not in pinned]
                     protected += parts
     return GitPaths(pinned=tuple(pinned), protected=tuple(protected))
 
 
 def _nested_repositories(root: Path) -> list[Path]:
-    """Return folders below that are repositories of their own; a bounded look, for a tree can be endless."""
+    """Return folders below that are repositories; the search is bounded, because a tree can be huge."""
     found: list[Path] = []
-    waiting, looked = [(root, 0)], 0
-    while waiting and looked < _MAX_FOLDERS:
-        folder, depth = waiting.pop(0)
-        looked += 1
+    pending, visited = [(root, 0)], 0
+    while pending and visited < _MAX_FOLDERS:
+        folder, depth = pending.pop(0)
+        visited += 1
         try:
             entries = [entry for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
         except OSError:
@@ -61,15 +60,15 @@ def _nested_repositories(root: Path) -> list[Path]:
         if folder != root and any(entry.name == ".git" for entry in entries):
             found.append(folder)
         if depth < _MAX_DEPTH:
-            waiting += [(Path(entry.path), depth + 1) for entry in entries if entry.name not in _SKIPPED_FOLDERS]
+            pending += [(Path(entry.path), depth + 1) for entry in entries if entry.name not in _SKIPPED_FOLDERS]
     return found[:_MAX_MODULES]
 
 
 def _hooks_and_config(store: Path) -> tuple[Path, ...] | None:
-    """Return hooks and configuration, or None when one of them is missing or a link: then the store is read-only."""
+    """Return hooks and configuration, or None if one is missing or a link: then the repository is read-only."""
     hooks, config = store / "hooks", store / "config"
     if not os.path.lexists(hooks) and _has_type(store, stat.S_ISDIR):
-        # An empty folder changes nothing for git, and gives the box something to hold.
+        # An empty folder changes nothing for git, and can be mounted read-only.
         try:
             hooks.mkdir()
         except OSError:
@@ -90,15 +89,15 @@ def _modules(git: Path) -> Iterator[Path]:
     yield from (modules / name for name in names[:_MAX_MODULES])
 
 
-def _path_components(folder: Path, place: Path) -> list[Path]:
-    """Return a path and all above it, down from a folder: who could rename one of them could put another there."""
-    inside = place.relative_to(folder).parts
+def _path_components(folder: Path, path: Path) -> list[Path]:
+    """Return the path and its parents below the folder: a command that renames one could replace it."""
+    inside = path.relative_to(folder).parts
     return [folder.joinpath(*inside[:count]) for count in range(1, len(inside) + 1)]
 
 
-def _has_type(path: Path, is_kind: Callable[[int], bool]) -> bool:
-    """Say whether a path itself, not what it may point to, is of a kind."""
+def _has_type(path: Path, is_type: Callable[[int], bool]) -> bool:
+    """Whether a path has a type; links are not followed."""
     try:
-        return is_kind(path.lstat().st_mode)
+        return is_type(path.lstat().st_mode)
     except OSError:
         return False

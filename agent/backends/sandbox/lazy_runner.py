@@ -1,68 +1,50 @@
-"""The box of a run: opened and tested while the model thinks, ready before the first command needs it."""
+"""The sandbox of a run, started and tested in the background while the model responds."""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.backends.backend import Backend, BackendOptions
 from agent.vocabulary.errors import SandboxError
 from tooling.contract.command import CommandOutput, CommandRequest
-from tooling.contract.fast_dataclass import dataclass
-from tooling.web.network_attempt import NetworkAttempt
+from tooling.safety.judges import allow_open_hosts
 
 if TYPE_CHECKING:
     from agent.backends.egress.proxy import EgressProxy
     from agent.backends.sandbox.runner import SandboxCommandRunner
 
-# The first request to the model goes out before the box is looked at.
+# The first request to the model is sent before the sandbox is started.
 START_DELAY_S = 0.03
 LANDLOCK = "landlock"
 HTTPS = 443
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxOptions:
-    """What the box of a run shows, allows and tells."""
-
-    workspace: Path
-    extra_dirs: tuple[Path, ...]
-    hidden: tuple[Path, ...]
-    environ: Mapping[str, str]
-    allow_net: tuple[str, ...]
-    deny_net: tuple[str, ...]
-    socket_dir: Path
-    on_attempt: Callable[[NetworkAttempt], None]
-    warn: Callable[[str], None]
-    on_failure: Callable[[SandboxError], None]
-
-
 class LazySandboxRunner:
-    """A CommandRunner that runs nothing before its box has held against real escapes."""
+    """A CommandRunner that runs nothing before its sandbox has passed the self-test."""
 
-    def __init__(self, plan: SandboxOptions) -> None:
-        self._options = plan
+    def __init__(self, options: BackendOptions) -> None:
+        self._options = options
         self._open_task: asyncio.Task[SandboxCommandRunner] | None = None
         self._proxy: EgressProxy | None = None
         self._is_closed = False
 
     def start(self) -> None:
-        """Open and test the box in the background."""
+        """Start and test the sandbox in the background."""
         if self._open_task is None:
             self._open_task = asyncio.ensure_future(self._open())
 
     async def ready(self) -> None:
-        """Return when the box is known to hold; raises SandboxError when it does not."""
+        """Wait for the self-test. Raises SandboxError if it fails."""
         await self._get_runner()
 
     async def run(self, request: CommandRequest) -> CommandOutput:
-        """Run in the box, once it is known to hold."""
+        """Run a command once the sandbox has passed the self-test."""
         runner = await self._get_runner()
-        # As soon as this command is on its way: the loop only waits for it now, and the next one may come at once.
+        # After this command has started: the loop is idle then, and the next command may follow immediately.
         asyncio.get_running_loop().call_soon(self._prewarm, runner)
         return await runner.run(request)
 
     async def allow_host(self, host: str) -> None:
-        """Let the commands from now on reach one more host."""
+        """Let later commands reach one more host."""
         runner = await self._get_runner()
         if self._proxy is None:
             await self._open_network(runner)
@@ -70,7 +52,7 @@ class LazySandboxRunner:
         self._proxy.allow(host)
 
     def is_host_allowed(self, host: str) -> bool:
-        """Say whether commands may reach a host already."""
+        """Whether commands may already reach a host."""
         from agent.backends.egress.host_rules import EgressRules
 
         rules = (
@@ -81,7 +63,7 @@ class LazySandboxRunner:
         return bool(rules.decide(host, HTTPS).allowed)
 
     async def close(self) -> None:
-        """End what still runs and remove what was made."""
+        """End running commands and remove temporary files."""
         if self._open_task:
             self._open_task.cancel()
             await asyncio.wait({self._open_task})
@@ -99,7 +81,11 @@ class LazySandboxRunner:
 
     async def _open(self) -> "SandboxCommandRunner":
         await asyncio.sleep(START_DELAY_S)
-        from agent.backends.sandbox.runner import build_sandbox_runner
+        from agent.backends.sandbox.runner import (
+            build_sandbox_runner,
+            failed_bubblewrap_warning,
+            missing_bubblewrap_warning,
+        )
         from agent.backends.sandbox.self_test import self_test_with_fallback
 
         try:
@@ -110,25 +96,21 @@ class LazySandboxRunner:
                 hidden=self._options.hidden,
             )
         except SandboxError as error:
-            self._options.on_failure(error)
+            self._options.on_sandbox_error(error)
             raise
         try:
-            _, warning = await self_test_with_fallback(runner)
+            _, problem = await self_test_with_fallback(runner)
             if self._options.allow_net:
                 await self._open_network(runner)
         except SandboxError as error:
             runner.close()
-            self._options.on_failure(error)
+            self._options.on_sandbox_error(error)
             raise
         except asyncio.CancelledError:
             runner.close()
             raise
-        described = runner.describe()
-        if described.name == LANDLOCK and not warning:
-            lacking = "; ".join(described.not_covered)
-            warning = f"bubblewrap is not installed; commands are held by Landlock, which does not cover: {lacking}"
-        if warning:
-            self._options.warn(warning)
+        if runner.describe().name == LANDLOCK:
+            self._options.warn(failed_bubblewrap_warning(problem) if problem else missing_bubblewrap_warning())
         runner.prewarm(self._options.workspace)
         return runner
 
@@ -143,3 +125,17 @@ class LazySandboxRunner:
         rules = EgressRules(allow=self._options.allow_net, deny=self._options.deny_net)
         self._proxy = EgressProxy(rules, self._options.on_attempt)
         runner.open_network(await self._proxy.start(self._options.socket_dir))
+
+
+def sandbox_backend(options: BackendOptions) -> Backend:
+    """Return the backend whose commands run in a sandbox."""
+    runner = LazySandboxRunner(options)
+    return Backend(
+        name="sandbox",
+        runner=runner,
+        start=runner.start,
+        ready=runner.ready,
+        allow_host=runner.allow_host,
+        close=runner.close,
+        adjustments=(allow_open_hosts(runner.is_host_allowed),),
+    )

@@ -1,4 +1,4 @@
-"""The limits of one command: a control group where there can be one, and limits on every process in any case."""
+"""The limits of a command: a control group where possible, and rlimits on its processes."""
 
 import asyncio
 import os
@@ -11,22 +11,21 @@ from agent.backends.process.spawn_thread import Popen, SpawnThread, Start
 from agent.backends.sandbox.cgroup import Cgroup, CgroupParent
 from agent.backends.sandbox.types import GIB, ResourceLimits
 
-# How much of the machine's memory one command may take.
+# The share of the machine's memory that one command may use.
 _MEMORY_SHARE = 0.75
 
 
 def default_limits() -> ResourceLimits:
-    """Return the usual limits, with memory cut to what this machine has."""
+    """Return the default limits, with memory limited to what this machine has."""
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    usual = ResourceLimits()
-    most = max(int(physical * _MEMORY_SHARE), GIB)
-    return ResourceLimits(memory_bytes=min(usual.memory_bytes or most, most))
+    available = max(int(physical * _MEMORY_SHARE), GIB)
+    return ResourceLimits(memory_bytes=min(ResourceLimits().memory_bytes or available, available))
 
 
 def limit_process(pid: int, limits: ResourceLimits, *, has_memory_group: bool, processes_of_others: int = 0) -> None:
-    """Set the limits of a process; those of a whole tree are for control groups. Raises OSError.
+    """Set the rlimits of a process; limits on all processes together need a control group. Raises OSError.
 
-    `processes_of_others` is added where the kernel counts all processes of the user and not only those of the box.
+    `processes_of_others` is added where the kernel counts all processes of the user, not only those of the sandbox.
     """
     for kind, value in _rlimits(limits, has_memory_group=has_memory_group, others=processes_of_others):
         _, hard = resource.prlimit(pid, kind)
@@ -45,7 +44,7 @@ def _rlimits(limits: ResourceLimits, *, has_memory_group: bool, others: int) -> 
     if limits.processes is not None:
         yield resource.RLIMIT_NPROC, limits.processes + others
     if limits.memory_bytes is not None and not has_memory_group:
-        # Not the address space: interpreters with a collector reserve far more of it than they use.
+        # Not the address space: garbage-collected runtimes reserve far more of it than they use.
         yield resource.RLIMIT_DATA, limits.memory_bytes
 
 
@@ -56,11 +55,12 @@ _REMOVE_POLL_S = 0.002
 
 
 class SpawnWorker:
-    """A thread that starts commands one after the other, each in the same group: they are born with its limits."""
+    """A thread that starts one command after another; they inherit its control group, and so its limits."""
 
-    def __init__(self, prepare: Callable[[], None], place: CgroupParent | None, limits: ResourceLimits) -> None:
+    def __init__(self, prepare: Callable[[], None], cgroup_parent: CgroupParent | None, limits: ResourceLimits) -> None:
         self._prepare = prepare
-        self._cgroup_parent = place if place is not None and place.is_per_thread else None
+        is_usable = cgroup_parent is not None and cgroup_parent.is_per_thread
+        self._cgroup_parent = cgroup_parent if is_usable else None
         self._limits = limits
         self._thread = SpawnThread(self._prepare_thread)
         self.cgroup: Cgroup | None = None
@@ -70,57 +70,57 @@ class SpawnWorker:
         return self._thread(start)
 
     def close(self) -> None:
-        """End the thread and remove its group."""
+        """End the thread and remove its control group."""
         self._thread.close()
-        # A thread under Landlock cannot remove it itself, and the kernel lets a thread go a little after its end.
+        # A thread under Landlock cannot remove the group itself, and is counted in it for a moment after its end.
         for _ in range(_TRIES):
             if self.cgroup is None or self.cgroup.remove():
                 return
             time.sleep(_REMOVE_POLL_S)
 
     def _prepare_thread(self) -> Callable[[], None] | None:
-        leave = None
+        clean_up = None
         if self._cgroup_parent is not None:
             try:
                 group = self._cgroup_parent.create_cgroup(self._limits)
                 group.add_thread(threading.get_native_id())
-                self.cgroup, leave = group, group.release_thread
+                self.cgroup, clean_up = group, group.release_thread
             except OSError:
-                # Groups that may not be used: the limits on processes are then all there is.
+                # The groups cannot be used: only the rlimits remain.
                 self.cgroup = None
         self._prepare()
-        return leave
+        return clean_up
 
 
 class CommandLimiter:
-    """Made before a command starts, put on its first process, released after its end."""
+    """The limits of one command: created before it starts, applied to its first process, released after its end."""
 
     def __init__(
         self,
         limits: ResourceLimits,
-        place: CgroupParent | None,
-        seats: "SpawnWorkerPool",
+        cgroup_parent: CgroupParent | None,
+        pool: "SpawnWorkerPool",
         *,
         processes_of_others: int = 0,
     ) -> None:
         self._limits = limits
         self._others = processes_of_others
-        self._cgroup_parent = place
-        self._pool = seats
-        self._worker = seats.acquire()
+        self._cgroup_parent = cgroup_parent
+        self._pool = pool
+        self._worker = pool.acquire()
         self._cgroup: Cgroup | None = None
 
     @property
     def has_own_cgroup(self) -> bool:
-        """Say whether a group was made for this command alone, which must be empty before it can be removed."""
+        """Whether the command has its own control group, which must be empty before it can be removed."""
         return self._cgroup is not None
 
     def spawn(self, start: Start) -> Popen:
-        """Start the command's process."""
+        """Start the process of the command."""
         return self._worker.spawn(start)
 
     def apply(self, pid: int) -> None:
-        """Bind a process that has not started anything yet. Raises OSError."""
+        """Limit a process that has not started any other yet. Raises OSError."""
         group = self._worker.cgroup or self._join_own_cgroup(pid)
         has_memory_group = (
             group is not None and self._cgroup_parent is not None and self._cgroup_parent.memory is not None
@@ -128,7 +128,7 @@ class CommandLimiter:
         limit_process(pid, self._limits, has_memory_group=has_memory_group, processes_of_others=self._others)
 
     async def kill(self) -> bool:
-        """Kill everything in the group until it is empty; say whether it is, so that nobody can have got away."""
+        """Kill the control group until it is empty; return whether it is, which means that no process escaped."""
         group = self._worker.cgroup or self._cgroup
         if group is None:
             return False
@@ -140,11 +140,11 @@ class CommandLimiter:
         return False
 
     def discard(self) -> None:
-        """Let go of a command that never started."""
+        """Release the limits of a command that never started."""
         self._pool.release(self._worker)
 
     async def release(self) -> None:
-        """Make room for the next command; a group that stays is cleared by a later run."""
+        """Release the limits; a control group that cannot be removed is removed by a later run."""
         self._pool.release(self._worker)
         if self._cgroup is None or self._cgroup.remove():
             return
@@ -171,31 +171,31 @@ class CommandLimiter:
 
 
 class SpawnWorkerPool:
-    """As many threads as there are commands at the same time, each used again."""
+    """Reusable spawn threads, one for each concurrent command."""
 
-    def __init__(self, prepare: Callable[[], None], place: CgroupParent | None, limits: ResourceLimits) -> None:
+    def __init__(self, prepare: Callable[[], None], cgroup_parent: CgroupParent | None, limits: ResourceLimits) -> None:
         self._prepare = prepare
-        self._cgroup_parent = place
+        self._cgroup_parent = cgroup_parent
         self._limits = limits
         self._idle: list[SpawnWorker] = []
         self._all: list[SpawnWorker] = []
 
     def acquire(self) -> SpawnWorker:
-        """Return a seat that nobody else has."""
+        """Return a worker that no other command uses."""
         if self._idle:
             return self._idle.pop()
-        seat = SpawnWorker(self._prepare, self._cgroup_parent, self._limits)
-        self._all.append(seat)
-        return seat
+        worker = SpawnWorker(self._prepare, self._cgroup_parent, self._limits)
+        self._all.append(worker)
+        return worker
 
-    def release(self, seat: SpawnWorker) -> None:
-        """Give a seat back; its last command has ended."""
-        if seat not in self._idle:
-            self._idle.append(seat)
+    def release(self, worker: SpawnWorker) -> None:
+        """Return a worker whose command has ended."""
+        if worker not in self._idle:
+            self._idle.append(worker)
 
     def close(self) -> None:
-        """End all threads, and with them what still runs."""
-        for seat in self._all:
-            seat.close()
+        """End all threads, and with them the sandboxes they started."""
+        for worker in self._all:
+            worker.close()
         self._idle.clear()
         self._all.clear()

@@ -1,4 +1,4 @@
-"""The box of macOS: a `sandbox-exec` profile written from the same confinement."""
+"""The macOS sandbox: a `sandbox-exec` profile built from the policy."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,19 +24,22 @@ _SINGLE_FILES = ("/private/etc/localtime", "/private/etc/passwd", "/private/etc/
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/dtracehelper")
 
 _COVERED = (
-    "writes: only the workspace and folders added by hand, without .git/hooks and .git/config",
+    "writes: only the workspace and added folders, without .git/hooks and .git/config",
     "reads: the system, toolchains and those folders; not the home folder",
     "network: none, or the proxy's socket when hosts are allowed",
 )
-_NOT_COVERED = ("memory and processes of a whole tree are not limited", "other processes can be seen, not touched")
+_NOT_COVERED = (
+    "the total memory and number of a command's processes",
+    "other processes can be seen, but not signalled or changed",
+)
 
 
-def seatbelt_profile(confinement: SandboxPolicy) -> str:
-    """Return the profile; later rules win, and everything that no rule allows is denied."""
-    return "\n".join(_rules(confinement)) + "\n"
+def seatbelt_profile(policy: SandboxPolicy) -> str:
+    """Return the profile; later rules win, and everything else is denied."""
+    return "\n".join(_rules(policy)) + "\n"
 
 
-def _rules(confinement: SandboxPolicy) -> Iterator[str]:
+def _rules(policy: SandboxPolicy) -> Iterator[str]:
     yield "(version 1)"
     yield "(deny default)"
     yield "(allow process-fork)"
@@ -47,23 +50,23 @@ def _rules(confinement: SandboxPolicy) -> Iterator[str]:
     yield '(allow mach-lookup (global-name "com.apple.system.opendirectoryd.libinfo"))'
     yield "(allow file-read-metadata)"
     yield _rule("allow file-read*", "literal", ("/", *_SINGLE_FILES, *_DEVICES))
-    yield _rule("allow file-read*", "subpath", (*_SYSTEM, *map(str, (*confinement.readable, *confinement.toolchains))))
+    yield _rule("allow file-read*", "subpath", (*_SYSTEM, *map(str, (*policy.readable, *policy.toolchains))))
     yield _rule("allow file-write-data", "literal", _DEVICES)
-    yield _rule("allow file-read* file-write*", "subpath", map(str, confinement.writable))
-    yield from _exceptions(confinement)
-    if confinement.proxy_socket is not None:
-        yield _rule("allow network-outbound", "literal", (str(confinement.proxy_socket),))
+    yield _rule("allow file-read* file-write*", "subpath", map(str, policy.writable))
+    yield from _exceptions(policy)
+    if policy.proxy_socket is not None:
+        yield _rule("allow network-outbound", "literal", (str(policy.proxy_socket),))
         yield '(allow network* (local ip "localhost:*"))'
         yield '(allow network-outbound (remote ip "localhost:*"))'
 
 
-def _exceptions(confinement: SandboxPolicy) -> Iterator[str]:
-    """Take back what a writable folder would give away."""
-    if confinement.pinned:
-        yield _rule("deny file-write-unlink", "literal", map(str, confinement.pinned))
-    if confinement.protected:
-        yield _rule("deny file-write*", "subpath", map(str, confinement.protected))
-    if hidden := (*confinement.hidden_folders, *confinement.hidden_files):
+def _exceptions(policy: SandboxPolicy) -> Iterator[str]:
+    """Yield the rules that restrict writable folders."""
+    if policy.pinned:
+        yield _rule("deny file-write-unlink", "literal", map(str, policy.pinned))
+    if policy.protected:
+        yield _rule("deny file-write*", "subpath", map(str, policy.protected))
+    if hidden := (*policy.hidden_folders, *policy.hidden_files):
         yield _rule("deny file-read* file-write*", "subpath", map(str, hidden))
 
 
@@ -83,15 +86,15 @@ class SeatbeltSandbox:
         self.policy = policy
 
     def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> HostProcess:
-        """Start a command. Raises OSError when it cannot be started in this box."""
+        """Start a command. Raises OSError if it cannot be started in this sandbox."""
         env = self.policy.build_environment(request.env)
         check_request(request, self.policy, env.get("PATH", os.defpath))
         argv = (str(PROGRAM), "-p", seatbelt_profile(self.policy), *self.policy.command_prefix, *request.argv)
         return HostProcess.start(argv, cwd=request.cwd, env=env, sinks=sinks)
 
     def describe(self) -> SandboxDescription:
-        """Return what the box covers and what it does not."""
+        """Return what the sandbox protects and what it does not."""
         return SandboxDescription(name="seatbelt", covered=_COVERED, not_covered=_NOT_COVERED)
 
     def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing: there are no resources to release."""

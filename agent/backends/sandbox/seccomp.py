@@ -1,4 +1,4 @@
-"""The filter of system calls, written as the classic BPF program that the kernel reads."""
+"""The seccomp filters, as classic BPF programs."""
 
 import errno
 import struct
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tooling.contract.fast_dataclass import dataclass
 
-# The same numbers on every machine: calls added since 2018 share one table.
+# Calls added since 2018 have the same number on every architecture.
 _COMMON = """
     open_tree=428 move_mount=429 fsopen=430 fsconfig=431 fsmount=432 fspick=433 pidfd_getfd=438 process_madvise=440
     mount_setattr=442 quotactl_fd=443 open_tree_attr=467
@@ -48,10 +48,10 @@ def _table(text: str) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """One kind of processor: its number in filters and its calls.
+    """A processor architecture and its system call numbers.
 
-    `denied` get EPERM; `absent` get ENOSYS, because libraries then use their older ways; `unboxed` are denied as well
-    where no namespaces stand between a command and the machine.
+    `denied` calls fail with EPERM. `absent` ones fail with ENOSYS, so that libraries fall back to older calls.
+    `denied_without_namespaces` are denied too where commands share the namespaces of the machine.
     """
 
     audit_arch: int
@@ -103,7 +103,7 @@ _NETLINK_ROUTE = 0
 
 
 class Instruction(NamedTuple):
-    """One step of the program: where to go on when a comparison holds, and when not."""
+    """One BPF instruction, with the relative jumps of a comparison."""
 
     code: int
     if_true: int
@@ -112,16 +112,16 @@ class Instruction(NamedTuple):
 
 
 class UnknownArchitecture(ValueError):
-    """There is no table of system calls for this processor."""
+    """There is no system call table for this architecture."""
 
 
 def bubblewrap_filter(machine: str) -> bytes:
-    """Return the filter for commands inside namespaces: local sockets and loopback stay usable."""
+    """Return the filter for commands in namespaces, which may use local sockets and loopback."""
     return _assemble(_program(_find_architecture(machine), has_sockets=True))
 
 
 def landlock_filter(machine: str) -> bytes:
-    """Return the filter for commands that share the machine's namespaces: no sockets, no owners, no shared memory."""
+    """Return the filter for commands without namespaces: no sockets, ownership changes or shared memory."""
     return _assemble(_program(_find_architecture(machine), has_sockets=False))
 
 
@@ -129,7 +129,7 @@ def _find_architecture(machine: str) -> Architecture:
     try:
         return ARCHITECTURES[machine]
     except KeyError:
-        raise UnknownArchitecture(f"no table of system calls for {machine}") from None
+        raise UnknownArchitecture(f"no system call table for {machine}") from None
 
 
 def _program(machine: Architecture, *, has_sockets: bool) -> Iterator[Instruction]:
@@ -144,7 +144,7 @@ def _program(machine: Architecture, *, has_sockets: bool) -> Iterator[Instructio
 
 
 def _rules(machine: Architecture, *, has_sockets: bool) -> dict[int, list[Instruction]]:
-    """Return what is done about each call that is not simply allowed."""
+    """Return the instructions for each call that is not always allowed."""
     denied = [*machine.denied.values(), *(() if has_sockets else machine.denied_without_namespaces.values())]
     terminal = [step for request in TERMINAL_INJECTION_IOCTLS for step in _if_equal(request, [_fail(errno.EPERM)])]
     return {
@@ -157,7 +157,7 @@ def _rules(machine: Architecture, *, has_sockets: bool) -> dict[int, list[Instru
 
 
 def _search(rules: Sequence[tuple[int, list[Instruction]]]) -> Iterator[Instruction]:
-    """Halve the list until few are left: the kernel walks the program once for every call there is."""
+    """Yield a binary search, because the kernel runs the program for every system call."""
     if len(rules) <= _LINEAR_SEARCH_MAX:
         for number, steps in rules:
             yield from _if_equal(number, steps)
@@ -174,7 +174,7 @@ def _sockets() -> Iterator[Instruction]:
     yield _load(_ARGUMENTS)
     for family in (AF_UNIX, AF_INET, AF_INET6):
         yield from _if_equal(family, [_return(ALLOW)])
-    # Looking up interfaces and addresses is part of every resolver; the rest of netlink is for administrators.
+    # Resolvers look up interfaces and addresses; the rest of netlink is for administration.
     yield from _if_equal(AF_NETLINK, [_load(_ARGUMENTS + 16), *_if_equal(_NETLINK_ROUTE, [_return(ALLOW)])])
     yield _fail(errno.EAFNOSUPPORT)
 

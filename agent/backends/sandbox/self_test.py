@@ -1,4 +1,4 @@
-"""A handful of real escapes, tried in one start of the box before anything else runs in it."""
+"""The self-test: real escapes, tried in the sandbox before any command runs in it."""
 
 import os
 import secrets
@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from agent.backends.sandbox.runner import INSTALL_HINT, SandboxCommandRunner
+from agent.backends.sandbox.bubblewrap.sandboxed_process import COULD_NOT_START
+from agent.backends.sandbox.runner import SandboxCommandRunner, install_hint
 from agent.vocabulary.errors import SandboxError
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.fast_dataclass import dataclass
@@ -17,9 +18,9 @@ from tooling.files.temp_dir import TempDir
 TIMEOUT_S = 10.0
 
 _DONE_LINE = "self-test done"
-# Each line does one forbidden thing; whoever succeeds says so and has done no harm, because on a machine whose box does
-# not hold these are done to the machine. Builtins where possible: every program started here is paid at the start of
-# every run. `bait` is a folder of ours outside the box with a file `secret` in it.
+# Each line tries one forbidden thing and reports success. None does any harm, because a leaky sandbox lets them through
+# to the machine. They use shell builtins where possible, because every program started here delays every run. `bait` is
+# a folder outside the sandbox with a file `secret` in it.
 _SCRIPT = r"""
 bait=$1 port=$2 pid=$3 born=$4 mark=$5
 say() { echo "escaped $1"; }
@@ -65,58 +66,60 @@ ESCAPE_NAMES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """One escape that was tried, and whether the box held."""
+    """One escape that was tried, and whether the sandbox blocked it."""
 
     name: str
     is_blocked: bool
 
 
 async def self_test(runner: SandboxCommandRunner) -> tuple[Probe, ...]:
-    """Try to escape; return what was tried. Raises SandboxError when anything succeeded or the box does not start."""
+    """Try to escape and return the probes. Raises SandboxError if one succeeds or the sandbox cannot start."""
     with TempDir() as bait:
         probes = await _run_probes(runner, bait)
     if escaped := [probe.name for probe in probes if not probe.is_blocked]:
         name = runner.describe().name
-        raise SandboxError(f"the {name} box does not hold here: {', '.join(escaped)}", hint=INSTALL_HINT)
+        raise SandboxError(f"the {name} sandbox does not work here: {', '.join(escaped)}", hint=install_hint())
     return probes
 
 
 async def self_test_with_fallback(runner: SandboxCommandRunner) -> tuple[tuple[Probe, ...], str]:
-    """Test the box, and fall back to Landlock where bubblewrap cannot start; return a warning if so.
+    """Test the sandbox, falling back to Landlock where bubblewrap cannot start; return why it could not, or "".
 
-    A box that starts and does not hold is never replaced: something is wrong that a person has to look at.
+    A sandbox that starts but can be escaped is never replaced: something is wrong that the user has to look at.
     """
     try:
         return await self_test(runner), ""
     except SandboxStartError as problem:
         runner.use_landlock()
         probes = await self_test(runner)
-        lacking = "; ".join(runner.describe().not_covered)
-        return probes, f"{problem.message}; commands are held by Landlock instead, which does not cover: {lacking}"
+        return probes, problem.message
 
 
 class SandboxStartError(SandboxError):
-    """The box is there but cannot be made, for example because namespaces are forbidden."""
+    """The sandbox is installed but cannot start, for example because namespaces are forbidden."""
 
 
 async def _run_probes(runner: SandboxCommandRunner, bait: Path) -> tuple[Probe, ...]:
     (bait / "secret").write_text(f"{secrets.token_hex()}\n")
-    # A number of seconds that no other process sleeps for.
+    # A number of seconds that no other process sleeps.
     mark = f"86399.{secrets.randbelow(10**9):09d}"
+    name = runner.describe().name
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        words = (str(bait), str(listener.getsockname()[1]), str(os.getpid()), _start_time(), mark)
+        args = (str(bait), str(listener.getsockname()[1]), str(os.getpid()), _start_time(), mark)
         request = CommandRequest(
-            argv=("bash", "-c", _SCRIPT, "self-test", *words),
+            argv=("bash", "-c", _SCRIPT, "self-test", *args),
             cwd=runner.sandbox.policy.writable[0],
             timeout_s=TIMEOUT_S,
         )
         try:
             output = await runner.run(request)
         except OSError as problem:
-            raise SandboxStartError(f"the sandbox cannot be started: {problem}", hint=INSTALL_HINT) from problem
+            # Bubblewrap writes its own error last.
+            reason = str(problem).removeprefix(COULD_NOT_START).splitlines()[-1]
+            raise SandboxStartError(f"{name} cannot start: {reason}", hint=install_hint()) from problem
     lines = output.output.decode(errors="replace").splitlines()
     if _DONE_LINE not in lines:
-        raise SandboxStartError(f"the sandbox does not work: {_failure_reason(output)}", hint=INSTALL_HINT)
+        raise SandboxStartError(f"{name} does not work: {_failure_reason(output)}", hint=install_hint())
     escaped = {line.removeprefix("escaped ") for line in lines if line.startswith("escaped ")}
     escaped |= set(_find_outside_traces(bait, mark))
     return tuple(Probe(name=name, is_blocked=name not in escaped) for name in ESCAPE_NAMES)
@@ -138,7 +141,7 @@ def _find_outside_traces(bait: Path, mark: str) -> Iterator[str]:
 
 
 def _start_time() -> str:
-    """Return when this process started, in the kernel's count: with its number, that names it for ever."""
+    """Return the kernel's start time of this process: together with the process id it is unique."""
     try:
         return Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):

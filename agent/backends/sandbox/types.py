@@ -1,4 +1,4 @@
-"""What every kind of box offers to the runner, and the checks they share."""
+"""The sandbox port, its policy, and checks that all sandboxes share."""
 
 import errno
 import os
@@ -15,18 +15,18 @@ from tooling.contract.fast_dataclass import dataclass
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
-# Where the socket of the egress proxy appears inside a box.
+# Where the socket of the egress proxy is mounted in the sandbox.
 PROXY_SOCKET = Path("/run/windlass/proxy.sock")
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """Return the words of a table that is written as text."""
+    """Split a table that is written as text."""
     return tuple(text.split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceLimits:
-    """How much one command may use; None leaves a thing unlimited. Its time is limited by the request."""
+    """The resources of one command; None means unlimited. Its time is limited by the request."""
 
     processes: int | None = 1024
     memory_bytes: int | None = 8 * GIB
@@ -39,7 +39,7 @@ class ResourceLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A symbolic link to make in the box."""
+    """A symbolic link to create in the sandbox."""
 
     path: Path
     target: str
@@ -47,7 +47,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedFile:
-    """A small file to make in the box."""
+    """A small file to create in the sandbox."""
 
     path: Path
     content: bytes
@@ -55,11 +55,11 @@ class GeneratedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxPolicy:
-    """One box: all paths are absolute and resolved, all that is not named here does not exist in it.
+    """What a sandbox shows and allows: paths are absolute and resolved, and those not listed do not exist in it.
 
-    `writable` are the folders commands may change. `pinned` are folders inside them that can be neither renamed nor
-    removed, `protected` paths inside them that cannot be changed, `hidden_…` ones that cannot be read. `home` is an
-    empty folder that lasts as long as one command. `entry` is put before the words of every command.
+    `writable` are the folders that commands may change. Inside them, `pinned` folders can be neither renamed nor
+    removed, `protected` paths cannot be changed and `hidden_*` paths cannot be read. `home` is an empty folder that
+    exists for one command. `command_prefix` is put in front of every command.
     """
 
     writable: tuple[Path, ...]
@@ -81,17 +81,17 @@ class SandboxPolicy:
     gid: int = 1000
 
     def is_visible(self, path: Path) -> bool:
-        """Say whether a command may start in this folder."""
+        """Whether a path exists in the sandbox, so that a command can start there."""
         return any(path.is_relative_to(root) for root in (*self.writable, *self.toolchains, *self.readable))
 
-    def build_environment(self, more: Mapping[str, str]) -> dict[str, str]:
-        """Return what a command's environment holds."""
-        return {**self.environment, **self.proxy_env, **more}
+    def build_environment(self, extra: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment of a command."""
+        return {**self.environment, **self.proxy_env, **extra}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxDescription:
-    """What a box does and, said aloud, what it does not."""
+    """What a sandbox protects and what it does not."""
 
     name: str
     covered: tuple[str, ...]
@@ -99,35 +99,35 @@ class SandboxDescription:
 
 
 class Sandbox(Protocol):
-    """Starts commands so that they can do no more than a confinement says."""
+    """Starts commands that can do no more than its policy allows."""
 
     @property
     def policy(self) -> SandboxPolicy:
-        """Return what commands are confined to."""
+        """The policy of all commands."""
         ...
 
     def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> RunningProcess:
-        """Start a command. Raises OSError when it cannot be started in this box."""
+        """Start a command. Raises OSError if it cannot be started in this sandbox."""
         ...
 
     def describe(self) -> SandboxDescription:
-        """Return what the box covers and what it does not."""
+        """Return what the sandbox protects and what it does not."""
         ...
 
     def close(self) -> None:
-        """End what still runs, and remove what was made for the box."""
+        """End running commands and remove temporary files."""
         ...
 
 
-def check_request(request: CommandRequest, confinement: SandboxPolicy, path: str) -> None:
-    """Raise the OSError that starting the command without a box would have raised."""
+def check_request(request: CommandRequest, policy: SandboxPolicy, path: str) -> None:
+    """Raise the OSError that starting the command without a sandbox would have raised."""
     if not request.cwd.is_dir():
         problem = errno.ENOTDIR if request.cwd.exists() else errno.ENOENT
         raise OSError(problem, os.strerror(problem), str(request.cwd))
-    if not confinement.is_visible(request.cwd):
-        raise PermissionError(errno.EACCES, "the folder is not visible in the box", str(request.cwd))
+    if not policy.is_visible(request.cwd):
+        raise PermissionError(errno.EACCES, "the folder is not visible in the sandbox", str(request.cwd))
     if any("\0" in word for word in request.argv):
-        raise OSError(errno.EINVAL, "a command cannot hold a null byte")
+        raise OSError(errno.EINVAL, "a command cannot contain a null byte")
     program = request.argv[0]
     found = (request.cwd / program).exists() if os.sep in program else shutil.which(program, path=path)
     if not found:
@@ -135,6 +135,6 @@ def check_request(request: CommandRequest, confinement: SandboxPolicy, path: str
 
 
 def find_program(name: str) -> Path | None:
-    """Return the absolute path of a system program; the PATH is not asked, for a command could have changed it."""
+    """Return the path of a system program; PATH is not used, because a command may have changed its folders."""
     places = ("/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin", "/run/wrappers/bin", "/run/current-system/sw/bin")
     return next((Path(place, name) for place in places if os.access(Path(place, name), os.X_OK)), None)

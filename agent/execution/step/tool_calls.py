@@ -102,7 +102,7 @@ class ToolCallRunner:
         if call.problem:
             running_call.result = error_result(call.problem, exit_code=BAD_ARGUMENTS)
         else:
-            ctx = replace(running_call.ctx, on_run=running_call.mark_started)
+            ctx = replace(running_call.ctx, on_start=running_call.mark_started)
             running_call.result = await self._tools.call_tool(call.name, call.arguments, ctx)
         await running_call.wait_logged()
         if running_call.result.meta.cost_usd:

@@ -1,4 +1,4 @@
-"""`events.jsonl`: append-only, fsync'd, readable at any moment, whatever was killed in the middle of a write."""
+"""`events.jsonl`: append-only, fsync'd, and readable even after a crash in the middle of a write."""
 
 import fcntl
 import os
@@ -15,7 +15,10 @@ TAIL_BYTES = 1 << 16
 
 
 class FileLog:
-    """Appends whole lines to one file, one process at a time; what a crash tore off was heard by nobody and is cut."""
+    """Appends complete lines to one file, one process at a time.
+
+    A partial last line is truncated: an event is published only after it is on disk, so no client has seen it.
+    """
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -24,7 +27,7 @@ class FileLog:
                 fsync_dir(path.parent)
 
     def append(self, lines: bytes) -> None:
-        """Write and fsync; on failure cut back what was written so that the file ends with a whole line."""
+        """Write and fsync; on failure truncate the file back to its last complete line."""
         with self._locked():
             start = self._repair_tail()
             try:
@@ -37,12 +40,11 @@ class FileLog:
                 raise
 
     def close(self) -> None:
-        """Close the file."""
         os.close(self._fd)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Keep every other process from appending, so that what is cut back is only ever our own."""
+        """Keep other processes from appending, so that a truncation removes only our own bytes."""
         fcntl.flock(self._fd, fcntl.LOCK_EX)
         try:
             yield
@@ -50,13 +52,13 @@ class FileLog:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def _repair_tail(self) -> int:
-        """Return the size of the file once it ends with a whole line."""
+        """Make the file end with a complete line and return its size."""
         size = os.fstat(self._fd).st_size
         if size == 0 or os.pread(self._fd, 1, size - 1) == b"\n":
             return size
         tail = _last_line(self._fd, size)
         if _is_event(tail):
-            # Only its end is missing; the event itself happened.
+            # Only the line feed is missing; the event itself is complete.
             os.write(self._fd, b"\n")
             return size + 1
         os.ftruncate(self._fd, size - len(tail))
@@ -64,14 +66,14 @@ class FileLog:
 
 
 def read_events(path: Path) -> Iterator[Envelope]:
-    """Yield the events of a log in order; lines torn by a crash are passed over."""
+    """Yield the events of a log in order, skipping lines that a crash left incomplete."""
     for line in read_lines(path):
         if envelope := line.envelope():
             yield envelope
 
 
 def last_seq(path: Path) -> int:
-    """Return the highest number in a log by reading only its end."""
+    """Return the highest sequence number of a log, normally by reading only its end."""
     try:
         with path.open("rb") as log:
             size = log.seek(0, os.SEEK_END)
@@ -79,18 +81,18 @@ def last_seq(path: Path) -> int:
             tail = log.read().splitlines(keepends=True)
     except FileNotFoundError:
         return 0
-    # Processes that append side by side each have numbers of their own.
+    # Processes that append concurrently number their events independently.
     numbers = [line.seq for line in map(parse_head, tail) if line]
     return max(numbers) if numbers else max((line.seq for line in read_lines(path)), default=0)
 
 
 def _last_line(fd: int, size: int) -> bytes:
-    """Return what stands behind the last line feed."""
+    """Return the bytes after the last line feed."""
     tail, start = b"", size
     while start > 0 and b"\n" not in tail:
-        begin = max(0, start - TAIL_BYTES)
-        tail = os.pread(fd, start - begin, begin) + tail
-        start = begin
+        chunk_start = max(0, start - TAIL_BYTES)
+        tail = os.pread(fd, start - chunk_start, chunk_start) + tail
+        start = chunk_start
     return tail.rpartition(b"\n")[2]
 
 

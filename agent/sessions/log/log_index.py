@@ -1,4 +1,4 @@
-"""The lines of an event log, read at their heads: most readers need few of them whole."""
+"""Reads an event log line by line, parsing only line heads: most readers decode few complete events."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode
 
-# As the codec writes it; any other spelling of the same object is read the slow way.
+# The exact form that the codec writes; any other form of the same object is parsed as JSON.
 _HEAD = re.compile(
     rb'\{"v": 1, "type": "([\w.]+)", "ts": "([^"\\]*)", "seq": (\d+), "session_id": "[^"\\]*", "run_id": "([^"\\]*)"'
     rb'(?:, "step_id": "([^"\\]*)", "attempt")?'
@@ -23,7 +23,7 @@ _SPENT = b', "spent": '
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """One event as far as its head tells, and all of it on demand; `end` is the byte behind it in its log."""
+    """The head of one event, with the rest decoded on demand; `end` is the offset in the log just after the line."""
 
     type: str
     ts: str
@@ -34,18 +34,18 @@ class LogLine:
     end: int = 0
 
     def envelope(self) -> Envelope | None:
-        """Return the whole event, or None when the line is not one."""
+        """Decode the complete event; None if the line is not a valid one."""
         try:
             return from_line(self.raw)
         except (CodecError, RecursionError):
             return None
 
     def spent(self) -> Usage | None:
-        """Return what stands at the end of the line about tokens and money, without reading the rest of it."""
-        begin = self.raw.rfind(_SPENT)
-        tail = self.raw[begin + len(_SPENT) : -2]
-        # Deeper inside of the event something else may have the same name.
-        if begin < 0 or tail.count(b"{") != 1 or tail.find(b"}") != len(tail) - 1:
+        """Return the usage at the end of the line without decoding the rest of it."""
+        start = self.raw.rfind(_SPENT)
+        tail = self.raw[start + len(_SPENT) : -2]
+        # A nested object may have a field of the same name.
+        if start < 0 or tail.count(b"{") != 1 or tail.find(b"}") != len(tail) - 1:
             return None
         try:
             return decode(Usage, json.loads(tail), extra="ignore")
@@ -54,7 +54,7 @@ class LogLine:
 
 
 def read_lines(path: Path, start: int = 0, *, only: str = "") -> Iterator[LogLine]:
-    """Yield the lines of a log from a byte on, all or those of one type; what a crash tore off is passed over."""
+    """Yield the lines of a log from byte `start`, optionally of one type, skipping incomplete ones."""
     wanted = _LINE_START + (f'{only}"'.encode() if only else b"")
     try:
         with path.open("rb") as log:
@@ -70,18 +70,18 @@ def read_lines(path: Path, start: int = 0, *, only: str = "") -> Iterator[LogLin
 
 
 def parse_head(raw: bytes, end: int = 0) -> LogLine | None:
-    """Return a line by its head; a line that does not end was never finished."""
+    """Parse the head of a line; None if the line is incomplete or not an event."""
     if not raw.endswith(b"}\n"):
         return None
-    found = _HEAD.match(raw)
-    if found is None or (found[5] is None and raw.startswith(_STEP, found.end())):
+    match = _HEAD.match(raw)
+    if match is None or (match[5] is None and raw.startswith(_STEP, match.end())):
         return _parse_full(raw, end)
     return LogLine(
-        type=found[1].decode(),
-        ts=found[2].decode(errors="replace"),
-        seq=int(found[3]),
-        run_id=found[4].decode(errors="replace"),
-        step_id=None if found[5] is None else found[5].decode(errors="replace"),
+        type=match[1].decode(),
+        ts=match[2].decode(errors="replace"),
+        seq=int(match[3]),
+        run_id=match[4].decode(errors="replace"),
+        step_id=None if match[5] is None else match[5].decode(errors="replace"),
         raw=raw,
         end=end,
     )
@@ -104,23 +104,23 @@ def _parse_full(raw: bytes, end: int) -> LogLine | None:
 
 
 def run_lines(path: Path, run_id: str) -> Iterator[LogLine]:
-    """Yield the lines of a run as they stand in the log."""
+    """Yield the lines of one run in log order."""
     return (line for line in read_lines(path) if line.run_id == run_id)
 
 
 def run_events(path: Path, run_id: str) -> list[Envelope]:
-    """Return the events of a run in order; those that this version does not understand are passed over."""
+    """Return the events of a run in order, skipping those that this version cannot decode."""
     return [envelope for line in run_lines(path, run_id) if (envelope := line.envelope())]
 
 
 def read_run_chain(path: Path, run_id: str) -> list[list[Envelope]]:
-    """Return a run and those it went on with, the first one first, each as its events."""
+    """Return the events of a run and of the runs it resumed, oldest run first."""
     chain: list[list[Envelope]] = []
     seen: set[str] = set()
-    name: str | None = run_id
-    while name and name not in seen:
-        seen.add(name)
-        events = run_events(path, name)
+    current: str | None = run_id
+    while current and current not in seen:
+        seen.add(current)
+        events = run_events(path, current)
         chain.append(events)
-        name = next((e.event.resumes for e in events if isinstance(e.event, RunStarted)), None)
+        current = next((e.event.resumes for e in events if isinstance(e.event, RunStarted)), None)
     return chain[::-1]

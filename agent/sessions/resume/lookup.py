@@ -1,18 +1,18 @@
-"""Finds what to go on with: the last session, the last run that did not finish, or one by its id."""
+"""Finds the run to resume: the last unfinished one, the last of a session, or one by id."""
 
 from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.sessions.lock import lock_holder
 from agent.sessions.resume.resume_state import latest_of_chains, runs_in_chain
-from agent.sessions.store import SessionFolder, SessionStore
+from agent.sessions.store import LONGER_PREFIX, SessionFolder, SessionStore
 from agent.sessions.views.listing import find_runs_by_prefix, newest_sessions
 from agent.sessions.views.session_summary import RunRecord, SessionRecord, read_all_runs, read_session
 from agent.vocabulary.errors import InputError, UsageError
 from tooling.contract.fast_dataclass import dataclass
 
 _RUN_PREFIX = "run-"
-# Models that only stand for something else.
+# Not real model names, so not worth keeping as a setting.
 _PLACEHOLDER_MODELS = ("", "replay")
 _HINT = "`agent runs list` shows them"
 
@@ -26,13 +26,13 @@ class ResumableRun:
 
     @property
     def cwd(self) -> Path | None:
-        """Return where it worked; None for the session's own workspace."""
+        """The run's working folder; None for the session's own workspace."""
         is_elsewhere = self.run.cwd and Path(self.run.cwd).resolve() != self.folder.workspace.resolve()
         return Path(self.run.cwd) if is_elsewhere else None
 
     @property
     def settings(self) -> dict[str, object]:
-        """Return the settings that stay as they were unless somebody says otherwise; what is allowed is said anew."""
+        """The settings to keep when the run is resumed; permissions are not among them and must be given again."""
         run = self.run
         settings: dict[str, object] = {"backend": run.backend} if run.backend else {}
         if run.model not in _PLACEHOLDER_MODELS:
@@ -43,21 +43,21 @@ class ResumableRun:
 
 
 def last_session(store: SessionStore) -> SessionFolder:
-    """Return the session in which something happened last."""
-    for one in newest_sessions(store):
-        return store.folder_for(one.id)
-    raise UsageError("there is no session yet", 'begin one: agent run "your task"')
+    """Return the most recently used session."""
+    for entry in newest_sessions(store):
+        return store.folder_for(entry.id)
+    raise UsageError("there is no session yet", 'start one: agent run "your task"')
 
 
 def last_unfinished(store: SessionStore) -> ResumableRun:
-    """Return the run that began last among those that did not finish; what runs at this moment is none of them."""
+    """Return the most recently started unfinished run; a run that is still running does not count."""
     best: ResumableRun | None = None
     problem: OSError | None = None
-    for one in newest_sessions(store):
-        # A session that changed before that run began cannot hold a later one.
-        if best and one.modified_at < _started_at(best.run):
+    for entry in newest_sessions(store):
+        # A session last modified before that run started cannot contain a later one.
+        if best and entry.modified_at < _started_at(best.run):
             break
-        folder = store.folder_for(one.id)
+        folder = store.folder_for(entry.id)
         try:
             found = unfinished_in(folder) if lock_holder(folder) is None else None
         except OSError as error:
@@ -72,28 +72,28 @@ def last_unfinished(store: SessionStore) -> ResumableRun:
 
 
 def unfinished_in(folder: SessionFolder) -> ResumableRun | None:
-    """Return the newest run of a session that did not finish and that nobody went on with."""
+    """Return the newest run of a session that is unfinished and was not resumed, if any."""
     record = read_session(folder)
     open_ends = latest_of_chains(_parents(record), (run.run_id for run in record.runs if is_unfinished(run)))
     return _resumable_run(folder, record, open_ends[-1]) if open_ends else None
 
 
-def find_resumable_run(store: SessionStore, name: str) -> ResumableRun:
-    """Return a run by its id or the beginning of it; of a chain of runs the newest."""
+def find_resumable_run(store: SessionStore, prefix: str) -> ResumableRun:
+    """Return the run with this id or unique id prefix, or the newest run that resumed it."""
     found: dict[str, ResumableRun] = {}
-    for run_id, folder in find_runs_by_prefix(store, name).items() if name.startswith(_RUN_PREFIX) else ():
+    for run_id, folder in find_runs_by_prefix(store, prefix).items() if prefix.startswith(_RUN_PREFIX) else ():
         record = read_all_runs(folder)
         last = runs_in_chain(_parents(record), run_id)[-1]
         found[last] = _resumable_run(folder, record, last)
     if not found:
-        raise InputError(f"there is no run {name!r}", _HINT)
+        raise InputError(f"there is no run {prefix!r}", _HINT)
     if len(found) > 1:
-        raise InputError(f"{name!r} is the beginning of {len(found)} runs", "give more of the id")
+        raise InputError(f"{prefix!r} matches {len(found)} runs", LONGER_PREFIX)
     return next(iter(found.values()))
 
 
 def is_unfinished(run: RunRecord) -> bool:
-    """Say whether there is something to go on with: a run that was asked to do something and did not succeed."""
+    """Whether a run can be resumed: it had a request, was more than a plan, and did not succeed."""
     return run.subtype != "success" and bool(run.user) and not run.plan_only and run.run_id.startswith(_RUN_PREFIX)
 
 

@@ -1,4 +1,4 @@
-"""A recorded run as it can be played again: its request with all that came with it, its plan, its cassette."""
+"""Loads a recorded run for replay: its request, its plan and its cassette."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,45 +11,46 @@ from agent.vocabulary.errors import InputError
 from agent.vocabulary.plan import FILE, Plan
 from tooling.contract.fast_dataclass import dataclass
 
-_HINT = "record a run with `agent run --record FILE`; `agent run --replay FILE` plays any cassette"
+RECORD_HINT = "record a run with `agent run --record FILE`; `agent run --replay FILE` replays any cassette"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """What to ask again, and the cassette that answers."""
+    """The request to submit again, and the cassette with the model's replies."""
 
     submit: Submit
     cassette: Path
 
 
-def load_replay(found: RunRef) -> Replay:
-    """Return how to play a run again; one that was not recorded from its beginning is refused."""
-    events = run_events(found.folder.events, found.run_id)
+def load_replay(run: RunRef) -> Replay:
+    """Load a recorded run. Raises InputError if it was not recorded, or resumes another run."""
+    events = run_events(run.folder.events, run.run_id)
     started = next((e.event for e in events if isinstance(e.event, RunStarted)), None)
     if started is None or started.cassette is None:
-        raise InputError(f"run {found.run_id} was not recorded", _HINT)
+        raise InputError(f"run {run.run_id} was not recorded", RECORD_HINT)
     if started.resumes:
-        problem = (
-            f"run {found.run_id} goes on with {started.resumes}: only a run from its beginning can be played again"
-        )
-        raise InputError(problem, _HINT)
+        raise InputError(resumed_message(run.run_id, started.resumes), RECORD_HINT)
     cassette = Path(started.cassette)
     if not cassette.is_file():
-        raise InputError(f"the cassette of run {found.run_id} is not there any more: {cassette}", _HINT)
+        raise InputError(f"the cassette of run {run.run_id} is missing: {cassette}", RECORD_HINT)
     return Replay(submit=_build_submit(events), cassette=cassette)
 
 
+def resumed_message(run_id: str, resumes: str) -> str:
+    return f"run {run_id} resumes {resumes}; only a run recorded from its start can be replayed"
+
+
 def _build_submit(events: Sequence[Envelope]) -> Submit:
-    said: dict[str, str] = {}
+    messages: dict[str, str] = {}
     for envelope in events:
         if isinstance(envelope.event, MessageSaid) and envelope.step_id is None:
-            said.setdefault(envelope.event.role, envelope.event.content)
+            messages.setdefault(envelope.event.role, envelope.event.content)
     plans = [e.event for e in events if isinstance(e.event, PlanMade)]
-    has_worked = any(isinstance(e.event, StepStarted) for e in events)
+    has_started_step = any(isinstance(e.event, StepStarted) for e in events)
     return Submit(
-        prompt=said.get("user", ""),
-        context=said.get("context", ""),
-        schema=said.get("schema", ""),
+        prompt=messages.get("user", ""),
+        context=messages.get("context", ""),
+        schema=messages.get("schema", ""),
         plan=Plan(steps=plans[0].steps, reason=FILE) if plans and plans[0].reason == FILE else None,
-        plan_only=bool(plans) and not has_worked,
+        plan_only=bool(plans) and not has_started_step,
     )

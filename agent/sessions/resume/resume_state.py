@@ -1,4 +1,4 @@
-"""Folds the log of a chain of runs into what the next one needs to go on."""
+"""Rebuilds from a session's log the state that resuming a run needs."""
 
 import json
 import re
@@ -15,9 +15,13 @@ from agent.vocabulary.unfinished import UnfinishedRun, UnfinishedStep
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import decode
 
+# Statuses of a step that was stopped from outside; "" means that the log has no end for it.
+_INTERRUPTED = frozenset({"", "cancelled", "timeout"})
+_REASON = re.compile(rb'"reason": ("(?:[^"\\]|\\.)*")')
+
 
 def run_chain(log: Path, run_id: str) -> tuple[str, ...]:
-    """Return all runs of the chain that a run belongs to, the oldest first."""
+    """Return the chain of runs that a run belongs to, each resuming the one before, oldest first."""
     parents: dict[str, str | None] = {}
     for line in read_lines(log, only=RunStarted.type):
         if (envelope := line.envelope()) and isinstance(envelope.event, RunStarted):
@@ -28,78 +32,76 @@ def run_chain(log: Path, run_id: str) -> tuple[str, ...]:
 
 
 def runs_in_chain(parents: Mapping[str, str | None], run_id: str) -> tuple[str, ...]:
-    """Return the runs that do the same request, in the order in which they are given."""
+    """Return the runs that share a chain root with `run_id`, in the order of `parents`."""
     first = _chain_root(parents, run_id)
     return tuple(run for run in parents if _chain_root(parents, run) == first)
 
 
 def latest_of_chains(parents: Mapping[str, str | None], runs: Iterable[str]) -> list[str]:
-    """Return of each chain only the run that nobody went on with."""
-    gone_on_with = set(parents.values())
-    return [run for run in runs if run not in gone_on_with]
+    """Return those of `runs` that no other run resumes."""
+    resumed = set(parents.values())
+    return [run for run in runs if run not in resumed]
 
 
 def _chain_root(parents: Mapping[str, str | None], run_id: str) -> str:
     seen = {run_id}
-    while (before := parents.get(run_id)) and before not in seen:
-        seen.add(before)
-        run_id = before
+    while (parent := parents.get(run_id)) and parent not in seen:
+        seen.add(parent)
+        run_id = parent
     return run_id
 
 
-# How a step can have ended without having come to an end of its own.
-_INTERRUPTED = frozenset({"", "cancelled", "timeout"})
-_REASON = re.compile(rb'"reason": ("(?:[^"\\]|\\.)*")')
-
-
 class RunIsFinished(UsageError):
-    """There is nothing to go on with."""
+    """The run has succeeded, so there is nothing to resume."""
 
 
 def unfinished_run(log: Path, run_id: str, effect_of: EffectOf) -> UnfinishedRun:
-    """Return what the chain of a run has come to; `effect_of` says what calls of a tool do."""
+    """Return the state of the chain that a run belongs to; `effect_of` returns the effect of a tool.
+
+    Raises RunIsFinished if a run of the chain succeeded.
+    """
     chain = run_chain(log, run_id)
-    told = _ChainState()
+    state = _ChainState()
     for line in read_lines(log):
         if line.run_id in chain:
-            told.apply(line)
-    for run, ending in told.endings.items():
-        if ending == "success":
-            hint = 'say what to do next: agent run --continue "your task"'
+            state.apply(line)
+    for run, subtype in state.subtypes.items():
+        if subtype == "success":
+            hint = 'to continue the session with a new task: agent run --continue "your task"'
             raise RunIsFinished(f"run {run} finished successfully; there is nothing to resume", hint)
-    plan = told.plan_steps()
+    plan = state.plan_steps()
     return UnfinishedRun(
         run_id=chain[-1],
         lineage=chain[0],
-        request=told.messages.get("user", ""),
-        context=told.messages.get("context", ""),
-        schema=told.messages.get("schema", ""),
-        model=told.model or "",
+        request=state.messages.get("user", ""),
+        context=state.messages.get("context", ""),
+        schema=state.messages.get("schema", ""),
+        model=state.model or "",
         plan=plan,
-        is_plan_complete=bool(plan) and told.plan_reasons[-1:] != [STREAMING],
-        is_plan_given="plan" in told.messages,
-        steps={step.id: begun for step in plan if (begun := told.unfinished_step(step, effect_of))},
-        replans=sum(reason.startswith(SURPRISE) for reason in told.plan_reasons),
-        clarifications=sum(reason.startswith(ANSWER) for reason in told.plan_reasons),
-        answer=told.answer,
+        is_plan_complete=bool(plan) and state.plan_reasons[-1:] != [STREAMING],
+        is_plan_given="plan" in state.messages,
+        steps={step.id: unfinished for step in plan if (unfinished := state.unfinished_step(step, effect_of))},
+        replans=sum(reason.startswith(SURPRISE) for reason in state.plan_reasons),
+        clarifications=sum(reason.startswith(ANSWER) for reason in state.plan_reasons),
+        answer=state.answer,
     )
 
 
 @dataclass(slots=True)
 class _StepLog:
-    """The lines of a step that has no result yet, and how it ended last."""
+    """The log lines of a step since its last stored result, and its last status."""
 
     lines: list[LogLine] = field(default_factory=list)
     status: str = ""
 
 
 class _ChainState:
-    """What a chain of runs has told so far; only what may be needed is read whole."""
+    """Accumulates the log of a chain of runs, decoding only the events it needs."""
 
     def __init__(self) -> None:
         self.messages: dict[str, str] = {}
         self.plan_reasons: list[str] = []
-        self.endings: dict[str, str] = {}
+        self.subtypes: dict[str, str] = {}
         self.model: str | None = None
         self.answer = ""
         self._plan: LogLine | None = None
@@ -118,30 +120,30 @@ class _ChainState:
                 case MessageSaid(role="assistant", content=content):
                     self.answer = content
                 case MessageSaid(role=role, content=content):
-                    # Later runs of a chain only repeat the request.
+                    # Later runs of a chain repeat the request; the first one counts.
                     self.messages.setdefault(role, content)
                 case RunCompleted(subtype=subtype):
-                    self.endings[line.run_id] = subtype
+                    self.subtypes[line.run_id] = subtype
                 case _:
                     pass
 
     def plan_steps(self) -> tuple[PlanStep, ...]:
-        """Return the newest plan; before one was announced it is the one that was given, if there was one."""
-        made = self._plan.envelope() if self._plan else None
-        if made and isinstance(made.event, PlanMade):
-            return made.event.steps
+        """Return the newest plan; before the first announcement that is the plan given by the user, if any."""
+        announced = self._plan.envelope() if self._plan else None
+        if announced and isinstance(announced.event, PlanMade):
+            return announced.event.steps
         try:
             return tuple(decode(PlanStep, step, extra="ignore") for step in json.loads(self.messages.get("plan", "[]")))
         except ValueError:
             return ()
 
     def unfinished_step(self, step: PlanStep, effect_of: EffectOf) -> UnfinishedStep | None:
-        """Return what a step had begun, None when it starts afresh."""
-        kept = self._steps.get(step.id, _StepLog())
-        events = [envelope for line in kept.lines if (envelope := line.envelope())]
+        """Return the unfinished work of a step, or None if it starts from scratch."""
+        step_log = self._steps.get(step.id, _StepLog())
+        events = [envelope for line in step_log.lines if (envelope := line.envelope())]
         if step.type == "task":
             return unfinished_task(events, effect_of)
-        if step.type == "tool" and kept.status in _INTERRUPTED:
+        if step.type == "tool" and step_log.status in _INTERRUPTED:
             return unfinished_call(events, effect_of, step.id)
         return None
 
@@ -153,21 +155,21 @@ class _ChainState:
             case StepStarted(cache=cache):
                 step.status = ""
                 if cache != "hit":
-                    # What was answered before is no answer to what comes now.
+                    # New work makes an earlier answer stale.
                     self.answer = ""
                 if cache != "resumed":
                     step.lines = [line]
             case StepCompleted(status=status, key=key):
                 step.status = status
                 if key is not None:
-                    # Its result is on the shelf.
+                    # Its result is in the step cache.
                     step.lines = []
             case _:
                 pass
 
 
 def _plan_reason(line: LogLine) -> str:
-    """Return why a plan was announced, without reading all of it: it may be long, and told many times."""
-    if found := _REASON.search(line.raw):
-        return str(json.loads(found[1]))
+    """Return the reason of a plan without decoding the rest: plans may be long and are announced often."""
+    if match := _REASON.search(line.raw):
+        return str(json.loads(match[1]))
     return ""

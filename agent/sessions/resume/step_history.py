@@ -1,4 +1,4 @@
-"""One step's conversation, told again from its events: every call has a result, as every provider demands."""
+"""Rebuilds a step's conversation from its events; every call gets a result, as providers require."""
 
 from collections.abc import Callable, Iterable
 
@@ -27,7 +27,7 @@ EffectOf = Callable[[str], Effect | None]
 
 @dataclass(slots=True)
 class _RecordedCall:
-    """A call on its way."""
+    """A tool call and what is known of its result."""
 
     call: ToolCall
     has_started: bool = False
@@ -36,14 +36,14 @@ class _RecordedCall:
 
 
 class _StepHistory:
-    """A conversation that grows event by event."""
+    """Accumulates a step's conversation event by event."""
 
     def __init__(self, effect_of: EffectOf) -> None:
         self._effect_of = effect_of
         self.messages: list[Message] = []
         self.facts: list[CallFact] = []
         self.turns = 0
-        # Calls that no model asked for: the one of a tool step, and checks.
+        # Calls that no model requested: the call of a tool step, and checks.
         self.internal_calls: list[_RecordedCall] = []
         self._pending_calls: list[_RecordedCall] = []
         self._pending_approvals: set[str] = set()
@@ -72,7 +72,7 @@ class _StepHistory:
                 pass
 
     def resume(self) -> None:
-        """Make it ready for the next run, which has turns of its own and may try again what was refused."""
+        """Prepare for the next run, which has its own turn limit and may retry what was refused."""
         self.close_turn()
         if self._has_ended:
             self.turns, self._has_ended = 0, False
@@ -80,9 +80,9 @@ class _StepHistory:
                 self.messages.append(Message(role="user", content=TRY_AGAIN))
 
     def close_turn(self) -> None:
-        """Give every call of the last turn its result, in the order in which they were asked for."""
-        for one in self._pending_calls:
-            self.messages.append(one.result or self._missing_message(one))
+        """Append a result for every call of the last turn, in the order of the calls."""
+        for pending in self._pending_calls:
+            self.messages.append(pending.result or self._missing_message(pending))
         self._pending_calls = []
         self._pending_approvals.clear()
 
@@ -104,26 +104,26 @@ class _StepHistory:
             self._pending_calls = [_RecordedCall(call) for call in calls]
 
     def _start_call(self, started: ToolStarted) -> None:
-        waiting = (one for one in self._pending_calls if one.call.id == started.tool_id and not one.has_started)
-        one = next(waiting, None)
-        if one is None:
-            one = _RecordedCall(ToolCall(id=started.tool_id, name=started.name, arguments=started.input))
-            self.internal_calls.append(one)
-        one.has_started = True
+        waiting = (call for call in self._pending_calls if call.call.id == started.tool_id and not call.has_started)
+        recorded = next(waiting, None)
+        if recorded is None:
+            recorded = _RecordedCall(ToolCall(id=started.tool_id, name=started.name, arguments=started.input))
+            self.internal_calls.append(recorded)
+        recorded.has_started = True
 
     def _complete_call(self, completed: ToolCompleted) -> None:
         running = (
-            one
-            for one in (*self._pending_calls, *self.internal_calls)
-            if one.call.id == completed.tool_id and not one.result
+            call
+            for call in (*self._pending_calls, *self.internal_calls)
+            if call.call.id == completed.tool_id and not call.result
         )
-        one = next(running, None)
-        if one is None:
+        recorded = next(running, None)
+        if recorded is None:
             return
-        one.result = Message(role="tool", content=completed.output, tool_call_id=one.call.id)
-        one.fact = self._fact(one.call, completed)
-        if one not in self.internal_calls:
-            self.facts.append(one.fact)
+        recorded.result = Message(role="tool", content=completed.output, tool_call_id=recorded.call.id)
+        recorded.fact = self._fact(recorded.call, completed)
+        if recorded not in self.internal_calls:
+            self.facts.append(recorded.fact)
         self._changed_paths = []
 
     def _fact(self, call: ToolCall, completed: ToolCompleted) -> CallFact:
@@ -137,52 +137,52 @@ class _StepHistory:
             changed=tuple(self._changed_paths),
         )
 
-    def _missing_message(self, one: _RecordedCall) -> Message:
-        text = self.missing_text(one)
+    def _missing_message(self, recorded: _RecordedCall) -> Message:
+        text = self.missing_text(recorded)
         fact = CallFact(
-            tool=one.call.name,
-            args=one.call.arguments,
+            tool=recorded.call.name,
+            args=recorded.call.arguments,
             status="cancelled",
             exit_code=CANCELLED,
             output_len=len(text),
             output_preview=text,
         )
         self.facts.append(fact)
-        return Message(role="tool", content=text, tool_call_id=one.call.id)
+        return Message(role="tool", content=text, tool_call_id=recorded.call.id)
 
-    def missing_text(self, one: _RecordedCall) -> str:
-        # Whoever still waited for a yes had not begun; calls with effects wait one by one.
-        had_begun = one.has_started and not self._pending_approvals
-        # What a tool does that nobody knows any more, nobody knows.
-        return missing_result(self._effect_of(one.call.name) or "execute", had_started=had_begun)
+    def missing_text(self, recorded: _RecordedCall) -> str:
+        # A call still waiting for approval had not started; calls with effects wait one at a time.
+        has_started = recorded.has_started and not self._pending_approvals
+        # A tool that no longer exists may have had any effect.
+        return missing_result(self._effect_of(recorded.call.name) or "execute", had_started=has_started)
 
 
 def unfinished_task(events: Iterable[Envelope], effect_of: EffectOf) -> UnfinishedStep | None:
-    """Return the conversation of a step that a model worked on, None when nothing was said in it."""
-    talk = _replay(events, effect_of)
-    talk.resume()
-    if not talk.messages:
+    """Return the conversation of a task step, or None if it is empty."""
+    history = _replay(events, effect_of)
+    history.resume()
+    if not history.messages:
         return None
-    return UnfinishedStep(messages=tuple(talk.messages), facts=tuple(talk.facts), turns=talk.turns)
+    return UnfinishedStep(messages=tuple(history.messages), facts=tuple(history.facts), turns=history.turns)
 
 
 def unfinished_call(events: Iterable[Envelope], effect_of: EffectOf, step_id: str) -> UnfinishedStep | None:
-    """Return what became of the one call of a tool step, None when it can be made as if for the first time."""
-    talk = _replay(events, effect_of)
-    calls = [one for one in talk.internal_calls if not one.call.id.startswith(f"{step_id}.check.")]
+    """Return the outcome of a tool step's call, or None if the call can safely be made again."""
+    history = _replay(events, effect_of)
+    calls = [recorded for recorded in history.internal_calls if not recorded.call.id.startswith(f"{step_id}.check.")]
     if not calls:
         return None
     last = calls[-1]
     if last.fact and last.fact.success and last.result:
         return UnfinishedStep(messages=(last.result,), facts=(last.fact,))
-    text = last.result.content if last.result else talk.missing_text(last)
+    text = last.result.content if last.result else history.missing_text(last)
     if text != UNKNOWN_CALL:
         return None
     return UnfinishedStep(messages=(Message(role="tool", content=text, tool_call_id=last.call.id),))
 
 
 def _replay(events: Iterable[Envelope], effect_of: EffectOf) -> _StepHistory:
-    talk = _StepHistory(effect_of)
+    history = _StepHistory(effect_of)
     for envelope in events:
-        talk.apply(envelope)
-    return talk
+        history.apply(envelope)
+    return history

@@ -1,1 +1,1 @@
-"""Removing, checking, copying and exporting sessions."""
+"""Remove, check, fork and export sessions."""

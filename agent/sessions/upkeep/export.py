@@ -1,4 +1,4 @@
-"""A session written down whole: as data for programs, as Markdown for people."""
+"""Exports a session as JSON for programs or as Markdown for readers."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _SUBJECT_ARGUMENTS = ("command", "path", "url", "query", "pattern", "question")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionDocument:
-    """A session with everything a reader may want to know of it; `v` is the number of this form."""
+    """A complete session; `v` is the version of the export format."""
 
     v: int
     id: str
@@ -32,7 +32,6 @@ class SessionDocument:
 
 
 def load_document(folder: SessionFolder) -> SessionDocument:
-    """Read a session whole."""
     runs: dict[str, list[Envelope]] = {}
     for envelope in read_events(folder.events):
         runs.setdefault(envelope.run_id, []).append(envelope)
@@ -50,7 +49,7 @@ def load_document(folder: SessionFolder) -> SessionDocument:
 
 
 def render_markdown(document: SessionDocument) -> str:
-    """Return a session as a page to read; nothing in it can move a cursor."""
+    """Render a session as Markdown, without terminal control characters."""
     return sanitize_output("\n\n".join(_blocks(document))) + "\n"
 
 
@@ -70,8 +69,8 @@ def _blocks(document: SessionDocument) -> Iterator[str]:
 def _run_blocks(number: int, run: RunView) -> Iterator[str]:
     yield f"## {number}. {_heading(run.request or run.run_id)}"
     ending = run.subtype if run.exit_code is None else f"{run.subtype}, exit code {run.exit_code}"
-    goes_on = f", goes on with `{run.resumes}`" if run.resumes else ""
-    yield f"`{run.run_id}`, {run.started_at}, {ending}{goes_on}"
+    resumes = f", resumes `{run.resumes}`" if run.resumes else ""
+    yield f"`{run.run_id}`, {run.started_at}, {ending}{resumes}"
     yield "\n".join(f"> {line}".rstrip() for line in run.request.splitlines())
     if run.steps:
         yield "### Plan"
@@ -108,13 +107,13 @@ def _step_blocks(step: StepView) -> Iterator[str]:
 
 def _call_text(call: CallView) -> str:
     subject = next((str(call.input[name]) for name in _SUBJECT_ARGUMENTS if call.input.get(name)), "")
-    what = f"$ {subject}" if call.name == "run_command" else f"{call.name} {subject}".rstrip()
+    invocation = f"$ {subject}" if call.name == "run_command" else f"{call.name} {subject}".rstrip()
     ending = "" if call.status == "ok" else f"\n[{call.status}, exit code {call.exit_code}]"
-    return f"{what}\n{call.output}".rstrip() + ending
+    return f"{invocation}\n{call.output}".rstrip() + ending
 
 
 def code_block(text: str, language: str) -> str:
-    """Return text as a code block whose fence nothing in it can close."""
+    """Return a fenced code block whose fence is longer than any in the text."""
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"

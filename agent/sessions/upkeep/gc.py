@@ -1,4 +1,4 @@
-"""Which sessions have grown old, and what crashes left lying about."""
+"""Removes sessions: one by id, the expired ones, and leftovers of crashes."""
 
 import os
 import secrets
@@ -17,28 +17,33 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.files.atomic_write import TEMP_SUFFIX
 from tooling.files.temp_dir import stale_dirs
 
-# Begins with a dot, so that no reader of sessions takes what is left for one.
+# Starts with a dot, so that a partly deleted session is never listed.
 REMOVED_PREFIX = ".removed-"
 STOP_TIMEOUT_S = 15.0
 _POLL_S = 0.05
+# Longer than any process needs between creating a temporary file and renaming it.
+_ORPHANED_AFTER_S = 3600
 
 
-def remove(store: SessionStore, folder: SessionFolder, *, patience_s: float | None = STOP_TIMEOUT_S) -> None:
-    """Remove a session; a run in it is asked to end, and one that does not in time keeps it, with None at once."""
+def remove(store: SessionStore, folder: SessionFolder, *, stop_timeout_s: float | None = STOP_TIMEOUT_S) -> None:
+    """Remove a session, stopping its run first; with `stop_timeout_s=None` nothing is stopped.
+
+    Raises SessionBusy if the session is still in use.
+    """
     if folder.root.is_symlink():
-        raise InputError(f"session {folder.id} is a link to {folder.root.readlink()}", "remove the link by hand")
-    lock = SessionLock(folder) if patience_s is None else _stop_and_lock(folder, patience_s)
-    grave = store.root / f"{REMOVED_PREFIX}{folder.id}.{secrets.token_hex(4)}"
+        raise InputError(f"session {folder.id} is a symlink to {folder.root.readlink()}", "remove the symlink itself")
+    lock = SessionLock(folder) if stop_timeout_s is None else _stop_and_lock(folder, stop_timeout_s)
+    trash = store.root / f"{REMOVED_PREFIX}{folder.id}.{secrets.token_hex(4)}"
     try:
-        # From this moment on nobody finds it, however long the deleting takes.
-        folder.root.rename(grave)
+        # Deleting may take long; after the rename no other process finds the session.
+        folder.root.rename(trash)
     finally:
         lock.release()
-    delete_tree(grave)
+    delete_tree(trash)
 
 
 def delete_tree(tree: Path) -> None:
-    """Delete a folder with all that is in it, also what its owner may not write; links are not followed."""
+    """Delete a folder and its contents, read-only folders included; symlinks are not followed."""
     try:
         shutil.rmtree(tree)
     except PermissionError:
@@ -48,48 +53,48 @@ def delete_tree(tree: Path) -> None:
         except OSError as error:
             raise AgentError(f"{tree} could not be deleted: {error.strerror}") from error
     except FileNotFoundError:
-        # Somebody else clears away the same.
+        # Another process is deleting the same tree.
         shutil.rmtree(tree, ignore_errors=True)
 
 
-def _stop_and_lock(folder: SessionFolder, patience_s: float) -> SessionLock:
-    """Return the session's lock, after whoever holds it was asked to end and did."""
-    deadline = time.monotonic() + patience_s
-    asked: set[int] = set()
+def _stop_and_lock(folder: SessionFolder, timeout_s: float) -> SessionLock:
+    """Return the session's lock, sending SIGTERM to a process that holds it."""
+    deadline = time.monotonic() + timeout_s
+    signalled: set[int] = set()
     while True:
         try:
             return SessionLock(folder)
         except SessionBusy as busy:
             pid = lock_holder(folder)
-            if pid is not None and pid not in asked and _can_signal(pid, folder):
+            if pid is not None and pid not in signalled and _can_signal(pid, folder):
                 os.kill(pid, signal.SIGTERM)
-                asked.add(pid)
+                signalled.add(pid)
             if time.monotonic() > deadline:
-                raise SessionBusy(f"{busy.message}, and did not end", "end that process, then try again") from busy
+                raise SessionBusy(did_not_stop(busy.message), "stop that process, then try again") from busy
         time.sleep(_POLL_S)
 
 
+def did_not_stop(busy: str) -> str:
+    return f"{busy}, and did not stop"
+
+
 def _can_signal(pid: int, folder: SessionFolder) -> bool:
-    """Say whether this is surely the process that holds the session, and another one than ours."""
+    """Whether this process certainly holds the session and is not ours; a pid may have been reused."""
     return pid != os.getpid() and has_file_open(pid, folder.lock)
 
 
 def _make_writable(tree: Path) -> None:
-    """Let the owner into every folder below; some tools leave folders that nobody may write."""
+    """Make every folder below writable for its owner; some tools leave read-only folders."""
     for path, names, _ in os.walk(tree):
         for name in names:
-            below = Path(path, name)
-            if not below.is_symlink():
-                below.chmod(0o700)
-
-
-# Nobody works this long on a file that is put in place whole.
-_ORPHANED_AFTER_S = 3600
+            folder = Path(path, name)
+            if not folder.is_symlink():
+                folder.chmod(0o700)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredSession:
-    """A session that may go: when something last happened in it, and what it takes."""
+    """A session that may be removed, with its last modification and its size."""
 
     folder: SessionFolder
     modified_at: float
@@ -97,10 +102,10 @@ class ExpiredSession:
 
 
 def find_expired(store: SessionStore, *, older_than_s: float | None, keep: int) -> list[ExpiredSession]:
-    """Return the sessions beyond the newest `keep` that are older than that, the oldest first; none that is running."""
+    """Return idle sessions older than `older_than_s`, except the newest `keep`; oldest first."""
     limit = None if older_than_s is None else time.time() - older_than_s
-    beyond = [one for one in newest_sessions(store)[keep:] if limit is None or one.modified_at < limit]
-    folders = [(store.folder_for(one.id), one.modified_at) for one in reversed(beyond)]
+    expired = [entry for entry in newest_sessions(store)[keep:] if limit is None or entry.modified_at < limit]
+    folders = [(store.folder_for(entry.id), entry.modified_at) for entry in reversed(expired)]
     return [
         ExpiredSession(folder=folder, modified_at=at, size_bytes=tree_size(folder.root))
         for folder, at in folders
@@ -108,23 +113,23 @@ def find_expired(store: SessionStore, *, older_than_s: float | None, keep: int) 
     ]
 
 
-def remove_if_unused(store: SessionStore, old: ExpiredSession) -> bool:
-    """Remove an old session, unless something has begun in it meanwhile."""
+def remove_if_unused(store: SessionStore, expired: ExpiredSession) -> bool:
+    """Remove an expired session unless it has been used since; return whether it was removed."""
     try:
-        is_untouched = old.folder.events.stat().st_mtime <= old.modified_at
+        is_unused = expired.folder.events.stat().st_mtime <= expired.modified_at
     except OSError:
-        is_untouched = old.folder.root.exists()
-    if not is_untouched or lock_holder(old.folder) is not None:
+        is_unused = expired.folder.root.exists()
+    if not is_unused or lock_holder(expired.folder) is not None:
         return False
     try:
-        remove(store, old.folder, patience_s=None)
+        remove(store, expired.folder, stop_timeout_s=None)
     except SessionBusy:
         return False
     return True
 
 
 def find_orphans(store: SessionStore) -> list[Path]:
-    """Return half-made and half-removed things of processes that are long gone."""
+    """Return temporary files and folders that dead processes left behind."""
     found = [*_stale_temporaries(store.root), *stale_dirs()]
     for folder in store.all():
         if lock_holder(folder) is None:
@@ -133,7 +138,6 @@ def find_orphans(store: SessionStore) -> list[Path]:
 
 
 def delete_orphan(path: Path) -> None:
-    """Delete an orphan."""
     if path.is_dir() and not path.is_symlink():
         delete_tree(path)
     else:
@@ -141,7 +145,7 @@ def delete_orphan(path: Path) -> None:
 
 
 def tree_size(tree: Path) -> int:
-    """Return how many bytes the files of a folder hold; links count nothing."""
+    """Return the total size of the files in a folder, not counting symlinks."""
     try:
         with os.scandir(tree) as entries:
             return sum(_entry_size(entry) for entry in entries)

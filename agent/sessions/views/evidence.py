@@ -1,4 +1,4 @@
-"""What stands behind a step of an answer: every call with its whole output, every change, every check."""
+"""The evidence for a step: every call with its full output, every change, every check."""
 
 import os
 import re
@@ -16,13 +16,13 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.finish import output_stem
 from tooling.output import decode_output
 
-# As the notice in a trimmed output words it; only the file's name counts, it lies among the session's outputs.
+# The notice in a trimmed output. Only the file name is used: the file is in the session's `outputs` folder.
 _TRIM_NOTICE = re.compile(r"^\[\.\.\. .*; full output: (?P<path>.+) \.\.\.\]$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A step with all it rests on; `runs` are those that worked on it, `answer` is all it said in the end."""
+    """A step with its evidence; `runs` are the runs that worked on it, `answer` is its complete answer."""
 
     session_id: str
     runs: tuple[str, ...]
@@ -31,7 +31,7 @@ class Evidence:
 
 
 def collect_evidence(folder: SessionFolder, run_id: str, step_id: str) -> Evidence:
-    """Gather the evidence of a step, also from the runs that this one went on with."""
+    """Collect the evidence for a step from a run and the runs it resumed."""
     chain = read_run_chain(folder.events, run_id)
     planned = _planned_steps(chain).get(step_id)
     events = [envelope for run in chain for envelope in run if envelope.step_id == step_id]
@@ -39,13 +39,13 @@ def collect_evidence(folder: SessionFolder, run_id: str, step_id: str) -> Eviden
         known = ", ".join(_planned_steps(chain)) or "none"
         raise InputError(f"run {run_id} has no step {step_id!r}", f"its steps: {known}")
     step = step_view(planned or PlanStep(id=step_id, title=step_id, instruction=""), events)
-    kept = StepResultStore(folder.steps).get(step.key) if step.key else None
+    cached = StepResultStore(folder.steps).get(step.key) if step.key else None
     calls = tuple(_with_full_output(call, step_id, folder.outputs) for call in step.calls)
     return Evidence(
         session_id=folder.id,
         runs=tuple(dict.fromkeys(envelope.run_id for envelope in events)),
         step=replace(step, calls=calls),
-        answer=(kept.text if kept else "") or step.said or step.summary,
+        answer=(cached.text if cached else "") or step.said or step.summary,
     )
 
 
@@ -60,7 +60,10 @@ def _planned_steps(chain: list[list[Envelope]]) -> dict[str, PlanStep]:
 
 
 def _with_full_output(call: CallView, step_id: str, outputs: Path) -> CallView:
-    """Return a call with its whole output where that was trimmed; a command's own words lead to no other file."""
+    """Return a call with its full output if that was trimmed.
+
+    A command may print such a notice itself, so only a file of this step and attempt is read.
+    """
     notice = _TRIM_NOTICE.search(call.output)
     if notice is None:
         return call

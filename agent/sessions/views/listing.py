@@ -1,4 +1,4 @@
-"""All sessions at a glance, the newest first: their names and times are looked at, only what is shown is read."""
+"""Lists sessions and runs, newest first, reading only the sessions it shows."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -7,7 +7,7 @@ from itertools import islice
 
 from agent.sessions.lock import lock_holder
 from agent.sessions.log.log_index import read_lines
-from agent.sessions.store import SessionFolder, SessionStore
+from agent.sessions.store import LONGER_PREFIX, SessionFolder, SessionStore
 from agent.sessions.views.session_summary import RunRecord, SessionRecord, read_all_runs, read_head, read_session
 from agent.sessions.views.titles import session_title
 from agent.vocabulary.errors import InputError
@@ -15,11 +15,12 @@ from agent.vocabulary.status import is_success
 from tooling.contract.fast_dataclass import dataclass
 
 UNFINISHED, RUNNING, INTERRUPTED, UNREADABLE = "unfinished", "running", "interrupted", "unreadable"
+LAST = "last"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionEntry:
-    """The id of a session and when something last happened in it, in seconds since 1970."""
+    """The id of a session and its last modification, in seconds since 1970."""
 
     id: str
     modified_at: float
@@ -27,7 +28,7 @@ class SessionEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
-    """One line of a listing; `status` is that of the last run."""
+    """One row of a listing of sessions; `status` is that of the last run."""
 
     id: str
     title: str
@@ -41,25 +42,25 @@ class SessionRow:
 
 
 def newest_sessions(store: SessionStore) -> list[SessionEntry]:
-    """Return every session, the one that something happened in last first; one that goes away meanwhile is left out."""
-    names = store.ids()
-    if not names:
+    """Return all sessions, most recently modified first; one that is removed meanwhile is left out."""
+    ids = store.ids()
+    if not ids:
         return []
     fd = os.open(store.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        found = [SessionEntry(id=name, modified_at=at) for name in names if (at := _modified_at(name, fd)) is not None]
+        entries = [SessionEntry(id=name, modified_at=at) for name in ids if (at := _modified_at(name, fd)) is not None]
     finally:
         os.close(fd)
-    return sorted(found, key=lambda one: (one.modified_at, one.id), reverse=True)
+    return sorted(entries, key=lambda entry: (entry.modified_at, entry.id), reverse=True)
 
 
 def session_rows(store: SessionStore, sessions: list[SessionEntry], limit: int | None = None) -> Iterator[SessionRow]:
-    """Yield the lines of a listing, reading no more than `limit` sessions."""
-    return (session_row(store.folder_for(one.id)) for one in islice(sessions, limit))
+    """Yield the rows of a listing, reading at most `limit` sessions."""
+    return (session_row(store.folder_for(entry.id)) for entry in islice(sessions, limit))
 
 
 def session_row(folder: SessionFolder) -> SessionRow:
-    """Return the line of one session; one that cannot be read hides no other."""
+    """Return the row of one session; one that cannot be read gets a row that says so."""
     try:
         head = read_head(folder)
     except OSError as error:
@@ -92,7 +93,7 @@ def _unreadable_row(folder: SessionFolder, error: OSError) -> SessionRow:
 
 
 def session_status(folder: SessionFolder, last_subtype: str) -> str:
-    """Say how the last run of a session ended; without an ending it goes on, or its process was killed."""
+    """Return the status of a session's last run; without an end it is running, or its process was killed."""
     if last_subtype != UNFINISHED:
         return last_subtype or "empty"
     return RUNNING if lock_holder(folder) is not None else INTERRUPTED
@@ -107,12 +108,9 @@ def _modified_at(name: str, sessions: int) -> float | None:
     return None
 
 
-LAST = "last"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """One line of a listing of runs."""
+    """One row of a listing of runs."""
 
     run_id: str
     session_id: str
@@ -128,30 +126,30 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRef:
-    """A run and the session whose log tells of it."""
+    """A run and the session it belongs to."""
 
     folder: SessionFolder
     run_id: str
 
 
 def run_rows(folder: SessionFolder) -> list[RunRow]:
-    """Return a line for every run of a session, the newest first."""
+    """Return a row for every run of a session, newest first."""
     return _run_rows(folder, read_all_runs(folder))
 
 
 def newest_runs(store: SessionStore, limit: int | None = None) -> list[RunRow]:
-    """Return the newest runs of all sessions, looking no further back than needed.
+    """Return the newest runs of all sessions, reading no more sessions than needed.
 
-    A session that cannot be read is left out, and told of only where there is nothing else.
+    Sessions that cannot be read are skipped; raises their OSError only if there are no rows at all.
     """
     rows: list[RunRow] = []
     problem: OSError | None = None
-    for one in newest_sessions(store):
-        # No run can have begun after the last thing that happened in its session.
-        if limit is not None and len(rows) >= limit and rows[limit - 1].started_at >= _timestamp(one.modified_at):
+    for entry in newest_sessions(store):
+        # No run can have started after its session was last modified.
+        if limit is not None and len(rows) >= limit and rows[limit - 1].started_at >= _timestamp(entry.modified_at):
             break
         try:
-            rows += run_rows(store.folder_for(one.id))
+            rows += run_rows(store.folder_for(entry.id))
         except OSError as error:
             problem = error
         if limit is not None:
@@ -161,44 +159,44 @@ def newest_runs(store: SessionStore, limit: int | None = None) -> list[RunRow]:
     return sorted(rows, key=_start_key, reverse=True)[:limit]
 
 
-def find_run(store: SessionStore, name: str) -> RunRef:
-    """Return a run by its id, the beginning of it, or `last`."""
-    if name == LAST:
+def find_run(store: SessionStore, prefix: str) -> RunRef:
+    """Return the run with this id or unique id prefix, or the newest one for `last`."""
+    if prefix == LAST:
         found = {row.run_id: store.folder_for(row.session_id) for row in newest_runs(store, 1)}
     else:
-        found = find_runs_by_prefix(store, name)
+        found = find_runs_by_prefix(store, prefix)
     if not found:
-        raise InputError(f"there is no run {name!r}", "`agent runs list` shows them")
+        raise InputError(f"there is no run {prefix!r}", "`agent runs list` shows them")
     if len(found) > 1:
-        raise InputError(f"{name!r} is the beginning of {len(found)} runs", "give more of the id")
+        raise InputError(f"{prefix!r} matches {len(found)} runs", LONGER_PREFIX)
     ((run_id, folder),) = found.items()
     return RunRef(folder=folder, run_id=run_id)
 
 
-def find_runs_by_prefix(store: SessionStore, name: str) -> dict[str, SessionFolder]:
-    """Return the runs whose ids begin so, each with its session; an id that is whole leads to one run."""
-    # Summaries hold the newest runs of each session; the whole logs are read only for older ones.
+def find_runs_by_prefix(store: SessionStore, prefix: str) -> dict[str, SessionFolder]:
+    """Return the runs whose ids start with `prefix`, with their sessions; a complete id matches only one run."""
+    # Summaries list the newest runs of each session; the logs are read only for older ones.
     problems: list[OSError] = []
-    found = _match_runs(store, name, _ids_in_summary, problems) or _match_runs(store, name, _ids_in_log, problems)
+    found = _match_runs(store, prefix, _ids_in_summary, problems) or _match_runs(store, prefix, _ids_in_log, problems)
     if problems and not found:
-        # It may well be in there.
+        # The run may be in a session that could not be read.
         raise problems[0]
     return found
 
 
 def _match_runs(
     store: SessionStore,
-    name: str,
+    prefix: str,
     ids_in: Callable[[SessionFolder, str], Iterable[str]],
     problems: list[OSError],
 ) -> dict[str, SessionFolder]:
-    """Return the runs whose ids begin so; in copies of a session the same run is found once, where it was used last."""
+    """Return matching runs; a run that also exists in forks is returned once, with the most recent session."""
     found: dict[str, SessionFolder] = {}
-    for one in newest_sessions(store) if name else ():
-        folder = store.folder_for(one.id)
+    for entry in newest_sessions(store) if prefix else ():
+        folder = store.folder_for(entry.id)
         try:
-            for run_id in ids_in(folder, name):
-                if run_id == name:
+            for run_id in ids_in(folder, prefix):
+                if run_id == prefix:
                     return {run_id: folder}
                 found.setdefault(run_id, folder)
         except OSError as error:
@@ -206,24 +204,24 @@ def _match_runs(
     return found
 
 
-def _ids_in_summary(folder: SessionFolder, name: str) -> list[str]:
+def _ids_in_summary(folder: SessionFolder, prefix: str) -> list[str]:
     try:
         is_current = folder.summary.stat().st_mtime_ns >= folder.events.stat().st_mtime_ns
-        if is_current and name.encode() not in folder.summary.read_bytes():
+        if is_current and prefix.encode() not in folder.summary.read_bytes():
             return []
     except OSError:
         pass
-    return [run.run_id for run in read_session(folder).runs if run.run_id.startswith(name)]
+    return [run.run_id for run in read_session(folder).runs if run.run_id.startswith(prefix)]
 
 
-def _ids_in_log(folder: SessionFolder, name: str) -> Iterator[str]:
-    return (line.run_id for line in read_lines(folder.events) if line.run_id.startswith(name))
+def _ids_in_log(folder: SessionFolder, prefix: str) -> Iterator[str]:
+    return (line.run_id for line in read_lines(folder.events) if line.run_id.startswith(prefix))
 
 
-def run_status(found: RunRef, subtype: str) -> str:
-    """Say how a run ended, that it goes on, or that it was cut off; only the last of its session can go on."""
-    if subtype != UNFINISHED or _last_run(found.folder) == found.run_id:
-        return session_status(found.folder, subtype)
+def run_status(run: RunRef, subtype: str) -> str:
+    """Return a run's subtype, or whether it is running or was interrupted; only a session's last run can be running."""
+    if subtype != UNFINISHED or _last_run(run.folder) == run.run_id:
+        return session_status(run.folder, subtype)
     return INTERRUPTED
 
 
@@ -260,5 +258,5 @@ def _start_key(row: RunRow) -> tuple[str, str]:
 
 
 def _timestamp(seconds: float) -> str:
-    """Return a time as events write it, so that the two can be compared as text."""
+    """Format a time as in events, so that the two can be compared as text."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

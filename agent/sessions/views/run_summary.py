@@ -1,4 +1,4 @@
-"""Folds the events of one run into what a page shows of it."""
+"""Folds the events of one run into the views that pages and exports show."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -25,10 +25,10 @@ from tooling.contract.result import FileChange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallView:
-    """One call of a tool; without an ending its status is `unfinished`.
+    """One tool call; if the log has no end for it, its status is `unfinished`.
 
-    `output` is what the model read, or the whole where `output_file` says where that is kept. A check was run by the
-    program itself, to see whether the step did what it should.
+    `output` is what the model read, or the full output if `output_file` names the file it is stored in. `is_check`
+    marks a call that the agent itself made to verify the step.
     """
 
     tool_id: str
@@ -44,7 +44,7 @@ class CallView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepView:
-    """One step: what was planned and how it stands; `said` is the last thing its worker said."""
+    """One step as planned and as executed; `said` is the model's last message in it."""
 
     id: str
     title: str
@@ -68,7 +68,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """A plan that was made again: why, and what became different."""
+    """A revised plan: the reason, and the diff to the one before."""
 
     revision: int
     reason: str
@@ -77,7 +77,7 @@ class Revision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """One run; without an ending `subtype` is `unfinished` and there is no exit code."""
+    """One run; if the log has no end for it, `subtype` is `unfinished` and `exit_code` None."""
 
     run_id: str
     session_id: str
@@ -105,7 +105,7 @@ class RunView:
 
 
 def run_view(events: Sequence[Envelope]) -> RunView:
-    """Fold the events of one run, of which there is at least one."""
+    """Fold the events of one run; there must be at least one."""
     plans = [e.event for e in events if isinstance(e.event, PlanMade)]
     started = next((e.event for e in events if isinstance(e.event, RunStarted)), None)
     end = next((e.event for e in events if isinstance(e.event, RunCompleted)), None)
@@ -140,7 +140,7 @@ def run_view(events: Sequence[Envelope]) -> RunView:
 
 
 def request_text(envelope: Envelope) -> str | None:
-    """Return what the person asked of the run, where this event says it."""
+    """Return the user's request if this event contains it."""
     match envelope.event:
         case MessageSaid(role="user", content=content, delta=False) if envelope.step_id is None:
             return content
@@ -149,7 +149,6 @@ def request_text(envelope: Envelope) -> str | None:
 
 
 def step_view(planned: PlanStep, events: Iterable[Envelope]) -> StepView:
-    """Fold the events of one step."""
     events = list(events)
     started = [e for e in events if isinstance(e.event, StepStarted)]
     ends = [e.event for e in events if isinstance(e.event, StepCompleted)]
@@ -178,13 +177,13 @@ def step_view(planned: PlanStep, events: Iterable[Envelope]) -> StepView:
 
 
 def _reply_usage(events: Iterable[Envelope]) -> Usage | None:
-    """Return what the replies of a step have cost, None when nobody said."""
+    """Return the usage of a step's replies, or None if the log has none."""
     known = [e.event.spent for e in events if isinstance(e.event, MessageSaid) and e.event.spent]
     return sum(known, Usage()) if known else None
 
 
 def _partial_usage(events: Sequence[Envelope]) -> Usage | None:
-    """Return what a run without an end has cost as far as it told: its planning, and each step whole or in part."""
+    """Return the known usage of a run without an end: its planning and all its steps, finished or not."""
     spent: dict[str, Usage] = {}
     for envelope in events:
         match envelope.event:
@@ -200,7 +199,7 @@ def _partial_usage(events: Sequence[Envelope]) -> Usage | None:
 
 
 def _steps(plans: Sequence[PlanMade], events: Sequence[Envelope]) -> tuple[StepView, ...]:
-    """Return every step that was ever planned and not dropped, or that something happened in, in plan order."""
+    """Return, in plan order, the steps of the current plan and all others that have events."""
     by_step: dict[str, list[Envelope]] = {}
     for envelope in events:
         if envelope.step_id is not None:
@@ -216,16 +215,16 @@ def _steps(plans: Sequence[PlanMade], events: Sequence[Envelope]) -> tuple[StepV
 
 
 def _calls(events: Iterable[Envelope]) -> tuple[CallView, ...]:
-    """Pair what was started with how it ended; providers reuse the ids of calls, so each ending closes the oldest."""
+    """Pair the starts and ends of calls; providers reuse call ids, so an end closes the oldest open call."""
     calls: list[CallView] = []
     for envelope in events:
         match envelope.event:
             case ToolStarted() as start:
                 calls.append(_started_call(start, envelope))
             case ToolCompleted() as end:
-                place = next((n for n, call in enumerate(calls) if _is_pending(call, end)), None)
-                if place is not None:
-                    calls[place] = replace(calls[place], status=end.status, exit_code=end.exit_code, output=end.output)
+                index = next((n for n, call in enumerate(calls) if _is_pending(call, end)), None)
+                if index is not None:
+                    calls[index] = replace(calls[index], status=end.status, exit_code=end.exit_code, output=end.output)
             case _:
                 pass
     return tuple(calls)

@@ -1,4 +1,4 @@
-"""SESSION.json: the session as data, folded from its event log and rebuilt from it at any time."""
+"""SESSION.json: a summary of a session, folded from its event log and rebuilt from it when stale."""
 
 import json
 import os
@@ -17,9 +17,9 @@ from tooling.files.atomic_write import backup_path, write_atomic
 
 MAX_RUNS = 50
 _SUMMARY_CHARS = 2000
-# Longer than a run is ever silent while it ends; a log that still grows is not worth summing up.
+# Longer than a run is silent while it ends: a log that may still grow is not worth writing a summary for.
 _IDLE_NS = 2_000_000_000
-# Only these are read whole; of the others the head is enough.
+# Only these events are decoded; of the others the head is enough.
 _SUMMARY_EVENTS = frozenset(event.type for event in (RunStarted, MessageSaid, PlanMade, StepCompleted, RunCompleted))
 
 
@@ -34,9 +34,9 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One past run: what was asked, planned, done and answered; `resumes` is the run it went on with.
+    """One past run; `resumes` is the id of the run it resumed.
 
-    `spent` is by step what a run without an end is known to have cost, planning under an empty id.
+    `spent` is the known usage, by step, of a run without an end; planning has an empty step id.
     """
 
     run_id: str
@@ -59,20 +59,20 @@ class RunRecord:
 
     @property
     def known_usage(self) -> Usage | None:
-        """Return what the run has cost as far as its log tells; None when it tells nothing."""
+        """The usage of the run as far as the log has it; None if it has none."""
         return self.usage or (sum(self.spent.values(), Usage()) if self.spent else None)
 
     @property
     def titled_steps(self) -> tuple[tuple[str, str], ...]:
-        """Return the ids of the planned steps with their titles."""
-        return tuple((name, title) for name, _, title in (step.partition(": ") for step in self.steps))
+        """The ids and titles of the planned steps."""
+        return tuple((step_id, title) for step_id, _, title in (step.partition(": ") for step in self.steps))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionHead:
-    """What a listing shows of a session: `request` is the first that was ever made, the sums are of all runs.
+    """The fields of a session that a listing shows; `request` is its first request, sums cover all runs.
 
-    `log_bytes` is how much of the log all this was read from.
+    `log_bytes` is the size of the part of the log that this was read from.
     """
 
     id: str
@@ -89,21 +89,21 @@ class SessionHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRecord(SessionHead):
-    """A session as its pages and its next run see it; `runs` are the newest ones."""
+    """A session with its newest runs."""
 
     runs: tuple[RunRecord, ...] = ()
 
 
 class _SummaryBuilder:
-    """A session that grows line by line."""
+    """Folds log lines into a session record."""
 
     def __init__(self, record: SessionRecord) -> None:
         self._record = record
         self._runs = {run.run_id: run for run in record.runs}
         self._steps = {run.run_id: {step.id: step for step in run.step_results} for run in record.runs}
-        # A plan is told again whenever it grows; only the newest is worth reading.
+        # A plan is announced again whenever it grows; only the newest is decoded.
         self._plans: dict[str, LogLine] = {}
-        # What the last run has cost is known when another one begins, or when it ends.
+        # Costs of finished runs; the last run is added when it ends or when another one starts.
         self._cost = Usage(cost_usd=_completed_cost(record))
         self._count = record.run_count
         self._created, self._updated, self._cwd = record.created_at, record.updated_at, record.cwd
@@ -128,13 +128,13 @@ class _SummaryBuilder:
         return line.type in _SUMMARY_EVENTS
 
     def _add_usage(self, line: LogLine, step_id: str, before: Usage) -> None:
-        """Note what a line says about cost; what is said inside of steps is most of a log, and is not read whole."""
+        """Add the usage of a line without decoding it: messages inside steps are most of a log."""
         if usage := line.spent():
             run = self._runs[line.run_id]
             self._runs[run.run_id] = replace(run, spent={**run.spent, step_id: before + usage})
 
     def _unfinished_cost(self) -> Usage:
-        """Return what the last run has cost that has no end."""
+        """Return the usage of the last run if it has no end."""
         last = next(reversed(self._runs.values()), None)
         return Usage() if last is None else sum(last.spent.values(), Usage())
 
@@ -158,26 +158,26 @@ class _SummaryBuilder:
                 pass
         self._runs[run.run_id] = run
 
-    def build(self, size: int, *, runs_kept: int | None = MAX_RUNS) -> SessionRecord:
-        every = [self._with_steps(run) for run in self._runs.values()]
+    def build(self, size: int, *, max_runs: int | None = MAX_RUNS) -> SessionRecord:
+        runs = [self._with_steps(run) for run in self._runs.values()]
         return replace(
             self._record,
             created_at=self._created,
             updated_at=self._updated,
             cwd=self._cwd,
-            request=self._record.request or next((run.user for run in every if run.user), ""),
+            request=self._record.request or next((run.user for run in runs if run.user), ""),
             run_count=self._count,
             cost_usd=(self._cost + self._unfinished_cost()).cost_usd,
-            last_request=every[-1].user if every else "",
-            last_subtype=every[-1].subtype if every else "",
-            runs=tuple(every if runs_kept is None else every[-runs_kept:]),
+            last_request=runs[-1].user if runs else "",
+            last_subtype=runs[-1].subtype if runs else "",
+            runs=tuple(runs if max_runs is None else runs[-max_runs:]),
             log_bytes=size,
         )
 
     def _with_steps(self, run: RunRecord) -> RunRecord:
         plan = self._plans.get(run.run_id)
-        made = plan.envelope() if plan else None
-        steps = made.event.steps if made and isinstance(made.event, PlanMade) else None
+        envelope = plan.envelope() if plan else None
+        steps = envelope.event.steps if envelope and isinstance(envelope.event, PlanMade) else None
         return replace(
             run,
             steps=run.steps if steps is None else tuple(f"{step.id}: {step.title}" for step in steps),
@@ -210,26 +210,26 @@ def _with_end(run: RunRecord, end: RunCompleted) -> RunRecord:
 
 
 def _completed_cost(record: SessionRecord) -> float | None:
-    """Return what the runs before the last one have cost, and that one too when it has an end."""
-    open_end = sum(record.runs[-1].spent.values(), Usage()).cost_usd if record.runs else 0.0
-    return None if record.cost_usd is None or open_end is None else record.cost_usd - open_end
+    """Return the cost of all runs that have an end; only the last one may have none."""
+    unfinished = sum(record.runs[-1].spent.values(), Usage()).cost_usd if record.runs else 0.0
+    return None if record.cost_usd is None or unfinished is None else record.cost_usd - unfinished
 
 
 def read_session(folder: SessionFolder) -> SessionRecord:
-    """Return a session from SESSION.json and from what its log has beyond that; a log at rest is summed up anew.
+    """Read a session from SESSION.json and the rest of its log; rewrite SESSION.json if the log is idle.
 
-    Raises OSError for a log that is there and cannot be read: that is no empty session.
+    Raises OSError if the log exists but cannot be read: such a session is not empty.
     """
     try:
         logged = folder.events.stat()
     except FileNotFoundError:
         return SessionRecord(id=folder.id)
-    kept, is_ours = _load_summary(folder, logged.st_size)
-    record = _catch_up(kept, folder.events, logged.st_size)
-    if is_ours and record is not kept and time.time_ns() - logged.st_mtime_ns > _IDLE_NS:
+    summary, is_ours = _load_summary(folder, logged.st_size)
+    record = _catch_up(summary, folder.events, logged.st_size)
+    if is_ours and record is not summary and time.time_ns() - logged.st_mtime_ns > _IDLE_NS:
         try:
             write_session(folder.summary, record)
-            # As old as what it was read from, so that listings can tell by the times alone which is the newer.
+            # The same mtime as the log, so that listings see from the times alone whether the summary is current.
             os.utime(folder.summary, ns=(logged.st_mtime_ns, logged.st_mtime_ns))
         except OSError:
             pass
@@ -237,38 +237,38 @@ def read_session(folder: SessionFolder) -> SessionRecord:
 
 
 def read_head(folder: SessionFolder) -> SessionHead:
-    """Return what a listing shows of a session, in a fraction of the time where SESSION.json is up to date."""
+    """Read the fields that a listing shows; much faster than `read_session` if SESSION.json is current."""
     try:
         head = decode(SessionHead, json.loads(folder.summary.read_bytes()), extra="ignore")
         if (head.id, head.log_bytes) == (folder.id, folder.events.stat().st_size):
             return head
     except (OSError, ValueError, RecursionError):
-        # The log is the truth; what cannot be read from the copy is read from it.
+        # The log is authoritative; SESSION.json is only a cache of it.
         pass
     return read_session(folder)
 
 
 def read_all_runs(folder: SessionFolder) -> SessionRecord:
-    """Return a session with all its runs, also those that SESSION.json leaves out."""
+    """Read a session with all its runs, including those that SESSION.json leaves out."""
     record = read_session(folder)
     if record.run_count == len(record.runs):
         return record
-    return read_log(folder, runs_kept=None)
+    return read_log(folder, max_runs=None)
 
 
-def read_log(folder: SessionFolder, *, size: int | None = None, runs_kept: int | None = MAX_RUNS) -> SessionRecord:
-    """Return a session as the first `size` bytes of its log tell it, or all of them."""
-    folding, end = _SummaryBuilder(SessionRecord(id=folder.id)), 0
+def read_log(folder: SessionFolder, *, size: int | None = None, max_runs: int | None = MAX_RUNS) -> SessionRecord:
+    """Build a session record from the first `size` bytes of its log, or from all of it."""
+    builder, end = _SummaryBuilder(SessionRecord(id=folder.id)), 0
     for line in read_lines(folder.events):
         if size is not None and line.end > size:
             break
-        folding.apply(line)
+        builder.apply(line)
         end = line.end
-    return folding.build(end, runs_kept=runs_kept)
+    return builder.build(end, max_runs=max_runs)
 
 
 def read_summary(folder: SessionFolder) -> SessionRecord | None:
-    """Return what SESSION.json says, None when it is missing; raises ValueError when it is no such file."""
+    """Read SESSION.json; None if it is missing. Raises ValueError if it is invalid."""
     try:
         return decode(SessionRecord, json.loads(folder.summary.read_bytes()), extra="ignore")
     except OSError:
@@ -278,23 +278,23 @@ def read_summary(folder: SessionFolder) -> SessionRecord | None:
 
 
 def refresh_session(folder: SessionFolder) -> Path | None:
-    """Bring SESSION.json up to date; what stood there and was no such file is kept aside, and its path returned."""
-    aside = None
+    """Bring SESSION.json up to date; an invalid file is renamed first, and its new path returned."""
+    backup = None
     if not _load_summary(folder, 0)[1]:
-        aside = backup_path(folder.summary, "corrupt")
-        folder.summary.rename(aside)
+        backup = backup_path(folder.summary, "corrupt")
+        folder.summary.rename(backup)
     write_session(folder.summary, read_session(folder))
-    return aside
+    return backup
 
 
 def write_session(path: Path, record: SessionRecord) -> None:
-    """Replace SESSION.json in one step; a reader sees the old file or the new one, never half of one."""
+    """Replace SESSION.json atomically."""
     text = json.dumps(encode(record), ensure_ascii=False, indent=1)
     write_atomic(path, text.encode("utf-8", "backslashreplace"))
 
 
 def _load_summary(folder: SessionFolder, size: int) -> tuple[SessionRecord, bool]:
-    """Return what SESSION.json says, nothing when it does not fit the log; and False when a strange file is there."""
+    """Return the record in SESSION.json, empty if it does not match the log; and False if the file is invalid."""
     empty = SessionRecord(id=folder.id)
     try:
         record = read_summary(folder) or empty
@@ -305,21 +305,21 @@ def _load_summary(folder: SessionFolder, size: int) -> tuple[SessionRecord, bool
 
 
 def _catch_up(record: SessionRecord, log: Path, size: int) -> SessionRecord:
-    """Return the record with what a log has beyond it."""
+    """Return the record with the rest of the log added."""
     if record.log_bytes == size:
         return record
     if not _is_line_end(log, record.log_bytes):
         record = SessionRecord(id=record.id)
-    folding, end = _SummaryBuilder(record), record.log_bytes
+    builder, end = _SummaryBuilder(record), record.log_bytes
     for line in read_lines(log, record.log_bytes):
-        folding.apply(line)
+        builder.apply(line)
         end = line.end
-    return folding.build(end) if end != record.log_bytes else record
+    return builder.build(end) if end != record.log_bytes else record
 
 
-def _is_line_end(log: Path, place: int) -> bool:
-    if place == 0:
+def _is_line_end(log: Path, offset: int) -> bool:
+    if offset == 0:
         return True
     with log.open("rb") as file:
-        file.seek(place - 1)
+        file.seek(offset - 1)
         return file.read(1) == b"\n"

@@ -1,4 +1,4 @@
-"""What a session is called: the name a person gave it, else what was asked first. Its id never changes."""
+"""Session titles: the one the user chose, else the first request. The id never changes."""
 
 from agent.sessions.store import SessionFolder
 from agent.sessions.views.session_summary import SessionHead
@@ -14,7 +14,7 @@ def session_title(folder: SessionFolder, head: SessionHead) -> str:
 
 
 def custom_title(folder: SessionFolder) -> str:
-    """Return the name a person gave, empty when there is none."""
+    """Return the title that the user chose, or an empty string."""
     try:
         return " ".join(folder.title.read_text("utf-8", "replace").split())
     except OSError:
@@ -22,10 +22,10 @@ def custom_title(folder: SessionFolder) -> str:
 
 
 def rename(folder: SessionFolder, title: str) -> str:
-    """Give a session a name, or with an empty one take it back; return the name it has by hand now."""
+    """Set the title of a session, or clear it if `title` is blank; return the title that was set."""
     words = " ".join(title.split())
     if len(words) > MAX_CHARS:
-        raise InputError(f"a title has at most {MAX_CHARS} characters, this one has {len(words)}")
+        raise InputError(f"a title can have at most {MAX_CHARS} characters; this one has {len(words)}")
     if words:
         write_atomic(folder.title, f"{words}\n".encode("utf-8", "backslashreplace"))
     else:

@@ -1,1 +1,1 @@
-"""Slash commands of the prompt."""
+"""Slash commands: built in, from files, and from plugins."""

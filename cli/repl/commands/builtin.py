@@ -1,4 +1,4 @@
-"""The slash commands: what the REPL does itself, and what it hands to the command line's own commands."""
+"""The table of built-in slash commands; many run the `agent` command of the same name."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -15,6 +15,9 @@ from cli.repl.slash_commands import Candidate, SlashCommand, unknown_command
 from cli.screen.colors import THEMES, clip
 from tooling.tool_catalog import CatalogCommand
 
+EMPTY_QUEUE = "the queue is empty"
+NO_PLAN = "no plan yet"
+
 
 async def _help(repl: Repl, argument: str) -> None:
     name = argument.removeprefix("/")
@@ -22,9 +25,9 @@ async def _help(repl: Repl, argument: str) -> None:
         await repl.wait_loaded()
     commands = [command for command in repl.commands if not name or command.name == name]
     if not commands:
-        raise UsageError(unknown_command(name, repl.commands))
+        raise unknown_command(name, repl.commands)
     lines = render_rows([(f"  {_usage(command)}", command.help) for command in commands], repl.ui.columns)
-    repl.print_line("\n".join([*lines, *([] if name else ["", *(f"  {keys}" for keys in KEY_HELP)])]))
+    repl.print_line("\n".join([*lines, *([] if name else ["", *(f"  {line}" for line in KEY_HELP)])]))
 
 
 def _cost(repl: Repl, argument: str) -> None:
@@ -37,27 +40,27 @@ def _queue(repl: Repl, argument: str) -> None:
             pass
         case ["clear"]:
             repl.queue.clear()
-        case ["drop" | "edit" as deed, number] if number.isdecimal():
-            turn = repl.queue.pop(int(number))
-            if turn is None:
-                raise UsageError(f"there is no request {number} in the queue", "/queue shows what waits")
-            if deed == "edit" and not repl.ui.set_text(turn.display_text):
-                repl.print_line(f"it is no longer queued; type it anew: {turn.display_text}")
+        case ["drop" | "edit" as action, number] if number.isdecimal():
+            request = repl.queue.pop(int(number))
+            if request is None:
+                raise UsageError(f"no request {number} in the queue", "/queue lists the queued requests")
+            if action == "edit" and not repl.ui.set_text(request.display_text):
+                repl.print_line(f"removed from the queue; type it again: {request.display_text}")
         case _:
             raise UsageError(
-                f"the queue cannot {argument!r}", "/queue shows it; /queue drop 2, edit 2 or clear change it"
+                f"unknown argument {argument!r}", "try /queue, /queue drop 2, /queue edit 2 or /queue clear"
             )
     room = repl.ui.columns - 6
-    lines = [f"  {number}. {clip(turn.display_text, room)}" for number, turn in enumerate(repl.queue.pending, 1)]
-    repl.print_line("\n".join(lines) or "nothing is queued")
+    lines = [f"  {number}. {clip(request.display_text, room)}" for number, request in enumerate(repl.queue.pending, 1)]
+    repl.print_line("\n".join(lines) or EMPTY_QUEUE)
 
 
 def _complete_queue(repl: Repl, typed: Sequence[str]) -> Iterable[Candidate]:
     match typed:
         case [_]:
-            return [("drop", "take one out"), ("edit", "take one back to the prompt"), ("clear", "drop them all")]
+            return [("drop", "remove one"), ("edit", "move one back to the prompt"), ("clear", "remove all")]
         case ["drop" | "edit", _]:
-            return [(str(number), turn.display_text) for number, turn in enumerate(repl.queue.pending, 1)]
+            return [(str(number), request.display_text) for number, request in enumerate(repl.queue.pending, 1)]
         case _:
             return ()
 
@@ -75,29 +78,29 @@ def _plan(repl: Repl, argument: str) -> None:
         repl.submit(argument, is_reviewed=True, title=f"/plan {argument}")
     else:
         lines = repl.ui.plan.lines(repl.ui.columns)
-        repl.ui.print_line("\n".join(lines) or "there is no plan yet")
+        repl.ui.print_line("\n".join(lines) or NO_PLAN)
 
 
 def _context(repl: Repl, argument: str) -> None:
     if argument not in ("", "drop"):
-        raise UsageError(f"the context cannot {argument!r}", "/context drop leaves out the output of your own commands")
+        raise UsageError(f"unknown argument {argument!r}", "/context drop discards the output of your ! commands")
     if argument:
         repl.shell_output = ""
     repl.print_line("\n".join(context_lines(repl.state, repl.queue.session_id, repl.shell_output)))
 
 
-def user_command(own: UserCommand) -> SlashCommand:
-    """Return a command that a file of the person's stands for."""
+def user_command(loaded: UserCommand) -> SlashCommand:
+    """Wrap a command loaded from a file of the user."""
     return SlashCommand(
-        name=own.name,
-        help=own.help,
-        usage=own.usage or "[TEXT]",
-        run=lambda repl, argument: repl.submit(own.expand(argument), title=f"/{own.name} {argument}".strip()),
+        name=loaded.name,
+        help=loaded.help,
+        usage=loaded.usage or "[TEXT]",
+        run=lambda repl, argument: repl.submit(loaded.expand(argument), title=f"/{loaded.name} {argument}".strip()),
     )
 
 
 def plugin_command(offered: CatalogCommand) -> SlashCommand:
-    """Return a command that calls a plugin's tool, on the one road of every call."""
+    """Wrap a plugin's command; it calls the tool through `agent tools call`, with the same approvals."""
     command = offered.command
     fixed = [f"{key}:={json.dumps(value)}" for key, value in command.args.items()]
 
@@ -110,12 +113,13 @@ def plugin_command(offered: CatalogCommand) -> SlashCommand:
 
 
 def _forward(*words: str) -> Callable[[Repl, str], Awaitable[None]]:
-    """Return a deed of the command line; the arguments go along, and no arguments mean what is usual."""
+    """Run `agent WORDS…` with the typed arguments appended."""
     return lambda repl, argument: repl.run_agent_command(*words, *split_words(argument))
 
 
-def _forward_group(name: str, usual: str) -> Callable[[Repl, str], Awaitable[None]]:
-    return lambda repl, argument: repl.run_agent_command(name, *(split_words(argument) or (usual,)))
+def _forward_group(name: str, default: str) -> Callable[[Repl, str], Awaitable[None]]:
+    """Run a subcommand of `agent NAME`, or the default one if no arguments are given."""
+    return lambda repl, argument: repl.run_agent_command(name, *(split_words(argument) or (default,)))
 
 
 def _forward_session(*words: str) -> Callable[[Repl, str], Awaitable[None]]:
@@ -128,7 +132,7 @@ def _forward_run(*words: str) -> Callable[[Repl, str], Awaitable[None]]:
 
 def _search(repl: Repl, argument: str) -> Awaitable[None]:
     if not argument:
-        raise UsageError("what shall be found?", "/search some words; with --deep in all that was said and done")
+        raise UsageError("nothing to search for", "/search WORDS; add --deep to search the complete logs")
     return repl.run_agent_command("sessions", "search", *split_words(argument))
 
 
@@ -137,11 +141,11 @@ def _usage(command: SlashCommand) -> str:
 
 
 KEY_HELP = (
-    "Enter sends, Alt-Enter begins a new line, Tab completes, Ctrl-R searches what you typed before,"
+    "Enter sends, Alt-Enter starts a new line, Tab completes, Ctrl-R searches your history,"
     " Ctrl-X Ctrl-E opens your editor.",
-    "While a run goes on: Enter queues, Ctrl-S tells it something, Esc ends a step, Ctrl-C ends the run.",
-    "Ctrl-O shows what was folded, Ctrl-L clears the window, Ctrl-Z stops, Ctrl-D leaves.",
-    "@path takes a file along, !command runs your own command, #note remembers something.",
+    "During a run: Enter queues, Ctrl-S sends to the running steps, Esc stops a step, Ctrl-C stops the run.",
+    "Ctrl-O shows folded output, Ctrl-L clears, Ctrl-Z suspends, Ctrl-D quits.",
+    "@path attaches a file, !command runs a shell command, #note saves to memory.",
 )
 
 
@@ -154,157 +158,162 @@ def _complete_names(repl: Repl, typed: Sequence[str]) -> Iterable[Candidate]:
 
 
 def _complete_as(*words: str) -> Callable[[Repl, Sequence[str]], Iterable[Candidate]]:
-    """Return what the command line itself would offer in this place."""
+    """Complete as the shell would after `agent WORDS…`."""
 
     def complete(repl: Repl, typed: Sequence[str]) -> Iterable[Candidate]:
+        from cli.application import build_application
         from cli.completion.complete import complete_words
 
-        return [(value.word, value.description) for value in complete_words([*words, *typed]).items]
+        return [(item.word, item.description) for item in complete_words([*words, *typed], build_application).items]
 
     return complete
 
 
 def _complete_undo(repl: Repl, typed: Sequence[str]) -> Iterable[Candidate]:
-    all_of_it = [("all", "all that the session changed")] if len(typed) == 1 else []
-    return [*all_of_it, *_complete_as("sessions", "undo", "_")(repl, typed)]
+    everything = [("all", "everything the session changed")] if len(typed) == 1 else []
+    return [*everything, *_complete_as("sessions", "undo", "_")(repl, typed)]
 
 
 COMMANDS = (
-    SlashCommand(name="help", usage="[COMMAND]", help="What there is to type.", run=_help, complete=_complete_names),
+    SlashCommand(name="help", usage="[COMMAND]", help="List commands and keys.", run=_help, complete=_complete_names),
     SlashCommand(
         name="model",
         usage="[NAME]",
-        help="Show or choose the model.",
+        help="Show or set the model.",
         run=settings.model,
         complete=_complete_as("run", "--model"),
     ),
     SlashCommand(
         name="mode",
         usage="[MODE]",
-        help="Show or choose when you are asked.",
+        help="Show or set the approval mode.",
         run=settings.mode,
         complete=_complete_words(*settings.MODES),
     ),
     SlashCommand(
         name="budget",
         usage="[TOKENS|$USD|off]",
-        help="Show or set what a run may cost.",
+        help="Show or set the limits of a run.",
         run=settings.budget,
         complete=_complete_words("off"),
     ),
-    SlashCommand(name="cost", help="What this session has cost.", run=_cost),
+    SlashCommand(name="cost", help="Show what this session has cost.", run=_cost),
     SlashCommand(
         name="queue",
         usage="[drop|edit N|clear]",
-        help="Show or change what waits.",
+        help="Show or edit the queue.",
         run=_queue,
         complete=_complete_queue,
     ),
-    SlashCommand(name="plan", usage="[REQUEST]", help="Show the plan; or plan, edit, then run.", run=_plan),
+    SlashCommand(name="plan", usage="[REQUEST]", help="Show the plan, or edit a plan and run it.", run=_plan),
     SlashCommand(
         name="steps",
         usage="[--json]",
-        help="The steps of the last run.",
+        help="List the steps of the last run.",
         run=_forward_run("runs", "show"),
         complete=_complete_as("runs", "show", "_"),
     ),
     SlashCommand(
-        name="why", usage="STEP", help="What stands behind a step.", run=sessions.why, complete=sessions.complete_steps
+        name="why",
+        usage="STEP",
+        help="Show the evidence for a step.",
+        run=sessions.why,
+        complete=sessions.complete_steps,
     ),
     SlashCommand(
         name="context",
         usage="[drop]",
-        help="What the next request takes along.",
+        help="Show what your next message includes.",
         run=_context,
         complete=_complete_words("drop"),
     ),
-    SlashCommand(name="compact", help="Sum up the session, to make room.", run=sessions.compact),
+    SlashCommand(name="compact", help="Summarize the conversation to free context.", run=sessions.compact),
     SlashCommand(
         name="tools",
         usage="[show NAME]",
-        help="What the model may use.",
+        help="List the tools the model can use.",
         run=_forward_group("tools", "list"),
         complete=_complete_as("tools"),
     ),
     SlashCommand(
         name="rules",
         usage="[add|rm …]",
-        help="What runs unasked.",
+        help="Show what runs without asking.",
         run=_forward_group("rules", "list"),
         complete=_complete_as("rules"),
     ),
     SlashCommand(
         name="memory",
         usage="[add|forget|clear …]",
-        help="What is remembered.",
+        help="Show or edit what is remembered.",
         run=_forward_group("memory", "show"),
         complete=_complete_as("memory"),
     ),
     SlashCommand(
         name="sessions",
         usage="[show|rm …]",
-        help="Your sessions.",
+        help="List your sessions.",
         run=_forward_group("sessions", "list"),
         complete=_complete_as("sessions"),
     ),
     SlashCommand(
         name="diff",
         usage="[--by-step]",
-        help="What this session changed.",
+        help="Show what this session changed.",
         run=_forward_session("sessions", "diff"),
         complete=_complete_as("sessions", "diff", "_"),
     ),
     SlashCommand(
         name="undo",
         usage="[all]",
-        help="Take back what the last request changed.",
+        help="Undo the changes of the last request.",
         run=sessions.undo,
         complete=_complete_undo,
     ),
     SlashCommand(
         name="redo",
         usage="[--yes]",
-        help="Take back the last /undo.",
+        help="Redo what /undo reverted.",
         run=sessions.redo,
         complete=_complete_as("sessions", "undo", "_"),
     ),
     SlashCommand(
         name="resume",
         usage="[SESSION|RUN]",
-        help="Go on in a session, or with a run cut off.",
+        help="Resume a session or an unfinished run.",
         run=sessions.resume,
         complete=_complete_as("run", "--resume"),
     ),
-    SlashCommand(name="fork", usage="[ID]", help="Go on in a copy of this session.", run=sessions.fork),
+    SlashCommand(name="fork", usage="[ID]", help="Continue in a copy of this session.", run=sessions.fork),
     SlashCommand(
         name="export",
         usage="[FILE]",
-        help="Write this session down.",
+        help="Export this session.",
         run=sessions.export,
         complete=_complete_as("sessions", "export", "_"),
     ),
     SlashCommand(
         name="search",
         usage="TEXT",
-        help="Find text in your sessions.",
+        help="Search your sessions.",
         run=_search,
         complete=_complete_as("sessions", "search"),
     ),
     SlashCommand(
         name="doctor",
         usage="[--json]",
-        help="Check that everything is there.",
+        help="Check your setup.",
         run=_forward("doctor"),
         complete=_complete_as("doctor"),
     ),
-    SlashCommand(name="demo", help="See a whole run without a key.", run=_forward("demo")),
-    SlashCommand(name="clear", help="Begin a new session.", run=_clear),
+    SlashCommand(name="demo", help="Watch a complete run; needs no API key.", run=_forward("demo")),
+    SlashCommand(name="clear", help="Start a new session.", run=_clear),
     SlashCommand(
         name="theme",
         usage="[NAME]",
-        help="Colours for a light or a dark ground.",
+        help="Colors for light or dark backgrounds.",
         run=settings.theme,
         complete=_complete_words(*THEMES),
     ),
-    SlashCommand(name="exit", help="Leave.", run=_exit),
+    SlashCommand(name="exit", help="Quit.", run=_exit),
 )

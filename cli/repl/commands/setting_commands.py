@@ -1,4 +1,4 @@
-"""Commands that show or choose a setting for the rest of the sitting."""
+"""Commands that show or override a setting until the REPL exits, and /context."""
 
 from pathlib import Path
 
@@ -19,20 +19,24 @@ from cli.screen.format import format_cost, format_count
 
 MODES = ("ask", "auto-edit", "never", "yolo")
 _SCRIPT = "script:"
+MODEL_HINT = "use provider/name, for example openai/gpt-5-mini; Tab lists them"
+MODEL_UNSET = "model: none; set one with /model provider/name (Tab lists them)"
+NO_LIMITS = "no token or cost limit"
+APPLIES_NOW = "this also applies to the current run"
 _UNITS = {"k": 1_000, "m": 1_000_000}
 
 
 def model(repl: Repl, argument: str) -> None:
-    """Show or choose the model."""
+    """Show or set the model."""
     if argument:
         _check_model(repl, argument)
         repl.state.override("model", argument)
     chosen = repl.state.read_settings().settings.model
-    repl.print_line(f"model: {chosen}" if chosen else "model: none; /model provider/name chooses one, Tab lists them")
+    repl.print_line(f"model: {chosen}" if chosen else MODEL_UNSET)
 
 
 def _check_model(repl: Repl, name: str) -> None:
-    """Refuse what cannot be a model, and warn of what may not work."""
+    """Raise if the name cannot be a model; warn if it may not work."""
     from agent.model.faults import ModelFault
     from agent.model.prices import PriceTable
     from agent.model.providers import PROVIDERS, get_provider, resolve
@@ -41,7 +45,7 @@ def _check_model(repl: Repl, name: str) -> None:
     settings = repl.state.read_settings().settings
     if name.startswith(_SCRIPT):
         if not (repl.state.cwd / Path(name.removeprefix(_SCRIPT))).is_file():
-            raise UsageError(f"there is no script {name.removeprefix(_SCRIPT)}")
+            raise UsageError(f"script not found: {name.removeprefix(_SCRIPT)}")
         return
     try:
         endpoint = resolve(name, settings)
@@ -49,46 +53,51 @@ def _check_model(repl: Repl, name: str) -> None:
         repl.warn(str(fault))
         return
     if " " in name or not (endpoint.provider and endpoint.model):
-        known = "" if "/" in name else did_you_mean(name, [row.name for row in PROVIDERS])
-        raise UsageError(f"{name!r} is no model{known}", "provider/name, such as openai/gpt-5-mini; Tab lists them")
+        suggestion = "" if "/" in name else did_you_mean(name, [row.name for row in PROVIDERS])
+        raise UsageError(f"{name!r} is not a model{suggestion}", MODEL_HINT)
     if endpoint.wire == "litellm" and not PriceTable().list_models(endpoint.provider):
-        known = did_you_mean(endpoint.provider, [row.name for row in PROVIDERS])
-        repl.warn(f"there is no known provider {endpoint.provider!r}{known}")
+        suggestion = did_you_mean(endpoint.provider, [row.name for row in PROVIDERS])
+        repl.warn(f"unknown provider {endpoint.provider!r}{suggestion}")
         return
     models = PriceTable().list_models(endpoint.provider, get_provider(endpoint.provider).aliases)
     if models and not settings.api_base and endpoint.model.rpartition("/")[2] not in {*models, endpoint.model}:
-        repl.warn(f"{endpoint.provider} is not known to have {endpoint.model}")
+        repl.warn(f"{endpoint.model} is not a known model of {endpoint.provider}")
 
 
 def mode(repl: Repl, argument: str) -> None:
-    """Show or choose when the person is asked."""
+    """Show or set the approval mode."""
     if argument and argument not in MODES:
-        raise UsageError(f"there is no mode {argument!r}", f"one of {', '.join(MODES)}")
+        raise UsageError(f"unknown approval mode {argument!r}", f"choose from {', '.join(MODES)}")
     if argument:
         repl.state.override("approval_mode", argument)
     repl.print_line(f"approval mode: {repl.state.read_settings().settings.approval_mode}")
 
 
 def theme(repl: Repl, argument: str) -> None:
-    """Show or choose the colours."""
+    """Show or set the theme."""
     if argument and argument not in THEMES:
-        raise UsageError(f"there is no theme {argument!r}", f"one of {', '.join(THEMES)}")
+        raise UsageError(f"unknown theme {argument!r}", f"choose from {', '.join(THEMES)}")
     repl.paint.theme = argument or repl.paint.theme
     repl.print_line(f"theme: {repl.paint.theme}")
 
 
 def budget(repl: Repl, argument: str) -> None:
-    """Show or set what a run may cost; a run that is going on heeds it at once."""
+    """Show or set the limits of a run; the current run gets them immediately."""
     for word in argument.split():
         for name, value in _parse_limits(word):
             repl.state.override(name, value)
     settings = repl.state.read_settings().settings
-    tokens = format_count(settings.max_tokens) if settings.max_tokens else "no limit"
-    usd = format_cost(settings.max_budget_usd) if settings.max_budget_usd else "no limit"
-    repl.print_line(f"a run may cost: {tokens} of tokens, {usd} of money")
+    repl.print_line(_limits_text(settings.max_tokens, settings.max_budget_usd))
     limits = SetLimits(max_tokens=settings.max_tokens, max_budget_usd=settings.max_budget_usd)
     if argument and repl.queue.send(limits):
-        repl.print_line("this holds for the run that is going on, too")
+        repl.print_line(APPLIES_NOW)
+
+
+def _limits_text(max_tokens: int | None, max_usd: float | None) -> str:
+    if not max_tokens and not max_usd:
+        return NO_LIMITS
+    tokens = f"{format_count(max_tokens)} tokens" if max_tokens else "no token limit"
+    return f"limits per run: {tokens}, {format_cost(max_usd) if max_usd else 'no cost limit'}"
 
 
 def _parse_limits(word: str) -> list[tuple[str, object]]:
@@ -100,35 +109,35 @@ def _parse_limits(word: str) -> list[tuple[str, object]]:
         unit = _UNITS.get(word[-1].lower(), 1)
         return [("max_tokens", int(float(word.rstrip("kKmM")) * unit) if unit > 1 else int(word))]
     except ValueError as error:
-        hint = "/budget 200k for tokens, /budget $1.50 for money, /budget off for the limits of your settings"
-        raise UsageError(f"{word!r} is no limit", hint) from error
+        hint = "try /budget 200k (tokens) or /budget $1.50 (cost); /budget off restores the limits in your settings"
+        raise UsageError(f"{word!r} is not a limit", hint) from error
 
 
 _CHARS_PER_TOKEN = 4
 
 
-def context_lines(place: ReplState, session_id: str | None, overheard: str) -> list[str]:
-    """Return the parts with their sizes, the whole, and how much of it the model can read."""
-    store = SessionStore(data_dir(place.environ))
+def context_lines(state: ReplState, session_id: str | None, shell_output: str) -> list[str]:
+    """Return the parts of the next request with their sizes, the total, and the model's context window."""
+    store = SessionStore(data_dir(state.environ))
     session = read_session(store.find(session_id)) if session_id else SessionRecord(id="")
-    settings = place.read_settings().settings
-    notes = read_notes(place.cwd) if settings.project_notes else []
-    memory = excerpt(MemoryFile(data_dir(place.environ)).read()) if settings.memory else ""
-    asked = "1 request" if session.run_count == 1 else f"{session.run_count} requests"
+    settings = state.read_settings().settings
+    notes = read_notes(state.cwd) if settings.project_notes else []
+    memory = excerpt(MemoryFile(data_dir(state.environ)).read()) if settings.memory else ""
+    requests = "1 request" if session.run_count == 1 else f"{session.run_count} requests"
     parts = [
-        ("history", len(history(session)), f"at most {format_count(HISTORY_CHARS)}, {asked} so far"),
+        ("history", len(history(session)), f"at most {format_count(HISTORY_CHARS)}, {requests} so far"),
         ("memory", len(memory), ""),
         *(("notes", len(note.text), f"in {note.path}") for note in notes),
-        *([("output", len(overheard), "of your own commands")] if overheard else []),
+        *([("output", len(shell_output), "of your ! commands")] if shell_output else []),
     ]
-    whole = sum(size for _, size, _ in parts)
-    rest = f"about {format_count(whole // _CHARS_PER_TOKEN)} tokens{_window_size_text(settings.model)}"
+    total = sum(size for _, size, _ in parts)
+    tokens = f"about {format_count(total // _CHARS_PER_TOKEN)} tokens{_window_size_text(settings.model)}"
     return [
         f"  {name:<7}  {format_count(size):>5} characters{more and ', '}{more}"
-        for name, size, more in (*parts, ("in all", whole, rest))
+        for name, size, more in (*parts, ("total", total, tokens))
     ]
 
 
 def _window_size_text(model: str) -> str:
     size = PriceTable().context_size(model) if model else None
-    return f" of the {format_count(size)} the model can read" if size else ""
+    return f" of the model's {format_count(size)} context window" if size else ""

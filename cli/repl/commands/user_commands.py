@@ -1,4 +1,4 @@
-"""Commands of the person's own: Markdown files in the settings folder, each a request with a name."""
+"""User-defined slash commands: Markdown files in the settings folder, each a request template."""
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _ARGUMENTS = "$ARGUMENTS"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserCommand:
-    """One file: what it is called, what it says of itself, and the request it stands for."""
+    """A command loaded from one file; `body` is the request."""
 
     name: str
     help: str
@@ -23,14 +23,14 @@ class UserCommand:
     body: str
 
     def expand(self, argument: str) -> str:
-        """Return the request with what was typed behind the command in its place, or at its end."""
+        """Return the request with `$ARGUMENTS` replaced, or the argument appended."""
         if _ARGUMENTS in self.body:
             return self.body.replace(_ARGUMENTS, argument)
         return f"{self.body}\n\n{argument}".strip()
 
 
 def load_user_commands(config_dir: Path, warn: Callable[[str], None]) -> list[UserCommand]:
-    """Return the commands in the settings folder, by name; a file that will not do is warned of, and left out."""
+    """Load the commands of the settings folder; invalid files are skipped with a warning."""
     found: list[UserCommand] = []
     for path in sorted((config_dir / FOLDER).glob("*.md")):
         try:
@@ -42,16 +42,16 @@ def load_user_commands(config_dir: Path, warn: Callable[[str], None]) -> list[Us
 
 def _load(path: Path) -> UserCommand:
     if not _NAME.fullmatch(path.stem):
-        raise InputError(f"{path} cannot be a command", "name the file with letters, digits, '-' and '_'")
+        raise InputError(f"{path} is not a valid command name", "use only letters, digits, '-' and '_'")
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+        raise InputError(f"cannot read {path}: {error}") from error
     found = _FRONT_MATTER.match(text)
     fields = dict(_parse_fields(found[1])) if found else {}
     body = (found[2] if found else text).strip()
     if not body:
-        raise InputError(f"{path} holds no request", "write what the agent shall do below the front matter")
+        raise InputError(f"{path} contains no request", "write the request below the front matter")
     first = body.splitlines()[0]
     return UserCommand(
         name=path.stem.lower(),

@@ -1,1 +1,1 @@
-"""The prompt on screen: full-screen, plain, keys, cards."""
+"""Terminal UIs of the REPL: the drawn one, the plain one, and their parts."""

@@ -1,4 +1,4 @@
-"""What waits for the person: approvals and questions as cards, one after another, answered only once they were seen."""
+"""Approvals and questions as cards: shown one at a time, answerable only after they were visible for a moment."""
 
 import asyncio
 import time
@@ -19,13 +19,16 @@ from cli.run.terminal_approvals import (
 from cli.screen.colors import Paint, wrap, wrap_lines
 from tooling.contract.action import Scope
 
-# Longer than the pause between two keys of somebody who is typing.
+# Longer than the pause between two keystrokes of a user who is typing.
 _MIN_SEEN_S = 0.4
+FOCUS_HINT = "press Tab to answer"
+QUESTION_HINT = "type a number or your own answer"
+DENY_HINT = "[n] no"
 _SCOPES: dict[str, Scope] = {"y": "once", "r": "run", "p": "project", "a": "always"}
 
 
 class ApprovalCards:
-    """A queue of questions to the person; keys that were typed before a card was on the screen answer nothing."""
+    """A queue of approvals and questions; keys typed before a card was visible do not answer it."""
 
     def __init__(
         self,
@@ -48,31 +51,30 @@ class ApprovalCards:
 
     @property
     def current(self) -> InputRequest | None:
-        """Return the card to be answered now."""
+        """The card to answer now."""
         return self._queue[0][1] if self._queue else None
 
     @property
     def count(self) -> int:
-        """Return how many cards there are."""
         return len(self._queue)
 
     @property
     def current_id(self) -> str:
-        """Return the id of that card."""
+        """The id an answer to the current card must carry."""
         return request_id(self._queue[0][1]) if self._queue else ""
 
     @property
     def is_seen(self) -> bool:
-        """Say whether the first card has been on the screen long enough to be meant by a key."""
+        """Whether the current card was visible long enough for a key to be meant for it."""
         return self._drawn_at is not None and self._now() - self._drawn_at >= _MIN_SEEN_S
 
     @property
     def is_ready(self) -> bool:
-        """Say whether a key answers the first card."""
+        """Whether a key answers the current card."""
         return self.has_focus and self.is_seen
 
     def on_event(self, envelope: Envelope, *, is_typing: bool) -> None:
-        """Take in what is asked, and take away what was answered or has lapsed."""
+        """Add requested cards; remove answered and expired ones."""
         match envelope.event:
             case ApprovalRequested() | QuestionAsked() as asked:
                 self._queue.append((envelope.step_id or "", asked))
@@ -84,7 +86,7 @@ class ApprovalCards:
                 pass
 
     async def ask(self, question: str, options: tuple[str, ...]) -> str:
-        """Put a question of our own and return the answer; it goes before whatever else waits."""
+        """Ask a question of the REPL itself, ahead of all other cards, and return the answer."""
         asked = QuestionAsked(question_id=f"own-{len(self._own_questions)}", question=question, options=options)
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._own_questions[asked.question_id] = answer
@@ -93,27 +95,27 @@ class ApprovalCards:
         return await answer
 
     def clear(self) -> None:
-        """Forget what the run asked: it has ended."""
+        """Drop the cards of a run that has ended."""
         self._queue = deque(item for item in self._queue if request_id(item[1]) in self._own_questions)
         if self._queue:
             return
         self.has_focus, self._drawn_at = False, None
 
     def focus(self) -> None:
-        """Let keys go to the card from now on."""
+        """Direct keys to the card."""
         self.has_focus = bool(self._queue)
 
     def unfocus(self) -> None:
-        """Give the keys back to the prompt; the card stays."""
+        """Direct keys to the prompt; the card stays."""
         self.has_focus = False
 
     def mark_drawn(self) -> None:
-        """Note that the first card is on the screen."""
+        """Record that the current card is visible now."""
         if self._queue and self._drawn_at is None:
             self._drawn_at = self._now()
 
     def answer_key(self, key: str) -> bool:
-        """Answer an approval with one key; False when the key means nothing here."""
+        """Answer an approval with one key; return False if the key has no meaning here."""
         asked = self.current
         if not self.is_ready or not isinstance(asked, ApprovalRequested):
             return False
@@ -124,7 +126,7 @@ class ApprovalCards:
         return False
 
     def answer_text(self, line: str, *, is_command: bool = False) -> bool:
-        """Answer with words: a question's answer, another command, or why not."""
+        """Answer with text: the answer to a question, a replacement command, or a reason for declining."""
         asked = self.current
         if isinstance(asked, QuestionAsked):
             return self._resolve(parse_choice(asked, line))
@@ -135,7 +137,7 @@ class ApprovalCards:
         return False
 
     def lines(self, width: int, *, hint: str = "") -> list[str]:
-        """Return how the first card can be answered, or a hint; the card itself stands whole in the scrollback."""
+        """Return the keys of the current card, or `hint`; the card itself is in the scrollback."""
         if not self._queue:
             return []
         step, asked = self._queue[0]
@@ -143,13 +145,13 @@ class ApprovalCards:
         if hint:
             text = f"{hint}{more}"
         elif not self.has_focus:
-            text = f"{step} waits for you: press Tab to answer{more}"
+            text = f"{step} is waiting for you: {FOCUS_HINT}{more}"
         elif isinstance(asked, QuestionAsked):
-            text = f"type a number or your own answer{more}"
+            text = f"{QUESTION_HINT}{more}"
         else:
             lasting = " [p] this folder [a] always" if can_store_rule(asked) else ""
             edit = " [e] edit" if asked.tool == "run_command" else ""
-            text = f"[y] once [r] this run{lasting}{edit} [n] no [w] say why{more}"
+            text = f"[y] once [r] this run{lasting}{edit} {DENY_HINT} [w] say why not{more}"
         return [self._paint("strong", line) for line in wrap(text, width)]
 
     def _resolve(self, answer: Answer) -> bool:
@@ -174,13 +176,13 @@ class ApprovalCards:
         step, asked = self._queue[0]
         head, *rest = question_lines(asked) if isinstance(asked, QuestionAsked) else approval_lines(asked)
         lasting = _rule_lines(asked) if isinstance(asked, ApprovalRequested) else []
-        # Whole, in the scrollback: what is decided on is never cut, and stays to be read afterwards.
-        titles = [f"{step} {head}".strip()]
+        # Complete and in the scrollback: what the user decides on is never clipped and remains readable.
+        titles = [f"{step}: {head}" if step else head]
         if isinstance(asked, QuestionAsked):
-            # A command is shown as it is, words are broken between words.
+            # Prose is wrapped at word boundaries; commands are shown verbatim.
             titles, rest = wrap_lines(titles[0], self._width()), wrap_lines("\n".join(rest), self._width())
         self._write("\n".join([*(self._paint("warn", title) for title in titles), *rest, *lasting]) + "\n")
 
 
 def _rule_lines(asked: ApprovalRequested) -> list[str]:
-    return [f"  [p] and [a] store the rule {rule_text(asked)}"] if can_store_rule(asked) else []
+    return [f"  [p] and [a] save the rule {rule_text(asked)}"] if can_store_rule(asked) else []

@@ -1,4 +1,4 @@
-"""Completion: `/command` with its help, the arguments of a command, `@path` anywhere."""
+"""Completion of slash commands, their arguments, and `@path`."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from cli.screen.colors import to_single_line
 _MAX_AGE_S = 5.0
 _MAX_FILES = 200_000
 _LIST_TIMEOUT_S = 10.0
-# A repository may name programs in its own settings: none of them is run, and nothing is fetched.
+# A repository may configure programs for git to run; disable them, and all fetching.
 _NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 _LISTERS = (
     ("git", "-c", "core.fsmonitor=false", "ls-files", "--cached", "--others", "--exclude-standard", "-z"),
@@ -26,7 +26,7 @@ _LISTERS = (
 
 
 class FileIndex:
-    """Paths below a folder; only the very first question waits for the disk."""
+    """Paths below a folder, refreshed in the background; only the first lookup waits for the disk."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self._folder = folder
@@ -36,7 +36,7 @@ class FileIndex:
         self._reader: threading.Thread | None = None
 
     def names(self) -> tuple[str, ...]:
-        """Return what is known now, and look again when that was some time ago."""
+        """Return the known names; start a refresh if they are stale."""
         if time.monotonic() - self._read_at > _MAX_AGE_S and (self._reader is None or not self._reader.is_alive()):
             self._reader = threading.Thread(target=self._read, daemon=True, name="file-names")
             self._reader.start()
@@ -44,9 +44,9 @@ class FileIndex:
             self._reader.join(_LIST_TIMEOUT_S)
         return self._names
 
-    def find(self, wanted: str, limit: int) -> list[str]:
-        """Return the names that fit best: those beginning so, then files named so, then any that hold it."""
-        low = wanted.lower()
+    def find(self, query: str, limit: int) -> list[str]:
+        """Return matches: paths with this prefix first, then file names with it, then paths that contain it."""
+        low = query.lower()
         found: tuple[list[str], list[str], list[str]] = ([], [], [])
         for name in self.names():
             lower = name.lower()
@@ -65,7 +65,7 @@ class FileIndex:
 
     def _run_lister(self, command: tuple[str, ...]) -> list[str] | None:
         try:
-            ended = subprocess.run(
+            finished = subprocess.run(
                 command,
                 cwd=self._folder,
                 capture_output=True,
@@ -76,9 +76,9 @@ class FileIndex:
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-        if ended.returncode != 0:
+        if finished.returncode != 0:
             return None
-        return [os.fsdecode(name) for name in ended.stdout.split(b"\0")[:_MAX_FILES] if name]
+        return [os.fsdecode(name) for name in finished.stdout.split(b"\0")[:_MAX_FILES] if name]
 
 
 def _walk(folder: Path) -> Iterator[str]:
@@ -97,7 +97,7 @@ _MAX_SHOWN = 50
 
 
 class ReplCompleter(Completer):
-    """Offers what can stand at the cursor."""
+    """Completes commands, arguments and paths at the cursor."""
 
     def __init__(
         self,
@@ -111,7 +111,6 @@ class ReplCompleter(Completer):
         self._files = files
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Return what fits the text before the cursor."""
         text = document.text_before_cursor
         if found := _PATH.search(text):
             return self._paths(found[1])
@@ -132,15 +131,15 @@ class ReplCompleter(Completer):
         if command is None:
             return ()
         *before, word = argument.split(" ")
-        fitting = [
-            Completion(candidate, start_position=-len(word), display_meta=to_single_line(about))
-            for candidate, about in self._arguments(command, [*filter(None, before), word])
+        matches = [
+            Completion(candidate, start_position=-len(word), display_meta=to_single_line(description))
+            for candidate, description in self._arguments(command, [*filter(None, before), word])
             if candidate.startswith(word)
         ]
-        return fitting[:_MAX_SHOWN]
+        return matches[:_MAX_SHOWN]
 
-    def _paths(self, wanted: str) -> Iterable[Completion]:
+    def _paths(self, query: str) -> Iterable[Completion]:
         return [
-            Completion(f"@{name}", start_position=-len(wanted) - 1, display=to_single_line(name))
-            for name in self._files.find(wanted, _MAX_SHOWN)
+            Completion(f"@{name}", start_position=-len(query) - 1, display=to_single_line(name))
+            for name in self._files.find(query, _MAX_SHOWN)
         ]

@@ -1,4 +1,4 @@
-"""The terminal as prompt-toolkit writes to it: frames arrive whole, and nothing is asked of the terminal."""
+"""Terminal output: atomic frames for prompt-toolkit, and the reset after other programs."""
 
 import os
 import re
@@ -12,15 +12,15 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from cli.screen.ascii_fallback import to_ascii
 from cli.screen.live_lines import ERASE_DOWN
 
-_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
+_BEGIN_SYNC, _END_SYNC = "\x1b[?2026h", "\x1b[?2026l"
 _MIN_SIZE = Size(rows=2, columns=10)
 
 
 class FrameOutput(Vt100_Output):
-    """Keeps back what is flushed inside `frame` and sends it as one synchronized update."""
+    """Buffers everything flushed inside `frame` and writes it as one synchronized update."""
 
     def __init__(self, *, term: str, has_unicode: bool) -> None:
-        # Without cursor queries nothing depends on how fast, or whether, a terminal answers.
+        # Without cursor position queries nothing depends on how fast, or whether, a terminal replies.
         super().__init__(sys.stdout, self._available_size, term=term, enable_cpr=False)
         self._is_synchronized = term != "linux"
         self._has_unicode = has_unicode
@@ -30,7 +30,7 @@ class FrameOutput(Vt100_Output):
 
     @contextmanager
     def frame(self) -> Iterator[None]:
-        """Hold back everything written inside, then show it at once."""
+        """Buffer everything written inside and flush it at the end."""
         self._depth += 1
         try:
             yield
@@ -40,27 +40,27 @@ class FrameOutput(Vt100_Output):
                 self.flush()
 
     def flush(self) -> None:
-        """Write what has gathered, unless a frame is being made."""
+        """Write the buffer, unless inside a frame."""
         if self._depth or not self._buffer:
             return
         text = "".join(self._buffer)
         text = text if self._has_unicode else to_ascii(text)
-        self._buffer = [_BEGIN, text, _END] if self._is_synchronized else [text]
-        # A terminal that is gone is no reason to fail: whoever closed it has sent a signal as well.
+        self._buffer = [_BEGIN_SYNC, text, _END_SYNC] if self._is_synchronized else [text]
+        # If the terminal is gone, SIGHUP ends the program; writing need not fail.
         with suppress(OSError):
             super().flush()
 
     def erase_down(self) -> None:
-        """Erase all from the beginning of the row the cursor is in."""
+        """Erase from the start of the cursor's row to the end of the screen."""
         self.write_raw(ERASE_DOWN)
 
     def show_cursor(self) -> None:
-        """Show the terminal's own cursor, unless it rests and another is drawn for it."""
+        """Show the terminal's cursor, unless it is parked and a drawn one replaces it."""
         if not self.is_cursor_drawn:
             super().show_cursor()
 
     def window_size(self) -> Size:
-        """Return the size of the window; one of no size is one that nobody has told about its size."""
+        """Return the size of the window; 80x24 if the terminal reports none."""
         try:
             columns, rows = os.get_terminal_size(sys.stdout.fileno())
         except OSError:
@@ -68,7 +68,7 @@ class FrameOutput(Vt100_Output):
         return Size(rows=max(rows or 24, _MIN_SIZE.rows), columns=max(columns or 80, _MIN_SIZE.columns))
 
     def _available_size(self) -> Size:
-        """Return what is left of the window for prompt-toolkit."""
+        """Return the part of the window that is left to prompt-toolkit."""
         window = self.window_size()
         return Size(rows=max(1, window.rows - self.reserved_rows), columns=window.columns)
 
@@ -77,7 +77,7 @@ _TAIL_BYTES = 100_000
 _SCREEN_SWITCH = re.compile(rb"\x1b\[\?(1049|1047|47)([hl])")
 _MAX_SEQUENCE = len(b"\x1b[?1049h")
 
-# Colours, letters, cursor, wrapping, keypad, mouse and focus as is usual; all of the window scrolls; a line begins.
+# Default colors, charset, cursor, wrapping, keypad, mouse and focus modes; full scroll region; column 0.
 RESET_TERMINAL = b"".join(
     (
         b"\x1b[0m\x1b(B\x0f\x1b[?25h\x1b[?7h\x1b[?1l\x1b>",
@@ -88,21 +88,20 @@ RESET_TERMINAL = b"".join(
 
 
 class CapturedOutput:
-    """The newest part of what a program wrote, and whether it has gone to the terminal's other screen."""
+    """The end of a program's output, and whether it left the terminal on the alternate screen."""
 
     def __init__(self) -> None:
         self.tail = bytearray()
         self._alternate_screen = b""
 
     def feed(self, data: bytes) -> None:
-        """Take in what it writes."""
         self.tail.extend(data)
         for found in _SCREEN_SWITCH.finditer(self.tail[-len(data) - _MAX_SEQUENCE :]):
             self._alternate_screen = found[1] if found[2] == b"h" else b""
         del self.tail[:-_TAIL_BYTES]
 
     def reset_sequence(self) -> bytes:
-        """Return what brings the terminal back to its first screen, or to the beginning of a line."""
+        """Return the bytes that leave the alternate screen, or end an unfinished line."""
         if self._alternate_screen:
             return b"\x1b[?%bl" % self._alternate_screen
         return b"\r\n" if self.tail and not self.tail.endswith(b"\n") else b""

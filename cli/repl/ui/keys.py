@@ -1,4 +1,4 @@
-"""What every key does, in the prompt, on a card, and while a run is going on."""
+"""Key bindings in the prompt, on a card, and during a run."""
 
 from typing import TYPE_CHECKING
 
@@ -14,69 +14,69 @@ if TYPE_CHECKING:
 _ANSWERS = ("y", "r", "p", "a", "n")
 
 
-def key_bindings(repl: "Repl", face: "Tui") -> KeyBindings:
-    """Return the bindings that are ours; prompt-toolkit's own (emacs or vi) lie beneath."""
+def key_bindings(repl: "Repl", ui: "Tui") -> KeyBindings:
+    """Build the bindings on top of prompt-toolkit's own (emacs or vi)."""
     keys = KeyBindings()
-    _bind_cards(keys, face)
-    _bind_prompt(keys, repl, face)
-    _bind_run(keys, repl, face)
+    _bind_cards(keys, ui)
+    _bind_prompt(keys, repl, ui)
+    _bind_run(keys, repl, ui)
     return keys
 
 
-def _bind_cards(keys: KeyBindings, face: "Tui") -> None:
-    on_card = Condition(lambda: face.focus.is_on_approval)
+def _bind_cards(keys: KeyBindings, ui: "Tui") -> None:
+    on_card = Condition(lambda: ui.focus.is_on_approval)
 
     @keys.add(Keys.Any, filter=on_card, eager=True)
     def _other(event: KeyPressEvent) -> None:
-        """Swallow keys that mean nothing on a card."""
+        """Ignore keys without a meaning on a card."""
 
     for key in _ANSWERS:
 
         @keys.add(key, filter=on_card, eager=True)
         def _answer(event: KeyPressEvent) -> None:
-            face.focus.answer_key(event.data)
+            ui.focus.answer_key(event.data)
 
     @keys.add("e", filter=on_card, eager=True)
     def _edit(event: KeyPressEvent) -> None:
-        face.focus.edit()
+        ui.focus.edit()
 
     @keys.add("w", filter=on_card, eager=True)
     def _why(event: KeyPressEvent) -> None:
-        face.focus.explain()
+        ui.focus.explain()
 
     @keys.add("escape", filter=on_card, eager=True)
     def _later(event: KeyPressEvent) -> None:
-        face.focus.focus_prompt()
+        ui.focus.focus_prompt()
 
-    # Keys that came in one go were pasted, also by a terminal that does not say so.
+    # Keys that arrive together were pasted, even if the terminal does not mark pastes.
     pasted = Condition(lambda: bool(get_app().key_processor.input_queue))
 
-    @keys.add("tab", filter=Condition(lambda: face.focus.can_focus_card) & ~has_completions & ~pasted)
+    @keys.add("tab", filter=Condition(lambda: ui.focus.can_focus_card) & ~has_completions & ~pasted)
     def _focus(event: KeyPressEvent) -> None:
-        face.focus.focus_card()
+        ui.focus.focus_card()
 
-    # Last, so that they come before the keys of the card.
-    not_meant = Condition(lambda: face.focus.is_too_early) | (on_card & pasted)
+    # Added last, so that they take precedence over the keys of the card.
+    not_meant = Condition(lambda: ui.focus.is_too_early) | (on_card & pasted)
 
     @keys.add(Keys.Any, filter=not_meant, eager=True)
     def _typing(event: KeyPressEvent) -> None:
-        """Let who was typing when the card came, or pastes, go on with the prompt."""
-        face.focus.focus_prompt()
+        """Send keys to the prompt if the user was already typing, or pastes."""
+        ui.focus.focus_prompt()
         if event.data.isprintable():
-            face.buffer.insert_text(event.data)
+            ui.buffer.insert_text(event.data)
 
     for key in (*_ANSWERS, "e", "w"):
         keys.add(key, filter=not_meant, eager=True)(_typing)
 
     @keys.add(Keys.BracketedPaste, eager=True)
     def _paste(event: KeyPressEvent) -> None:
-        if face.focus.is_on_approval or face.focus.is_too_early:
-            face.focus.focus_prompt()
-        face.paste(event.data)
+        if ui.focus.is_on_approval or ui.focus.is_too_early:
+            ui.focus.focus_prompt()
+        ui.paste(event.data)
 
 
-def _bind_prompt(keys: KeyBindings, repl: "Repl", face: "Tui") -> None:
-    typing = Condition(lambda: not face.focus.is_on_approval)
+def _bind_prompt(keys: KeyBindings, repl: "Repl", ui: "Tui") -> None:
+    typing = Condition(lambda: not ui.focus.is_on_approval)
 
     @keys.add("enter", filter=typing & ~is_searching)
     @keys.add("c-j", filter=typing & ~is_searching)
@@ -84,10 +84,10 @@ def _bind_prompt(keys: KeyBindings, repl: "Repl", face: "Tui") -> None:
         buffer = event.current_buffer
         is_choosing = buffer.complete_state is not None and buffer.complete_state.current_completion is not None
         if is_choosing and not buffer.text.startswith("/"):
-            # The path that was chosen stands in the text; the request goes on.
+            # The chosen path is in the text already; keep editing the request.
             buffer.complete_state = None
             return
-        face.accept()
+        ui.accept()
 
     @keys.add("escape", "enter", filter=typing)
     def _newline(event: KeyPressEvent) -> None:
@@ -95,40 +95,40 @@ def _bind_prompt(keys: KeyBindings, repl: "Repl", face: "Tui") -> None:
 
     @keys.add("c-x", "c-e", filter=typing)
     def _editor(event: KeyPressEvent) -> None:
-        face.open_editor()
+        ui.open_editor()
 
     @keys.add("c-d", filter=typing & Condition(lambda: not get_app().current_buffer.text))
-    def _leave(event: KeyPressEvent) -> None:
+    def _quit(event: KeyPressEvent) -> None:
         repl.exit()
 
     @keys.add("c-z", eager=True)
-    def _stop(event: KeyPressEvent) -> None:
-        face.suspend()
+    def _suspend(event: KeyPressEvent) -> None:
+        ui.suspend()
 
     @keys.add("c-l", eager=True)
     def _clear(event: KeyPressEvent) -> None:
-        face.terminal.clear()
+        ui.terminal.clear()
 
 
-def _bind_run(keys: KeyBindings, repl: "Repl", face: "Tui") -> None:
-    # A program that has the terminal hears Ctrl-C itself.
-    is_ours = Condition(lambda: not face.terminal.is_external_running)
+def _bind_run(keys: KeyBindings, repl: "Repl", ui: "Tui") -> None:
+    # An external program in the foreground gets Ctrl-C itself.
+    owns_terminal = Condition(lambda: not ui.terminal.is_external_running)
 
     @keys.add("c-c", eager=True)
-    @keys.add("<sigint>", filter=is_ours, eager=True)
+    @keys.add("<sigint>", filter=owns_terminal, eager=True)
     def _interrupt(event: KeyPressEvent) -> None:
         repl.interrupt()
 
-    @keys.add("<sigint>", filter=~is_ours, eager=True)
+    @keys.add("<sigint>", filter=~owns_terminal, eager=True)
     def _not_for_us(event: KeyPressEvent) -> None:
-        """Go on."""
+        """Ignore it."""
 
-    is_busy = Condition(lambda: repl.queue.is_busy and not face.focus.is_on_approval)
+    is_busy = Condition(lambda: repl.queue.is_busy and not ui.focus.is_on_approval)
 
     @keys.add("c-s", filter=is_busy)
     def _steer(event: KeyPressEvent) -> None:
-        if repl.steer(face.full_text()):
-            face.save_and_clear()
+        if repl.steer(ui.full_text()):
+            ui.save_and_clear()
 
     @keys.add("escape", filter=is_busy & emacs_mode & ~has_completions & ~is_searching)
     def _stop_step(event: KeyPressEvent) -> None:
@@ -136,4 +136,4 @@ def _bind_run(keys: KeyBindings, repl: "Repl", face: "Tui") -> None:
 
     @keys.add("c-o", eager=True)
     def _unfold(event: KeyPressEvent) -> None:
-        face.show_folded()
+        ui.show_folded()

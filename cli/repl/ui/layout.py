@@ -1,4 +1,4 @@
-"""What prompt-toolkit draws: the prompt with its completions, the search line and the status below; nothing else."""
+"""The part of the screen drawn by prompt-toolkit: prompt, completions, search line and status."""
 
 from collections.abc import Callable
 
@@ -26,22 +26,19 @@ _TOP_Z_INDEX = 1_000_000
 
 
 class DrawnCursor(Container):
-    """Shows its content, and the place of the cursor in it reversed whenever `is_needed` says so."""
+    """Wraps a container and draws a reversed cell as the cursor while `is_needed` returns True."""
 
     def __init__(self, content: AnyContainer, *, is_needed: Callable[[], bool]) -> None:
         self._content = to_container(content)
         self._is_needed = is_needed
 
     def reset(self) -> None:
-        """Forget what was drawn."""
         self._content.reset()
 
     def preferred_width(self, max_available_width: int) -> Dimension:
-        """Return the width of the content."""
         return self._content.preferred_width(max_available_width)
 
     def preferred_height(self, width: int, max_available_height: int) -> Dimension:
-        """Return the height of the content."""
         return self._content.preferred_height(width, max_available_height)
 
     def write_to_screen(
@@ -59,18 +56,16 @@ class DrawnCursor(Container):
             screen.draw_with_z_index(_TOP_Z_INDEX, lambda: _reverse_cursor(screen))
 
     def get_children(self) -> list[Container]:
-        """Return the content."""
         return [self._content]
 
     def get_key_bindings(self) -> KeyBindingsBase | None:
-        """Add no keys."""
         return None
 
 
 def _reverse_cursor(screen: Screen) -> None:
-    place = screen.get_cursor_position(get_app().layout.current_window)
-    cell = screen.data_buffer[place.y][place.x]
-    screen.data_buffer[place.y][place.x] = Char(cell.char, f"{cell.style} reverse")
+    cursor = screen.get_cursor_position(get_app().layout.current_window)
+    cell = screen.data_buffer[cursor.y][cursor.x]
+    screen.data_buffer[cursor.y][cursor.x] = Char(cell.char, f"{cell.style} reverse")
 
 
 _ESC_TIMEOUT_S = 0.2
@@ -80,7 +75,7 @@ _PROMPT = "> "
 
 
 class PromptArea(Application[int]):
-    """The application below the live lines: every redraw is one frame, and a new size is somebody else's business."""
+    """The application below the live lines: every redraw is one frame; `on_resize` handles a new window size."""
 
     def __init__(
         self,
@@ -91,13 +86,13 @@ class PromptArea(Application[int]):
         keys: KeyBindingsBase,
         is_vi: bool,
         has_colour: bool,
-        before: Callable[[], None],
-        after: Callable[[], None],
-        resized: Callable[[], None],
+        before_render: Callable[[], None],
+        after_render: Callable[[], None],
+        on_resize: Callable[[], None],
     ) -> None:
         self._frames = output
         self._status = status
-        self._resized = resized
+        self._resize_callback = on_resize
         self._painted_status: tuple[str, ANSI] = ("", ANSI(""))
         super().__init__(
             layout=self._build_layout(buffer),
@@ -106,42 +101,42 @@ class PromptArea(Application[int]):
             erase_when_done=True,
             editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
             color_depth=None if has_colour else ColorDepth.DEPTH_1_BIT,
-            before_render=lambda _: before(),
-            after_render=lambda _: after(),
-            # There is a signal for that; looking twice a second would only cost.
+            before_render=lambda _: before_render(),
+            after_render=lambda _: after_render(),
+            # SIGWINCH is enough; polling would only cost CPU.
             terminal_size_polling_interval=None,
         )
-        # Esc alone means something here, so that is not waited for long.
+        # Esc alone is bound, so do not wait long for a sequence.
         self.ttimeoutlen = self.timeoutlen = _ESC_TIMEOUT_S
 
     @property
     def cursor_position(self) -> tuple[int, int]:
-        """Return the column and the row of the cursor, counted from where the area begins."""
-        place = self.renderer._cursor_pos
-        return place.x, place.y
+        """Column and row of the cursor, relative to the start of the area."""
+        cursor = self.renderer._cursor_pos
+        return cursor.x, cursor.y
 
     @property
     def drawn_rows(self) -> int:
-        """Return how many rows it fills on the screen."""
+        """Number of rows it occupies on the screen."""
         screen = self.renderer.last_rendered_screen
         return screen.height if screen else 0
 
     def preferred_rows(self) -> int:
-        """Return how many rows it would like to fill."""
+        """Return how many rows the content needs, at most those of the window."""
         window = self._frames.window_size()
         wanted = self.layout.container.preferred_height(window.columns, window.rows).preferred
         return min(wanted, window.rows)
 
     def widths_above_cursor(self) -> list[int]:
-        """Return how many cells the rows above that of the cursor fill."""
+        """Return the widths, in cells, of the rows above the cursor."""
         screen = self.renderer.last_rendered_screen
         if screen is None:
             return []
         rows = [screen.data_buffer[number] for number in range(self.cursor_position[1])]
-        return [max((place for place, cell in row.items() if cell.char != " "), default=-1) + 1 for row in rows]
+        return [max((column for column, cell in row.items() if cell.char != " "), default=-1) + 1 for row in rows]
 
     def draw(self) -> None:
-        """Draw at once."""
+        """Redraw immediately."""
         self._redraw()
 
     def _redraw(self, render_as_done: bool = False) -> None:  # noqa: FBT001, FBT002 (the library's signature)
@@ -149,7 +144,7 @@ class PromptArea(Application[int]):
             super()._redraw(render_as_done)
 
     def _on_resize(self) -> None:
-        self._resized()
+        self._resize_callback()
 
     def _build_layout(self, buffer: Buffer) -> Layout:
         search = SearchToolbar()
@@ -173,11 +168,11 @@ class PromptArea(Application[int]):
             align=VerticalAlign.TOP,
         )
         menu = Float(CompletionsMenu(max_height=_MENU_ROWS, scroll_offset=1), xcursor=True, ycursor=True)
-        whole = DrawnCursor(FloatContainer(body, [menu]), is_needed=lambda: self._frames.is_cursor_drawn)
-        return Layout(whole, focused_element=prompt)
+        root = DrawnCursor(FloatContainer(body, [menu]), is_needed=lambda: self._frames.is_cursor_drawn)
+        return Layout(root, focused_element=prompt)
 
     def _prompt_height(self) -> Dimension:
-        # A long text scrolls inside of its part of the window; what happens stays in sight above it.
+        # A long text scrolls inside its part of the window, so that the live lines above stay visible.
         return Dimension(min=1, max=max(1, self._frames.window_size().rows * 2 // 3))
 
     def _status_text(self) -> AnyFormattedText:

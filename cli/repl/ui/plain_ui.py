@@ -1,4 +1,4 @@
-"""The REPL on a terminal that only knows lines: nothing is redrawn, and every answer is a line."""
+"""The REPL on a dumb terminal: plain lines, no redrawing, answers typed as lines."""
 
 import asyncio
 import os
@@ -47,13 +47,13 @@ _MAX_LINE_BYTES = 65_536
 
 
 class PlainUi:
-    """Reads lines as the terminal hands them over; a line answers what was asked before it was typed."""
+    """Reads lines from the terminal; a line answers the pending question, if there is one."""
 
     def __init__(self, repl: "Repl") -> None:
         self._repl = repl
         self._has_unicode = supports_unicode(repl.state.environ)
         self._transcript = Transcript(
-            write=self.print_line, width=lambda: _COLUMNS, paint=repl.paint, markdown=sanitize, way_to_more=""
+            write=self.print_line, width=lambda: _COLUMNS, paint=repl.paint, markdown=sanitize, expand_hint=""
         )
         self._requests: deque[InputRequest] = deque()
         self._own_questions: dict[str, asyncio.Future[str]] = {}
@@ -66,21 +66,19 @@ class PlainUi:
 
     @property
     def plan(self) -> PlanView:
-        """Return the plan of the newest run."""
+        """The plan of the latest run."""
         return self._transcript.plan
 
     @property
     def columns(self) -> int:
-        """Return how wide lines may be."""
         return _COLUMNS
 
     @property
     def running_steps(self) -> tuple[str, ...]:
-        """Return the ids of the steps at work."""
         return tuple(self._running_steps)
 
     async def run(self) -> int:
-        """Read lines until somebody leaves; return the exit code."""
+        """Read lines until the user quits; return the exit code."""
         loop = asyncio.get_running_loop()
         self._exited = loop.create_future()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
@@ -92,26 +90,24 @@ class PlainUi:
             loop.remove_reader(sys.stdin.fileno())
 
     def exit(self, exit_code: int) -> None:
-        """Read no further line."""
+        """Stop reading lines."""
         if self._exited and not self._exited.done():
             self._exited.set_result(exit_code)
 
     def close(self) -> None:
-        """End the line that waits."""
+        """End the prompt's line."""
         if self._is_prompted:
             self._write("")
 
     def print_line(self, text: str) -> None:
-        """Write lines."""
         self._write(text if text.endswith("\n") else text + "\n")
 
     def echo(self, text: str) -> None:
-        """Repeat what the person wrote, unless it is the line above."""
+        """Print what the user typed, unless it is the line above."""
         if not self._is_line_above:
             self.print_line(text)
 
     def on_event(self, envelope: Envelope) -> None:
-        """Show an event of the run."""
         self._transcript.on_event(envelope)
         self._notify(notification_for(envelope.event, term=self._repl.state.term))
         match envelope.event:
@@ -128,46 +124,46 @@ class PlainUi:
                 pass
 
     def on_request_ended(self) -> None:
-        """Be ready for the next request."""
+        """Forget the requests and steps of the run that ended."""
         self._requests = deque(asked for asked in self._requests if request_id(asked) in self._own_questions)
         self._running_steps, self._is_editing = [], False
 
     def show_ready(self) -> None:
-        """Ask for the next line, if nothing is going on."""
+        """Print the prompt if the REPL is idle."""
         if not self._requests and self._repl.is_idle:
             self._prompt()
 
     def refresh_completions(self) -> None:
-        """Offer nothing: a terminal of lines completes nothing."""
+        """Do nothing: there is no completion."""
 
     async def ask(self, question: str, options: tuple[str, ...]) -> str:
-        """Put a question to the person."""
+        """Ask the user and return the answer."""
         asked = QuestionAsked(question_id=f"own-{len(self._own_questions)}", question=question, options=options)
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._own_questions[asked.question_id] = answer
         self._add_request(asked)
         return await answer
 
-    async def run_external(self, deed: Callable[[], None]) -> None:
-        """Leave the terminal to something else."""
+    async def run_external(self, program: Callable[[], None]) -> None:
+        """Call `program` in a thread while it owns the terminal."""
         loop = asyncio.get_running_loop()
         async with self._external_lock:
             loop.remove_reader(sys.stdin.fileno())
             try:
-                await asyncio.to_thread(deed)
+                await asyncio.to_thread(program)
             finally:
                 loop.add_reader(sys.stdin.fileno(), self._read)
 
     def clear_text(self) -> bool:
-        """Return False: what is being typed is the terminal's own, and it has cleared it."""
+        """Return False: the terminal edits the line itself and has already cleared it."""
         return False
 
     def set_text(self, text: str) -> bool:
-        """Return False: the terminal's own line cannot be written by us."""
+        """Return False: the terminal edits the line itself."""
         return False
 
     def cancel_edit(self) -> bool:
-        """Ask anew about a command that was to be replaced; False when there is none."""
+        """Cancel editing a command and show its approval again; return False if none is edited."""
         if not self._is_editing:
             return False
         self._is_editing = False
@@ -230,7 +226,7 @@ class PlainUi:
             return
         asked = self._requests[0]
         lines = question_lines(asked) if isinstance(asked, QuestionAsked) else approval_lines(asked)
-        # What was typed before the question stood on the screen cannot be meant as its answer.
+        # Input typed before the question was visible cannot be meant as its answer.
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         self._write("\n" + "\n".join(lines) + "\n" + answer_prompt(asked))
 
@@ -240,20 +236,20 @@ class PlainUi:
             self._is_prompted = True
 
     def _write(self, text: str) -> None:
-        # What comes by itself does not go on in the line that waits for the person.
+        # Output that arrives at the prompt starts on a new line.
         text = f"\n{text}" if self._is_prompted else text
         self._is_prompted = self._is_line_above = False
         self._write_raw(text if self._has_unicode else to_ascii(text))
 
-    def _notify(self, notice: str) -> None:
-        # Past the stream, which lets nothing but words through to a terminal.
+    def _notify(self, sequence: str) -> None:
+        # Directly to the buffer: the text stream removes escape sequences.
         with suppress(OSError):
             sys.stdout.flush()
-            sys.stdout.buffer.write(notice.encode())
+            sys.stdout.buffer.write(sequence.encode())
             sys.stdout.buffer.flush()
 
     def _write_raw(self, text: str) -> None:
-        # A terminal that is gone is no reason to fail: the signal that says so is on its way.
+        # If the terminal is gone, SIGHUP ends the program; writing need not fail.
         with suppress(OSError):
             sys.stdout.write(text)
             sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The one owner of the terminal: finished lines go to the scrollback, a few live lines and the prompt stay below."""
+"""Owns the terminal: finished lines go to the scrollback, live lines and the prompt stay below."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _FRAME_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalCapabilities:
-    """What a terminal can do, or shall: its kind, colours, Unicode, and breaking the lines of a narrower window."""
+    """What the terminal supports; `reflows_lines` if it rewraps lines when its window becomes narrower."""
 
     term: str
     has_colour: bool = True
@@ -26,26 +26,26 @@ class TerminalCapabilities:
 
 
 class Terminal:
-    """Shows the transcript, the live area and the prompt; draws at most ten frames a second on its own account."""
+    """Draws transcript, live lines and prompt, at most ten frames per second."""
 
     def __init__(
         self,
         *,
         buffer: Buffer,
-        live: Callable[[int, int], list[str]],
+        live_lines: Callable[[int, int], list[str]],
         status: Callable[[int], str],
         keys: KeyBindingsBase,
-        ability: TerminalCapabilities,
+        capabilities: TerminalCapabilities,
         is_vi: bool = False,
-        is_moving: Callable[[], bool],
-        drawn: Callable[[], None],
+        is_animating: Callable[[], bool],
+        on_drawn: Callable[[], None],
     ) -> None:
-        self._live = live
+        self._live_lines = live_lines
         self._status = status
-        self._is_animating = is_moving
-        self._on_drawn = drawn
-        self._reflows_lines = ability.reflows_lines
-        self._output = FrameOutput(term=ability.term, has_unicode=ability.has_unicode)
+        self._is_animating = is_animating
+        self._on_drawn = on_drawn
+        self._reflows_lines = capabilities.reflows_lines
+        self._output = FrameOutput(term=capabilities.term, has_unicode=capabilities.has_unicode)
         self._size = self._output.window_size()
         self._lines = LiveLines()
         self._finished: list[str] = []
@@ -62,25 +62,24 @@ class Terminal:
             status=status,
             keys=keys,
             is_vi=is_vi,
-            has_colour=ability.has_colour,
-            before=self._before_render,
-            after=self._park_cursor,
-            resized=self._render,
+            has_colour=capabilities.has_colour,
+            before_render=self._before_render,
+            after_render=self._park_cursor,
+            on_resize=self._render,
         )
 
     @property
     def columns(self) -> int:
-        """Return how wide the window is."""
         return self._output.window_size().columns
 
     @property
     def is_external_running(self) -> bool:
-        """Say whether something else has the terminal now."""
+        """Whether an external program owns the terminal."""
         return self._is_external_running
 
     async def run(self) -> int:
-        """Show the prompt until somebody leaves; return the exit code."""
-        # In place of the first prompt, and of what the terminal itself echoed of keys that came early.
+        """Show the prompt until `exit`; return the exit code."""
+        # Overwrite the early prompt and any keys the terminal echoed before we started.
         self._output.write_raw("\r")
         self._output.erase_down()
         try:
@@ -92,12 +91,11 @@ class Terminal:
             self._render()
 
     def exit(self, exit_code: int) -> None:
-        """Close the prompt."""
         if self._area.is_running and not self._area.is_done:
             self._area.exit(result=exit_code)
 
     def close(self) -> None:
-        """Write what came after the prompt was closed."""
+        """Write the lines that were printed after the prompt was closed."""
         self._render()
 
     def print(self, lines: str) -> None:
@@ -105,8 +103,8 @@ class Terminal:
         self._finished.append(lines if lines.endswith("\n") else lines + "\n")
         self.refresh()
 
-    async def run_external(self, deed: Callable[[], None]) -> None:
-        """Give the whole terminal to something else, in a thread; lines that come meanwhile wait."""
+    async def run_external(self, program: Callable[[], None]) -> None:
+        """Call `program` in a thread while it owns the terminal; lines printed meanwhile are deferred."""
         async with self._external_lock:
             if self._is_exited:
                 return
@@ -116,25 +114,25 @@ class Terminal:
                 self._show_cursor()
             self._is_external_running = True
             try:
-                await run_in_terminal(deed, in_executor=True)
+                await run_in_terminal(program, in_executor=True)
             finally:
                 self._is_external_running = False
                 self.refresh()
 
     def send_sequence(self, sequence: str) -> None:
-        """Send what is heard or shown elsewhere and leaves no mark on the screen."""
+        """Send an escape sequence that leaves no mark on the screen, such as the bell."""
         if not self._is_external_running:
             self._write(sequence)
 
     def clear(self) -> None:
-        """Begin with an empty window; what it held stays in the scrollback."""
+        """Clear the window; its content stays in the scrollback."""
         with self._output.frame():
             self._erase()
             self._write("\n" * self._output.window_size().rows + "\x1b[H")
             self._render()
 
     def refresh(self) -> None:
-        """Draw soon: not more often than ten times a second, however often it is called."""
+        """Schedule a redraw, at most ten times per second."""
         if self._next_frame is None:
             loop = asyncio.get_running_loop()
             wait = max(0.0, self._last_frame + _FRAME_S - loop.time())
@@ -148,7 +146,7 @@ class Terminal:
             self.refresh()
 
     def _render(self) -> None:
-        """Put finished lines above the live ones and draw what has changed, all in one frame."""
+        """Write finished lines above the live ones and redraw what has changed, in one frame."""
         if self._is_external_running:
             return
         if not self._area.is_running:
@@ -157,7 +155,7 @@ class Terminal:
         with self._output.frame():
             self._handle_resize()
             window = self._size
-            lines = self._live(window.columns, max(0, window.rows - max(self._area.drawn_rows, 2)))
+            lines = self._live_lines(window.columns, max(0, window.rows - max(self._area.drawn_rows, 2)))
             if self._finished or len(lines) != len(self._lines.drawn) or not self._area.drawn_rows:
                 self._erase()
                 self._write(self._pop_finished())
@@ -170,7 +168,7 @@ class Terminal:
         self._on_drawn()
 
     def _handle_resize(self) -> None:
-        """Take away what stands on a window that has changed its size, wherever that has put it."""
+        """Erase the live lines and the prompt after a resize, wherever it moved them."""
         window = self._output.window_size()
         if window == self._size:
             return
@@ -184,23 +182,23 @@ class Terminal:
         self._erase_below()
 
     def _before_render(self) -> None:
-        """Make room for a prompt that has grown; begin afresh when it has shrunk, else empty lines would be left."""
+        """Make room if the prompt has grown; redraw it if it has shrunk, or empty lines would remain."""
         self._handle_resize()
         self._restore_cursor()
         wanted = self._area.preferred_rows()
         room = self._size.rows - wanted
         if len(self._lines.drawn) > room:
-            lines = self._live(self._size.columns, room)[:room]
+            lines = self._live_lines(self._size.columns, room)[:room]
             self._erase()
             self._draw_lines(lines)
         elif self._area.drawn_rows > wanted:
             self._area.renderer.erase()
 
     def _park_cursor(self) -> None:
-        """Leave the cursor where the live lines begin, if there are any.
+        """Move the cursor to the start of the live lines, if there are any.
 
-        A terminal keeps its cursor at the character it stands at, however a window of another size breaks or cuts
-        lines. So all that is not finished stands from there on, and nothing that is can be taken for it.
+        A terminal keeps the cursor at its character when a resize rewraps or clips lines. So everything from the
+        cursor on can be erased after a resize, and no finished line is erased with it.
         """
         if not self._lines.drawn or self._area.is_done:
             return
@@ -210,7 +208,7 @@ class Terminal:
         self._is_cursor_parked = True
 
     def _restore_cursor(self) -> None:
-        """Go from the place of rest to that of the prompt's cursor."""
+        """Move the cursor back to the prompt."""
         if self._is_cursor_parked:
             column, row = self._area.cursor_position
             self._write(cursor_down(len(self._lines.drawn) + row))

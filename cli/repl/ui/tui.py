@@ -1,11 +1,11 @@
-"""The REPL on a terminal that can be drawn on: transcript above, live lines, cards and the prompt below."""
+"""The REPL on a full terminal: transcript above; live lines, cards and the prompt below."""
 
 import asyncio
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,6 @@ from cli.screen.ascii_fallback import supports_unicode
 from cli.screen.colors import clip
 from cli.screen.live_area import LiveArea
 from cli.screen.plan_view import PlanView
-from cli.screen.resize_behavior import reflows_lines
 from cli.screen.sanitize import strip_invisible
 from cli.screen.transcript import Transcript
 from tooling.safety.secrets.redact import Redactor
@@ -38,26 +37,54 @@ from tooling.safety.secrets.redact import Redactor
 if TYPE_CHECKING:
     from cli.repl.repl import Repl
 
+# Treating a terminal that rewraps as one that does not leaves stale lines on the screen. The opposite mistake
+# erases finished lines, so only terminals known to rewrap are listed.
+_BY_VARIABLE = (
+    "TMUX",
+    "VTE_VERSION",
+    "KITTY_WINDOW_ID",
+    "WEZTERM_PANE",
+    "ALACRITTY_WINDOW_ID",
+    "KONSOLE_VERSION",
+    "GHOSTTY_RESOURCES_DIR",
+    "WT_SESSION",
+)
+_BY_TERM = ("tmux", "xterm-kitty", "alacritty", "foot", "wezterm", "xterm-ghostty", "contour")
+_BY_PROGRAM = ("iTerm.app", "Apple_Terminal", "WezTerm", "vscode", "ghostty", "WarpTerminal", "Tabby", "Hyper")
+
+
+def reflows_lines(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal rewraps lines that no longer fit, rather than cutting them."""
+    # Inside GNU screen, the variables of the outer terminal are still set.
+    if environ.get("TERM", "").startswith("screen") and not environ.get("TMUX"):
+        return False
+    return (
+        any(environ.get(name) for name in _BY_VARIABLE)
+        or environ.get("TERM", "").startswith(_BY_TERM)
+        or environ.get("TERM_PROGRAM", "") in _BY_PROGRAM
+    )
+
+
 _FOLD_RULE = "─" * 8
 
 
 class Tui:
-    """Shows what happens and takes what is typed, both at any time."""
+    """Shows events and reads input concurrently."""
 
     def __init__(self, repl: "Repl") -> None:
-        place, paint = repl.state, repl.paint
-        settings = place.read_settings()
+        state, paint = repl.state, repl.paint
+        settings = state.read_settings()
         self._repl = repl
         self._paint = paint
         self._live_area = LiveArea(paint=paint)
         self._pastes = LargePastes()
         self.buffer = Buffer(
-            history=open_history(data_dir(place.environ), Redactor(settings.secrets).redact),
+            history=open_history(data_dir(state.environ), Redactor(settings.secrets).redact),
             completer=ThreadedCompleter(
                 ReplCompleter(
                     commands=lambda: repl.commands,
                     arguments=self._arguments,
-                    files=FileIndex(place.cwd, place.environ),
+                    files=FileIndex(state.cwd, state.environ),
                 )
             ),
             complete_while_typing=True,
@@ -67,18 +94,18 @@ class Tui:
         )
         self.terminal = Terminal(
             buffer=self.buffer,
-            live=self._live_lines,
+            live_lines=self._live_lines,
             status=self._status,
             keys=key_bindings(repl, self),
-            ability=TerminalCapabilities(
-                term=place.term,
+            capabilities=TerminalCapabilities(
+                term=state.term,
                 has_colour=paint.has_colour,
-                has_unicode=supports_unicode(place.environ),
-                reflows_lines=reflows_lines(place.environ),
+                has_unicode=supports_unicode(state.environ),
+                reflows_lines=reflows_lines(state.environ),
             ),
             is_vi=settings.settings.editing_mode == "vi",
-            is_moving=lambda: self._live_area.is_running,
-            drawn=self._on_drawn,
+            is_animating=lambda: self._live_area.is_running,
+            on_drawn=self._on_drawn,
         )
         self.cards = ApprovalCards(
             send=repl.queue.send, write=self.terminal.print, paint=paint, width=lambda: self.terminal.columns
@@ -89,33 +116,31 @@ class Tui:
             width=lambda: self.terminal.columns,
             paint=paint,
             markdown=self._markdown,
-            way_to_more=" (Ctrl-O)",
+            expand_hint=" (Ctrl-O)",
         )
 
     @property
     def plan(self) -> PlanView:
-        """Return the plan of the newest run."""
+        """The plan of the latest run."""
         return self._transcript.plan
 
     @property
     def columns(self) -> int:
-        """Return how wide the window is."""
         return self.terminal.columns
 
     @property
     def running_steps(self) -> tuple[str, ...]:
-        """Return the ids of the steps at work."""
         return self._live_area.running_steps
 
     async def run(self) -> int:
-        """Show the prompt until somebody leaves; return the exit code."""
+        """Show the prompt until the user quits; return the exit code."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGTSTP, self.suspend)
         return await self.terminal.run()
 
     def suspend(self) -> None:
-        """Stop as other programs do on Ctrl-Z; the terminal is the shell's until we are told to go on."""
+        """Suspend as other programs do on Ctrl-Z, and return the terminal to the shell until `fg`."""
         if self.terminal.is_external_running:
-            # Who has the terminal was told as well, and the shell waits for us to follow.
+            # The external program got the signal as well, and the shell waits until we stop, too.
             with self._default_sigtstp():
                 signal.raise_signal(signal.SIGTSTP)
         else:
@@ -123,7 +148,7 @@ class Tui:
 
     async def _suspend(self) -> None:
         with self._default_sigtstp():
-            # To the very thread that lent the terminal: it must not take it back before all have stopped.
+            # Signal this very thread: it must not take the terminal back before the process has stopped.
             await self.terminal.run_external(lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTSTP))
 
     @contextmanager
@@ -136,23 +161,19 @@ class Tui:
             loop.add_signal_handler(signal.SIGTSTP, self.suspend)
 
     def exit(self, exit_code: int) -> None:
-        """Close the prompt."""
         self.terminal.exit(exit_code)
 
     def close(self) -> None:
-        """Show the rest."""
         self.terminal.close()
 
     def print_line(self, text: str) -> None:
-        """Add lines to the scrollback."""
         self.terminal.print(text)
 
     def echo(self, text: str) -> None:
-        """Add to the scrollback what the person wrote, apart from what came before: the prompt is empty again."""
+        """Print what the user typed, separated from the output above by an empty line."""
         self.print_line(f"\n{text}")
 
     def on_event(self, envelope: Envelope) -> None:
-        """Show an event of the run."""
         self.focus.on_event(envelope)
         self._live_area.on_event(envelope)
         self._transcript.on_event(envelope)
@@ -162,101 +183,101 @@ class Tui:
         self.terminal.refresh()
 
     def on_request_ended(self) -> None:
-        """Be ready for the next request."""
+        """Clear the cards and live lines of the run that ended."""
         self.focus.reset()
         self._live_area.reset()
 
     def show_ready(self) -> None:
-        """Show that the next request can be typed."""
+        """Redraw the prompt."""
         self.terminal.refresh()
 
     def refresh_completions(self) -> None:
-        """Offer commands that have come while the name of one is being typed."""
+        """Offer newly loaded commands if a command name is being typed."""
         chosen = self.buffer.complete_state and self.buffer.complete_state.current_completion
         if self.buffer.text.startswith("/") and not chosen:
             self.buffer.start_completion()
 
     async def ask(self, question: str, options: tuple[str, ...]) -> str:
-        """Put a question to the person."""
+        """Ask the user and return the answer."""
         return await self.focus.ask(question, options)
 
-    async def run_external(self, deed: Callable[[], None]) -> None:
-        """Give the terminal to something else, and have it back as it was."""
+    async def run_external(self, program: Callable[[], None]) -> None:
+        """Call `program` while it owns the terminal, then reset the terminal's modes."""
 
-        def tidily() -> None:
+        def run_and_reset() -> None:
             try:
-                deed()
+                program()
             finally:
-                # A terminal that is gone needs no tidying.
+                # A closed terminal needs no reset.
                 with suppress(OSError):
                     os.write(sys.stdout.fileno(), RESET_TERMINAL)
 
-        await self.terminal.run_external(tidily)
+        await self.terminal.run_external(run_and_reset)
 
     def accept(self) -> None:
-        """Take what was typed: an answer to what is asked, or something for the REPL."""
+        """Submit the prompt's text: as an answer to a card, or to the REPL."""
         if self.focus.accept(self.full_text().strip()):
             return
-        whole = self.full_text()
+        text = self.full_text()
         self.save_and_clear()
-        self._repl.accept(whole)
+        self._repl.accept(text)
 
     def full_text(self) -> str:
-        """Return what stands in the prompt, with all that was pasted."""
+        """Return the text in the prompt with pastes expanded."""
         return self._pastes.expand(self.buffer.text)
 
     def save_and_clear(self) -> None:
-        """Empty the prompt; what stood there can be found again."""
-        if (whole := self.full_text()).strip():
-            self.buffer.history.append_string(whole)
+        """Clear the prompt and add its text to the history."""
+        if (text := self.full_text()).strip():
+            self.buffer.history.append_string(text)
         self.clear()
 
     def paste(self, pasted: str) -> None:
-        """Put a pasted text into the prompt."""
-        # What nobody sees would be run or sent without having been read.
+        """Insert pasted text into the prompt."""
+        # Invisible characters would be run or sent without having been read.
         self.buffer.insert_text(self._pastes.add(strip_invisible(pasted)))
 
     def clear_text(self) -> bool:
-        """Clear the prompt; False when it is empty."""
+        """Clear the prompt; return False if it was empty."""
         has_text = bool(self.buffer.text)
         self.clear()
         return has_text
 
     def set_text(self, text: str) -> bool:
-        """Put a text into the prompt, to be changed and sent; True when that can be done."""
+        """Put a text into the prompt for editing; return whether the UI supports that."""
         self.buffer.text = text
         self.buffer.cursor_position = len(text)
         return True
 
     def cancel_edit(self) -> bool:
-        """Give up a search, or words for a card; False when there is neither."""
+        """Cancel a search, or text typed for a card; return False if there is neither."""
         if get_app().layout.is_searching:
             stop_search()
             return True
         return self.focus.cancel_edit()
 
     def clear(self) -> None:
-        """Empty the prompt."""
+        """Clear the prompt without saving its text."""
         self.buffer.reset()
         self._pastes.clear()
 
     def show_folded(self) -> None:
-        """Show what was folded, whole and newest first, in a pager."""
+        """Show the folded output in a pager, newest first."""
         parts = [f"{_FOLD_RULE} {part.title}\n{part.text}\n" for part in reversed(self._transcript.folded)]
         if parts:
             self._repl.spawn(self.run_external(lambda: self._repl.programs.open_pager("\n".join(parts))))
 
     def open_editor(self) -> None:
-        """Let the person write in their own editor."""
+        """Open the prompt's text in the user's editor."""
         self._repl.spawn(self._edit())
 
     async def _edit(self) -> None:
-        ended: list[str] = []
+        edited: list[str] = []
         text = self.buffer.text
-        await self.run_external(lambda: ended.append(self._repl.programs.edit(text)))
-        if ended and self.buffer.text == text:
-            self.buffer.text = ended[0]
-            self.buffer.cursor_position = len(ended[0])
+        await self.run_external(lambda: edited.append(self._repl.programs.edit(text)))
+        if edited and self.buffer.text == text:
+            self.buffer.text = edited[0]
+            self.buffer.cursor_position = len(edited[0])
 
     def _on_drawn(self) -> None:
         self.cards.mark_drawn()
@@ -267,16 +288,16 @@ class Tui:
     def _live_lines(self, width: int, height: int) -> list[str]:
         card = self.focus.lines(width)[:height]
         answer = self._answer_lines(width, max(0, (height - len(card)) // 2))
-        lanes = self._live_area.lines(width, max(0, height - len(card) - len(answer)))
-        return [*answer, *lanes, *card]
+        steps = self._live_area.lines(width, max(0, height - len(card) - len(answer)))
+        return [*answer, *steps, *card]
 
     def _answer_lines(self, width: int, height: int) -> list[str]:
         lines = self._transcript.partial_answer.splitlines()
         return [clip(line, width) for line in lines[-height:]] if height else []
 
     def _status(self, width: int) -> str:
-        waiting = f" · {len(self._repl.queue.pending)} queued" if self._repl.queue.pending else ""
-        return self._paint("quiet", clip(f"{self._repl.state.status}{waiting}", width))
+        queued = f" · {len(self._repl.queue.pending)} queued" if self._repl.queue.pending else ""
+        return self._paint("quiet", clip(f"{self._repl.state.status}{queued}", width))
 
     def _markdown(self, text: str) -> str:
         from cli.screen.markdown import render_markdown

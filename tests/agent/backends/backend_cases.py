@@ -1,66 +1,86 @@
-"""The backends that the contract suites run against; container adapters join here."""
+"""The backends that the contract suites run against; container backends join here."""
 
 import asyncio
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TypeAlias
 
-from agent.backends.host import HostCommandRunner, build_host_executor
+import pytest
+
+from agent.backends.backend import Backend
+from agent.backends.host import HostCommandRunner
 from agent.backends.process.environment import clean_environment
 from agent.backends.process.host_process import KILL_TIMEOUT_S
-from agent.backends.sandbox.runner import SandboxCommandRunner, build_sandbox_executor, build_sandbox_runner
+from agent.backends.sandbox.landlock.landlock_sandbox import LandlockSandbox
+from agent.backends.sandbox.runner import SandboxCommandRunner, build_sandbox_runner
+from agent.backends.tool_executor import build_tool_executor
+from tests.programs import needs
 from tests.tooling.tool_harness import NoUser
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.command import CommandRunner
 from tooling.contract.tool import ToolExecutor
 
-BACKENDS = ("host", "sandbox", "landlock")
+BuildRunner: TypeAlias = Callable[..., SandboxCommandRunner]
+
+SANDBOXES = (pytest.param("bubblewrap", marks=needs("bwrap")), "landlock")
+BACKENDS = ("host", *SANDBOXES)
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
 GRACE_S = 0.2
-# How long commands of this process sleep that are looked for later; other tests run beside it.
+# How long commands of this process sleep, which distinguishes them from those of tests that run at the same time.
 MARK = f"71.{os.getpid():07}"
 
 
-def make_runner(backend: str, workspace: Path) -> CommandRunner:
+@pytest.fixture
+def build_runner() -> Iterator[BuildRunner]:
+    """Return a function like `build_sandbox_runner` whose runners are closed after the test.
+
+    `sandbox` names the one to use; without it, it is the best of this machine.
+    """
+    with ExitStack() as stack:
+
+        def build(workspace: Path, sandbox: str = "", **options: object) -> SandboxCommandRunner:
+            given: dict[str, object] = {"environ": ENVIRON, "grace_s": GRACE_S, **options}
+            runner = build_sandbox_runner(workspace=workspace, **given)  # type: ignore[arg-type]
+            stack.callback(runner.close)
+            if sandbox == "landlock" and not isinstance(runner.sandbox, LandlockSandbox):
+                runner.use_landlock()
+            assert sandbox in ("", runner.describe().name)
+            return runner
+
+        yield build
+
+
+def make_runner(backend: str, workspace: Path, build_runner: BuildRunner) -> CommandRunner:
     if backend == "host":
         return HostCommandRunner(clean_environment(ENVIRON), grace_s=GRACE_S)
-    return make_sandbox_runner(backend, workspace)
+    return build_runner(workspace, backend)
 
 
-def make_sandbox_runner(backend: str, workspace: Path) -> SandboxCommandRunner:
-    runner = build_sandbox_runner(workspace=workspace, environ=ENVIRON, grace_s=GRACE_S)
-    if backend == "landlock":
-        runner.use_landlock()
-    return runner
-
-
-@contextmanager
-def make_executor(backend: str, workspace: Path, *, plugin_paths: tuple[str, ...] = ()) -> Iterator[ToolExecutor]:
-    approver = PolicyApprover(mode="ask")
-    secrets = ("correct-horse-battery",)
+def make_executor(
+    backend: str, workspace: Path, build_runner: BuildRunner, *, plugin_paths: tuple[str, ...] = ()
+) -> ToolExecutor:
     environ = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "sk-not-for-commands"}
-    if backend == "host":
-        host, _ = build_host_executor(
-            environ=environ, approver=approver, asker=NoUser(), secrets=secrets, plugin_paths=plugin_paths
-        )
-        yield host
-        return
-    runner = build_sandbox_runner(workspace=workspace, environ=environ, grace_s=GRACE_S)
-    if backend == "landlock":
-        runner.use_landlock()
-    boxed, _ = build_sandbox_executor(
-        runner=runner, approver=approver, asker=NoUser(), secrets=secrets, plugin_paths=plugin_paths
+    is_host = backend == "host"
+    runner: CommandRunner = (
+        HostCommandRunner(clean_environment(environ)) if is_host else build_runner(workspace, backend, environ=environ)
     )
-    yield boxed
-    runner.close()
+    executor, _ = build_tool_executor(
+        Backend(name="host" if is_host else "sandbox", runner=runner),
+        approver=PolicyApprover(mode="ask"),
+        asker=NoUser(),
+        secrets=("correct-horse-battery",),
+        plugin_paths=plugin_paths,
+    )
+    return executor
 
 
 async def wait_for_file(path: Path) -> None:
-    """Wait until another process has made a file."""
+    """Wait until another process has created a file."""
     async with asyncio.timeout(10):
-        # The other side is no coroutine that could set an event.
+        # The other process cannot set an event of this loop.
         while path.name not in list_names(path.parent):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
@@ -70,7 +90,7 @@ def list_names(folder: Path) -> list[str]:
 
 
 def find_processes(marker: str) -> list[str]:
-    """Return the command lines of processes that hold the marker, zombies excepted."""
+    """Return the command lines that contain the marker; zombies have none."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
@@ -84,7 +104,7 @@ def find_processes(marker: str) -> list[str]:
 
 
 def find_survivors(marker: str) -> list[str]:
-    """Return who still lives a moment later: on a busy machine it takes a while to die of a signal."""
+    """Return the processes that are still alive a moment later: a busy machine delivers signals late."""
     deadline = time.monotonic() + KILL_TIMEOUT_S
     while (found := find_processes(marker)) and time.monotonic() < deadline:
         time.sleep(0.01)

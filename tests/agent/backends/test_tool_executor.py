@@ -1,23 +1,27 @@
-"""What every tool executor promises the agent loop."""
+"""The contract of every tool executor."""
 
 import asyncio
 import json
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from tests.agent.backends.backend_cases import BACKENDS, MARK, find_survivors, make_executor, wait_for_file
+from tests.agent.backends.backend_cases import (
+    BACKENDS,
+    MARK,
+    BuildRunner,
+    find_survivors,
+    make_executor,
+    wait_for_file,
+)
 from tooling.contract.context import ExecCtx
 from tooling.contract.tool import ToolExecutor
 
 
 @pytest.fixture(params=BACKENDS)
-def executor(request: pytest.FixtureRequest, ctx: ExecCtx) -> Iterator[ToolExecutor]:
-    with make_executor(request.param, ctx.working_dir) as executor:
-        yield executor
+def executor(request: pytest.FixtureRequest, ctx: ExecCtx, build_runner: BuildRunner) -> ToolExecutor:
+    return make_executor(request.param, ctx.working_dir, build_runner)
 
 
 @pytest.fixture
@@ -31,7 +35,7 @@ def text_of(path: str) -> str:
     return Path(path).read_text()
 
 
-def test_the_schemas_are_exactly_the_tools(executor: ToolExecutor) -> None:
+def test_the_schemas_are_those_of_the_tools(executor: ToolExecutor) -> None:
     names = [schema["function"]["name"] for schema in executor.schemas()]  # type: ignore[index]
     assert names == [
         "run_command",
@@ -53,11 +57,11 @@ def test_the_schemas_are_exactly_the_tools(executor: ToolExecutor) -> None:
     assert executor.spec_of("nope") is None
 
 
-def test_all_schemas_together_are_small(executor: ToolExecutor) -> None:
+def test_the_schemas_are_small(executor: ToolExecutor) -> None:
     assert len(json.dumps(executor.schemas())) < 5400
 
 
-async def test_a_call_returns_what_the_model_reads(executor: ToolExecutor, ctx: ExecCtx) -> None:
+async def test_a_call_returns_the_output(executor: ToolExecutor, ctx: ExecCtx) -> None:
     result = await executor.call_tool("run_command", {"command": "echo hi"}, ctx)
     assert (result.content, result.exit_code, result.meta.status) == ("hi", 0, "ok")
 
@@ -79,7 +83,7 @@ async def test_a_call_returns_what_the_model_reads(executor: ToolExecutor, ctx: 
         ("ask_user", {"question": "Which?"}, 1, "error", "assumption"),
     ],
 )
-async def test_whatever_goes_wrong_is_a_result(
+async def test_every_failure_is_a_result(
     executor: ToolExecutor, ctx: ExecCtx, tool: str, args: dict[str, object], exit_code: int, status: str, words: str
 ) -> None:
     result = await executor.call_tool(tool, args, ctx)
@@ -87,34 +91,36 @@ async def test_whatever_goes_wrong_is_a_result(
     assert words in result.content
 
 
-async def test_a_step_uses_only_the_tools_it_may(executor: ToolExecutor, ctx: ExecCtx) -> None:
-    narrow = ExecCtx(
+async def test_a_tool_that_is_not_allowed_is_refused(executor: ToolExecutor, ctx: ExecCtx) -> None:
+    restricted = ExecCtx(
         user_id=ctx.user_id, task_id=ctx.task_id, working_dir=ctx.working_dir, allowed_tools=("read_file",)
     )
-    result = await executor.call_tool("run_command", {"command": "touch made"}, narrow)
+    result = await executor.call_tool("run_command", {"command": "touch created"}, restricted)
     assert (result.exit_code, result.is_ok) == (126, False)
     assert "Available: read_file." in result.content
     assert list(ctx.working_dir.iterdir()) == []
 
 
-async def test_parallel_calls_keep_apart(executor: ToolExecutor, ctx: ExecCtx) -> None:
+async def test_parallel_calls_do_not_mix_their_results(executor: ToolExecutor, ctx: ExecCtx) -> None:
     for number in range(20):
         (ctx.working_dir / f"{number}.txt").write_text(f"file {number}\n")
     calls = (executor.call_tool("read_file", {"path": f"{number}.txt"}, ctx) for number in range(20))
     assert [result.content for result in await asyncio.gather(*calls)] == [f"file {n}\n" for n in range(20)]
 
 
-async def test_thousands_of_lines_are_trimmed_with_true_counts(executor: ToolExecutor, ctx: ExecCtx) -> None:
+async def test_long_output_is_trimmed_and_the_number_of_cut_characters_is_given(
+    executor: ToolExecutor, ctx: ExecCtx
+) -> None:
     result = await executor.call_tool("run_command", {"command": "seq 1 50000"}, ctx)
-    whole = "\n".join(map(str, range(1, 50001)))
+    full = "\n".join(map(str, range(1, 50001)))
     path = result.meta.output_path
     assert path is not None
-    notice = f"\n[... {len(whole) - 2500} characters cut; full output: {path} ...]\n"
-    assert result.content == whole[:1500] + notice + whole[-1000:]
-    assert text_of(path) == whole
+    notice = f"\n[... {len(full) - 2500} characters cut; full output: {path} ...]\n"
+    assert result.content == full[:1500] + notice + full[-1000:]
+    assert text_of(path) == full
 
 
-async def test_the_kept_output_can_be_read_by_the_model(executor: ToolExecutor, ctx: ExecCtx) -> None:
+async def test_the_saved_output_can_be_read_but_not_written(executor: ToolExecutor, ctx: ExecCtx) -> None:
     result = await executor.call_tool("run_command", {"command": "seq 1 3000"}, ctx)
     path = result.meta.output_path
     page = await executor.call_tool("read_file", {"path": path, "offset": 1500, "limit": 2}, ctx)
@@ -123,7 +129,7 @@ async def test_the_kept_output_can_be_read_by_the_model(executor: ToolExecutor, 
     assert refused.meta.status == "blocked"
 
 
-async def test_a_huge_output_is_spooled_masked_and_counted(executor: ToolExecutor, ctx: ExecCtx) -> None:
+async def test_very_long_output_is_saved_redacted_and_counted(executor: ToolExecutor, ctx: ExecCtx) -> None:
     command = "yes correct-horse-battery | head -c 2999920"
     result = await executor.call_tool("run_command", {"command": command}, ctx)
     assert result.meta.total_bytes == 2_999_920
@@ -133,13 +139,13 @@ async def test_a_huge_output_is_spooled_masked_and_counted(executor: ToolExecuto
     assert "correct-horse" not in text_of(result.meta.output_path)
 
 
-async def test_commands_do_not_see_the_keys(executor: ToolExecutor, ctx: ExecCtx) -> None:
+async def test_commands_do_not_see_api_keys(executor: ToolExecutor, ctx: ExecCtx) -> None:
     (ctx.working_dir / "show.sh").write_text("set\n")
     result = await executor.call_tool("run_command", {"command": "bash show.sh | grep -c API_KEY"}, ctx)
     assert result.content == "Exit 1: 0"
 
 
-async def test_secrets_and_escapes_never_reach_the_model(executor: ToolExecutor, ctx: ExecCtx) -> None:
+async def test_secrets_and_terminal_escapes_are_removed_from_the_result(executor: ToolExecutor, ctx: ExecCtx) -> None:
     command = r"printf '\033[31mcorrect-horse-battery\033[0m \xff sk-aaaaaaaaaaaaaaaaaaaaaaaa'"
     result = await executor.call_tool("run_command", {"command": command}, ctx)
     assert result.content == r"[REDACTED] \xff [REDACTED]"
@@ -154,14 +160,13 @@ async def test_cancelling_a_call_leaves_no_process(executor: ToolExecutor, ctx: 
     assert find_survivors(MARK) == []
 
 
-async def test_the_cancel_check_ends_a_call_with_a_result(executor: ToolExecutor, ctx: ExecCtx) -> None:
-    started = time.monotonic()
+async def test_the_cancel_check_ends_the_call_with_a_result(executor: ToolExecutor, ctx: ExecCtx) -> None:
     cancelling = ExecCtx(
         user_id=ctx.user_id,
         task_id=ctx.task_id,
         working_dir=ctx.working_dir,
-        cancel_check=lambda: time.monotonic() - started > 0.3,
+        cancel_check=(ctx.working_dir / "started").exists,
     )
-    result = await executor.call_tool("run_command", {"command": f"sleep {MARK}"}, cancelling)
+    result = await executor.call_tool("run_command", {"command": f"touch started; sleep {MARK}"}, cancelling)
     assert (result.exit_code, result.meta.status) == (130, "cancelled")
-    assert time.monotonic() - started < 2
+    assert find_survivors(MARK) == []

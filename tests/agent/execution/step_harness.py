@@ -88,8 +88,8 @@ class FakeTools:
             return error_result(f"The tool {name} is not available in this step.", exit_code=126)
         # Judging and approving take time in the real executor too.
         await asyncio.sleep(0)
-        if ctx.on_run:
-            await ctx.on_run()
+        if ctx.on_start:
+            await ctx.on_start()
         self.calls.append((name, args))
         return await self._functions[name][1](args)
 

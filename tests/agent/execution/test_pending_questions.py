@@ -39,7 +39,7 @@ async def test_callbacks_report_when_a_step_starts_and_stops_waiting() -> None:
     questions = PendingQuestions(channel=Channel(session_id="s", run_id="r", log=None), is_present=True, timeout_s=60)
     calls: list[str] = []
     questions.set_wait_callbacks(
-        began=lambda step: calls.append(f"{step} waits"), ended=lambda step: calls.append(f"{step} continues")
+        started=lambda step: calls.append(f"{step} waits"), ended=lambda step: calls.append(f"{step} continues")
     )
     waiting = [asyncio.ensure_future(questions.approve(ACTION, ASK, call(number))) for number in (1, 2)]
     await asyncio.sleep(0.01)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from agent.app import _run_completed
+from agent.app import run_completed
 from agent.config.settings import ReplanPolicy, Settings
 from agent.dispatcher import READ_ONLY_TOOLS, Dispatcher
 from agent.execution.step.context import Conversation
@@ -78,7 +78,7 @@ class RunScript:
             outcome = await work
         except asyncio.CancelledError:
             outcome = runner.early_outcome(exit_codes.INTERRUPTED, "interrupted")
-        await channel.publish(_run_completed(outcome, runner.plan_id))
+        await channel.publish(run_completed(outcome, runner.plan_id))
         await channel.close()
         await listener
         return outcome, events

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.app import App, RunOptions
+from agent.app import App
+from agent.assembly import RunOptions
 from agent.config.load import load_settings
 from agent.protocol.codec import to_json
 from agent.protocol.commands import AnswerQuestion, Submit

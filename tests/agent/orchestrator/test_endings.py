@@ -10,6 +10,7 @@ from agent.vocabulary.plan import Plan, PlanStep
 from agent.vocabulary.step import ExecutorResponse
 from tests.agent.orchestrator.run_harness import FinishedRun, RunHarness
 from tests.cli.terminal_user import answer, composer_reply, one_step, plan, step, step_call, step_reply
+from tooling.approvals.policy import NO_USER_TO_ASK
 
 USED = {"usage": {"input_tokens": 400, "output_tokens": 100}}
 
@@ -22,8 +23,7 @@ def test_a_refusal_is_the_error_of_the_run(harness: RunHarness) -> None:
     run = harness.run(*one_step(step_call("s1", "run_command", command="git push"), step_reply("s1", "could not")))
     assert run.outcome.exit_code == 57
     assert run.outcome.error == (
-        "git push: Denied by policy: it publishes commits. Nobody can be asked in this run; "
-        "--allow 'git push' would allow it."
+        f"git push: Denied by policy: it publishes commits. {NO_USER_TO_ASK}; --allow 'git push' would allow it."
     )
     assert run.outcome.resume == resume_of(run)
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent.backends.sandbox.runner import missing_bubblewrap_warning
 from agent.execution.graph.replanning import replan_failed, replan_limit_reached
 from agent.vocabulary.plan import Plan, PlanStep
 from tests.agent.orchestrator.run_harness import RunHarness
@@ -158,7 +159,7 @@ def test_a_refused_command_does_not_lead_to_replanning(harness: RunHarness) -> N
     )
     assert run.outcome.exit_code == 57
     assert run.statuses == {"a": "blocked", "b": "skipped"}
-    assert run.warnings == []
+    assert set(run.warnings) <= {missing_bubblewrap_warning()}
 
 
 def test_a_plan_file_is_replanned_only_if_requested(harness: RunHarness) -> None:

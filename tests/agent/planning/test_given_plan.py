@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.app import App, RunOptions
+from agent.app import App
+from agent.assembly import RunOptions
 from agent.config.load import load_settings
 from agent.execution.step.step_result import unanswered
 from agent.protocol.commands import Submit

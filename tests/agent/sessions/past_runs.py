@@ -1,4 +1,4 @@
-"""Sessions that never ran: real folders and logs, made from the events a run would have left."""
+"""Writes real session folders and logs without running anything."""
 
 import os
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ STEP_EVENTS = (StepStarted, StepCompleted, ToolStarted, ToolCompleted, FilesChan
 
 
 def run_start(cwd: str = "/project", request: str = "count the lines") -> list[Event]:
-    """Return how every run begins."""
+    """Return the first events of a run."""
     started = RunStarted(
         model="script:x",
         planner_model="script:x",
@@ -43,17 +43,19 @@ def run_start(cwd: str = "/project", request: str = "count the lines") -> list[E
 
 
 def plan_made(*ids: str) -> PlanMade:
-    """Return a plan whose steps follow one another."""
-    after: tuple[str, ...] = ()
+    """Return a plan in which each step depends on the one before."""
+    depends_on: tuple[str, ...] = ()
     steps = []
-    for name in ids:
-        steps.append(PlanStep(id=name, title=f"Title of {name}", instruction=f"Do {name}", depends_on=after))
-        after = (name,)
+    for step_id in ids:
+        steps.append(
+            PlanStep(id=step_id, title=f"Title of {step_id}", instruction=f"Do {step_id}", depends_on=depends_on)
+        )
+        depends_on = (step_id,)
     return PlanMade(plan_id="p", revision=1, hash="h", reason="request", steps=tuple(steps))
 
 
 def command_events(command: str, output: str, exit_code: int = 0, tool_id: str = "c1") -> list[Event]:
-    """Return one command and what came of it."""
+    """Return the start and the end of one command."""
     status = "ok" if exit_code == 0 else "error"
     return [
         ToolStarted(tool_id=tool_id, name="run_command", input={"command": command}),
@@ -62,7 +64,7 @@ def command_events(command: str, output: str, exit_code: int = 0, tool_id: str =
 
 
 def run_completed(answer: str = "three lines", *, cost_usd: float | None = 0.25) -> RunCompleted:
-    """Return how a run that went well ends."""
+    """Return the end of a successful run."""
     usage = Usage(input_tokens=100, output_tokens=10, requests=2, cost_usd=cost_usd)
     return RunCompleted(
         subtype="success",
@@ -77,7 +79,7 @@ def run_completed(answer: str = "three lines", *, cost_usd: float | None = 0.25)
 
 
 def completed_run(request: str = "count the lines", answer: str = "three lines", cwd: str = "/project") -> list[Event]:
-    """Return a run of one step with one command."""
+    """Return a complete run of one step with one command."""
     return [
         *run_start(cwd, request),
         plan_made("s1"),
@@ -97,9 +99,9 @@ def write_run(
     step: str = "s1",
     ts: str = "2025-01-01T12:00:00.000Z",
     mtime: float | None = None,
-    is_summed_up: bool = True,
+    has_summary: bool = True,
 ) -> SessionFolder:
-    """Append a run to a session as if it had happened, its log last written at `mtime`."""
+    """Append a run to a session and set the log's modification time to `mtime`."""
     data.mkdir(exist_ok=True)
     folder = SessionStore(data).open(session)
     first = last_seq(folder.events) + 1
@@ -108,7 +110,7 @@ def write_run(
     log.close()
     if mtime is not None:
         os.utime(folder.events, (mtime, mtime))
-    if is_summed_up:
+    if has_summary:
         refresh_session(folder)
         if mtime is not None:
             os.utime(folder.summary, (mtime, mtime))
@@ -116,13 +118,13 @@ def write_run(
 
 
 def _envelope(session: str, run: str, step: str, ts: str, seq: int, event: Event) -> Envelope:
-    is_inside = isinstance(event, STEP_EVENTS)
+    is_step_event = isinstance(event, STEP_EVENTS)
     return Envelope(
         seq=seq,
         ts=ts,
         session_id=session,
         run_id=run,
         event=event,
-        step_id=step if is_inside else None,
-        attempt=1 if is_inside else None,
+        step_id=step if is_step_event else None,
+        attempt=1 if is_step_event else None,
     )

@@ -1,4 +1,4 @@
-"""Logs of runs that were cut off, told event by event."""
+"""Builds the logs of interrupted runs event by event."""
 
 from pathlib import Path
 from typing import TypeAlias
@@ -45,17 +45,17 @@ def plan_made(reason: str = "request", steps: tuple[PlanStep, ...] = PLAN) -> St
 
 
 def message_said(role: str, content: str, *calls: tuple[str, str], step: str | None = "a", **more: str) -> StepEvent:
-    made = tuple(CallMade(id=name, name=tool, input={"x": name}) for name, tool in calls)
-    return step, MessageSaid(role=role, content=content, tool_calls=made or None, **more)
+    tool_calls = tuple(CallMade(id=call_id, name=tool, input={"x": call_id}) for call_id, tool in calls)
+    return step, MessageSaid(role=role, content=content, tool_calls=tool_calls or None, **more)
 
 
-def tool_started(name: str, tool: str, step: str = "a") -> StepEvent:
-    return step, ToolStarted(tool_id=name, name=tool, input={"x": name})
+def tool_started(call_id: str, tool: str, step: str = "a") -> StepEvent:
+    return step, ToolStarted(tool_id=call_id, name=tool, input={"x": call_id})
 
 
-def tool_completed(name: str, tool: str, output: str = "out", step: str = "a", **more: object) -> StepEvent:
-    given: dict[str, object] = {"status": "ok", "exit_code": 0, **more}
-    return step, ToolCompleted(tool_id=name, name=tool, output=output, **given)  # type: ignore[arg-type]
+def tool_completed(call_id: str, tool: str, output: str = "out", step: str = "a", **more: object) -> StepEvent:
+    fields: dict[str, object] = {"status": "ok", "exit_code": 0, **more}
+    return step, ToolCompleted(tool_id=call_id, name=tool, output=output, **fields)  # type: ignore[arg-type]
 
 
 def step_started(step: str = "a", cache: str = "miss") -> StepEvent:
@@ -79,35 +79,35 @@ RUN_START = (
 
 
 class LogBuilder:
-    """A log to write runs into."""
+    """Writes runs into a log and reads back their unfinished state."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._seq = 0
 
-    def add_run(self, run_id: str, *told: StepEvent) -> None:
+    def add_run(self, run_id: str, *events: StepEvent) -> None:
         with self.path.open("ab") as file:
-            for step, event in told:
+            for step, event in events:
                 self._seq += 1
                 attempt = None if step is None else 1
-                place = Envelope(
+                envelope = Envelope(
                     seq=self._seq, ts="t", session_id="s", run_id=run_id, event=event, step_id=step, attempt=attempt
                 )
-                file.write(to_line(place))
+                file.write(to_line(envelope))
 
     def unfinished(self, run_id: str = "r1") -> UnfinishedRun:
         return unfinished_run(self.path, run_id, EFFECTS.get)
 
 
-def rebuild_step(log: LogBuilder, *told: StepEvent) -> UnfinishedStep:
-    log.add_run("r1", *RUN_START, step_started(), *told)
+def rebuild_step(log: LogBuilder, *events: StepEvent) -> UnfinishedStep:
+    log.add_run("r1", *RUN_START, step_started(), *events)
     return log.unfinished().steps["a"]
 
 
-def assistant_calls(*names: tuple[str, str], content: str = "") -> Message:
-    made = tuple(ToolCall(id=name, name=tool, arguments={"x": name}) for name, tool in names)
-    return Message(role="assistant", content=content, tool_calls=made)
+def assistant_calls(*calls: tuple[str, str], content: str = "") -> Message:
+    tool_calls = tuple(ToolCall(id=call_id, name=tool, arguments={"x": call_id}) for call_id, tool in calls)
+    return Message(role="assistant", content=content, tool_calls=tool_calls)
 
 
-def tool_result(name: str, content: str) -> Message:
-    return Message(role="tool", content=content, tool_call_id=name)
+def tool_result(call_id: str, content: str) -> Message:
+    return Message(role="tool", content=content, tool_call_id=call_id)

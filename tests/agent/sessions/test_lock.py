@@ -1,4 +1,4 @@
-"""Who holds a session is told without holding it up."""
+"""The holder of a session lock is found without taking the lock; titles can be set and cleared."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ sys.stdin.read()
 """
 
 
-def test_the_process_that_holds_a_session_is_named_while_it_lives(tmp_path: Path) -> None:
+def test_the_process_that_holds_the_lock_is_found_while_it_lives(tmp_path: Path) -> None:
     folder = SessionStore(tmp_path).open("s")
     assert lock_holder(folder) is None
     with subprocess.Popen(
@@ -35,14 +35,14 @@ def test_the_process_that_holds_a_session_is_named_while_it_lives(tmp_path: Path
     assert lock_holder(folder) is None
 
 
-def test_a_number_that_lives_on_as_another_process_holds_nothing(tmp_path: Path) -> None:
+def test_a_reused_process_id_is_not_a_holder(tmp_path: Path) -> None:
     folder = SessionStore(tmp_path).open("s")
     folder.lock.write_text(f"{os.getppid()}\n")
     assert lock_holder(folder) is None
     SessionLock(folder).release()
 
 
-def test_a_lock_without_a_number_is_nobodys(tmp_path: Path) -> None:
+def test_a_lock_file_without_a_process_id_has_no_holder(tmp_path: Path) -> None:
     folder = SessionFolder(id="s", root=tmp_path)
     folder.lock.write_text("who?\n")
     assert lock_holder(folder) is None

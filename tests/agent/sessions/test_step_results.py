@@ -1,4 +1,4 @@
-"""Finished steps on their shelf: found by their address, believed only when they are what was kept."""
+"""Cached step results are found by key and verified when they are read."""
 
 import json
 from pathlib import Path
@@ -31,73 +31,71 @@ def names(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-async def test_a_result_comes_back_as_it_was_kept(tmp_path: Path) -> None:
+async def test_a_stored_result_is_read_back_unchanged(tmp_path: Path) -> None:
     await StepResultStore(tmp_path / "steps").put(KEY, RESPONSE)
     assert StepResultStore(tmp_path / "steps").get(KEY) == RESPONSE
     assert StepResultStore(tmp_path / "steps").get(OTHER) is None
 
 
 async def test_only_the_owner_can_read_a_result(tmp_path: Path) -> None:
-    shelf = StepResultStore(tmp_path / "steps")
-    await shelf.put(KEY, RESPONSE)
+    store = StepResultStore(tmp_path / "steps")
+    await store.put(KEY, RESPONSE)
     assert (tmp_path / "steps").stat().st_mode & 0o777 == 0o700
-    assert shelf.path_for(KEY).stat().st_mode & 0o777 == 0o600
+    assert store.path_for(KEY).stat().st_mode & 0o777 == 0o600
     assert names(tmp_path / "steps") == [f"{KEY}.json"]
 
 
 @pytest.mark.parametrize("cut", range(0, 900, 60))
-async def test_a_torn_result_is_no_hit(tmp_path: Path, cut: int) -> None:
-    shelf = StepResultStore(tmp_path)
-    await shelf.put(KEY, RESPONSE)
-    whole = shelf.path_for(KEY).read_bytes()
-    assert len(whole) > 900
-    shelf.path_for(KEY).write_bytes(whole[:cut])
-    assert shelf.get(KEY) is None
+async def test_a_truncated_result_is_a_miss(tmp_path: Path, cut: int) -> None:
+    store = StepResultStore(tmp_path)
+    await store.put(KEY, RESPONSE)
+    data = store.path_for(KEY).read_bytes()
+    assert len(data) > 900
+    store.path_for(KEY).write_bytes(data[:cut])
+    assert store.get(KEY) is None
 
 
-async def test_a_result_of_another_step_or_with_other_words_is_no_hit(tmp_path: Path) -> None:
-    shelf = StepResultStore(tmp_path)
-    await shelf.put(KEY, RESPONSE)
-    shelf.path_for(OTHER).write_bytes(shelf.path_for(KEY).read_bytes())
-    assert shelf.get(OTHER) is None
-    whole = json.loads(shelf.path_for(KEY).read_bytes())
-    whole["response"]["summary"] = "something else"
-    shelf.path_for(KEY).write_text(json.dumps(whole))
-    assert shelf.get(KEY) is None
+async def test_a_result_with_another_key_or_changed_content_is_a_miss(tmp_path: Path) -> None:
+    store = StepResultStore(tmp_path)
+    await store.put(KEY, RESPONSE)
+    store.path_for(OTHER).write_bytes(store.path_for(KEY).read_bytes())
+    assert store.get(OTHER) is None
+    document = json.loads(store.path_for(KEY).read_bytes())
+    document["response"]["summary"] = "something else"
+    store.path_for(KEY).write_text(json.dumps(document))
+    assert store.get(KEY) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"null", b"[]", b"{}", b"\xff\xfe", b"[" * 100_000, b'{"v": 2}'])
-def test_a_foreign_file_is_no_hit(tmp_path: Path, content: bytes) -> None:
-    shelf = StepResultStore(tmp_path)
-    shelf.path_for(KEY).write_bytes(content)
-    assert shelf.get(KEY) is None
+def test_a_foreign_file_is_a_miss(tmp_path: Path, content: bytes) -> None:
+    store = StepResultStore(tmp_path)
+    store.path_for(KEY).write_bytes(content)
+    assert store.get(KEY) is None
 
 
 @pytest.mark.parametrize("key", ["", "../../etc/passwd", "a", "A" * 64, "a" * 64 + "/"])
-def test_an_address_that_is_a_path_trick_finds_nothing(tmp_path: Path, key: str) -> None:
+def test_a_malformed_key_is_a_miss(tmp_path: Path, key: str) -> None:
     assert StepResultStore(tmp_path).get(key) is None
 
 
-async def test_no_secret_is_kept(tmp_path: Path) -> None:
-    shelf = StepResultStore(tmp_path, redact=lambda text: text.replace("three", "***"))
-    await shelf.put(KEY, RESPONSE)
-    assert "three" not in shelf.path_for(KEY).read_text()
-    found = shelf.get(KEY)
+async def test_secrets_are_redacted_before_storing(tmp_path: Path) -> None:
+    store = StepResultStore(tmp_path, redact=lambda text: text.replace("three", "***"))
+    await store.put(KEY, RESPONSE)
+    assert "three" not in store.path_for(KEY).read_text()
+    found = store.get(KEY)
     assert found and found.text == "*** lines \ud800"
 
 
-async def test_a_result_that_cannot_be_kept_is_told_and_the_old_one_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shelf = StepResultStore(tmp_path)
-    await shelf.put(KEY, RESPONSE)
-    before = shelf.path_for(KEY).read_bytes()
+async def test_a_failed_write_raises_and_keeps_the_old_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = StepResultStore(tmp_path)
+    await store.put(KEY, RESPONSE)
+    before = store.path_for(KEY).read_bytes()
 
     def no_space(fd: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(atomic_write.os, "fsync", no_space)
     with pytest.raises(OSError, match="No space left"):
-        await shelf.put(KEY, RESPONSE)
-    assert shelf.path_for(KEY).read_bytes() == before
+        await store.put(KEY, RESPONSE)
+    assert store.path_for(KEY).read_bytes() == before
     assert names(tmp_path) == [f"{KEY}.json"]

@@ -1,8 +1,10 @@
-"""`agent exec`: one command exactly as the agent's shell tool would run it."""
+"""`agent exec`: runs one command exactly as the agent's shell tool would."""
 
 import pytest
 
+from cli.commands.exec import TIMED_OUT
 from tests.cli.terminal_user import User
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
 
@@ -18,16 +20,18 @@ pytestmark = pytest.mark.slow
         (("cat",), 0, ""),
     ],
 )
-def test_output_and_exit_code_are_the_commands_own(user: User, words: tuple[str, ...], code: int, stdout: str) -> None:
+def test_output_and_exit_code_are_those_of_the_command(
+    user: User, words: tuple[str, ...], code: int, stdout: str
+) -> None:
     ended = user.agent("exec", "--", *words)
     assert (ended.exit_code, ended.stdout) == (code, stdout)
 
 
-def test_it_runs_in_the_folder_that_was_given(user: User) -> None:
+def test_it_runs_in_the_given_folder(user: User) -> None:
     folder = user.home / "work"
     folder.mkdir()
-    assert user.agent("exec", "-C", str(folder), "--", "pwd; touch made").stdout == f"{folder}\n"
-    assert (folder / "made").exists()
+    assert user.agent("exec", "-C", str(folder), "--", "pwd; touch created").stdout == f"{folder}\n"
+    assert (folder / "created").exists()
 
 
 def test_a_command_that_needs_approval_is_refused_without_a_terminal(user: User) -> None:
@@ -37,55 +41,51 @@ def test_a_command_that_needs_approval_is_refused_without_a_terminal(user: User)
     assert user.agent("exec", "--allow", "git push", "--", "git push").exit_code == 128
 
 
-def test_a_blocked_command_is_refused_whatever_is_allowed(user: User) -> None:
+def test_a_blocked_command_is_refused_even_if_allowed(user: User) -> None:
     ended = user.agent("exec", "--allow", "rm", "--", "rm -rf /")
     assert (ended.exit_code, "BLOCKED" in ended.stderr) == (57, True)
 
 
-def test_skipping_the_check_leaves_out_the_text_check(user: User) -> None:
+def test_skip_check_skips_the_command_check(user: User) -> None:
     assert user.agent("exec", "--skip-check", "--", "git push --dry-run").exit_code == 128
 
 
-def test_long_output_comes_out_whole(user: User) -> None:
+def test_long_output_is_printed_completely(user: User) -> None:
     ended = user.agent("exec", "--", "seq 200000")
     assert ended.stdout.splitlines() == [str(number) for number in range(1, 200001)]
 
 
-def test_keys_are_masked_and_never_in_the_commands_environment(user: User) -> None:
+def test_api_keys_are_masked_and_not_in_the_environment(user: User) -> None:
     ended = user.agent(
         "exec", "--", "echo $OPENAI_API_KEY; echo sk-SENTINEL0123456789", OPENAI_API_KEY="sk-SENTINEL0123456789"
     )
     assert "SENTINEL" not in ended.stdout
 
 
-def test_a_time_limit_ends_it(user: User) -> None:
+def test_a_command_that_exceeds_its_time_limit_is_stopped(user: User) -> None:
     ended = user.agent("exec", "--set", "command_timeout_s=0.5", "--", "sleep 60")
-    assert ended.exit_code == 124
+    assert (ended.exit_code, TIMED_OUT in ended.stderr) == (124, True)
 
 
-def test_nothing_is_left_of_it(user: User) -> None:
+def test_it_leaves_no_session_behind(user: User) -> None:
     user.agent("exec", "--", "true")
     assert list(user.data.glob("sessions/*")) == []
 
 
-def test_a_missing_command_is_wrong_usage(user: User) -> None:
+def test_a_missing_command_is_a_usage_error(user: User) -> None:
     assert user.agent("exec").exit_code == 2
 
 
-def test_what_follows_the_first_word_belongs_to_the_command(user: User) -> None:
+def test_everything_after_the_first_word_belongs_to_the_command(user: User) -> None:
     assert user.agent("exec", "printf", "%s-", "-n", "x").stdout == "-n-x-\n"
 
 
-def test_a_limit_that_was_reached_is_said(user: User) -> None:
-    assert "time limit" in user.agent("exec", "--set", "command_timeout_s=0.5", "--", "sleep 60").stderr
-
-
-def test_without_a_box_every_command_asks_and_it_is_said(user: User) -> None:
+def test_without_a_sandbox_every_command_needs_approval(user: User) -> None:
     ended = user.agent("exec", "--backend", "host", "--", "ls")
-    assert (ended.exit_code, "without a box" in ended.stderr) == (57, True)
+    assert (ended.exit_code, "on this machine" in ended.stderr) == (57, True)
 
 
-def test_a_backend_that_is_not_there_yet_is_wrong_usage(user: User) -> None:
+def test_an_unsupported_backend_is_a_usage_error(user: User) -> None:
     assert user.agent("exec", "--backend", "docker", "--", "ls").exit_code == 2
 
 
@@ -98,8 +98,7 @@ def test_a_backend_that_is_not_there_yet_is_wrong_usage(user: User) -> None:
         ("curl -sS -m 3 https://example.invalid/ > /etc/x", True),
     ],
 )
-def test_an_allowed_host_is_not_asked_for_again_but_everything_else_is(
-    user: User, command: str, is_asked: bool
-) -> None:
+@needs("bwrap", "curl")
+def test_an_allowed_host_needs_no_approval_but_everything_else_does(user: User, command: str, is_asked: bool) -> None:
     ended = user.agent("exec", "--allow-net", "example.invalid", "--", command)
     assert (ended.exit_code == 57) is is_asked

@@ -1,4 +1,4 @@
-"""`agent tools call`: any tool from the shell, on the same road as the model's calls."""
+"""`agent tools call`: calls any tool as the model would."""
 
 import json
 
@@ -41,16 +41,16 @@ SPEC = ToolSpec(
         (("count:=3", "other=x"), {"count": 3, "other": "x"}),
     ],
 )
-def test_words_become_arguments_by_the_schema(words: tuple[str, ...], arguments: dict[str, object]) -> None:
+def test_arguments_are_parsed_by_the_schema(words: tuple[str, ...], arguments: dict[str, object]) -> None:
     assert parse_arguments(words, SPEC) == arguments
 
 
 @pytest.mark.parametrize(
     ("word", "problem"),
     [
-        ("text", "is no argument"),
-        ("=x", "is no argument"),
-        (":=1", "is no argument"),
+        ("text", "is not an argument"),
+        ("=x", "is not an argument"),
+        (":=1", "is not an argument"),
         ("count=many", "count: expected a whole number, got 'many'"),
         ("share=x", "share: expected a number"),
         ("deep=maybe", "deep: expected true or false"),
@@ -58,7 +58,7 @@ def test_words_become_arguments_by_the_schema(words: tuple[str, ...], arguments:
         ("table:={", "table: "),
     ],
 )
-def test_a_word_that_does_not_fit_is_named(word: str, problem: str) -> None:
+def test_an_invalid_argument_is_named(word: str, problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         parse_arguments((word,), SPEC)
 
@@ -69,14 +69,14 @@ def test_an_argument_cannot_be_given_twice() -> None:
 
 
 @pytest.mark.slow
-def test_the_result_is_what_the_model_would_read(user: User) -> None:
+def test_the_output_is_the_text_the_model_would_read(user: User) -> None:
     (user.home / "notes.txt").write_text("one\ntwo\n")
     ended = user.agent("tools", "call", "read_file", "path=notes.txt", "limit=1")
     assert (ended.exit_code, ended.stdout.splitlines()[0], ended.stderr) == (0, "one", "")
 
 
 @pytest.mark.slow
-def test_as_json_it_has_status_and_exit_code(user: User) -> None:
+def test_json_output_has_status_and_exit_code(user: User) -> None:
     ended = user.agent("tools", "call", "search_text", "pattern=nothing", "--json")
     assert json.loads(ended.stdout) == {
         "tool": "search_text",
@@ -87,18 +87,18 @@ def test_as_json_it_has_status_and_exit_code(user: User) -> None:
 
 
 @pytest.mark.slow
-def test_the_exit_code_is_that_of_the_call_and_a_failure_goes_to_stderr(user: User) -> None:
+def test_a_failed_call_prints_to_stderr_and_sets_the_exit_code(user: User) -> None:
     ended = user.agent("tools", "call", "run_command", "command=echo no; exit 3")
-    assert (ended.exit_code, ended.stdout, ended.stderr) == (3, "", "Exit 3: no\n")
+    assert (ended.exit_code, ended.stdout, ended.stderr.splitlines()[-1]) == (3, "", "Exit 3: no")
 
 
 @pytest.mark.slow
-def test_it_works_in_the_folder_that_was_given(user: User) -> None:
+def test_it_works_in_the_given_folder(user: User) -> None:
     (user.home / "work").mkdir()
     flags = ("-C", "work", "--approval-mode", "auto-edit")
-    ended = user.agent("tools", "call", "write_file", "path=made.txt", "content=here", *flags, "--json")
-    assert (user.home / "work" / "made.txt").read_text() == "here"
-    assert [change["path"] for change in ended.document["changes"]] == ["made.txt"]  # type: ignore[attr-defined]
+    ended = user.agent("tools", "call", "write_file", "path=new.txt", "content=here", *flags, "--json")
+    assert (user.home / "work" / "new.txt").read_text() == "here"
+    assert [change["path"] for change in ended.document["changes"]] == ["new.txt"]  # type: ignore[attr-defined]
 
 
 @pytest.mark.slow
@@ -110,10 +110,10 @@ def test_it_works_in_the_folder_that_was_given(user: User) -> None:
         (("read_file", "path=/etc/passwd"), 57, "BLOCKED"),
         (("read_file", "paht=x"), 2, "did you mean path?"),
         (("read_fiel", "path=x"), 2, "did you mean read_file?"),
-        (("read_file", "path"), 2, "is no argument"),
+        (("read_file", "path"), 2, "is not an argument"),
     ],
 )
-def test_what_the_model_may_not_a_person_may_not_either(
+def test_calls_forbidden_to_the_model_are_forbidden_to_the_user(
     user: User, words: tuple[str, ...], code: int, problem: str
 ) -> None:
     ended = user.agent("tools", "call", *words)
@@ -121,6 +121,6 @@ def test_what_the_model_may_not_a_person_may_not_either(
 
 
 @pytest.mark.slow
-def test_nothing_is_left_of_it(user: User) -> None:
+def test_it_leaves_no_session_behind(user: User) -> None:
     user.agent("tools", "call", "list_directory")
     assert list(user.data.glob("sessions/*")) == []

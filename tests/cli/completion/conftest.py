@@ -1,4 +1,4 @@
-"""Somebody with sessions, settings and a shell."""
+"""A user with settings and a configuration folder."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ planner_model = "anthropic/claude-sonnet-4-5"
 
 @pytest.fixture
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> User:
-    """Return a user; the test's own process has the same settings and sessions."""
+    """A user whose settings and sessions the test process shares."""
     user = User(home=tmp_path, environ={"AGENT_CONFIG_DIR": str(tmp_path / "config")})
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "config.toml").write_text(SETTINGS)

@@ -1,12 +1,9 @@
-"""Somebody at a shell of their own, with completion as a new user gets it."""
+"""An interactive shell in a pty with completion installed."""
 
-import os
-import shutil
 from pathlib import Path
 
 import pexpect
 import pyte
-import pytest
 
 from tests.cli.repl.terminal_session import TAB, TIMEOUT_S, TerminalSession
 from tests.cli.terminal_user import User
@@ -22,7 +19,7 @@ _START_FILES = {
 
 
 class ShellSession(TerminalSession):
-    """A shell in a pty; its start files are the person's own and what the installation adds to them."""
+    """A shell in a pty that loads the user's start files."""
 
     def __init__(self, user: User, shell: str, *, columns: int = 120, rows: int = 40, **environ: str) -> None:
         program, *arguments = _COMMANDS[shell]
@@ -45,24 +42,18 @@ class ShellSession(TerminalSession):
         self.wait_for(_PROMPT.rstrip())
 
     def typed_line(self) -> str:
-        """Return the newest line that was or is being typed."""
-        mark = _PROMPT.rstrip()
-        typed = [line for line in self.window_text().splitlines() if line.startswith(mark)]
-        return typed[-1].removeprefix(mark).lstrip() if typed else ""
+        """Return the text after the last prompt."""
+        prompt = _PROMPT.rstrip()
+        typed = [line for line in self.window_text().splitlines() if line.startswith(prompt)]
+        return typed[-1].removeprefix(prompt).lstrip() if typed else ""
 
 
 def write_start_files(user: User) -> None:
-    """Give the person start files that keep the screen calm."""
+    """Write start files with a plain prompt and no bell."""
     for name, text in _START_FILES.items():
         path = user.home / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-
-
-def require_shell(shell: str) -> None:
-    """Skip where a shell is missing; in continuous integration that is a failure."""
-    if shutil.which(shell) is None and not os.environ.get("CI"):
-        pytest.skip(f"{shell} is not installed")
 
 
 def create_files(user: User, *names: str) -> None:

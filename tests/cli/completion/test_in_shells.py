@@ -1,12 +1,13 @@
-"""Tab in real shells: installed as a person installs it, typed as a person types."""
+"""Tab completion in real shells, installed as a user would install it."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cli.completion.shell_session import ShellSession, create_files, require_shell, write_start_files
+from tests.cli.completion.shell_session import ShellSession, create_files, write_start_files
 from tests.cli.repl.terminal_session import TAB
 from tests.cli.terminal_user import User, answer
+from tests.programs import require
 
 pytestmark = pytest.mark.slow
 SHELLS = ("bash", "zsh", "fish")
@@ -15,21 +16,21 @@ EVIL = "evil \x1b[31m\x07$(touch pwned) `touch pwned` title; * \u202e"
 
 @pytest.fixture(params=SHELLS)
 def shell(request: pytest.FixtureRequest, user: User) -> Iterator[ShellSession]:
-    require_shell(request.param)
+    require(request.param)
     write_start_files(user)
     ended = user.agent("--install-completion", request.param)
     assert ended.exit_code == 0, ended.stderr
-    seat = ShellSession(user, request.param)
-    yield seat
-    seat.close()
+    session = ShellSession(user, request.param)
+    yield session
+    session.close()
 
 
-def assert_completes(seat: ShellSession, typed: str, line: str) -> None:
-    """Type something with Tab at its end and wait for the line it becomes; then clear the line."""
-    seat.send(typed + TAB)
-    seat.wait_until(lambda: seat.typed_line().rstrip() == line.rstrip(), f"the line {line!r}")
-    seat.send("\x15")
-    seat.wait_until(lambda: not seat.typed_line().strip(), "the line to be cleared")
+def assert_completes(shell: ShellSession, typed: str, line: str) -> None:
+    """Type a text and Tab, wait for the completed line, then clear it."""
+    shell.send(typed + TAB)
+    shell.wait_until(lambda: shell.typed_line().rstrip() == line.rstrip(), f"the line {line!r}")
+    shell.send("\x15")
+    shell.wait_until(lambda: not shell.typed_line().strip(), "the line to be cleared")
 
 
 def test_words_are_completed(shell: ShellSession) -> None:
@@ -47,25 +48,25 @@ def test_words_are_completed(shell: ShellSession) -> None:
     assert_completes(shell, "agent tools call read_file pa", "agent tools call read_file path=")
 
 
-def test_several_candidates_are_listed_with_what_they_mean(shell: ShellSession) -> None:
+def test_several_candidates_are_listed_with_descriptions(shell: ShellSession) -> None:
     shell.send("agent ru" + shell.list_keys)
-    shown = shell.wait_for("Which commands run unasked")
-    assert "Do one task, start to end." in shown
+    shown = shell.wait_for("Manage rules")
+    assert "Run a task and print the answer." in shown
     assert shell.typed_line().rstrip() == "agent ru"
 
 
 @pytest.fixture
 def sessions(user: User) -> Callable[[], None]:
-    def made() -> None:
+    def create() -> None:
         model = user.script(answer("Hello."))
         for name in ("alpha-one", "alpha-two"):
             assert user.agent("run", "--model", model, "--session", name, f"greet {name}").exit_code == 0
         (user.data / "sessions" / "alpha-two" / "title").write_text(EVIL)
 
-    return made
+    return create
 
 
-def test_sessions_are_listed_with_titles_that_do_nothing(shell: ShellSession, sessions: Callable[[], None]) -> None:
+def test_hostile_session_titles_are_listed_harmlessly(shell: ShellSession, sessions: Callable[[], None]) -> None:
     sessions()
     before = len(shell.raw_output)
     shell.send("agent sessions show alpha-" + shell.list_keys)

@@ -1,7 +1,8 @@
-"""Putting completion in place."""
+"""`--install-completion` and `--show-completion`."""
 
 import pytest
 
+from cli.completion.install import START_FILE_COMMENT
 from tests.cli.terminal_user import User
 
 pytestmark = pytest.mark.slow
@@ -14,29 +15,29 @@ def test_one_line_is_added_to_the_start_file_once(user: User, shell: str, start:
         assert user.agent("--install-completion", shell).exit_code == 0
     script = user.home / "config" / f"completion.{shell}"
     lines = (user.home / start).read_text().splitlines()
-    assert lines == ["alias ll='ls -l'", "", "# Completion of agent", f"[ -r {script} ] && . {script}"]
+    assert lines == ["alias ll='ls -l'", "", START_FILE_COMMENT, f"[ -r {script} ] && . {script}"]
     assert script.read_text() == user.agent("--show-completion", shell).stdout
 
 
-def test_fish_has_a_folder_for_it(user: User) -> None:
+def test_fish_scripts_go_to_its_completions_folder(user: User) -> None:
     ended = user.agent("--install-completion", "fish", XDG_CONFIG_HOME=str(user.home / "xdg"))
     names = sorted(path.name for path in (user.home / "xdg" / "fish" / "completions").iterdir())
     assert (ended.exit_code, names) == (0, ["agent.fish", "windlass.fish"])
 
 
-def test_a_shell_that_is_not_named_is_found(user: User) -> None:
+def test_the_shell_is_detected_if_not_named(user: User) -> None:
     ended = user.agent("--install-completion", SHELL="/bin/zsh")
     assert (ended.exit_code, (user.home / ".zshrc").exists()) == (0, True)
 
 
-def test_a_shell_without_completion_is_an_error_with_a_hint(user: User) -> None:
+def test_an_unsupported_shell_is_an_error_with_a_hint(user: User) -> None:
     ended = user.agent("--install-completion", "fsh")
     assert ended.exit_code == 2
     assert "did you mean fish?" in ended.stderr and "bash, zsh, fish" in ended.stderr
     assert user.agent("--show-completion", SHELL="/bin/csh").exit_code == 2
 
 
-def test_a_start_file_that_cannot_be_written_is_told(user: User) -> None:
+def test_an_unwritable_start_file_is_an_error_with_a_hint(user: User) -> None:
     (user.home / ".bashrc").mkdir()
     ended = user.agent("--install-completion", "bash")
     assert ended.exit_code == 42

@@ -1,28 +1,33 @@
-"""What can stand at the cursor."""
+"""The candidates for the word at the cursor."""
 
 import pytest
 
 from cli.application import COMMANDS, build_application
+from cli.completion.candidates import FILES, SOURCES
 from cli.completion.command_tree import CommandNode, build_tree
 from cli.completion.complete import Completions, complete_words
-from cli.completion.values import FILES, SOURCES
+from cli.completion.setting_values import KEY_SET, LOCAL, NEEDS_KEY
 from tests.cli.terminal_user import User, one_step, step_reply
 
 pytestmark = pytest.mark.usefixtures("user")
 MODES = ["ask", "auto-edit", "never", "yolo"]
 
 
+def complete(*words: str) -> Completions:
+    return complete_words(words, build_application)
+
+
 def offered_words(line: str) -> list[str]:
-    """Return what is offered for a line whose last word is being typed."""
-    reply = complete_words(line.split(" "))
-    assert reply.kind == "words"
-    return [value.word for value in reply.items]
+    """Return the candidates for the last word of a line."""
+    completions = complete(*line.split(" "))
+    assert completions.kind == "words"
+    return [item.word for item in completions.items]
 
 
 def offered_kind(line: str) -> str:
-    reply = complete_words(line.split(" "))
-    assert reply.items == ()
-    return reply.kind
+    completions = complete(*line.split(" "))
+    assert completions.items == ()
+    return completions.kind
 
 
 @pytest.mark.parametrize(
@@ -62,7 +67,7 @@ def offered_kind(line: str) -> str:
         ("runs events last --type approval", ["approval.requested", "approval.resolved"]),
     ],
 )
-def test_what_fits_is_offered(line: str, offered: list[str]) -> None:
+def test_matching_words_are_offered(line: str, offered: list[str]) -> None:
     assert offered_words(line) == offered
 
 
@@ -83,41 +88,36 @@ def test_files_are_left_to_the_shell(line: str, files: str) -> None:
     assert offered_kind(line) == files
 
 
-def test_models_are_offered_as_they_are_set_then_by_provider() -> None:
+def test_configured_models_are_offered_before_providers() -> None:
     offered = offered_words("run --model ")
     assert offered[:2] == ["openai/gpt-5-mini", "anthropic/claude-sonnet-4-5"]
     assert "anthropic/" in offered and "ollama/" in offered and offered[-1] == "script:"
     assert "anthropic/claude-sonnet-4-5" in offered_words("run --planner-model anthropic/cl")
     assert "model=openai/gpt-5-mini" in offered_words("run --set model=openai/gpt-5")
     assert offered_words("run --model together/")[0].startswith("together/")
-    states = {value.word: value.description for value in complete_words(["run", "--model", ""]).items}
-    assert (states["openai/"], states["groq/"], states["ollama/"]) == (
-        "its key is set",
-        "needs a key",
-        "on this machine",
-    )
+    states = {item.word: item.description for item in complete("run", "--model", "").items}
+    assert (states["openai/"], states["groq/"], states["ollama/"]) == (KEY_SET, NEEDS_KEY, LOCAL)
 
 
-def test_broken_settings_leave_nothing_to_offer(user: User) -> None:
+def test_invalid_settings_give_no_candidates(user: User) -> None:
     (user.home / "config" / "config.toml").write_text("model = ")
-    assert complete_words(["run", "--model", ""]) == Completions()
+    assert complete("run", "--model", "") == Completions()
 
 
-def test_steps_are_offered_by_their_ids_with_how_they_ended(user: User) -> None:
+def test_steps_are_offered_with_their_status(user: User) -> None:
     model = user.script(*one_step(step_reply("s1", "done")))
     assert user.agent("run", "--model", model, "--session", "one", "go").exit_code == 0
-    assert [(value.word, value.description) for value in complete_words(["runs", "why", "last", ""]).items] == [
-        ("s1", "ok: done")
-    ]
+    items = complete("runs", "why", "last", "").items
+    assert [(item.word, item.description) for item in items] == [("s1", "ok: done")]
 
 
-def test_nothing_is_made_on_the_way(user: User) -> None:
+def test_completion_creates_no_files(user: User) -> None:
     for line in ("sessions show ", "runs show ", "resume ", "runs why last "):
         assert offered_words(line) == []
     assert not user.data.exists()
 
 
-def test_every_source_is_of_a_parameter_that_exists() -> None:
+def test_every_source_belongs_to_an_existing_parameter() -> None:
     known: set[str] = set()
     for entry in COMMANDS:
         _collect(build_tree(build_application(entry.name)).commands[entry.name], (entry.name,), known)
@@ -127,5 +127,5 @@ def test_every_source_is_of_a_parameter_that_exists() -> None:
 def _collect(command: CommandNode, path: tuple[str, ...], known: set[str]) -> None:
     for parameter in command.parameters:
         known |= {parameter.name, " ".join((*path, parameter.name))}
-    for name, below in command.commands.items():
-        _collect(below, (*path, name), known)
+    for name, subcommand in command.commands.items():
+        _collect(subcommand, (*path, name), known)

@@ -1,4 +1,4 @@
-"""Tables fit whatever terminal they are shown on, whatever stands in them."""
+"""Tables fit any terminal, whatever their cells contain; ages, sizes and durations are formatted."""
 
 from datetime import UTC, datetime
 
@@ -23,21 +23,22 @@ COLUMNS = st.lists(
 
 
 @given(COLUMNS, st.integers(40, 200))
-def test_no_line_is_wider_than_the_terminal_nor_moves_its_cursor(columns: list[Column], width: int) -> None:
+def test_no_line_is_wider_than_the_terminal_or_has_control_characters(columns: list[Column], width: int) -> None:
     lines = render_table(columns, width)
     assert len(lines) == 4
     assert all(cell_len(line) <= width for line in lines)
-    assert all(mark >= " " and not "\x7f" <= mark <= "\x9f" for line in lines for mark in line)
+    assert all(char >= " " and not "\x7f" <= char <= "\x9f" for line in lines for char in line)
 
 
 @given(COLUMNS)
-def test_without_a_terminal_nothing_is_cut_and_there_are_no_heads(columns: list[Column]) -> None:
+def test_without_a_terminal_nothing_is_clipped_and_there_is_no_header(columns: list[Column]) -> None:
     lines = render_table(columns, None)
     assert len(lines) == 3
-    assert not any("…" in line for line in lines if not any("…" in cell for one in columns for cell in one.cells))
+    has_ellipsis = any("…" in cell for column in columns for cell in column.cells)
+    assert has_ellipsis or not any("…" in line for line in lines)
 
 
-def test_long_texts_give_way_before_whole_columns_do() -> None:
+def test_long_cells_are_clipped_before_columns_are_dropped() -> None:
     columns = [
         Column(header="ID", cells=["abc"]),
         Column(header="N", cells=["12"], drop_priority=1),
@@ -51,17 +52,17 @@ def test_long_texts_give_way_before_whole_columns_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("minutes", "shown"),
+    ("minutes", "age"),
     [(0.5, "now"), (5, "5m"), (90, "1h"), (60 * 30, "1d"), (60 * 24 * 20, "2w"), (60 * 24 * 800, "2y")],
 )
-def test_ages_are_short(minutes: float, shown: str) -> None:
+def test_ages_are_short(minutes: float, age: str) -> None:
     now = datetime(2025, 6, 1, tzinfo=UTC)
     then = datetime.fromtimestamp(now.timestamp() - minutes * 60, UTC)
-    assert format_age(then.isoformat().replace("+00:00", "Z"), now) == shown
+    assert format_age(then.isoformat().replace("+00:00", "Z"), now) == age
 
 
 @pytest.mark.parametrize("timestamp", ["", "x", "2025-01-01T00:00:00"])
-def test_a_time_that_is_none_has_no_age(timestamp: str) -> None:
+def test_an_invalid_time_has_no_age(timestamp: str) -> None:
     assert format_age(timestamp) == ""
 
 
@@ -78,7 +79,7 @@ def test_sizes_and_texts_are_short_and_safe() -> None:
     assert indent_lines("a\n\n  b\x07\n") == ["  a", "", "    b"]
 
 
-def test_lengths_of_time_are_read_or_refused() -> None:
+def test_durations_are_parsed_or_refused() -> None:
     assert (parse_days("12h", "--x"), parse_days("30d", "--x"), parse_days("4w", "--x")) == (0.5, 30, 28)
     for text in ("", "d", "30", "-1d", "1.5d", "99999d", "30m"):
         with pytest.raises(UsageError, match="--x"):
@@ -90,15 +91,15 @@ def test_lengths_of_time_are_read_or_refused() -> None:
         st.tuples(st.sampled_from(["ok", "--"]), st.text("abc", max_size=8), st.text("ab ", max_size=90)), min_size=1
     )
 )
-def test_the_last_text_of_a_row_goes_on_below_its_beginning(cells: list[tuple[str, str, str]]) -> None:
+def test_the_last_cell_of_a_row_is_wrapped(cells: list[tuple[str, str, str]]) -> None:
     lines = render_rows(cells, 40)
     assert all(cell_len(line) <= 40 for line in lines)
     assert "".join("".join(row).replace(" ", "") for row in cells) == "".join(lines).replace(" ", "")
 
 
-def test_where_no_room_is_left_beside_it_a_text_stands_below_its_head() -> None:
+def test_text_without_enough_room_goes_on_its_own_line() -> None:
     assert render_rows([("  /budget [TOKENS|$USD]", "Show or set what a run may cost.")], 40) == [
         "  /budget [TOKENS|$USD]",
         "    Show or set what a run may cost.",
     ]
-    assert render_rows([("ok", "a text that stands whole")], None) == ["ok  a text that stands whole"]
+    assert render_rows([("ok", "a text of some length")], None) == ["ok  a text of some length"]

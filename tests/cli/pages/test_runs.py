@@ -1,4 +1,4 @@
-"""Runs as their owner looks back at them: how they went, what stands behind an answer."""
+"""`agent runs`: list and show runs, and the evidence for their answers."""
 
 import json
 import os
@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cli.pages.run_pages import FULL_OUTPUT_IN
+from cli.pages.run_stream import NO_RESULT
 from tests.agent.sessions.past_runs import completed_run, run_start, write_run
 from tests.cli.run.test_interruptions import start_run, wait_result, wait_until
 from tests.cli.terminal_user import User, composer_reply, event_types, one_step, plan, step, step_call, step_reply
@@ -23,13 +25,13 @@ def project(tmp_path: Path) -> Path:
 
 
 def run_script(user: User, project: Path, *replies: dict[str, object]) -> str:
-    """Let a scripted model work in the project; return the run's id."""
+    """Run a scripted model in the project; return the run id."""
     flags = ("--approval-mode", "auto-edit", "-C", str(project), "--output-format", "stream-json")
     ended = user.agent("run", "--model", user.script(*replies), *flags, "do it")
     return str(ended.events[0]["run_id"])
 
 
-def test_an_answer_leads_to_the_commands_behind_it(user: User, project: Path) -> None:
+def test_an_answer_leads_to_the_commands_it_is_based_on(user: User, project: Path) -> None:
     run = run_script(
         user,
         project,
@@ -40,9 +42,9 @@ def test_an_answer_leads_to_the_commands_behind_it(user: User, project: Path) ->
         step_reply("s2", "a.txt has 2 lines"),
         composer_reply("There are 2 lines [s2]."),
     )
-    told = user.agent("runs", "why", run, "[s2]").stdout
-    assert "ran: wc -l < a.txt; exit 3\nended: error, exit 3\n" in told
-    assert told.rstrip().endswith("answer: a.txt has 2 lines")
+    evidence = user.agent("runs", "why", run, "[s2]").stdout
+    assert "ran: wc -l < a.txt; exit 3\nended: error, exit 3\n" in evidence
+    assert evidence.rstrip().endswith("answer: a.txt has 2 lines")
     assert "+one" in user.agent("runs", "why", "last", "s1").stdout
     document = json.loads(user.agent("runs", "why", run[:-2], "s2", "--json").stdout)
     (call,) = document["step"]["calls"]
@@ -51,24 +53,24 @@ def test_an_answer_leads_to_the_commands_behind_it(user: User, project: Path) ->
     assert (missing.exit_code, "its steps: s1, s2" in missing.stderr) == (42, True)
 
 
-def test_the_whole_of_a_long_output_is_evidence(user: User, project: Path) -> None:
+def test_the_full_output_of_a_command_is_evidence(user: User, project: Path) -> None:
     run = run_script(
         user, project, *one_step(step_call("s1", "run_command", command="seq 20000"), step_reply("s1", "counted"))
     )
-    told = user.agent("runs", "why", run, "s1").stdout
-    assert "characters cut" not in told
-    assert "\n  10000\n" in told
-    assert "whole output in " in told
+    evidence = user.agent("runs", "why", run, "s1").stdout
+    assert "characters cut" not in evidence
+    assert "\n  10000\n" in evidence
+    assert FULL_OUTPUT_IN in evidence
 
 
 def test_checks_are_evidence(user: User, project: Path) -> None:
     replies = (step_reply("s1", "done"), step_reply("s1", "done again"), step_reply("s1", "and again"))
     run = run_script(user, project, plan(step("s1", verify="test -e made")), *replies)
-    told = user.agent("runs", "why", run, "s1").stdout
-    assert "checked: test -e made\nended: error, exit 1: failed\n" in told
+    evidence = user.agent("runs", "why", run, "s1").stdout
+    assert "checked: test -e made\nended: error, exit 1: failed\n" in evidence
 
 
-def test_a_run_is_shown_with_its_plan_and_its_ending(user: User, project: Path) -> None:
+def test_a_run_is_shown_with_its_plan_and_result(user: User, project: Path) -> None:
     run = run_script(
         user,
         project,
@@ -84,10 +86,10 @@ def test_a_run_is_shown_with_its_plan_and_its_ending(user: User, project: Path) 
     assert shown.endswith("answer:\n  both\n")
     document = json.loads(user.agent("runs", "show", run, "--json").stdout)
     assert (document["status"], document["exit_code"], document["answer"]) == ("success", 0, "both")
-    assert [one["id"] for one in document["steps"]] == ["s1", "s2"]
+    assert [step["id"] for step in document["steps"]] == ["s1", "s2"]
 
 
-def test_runs_are_listed_over_all_sessions_and_of_one(user: User) -> None:
+def test_runs_of_all_sessions_or_of_one_are_listed(user: User) -> None:
     write_run(user.data, "a", completed_run("first"), run="run-1", ts="2025-01-01T00:00:00.000Z", mtime=OLD + 2)
     write_run(user.data, "b", completed_run("second"), run="run-2", ts="2025-01-02T00:00:00.000Z", mtime=OLD + 1)
     rows = json.loads(user.agent("runs", "list", "--json").stdout)
@@ -98,30 +100,30 @@ def test_runs_are_listed_over_all_sessions_and_of_one(user: User) -> None:
     assert len(user.agent("runs", "list", "--session", "a").stdout.splitlines()) == 1
     assert user.agent("runs", "list", "--session", "nope").exit_code == 42
     ended = user.agent("runs", "show", "run-")
-    assert (ended.exit_code, "beginning of 2 runs" in ended.stderr) == (42, True)
+    assert (ended.exit_code, "matches 2 runs" in ended.stderr) == (42, True)
     assert user.agent("runs", "list", HOME="/nowhere", AGENT_SANDBOX=str(user.home / "none")).stdout == "(no runs)\n"
 
 
-def test_events_stand_as_they_are_in_the_log_and_can_be_picked(user: User, project: Path) -> None:
+def test_events_are_printed_as_logged_and_can_be_filtered(user: User, project: Path) -> None:
     run = run_script(user, project, *one_step(step_call("s1", "run_command", command="true"), step_reply("s1", "done")))
     (log,) = user.data.glob("sessions/*/events.jsonl")
     assert user.agent("runs", "events", run).stdout == log.read_text()
-    picked = user.agent("runs", "events", "last", "--type", "tool.started", "--type", "result")
-    assert event_types(picked.events) == ["tool.started", "result"]
-    inside = user.agent("runs", "events", "last", "--step", "s1").events
-    assert {event["step_id"] for event in inside} == {"s1"}
+    filtered = user.agent("runs", "events", "last", "--type", "tool.started", "--type", "result")
+    assert event_types(filtered.events) == ["tool.started", "result"]
+    of_step = user.agent("runs", "events", "last", "--step", "s1").events
+    assert {event["step_id"] for event in of_step} == {"s1"}
     assert user.agent("runs", "events", "nope").exit_code == 42
 
 
 def test_a_run_in_progress_is_followed_to_its_end(user: User, project: Path) -> None:
     model = user.script(
         *one_step(
-            step_call("s1", "run_command", command="touch begun; while [ ! -e go ]; do sleep 0.05; done"),
+            step_call("s1", "run_command", command="touch started; while [ ! -e go ]; do sleep 0.05; done"),
             step_reply("s1", "done"),
         )
     )
     run = start_run(user, "run", "x", "--model", model, "-C", str(project), "--approval-mode", "yolo")
-    wait_until((project / "begun").exists)
+    wait_until((project / "started").exists)
     follower = start_run(user, "runs", "events", "last", "--follow")
     assert follower.stdout
     assert json.loads(follower.stdout.readline())["type"] == "init"
@@ -133,20 +135,20 @@ def test_a_run_in_progress_is_followed_to_its_end(user: User, project: Path) -> 
 
 
 def test_following_a_run_that_is_killed_ends_with_it(user: User, project: Path) -> None:
-    model = user.script(*one_step(step_call("s1", "run_command", command="touch begun; sleep 60")))
+    model = user.script(*one_step(step_call("s1", "run_command", command="touch started; sleep 60")))
     run = start_run(user, "run", "x", "--model", model, "-C", str(project), "--approval-mode", "yolo")
-    wait_until((project / "begun").exists)
+    wait_until((project / "started").exists)
     follower = start_run(user, "runs", "events", "last", "--follow")
     assert follower.stdout
     follower.stdout.readline()
     os.kill(run.pid, signal.SIGKILL)
     wait_result(run)
     followed = wait_result(follower)
-    assert (followed.exit_code, "cut off" in followed.stderr) == (1, True)
+    assert (followed.exit_code, NO_RESULT in followed.stderr) == (1, True)
     assert json.loads(user.agent("runs", "show", "last", "--json").stdout)["status"] == "interrupted"
 
 
-def test_what_a_log_holds_cannot_move_the_cursor(user: User) -> None:
+def test_control_characters_in_a_log_are_not_printed(user: User) -> None:
     write_run(user.data, "s", [*run_start(request="a\x1b[2Jb\x9bc\x07d")])
     for words in (("runs", "show", "last"), ("runs", "list"), ("sessions", "show", "s"), ("sessions", "export", "s")):
         shown = user.agent(*words).stdout

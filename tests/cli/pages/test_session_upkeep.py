@@ -1,15 +1,16 @@
-"""Sessions as their owner keeps them in order: listed, named, copied, written down, found, removed."""
+"""`agent sessions`: list, rename, fork, export, search and remove sessions."""
 
 import json
 import subprocess
-from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
 from agent.sessions.store import SessionLock, SessionStore
-from agent.sessions.views.search import SessionHit
+from agent.sessions.views.session_search import SessionHit
+from cli.commands.sessions import NO_MATCHES, not_shown
 from cli.pages.session_pages import highlight_hits
+from cli.pages.session_upkeep import YES_REMOVES
 from cli.screen.colors import Paint
 from tests.agent.sessions.past_runs import completed_run, run_start, write_run
 from tests.cli.pty_terminal import PtyTerminal
@@ -29,17 +30,17 @@ def list_ids(user: User, *flags: str) -> list[str]:
     return [row["id"] for row in json.loads(user.agent("sessions", "list", "--json", *flags).stdout)]
 
 
-def test_the_newest_are_listed_and_the_rest_is_counted(user: User) -> None:
+def test_the_newest_sessions_are_listed_and_the_rest_counted(user: User) -> None:
     for number in range(5):
         write_run(user.data, f"s{number}", completed_run(f"request {number}"), mtime=OLD + number)
     shown = user.agent("sessions", "list", "-n", "2")
     assert [line.split()[0] for line in shown.stdout.splitlines()] == ["s4", "s3"]
-    assert shown.stderr == "3 older ones are not shown; --all shows them\n"
+    assert shown.stderr == f"{not_shown(3)}\n"
     assert list_ids(user, "--all") == ["s4", "s3", "s2", "s1", "s0"]
     assert list_ids(user, "--limit", "1") == ["s4"]
 
 
-def test_a_row_tells_what_a_person_wants_to_know(user: User) -> None:
+def test_a_row_has_the_title_folder_runs_status_and_cost(user: User) -> None:
     write_run(user.data, "s", completed_run("count\nthe lines", cwd="/project"))
     (row,) = json.loads(user.agent("sessions", "list", "--json").stdout)
     assert {key: row[key] for key in ("id", "title", "cwd", "runs", "status", "cost_usd")} == {
@@ -64,7 +65,7 @@ def test_a_table_fits_the_terminal(user: User, columns: int) -> None:
         assert "\x1b" not in screen
 
 
-def test_a_session_has_a_name_of_its_own_until_it_is_taken_back(user: User) -> None:
+def test_a_session_can_be_renamed_and_its_title_cleared(user: User) -> None:
     write_run(user.data, "s", completed_run("count the lines"))
     assert user.agent("sessions", "rename", "s", "  my \x1b[31m work ").exit_code == 0
     (row,) = json.loads(user.agent("sessions", "list", "--json").stdout)
@@ -77,7 +78,7 @@ def test_a_session_has_a_name_of_its_own_until_it_is_taken_back(user: User) -> N
     assert user.agent("sessions", "rename", "s", "x" * 201).exit_code == 42
 
 
-def test_a_copy_goes_its_own_way(user: User) -> None:
+def test_a_fork_is_independent(user: User) -> None:
     run_request(user, "first", "one")
     assert user.agent("sessions", "fork", "one", "two").stdout == "two\n"
     run_request(user, "second", "two")
@@ -86,12 +87,12 @@ def test_a_copy_goes_its_own_way(user: User) -> None:
         "one": ["first"],
         "two": ["first", "second"],
     }
-    made = user.agent("sessions", "fork", "one").stdout.strip()
-    assert made in list_ids(user)
+    new_id = user.agent("sessions", "fork", "one").stdout.strip()
+    assert new_id in list_ids(user)
     assert user.agent("sessions", "fork", "one", "two").exit_code == 42
 
 
-def test_a_session_is_removed_after_a_yes(user: User) -> None:
+def test_a_session_is_removed_after_confirmation(user: User) -> None:
     write_run(user.data, "s", completed_run("count the lines"))
     terminal = PtyTerminal(user, "sessions", "rm", "s")
     assert "count the lines" in terminal.wait_for("remove 1 session")
@@ -107,7 +108,7 @@ def test_a_session_is_removed_after_a_yes(user: User) -> None:
     assert list((user.data / "sessions").iterdir()) == []
 
 
-def test_several_are_removed_and_none_when_one_is_not_there(user: User) -> None:
+def test_several_sessions_are_removed_or_none_if_one_is_unknown(user: User) -> None:
     for name in ("a", "b", "c"):
         write_run(user.data, name, completed_run())
     assert user.agent("sessions", "rm", "--yes", "a", "nope").exit_code == 42
@@ -116,15 +117,15 @@ def test_several_are_removed_and_none_when_one_is_not_there(user: User) -> None:
     assert list_ids(user) == ["c"]
 
 
-def test_removing_a_session_ends_its_run_first(user: User) -> None:
+def test_removing_a_session_stops_its_run_first(user: User) -> None:
     folder = user.home / "work"
     folder.mkdir()
-    command = "echo $$ > begun; exec sleep 60"
+    command = "echo $$ > started; exec sleep 60"
     model = user.script(*one_step(step_call("s1", "run_command", command=command)))
     process = start_run(
         user, "run", "x", "--model", model, "--session", "s", "-C", str(folder), "--approval-mode", "yolo"
     )
-    wait_until((folder / "begun").exists)
+    wait_until((folder / "started").exists)
     (row,) = json.loads(user.agent("sessions", "list", "--json").stdout)
     assert row["status"] == "running"
     ended = user.agent("sessions", "rm", "--yes", "s")
@@ -133,7 +134,7 @@ def test_removing_a_session_ends_its_run_first(user: User) -> None:
     assert list_ids(user) == []
 
 
-def test_a_session_is_written_down_for_people_and_programs(user: User) -> None:
+def test_a_session_is_exported_as_markdown_or_json(user: User) -> None:
     write_run(user.data, "s", completed_run("count the lines", "three lines"))
     assert "### Answer\n\nthree lines\n" in user.agent("sessions", "export", "s").stdout
     (run,) = json.loads(user.agent("sessions", "export", "s", "--format", "json").stdout)["runs"]
@@ -145,7 +146,7 @@ def test_a_session_is_written_down_for_people_and_programs(user: User) -> None:
     assert user.agent("sessions", "export", "s", "-o", "no/such/place").exit_code == 42
 
 
-def test_a_person_is_asked_before_a_file_is_replaced(user: User) -> None:
+def test_the_user_is_asked_before_a_file_is_replaced(user: User) -> None:
     write_run(user.data, "s", completed_run())
     (user.home / "out.md").write_text("mine")
     for reply, code in (("n", 1), ("y", 0)):
@@ -156,36 +157,36 @@ def test_a_person_is_asked_before_a_file_is_replaced(user: User) -> None:
         assert ((user.home / "out.md").read_text() == "mine") == (reply == "n")
 
 
-def test_a_person_sees_what_was_found_within_its_line(user: User) -> None:
+def test_a_terminal_shows_matches_in_context(user: User) -> None:
     write_run(user.data, "s", completed_run("far " * 30 + "the NEEDLE is here", "no"))
     code, screen = PtyTerminal(user, "sessions", "search", "needle", "is", columns=40).wait_exit()
     head, line = screen.replace("\r", "").splitlines()
     assert (code, head) == (0, "s") and line.startswith("  request: …") and "NEEDLE is" in line
     code, screen = PtyTerminal(user, "sessions", "search", "hay").wait_exit()
-    assert (code, "it is nowhere" in screen) == (1, True)
+    assert (code, NO_MATCHES in screen) == (1, True)
 
 
-def test_what_is_marked_is_what_was_looked_for() -> None:
+def test_every_match_is_highlighted() -> None:
     hit = SessionHit(session_id="s", run_id="r", where="answer", line="Alpha and alpha.")
     paint = Paint(has_colour=True)
     _, line = highlight_hits([hit], "alpha", width=80, paint=paint)
     assert line.endswith(f"{paint('warn', 'Alpha')} and {paint('warn', 'alpha')}.")
 
 
-def test_text_is_found_and_its_absence_is_an_exit_code(user: User) -> None:
+def test_a_search_without_matches_exits_with_1(user: User) -> None:
     write_run(user.data, "s", completed_run("Count the lines", "three lines"))
     found = user.agent("sessions", "search", "LINES")
     assert [line.split()[:3] for line in found.stdout.splitlines()] == [
         ["s", "run-20250101120000-aaaaaa", "request"],
         ["s", "run-20250101120000-aaaaaa", "answer"],
     ]
-    nowhere = user.agent("sessions", "search", "wc -l")
-    assert (nowhere.exit_code, nowhere.stdout, nowhere.stderr) == (1, "", "")
+    missing = user.agent("sessions", "search", "wc -l")
+    assert (missing.exit_code, missing.stdout, missing.stderr) == (1, "", "")
     (hit,) = json.loads(user.agent("sessions", "search", "wc -l", "--deep", "--json").stdout)
     assert (hit["session_id"], hit["where"], hit["line"]) == ("s", "s1 tool.started", "wc -l < a.txt")
 
 
-def test_old_sessions_are_listed_first_and_removed_with_a_yes(user: User) -> None:
+def test_gc_lists_old_sessions_and_removes_them_with_yes(user: User) -> None:
     user.environ["TMPDIR"] = str(user.home)
     write_run(user.data, "old", completed_run(), mtime=OLD)
     write_run(user.data, "new", completed_run())
@@ -193,7 +194,7 @@ def test_old_sessions_are_listed_first_and_removed_with_a_yes(user: User) -> Non
     lock = SessionLock(SessionStore(user.data).folder_for("busy"))
     dry = user.agent("sessions", "gc")
     assert ([line.split()[0] for line in dry.stdout.splitlines()], dry.exit_code) == (["old"], 0)
-    assert "--yes removes them" in dry.stderr
+    assert YES_REMOVES in dry.stderr
     assert sorted(list_ids(user)) == ["busy", "new", "old"]
     done = user.agent("sessions", "gc", "--older-than", "1w", "--yes")
     assert (done.exit_code, "removed 1 session" in done.stderr) == (0, True)
@@ -207,7 +208,7 @@ def test_old_sessions_are_listed_first_and_removed_with_a_yes(user: User) -> Non
 @pytest.mark.parametrize(
     "words", [("sessions", "list", "--all"), ("runs", "list", "--all"), ("sessions", "export", "s")]
 )
-def test_a_reader_that_leaves_early_ends_it_quietly(user: User, words: tuple[str, ...]) -> None:
+def test_a_closed_pipe_exits_quietly(user: User, words: tuple[str, ...]) -> None:
     write_run(user.data, "s", completed_run("x" * 100_000, "y" * 100_000))
     for number in range(20):
         write_run(user.data, f"s{number}", completed_run("x" * 10_000), mtime=OLD)
@@ -221,7 +222,7 @@ def test_a_reader_that_leaves_early_ends_it_quietly(user: User, words: tuple[str
     assert (ended.returncode, ended.stderr, len(ended.stdout)) == (0, b"", 10)
 
 
-def test_a_summary_that_is_lost_or_old_costs_nothing(user: User) -> None:
+def test_a_missing_or_stale_summary_is_rebuilt(user: User) -> None:
     run_request(user, "first", "s")
     summary = user.data / "sessions" / "s" / "SESSION.json"
     summary.unlink()
@@ -233,13 +234,13 @@ def test_a_summary_that_is_lost_or_old_costs_nothing(user: User) -> None:
     assert (row["runs"], row["last_request"]) == (2, "later")
 
 
-def test_a_data_folder_that_is_none_is_an_error_that_says_so(user: User, tmp_path: Path) -> None:
-    (tmp_path / "data").write_text("a file")
+def test_a_data_folder_that_is_a_file_is_an_error(user: User) -> None:
+    user.data.write_text("a file")
     ended = user.agent("sessions", "list")
     assert (ended.exit_code, "Traceback" in ended.stderr) == (52, False)
 
 
-def test_a_session_that_cannot_be_read_is_told_of_and_hides_no_other(user: User) -> None:
+def test_an_unreadable_session_is_reported_and_does_not_hide_others(user: User) -> None:
     write_run(user.data, "good", completed_run("first"))
     broken = write_run(user.data, "broken", run_start()).events
     broken.unlink()

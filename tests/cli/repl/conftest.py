@@ -1,14 +1,12 @@
-"""A person at a terminal with the REPL open."""
+"""Fixtures: a user with a home folder, and the REPL opened in a terminal."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.repl.terminal_session import TerminalSession
+from tests.cli.repl.terminal_session import OpenTerminal, TerminalSession
 from tests.cli.terminal_user import User
-
-Open = Callable[..., TerminalSession]
 
 
 @pytest.fixture
@@ -19,15 +17,15 @@ def user(tmp_path: Path) -> User:
 
 
 @pytest.fixture
-def sit(user: User) -> Iterator[Open]:
-    """Open the REPL with a scripted model; every one that is left open is closed."""
-    seats: list[TerminalSession] = []
+def open_terminal(user: User) -> Iterator[OpenTerminal]:
+    """Open the REPL with a scripted model; close it after the test."""
+    opened: list[TerminalSession] = []
 
-    def open_seat(*replies: object, words: tuple[str, ...] = (), **how: object) -> TerminalSession:
+    def open_session(*replies: object, words: tuple[str, ...] = (), **options: object) -> TerminalSession:
         model = user.script(*replies) if replies else ""
-        seats.append(TerminalSession(user, *words, model=model, **how))  # type: ignore[arg-type]
-        return seats[-1]
+        opened.append(TerminalSession(user, *words, model=model, **options))  # type: ignore[arg-type]
+        return opened[-1]
 
-    yield open_seat
-    for seat in seats:
-        seat.close()
+    yield open_session
+    for terminal in opened:
+        terminal.close()

@@ -1,4 +1,4 @@
-"""Half an hour at the prompt in a few seconds: ten runs through the real screen, its clock wound forward."""
+"""Plays half an hour of runs through the real TUI in a few seconds, with an accelerated clock."""
 
 import asyncio
 import time
@@ -42,7 +42,7 @@ _PIECES = ("Words of the ", "answer that ", "come one by one.\n\n")
 
 
 def events_of(run: int) -> Iterator[tuple[Event, str | None]]:
-    """Return what one run tells, its steps side by side."""
+    """Yield the events of one run with concurrent steps."""
     steps = tuple(PlanStep(id=f"r{run}s{n}", title=f"Step {n} of run {run}", instruction="x") for n in range(STEPS))
     yield _STARTED, None
     yield PlanMade(plan_id="p", revision=1, hash="h", reason="request", steps=steps), None
@@ -78,7 +78,7 @@ def _call(name: str, step: str, *, asks: bool) -> Iterator[tuple[Event, str | No
 
 
 class _App:
-    """Takes the answers of the person at the keyboard."""
+    """Collects the answers typed at the keyboard."""
 
     def __init__(self) -> None:
         self.answers: asyncio.Queue[ResolveApproval] = asyncio.Queue()
@@ -89,7 +89,7 @@ class _App:
 
 
 async def _play(app: _App, run: int) -> AsyncIterator[tuple[Event, str | None]]:
-    """Return the events of a run; who was asked is waited for."""
+    """Yield the events of a run; wait for an answer after each approval request."""
     for event, step in events_of(run):
         yield event, step
         if isinstance(event, ApprovalRequested):
@@ -99,22 +99,22 @@ async def _play(app: _App, run: int) -> AsyncIterator[tuple[Event, str | None]]:
 
 
 async def _run() -> None:
-    place = ReplState(environ=os_environ(), cwd=Path.cwd())
-    repl = Repl(state=place, paint=Paint(has_colour=False), commands=COMMANDS, ui=Tui)
-    face = repl.ui
-    assert isinstance(face, Tui)
+    state = ReplState(environ=os_environ(), cwd=Path.cwd())
+    repl = Repl(state=state, paint=Paint(has_colour=False), commands=COMMANDS, ui=Tui)
+    ui = repl.ui
+    assert isinstance(ui, Tui)
     app = _App()
     repl.queue._app = app  # type: ignore[assignment]
-    face.cards._now = lambda: time.monotonic() * SPEED
-    showing = asyncio.ensure_future(face.run())
+    ui.cards._now = lambda: time.monotonic() * SPEED
+    showing = asyncio.ensure_future(ui.run())
     for run in range(RUNS):
-        face.echo(f"> request {run}")
+        ui.echo(f"> request {run}")
         async for event, step in _play(app, run):
-            face.on_event(
+            ui.on_event(
                 Envelope(seq=1, ts="", session_id="s", run_id=f"run-{run}", event=event, step_id=step, attempt=1)
             )
             await asyncio.sleep(0.001)
-        face.on_request_ended()
+        ui.on_request_ended()
     repl.exit()
     await showing
 

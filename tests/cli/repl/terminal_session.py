@@ -1,4 +1,4 @@
-"""Somebody who sits at a terminal: sees the screen as an emulator draws it, and types."""
+"""A program in a pty with an emulated screen: types keys and waits for output."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -7,10 +7,15 @@ from pathlib import Path
 import pexpect
 import pyte
 
+from cli.repl.start import QUIT_HINT
 from tests.cli.terminal_user import User
 
+# Only guards against hanging.
 TIMEOUT_S = 20.0
 ENTER, TAB, ESC, UP = "\r", "\t", "\x1b", "\x1b[A"
+
+
+OpenTerminal = Callable[..., "TerminalSession"]
 
 
 def ctrl(letter: str) -> str:
@@ -18,7 +23,7 @@ def ctrl(letter: str) -> str:
 
 
 class TerminalSession:
-    """The REPL in a pty of a given size; `sees` waits for what should appear and fails with the whole screen."""
+    """The REPL, or another program, in a pty; failed waits report the complete screen."""
 
     def __init__(
         self,
@@ -34,7 +39,7 @@ class TerminalSession:
         more = {"TERM": "xterm-256color", "NO_COLOR": "1", "LANG": "C.UTF-8", **environ}
         self.user = user
         self.folder: Path = user.home / "project"
-        # A window of no size is one that nobody has told about its size.
+        # A terminal that reports no size is treated as 80x24.
         self._screen = pyte.HistoryScreen(columns or 80, rows or 24, history=20_000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)
         self.raw_output = b""
@@ -48,43 +53,46 @@ class TerminalSession:
         )
 
     def send(self, text: str) -> None:
-        """Press keys."""
         self.child.send(text)
 
     def send_line(self, line: str) -> None:
-        """Type a line and send it; the line is on the screen before Enter is pressed."""
+        """Type a line, wait until it is on the screen, and press Enter."""
         self.send(line)
         self.wait_for(line.splitlines()[-1][-30:])
         self.send(ENTER)
 
     def wait_for(self, text: str) -> str:
-        """Wait until a text is on the screen or in the scrollback; return all of it."""
+        """Wait until a text is on the screen or in the scrollback; return both."""
         return self.wait_until(lambda: text in self.full_text(), f"{text!r} to appear")
 
+    def wait_ready(self) -> None:
+        """Wait for the greeting of the REPL."""
+        self.wait_for(QUIT_HINT)
+
     def wait_gone(self, text: str) -> str:
-        """Wait until a text has left the window."""
+        """Wait until a text is no longer in the window."""
         return self.wait_until(lambda: text not in self.window_text(), f"{text!r} to go away")
 
-    def wait_until(self, is_so: Callable[[], bool], what: str) -> str:
+    def wait_until(self, condition: Callable[[], bool], what: str) -> str:
         deadline = time.monotonic() + TIMEOUT_S
-        while not is_so():
+        while not condition():
             assert time.monotonic() < deadline, f"waited for {what}; the screen:\n{self.full_text()}"
-            assert self._read() or is_so(), (
+            assert self._read() or condition(), (
                 f"the program ended while waiting for {what}; the screen:\n{self.full_text()}"
             )
         return self.full_text()
 
     def pause(self) -> str:
-        """Look on for a moment, longer than a card must be seen before a key is meant for it; return the window."""
+        """Read output for longer than a card must be visible before keys answer it; return the window."""
         self.watch(0.7)
         return self.window_text()
 
     def read(self) -> None:
-        """Take in what has been written so far."""
+        """Read the output available now."""
         self._read()
 
     def wait_stable(self) -> str:
-        """Look on until nothing has changed for a moment; return scrollback and window."""
+        """Wait until the screen stops changing; return scrollback and window."""
         before = ""
         while before != (now := self.full_text()):
             before = now
@@ -92,7 +100,7 @@ class TerminalSession:
         return now
 
     def watch(self, seconds: float) -> None:
-        """Look on for a while."""
+        """Read output for a while."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self._read()
@@ -106,11 +114,11 @@ class TerminalSession:
 
     def full_text(self) -> str:
         width = self._screen.columns
-        above = ["".join(line[place].data for place in range(width)).rstrip() for line in self._screen.history.top]
+        above = ["".join(line[column].data for column in range(width)).rstrip() for line in self._screen.history.top]
         return "\n".join([*above, self.window_text()])
 
     def wait_process_end(self) -> str:
-        """Wait until the program has ended, with its terminal still open; return all it showed."""
+        """Wait until the program has ended while its terminal is still open; return scrollback and window."""
         deadline = time.monotonic() + TIMEOUT_S
         while is_alive(self.child.pid):
             assert time.monotonic() < deadline, f"waited for the end; the screen:\n{self.full_text()}"
@@ -119,7 +127,7 @@ class TerminalSession:
         return self.full_text()
 
     def wait_exit(self) -> int:
-        """Wait until the program is gone; return its exit code."""
+        """Wait until the program has exited; return its exit code."""
         deadline = time.monotonic() + TIMEOUT_S
         while self._read():
             assert time.monotonic() < deadline, f"waited for the end; the screen:\n{self.full_text()}"
@@ -144,14 +152,13 @@ class TerminalSession:
         return True
 
 
-def child_processes(pid: int, *, with_keeper: bool = False) -> list[int]:
-    """Return the processes that descend from one; the keeper of a program lives as long as that itself."""
+def child_processes(pid: int, *, with_watchdog: bool = False) -> list[int]:
+    """Return all descendants of a process, without the watchdog, which lives as long as the program."""
     found = _descendants(pid)
-    return found if with_keeper else [one for one in found if not command_line_of(one).startswith("windlass-keeper")]
+    return found if with_watchdog else [one for one in found if not command_line_of(one).startswith("windlass-keeper")]
 
 
 def command_line_of(pid: int) -> str:
-    """Return the command line of a process."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
     except OSError:
@@ -172,9 +179,9 @@ def _descendants(pid: int) -> list[int]:
     return children
 
 
-def wait_gone(pids: list[int], within_s: float = 1.0) -> bool:
-    """Wait a moment until processes are gone, or dead and only not yet fetched by their new parent."""
-    deadline = time.monotonic() + within_s
+def wait_gone(pids: list[int]) -> bool:
+    """Wait until processes are gone, or are zombies; return False if one is still alive after the timeout."""
+    deadline = time.monotonic() + TIMEOUT_S
     while (left := list(filter(is_alive, pids))) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not left

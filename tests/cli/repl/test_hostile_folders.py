@@ -1,6 +1,5 @@
-"""A folder that somebody else filled: opening the prompt in it runs nothing of its."""
+"""Opening the prompt in an untrusted folder runs no code from it."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from agent.config.user_dirs import os_environ
 from cli.repl.external_programs import ExternalPrograms
 from cli.repl.ui.completion import FileIndex
 from tests.cli.terminal_user import User
+from tests.programs import needs
 
 
 def folder_with(home: Path, names: tuple[str, ...], mark: Path) -> Path:
@@ -24,7 +24,7 @@ def folder_with(home: Path, names: tuple[str, ...], mark: Path) -> Path:
 
 
 @pytest.mark.parametrize("names", [("cli.py",), ("cli/__init__.py", "cli/__main__.py"), ("typer.py", "agent.py")])
-def test_a_module_in_the_folder_is_not_taken_for_ours(
+def test_a_module_in_the_working_directory_is_not_imported(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], names: tuple[str, ...]
 ) -> None:
     mark = tmp_path / "ran"
@@ -34,8 +34,8 @@ def test_a_module_in_the_folder_is_not_taken_for_ours(
     assert not mark.exists()
 
 
-@pytest.mark.skipif(not shutil.which("git"), reason="git is not here")
-def test_the_settings_of_a_repository_run_nothing_when_paths_are_completed(tmp_path: Path) -> None:
+@needs("git")
+def test_completing_paths_runs_no_program_configured_by_the_repository(tmp_path: Path) -> None:
     mark, folder, hook = tmp_path / "ran", tmp_path / "project", tmp_path / "hook"
     hook.write_text(f"#!{sys.executable}\nimport pathlib\npathlib.Path({str(mark)!r}).touch()\n")
     hook.chmod(0o755)

@@ -1,4 +1,4 @@
-"""A long sitting: all that was finished stands in the scrollback, in order and once, and the memory stays flat."""
+"""A long session: all finished lines are in the scrollback, in order and once; memory use stays flat."""
 
 import re
 import sys
@@ -17,35 +17,35 @@ LINE = re.compile(r"^\s*(> request \d+|r\d+s\d+ \$ make (r\d+s\d+c\d+)|✓ r\d+s
 
 
 @pytest.fixture
-def seat(user: User) -> Iterator[TerminalSession]:
+def terminal(user: User) -> Iterator[TerminalSession]:
     program = [sys.executable, "-m", "tests.cli.repl.long_session"]
-    seat = TerminalSession(user, program=program, model="script:none", columns=100, rows=30)
-    yield seat
-    seat.close()
+    terminal = TerminalSession(user, program=program, model="script:none", columns=100, rows=30)
+    yield terminal
+    terminal.close()
 
 
-def test_half_an_hour_at_the_prompt(seat: TerminalSession) -> None:
+def test_half_an_hour_of_runs_is_displayed_completely_without_growing_memory(terminal: TerminalSession) -> None:
     assert sum(1 for run in range(RUNS) for _ in events_of(run)) + APPROVALS >= 2000
     memory: list[float] = []
     for number in range(APPROVALS):
         asked = f"make r{number // STEPS}s{number % STEPS}c{CALLS // 2}"
-        seat.wait_until(lambda asked=asked: f"allow this?  {asked}" in seat.window_text(), asked)
-        seat.wait_until(lambda: "[y] once" in seat.window_text(), "the keys")
-        seat.watch(0.01)
-        seat.send("y")
-        memory.append(resident_mb(seat.child.pid))
-    assert seat.wait_exit() == 0
-    shown = [found[1] for line in seat.full_text().splitlines() if (found := LINE.match(line))]
+        terminal.wait_until(lambda asked=asked: f"allow this?  {asked}" in terminal.window_text(), asked)
+        terminal.wait_until(lambda: "[y] once" in terminal.window_text(), "the keys")
+        terminal.watch(0.01)
+        terminal.send("y")
+        memory.append(resident_mb(terminal.child.pid))
+    assert terminal.wait_exit() == 0
+    shown = [found[1] for line in terminal.full_text().splitlines() if (found := LINE.match(line))]
     for run in range(RUNS):
-        begin, end = shown.index(f"> request {run}"), shown.index(f"The end of run {run}.")
+        start, end = shown.index(f"> request {run}"), shown.index(f"The end of run {run}.")
         steps = [f"r{run}s{step}" for step in range(STEPS)]
-        assert shown[begin + 1 : end] == [
+        assert shown[start + 1 : end] == [
             *(f"{step} $ make {step}c{call}" for call in range(CALLS) for step in steps),
             *(f"✓ {step}" for step in steps),
         ]
     assert len(shown) == RUNS * (2 + STEPS * (CALLS + 1))
-    assert seat.full_text().count("allowed by person") == APPROVALS
-    assert not re.search(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]|\d/\d steps", seat.full_text())
+    assert terminal.full_text().count("allow this?") == APPROVALS
+    assert not re.search(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]|\d/\d steps", terminal.full_text())
     assert median(memory[-8:]) - median(memory[8:16]) < 2, memory
 
 

@@ -1,19 +1,20 @@
-"""Somebody who sits at tmux: a terminal that breaks lines anew when its window becomes narrower, as most do today."""
+"""The REPL in tmux, a terminal that rewraps lines when its window becomes narrower, as most terminals do."""
 
 import os
 import shlex
 import subprocess
 import time
 
+from cli.repl.start import QUIT_HINT
 from tests.cli.repl.terminal_session import TIMEOUT_S
 from tests.cli.terminal_user import User
 
 
 class TmuxSession:
-    """The REPL in a window of a tmux server of its own."""
+    """The REPL in a window of a separate tmux server."""
 
     def __init__(self, user: User, *, model: str, columns: int, rows: int) -> None:
-        # Servers are known by name on the whole machine, and folders of tests that run side by side share theirs.
+        # Server names are global on the machine, and tests of parallel workers have folders of the same name.
         self._server = ["tmux", "-L", f"windlass-{os.getpid()}-{user.home.parent.name}", "-f", "/dev/null"]
         environ = user.environment(AGENT_MODEL=model, NO_COLOR="1", LANG="C.UTF-8")
         variables = [f"{name}={value}" for name, value in environ.items()]
@@ -31,7 +32,7 @@ class TmuxSession:
         self._tmux("resize-window", "-t", "t", "-x", str(columns), "-y", str(rows))
 
     def full_text(self) -> str:
-        """Return scrollback and window as the terminal has them, lines it broke joined again."""
+        """Return scrollback and window, with wrapped lines joined."""
         return self._tmux("capture-pane", "-p", "-J", "-t", "t", "-S", "-5000").rstrip()
 
     def wait_for(self, text: str, *, times: int = 1) -> str:
@@ -41,8 +42,11 @@ class TmuxSession:
             time.sleep(0.03)
         return shown
 
+    def wait_ready(self) -> None:
+        self.wait_for(QUIT_HINT)
+
     def query(self, what: str) -> str:
-        """Return what the terminal knows of itself."""
+        """Return a tmux format, such as a flag of the terminal."""
         return self._tmux("display-message", "-p", "-t", "t", what).strip()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What `agent run` says, and where: stdout is for the answer alone."""
+"""`agent run` prints the answer, and nothing else, to stdout."""
 
 import json
 import re
@@ -19,7 +19,7 @@ def test_a_pipe_gets_exactly_the_answer(user: User) -> None:
     assert (ended.exit_code, ended.stdout) == (0, "Hello from Windlass.\n")
 
 
-def test_the_short_form_is_the_same(user: User) -> None:
+def test_dash_p_is_short_for_run(user: User) -> None:
     assert user.agent("-p", "say hello", "--model", HELLO).stdout == "Hello from Windlass.\n"
     assert user.agent("--model", HELLO, "-p", "say hello").stdout == "Hello from Windlass.\n"
 
@@ -42,7 +42,7 @@ def test_an_attached_file_reaches_the_model_with_its_name(user: User) -> None:
     assert '<file name=\\"notes.txt\\">\\nremember the milk\\n</file>' in (user.home / "tape.jsonl").read_text()
 
 
-def test_an_input_file_lies_in_the_workspace(user: User) -> None:
+def test_an_input_file_is_copied_into_the_workspace(user: User) -> None:
     (user.home / "data.csv").write_text("1,2,3")
     model = user.script(
         *one_step(step_call("s1", "read_file", path="input/data.csv"), step_reply("s1", "three numbers"))
@@ -52,7 +52,7 @@ def test_an_input_file_lies_in_the_workspace(user: User) -> None:
     assert (fact["status"], "1,2,3" in fact["output_preview"]) == ("ok", True)
 
 
-def test_steps_work_and_their_results_become_one_answer(user: User) -> None:
+def test_the_results_of_all_steps_are_composed_into_one_answer(user: User) -> None:
     model = user.script(
         plan(step("a", writes=["a.txt"]), step("b"), step("c", "a", "b")),
         step_call("a", "write_file", path="a.txt", content="from a"),
@@ -67,12 +67,12 @@ def test_steps_work_and_their_results_become_one_answer(user: User) -> None:
     assert all(f"{name}: Title of {name}" in ended.stderr for name in "abc")
 
 
-def test_a_one_step_plan_needs_no_second_answer(user: User) -> None:
+def test_the_answer_of_a_single_step_is_not_composed_again(user: User) -> None:
     model = user.script(*one_step(step_reply("s1", "the step's own words")))
     assert user.agent("run", "do it", "--model", model).stdout == "the step's own words\n"
 
 
-def test_a_trivial_question_costs_one_request(user: User) -> None:
+def test_a_trivial_question_takes_one_request(user: User) -> None:
     model = user.script(answer("4"))
     document = user.agent("run", "2+2?", "--model", model, "--output-format", "json").document
     assert (document["num_turns"], document["result"]) == (1, "4")
@@ -83,7 +83,7 @@ def test_quiet_leaves_stderr_empty(user: User) -> None:
     assert (ended.stdout, ended.stderr) == ("Hello from Windlass.\n", "")
 
 
-def test_nothing_but_text_reaches_a_stream_that_is_no_terminal(user: User) -> None:
+def test_pipes_receive_no_escape_sequences(user: User) -> None:
     model = user.script(
         *one_step(step_call("s1", "run_command", command="printf '\\033[31mred\\033[0m'"), step_reply("s1", "ok"))
     )
@@ -91,7 +91,7 @@ def test_nothing_but_text_reaches_a_stream_that_is_no_terminal(user: User) -> No
     assert "\x1b" not in ended.stdout + ended.stderr
 
 
-def test_the_last_message_can_be_written_to_a_file(user: User) -> None:
+def test_the_answer_can_be_written_to_a_file(user: User) -> None:
     user.agent("run", "--model", HELLO, "hi", "-o", "answer.txt")
     assert (user.home / "answer.txt").read_text() == "Hello from Windlass.\n"
 
@@ -102,13 +102,13 @@ def test_thinking_is_never_printed_as_the_answer(user: User) -> None:
     assert "musings" not in str(ended.document["result"])
 
 
-def test_an_answer_that_is_no_valid_unicode_is_printed_all_the_same(user: User) -> None:
+def test_an_answer_with_invalid_unicode_is_printed_escaped(user: User) -> None:
     model = user.script(answer("half \ud83d a pair"))
     ended = user.agent("run", "x", "--model", model)
     assert (ended.exit_code, ended.stdout) == (0, "half \\ud83d a pair\n")
 
 
-def test_a_reader_that_leaves_early_ends_the_run_quietly(user: User) -> None:
+def test_a_closed_pipe_ends_the_run_without_an_error_message(user: User) -> None:
     model = user.script(
         *one_step(*(step_call("s1", "run_command", command=f"echo {n}") for n in range(20)), step_reply("s1", "x"))
     )
@@ -118,7 +118,7 @@ def test_a_reader_that_leaves_early_ends_the_run_quietly(user: User) -> None:
     assert b"Traceback" not in ended.stderr and b"BrokenPipe" not in ended.stderr
 
 
-def test_a_full_disk_behind_stdout_is_no_success(user: User) -> None:
+def test_a_full_disk_behind_stdout_is_a_failure(user: User) -> None:
     with Path("/dev/full").open("wb") as full:
         ended = subprocess.run(
             user.command("run", "--model", HELLO, "hi"),
@@ -128,13 +128,13 @@ def test_a_full_disk_behind_stdout_is_no_success(user: User) -> None:
     assert b"No space left" in ended.stderr and b"Traceback" not in ended.stderr
 
 
-def test_a_closed_stdin_is_no_reason_to_fail(user: User) -> None:
+def test_a_run_works_with_stdin_closed(user: User) -> None:
     line = " ".join([*user.command("run", "hi", "--model", HELLO), "<&-"])
     ended = subprocess.run(["bash", "-c", line], capture_output=True, env=user.environment(), timeout=30)
     assert (ended.returncode, ended.stdout) == (0, b"Hello from Windlass.\n")
 
 
-def test_the_session_is_kept_for_its_owner_alone(user: User) -> None:
+def test_session_files_are_private_to_their_owner(user: User) -> None:
     user.agent("run", "--model", HELLO, "hi", "--session", "mine")
     folder = user.data / "sessions" / "mine"
     assert {path.name for path in folder.iterdir()} >= {"SESSION.json", "events.jsonl", "outputs", "workspace"}
@@ -143,7 +143,7 @@ def test_the_session_is_kept_for_its_owner_alone(user: User) -> None:
     assert json.loads((folder / "SESSION.json").read_text())["runs"][0]["final"] == "Hello from Windlass."
 
 
-def test_a_session_remembers_what_was_said_before(user: User) -> None:
+def test_a_later_run_of_a_session_sees_its_history(user: User) -> None:
     model = user.script(answer("blue"))
     user.agent("run", "my favourite colour?", "--model", model, "--session", "s1")
     model = user.script(answer("again"))
@@ -159,7 +159,7 @@ def test_an_ephemeral_run_leaves_nothing_behind(user: User) -> None:
     assert (ended.exit_code, list(user.data.iterdir()), list(scratch.iterdir())) == (0, [], [])
 
 
-def test_state_never_lands_in_the_folder_one_works_in(user: User) -> None:
+def test_no_state_is_written_to_the_working_folder(user: User) -> None:
     project = user.home / "project"
     project.mkdir()
     user.agent("run", "--model", HELLO, "hi", "-C", str(project), cwd=project)
@@ -175,7 +175,7 @@ def test_a_settings_file_in_a_workspace_is_never_read(user: User) -> None:
     assert ended.events[0]["model"] == HELLO
 
 
-def test_the_plan_is_shown_and_nothing_is_executed(user: User) -> None:
+def test_planning_shows_the_plan_and_runs_nothing(user: User) -> None:
     model = user.script(plan(step("a"), step("b", "a")))
     for words in (("plan", "x"), ("run", "x", "--plan-only")):
         ended = user.agent(*words, "--model", model)
@@ -183,7 +183,7 @@ def test_the_plan_is_shown_and_nothing_is_executed(user: User) -> None:
         assert ended.stdout.startswith("1 ─ ● a  Title of a\n2 ─ ● b  Title of b  ← a\n")
 
 
-def test_a_run_can_be_recorded_and_played_again_elsewhere_without_a_model(user: User) -> None:
+def test_a_recorded_run_can_be_replayed_in_another_folder(user: User) -> None:
     model = user.script(
         *one_step(step_call("s1", "write_file", path="x.txt", content="hi"), step_reply("s1", "written"))
     )
@@ -196,14 +196,14 @@ def test_a_run_can_be_recorded_and_played_again_elsewhere_without_a_model(user: 
     assert (user.home / "two" / "x.txt").read_text() == "hi"
 
 
-def test_a_cassette_that_does_not_fit_says_what_comes_nearest(user: User) -> None:
+def test_a_cassette_without_a_match_shows_the_nearest_request(user: User) -> None:
     user.agent("run", "task one", "--model", HELLO, "--record", "tape.jsonl")
     ended = user.agent("run", "task two", "--replay", "tape.jsonl")
     assert ended.exit_code == 1
     assert "task one" in ended.stderr and "task two" in ended.stderr
 
 
-def test_the_answer_fits_the_schema_that_was_asked_for(user: User) -> None:
+def test_the_answer_matches_the_requested_schema(user: User) -> None:
     (user.home / "schema.json").write_text(
         json.dumps({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}})
     )
@@ -212,7 +212,7 @@ def test_the_answer_fits_the_schema_that_was_asked_for(user: User) -> None:
     assert (ended.exit_code, ended.document["structured_output"]) == (0, {"n": 3})
 
 
-def test_an_answer_in_the_wrong_form_is_repaired_once(user: User) -> None:
+def test_an_answer_that_violates_the_schema_is_repaired_once(user: User) -> None:
     (user.home / "schema.json").write_text(json.dumps({"type": "object", "required": ["n"]}))
     model = user.script(answer("three"), {"match": {"purpose": "repair"}, "text": '```json\n{"n": 3}\n```'})
     ended = user.agent("run", "x", "--model", model, "--output-schema", "schema.json")
@@ -227,7 +227,7 @@ def test_an_answer_that_cannot_be_repaired_is_a_failure(user: User) -> None:
     assert "schema" in str(ended.document["error"])
 
 
-def test_keys_reach_neither_output_nor_disk(user: User) -> None:
+def test_api_keys_are_neither_printed_nor_stored(user: User) -> None:
     secret = "sk-SENTINEL0123456789abcdef"
     model = user.script(
         *one_step(step_call("s1", "run_command", command=f"echo {secret}; env"), step_reply("s1", f"key {secret}"))
@@ -235,7 +235,7 @@ def test_keys_reach_neither_output_nor_disk(user: User) -> None:
     ended = user.agent(
         "run", f"use {secret}", "--model", model, "--output-format", "stream-json", OPENAI_API_KEY=secret
     )
-    kept = b"".join(path.read_bytes() for path in user.data.rglob("*") if path.is_file())
+    stored = b"".join(path.read_bytes() for path in user.data.rglob("*") if path.is_file())
     assert secret not in ended.stdout + ended.stderr
-    assert secret.encode() not in kept
-    assert re.search(rb"REDACTED", kept)
+    assert secret.encode() not in stored
+    assert re.search(rb"REDACTED", stored)

@@ -1,4 +1,4 @@
-"""Approvals and questions at a real terminal, and the rules that come of them."""
+"""Approvals and questions on a real terminal, and the rules they create."""
 
 import json
 import time
@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from cli.run.terminal_approvals import ANSWER_PROMPT, PASTE_NOTICE
 from tests.cli.pty_terminal import PtyTerminal
 from tests.cli.terminal_user import User, one_step, plan, step, step_call, step_reply
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
 
@@ -20,13 +22,13 @@ def run_push(user: User, *more: str) -> PtyTerminal:
 
 
 def first_tool_output(user: User) -> str:
-    """What the model was told about its first call."""
+    """Return the output of the first call, as the model saw it."""
     (log,) = user.data.glob("sessions/*/events.jsonl")
     events = [json.loads(line) for line in log.read_text().splitlines()]
     return str(next(event["output"] for event in events if event["type"] == "tool.completed"))
 
 
-def test_yes_runs_the_command_once_and_its_output_goes_back_to_the_model(user: User) -> None:
+def test_yes_runs_the_command_once_and_returns_its_output_to_the_model(user: User) -> None:
     terminal = run_push(user)
     before = terminal.wait_for("[y] once")
     assert PUSH in before and "because" in before and str(user.data) in before
@@ -36,7 +38,7 @@ def test_yes_runs_the_command_once_and_its_output_goes_back_to_the_model(user: U
     assert "not a git repository" in first_tool_output(user)
 
 
-def test_no_denies_it_and_a_remark_reaches_the_model(user: User) -> None:
+def test_a_reason_denies_the_command_and_reaches_the_model(user: User) -> None:
     terminal = run_push(user)
     terminal.wait_for("[y] once")
     terminal.send_line("use the staging branch")
@@ -55,7 +57,7 @@ def test_the_command_can_be_edited_before_it_runs(user: User) -> None:
     assert "The user changed the command to: echo edited" in first_tool_output(user)
 
 
-def test_an_edit_cannot_get_past_what_is_blocked(user: User) -> None:
+def test_an_edited_command_can_still_be_blocked(user: User) -> None:
     terminal = run_push(user)
     terminal.wait_for("[e] edit")
     terminal.send_line("e")
@@ -66,9 +68,10 @@ def test_an_edit_cannot_get_past_what_is_blocked(user: User) -> None:
 
 
 @pytest.mark.parametrize(("key", "folder"), [("p", True), ("a", False)])
-def test_a_lasting_answer_stores_the_rule_that_was_shown(user: User, key: str, folder: bool) -> None:
-    project = user.home / "project"
+def test_a_lasting_approval_saves_the_displayed_rule(user: User, key: str, folder: bool) -> None:
+    project, other = user.home / "project", user.home / "other"
     project.mkdir()
+    other.mkdir()
     terminal = run_push(user, "-C", str(project))
     terminal.wait_for("'git push' in this folder")
     terminal.send_line(key)
@@ -76,11 +79,11 @@ def test_a_lasting_answer_stores_the_rule_that_was_shown(user: User, key: str, f
     rules = json.loads(user.agent("rules", "list", "--json").stdout)
     assert rules == [{"effect": "allow", "words": "git push", "folder": str(project) if folder else ""}]
     model = user.script(*one_step(step_call("s1", "run_command", command=PUSH), step_reply("s1", "again")))
-    for place, code in ((project, 0), (user.home, 57 if folder else 0)):
+    for place, code in ((project, 0), (other, 57 if folder else 0)):
         assert user.agent("run", "x", "--model", model, "-C", str(place)).exit_code == code
 
 
-def test_no_lasting_answer_is_offered_for_programs_that_do_anything(user: User) -> None:
+def test_no_lasting_approval_is_offered_for_sudo(user: User) -> None:
     model = user.script(*one_step(step_call("s1", "run_command", command="sudo ls"), step_reply("s1", "done")))
     terminal = PtyTerminal(user, "run", "x", "--model", model)
     prompt = terminal.wait_for("[n] no")
@@ -89,7 +92,7 @@ def test_no_lasting_answer_is_offered_for_programs_that_do_anything(user: User) 
     terminal.wait_exit()
 
 
-def test_what_was_typed_before_the_prompt_is_no_answer_to_it(user: User) -> None:
+def test_keys_typed_before_the_prompt_do_not_answer_it(user: User) -> None:
     slow = {**step_call("s1", "run_command", command=PUSH), "delay_ms": 1500}
     model = user.script(*one_step(slow, step_reply("s1", "done")))
     terminal = PtyTerminal(user, "run", "x", "--model", model)
@@ -100,7 +103,7 @@ def test_what_was_typed_before_the_prompt_is_no_answer_to_it(user: User) -> None
     assert terminal.wait_exit()[0] == 57
 
 
-def test_control_characters_in_a_command_are_visible(user: User) -> None:
+def test_control_characters_in_a_command_are_escaped(user: User) -> None:
     model = user.script(
         *one_step(step_call("s1", "run_command", command="git push\u202e origin"), step_reply("s1", "done"))
     )
@@ -111,17 +114,17 @@ def test_control_characters_in_a_command_are_visible(user: User) -> None:
     terminal.wait_exit()
 
 
-def test_control_characters_in_a_question_and_its_answer_stay_harmless(user: User) -> None:
+def test_control_characters_in_a_question_and_its_options_are_escaped(user: User) -> None:
     asking = {"id": "q", "type": "ask_user", "ask_question": "Sure?\x1b[2J", "ask_options": ["yes\x1b[31m", "no"]}
     terminal = PtyTerminal(user, "run", "x", "--model", user.script(plan(asking)))
-    shown = terminal.wait_for("your answer:")
+    shown = terminal.wait_for(ANSWER_PROMPT)
     assert ("Sure?\\x1b[2J" in shown, "yes\\x1b[31m" in shown, "\x1b[2J" in shown) == (True, True, False)
     terminal.send_line("1")
     code, rest = terminal.wait_exit()
     assert (code, "\x1b[31m" in rest) == (0, False)
 
 
-def test_an_answer_that_is_no_valid_text_is_an_answer(user: User) -> None:
+def test_an_answer_with_invalid_utf8_is_accepted(user: User) -> None:
     user = replace(user, environ={"PYTHONIOENCODING": "utf-8:strict"})
     terminal = run_push(user)
     terminal.wait_for("[n] no")
@@ -129,7 +132,7 @@ def test_an_answer_that_is_no_valid_text_is_an_answer(user: User) -> None:
     assert terminal.wait_exit()[0] == 57
 
 
-def test_other_steps_go_on_while_one_waits_for_its_answer(user: User) -> None:
+def test_other_steps_continue_while_one_waits_for_approval(user: User) -> None:
     model = user.script(
         plan(step("a"), step("b")),
         step_call("a", "run_command", command=PUSH),
@@ -144,33 +147,33 @@ def test_other_steps_go_on_while_one_waits_for_its_answer(user: User) -> None:
     assert terminal.wait_exit()[0] == 0
 
 
-def test_a_question_is_answered_by_number_or_in_words(user: User) -> None:
+def test_a_question_is_answered_by_number_or_text(user: User) -> None:
     asking = {"id": "q", "type": "ask_user", "title": "Ask", "ask_question": "Which?", "ask_options": ["red", "blue"]}
     for typed, answer in (("2", "blue"), ("green please", "green please")):
         model = user.script(plan(asking))
         terminal = PtyTerminal(user, "run", "x", "--model", model)
         terminal.wait_for("Which?")
-        terminal.wait_for("your answer:")
+        terminal.wait_for(ANSWER_PROMPT)
         terminal.send_line(typed)
         code, rest = terminal.wait_exit()
         assert (code, answer in rest) == (0, True)
 
 
-def test_ctrl_c_at_an_approval_ends_the_run_at_once(user: User) -> None:
+def test_ctrl_c_at_an_approval_stops_the_run(user: User) -> None:
     terminal = run_push(user)
     terminal.wait_for("[n] no")
     terminal.send_line("\x03")
     assert terminal.wait_exit()[0] == 130
 
 
-def test_an_approval_nobody_answers_is_a_denial(user: User) -> None:
+def test_an_unanswered_approval_is_denied(user: User) -> None:
     terminal = run_push(user, "--set", "approval_timeout_s=0.5")
     terminal.wait_for("[n] no")
     assert terminal.wait_exit()[0] == 57
-    assert "Nobody answered" in first_tool_output(user)
+    assert "No answer within" in first_tool_output(user)
 
 
-def test_past_commands_show_what_an_edited_rule_would_change(user: User) -> None:
+def test_rules_test_shows_past_commands_that_would_be_decided_differently(user: User) -> None:
     model = user.script(*one_step(step_call("s1", "run_command", command=PUSH), step_reply("s1", "x")))
     user.agent("run", "x", "--model", model)
     assert json.loads(user.agent("rules", "test", "--json").stdout) == {"commands": 1, "changes": []}
@@ -179,7 +182,7 @@ def test_past_commands_show_what_an_edited_rule_would_change(user: User) -> None
     assert [(change["command"], change["before"], change["now"]) for change in changes] == [(PUSH, "ask", "allow")]
 
 
-def test_rules_are_added_once_and_removed_once(user: User) -> None:
+def test_adding_or_removing_a_rule_twice_is_an_error(user: User) -> None:
     assert user.agent("rules", "add", "make", "deploy", "--deny").exit_code == 0
     assert user.agent("rules", "add", "make deploy", "--deny").exit_code == 42
     assert user.agent("rules", "list").stdout == "deny   make deploy  (everywhere)\n"
@@ -187,7 +190,7 @@ def test_rules_are_added_once_and_removed_once(user: User) -> None:
     assert user.agent("rules", "rm", "make deploy", "--deny").exit_code == 42
 
 
-def test_the_clock_of_a_step_stands_still_while_it_waits_for_a_person(user: User) -> None:
+def test_waiting_for_approval_does_not_count_towards_the_step_timeout(user: User) -> None:
     terminal = run_push(user, "--set", "step_profiles.default.timeout_s=1")
     terminal.wait_for("[n] no")
     time.sleep(1.5)
@@ -195,7 +198,7 @@ def test_the_clock_of_a_step_stands_still_while_it_waits_for_a_person(user: User
     assert terminal.wait_exit()[0] == 0
 
 
-def test_an_edit_in_the_users_folder_is_asked_for_as_such(user: User) -> None:
+def test_a_file_edit_is_shown_as_a_diff_for_approval(user: User) -> None:
     model = user.script(*one_step(step_call("s1", "write_file", path="x.txt", content="hi"), step_reply("s1", "done")))
     terminal = PtyTerminal(user, "run", "x", "--model", model, "-C", ".")
     before = terminal.wait_for("[n] no")
@@ -206,7 +209,8 @@ def test_an_edit_in_the_users_folder_is_asked_for_as_such(user: User) -> None:
     assert (user.home / "x.txt").read_text() == "hi"
 
 
-def test_editing_a_command_opens_only_the_host_that_was_written(user: User) -> None:
+@needs("bwrap")
+def test_an_edited_command_allows_only_its_own_host(user: User) -> None:
     curl = "curl -sS -m 3 https://evil.example/"
     model = user.script(
         *one_step(
@@ -228,11 +232,11 @@ def test_editing_a_command_opens_only_the_host_that_was_written(user: User) -> N
     assert {(event["host"], "not an allowed host" in event["reason"]) for event in tried} == {("good.example", False)}
 
 
-def test_lines_that_are_pasted_answer_nothing(user: User) -> None:
+def test_pasted_lines_do_not_answer_an_approval(user: User) -> None:
     terminal = run_push(user)
     terminal.wait_for("[n] no")
     terminal.send_bytes(b"y\nthe rest of what was copied\n")
-    terminal.wait_for("answer nothing")
+    terminal.wait_for(PASTE_NOTICE)
     terminal.wait_for("[n] no")
     terminal.send_line("n")
     assert terminal.wait_exit()[0] == 57

@@ -1,4 +1,4 @@
-"""Two runs that want the same session: one at a time, and nobody waits without knowing for whom."""
+"""Two runs in the same session: one waits for the other and says so."""
 
 import itertools
 import json
@@ -9,19 +9,22 @@ from contextlib import contextmanager
 
 import pytest
 
+from agent.sessions.lock import waiting_message
+from agent.sessions.store import busy_message
+from cli.run.run_task import TIME_LIMIT
 from tests.cli.run.test_interruptions import start_run, wait_result, wait_until
 from tests.cli.terminal_user import ProgramResult, User, answer
 from tests.house.source_tree import ROOT
 
 pytestmark = pytest.mark.slow
 HELLO = f"script:{ROOT}/examples/hello.jsonl"
-SAME = ("--model", HELLO, "--session", "s")
-AT_ONCE = ("--set", "session_wait_s=0")
+SAME_SESSION = ("--model", HELLO, "--session", "s")
+NO_WAIT = ("--set", "session_wait_s=0")
 
 
 @contextmanager
 def busy_session(user: User) -> Iterator["subprocess.Popen[bytes]"]:
-    """Have a run wait for its model in session `s` as long as the block lasts."""
+    """Keep session `s` busy with a run that waits for its model."""
     model = user.script(answer("late") | {"delay_ms": 60_000}, name="late.jsonl")
     process = start_run(user, "run", "a long request", "--model", model, "--session", "s")
     log = user.data / "sessions/s/events.jsonl"
@@ -34,46 +37,46 @@ def busy_session(user: User) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def read_wait_message(process: "subprocess.Popen[bytes]") -> str:
-    """Return what a second run says that it waits for."""
+    """Return the line in which a second run says what it waits for."""
     assert process.stderr
     return process.stderr.readline().decode()
 
 
-def test_a_busy_session_is_refused_with_its_holder_and_what_it_does(user: User) -> None:
+def test_a_busy_session_is_refused_and_its_holder_is_named(user: User) -> None:
     with busy_session(user) as holder:
-        ended = user.agent("run", "x", *SAME, *AT_ONCE)
-        document = user.agent("run", "x", *SAME, *AT_ONCE, "--output-format", "json").document
+        ended = user.agent("run", "x", *SAME_SESSION, *NO_WAIT)
+        document = user.agent("run", "x", *SAME_SESSION, *NO_WAIT, "--output-format", "json").document
     assert (ended.exit_code, ended.stdout) == (75, "")
-    assert f"session s is busy: process {holder.pid} runs 'a long request' in it" in ended.stderr
+    assert busy_message("s", str(holder.pid), "a long request") in ended.stderr
     assert (document["exit_code"], document["subtype"], document["is_error"]) == (75, "error_busy", True)
 
 
-def test_a_second_run_waits_says_for_whom_and_goes_on(user: User) -> None:
+def test_a_second_run_names_the_holder_waits_and_then_runs(user: User) -> None:
     with busy_session(user) as holder:
-        second = start_run(user, "run", "x", *SAME)
-        said = read_wait_message(second)
+        second = start_run(user, "run", "x", *SAME_SESSION)
+        message = read_wait_message(second)
     ended = wait_result(second)
-    assert f"process {holder.pid} runs 'a long request' in it; waiting for it to end" in said
+    assert waiting_message(busy_message("s", str(holder.pid), "a long request")) in message
     assert (ended.exit_code, ended.stdout) == (0, "Hello from Windlass.\n")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_the_waiting(user: User, number: int, code: int) -> None:
+def test_a_signal_stops_the_wait_for_a_session(user: User, number: int, code: int) -> None:
     with busy_session(user):
-        second = start_run(user, "run", "x", *SAME)
+        second = start_run(user, "run", "x", *SAME_SESSION)
         read_wait_message(second)
         second.send_signal(number)
         assert wait_result(second).exit_code == code
 
 
-def test_the_time_limit_ends_the_waiting(user: User) -> None:
+def test_the_time_limit_stops_the_wait_for_a_session(user: User) -> None:
     with busy_session(user):
-        ended = user.agent("run", "x", *SAME, "--timeout", "0.3")
-    assert (ended.exit_code, "the time limit is over" in ended.stderr) == (124, True)
+        ended = user.agent("run", "x", *SAME_SESSION, "--timeout", "0.3")
+    assert (ended.exit_code, TIME_LIMIT in ended.stderr) == (124, True)
 
 
 def test_runs_of_one_session_never_interleave(user: User) -> None:
-    runs = [start_run(user, "run", "x", *SAME) for _ in range(4)]
+    runs = [start_run(user, "run", "x", *SAME_SESSION) for _ in range(4)]
     ends: list[ProgramResult] = [wait_result(run) for run in runs]
     assert [end.exit_code for end in ends] == [0] * 4
     lines = (user.data / "sessions/s/events.jsonl").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Full disks and sudden deaths: what was told as done is kept, what could not be kept is not told as done."""
+"""Full disks and kills: every event that was reported is on disk, and nothing else is reported as done."""
 
 import json
 import signal
@@ -16,24 +16,24 @@ HELLO = f"script:{ROOT}/examples/hello.jsonl"
 
 
 def with_file_limit(user: User, kilobytes: int, *words: str) -> ProgramResult:
-    """Run with a limit on file sizes: writes beyond it fail as on a full disk."""
+    """Run with a file size limit, beyond which writes fail as on a full disk."""
     line = f'ulimit -f {kilobytes}; exec "$@"'
     ended = subprocess.run(
         ["bash", "-c", line, "bash", *user.command(*words)],
         capture_output=True, stdin=subprocess.DEVNULL, cwd=user.home, timeout=60, check=False,
-        # Python would keep cut-off bytecode of whatever it compiles under such a limit.
+        # Under the limit Python would cache truncated bytecode.
         env=user.environment(PYTHONDONTWRITEBYTECODE="1"),
     )  # fmt: skip
     return ProgramResult(exit_code=ended.returncode, stdout=ended.stdout.decode(), stderr=ended.stderr.decode())
 
 
-def test_a_session_that_cannot_be_kept_is_an_error_not_a_traceback(user: User) -> None:
+def test_a_session_that_cannot_be_saved_is_an_error_without_a_traceback(user: User) -> None:
     ended = with_file_limit(user, 0, "run", "hi", "--model", HELLO)
     assert (ended.exit_code, "Traceback" in ended.stderr) == (1, False)
     assert "cannot be kept" in ended.stderr and "--ephemeral" in ended.stderr
 
 
-def test_a_disk_that_fills_up_ends_the_run_with_a_result_and_a_readable_log(user: User) -> None:
+def test_a_full_disk_ends_the_run_with_a_result_and_a_readable_log(user: User) -> None:
     many = [step_call("s1", "run_command", command=f"echo {n} {'x' * 300}") for n in range(30)]
     model = user.script(*one_step(*many, step_reply("s1", "done")))
     ended = with_file_limit(user, 12, "run", "hi", "--model", model, "--session", "s", "--output-format", "stream-json")
@@ -42,32 +42,31 @@ def test_a_disk_that_fills_up_ends_the_run_with_a_result_and_a_readable_log(user
     assert "Traceback" not in ended.stderr
     log = (user.data / "sessions/s/events.jsonl").read_text()
     assert log.endswith("\n")
-    kept = [json.loads(line)["seq"] for line in log.splitlines()]
+    stored = [json.loads(line)["seq"] for line in log.splitlines()]
     assert broken_rules(ended.events) == []
     assert event_types(ended.events)[-3:] == ["step.completed", "error", "result"]
     ends = [event["seq"] for event in ended.events if event.get("status") == "cancelled"]
-    heard = [event["seq"] for event in ended.events if event["type"] not in ("error", "result")]
-    heard = [number for number in heard if number not in ends]
-    assert kept == list(range(1, len(kept) + 1))
-    assert set(heard) <= set(kept)
+    reported = {event["seq"] for event in ended.events if event["type"] not in ("error", "result")}
+    assert stored == list(range(1, len(stored) + 1))
+    assert reported - set(ends) <= set(stored)
 
 
-def test_a_killed_run_leaves_a_session_that_goes_on(user: User) -> None:
+def test_a_session_can_be_continued_after_a_kill(user: User) -> None:
     model = user.script(*one_step(step_call("s1", "run_command", command="sleep 60")))
     command = user.command("run", "first", "--model", model, "--session", "s", "--output-format", "stream-json")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=user.environment())
     assert process.stdout
-    heard = []
+    received = []
     for line in process.stdout:
-        heard.append(json.loads(line))
-        if heard[-1]["type"] == "tool.started":
+        received.append(json.loads(line))
+        if received[-1]["type"] == "tool.started":
             break
     process.send_signal(signal.SIGKILL)
     process.wait(timeout=20)
     process.stdout.close()
     log = [json.loads(line) for line in (user.data / "sessions/s/events.jsonl").read_text().splitlines()]
-    lasting = [event for event in heard if not event.get("delta")]
-    assert [event["seq"] for event in lasting] == [event["seq"] for event in log][: len(lasting)]
+    durable = [event for event in received if not event.get("delta")]
+    assert [event["seq"] for event in durable] == [event["seq"] for event in log][: len(durable)]
     ended = user.agent("run", "second", "--model", HELLO, "--session", "s", "--output-format", "stream-json")
     assert ended.exit_code == 0
     assert ended.events[0]["seq"] == log[-1]["seq"] + 1
@@ -81,14 +80,14 @@ def test_a_log_with_a_torn_last_line_is_read_and_continued(user: User) -> None:
     assert len(json.loads((user.data / "sessions/s/SESSION.json").read_text())["runs"]) == 2
 
 
-def test_a_session_file_that_was_destroyed_is_rebuilt_from_the_log(user: User) -> None:
+def test_a_corrupt_session_file_is_rebuilt_from_the_log(user: User) -> None:
     user.agent("run", "hi", "--model", HELLO, "--session", "s")
     (user.data / "sessions/s/SESSION.json").write_text("{ broken")
     user.agent("run", "hi", "--model", HELLO, "--session", "s")
     assert len(json.loads((user.data / "sessions/s/SESSION.json").read_text())["runs"]) == 2
 
 
-def test_a_session_file_that_cannot_be_written_is_told_and_costs_nothing_else(user: User) -> None:
+def test_a_session_file_that_cannot_be_written_is_only_a_warning(user: User) -> None:
     (user.data / "sessions/s/SESSION.json").mkdir(parents=True)
     ended = user.agent("run", "x", "--model", user.script(answer("done")), "--session", "s")
     assert (ended.exit_code, ended.stdout) == (0, "done\n")

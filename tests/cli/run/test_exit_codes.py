@@ -1,23 +1,26 @@
-"""Every exit code of the contract that exists by now, shown by the real process."""
+"""Every exit code of the contract, produced by the real program."""
 
 import json
 import os
 import signal
 import subprocess
-import time
 
 import pytest
 
 from agent.execution.result.outcome_builder import NO_CHECKS
+from cli.run.flags import NOT_IMPLEMENTED
+from cli.run.task_input import EMPTY_TASK, NO_TASK
+from tests.cli.run.test_interruptions import wait_until
 from tests.cli.terminal_user import User, composer_reply, one_step, plan, step, step_call, step_reply
 from tests.house.source_tree import ROOT
+from tests.programs import require
 
 pytestmark = pytest.mark.slow
 HELLO = f"script:{ROOT}/examples/hello.jsonl"
 
 
 def check(user: User, code: int, *words: str, says: str = "", stdin: str | None = None, **environ: str) -> str:
-    """Run both as text and as JSON: the same code, no traceback, the same number in the document."""
+    """Run with every output format and expect the same exit code, also in the documents, and no traceback."""
     text = user.agent(*words, stdin=stdin, **environ)
     assert "Traceback" not in text.stderr
     assert (text.exit_code, says in text.stderr + text.stdout) == (code, True), text
@@ -50,34 +53,34 @@ def test_1_is_a_script_that_ends_too_early(user: User) -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (("run",), "a task is missing"),
+        (("run",), NO_TASK),
         (("run", "x", "--nonsense"), "--nonsense"),
         (("nonsense",), "nonsense"),
         ((), "agent run"),
         (("run", "x", "-c"), "there is no session yet"),
-        (("run", "x", "--backend", "docker"), "not there yet"),
-        (("run", "x", "--callback-url", "http://x"), "not there yet"),
+        (("run", "x", "--backend", "docker"), NOT_IMPLEMENTED),
+        (("run", "x", "--callback-url", "http://x"), NOT_IMPLEMENTED),
         (("run", "x", "--output-format", "xml"), "xml"),
     ],
 )
-def test_2_is_wrong_usage(user: User, words: tuple[str, ...], hint: str) -> None:
+def test_2_is_a_usage_error(user: User, words: tuple[str, ...], hint: str) -> None:
     check(user, 2, *words, says=hint)
 
 
-def test_41_is_no_model_and_the_ways_to_set_one(user: User) -> None:
+def test_41_is_a_missing_model_and_lists_ways_to_set_one(user: User) -> None:
     stderr = check(user, 41, "run", "hi", says="no model is set")
     assert all(way in stderr for way in ("--model", "agent config set model", "ollama", "agent demo"))
 
 
-def test_41_is_no_key(user: User) -> None:
+def test_41_is_a_missing_key(user: User) -> None:
     check(user, 41, "run", "hi", "--model", "openai/gpt-5", says="OPENAI_API_KEY")
 
 
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (("  ", "--model", HELLO), "the task is empty"),
-        (("-", "--model", HELLO), "the task is empty"),
+        (("  ", "--model", HELLO), EMPTY_TASK),
+        (("-", "--model", HELLO), EMPTY_TASK),
         (("x", "--model", HELLO, "-f", "missing.txt"), "missing.txt"),
         (("x", "--model", HELLO, "-i", "missing.txt"), "missing.txt"),
         (("x", "--model", HELLO, "-C", "missing"), "missing"),
@@ -92,7 +95,7 @@ def test_42_is_a_bad_prompt_or_attachment(user: User, words: tuple[str, ...], hi
     check(user, 42, "run", *words, says=hint, stdin="" if words[0] == "-" else None)
 
 
-def test_52_is_a_wrong_setting(user: User) -> None:
+def test_52_is_an_invalid_setting(user: User) -> None:
     check(user, 52, "run", "x", "--model", HELLO, "--set", "modle=x", says="did you mean model?")
     check(user, 52, "run", "x", "--model", HELLO, "--concurrency", "0", says="--concurrency")
     check(user, 52, "run", "x", "--model", HELLO, "--approval-mode", "maybe", says="maybe")
@@ -114,7 +117,7 @@ def test_54_is_a_tool_that_keeps_failing(user: User) -> None:
     check(user, 54, "run", "x", "--model", model, says="missing")
 
 
-def test_56_is_a_spent_budget_with_a_partial_answer(user: User) -> None:
+def test_56_is_an_exhausted_budget_with_a_partial_answer(user: User) -> None:
     dear = {"usage": {"input_tokens": 20_000, "output_tokens": 100}}
     model = user.script(
         plan(step("a"), step("b", "a")), {**step_reply("a", "a is done"), **dear}, step_reply("b", "never said")
@@ -122,7 +125,7 @@ def test_56_is_a_spent_budget_with_a_partial_answer(user: User) -> None:
     check(user, 56, "run", "x", "--model", model, "--max-tokens", "21000", says="a is done")
 
 
-def test_56_is_a_budget_that_does_not_last_for_the_answer_of_all_steps(user: User) -> None:
+def test_56_is_a_budget_too_small_to_compose_the_answer(user: User) -> None:
     spent = {"usage": {"input_tokens": 5_000}}
     model = user.script(
         plan(step("a"), step("b", "a")), step_reply("a", "a is done"), step_reply("b", "b is done", **spent)
@@ -140,35 +143,35 @@ def test_57_is_a_denied_command(user: User) -> None:
     assert document["permission_denials"] == ["git push"]
 
 
-def test_57_names_the_rule_that_would_allow_it_and_the_rule_does(user: User) -> None:
+def test_57_names_a_rule_that_allows_the_command(user: User) -> None:
     model = user.script(
         *one_step(step_call("s1", "run_command", command="git push --dry-run"), step_reply("s1", "done"))
     )
     denied = user.agent("run", "x", "--model", model, "--output-format", "json").document
-    told = denied["step_results"][0]["tool_calls"][0]["output_preview"]
-    assert "--allow 'git push'" in told
+    output = denied["step_results"][0]["tool_calls"][0]["output_preview"]
+    assert "--allow 'git push'" in output
     allowed = user.agent("run", "x", "--model", model, "--allow", "git push", "--output-format", "json")
     assert allowed.document["step_results"][0]["tool_calls"][0]["status"] != "denied"
 
 
-def test_57_is_a_deferred_command_and_it_is_listed(user: User) -> None:
+def test_57_is_a_deferred_command_listed_in_the_result(user: User) -> None:
     model = user.script(*one_step(step_call("s1", "run_command", command="git push"), step_reply("s1", "waiting")))
     check(user, 57, "run", "x", "--model", model, "--on-approval", "defer")
     ended = user.agent("run", "x", "--model", model, "--on-approval", "defer", "--output-format", "json")
     assert ended.document["deferred"] == ["git push"]
 
 
-def test_57_can_stop_the_run_at_once(user: User) -> None:
+def test_57_with_on_approval_fail_stops_the_run(user: User) -> None:
     model = user.script(*one_step(step_call("s1", "run_command", command="git push")))
     check(user, 57, "run", "x", "--model", model, "--on-approval", "fail", says="needs an approval")
 
 
-def test_57_is_a_blocked_command_even_when_everything_is_allowed(user: User) -> None:
+def test_57_is_a_blocked_command_even_in_yolo_mode(user: User) -> None:
     model = user.script(*one_step(step_call("s1", "run_command", command="rm -rf /"), step_reply("s1", "would not")))
     check(user, 57, "run", "x", "--model", model, "--approval-mode", "yolo")
 
 
-def test_58_is_a_success_that_nothing_shows(user: User) -> None:
+def test_58_is_a_success_without_a_passed_check(user: User) -> None:
     model = user.script(*one_step(step_reply("s1", "done")))
     check(user, 58, "run", "x", "--model", model, "--require-verified", says=NO_CHECKS)
     check(user, 58, "run", "x", "--model", model, AGENT_REQUIRE_VERIFIED="true")
@@ -178,15 +181,15 @@ def test_58_is_a_success_that_nothing_shows(user: User) -> None:
     ("fault", "hint"),
     [
         ({"fault": "reset"}, "connection broke"),
-        # Longer than anybody waits: the run ends at once.
+        # Longer than the longest wait, so the run ends at once.
         ({"fault": "overloaded", "retry_after_s": 3600}, "overloaded"),
     ],
 )
-def test_75_is_a_provider_worth_a_retry(user: User, fault: dict[str, object], hint: str) -> None:
+def test_75_is_a_temporary_provider_failure(user: User, fault: dict[str, object], hint: str) -> None:
     check(user, 75, "run", "x", "--model", user.script({**fault, "repeat": True}), says=hint)
 
 
-def test_124_is_the_wall_clock_and_what_is_finished_is_told(user: User) -> None:
+def test_124_is_the_time_limit_with_a_partial_answer(user: User) -> None:
     model = user.script(
         plan(step("a"), step("b", "a")), step_reply("a", "a is done"), step_reply("b", "late", delay_ms=60_000)
     )
@@ -195,8 +198,8 @@ def test_124_is_the_wall_clock_and_what_is_finished_is_told(user: User) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_130_and_143_are_signals_and_no_process_survives(user: User, number: int, code: int) -> None:
-    mark = f"31{os.getpid()}"
-    model = user.script(*one_step(step_call("s1", "run_command", command=f"sleep {mark} & sleep {mark}")))
+    seconds = f"31{os.getpid()}"
+    model = user.script(*one_step(step_call("s1", "run_command", command=f"sleep {seconds} & sleep {seconds}")))
     command = user.command("run", "x", "--model", model, "--output-format", "stream-json")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=user.environment())
     assert process.stdout
@@ -205,22 +208,16 @@ def test_130_and_143_are_signals_and_no_process_survives(user: User, number: int
         lines.append(json.loads(line))
         if lines[-1]["type"] == "tool.started":
             break
-    _wait_until(lambda: _alive(mark) == 2)
+    wait_until(lambda: _running_sleeps(seconds) == 2)
     process.send_signal(number)
     rest, _ = process.communicate(timeout=20)
     lines += [json.loads(line) for line in rest.splitlines()]
     assert (process.returncode, lines[-1]["type"], lines[-1]["exit_code"]) == (code, "result", code)
     assert [line["status"] for line in lines if line["type"] == "step.completed"] == ["cancelled"]
-    assert _alive(mark) == 0
+    assert _running_sleeps(seconds) == 0
 
 
-def _alive(mark: str) -> int:
-    found = subprocess.run(["pgrep", "-fc", f"^sleep {mark}"], capture_output=True, text=True, check=False)
+def _running_sleeps(seconds: str) -> int:
+    require("pgrep")
+    found = subprocess.run(["pgrep", "-fc", f"^sleep {seconds}"], capture_output=True, text=True, check=False)
     return int(found.stdout or 0)
-
-
-def _wait_until(claim: object, limit_s: float = 20) -> None:
-    end = time.monotonic() + limit_s
-    while not claim():  # type: ignore[operator]
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.02)

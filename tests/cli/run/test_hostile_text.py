@@ -1,4 +1,4 @@
-"""Nothing that a model, a file, a name or a command wrote gets to a terminal as anything but words."""
+"""Text from models, files, names and commands reaches a terminal without control sequences."""
 
 import json
 import re
@@ -18,11 +18,13 @@ PRINTING = f"python3 -c {shlex.quote(f'print({HOSTILE!a})')}"
 
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
-    """Somebody whose session, memory, files and settings are full of it."""
-    one = User(home=tmp_path_factory.mktemp("hostile"))
-    one.agent("memory", "add", "--", f"note {HOSTILE}")
-    one.agent("config", "set", "model", f"openai/{HOSTILE}")
-    yield one
+    """A user whose session, memory, files and settings contain hostile text."""
+    # The workspace must contain no private folder, which Landlock cannot hide.
+    environ = {"AGENT_CONFIG_DIR": str(tmp_path_factory.mktemp("config"))}
+    user = User(home=tmp_path_factory.mktemp("hostile"), environ=environ)
+    user.agent("memory", "add", "--", f"note {HOSTILE}")
+    user.agent("config", "set", "model", f"openai/{HOSTILE}")
+    yield user
 
 
 def model(user: User) -> str:
@@ -40,7 +42,7 @@ def model(user: User) -> str:
 
 
 def terminal_output(user: User, *words: str, types: str = "", **environ: str) -> bytes:
-    """Return all bytes that a command line wrote to a terminal."""
+    """Return all bytes that a command writes to a terminal."""
     command, *arguments = user.command(*words)
     more = {"TERM": "xterm-256color", "LANG": "C.UTF-8", **environ}
     child = pexpect.spawn(
@@ -61,7 +63,7 @@ def run_hostile(user: User, *flags: str) -> bytes:
 @pytest.mark.parametrize(
     "flags", [(), ("--plain",), ("-q",), ("--output-format", "json"), ("--output-format", "stream-json")]
 )
-def test_a_run_on_a_terminal(user: User, flags: tuple[str, ...]) -> None:
+def test_a_run_writes_no_foreign_sequences_to_the_terminal(user: User, flags: tuple[str, ...]) -> None:
     text = run_hostile(user, *flags)
     assert b"the end" in text
     assert find_foreign(text) == []
@@ -77,7 +79,7 @@ PAGES = (
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_of_past_work(user: User, page: str) -> None:
+def test_a_page_writes_no_foreign_sequences_to_the_terminal(user: User, page: str) -> None:
     log = user.data / "sessions" / "s" / "events.jsonl"
     if not log.exists():
         run_hostile(user)
@@ -88,7 +90,7 @@ def test_a_page_of_past_work(user: User, page: str) -> None:
     assert find_foreign(text) == []
 
 
-WRONG = (
+COMMAND_LINES = (
     ("exec", "--", PRINTING),
     ("exec", "--", PRINTING.replace("print(", "print(30000 * ")),
     ("tools", "call", "run_command", f"command={PRINTING}"),
@@ -113,8 +115,8 @@ WRONG = (
 )
 
 
-@pytest.mark.parametrize("words", WRONG, ids=range(len(WRONG)))
-def test_what_is_wrong_or_told_at_once(user: User, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("words", COMMAND_LINES, ids=range(len(COMMAND_LINES)))
+def test_errors_and_single_calls_write_no_foreign_sequences_to_the_terminal(user: User, words: tuple[str, ...]) -> None:
     Path(user.home, "bad.toml").write_text(f"x = '{HOSTILE}")
     Path(user.home, "bad.jsonl").write_text("{" + HOSTILE)
     steps = [{"id": HOSTILE, "title": "t", "instruction": "i", "depends_on": [f"z{HOSTILE}"], "tool": HOSTILE}]

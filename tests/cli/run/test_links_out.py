@@ -1,4 +1,4 @@
-"""What a person asks to be written goes where they said, not where a link of the model or of a repository leads."""
+"""Output files are written where the user said, not where a planted symlink leads."""
 
 from pathlib import Path
 
@@ -6,18 +6,18 @@ import pytest
 
 from tests.cli.terminal_user import User, answer, one_step, plan, step, step_call, step_reply
 
-HERS = "# what runs at every login\n"
+PROFILE = "# runs at every login\n"
 
 
 @pytest.fixture
 def folder(user: User) -> Path:
-    (user.home / ".profile").write_text(HERS)
+    (user.home / ".profile").write_text(PROFILE)
     (user.home / "project").mkdir()
     return user.home / "project"
 
 
 def symlink_script(link: str, target: Path) -> tuple[dict[str, object], ...]:
-    """A model that plants a link by a program of its own, which no rule of ours can read, and then answers."""
+    """Script a model that plants a symlink from a program, which no rule can see through, and then answers."""
     program = f"import os\nos.symlink({str(target)!r}, {link!r})\n"
     return one_step(
         step_call("s1", "write_file", path="make.py", content=program),
@@ -30,25 +30,25 @@ def symlink_script(link: str, target: Path) -> tuple[dict[str, object], ...]:
 @pytest.mark.parametrize(
     ("output", "link", "target"), [("answer.txt", "answer.txt", ".profile"), ("out/.profile", "out", "")]
 )
-def test_a_link_made_during_the_run_does_not_take_the_answer_out_of_the_box(
+def test_a_symlink_created_by_the_run_does_not_redirect_the_answer(
     user: User, folder: Path, output: str, link: str, target: str
 ) -> None:
     model = user.script(*symlink_script(link, user.home / target))
     words = ("run", "x", "-C", ".", "--approval-mode", "auto-edit", "--model", model, "-o", output)
     if "/" in output:
-        # The folder is there when the run begins; the model moves it aside first.
+        # The folder exists when the run starts; the model's program removes it first.
         (folder / "out").mkdir()
         model_program = user.home / "script.jsonl"
         model_program.write_text(model_program.read_text().replace("import os", "import os; os.rmdir('out')"))
     ended = user.agent(*words, cwd=folder)
     assert (folder / link).is_symlink(), ended.stderr
-    assert (user.home / ".profile").read_text() == HERS
+    assert (user.home / ".profile").read_text() == PROFILE
     assert ended.exit_code == 1
-    assert "link" in ended.stderr
+    assert "symbolic link" in ended.stderr
     assert "touch /tmp/it-ran" in ended.stdout
 
 
-def test_a_plan_and_a_session_are_not_written_through_a_link_of_a_repository(user: User, folder: Path) -> None:
+def test_plans_and_exports_are_not_written_through_a_symlink_in_the_repository(user: User, folder: Path) -> None:
     for name in ("notes.md", "plan.toml"):
         (folder / name).symlink_to(user.home / ".profile")
     planned = user.agent("plan", "x", "--model", user.script(plan(step("a"))), "--save", "plan.toml", cwd=folder)
@@ -56,15 +56,15 @@ def test_a_plan_and_a_session_are_not_written_through_a_link_of_a_repository(use
     user.agent("run", "x", "--session", "s", "--model", user.script(answer("hello")), cwd=folder)
     exported = user.agent("sessions", "export", "s", "-o", "notes.md", cwd=folder)
     assert exported.exit_code == 42
-    assert "link" in exported.stderr
-    assert (user.home / ".profile").read_text() == HERS
+    assert "symbolic link" in exported.stderr
+    assert (user.home / ".profile").read_text() == PROFILE
 
 
-def test_links_of_ones_own_and_of_the_system_still_lead_where_they_lead(user: User, folder: Path) -> None:
+def test_symlinks_of_the_user_and_the_system_are_followed(user: User, folder: Path) -> None:
     (user.home / "answers").mkdir()
     (user.home / "latest").symlink_to(user.home / "answers")
     model = user.script(answer("hello"))
-    there = user.home / "latest" / "answer.txt"
-    assert user.agent("run", "x", "--model", model, "-o", str(there), cwd=folder).exit_code == 0
+    path = user.home / "latest" / "answer.txt"
+    assert user.agent("run", "x", "--model", model, "-o", str(path), cwd=folder).exit_code == 0
     assert (user.home / "answers" / "answer.txt").read_text() == "hello\n"
     assert user.agent("run", "x", "-q", "--model", model, "-o", "/dev/stdout", cwd=folder).stdout == "hello\nhello\n"

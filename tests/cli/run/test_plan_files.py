@@ -1,4 +1,4 @@
-"""`agent run --plan`, `agent plan --save` and `--edit` from the outside."""
+"""`agent run --plan`, `agent plan --save` and `--edit`."""
 
 import json
 import subprocess
@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from agent.planning.plan_file import HINT
+from cli.run.flags import PLAN_SUFFIX_ERROR, PLANNER_UNUSED
+from cli.run.plan_editor import EDIT_SAVED, EMPTY_PLAN, RETRY_PROMPT, too_many_steps
+from cli.run.result_output import NO_PLAN
+from cli.run.run_task import EDIT_NEEDS_TERMINAL
 from tests.cli.pty_terminal import PtyTerminal
 from tests.cli.terminal_user import LIMIT_S, ProgramResult, User, answer, composer_reply, plan, step, step_reply
 
@@ -29,7 +33,7 @@ def types(ended: ProgramResult) -> list[object]:
     return [event["type"] for event in ended.events]
 
 
-def test_a_plan_of_calls_runs_without_a_key_a_model_or_a_request(user: User) -> None:
+def test_a_plan_of_tool_calls_needs_no_model_key_or_task(user: User) -> None:
     file = write(user, call("hello", "echo hello > a.txt; echo made") + call("look", "cat a.txt", "hello"))
     ended = user.agent("run", "--plan", file, "--output-format", "stream-json")
     assert ended.exit_code == 0, ended.stderr
@@ -43,18 +47,18 @@ def test_a_plan_of_calls_runs_without_a_key_a_model_or_a_request(user: User) -> 
     )
 
 
-def test_a_model_that_is_set_is_not_asked_for_a_plan_of_calls(user: User) -> None:
+def test_a_configured_model_is_not_called_for_a_plan_of_tool_calls(user: User) -> None:
     file = write(user, call("a", "echo a") + call("b", "echo b"))
     for model in ("openai/gpt-5", "script:/no/such/file"):
         ended = user.agent("run", "--plan", file, AGENT_MODEL=model, AGENT_PLANNER_MODEL=model)
         assert (ended.exit_code, ended.stdout) == (0, "## echo a\n\na\n\n## echo b\n\nb\n")
 
 
-def test_a_single_step_answers_with_its_output_alone(user: User) -> None:
+def test_the_answer_of_a_single_step_is_its_output(user: User) -> None:
     assert user.agent("run", "--plan", write(user, call("a", "printf one"))).stdout == "one\n"
 
 
-def test_a_step_that_fails_is_told_with_its_output_and_skips_what_needs_it(user: User) -> None:
+def test_a_failed_step_reports_its_output_and_its_dependents_are_skipped(user: User) -> None:
     file = write(user, call("a", "echo broken; exit 3") + call("b", "echo b", "a") + call("c", "echo c"))
     ended = user.agent("run", "--plan", file, "--output-format", "json")
     assert (ended.exit_code, ended.document["steps"] and ended.document["subtype"]) == (54, "error_tool")
@@ -64,17 +68,17 @@ def test_a_step_that_fails_is_told_with_its_output_and_skips_what_needs_it(user:
     assert [one["status"] for one in ended.document["step_results"]] == ["error", "skipped", "ok"]  # type: ignore[attr-defined]
 
 
-def test_output_is_not_trimmed_when_no_model_reads_it(user: User) -> None:
+def test_output_is_not_trimmed_without_a_model(user: User) -> None:
     ended = user.agent("run", "--plan", write(user, call("a", "seq 1 9000")))
     assert ended.stdout.split() == [str(number) for number in range(1, 9001)]
 
 
-def test_a_refused_call_is_refused_in_a_plan_file_too(user: User) -> None:
+def test_a_plan_file_cannot_run_a_refused_command(user: User) -> None:
     ended = user.agent("run", "--plan", write(user, call("a", "git push")))
     assert (ended.exit_code, "--allow 'git push' would allow it" in ended.stdout) == (57, True)
 
 
-def test_a_plan_without_a_model_waits_for_no_stdin(user: User) -> None:
+def test_a_plan_without_a_model_does_not_wait_for_stdin(user: User) -> None:
     file = write(user, call("a", "echo a"))
     with subprocess.Popen(
         user.command("run", "--plan", file, "-q"),
@@ -100,13 +104,13 @@ def test_a_task_in_a_plan_file_needs_a_model(user: User) -> None:
     assert (ended.exit_code, "no model is set" in ended.stderr) == (41, True)
 
 
-def test_a_model_that_every_task_names_is_enough(user: User) -> None:
+def test_a_model_named_by_every_step_is_enough(user: User) -> None:
     model = user.script(step_reply("a", "by its own model"))
     file = write(user, f'[[steps]]\nid = "a"\ninstruction = "x"\nmodel = "{model}"\n')
     assert user.agent("run", "--plan", file).stdout == "by its own model\n"
 
 
-def test_a_plan_of_calls_is_made_again_only_when_somebody_asks_for_that(user: User) -> None:
+def test_a_plan_of_tool_calls_is_replanned_only_on_request(user: User) -> None:
     file = write(user, call("a", "exit 3"))
     model = user.script(
         plan(step("b", title="Another way")), step_reply("b", "done in another way"), composer_reply("done")
@@ -119,7 +123,7 @@ def test_a_plan_of_calls_is_made_again_only_when_somebody_asks_for_that(user: Us
     assert (ended.exit_code, "no model is set" in ended.stderr) == (41, True)
 
 
-def test_a_run_without_a_model_goes_on_without_one(user: User) -> None:
+def test_a_run_without_a_model_is_resumed_without_one(user: User) -> None:
     file = write(user, call("a", "echo a >> log; cat log") + call("b", "test -e go && echo b >> log", "a"))
     assert user.agent("run", "--plan", file, "-C", ".").exit_code == 54
     (user.home / "go").touch()
@@ -128,15 +132,15 @@ def test_a_run_without_a_model_goes_on_without_one(user: User) -> None:
     assert ended.stdout.startswith("## echo a >> log; cat log\n\na\n\n##")
 
 
-def test_the_prompt_is_the_request_and_the_file_has_a_default(user: User) -> None:
+def test_the_argument_overrides_the_request_of_the_plan_file(user: User) -> None:
     file = write(user, 'request = "of the file"\n' + call("a", "true"), "nightly.toml")
     bare = write(user, call("a", "true"), "bare.toml")
-    for words, path, said in ((("mine",), file, "mine"), ((), file, "of the file"), ((), bare, "bare")):
+    for words, path, request in ((("mine",), file, "mine"), ((), file, "of the file"), ((), bare, "bare")):
         ended = user.agent("run", *words, "--plan", path, "--output-format", "stream-json")
-        assert [event["content"] for event in ended.events if event.get("role") == "user"] == [said]
+        assert [event["content"] for event in ended.events if event.get("role") == "user"] == [request]
 
 
-def test_a_file_with_a_problem_runs_nothing(user: User) -> None:
+def test_an_invalid_plan_file_runs_nothing(user: User) -> None:
     file = write(user, call("a", "touch ran") + call("b", "touch ran", "aa") + "[[steps]]\nx = 1\n")
     ended = user.agent("run", "--plan", file, "-C", ".")
     assert (ended.exit_code, ended.stdout, (user.home / "ran").exists()) == (42, "", False)
@@ -144,7 +148,7 @@ def test_a_file_with_a_problem_runs_nothing(user: User) -> None:
     assert not list(user.data.glob("sessions/*"))
 
 
-def test_a_program_is_told_of_a_bad_file_in_its_own_form(user: User) -> None:
+def test_an_invalid_plan_file_is_reported_as_json(user: User) -> None:
     for form in ("json", "stream-json"):
         ended = user.agent("run", "--plan", "none.toml", "--output-format", form)
         last = json.loads(ended.stdout) if form == "json" else ended.events[-1]
@@ -155,25 +159,25 @@ def test_a_plan_longer_than_the_limit_runs_nothing(user: User) -> None:
     file = write(user, call("a", "touch ran") + call("b", "touch ran"))
     ended = user.agent("run", "--plan", file, "-C", ".", "--max-steps", "1")
     assert (ended.exit_code, (user.home / "ran").exists()) == (53, False)
-    assert "the plan has 2 steps and the limit is 1" in ended.stderr and "--max-steps 2" in ended.stderr
+    assert too_many_steps(2, 1) in ended.stderr and "--max-steps 2" in ended.stderr
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
-        (("run", "x", "--plan", "plan.toml", "--planner-model", "m"), "--planner-model has nothing to do"),
-        (("plan", "x", "--save", "plan.yaml"), "a plan file ends in .toml or .json"),
-        (("run", "x", "--edit"), "--edit needs a terminal"),
-        (("plan", "--plan", "plan.toml", "--edit"), "--edit needs a terminal"),
+        (("run", "x", "--plan", "plan.toml", "--planner-model", "m"), PLANNER_UNUSED),
+        (("plan", "x", "--save", "plan.yaml"), PLAN_SUFFIX_ERROR),
+        (("run", "x", "--edit"), EDIT_NEEDS_TERMINAL),
+        (("plan", "--plan", "plan.toml", "--edit"), EDIT_NEEDS_TERMINAL),
     ],
 )
-def test_flags_that_make_no_sense_are_refused(user: User, words: tuple[str, ...], told: str) -> None:
+def test_contradictory_flags_are_refused(user: User, words: tuple[str, ...], message: str) -> None:
     write(user, call("a", "true"))
     ended = user.agent(*words)
-    assert (ended.exit_code, told in ended.stderr) == (2, True), ended.stderr
+    assert (ended.exit_code, message in ended.stderr) == (2, True), ended.stderr
 
 
-def test_the_plan_of_a_file_is_shown_without_a_model(user: User) -> None:
+def test_a_plan_file_is_shown_without_a_model(user: User) -> None:
     file = write(user, call("a", "true") + '[[steps]]\nid = "b"\ninstruction = "Think."\ndepends_on = ["a"]\n')
     for words in (("plan", "--plan", file), ("run", "--plan", file, "--plan-only")):
         ended = user.agent(*words)
@@ -181,7 +185,7 @@ def test_the_plan_of_a_file_is_shown_without_a_model(user: User) -> None:
         assert ended.stdout.splitlines()[:2] == ["1 ─ ● a  true (call)", "2 ─ ● b  Think.  ← a"]
 
 
-def test_the_shape_of_a_plan_is_there_for_programs(user: User) -> None:
+def test_the_json_document_has_the_graph_of_the_plan(user: User) -> None:
     model = user.script(plan(step("a"), step("b"), step("c", "b")))
     document = user.agent("plan", "x", "--model", model, "--output-format", "json").document
     assert document["graph"] == {"levels": [["a", "b"], ["c"]], "critical_path": ["b", "c"], "est_usd": 0.0}
@@ -190,7 +194,7 @@ def test_the_shape_of_a_plan_is_there_for_programs(user: User) -> None:
 
 
 @pytest.mark.parametrize("name", ["made.toml", "made.json"])
-def test_a_plan_that_is_saved_runs(user: User, name: str) -> None:
+def test_a_saved_plan_can_be_run(user: User, name: str) -> None:
     model = user.script(plan(step("a", writes=["x"], expect="good"), step("b", "a", "gone")))
     ended = user.agent("plan", "do it", "--model", model, "--save", name)
     assert (ended.exit_code, "1 ─ ● a  Title of a" in ended.stdout) == (0, True)
@@ -207,32 +211,32 @@ def test_a_plan_that_is_saved_runs(user: User, name: str) -> None:
     assert user.agent("run", "--plan", name, "--model", model).stdout == "done\n"
 
 
-def test_a_task_that_needs_no_plan_leaves_no_file(user: User) -> None:
+def test_no_plan_file_is_written_for_a_task_without_a_plan(user: User) -> None:
     ended = user.agent("plan", "2+2", "--model", user.script(answer("4")), "--save", "made.toml")
     assert (ended.exit_code, ended.stdout, (user.home / "made.toml").exists()) == (1, "4\n", False)
-    assert "made.toml was not written: the task needs no plan" in ended.stderr
+    assert f"made.toml was not written: {NO_PLAN}" in ended.stderr
 
 
-def test_a_place_that_cannot_be_written_is_refused_before_planning(user: User) -> None:
+def test_an_unwritable_plan_file_is_refused_before_planning(user: User) -> None:
     ended = user.agent("plan", "x", "--model", user.script(answer("4")), "--save", "no/such/folder/made.toml")
     assert ended.exit_code == 42
 
 
-def test_a_step_that_would_only_answer_does_not_answer_twice(user: User) -> None:
+def test_a_final_step_that_only_answers_is_dropped(user: User) -> None:
     last = step("z", "a", title="Write the final answer", instruction="Say what was found.")
     ended = user.agent("run", "x", "--model", user.script(plan(step("a"), last), step_reply("a", "found")))
     assert (ended.exit_code, ended.stdout) == (0, "found\n")
 
 
-def test_a_question_mark_alone_makes_nobody_ask(user: User) -> None:
+def test_a_question_mark_in_the_task_does_not_ask_the_user(user: User) -> None:
     model = user.script(plan(step("s1")), step_reply("s1", "A readme."))
     ended = user.agent("run", "What is in README?", "--model", model, "--output-format", "stream-json")
     assert (ended.exit_code, "question.asked" in types(ended)) == (0, False)
 
 
-def test_a_call_that_a_planner_made_runs_on_the_same_road(user: User) -> None:
-    made = {"id": "a", "type": "tool", "tool": "run_command", "args": {"command": "git push"}}
-    ended = user.agent("run", "x", "--model", user.script(plan(made)), "--output-format", "json")
+def test_a_tool_call_planned_by_the_model_is_judged_like_any_other(user: User) -> None:
+    planned = {"id": "a", "type": "tool", "tool": "run_command", "args": {"command": "git push"}}
+    ended = user.agent("run", "x", "--model", user.script(plan(planned)), "--output-format", "json")
     assert (ended.exit_code, ended.document["permission_denials"]) == (57, ["git push"])
 
 
@@ -252,21 +256,19 @@ def test_a_plan_is_edited_before_it_runs(user: User) -> None:
     assert "Your step: Do it well" in (user.home / "tape.jsonl").read_text()
 
 
-def test_an_invalid_edit_is_opened_again_at_the_terminal_and_can_be_given_up(
-    user: User, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_an_invalid_edit_is_reopened_and_can_be_cancelled(user: User, tmp_path_factory: pytest.TempPathFactory) -> None:
     user = editor(user, 'echo "x = 1" >> "$1"')
     user.environ["TMPDIR"] = str(tmp_path_factory.mktemp("tmp"))
     terminal = PtyTerminal(user, "run", "--plan", write(user, call("a", "touch ran")), "-C", ".", "--edit")
-    terminal.wait_for("edit it again? [Y/n] ")
+    terminal.wait_for(RETRY_PROMPT)
     terminal.send_line("y")
-    terminal.wait_for("edit it again? [Y/n] ")
+    terminal.wait_for(RETRY_PROMPT)
     terminal.send_line("n")
     code, shown = terminal.wait_exit()
-    assert (code, "your edit is in" in shown, (user.home / "ran").exists()) == (1, True, False)
+    assert (code, EDIT_SAVED in shown, (user.home / "ran").exists()) == (1, True, False)
 
 
-def test_an_edited_plan_is_what_is_shown_and_saved(user: User) -> None:
+def test_the_edited_plan_is_shown_and_saved(user: User) -> None:
     user = editor(user, """sed -i 's/Title of a/Another title/' "$1" """)
     model = user.script(plan(step("a")))
     code, shown = PtyTerminal(user, "plan", "x", "--model", model, "--edit", "--save", "made.toml").wait_exit()
@@ -275,7 +277,7 @@ def test_an_edited_plan_is_what_is_shown_and_saved(user: User) -> None:
 
 
 def test_ctrl_c_in_the_editor_is_for_the_editor(user: User) -> None:
-    # The editor tells that it is open, waits for a key, and ignores Ctrl-C as editors do.
+    # The editor reports that it is open, waits for a line, and ignores Ctrl-C as editors do.
     user = editor(user, "trap '' INT; echo is-open >&2; read key; echo \"key $key\" >&2")
     model = user.script(plan(step("a")), step_reply("a", "it ran"))
     terminal = PtyTerminal(user, "run", "x", "--model", model, "--edit")
@@ -287,7 +289,7 @@ def test_ctrl_c_in_the_editor_is_for_the_editor(user: User) -> None:
     assert (code, "it ran" in shown) == (0, True)
 
 
-def test_an_emptied_plan_runs_nothing(user: User, tmp_path: Path) -> None:
+def test_an_empty_plan_runs_nothing(user: User, tmp_path: Path) -> None:
     user = editor(user, ': > "$1"')
     code, shown = PtyTerminal(user, "run", "x", "--model", user.script(plan(step("a"))), "--edit").wait_exit()
-    assert (code, "the plan was emptied, nothing was run" in shown) == (1, True)
+    assert (code, EMPTY_PLAN in shown) == (1, True)

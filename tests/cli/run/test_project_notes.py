@@ -1,4 +1,4 @@
-"""AGENTS.md and CLAUDE.md in real runs: planner and steps are told, and nothing is allowed by them."""
+"""AGENTS.md and CLAUDE.md: planner and steps see them, and they cannot allow anything."""
 
 from pathlib import Path
 
@@ -21,43 +21,43 @@ def project(user: User) -> Path:
 
 
 def run_with_notes(user: User, *words: str) -> ProgramResult:
-    """Run a task whose planner answers only when it was told of the notes."""
-    heard = {"match": {"purpose": "planner", "contains": NOTES_PATTERN}, "text": '{"answer": "heard"}'}
-    otherwise = {"match": {"purpose": "planner"}, "text": '{"answer": "not heard"}'}
-    return user.agent("run", "do it", "--model", user.script(heard, otherwise), *words)
+    """Run a task whose planner answers whether its prompt contains the notes."""
+    seen = {"match": {"purpose": "planner", "contains": NOTES_PATTERN}, "text": '{"answer": "seen"}'}
+    otherwise = {"match": {"purpose": "planner"}, "text": '{"answer": "not seen"}'}
+    return user.agent("run", "do it", "--model", user.script(seen, otherwise), *words)
 
 
-def test_the_planner_and_the_steps_are_told(user: User, project: Path) -> None:
+def test_the_planner_and_the_steps_see_the_notes(user: User, project: Path) -> None:
     model = user.script(
         {**plan(step("s1")), "match": {"purpose": "planner", "contains": NOTES_PATTERN}},
-        {"match": {"step": "s1", "contains": NOTES_PATTERN}, "text": "told"},
+        {"match": {"step": "s1", "contains": NOTES_PATTERN}, "text": "seen"},
     )
-    assert user.agent("run", "do it", "--model", model, "-C", str(project)).stdout == "told\n"
+    assert user.agent("run", "do it", "--model", model, "-C", str(project)).stdout == "seen\n"
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "answer"),
     [
-        ((), "heard"),
-        (("--bare",), "not heard"),
-        (("--set", "project_notes=false"), "not heard"),
-        (("--bare", "--set", "project_notes=true"), "heard"),
+        ((), "seen"),
+        (("--bare",), "not seen"),
+        (("--set", "project_notes=false"), "not seen"),
+        (("--bare", "--set", "project_notes=true"), "seen"),
     ],
 )
-def test_a_person_can_leave_them_out(user: User, project: Path, words: tuple[str, ...], told: str) -> None:
-    assert run_with_notes(user, "-C", str(project), *words).stdout == f"{told}\n"
+def test_notes_can_be_turned_off(user: User, project: Path, words: tuple[str, ...], answer: str) -> None:
+    assert run_with_notes(user, "-C", str(project), *words).stdout == f"{answer}\n"
 
 
-def test_only_the_folder_one_chose_has_notes(user: User) -> None:
+def test_notes_are_read_only_from_a_chosen_folder(user: User) -> None:
     (user.home / "AGENTS.md").write_text(NOTES)
     workspace = user.data / "sessions" / "s" / "workspace"
     workspace.mkdir(parents=True)
     (workspace / "AGENTS.md").write_text(NOTES)
-    assert run_with_notes(user, "--session", "s").stdout == "not heard\n"
-    assert run_with_notes(user, "-C", ".").stdout == "heard\n"
+    assert run_with_notes(user, "--session", "s").stdout == "not seen\n"
+    assert run_with_notes(user, "-C", ".").stdout == "seen\n"
 
 
-def test_notes_allow_nothing(user: User, project: Path) -> None:
+def test_notes_cannot_allow_commands(user: User, project: Path) -> None:
     model = user.script(*one_step(step_call("s1", "run_command", command="git push"), step_reply("s1", "no")))
     ended = user.agent("run", "do it", "--model", model, "-C", str(project), "--output-format", "stream-json")
     assert ended.exit_code == 57

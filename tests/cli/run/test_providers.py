@@ -1,4 +1,4 @@
-"""The real program against a real server that answers, fails and recovers as providers do."""
+"""The real program against a local HTTP server that answers, fails and recovers like a provider."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_a_trivial_question_is_one_request_on_one_connection(user: User, model: 
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_step_with_parallel_calls_works_on_both_wires(user: User, model: str) -> None:
+def test_parallel_calls_work_with_both_wire_formats(user: User, model: str) -> None:
     script = (
         Text(PLAN),
         Calls(("run_command", {"command": "echo one > a.txt"}), ("run_command", {"command": "echo two > b.txt"})),
@@ -39,13 +39,13 @@ def test_a_step_with_parallel_calls_works_on_both_wires(user: User, model: str) 
     )
     with ThreadedProvider(*script) as provider:
         ended = run(user, provider, "--output-format", "json", model=model)
-    facts = ended.document["step_results"][0]["tool_calls"]
+    calls = ended.document["step_results"][0]["tool_calls"]
     assert (ended.exit_code, ended.document["result"], provider.connections) == (0, "one and two", 1)
-    assert [fact["output_preview"].strip() for fact in facts[2:]] == ["one", "two"]
+    assert [call["output_preview"].strip() for call in calls[2:]] == ["one", "two"]
 
 
 @pytest.mark.parametrize(
-    ("fault", "exit_code", "requests", "words"),
+    ("fault", "exit_code", "requests", "message"),
     [
         ("auth", 41, 1, "rejected the API key"),
         ("quota", 41, 1, "no credit or quota"),
@@ -60,19 +60,19 @@ def test_a_step_with_parallel_calls_works_on_both_wires(user: User, model: str) 
         ("stops_between_chunks", 75, 2, "stalled"),
     ],
 )
-def test_a_lasting_fault_ends_with_its_code_and_words(
-    user: User, fault: str, exit_code: int, requests: int, words: str
+def test_a_permanent_fault_has_its_exit_code_and_message(
+    user: User, fault: str, exit_code: int, requests: int, message: str
 ) -> None:
-    clocks = ("--set", "first_byte_timeout_s=0.4", "--set", "chunk_timeout_s=0.4")
+    timeouts = ("--set", "first_byte_timeout_s=0.4", "--set", "chunk_timeout_s=0.4")
     with ThreadedProvider() as provider:
         provider.fault(fault, times=9)
-        ended = run(user, provider, *clocks)
+        ended = run(user, provider, *timeouts)
     assert (ended.exit_code, len(provider.requests)) == (exit_code, requests)
-    assert words in ended.stderr
+    assert message in ended.stderr
 
 
 @pytest.mark.parametrize("fault", ["rate_limit", "overloaded", "500", "reset", "malformed", "empty"])
-def test_a_passing_fault_is_retried_and_forgotten(user: User, fault: str) -> None:
+def test_a_transient_fault_is_retried(user: User, fault: str) -> None:
     with ThreadedProvider() as provider:
         provider.fault(fault, retry_after="0")
         provider.reply(ANSWER)
@@ -81,7 +81,7 @@ def test_a_passing_fault_is_retried_and_forgotten(user: User, fault: str) -> Non
     assert "trying again" in ended.stderr
 
 
-def test_a_server_that_is_not_there_is_worth_a_retry_later(user: User) -> None:
+def test_an_unreachable_server_is_a_temporary_failure(user: User) -> None:
     with ThreadedProvider() as provider:
         provider.stop_listening()
         ended = run(user, provider)
@@ -89,17 +89,17 @@ def test_a_server_that_is_not_there_is_worth_a_retry_later(user: User) -> None:
 
 
 @pytest.mark.parametrize("fault", ["invalid_arguments", "truncated_arguments"])
-def test_arguments_that_cannot_be_read_are_told_to_the_model_and_nothing_is_run(user: User, fault: str) -> None:
+def test_invalid_arguments_are_reported_to_the_model_and_nothing_runs(user: User, fault: str) -> None:
     with ThreadedProvider(Text(PLAN)) as provider:
         provider.fault(fault)
         provider.reply(Text("I will do it differently"))
         ended = run(user, provider)
-    told = provider.requests[2].body["messages"][-1]["content"]
-    assert (ended.exit_code, "arguments" in told) == (0, True)
+    tool_result = provider.requests[2].body["messages"][-1]["content"]
+    assert (ended.exit_code, "arguments" in tool_result) == (0, True)
     assert not (user.home / "notes.txt").exists()
 
 
-def test_a_conversation_that_grew_too_long_is_summed_up_and_goes_on(user: User) -> None:
+def test_a_conversation_that_is_too_long_is_summarized_and_continued(user: User) -> None:
     chatter = [Calls(("run_command", {"command": f"seq {n} 900"})) for n in range(4)]
     with ThreadedProvider(Text(PLAN), *chatter) as provider:
         provider.fault("overflow")
@@ -111,7 +111,7 @@ def test_a_conversation_that_grew_too_long_is_summed_up_and_goes_on(user: User) 
     assert "Numbers were counted." in str(after.body["messages"])
 
 
-def test_a_redirect_never_carries_the_key_elsewhere(user: User) -> None:
+def test_redirects_are_not_followed_with_the_key(user: User) -> None:
     with ThreadedProvider() as provider:
         provider.fault("redirect", times=3)
         ended = run(user, provider)

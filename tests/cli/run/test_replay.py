@@ -1,4 +1,4 @@
-"""A recorded run is played again: the same answer, real tools, no network, and nothing of the first one touched."""
+"""Replaying a recorded run: same answer, real tools, no network, and the first run stays untouched."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def record(user: User, *replies: dict[str, object], flags: tuple[str, ...] = (), stdin: str | None = None) -> str:
-    """Let a scripted model do a recorded task; return the run's id."""
+    """Record a run with a scripted model and return its id."""
     words = ("run", "--model", user.script(*replies), "--record", "tape.jsonl", "--output-format", "stream-json")
     ended = user.agent(*words, *flags, "do it", stdin=stdin)
     assert ended.exit_code == 0, ended.stderr
@@ -29,7 +29,7 @@ def events(user: User, run: str) -> list[dict[str, object]]:
     return user.agent("runs", "events", run).events
 
 
-def test_a_run_is_played_again_in_a_session_of_its_own(user: User, project: Path) -> None:
+def test_a_run_is_replayed_in_its_own_session(user: User, project: Path) -> None:
     run = record(
         user,
         plan(step("s1"), step("s2", "s1")),
@@ -52,7 +52,7 @@ def test_a_run_is_played_again_in_a_session_of_its_own(user: User, project: Path
     assert outputs[0] == outputs[1]
 
 
-def test_a_folder_to_play_in_can_be_chosen(user: User, project: Path) -> None:
+def test_a_run_can_be_replayed_in_a_chosen_folder(user: User, project: Path) -> None:
     run = record(
         user, *one_step(step_call("s1", "write_file", path="a.txt", content="one\n"), step_reply("s1", "done"))
     )
@@ -60,7 +60,7 @@ def test_a_folder_to_play_in_can_be_chosen(user: User, project: Path) -> None:
     assert (played.exit_code, (project / "a.txt").read_text()) == (0, "one\n")
 
 
-def test_what_came_with_the_first_run_comes_with_the_second(user: User) -> None:
+def test_attachments_and_schema_are_replayed(user: User) -> None:
     (user.home / "notes.txt").write_text("remember the milk")
     (user.home / "data.csv").write_text("1,2\n")
     (user.home / "schema.json").write_text('{"type": "object", "required": ["milk"]}')
@@ -78,25 +78,25 @@ def test_what_came_with_the_first_run_comes_with_the_second(user: User) -> None:
     assert played.document["structured_output"] == {"milk": True}
 
 
-def test_a_plan_that_was_given_is_given_again(user: User) -> None:
+def test_a_given_plan_is_replayed(user: User) -> None:
     (user.home / "plan.toml").write_text('[[steps]]\nid = "s1"\ninstruction = "Say hello"\n')
     run = record(user, step_reply("s1", "hello"), flags=("--plan", "plan.toml"))
     (user.home / "plan.toml").unlink()
     assert user.agent("runs", "replay", run).stdout == "hello\n"
 
 
-def test_what_cannot_be_played_again_is_refused_with_the_reason(user: User) -> None:
+def test_a_run_without_a_cassette_cannot_be_replayed(user: User) -> None:
     assert user.agent("run", "--model", user.script(answer("x")), "x").exit_code == 0
     ended = user.agent("runs", "replay", "last")
     assert (ended.exit_code, "was not recorded" in ended.stderr) == (42, True)
     run = record(user, answer("x"))
     (user.home / "tape.jsonl").unlink()
     ended = user.agent("runs", "replay", run)
-    assert (ended.exit_code, "is not there any more" in ended.stderr) == (42, True)
+    assert (ended.exit_code, "the cassette of run" in ended.stderr) == (42, True)
     assert user.agent("runs", "replay", run, "--output-format", "json").document["exit_code"] == 42
 
 
-def test_a_cassette_of_another_run_does_not_pass_for_its_own(user: User) -> None:
+def test_the_cassette_of_another_run_is_refused(user: User) -> None:
     first = record(user, answer("one"), flags=("--set", "max_turns=5"))
     record(user, *one_step(step_reply("s1", "two")), flags=("-f", "tape.jsonl"))
     ended = user.agent("runs", "replay", first)

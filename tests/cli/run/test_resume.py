@@ -1,4 +1,4 @@
-"""Going on: after a kill, a signal, a limit; in the same session or in a copy; and never twice what was done."""
+"""Resuming after a kill, a signal or a limit, in the same session or a copy, without repeating finished work."""
 
 import json
 import os
@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent.execution.step.step_result import MASKED_SECRET
+from cli.run.progress import CACHE_NOTES
+from cli.run.resume_target import FINISHED, forked_text
 from tests.cli.terminal_user import User, answer, composer_reply, plan, step, step_call, step_reply
 from tests.docs.grammar import broken_rules
 from tests.house.source_tree import ROOT
@@ -23,8 +25,8 @@ UNKNOWN = "Unknown: the run was stopped while this call ran"
 def run_until(
     user: User, *words: str, at: Callable[[dict[str, object]], bool], by: int = signal.SIGKILL, stdin: str = ""
 ) -> list[dict[str, object]]:
-    """Start a run, stop it at an event, and return what it had told."""
-    told: list[dict[str, object]] = []
+    """Start a run, send a signal at an event, and return all its events."""
+    events: list[dict[str, object]] = []
     with subprocess.Popen(
         user.command(*words, *STREAM),
         stdin=subprocess.PIPE,
@@ -37,13 +39,13 @@ def run_until(
         process.stdin.write(stdin)
         process.stdin.close()
         for line in process.stdout:
-            told.append(json.loads(line))
-            if at(told[-1]):
+            events.append(json.loads(line))
+            if at(events[-1]):
                 process.send_signal(by)
                 break
-        told += [json.loads(line) for line in process.stdout if line.endswith("\n")]
+        events += [json.loads(line) for line in process.stdout if line.endswith("\n")]
         process.wait(30)
-    return told
+    return events
 
 
 def is_event(kind: str, step_id: str | None = None) -> Callable[[dict[str, object]], bool]:
@@ -51,7 +53,7 @@ def is_event(kind: str, step_id: str | None = None) -> Callable[[dict[str, objec
 
 
 def two_steps(user: User, command: str = "sleep 60") -> str:
-    """Write the script of a run whose first step writes a line and whose second one hangs."""
+    """Script a run whose first step writes a line and whose second step hangs."""
     return user.script(
         plan(step("a"), step("b", "a")),
         step_call("a", "run_command", command="echo a >> out.txt"),
@@ -69,23 +71,25 @@ def step_caches(events: list[dict[str, object]]) -> dict[object, object]:
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGKILL, None), (signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_stopped_run_goes_on_without_repeating_what_was_done(user: User, number: int, exit_code: int | None) -> None:
+def test_a_stopped_run_is_resumed_without_repeating_finished_steps(
+    user: User, number: int, exit_code: int | None
+) -> None:
     model = two_steps(user)
-    told = run_until(
+    stopped = run_until(
         user, "run", "do it", "--model", model, "--session", "s", at=is_event("tool.started", "b"), by=number
     )
-    assert told[-1].get("exit_code") == exit_code
+    assert stopped[-1].get("exit_code") == exit_code
     user.script(
         step_call("b", "run_command", command="echo b >> out.txt"), step_reply("b", "b"), composer_reply("All is done.")
     )
     ended = user.agent("resume", *STREAM)
     assert (ended.exit_code, ended.events[-1]["result"]) == (0, "All is done."), ended.stderr
-    assert (ended.events[0]["resumes"], ended.events[1]["content"]) == (told[0]["run_id"], "do it")
+    assert (ended.events[0]["resumes"], ended.events[1]["content"]) == (stopped[0]["run_id"], "do it")
     assert step_caches(ended.events) == {"a": "hit", "b": "resumed"}
     assert (read_output_file(user), broken_rules(ended.events)) == ("a\nb\n", [])
 
 
-def test_the_model_is_told_that_nobody_knows_what_a_call_did(user: User) -> None:
+def test_the_model_learns_that_the_outcome_of_an_interrupted_call_is_unknown(user: User) -> None:
     run_until(user, "run", "do it", "--model", two_steps(user), "--session", "s", at=is_event("tool.started", "b"))
     match = {"purpose": "step", "step": "b", "contains": UNKNOWN}
     user.script({"match": match, "text": "b may be done"}, composer_reply("Done."))
@@ -97,10 +101,10 @@ def test_a_finished_run_has_nothing_to_resume(user: User) -> None:
     for words in (("resume", str(ended.events[0]["run_id"])), ("resume",), ("run", "-c")):
         again = user.agent(*words)
         assert (again.exit_code, again.stdout) == (2, ""), again
-    assert "finished successfully" in user.agent("resume", str(ended.events[0]["run_id"])).stderr
+    assert FINISHED in user.agent("resume", str(ended.events[0]["run_id"])).stderr
 
 
-def test_a_run_is_found_by_the_beginning_of_its_id_and_the_last_one_without(user: User) -> None:
+def test_a_run_is_found_by_prefix_and_the_last_one_by_default(user: User) -> None:
     for name in ("first", "second"):
         run_until(user, "run", name, "--model", two_steps(user), "--session", name, at=is_event("step.started", "a"))
     first = json.loads((user.data / "sessions/first/events.jsonl").read_text().splitlines()[0])["run_id"]
@@ -124,7 +128,7 @@ def test_a_run_is_found_by_the_beginning_of_its_id_and_the_last_one_without(user
     assert user.agent("resume", "nonsense").exit_code == 42
 
 
-def test_folder_model_and_context_come_from_the_run_before(user: User) -> None:
+def test_folder_model_and_context_are_inherited(user: User) -> None:
     folder = user.home / "project"
     folder.mkdir()
     model = two_steps(user)
@@ -136,8 +140,8 @@ def test_folder_model_and_context_come_from_the_run_before(user: User) -> None:
     ended = user.agent("resume", "--model", f"script:{user.home}/other.jsonl", *STREAM)
     assert (ended.exit_code, ended.events[0]["cwd"]) == (0, str(folder)), ended.stderr
     assert step_caches(ended.events) == {"a": "hit", "b": "resumed"}, "another model finds the same results"
-    said = [json.loads(line) for line in (user.data / "sessions/s/events.jsonl").read_text().splitlines()]
-    assert [event["content"] for event in said if event.get("role") == "context"] == [
+    events = [json.loads(line) for line in (user.data / "sessions/s/events.jsonl").read_text().splitlines()]
+    assert [event["content"] for event in events if event.get("role") == "context"] == [
         "<stdin>\nthe piped text\n</stdin>"
     ]
 
@@ -163,7 +167,7 @@ def test_a_run_can_be_stopped_and_resumed_many_times(user: User) -> None:
     assert [run["resumes"] for run in runs] == [None, *(run["run_id"] for run in runs[:-1])]
 
 
-def test_a_run_that_was_cut_off_while_planning_is_planned_again(user: User) -> None:
+def test_a_run_stopped_while_planning_is_planned_again(user: User) -> None:
     model = user.script({**answer("late"), "delay_ms": 60_000})
     run_until(user, "run", "do it", "--model", model, at=is_event("message"))
     user.script(answer("forty-two"))
@@ -171,7 +175,7 @@ def test_a_run_that_was_cut_off_while_planning_is_planned_again(user: User) -> N
     assert (ended.exit_code, ended.stdout) == (0, "forty-two\n")
 
 
-def test_the_form_of_the_answer_is_kept(user: User) -> None:
+def test_the_output_schema_is_inherited(user: User) -> None:
     schema = user.home / "schema.json"
     schema.write_text('{"type": "object", "required": ["n"]}')
     flags = ("--output-schema", str(schema))
@@ -182,7 +186,7 @@ def test_the_form_of_the_answer_is_kept(user: User) -> None:
     assert (ended.exit_code, ended.document["structured_output"]) == (0, {"n": 3})
 
 
-def test_a_new_request_goes_to_the_last_session_with_its_history_and_folder(user: User) -> None:
+def test_a_new_task_continues_the_last_session_with_its_history_and_folder(user: User) -> None:
     folder = user.home / "project"
     folder.mkdir()
     user.agent("run", "first", "--model", HELLO, "--session", "old")
@@ -198,7 +202,7 @@ def test_a_new_request_goes_to_the_last_session_with_its_history_and_folder(user
 
 
 @pytest.mark.parametrize("words", [("run", "-c"), ("run", "-r", "s"), ("resume", "s")])
-def test_without_a_request_the_session_is_resumed(user: User, words: tuple[str, ...]) -> None:
+def test_without_a_task_the_unfinished_run_is_resumed(user: User, words: tuple[str, ...]) -> None:
     run_until(user, "run", "do it", "--model", two_steps(user), "--session", "s", at=is_event("tool.started", "b"))
     user.script(step_reply("b", "b"), composer_reply("Done."))
     ended = user.agent(*words, *STREAM)
@@ -206,7 +210,7 @@ def test_without_a_request_the_session_is_resumed(user: User, words: tuple[str, 
 
 
 @pytest.mark.parametrize("words", [("resume", "--fork"), ("run", "-c", "--fork"), ("run", "-r", "s", "--fork")])
-def test_a_fork_goes_on_in_a_copy_and_the_original_stays(user: User, words: tuple[str, ...]) -> None:
+def test_a_fork_continues_in_a_copy_and_leaves_the_original_unchanged(user: User, words: tuple[str, ...]) -> None:
     run_until(user, "run", "do it", "--model", two_steps(user), "--session", "s", at=is_event("tool.started", "b"))
     before = {path: path.read_bytes() for path in (user.data / "sessions/s").rglob("*") if path.is_file()}
     user.script(
@@ -217,10 +221,10 @@ def test_a_fork_goes_on_in_a_copy_and_the_original_stays(user: User, words: tupl
     assert (ended.exit_code, fork != "s", step_caches(ended.events)["a"]) == (0, True, "hit")
     assert read_output_file(user, fork).endswith("fork\n")
     after = {path: path.read_bytes() for path in (user.data / "sessions/s").rglob("*") if path.is_file()}
-    # To be read leaves traces in these two, and changes nothing.
+    # Reading a session locks it and may refresh its summary.
     traces = {user.data / "sessions/s" / name for name in ("lock", "SESSION.json")}
     assert {path for path in after if after[path] != before.get(path)} <= traces
-    assert f"session s goes on as {fork}" in ended.stderr
+    assert forked_text("s", fork) in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -235,12 +239,12 @@ def test_a_fork_goes_on_in_a_copy_and_the_original_stays(user: User, words: tupl
         ("run", "-c", "x"),
     ],
 )
-def test_what_makes_no_sense_is_wrong_usage(user: User, words: tuple[str, ...]) -> None:
+def test_contradictory_session_flags_are_usage_errors(user: User, words: tuple[str, ...]) -> None:
     ended = user.agent(*words, "--model", HELLO)
     assert (ended.exit_code, ended.stdout) == (2, ""), ended
 
 
-def test_a_run_that_works_right_now_is_not_the_one_to_resume(user: User) -> None:
+def test_a_running_run_is_not_resumed(user: User) -> None:
     run_until(user, "run", "cut off", "--model", two_steps(user), "--session", "s", at=is_event("tool.started", "b"))
     model = user.script({**answer("late"), "delay_ms": 60_000}, name="late.jsonl")
     with subprocess.Popen(
@@ -255,15 +259,17 @@ def test_a_run_that_works_right_now_is_not_the_one_to_resume(user: User) -> None
     assert (ended.exit_code, ended.events[1]["content"]) == (0, "cut off")
 
 
-def test_progress_tells_what_was_done_before(user: User) -> None:
-    told = run_until(user, "run", "x", "--model", two_steps(user), "--session", "s", at=is_event("tool.started", "b"))
+def test_progress_shows_which_steps_were_done_before(user: User) -> None:
+    stopped = run_until(
+        user, "run", "x", "--model", two_steps(user), "--session", "s", at=is_event("tool.started", "b")
+    )
     user.script(step_reply("b", "b"), composer_reply("Done."))
     lines = user.agent("resume").stderr.splitlines()
-    assert f"goes on with {told[0]['run_id']}" in lines
-    assert "a: Title of a (done before)" in lines and "b: Title of b (goes on)" in lines
+    assert f"resuming {stopped[0]['run_id']}" in lines
+    assert f"a: Title of a{CACHE_NOTES['hit']}" in lines and f"b: Title of b{CACHE_NOTES['resumed']}" in lines
 
 
-def test_a_folder_that_is_gone_is_told(user: User, tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(user: User, tmp_path: Path) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
     run_until(user, "run", "x", "--model", two_steps(user), "-C", str(folder), at=is_event("tool.started", "b"))
@@ -273,7 +279,7 @@ def test_a_folder_that_is_gone_is_told(user: User, tmp_path: Path) -> None:
     assert (ended.exit_code, "is not a folder that exists" in ended.stderr) == (42, True)
 
 
-def test_a_secret_in_the_request_costs_nobody_the_finished_steps(user: User) -> None:
+def test_a_secret_in_the_task_does_not_invalidate_finished_steps(user: User) -> None:
     secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
     first = step("a", instruction=f"Use {secret}")
     model = user.script(
@@ -283,19 +289,19 @@ def test_a_secret_in_the_request_costs_nobody_the_finished_steps(user: User) -> 
     user.script(step_reply("b", "b"), composer_reply("Done."))
     ended = user.agent("resume", *STREAM)
     assert (ended.exit_code, step_caches(ended.events)) == (0, {"a": "hit", "b": "resumed"}), ended.stderr
-    kept = [path.read_bytes() for path in user.data.rglob("*") if path.is_file()]
-    assert not [data for data in kept if secret.encode() in data]
+    stored = [path.read_bytes() for path in user.data.rglob("*") if path.is_file()]
+    assert not [data for data in stored if secret.encode() in data]
 
 
-def test_a_plan_that_was_only_to_be_shown_is_not_executed_by_a_resume(user: User) -> None:
+def test_a_plan_only_run_cannot_be_resumed(user: User) -> None:
     model = user.script({**answer("late"), "delay_ms": 60_000})
-    told = run_until(user, "plan", "do it", "--model", model, "--session", "s", at=is_event("message"))
-    assert told[0]["plan_only"] is True
-    for words in (("resume",), ("resume", "s"), ("resume", str(told[0]["run_id"]))):
+    stopped = run_until(user, "plan", "do it", "--model", model, "--session", "s", at=is_event("message"))
+    assert stopped[0]["plan_only"] is True
+    for words in (("resume",), ("resume", "s"), ("resume", str(stopped[0]["run_id"]))):
         assert user.agent(*words).exit_code == 2
 
 
-def test_what_was_refused_is_tried_again_when_it_is_allowed(user: User) -> None:
+def test_a_refused_call_is_retried_once_it_is_allowed(user: User) -> None:
     curl = step_call("a", "run_command", command="curl -V")
     model = user.script(
         plan(step("a"), step("b", "a")),
@@ -309,12 +315,12 @@ def test_what_was_refused_is_tried_again_when_it_is_allowed(user: User) -> None:
     user.script(curl, step_reply("a", "it is curl 8"), step_reply("b", "b2"), composer_reply("It is curl 8."))
     ended = user.agent("resume", "--allow", "curl", *STREAM)
     assert (ended.exit_code, ended.events[-1]["permission_denials"]) == (0, []), ended.stderr
-    # What was made of the refused step is made again, of what it came to now.
+    # A step that depends on the refused one runs again with the new result.
     assert step_caches(ended.events) == {"a": "resumed", "b": "miss"}
     assert broken_rules(ended.events) == []
 
 
-def test_a_step_out_of_turns_goes_on_where_it_stopped(user: User) -> None:
+def test_a_step_that_ran_out_of_turns_is_resumed(user: User) -> None:
     model = user.script(
         plan(step("a")), *[step_call("a", "run_command", command=f"echo {n} >> out.txt") for n in range(2)]
     )
@@ -326,7 +332,7 @@ def test_a_step_out_of_turns_goes_on_where_it_stopped(user: User) -> None:
     assert read_output_file(user) == "0\n1\n"
 
 
-def test_steps_beyond_the_limit_are_run_when_it_is_raised(user: User) -> None:
+def test_steps_beyond_the_limit_run_when_it_is_raised(user: User) -> None:
     steps = [step("a"), step("b"), step("c", "b")]
     model = user.script(plan(*steps), step_reply("a", "A"), step_reply("b", "B"), composer_reply("Not all."))
     assert user.agent("run", "go", "--model", model, "--max-steps", "2").exit_code == 53
@@ -338,7 +344,7 @@ def test_steps_beyond_the_limit_are_run_when_it_is_raised(user: User) -> None:
     assert step_caches(ended.events) == {"a": "hit", "b": "hit", "c": "miss"}
 
 
-def test_a_call_whose_secret_is_gone_is_not_made_with_the_mask(user: User) -> None:
+def test_a_call_with_a_redacted_secret_is_not_repeated(user: User) -> None:
     steps = """
         [[steps]]
         id = "a"
@@ -360,7 +366,7 @@ def test_a_call_whose_secret_is_gone_is_not_made_with_the_mask(user: User) -> No
     assert (list(workspace.iterdir()), broken_rules(ended.events)) == ([workspace / "go"], [])
 
 
-def test_a_resumed_run_can_be_held_to_its_checks(user: User) -> None:
+def test_a_resumed_run_honors_require_verified(user: User) -> None:
     model = two_steps(user)
     run_until(user, "run", "do it", "--model", model, "--session", "s", at=is_event("tool.started", "b"))
     user.script(step_reply("b", "b"), composer_reply("Done."))

@@ -1,4 +1,4 @@
-"""What an interrupted run had cost is counted when it is resumed."""
+"""The cost of an interrupted run is counted when it is resumed."""
 
 import json
 
@@ -16,7 +16,7 @@ def with_cost(reply: dict[str, object], cost_usd: float) -> dict[str, object]:
     return reply | {"usage": {"input_tokens": 100, "requests": 1, "cost_usd": cost_usd}}
 
 
-def test_what_a_killed_run_had_paid_for_counts_also_for_the_step_in_flight(user: User) -> None:
+def test_the_cost_of_a_killed_run_includes_the_step_in_flight(user: User) -> None:
     model = user.script(
         with_cost(plan(step("a"), step("b", "a")), 0.5),
         with_cost(step_call("a", "run_command", command="true"), 0.25),
@@ -35,12 +35,12 @@ def test_what_a_killed_run_had_paid_for_counts_also_for_the_step_in_flight(user:
     assert user.agent("resume", "s", "--model", rest).exit_code == 0
     (session,) = json.loads(user.agent("sessions", "list", "--json").stdout)
     assert session["cost_usd"] == 4.125
-    # However far the log had been read before, the sum is the same.
+    # The sum does not depend on how far the log had been read before.
     folder = SessionStore(user.data).folder_for("s")
-    lines, whole = folder.events.read_bytes().splitlines(keepends=True), read_log(folder)
+    lines, expected = folder.events.read_bytes().splitlines(keepends=True), read_log(folder)
     for count in range(1, len(lines)):
         folder.events.write_bytes(b"".join(lines[:count]))
         folder.summary.unlink()
         refresh_session(folder)
         folder.events.write_bytes(b"".join(lines))
-        assert read_session(folder) == whole, count
+        assert read_session(folder) == expected, count

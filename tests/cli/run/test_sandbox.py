@@ -1,4 +1,4 @@
-"""The box as a user of the real program meets it."""
+"""The sandbox of the real program."""
 
 import os
 import socket
@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from agent.backends.sandbox.runner import failed_bubblewrap_warning, install_hint, missing_bubblewrap_warning
+from agent.backends.sandbox.types import find_program
+from tests.agent.backends.backend_cases import list_names
 from tests.cli.terminal_user import ProgramResult, User, one_step, step_call, step_reply
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
 
@@ -18,12 +22,12 @@ def first_tool_output(ended: ProgramResult) -> str:
     return str(ended.document["step_results"][0]["tool_calls"][0]["output_preview"])
 
 
-def run(user: User, command: str, *more: str) -> ProgramResult:
+def run(user: User, command: str, *flags: str) -> ProgramResult:
     model = user.script(*one_step(step_call("s1", "run_command", command=command), step_reply("s1", "done")))
-    return user.agent("run", "x", "--model", model, "--output-format", "json", "--approval-mode", "yolo", *more)
+    return user.agent("run", "x", "--model", model, "--output-format", "json", "--approval-mode", "yolo", *flags)
 
 
-def test_a_command_sees_neither_the_home_nor_the_keys_of_the_user(user: User) -> None:
+def test_a_command_sees_neither_the_home_folder_nor_the_keys_of_the_user(user: User) -> None:
     (user.home / "secret.txt").write_text("SENTINEL")
     ended = run(user, f"cat {user.home}/secret.txt; ls -A ~; cat /proc/*/environ | tr '\\0' '\\n'")
     assert "SENTINEL" not in first_tool_output(ended).replace(str(user.home), "")
@@ -39,14 +43,14 @@ def test_a_command_writes_only_in_the_workspace(user: User) -> None:
     assert (list(outside.iterdir()), [path.name for path in project.iterdir()]) == ([], ["inside"])
 
 
-def test_a_further_folder_is_opened_by_name(user: User) -> None:
+def test_an_added_folder_is_writable(user: User) -> None:
     for name in ("project", "more"):
         (user.home / name).mkdir()
     run(user, f"touch {user.home}/more/x", "-C", str(user.home / "project"), "--add-dir", str(user.home / "more"))
     assert (user.home / "more" / "x").exists()
 
 
-def test_the_network_is_off(user: User) -> None:
+def test_commands_have_no_network(user: User) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         reached = threading.Event()
         listener.settimeout(15)
@@ -63,22 +67,25 @@ def test_the_network_is_off(user: User) -> None:
         assert not reached.is_set()
 
 
+@needs("bwrap", "curl")
 def test_every_attempt_to_reach_a_host_is_an_event(user: User) -> None:
     command = "curl -sS -m 5 http://evil.example/ 2>&1; true"
     model = user.script(*one_step(step_call("s1", "run_command", command=command), step_reply("s1", "done")))
     flags = ("--approval-mode", "yolo", "--allow-net", "example.org", "--output-format", "stream-json")
     events = user.agent("run", "x", "--model", model, *flags).events
-    tried = [(event["host"], event["port"], event["allowed"]) for event in events if event["type"] == "network"]
-    assert tried == [("evil.example", 80, False)]
+    attempts = [(event["host"], event["port"], event["allowed"]) for event in events if event["type"] == "network"]
+    assert attempts == [("evil.example", 80, False)]
 
 
-def test_nothing_survives_the_end_of_a_command(user: User) -> None:
+@needs("pgrep")
+def test_no_process_survives_its_command(user: User) -> None:
     mark = f"77{os.getpid()}"
     run(user, f"setsid sleep {mark} >/dev/null 2>&1 & nohup sleep {mark} & disown -a; echo started")
     assert subprocess.run(["pgrep", "-f", f"^sleep {mark}"], capture_output=True, check=False).returncode == 1
 
 
-def test_the_hooks_and_settings_of_a_repository_cannot_be_changed(user: User) -> None:
+@needs("bwrap", "git")
+def test_the_hooks_and_config_of_a_repository_cannot_be_changed(user: User) -> None:
     project = user.home / "project"
     project.mkdir()
     subprocess.run(["git", "init", "-q", str(project)], check=True)
@@ -92,7 +99,8 @@ def test_the_hooks_and_settings_of_a_repository_cannot_be_changed(user: User) ->
     assert not (project / ".git/hooks/pre-commit").exists()
 
 
-def test_the_hooks_of_a_repository_in_a_subfolder_cannot_be_changed_either(user: User) -> None:
+@needs("bwrap", "git")
+def test_the_hooks_of_a_repository_in_a_subfolder_cannot_be_changed(user: User) -> None:
     project = user.home / "project"
     subprocess.run(["git", "init", "-q", str(project / "lib" / "inner")], check=True)
     command = "cd lib && echo evil > inner/.git/hooks/pre-commit; mv inner other; git -C inner config core.pager evil"
@@ -102,7 +110,7 @@ def test_the_hooks_of_a_repository_in_a_subfolder_cannot_be_changed_either(user:
     assert "evil" not in (inner / "config").read_text()
 
 
-def test_a_folder_that_cannot_be_boxed_is_refused_before_anything_is_written(user: User) -> None:
+def test_a_folder_that_contains_the_system_is_refused_before_anything_is_written(user: User) -> None:
     model = user.script(
         *one_step(step_call("s1", "write_file", path="windlass-was-here", content="x"), step_reply("s1", "x"))
     )
@@ -111,51 +119,90 @@ def test_a_folder_that_cannot_be_boxed_is_refused_before_anything_is_written(use
 
 
 @pytest.mark.parametrize("host", ["1.2.3.4", "*.example.org", "https://example.org/x"])
-def test_a_host_that_is_none_is_a_wrong_setting(user: User, host: str) -> None:
+def test_an_invalid_host_is_a_configuration_error(user: User, host: str) -> None:
     model = user.script(*one_step(step_reply("s1", "done")))
     ended = user.agent("run", "x", "--model", model, "--allow-net", host, "--output-format", "stream-json")
     assert (ended.exit_code, ended.events[0]["type"], ended.events[-1]["exit_code"]) == (52, "init", 52)
 
 
-def test_on_the_host_every_command_asks(user: User) -> None:
+def test_on_the_host_every_command_needs_approval(user: User) -> None:
     model = user.script(*one_step(step_call("s1", "run_command", command="echo hi"), step_reply("s1", "done")))
     flags = ("--backend", "host", "--output-format", "stream-json")
     ended = user.agent("run", "x", "--model", model, *flags)
     assert ended.exit_code == 57
-    assert any("without a box" in str(warning) for warning in ended.events[0]["warnings"])
+    assert any("without a" in str(warning) for warning in ended.events[0]["warnings"])
     assert user.agent("run", "x", "--model", model, *flags, "--approval-mode", "yolo").exit_code == 0
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can hide bubblewrap from a process of its own")
-def test_44_is_a_box_that_does_not_hold(user: User, tmp_path: Path) -> None:
-    """A bubblewrap that boxes nothing is found out before any command runs."""
-    fake = tmp_path / "bwrap"
-    fake.write_text('#!/bin/bash\nwhile [ "$1" != "--" ]; do shift; done\nshift\nexec "$@"\n')
-    fake.chmod(0o755)
-    model = user.script(*one_step(step_call("s1", "run_command", command="touch ran"), step_reply("s1", "done")))
-    line = f'mount --bind {fake} /usr/bin/bwrap && exec "$@"'
-    inner = user.command("run", "x", "--model", model, "-C", str(user.home))
-    ended = subprocess.run(
-        ["unshare", "-m", "bash", "-c", line, "bash", *inner],
-        capture_output=True, text=True, stdin=subprocess.DEVNULL, env=user.environment(), timeout=60, check=False,
-    )  # fmt: skip
-    assert (ended.returncode, (user.home / "ran").exists()) == (44, False), ended.stderr
-    assert "install bubblewrap" in ended.stderr
+as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can replace bubblewrap for one process")
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can hide bubblewrap from a process of its own")
-def test_without_bubblewrap_landlock_holds_the_commands_and_it_is_said_aloud(user: User) -> None:
-    outside = user.home / "outside"
-    outside.mkdir()
-    project = user.home / "project"
-    project.mkdir()
-    command = f"touch {outside}/x; cat /etc/shadow; touch inside; echo done"
+# Reports like bubblewrap, but confines nothing.
+LEAKY_BWRAP = """
+while [ "$1" != "--" ]; do [ "$1" = "--json-status-fd" ] && status=$2; shift; done; shift
+"$@" & echo "{ \\"child-pid\\": $! }" >&$status
+wait $!; code=$?; echo "{ \\"exit-code\\": $code }" >&$status; exit $code
+"""
+
+
+def run_with_bwrap(user: User, bwrap: Path, *flags: str, command: str) -> ProgramResult:
+    """Run a command in a project folder with another file in place of the bubblewrap program."""
+    (user.home / "project").mkdir()
     model = user.script(*one_step(step_call("s1", "run_command", command=command), step_reply("s1", "done")))
-    inner = user.command("run", "x", "--model", model, "-C", str(project), "--approval-mode", "yolo")
+    mount = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+    installed = find_program("bwrap")
+    replaced = ["unshare", "-m", "bash", "-c", mount, "bash", str(bwrap), str(installed)] if installed else []
+    argv = user.command("run", "x", "--model", model, "-C", str(user.home / "project"), *flags)
     ended = subprocess.run(
-        ["unshare", "-m", "bash", "-c", 'mount --bind /dev/null /usr/bin/bwrap && exec "$@"', "bash", *inner],
+        [*replaced, *argv],
         capture_output=True, text=True, stdin=subprocess.DEVNULL, env=user.environment(), timeout=60, check=False,
     )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr
-    assert "does not cover" in ended.stderr
-    assert (list(outside.iterdir()), [path.name for path in project.iterdir()]) == ([], ["inside"])
+    return ProgramResult(exit_code=ended.returncode, stdout=ended.stdout, stderr=ended.stderr)
+
+
+def write_fake_bwrap(folder: Path, script: str) -> Path:
+    fake = folder / "fake-bwrap"
+    fake.write_text(f"#!/bin/bash\n{script}\n")
+    fake.chmod(0o755)
+    return fake
+
+
+@as_root
+@needs("bwrap")
+def test_44_is_a_sandbox_that_fails_the_self_test(user: User, tmp_path: Path) -> None:
+    fake = write_fake_bwrap(tmp_path, LEAKY_BWRAP)
+    ended = run_with_bwrap(user, fake, command="touch ran")
+    assert (ended.exit_code, (user.home / "project" / "ran").exists()) == (44, False), ended.stderr
+    assert "the bubblewrap sandbox does not work here: write-outside" in ended.stderr
+    assert install_hint() in ended.stderr
+
+
+def escape_attempt(user: User) -> str:
+    (user.home / "outside").mkdir()
+    return f"touch {user.home}/outside/x; cat /etc/shadow; touch inside; echo done"
+
+
+def created_files(user: User) -> tuple[list[str], list[str]]:
+    """Return the names of the files outside and inside the project."""
+    return list_names(user.home / "outside"), list_names(user.home / "project")
+
+
+@as_root
+def test_without_bubblewrap_commands_run_under_landlock_and_one_line_warns(user: User) -> None:
+    ended = run_with_bwrap(user, Path("/dev/null"), "--approval-mode", "yolo", command=escape_attempt(user))
+    assert ended.exit_code == 0, ended.stderr
+    assert [line for line in ended.stderr.splitlines() if "warning" in line] == [
+        f"warning: {missing_bubblewrap_warning()}"
+    ]
+    assert created_files(user) == ([], ["inside"])
+
+
+@as_root
+@needs("bwrap")
+def test_if_bubblewrap_cannot_start_the_warning_gives_the_reason(user: User, tmp_path: Path) -> None:
+    fake = write_fake_bwrap(tmp_path, "echo bwrap: no namespaces here >&2; exit 1")
+    ended = run_with_bwrap(user, fake, "--approval-mode", "yolo", command=escape_attempt(user))
+    assert ended.exit_code == 0, ended.stderr
+    warning = failed_bubblewrap_warning("bubblewrap cannot start: bwrap: no namespaces here")
+    assert [line for line in ended.stderr.splitlines() if "warning" in line] == [f"warning: {warning}"]
+    assert created_files(user) == ([], ["inside"])

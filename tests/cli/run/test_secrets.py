@@ -1,4 +1,4 @@
-"""A key that everybody knows of, and a token nobody knew of: neither is ever shown or stored."""
+"""Neither a configured key nor an unknown token is ever printed or stored."""
 
 from pathlib import Path
 
@@ -13,14 +13,14 @@ TOKEN = "ghp_" + "a1B2" * 9
 
 
 def stored_text(user: User) -> str:
-    """Everything the program keeps, but for the files it was told to write."""
-    found = [path for path in user.data.rglob("*") if path.is_file() and "workspace" not in path.parts]
-    assert found
-    return "".join(path.read_text(errors="replace") for path in found)
+    """Return the text of all stored files outside of workspaces."""
+    paths = [path for path in user.data.rglob("*") if path.is_file() and "workspace" not in path.parts]
+    assert paths
+    return "".join(path.read_text(errors="replace") for path in paths)
 
 
 @pytest.mark.parametrize("output_format", ["text", "json", "stream-json"])
-def test_keys_and_tokens_are_masked_in_all_that_is_shown_or_stored(user: User, output_format: str) -> None:
+def test_keys_and_tokens_are_redacted_in_output_and_on_disk(user: User, output_format: str) -> None:
     replies = one_step(
         step_call("s1", "run_command", command=f"echo {KEY} {TOKEN}"),
         step_call("s1", "edit_file", path="a.txt", old_text="x", new_text=f"{KEY} {TOKEN}"),
@@ -40,7 +40,7 @@ def test_keys_and_tokens_are_masked_in_all_that_is_shown_or_stored(user: User, o
     assert "[REDACTED]" in stored_text(user)
 
 
-def test_a_diff_and_a_session_show_no_token(user: User, tmp_path: Path) -> None:
+def test_diffs_and_the_event_log_contain_no_token(user: User, tmp_path: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
     replies = one_step(step_call("s1", "write_file", path="a.txt", content=f"{TOKEN}\n"), step_reply("s1", "done"))
@@ -53,7 +53,7 @@ def test_a_diff_and_a_session_show_no_token(user: User, tmp_path: Path) -> None:
     assert TOKEN not in (user.data / "sessions" / "s" / "events.jsonl").read_text()
 
 
-def test_a_cassette_holds_no_secret_that_came_with_the_request(user: User) -> None:
+def test_a_cassette_contains_no_secret_from_the_request(user: User) -> None:
     (user.home / "a.txt").write_text(f"{KEY} {TOKEN}")
     model, cassette = user.script(*one_step(step_reply("s1", f"{KEY} {TOKEN}"))), user.home / "cassette.jsonl"
     request = ("-f", "a.txt", f"look at {KEY} and {TOKEN}")

@@ -1,13 +1,13 @@
-"""Steps in the real program: checks, limits of their own, circles, interruptions in the middle of a call."""
+"""Steps in the real program: checks, timeouts, repetition, interrupts during a call."""
 
 import json
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.cli.run.test_interruptions import wait_until
 from tests.cli.terminal_user import ProgramResult, User, plan, step, step_call, step_reply
 from tests.docs.grammar import broken_rules
 
@@ -30,11 +30,11 @@ def is_running(pid_file: Path) -> bool:
         stat = Path(f"/proc/{pid_file.read_text().strip()}/stat").read_text()
     except FileNotFoundError:
         return False
-    # What has ended may still wait to be collected.
+    # A process that has exited may still be a zombie.
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-def test_a_failed_check_is_mended_by_the_model(user: User) -> None:
+def test_the_model_repairs_a_failed_check(user: User) -> None:
     ended = run(
         user,
         plan(step("s1", verify="test -f made")),
@@ -50,7 +50,7 @@ def test_a_failed_check_is_mended_by_the_model(user: User) -> None:
     assert [event["exit_code"] for event in checks] == [1, 0]
 
 
-def test_a_step_ends_at_its_own_limit_with_everything_it_started(user: User) -> None:
+def test_a_step_timeout_kills_everything_the_step_started(user: User) -> None:
     command = "sleep 60 & echo $! > child; echo $$ > parent; sleep 60"
     ended = run(user, plan(step("s1", timeout_s=1)), step_call("s1", "run_command", command=command))
     (completed,) = events_of_type(ended, "step.completed")
@@ -60,17 +60,14 @@ def test_a_step_ends_at_its_own_limit_with_everything_it_started(user: User) -> 
     assert (call["status"], "may or may not have had its effect" in str(call["output"])) == ("cancelled", True)
 
 
-def test_an_interruption_tells_of_the_call_it_stopped_and_of_those_it_prevented(user: User) -> None:
-    asked = [
-        {"name": "run_command", "arguments": {"command": line}} for line in ("touch begun; sleep 60", "touch late")
+def test_an_interrupt_reports_the_stopped_call_and_the_cancelled_ones(user: User) -> None:
+    calls = [
+        {"name": "run_command", "arguments": {"command": line}} for line in ("touch started; sleep 60", "touch late")
     ]
-    replies = (plan(step("s1")), {"match": {"purpose": "step", "step": "s1"}, "tool_calls": asked})
+    replies = (plan(step("s1")), {"match": {"purpose": "step", "step": "s1"}, "tool_calls": calls})
     words = user.command("run", "x", "--model", user.script(*replies), *STREAM, "-C", str(user.home))
     process = subprocess.Popen(words, stdout=subprocess.PIPE, env=user.environment(), cwd=user.home)
-    end = time.monotonic() + 20
-    while not (user.home / "begun").exists():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_until((user.home / "started").exists)
     process.send_signal(signal.SIGINT)
     stdout, _ = process.communicate(timeout=20)
     events = [json.loads(line) for line in stdout.splitlines()]
@@ -79,7 +76,7 @@ def test_an_interruption_tells_of_the_call_it_stopped_and_of_those_it_prevented(
     assert [output.partition(":")[0] for output in outputs] == ["Unknown", "Cancelled"]
 
 
-def test_a_step_that_goes_in_circles_is_ended(user: User) -> None:
+def test_a_step_that_repeats_itself_is_stopped(user: User) -> None:
     (user.home / "a.txt").write_text("the same")
     ended = run(user, plan(step("s1")), {**step_call("s1", "read_file", path="a.txt"), "repeat": True})
     (completed,) = events_of_type(ended, "step.completed")
@@ -87,7 +84,7 @@ def test_a_step_that_goes_in_circles_is_ended(user: User) -> None:
     assert "repeats itself" in str(completed["summary"])
 
 
-def test_steps_side_by_side_stay_within_one_budget(user: User) -> None:
+def test_parallel_steps_share_one_budget(user: User) -> None:
     names = [f"s{number}" for number in range(6)]
     spent = {"usage": {"input_tokens": 2000, "output_tokens": 100}}
     replies = [step_reply(name, f"{name} is done", **spent) for name in names]

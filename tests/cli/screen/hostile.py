@@ -1,9 +1,9 @@
-"""Text that attacks a terminal, and what of it must never get there."""
+"""Text that attacks a terminal, and a search for what must never reach one."""
 
 import re
 
-# Clipboard, title, colour, cleared screen, C1 twins of the same, device control, end of a paste, a frame that never
-# ends, overwriting, direction, nothing at all, letters nobody sees.
+# Clipboard, title, color, cleared screen, their C1 forms, device control, end of a paste, a synchronized update that
+# never ends, overwriting, text direction, zero-width and tag characters.
 HOSTILE = (
     "\x1b]52;c;ZXZpbA==\x07\x1b]0;title\x07\x1b]8;;http://evil\x07\x1b[8mhidden\x1b[2J\u009b2J\u009d52;c;x\u009c"
     "\x1bPq\x1b\\\x1b[201~\x1b[?2026h a\rb\bc\u202eevil\u2066\u200b\ufeff\u00ad\U000e0041 the end"
@@ -16,5 +16,5 @@ _FOREIGN = re.compile(
 
 
 def find_foreign(shown: bytes) -> list[str]:
-    """Return what in the bytes for a terminal can be no sequence of ours."""
+    """Return the control sequences and invisible characters that are not ours."""
     return _FOREIGN.findall(_OURS.sub("", shown.decode("utf-8", "replace")))

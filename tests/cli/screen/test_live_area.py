@@ -1,4 +1,4 @@
-"""The live area: what is going on, within the lines and columns it is given."""
+"""The live area shows running steps within the given lines and columns."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ from agent.protocol.events import (
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.usage import Usage
 from cli.screen.colors import Paint
-from cli.screen.live_area import LiveArea
+from cli.screen.live_area import WAITING_FOR_USER, LiveArea
 
 STARTED = RunStarted(
     model="m", planner_model="m", cwd="/", workspace="/", backend="sandbox", approval_mode="ask", tools=()
@@ -45,13 +45,13 @@ def plan(*names: str) -> PlanMade:
     return PlanMade(plan_id="p", revision=1, hash="h", reason="request", steps=steps)
 
 
-def test_there_is_nothing_to_show_without_a_run() -> None:
+def test_without_a_run_there_are_no_lines() -> None:
     assert area().lines(80, 10) == []
     ended = RunCompleted(subtype="success", is_error=False, exit_code=0, result="x")
     assert area((STARTED, None), (StepStarted(title="A"), "a"), (ended, None)).lines(80, 10) == []
 
 
-def test_every_running_step_has_a_line_with_what_it_does() -> None:
+def test_every_running_step_has_a_line_with_its_activity() -> None:
     lines = area(
         (STARTED, None),
         (plan("a", "b"), None),
@@ -65,32 +65,33 @@ def test_every_running_step_has_a_line_with_what_it_does() -> None:
     assert lines[2].strip() == "0/2 steps · 12s"
 
 
-def test_a_step_that_waits_for_the_person_says_so() -> None:
+def test_a_step_that_waits_for_the_user_says_so() -> None:
     asked = ApprovalRequested(approval_id="1", command="x", cwd="/", reason="r", rule="")
     lines = area((STARTED, None), (StepStarted(title="A"), "a"), (asked, "a")).lines(80, 10)
-    assert ("waits for you" in lines[0], "1 waiting for you" in lines[1]) == (True, True)
+    assert lines[0].endswith(f"│ {WAITING_FOR_USER}")
+    assert lines[1].endswith(f"1 {WAITING_FOR_USER}")
 
 
-def test_the_budget_is_a_bar() -> None:
+def test_the_footer_shows_the_budget_as_a_bar() -> None:
     spent = BudgetSpent(usage=Usage(input_tokens=500), cost_usd=0.25, max_tokens=1000, max_budget_usd=0.5)
     (footer,) = area((STARTED, None), (spent, None)).lines(80, 10)
     assert footer.endswith("500 tokens · $0.25 · budget █████░░░░░ 50%")
 
 
-def test_more_steps_than_lines_are_counted() -> None:
+def test_steps_that_do_not_fit_are_counted() -> None:
     steps = [(StepStarted(title=f"Step {number}"), f"s{number}") for number in range(10)]
     lines = area((STARTED, None), *steps).lines(60, 4)
     assert (len(lines), lines[2].strip()) == (4, "… and 8 more steps")
 
 
-def test_a_finished_step_leaves_its_line_and_counts() -> None:
+def test_a_finished_step_has_no_line_and_is_counted() -> None:
     end = StepCompleted(status="ok", summary="", usage=Usage(output_tokens=1500))
     (footer,) = area((STARTED, None), (plan("a"), None), (StepStarted(title="A"), "a"), (end, "a")).lines(80, 10)
     assert footer.strip() == "1/1 steps · 12s · 1.5k tokens"
 
 
 @given(st.integers(10, 200), st.integers(0, 12), st.text(max_size=60), st.text(max_size=200))
-def test_no_title_or_output_makes_it_wider_or_higher_than_the_window(
+def test_no_title_or_output_makes_the_area_larger_than_the_window(
     width: int, height: int, title: str, output: str
 ) -> None:
     said = MessageSaid(role="assistant", content=output, delta=True)

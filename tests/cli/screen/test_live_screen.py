@@ -1,4 +1,4 @@
-"""Lines on a terminal nobody types on: finished ones stay in order, live ones leave no trace."""
+"""A live screen: finished lines stay in order, live lines leave no trace."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from cli.screen.live_screen import LiveScreen
 
 
 class ScreenHarness:
-    """A terminal of some size, and a screen that draws on it."""
+    """A live screen that draws on a terminal emulator."""
 
     def __init__(self, columns: int = 40, rows: int = 10) -> None:
         self.terminal = pyte.HistoryScreen(columns, rows, history=1000)
@@ -35,52 +35,52 @@ async def frames(count: int = 1) -> None:
     await asyncio.sleep(0.105 * count)
 
 
-async def test_finished_lines_stay_above_live_ones_which_leave_no_trace() -> None:
-    wall = ScreenHarness()
-    wall.lines = ["live 1", "live 2"]
+async def test_finished_lines_stay_and_live_lines_leave_no_trace() -> None:
+    harness = ScreenHarness()
+    harness.lines = ["live 1", "live 2"]
     for number in range(30):
-        wall.screen.print(f"finished {number}")
+        harness.screen.print(f"finished {number}")
         if number % 10 == 0:
             await frames()
-    wall.screen.close()
-    assert wall.visible_lines() == [f"finished {number}" for number in range(30)]
+    harness.screen.close()
+    assert harness.visible_lines() == [f"finished {number}" for number in range(30)]
 
 
-async def test_what_does_not_change_is_not_written_again() -> None:
-    wall = ScreenHarness()
-    wall.lines = ["live 1", "live 2"]
-    wall.screen.refresh()
+async def test_unchanged_lines_are_not_written_again() -> None:
+    harness = ScreenHarness()
+    harness.lines = ["live 1", "live 2"]
+    harness.screen.refresh()
     await frames(3)
-    before = len(wall.written)
+    before = len(harness.written)
     await frames(3)
-    assert len(wall.written) == before
-    wall.lines = ["live 1", "changed"]
+    assert len(harness.written) == before
+    harness.lines = ["live 1", "changed"]
     await frames(2)
-    assert "changed" in wall.written[-1] and "live 1" not in wall.written[-1]
-    assert wall.visible_lines() == ["live 1", "changed"]
+    assert "changed" in harness.written[-1] and "live 1" not in harness.written[-1]
+    assert harness.visible_lines() == ["live 1", "changed"]
 
 
-async def test_a_window_of_another_size_leaves_no_stale_lines() -> None:
-    wall = ScreenHarness()
-    wall.lines = ["live 1 " + "x" * 30, "live 2"]
-    wall.screen.print("finished")
+async def test_resizing_the_window_leaves_no_stale_lines() -> None:
+    harness = ScreenHarness()
+    harness.lines = ["live 1 " + "x" * 30, "live 2"]
+    harness.screen.print("finished")
     await frames(2)
-    wall.terminal.resize(12, 20)
+    harness.terminal.resize(12, 20)
     await frames(2)
-    wall.screen.close()
-    assert wall.visible_lines() == ["finished"]
+    harness.screen.close()
+    assert harness.visible_lines() == ["finished"]
 
 
-async def test_somebody_else_may_write_while_it_is_held() -> None:
-    wall = ScreenHarness()
-    wall.lines = ["live"]
-    wall.screen.print("first")
+async def test_a_paused_screen_leaves_the_terminal_to_others() -> None:
+    harness = ScreenHarness()
+    harness.lines = ["live"]
+    harness.screen.print("first")
     await frames(2)
-    wall.screen.pause()
-    wall._write("a question\n")
-    wall.screen.print("second")
+    harness.screen.pause()
+    harness._write("a question\n")
+    harness.screen.print("second")
     await frames(2)
-    assert wall.visible_lines() == ["first", "a question"]
-    wall.screen.resume()
+    assert harness.visible_lines() == ["first", "a question"]
+    harness.screen.resume()
     await frames(2)
-    assert wall.visible_lines() == ["first", "a question", "second", "live"]
+    assert harness.visible_lines() == ["first", "a question", "second", "live"]

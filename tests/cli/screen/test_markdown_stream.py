@@ -1,4 +1,4 @@
-"""Markdown in fragments: nothing is lost, nothing is shown twice, no block is torn."""
+"""Streamed Markdown: nothing is lost or repeated, and no block is split."""
 
 import re
 
@@ -15,15 +15,15 @@ pieces = st.lists(st.sampled_from(["a", "\n", "\n\n", "```", "`", "~~~\n", "# x"
 
 
 @given(pieces)
-def test_all_that_arrives_is_given_once_and_in_order(fragments: list[str]) -> None:
+def test_every_fragment_is_returned_once_and_in_order(fragments: list[str]) -> None:
     stream = MarkdownStream()
-    given_out = "".join(stream.feed(fragment) for fragment in fragments)
-    assert given_out + stream.pending == "".join(fragments)
-    assert given_out.rstrip() + (stream.finish("".join(fragments)) or "") == "".join(fragments)
+    emitted = "".join(stream.feed(fragment) for fragment in fragments)
+    assert emitted + stream.pending == "".join(fragments)
+    assert emitted.rstrip() + (stream.finish("".join(fragments)) or "") == "".join(fragments)
 
 
 @given(st.integers(1, 7))
-def test_blocks_are_let_go_whole_however_the_text_is_cut(size: int) -> None:
+def test_blocks_are_complete_however_the_text_is_split(size: int) -> None:
     stream = MarkdownStream()
     blocks = [block for at in range(0, len(TEXT), size) if (block := stream.feed(TEXT[at : at + size]))]
     assert "".join(blocks) + stream.pending == TEXT
@@ -60,7 +60,7 @@ After the table.
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(1, 50), st.sampled_from([TEXT, LISTS, TEXT + "\n\n" + LISTS, "\n\nlate\n\n\n\n# Title\ntext"]))
-def test_an_answer_looks_the_same_however_it_is_cut(size: int, text: str) -> None:
+def test_an_answer_looks_the_same_however_it_is_split(size: int, text: str) -> None:
     stream = MarkdownStream()
     parts = [stream.feed(text[at : at + size]) for at in range(0, len(text), size)]
     parts.append(stream.finish(text) or "")
@@ -71,16 +71,16 @@ def test_an_answer_looks_the_same_however_it_is_cut(size: int, text: str) -> Non
 
 
 @pytest.mark.parametrize("theme", ["dark", "light"])
-def test_colours_change_nothing_but_colours(theme: str) -> None:
+def test_color_does_not_change_the_text(theme: str) -> None:
     text = f"{TEXT}\n\n{LISTS}"
     painted = render_markdown(text, width=60, paint=Paint(has_colour=True, theme=theme))
     bare = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in painted.splitlines()]
     assert bare == render_markdown(text, width=60, paint=Paint(has_colour=False)).splitlines()
-    # A ground of its own would be a dark box in a light window, or the other way round.
+    # A background color would be a dark box in a light window, or the reverse.
     assert not re.search(r"\x1b\[(?:[0-9;]*;)?4[0-9]", painted)
 
 
-def test_what_belongs_to_the_item_of_a_list_stays_with_it() -> None:
+def test_indented_blocks_stay_with_their_list_item() -> None:
     shown = render_markdown(LISTS, width=60, paint=Paint(has_colour=False)).splitlines()
     assert [line for line in shown if "item" in line or "paragraph" in line or "and an end" in line] == [
         " 1 First item",
@@ -91,19 +91,19 @@ def test_what_belongs_to_the_item_of_a_list_stays_with_it() -> None:
     ]
 
 
-def test_blank_lines_at_the_end_make_no_difference() -> None:
+def test_trailing_blank_lines_are_ignored() -> None:
     stream = MarkdownStream()
     assert stream.feed("the first\n\nand the last\n\n") == "the first\n\n"
     assert (stream.finish("the first\n\nand the last") or "").strip() == "and the last"
 
 
-def test_a_text_that_turned_out_otherwise_is_shown_anew() -> None:
+def test_a_final_text_that_differs_is_reported() -> None:
     stream = MarkdownStream()
     stream.feed("one thing\n\nand more")
     assert stream.finish("another thing") is None
 
 
-def test_markdown_fits_the_width_and_needs_no_colour() -> None:
+def test_markdown_fits_the_width_and_works_without_color() -> None:
     text = render_markdown(TEXT + "\n\n" + "word " * 60, width=40, paint=Paint(has_colour=False))
     assert max(map(len, text.splitlines())) <= 40
     assert "\x1b" not in text

@@ -1,4 +1,4 @@
-"""Plans drawn in text."""
+"""Plans drawn as text."""
 
 import re
 
@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from agent.vocabulary.plan import PlanStep, StepType
 from cli.screen.colors import Paint
-from cli.screen.plan_graph import cost_text, graph_lines, summary_lines
+from cli.screen.plan_graph import COST_FREE, COST_UNKNOWN, NO_MODEL, cost_text, graph_lines, summary_lines
 
 BARE = Paint(has_colour=False)
 
@@ -37,11 +37,11 @@ def test_levels_dependencies_and_the_critical_path_are_drawn() -> None:
     ]
     assert summary_lines(STEPS, width=80, paint=BARE) == [
         "● critical path: fetch → build → report",
-        "estimated cost: about $0.12 for steps of a usual size",
+        "estimated cost: about $0.12 for steps of typical size",
     ]
 
 
-def test_a_narrow_terminal_gets_shorter_titles_and_dependencies_below() -> None:
+def test_a_narrow_terminal_clips_titles_and_moves_dependencies_below() -> None:
     assert graph_lines(STEPS, width=40, paint=BARE) == [
         "1 ┌ ● fetch   Download the sources (cal…",
         "  │ ○ lint    Check the style of every…",
@@ -52,19 +52,19 @@ def test_a_narrow_terminal_gets_shorter_titles_and_dependencies_below() -> None:
     ]
 
 
-def test_steps_that_have_begun_are_marked_by_how_they_stand() -> None:
+def test_marks_show_the_status_of_each_step() -> None:
     statuses = {"fetch": "ok", "lint": "error", "which": "needs_input", "build": "running", "report": "skipped"}
     lines = graph_lines(STEPS, width=80, paint=BARE, statuses=statuses)
     assert [line[4] for line in lines] == ["✓", "✗", "?", "▶", "–"]
 
 
-def test_colour_changes_nothing_but_the_colour() -> None:
+def test_color_does_not_change_the_text() -> None:
     coloured = graph_lines(STEPS, width=60, paint=Paint(has_colour=True))
     assert [re.sub(r"\x1b\[\d*m", "", line) for line in coloured] == graph_lines(STEPS, width=60, paint=BARE)
     assert any("\x1b" in line for line in coloured)
 
 
-def test_what_a_model_wrote_moves_no_cursor() -> None:
+def test_a_title_cannot_move_the_cursor() -> None:
     evil = step("a", "red \x1b[31m and\nnew line\x07")
     assert not re.search(r"[\x00-\x1f]", "".join(graph_lines([evil], width=80, paint=BARE)))
 
@@ -72,13 +72,13 @@ def test_what_a_model_wrote_moves_no_cursor() -> None:
 @pytest.mark.parametrize(
     ("steps", "words"),
     [
-        (STEPS, "estimated cost: about $0.12 for steps of a usual size"),
-        ((step("a", "A", est_usd=None), STEPS[0]), "estimated cost: unknown, because the price of the model is"),
-        ((step("a", "A", est_usd=0.0),), "estimated cost: none, the model is free"),
-        ((STEPS[0],), "no model is needed"),
+        (STEPS, "estimated cost: about $0.12 for steps of typical size"),
+        ((step("a", "A", est_usd=None), STEPS[0]), COST_UNKNOWN),
+        ((step("a", "A", est_usd=0.0),), COST_FREE),
+        ((STEPS[0],), NO_MODEL),
     ],
 )
-def test_a_cost_is_told_as_what_it_is(steps: tuple[PlanStep, ...], words: str) -> None:
+def test_the_cost_is_shown_as_an_estimate(steps: tuple[PlanStep, ...], words: str) -> None:
     assert cost_text(steps) == words
 
 

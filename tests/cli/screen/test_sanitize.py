@@ -1,4 +1,4 @@
-"""What reaches a terminal as text: words, and no sequence but ours."""
+"""Untrusted text reaches a terminal without control sequences."""
 
 import io
 import json
@@ -10,7 +10,7 @@ from cli.screen.markdown import render_markdown
 from cli.screen.sanitize import PlainStream, sanitize, to_safe_json
 from tests.cli.screen.hostile import HOSTILE, find_foreign
 
-WAYS = {
+CARRIERS = {
     "text": HOSTILE,
     "code": f"```sh\n{HOSTILE}\n```",
     "inline code": f"`{HOSTILE}`",
@@ -22,20 +22,20 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("carrier", CARRIERS)
 @pytest.mark.parametrize("has_colour", [True, False])
-def test_an_answer_cannot_get_a_sequence_of_its_own_through(way: str, has_colour: bool) -> None:
-    shown = render_markdown(WAYS[way], width=60, paint=Paint(has_colour=has_colour))
+def test_an_answer_cannot_smuggle_in_control_sequences(carrier: str, has_colour: bool) -> None:
+    shown = render_markdown(CARRIERS[carrier], width=60, paint=Paint(has_colour=has_colour))
     assert find_foreign(shown.encode()) == []
     assert "\x1b[8m" not in shown
 
 
-def test_letters_that_are_written_with_joiners_and_marks_stay() -> None:
+def test_joiners_and_combining_marks_are_preserved() -> None:
     text = "می‌خواهم 👩‍💻 ❤️ é नमस्ते שלום"
     assert sanitize(text) == text
 
 
-def test_json_is_the_same_data_and_shows_nothing_that_a_terminal_obeys() -> None:
+def test_safe_json_has_the_same_data_and_no_control_sequences() -> None:
     data = {HOSTILE: [HOSTILE, "é ❤️"]}
     text = to_safe_json(data, indent=2)
     assert json.loads(text) == data
@@ -43,7 +43,7 @@ def test_json_is_the_same_data_and_shows_nothing_that_a_terminal_obeys() -> None
     assert "é ❤️" in text
 
 
-def test_a_stream_for_words_lets_no_sequence_through_in_pieces() -> None:
+def test_a_plain_stream_also_stops_sequences_written_in_pieces() -> None:
     buffer = io.BytesIO()
     stream = PlainStream(buffer, "utf-8", "backslashreplace", write_through=True)
     for mark in (*HOSTILE, "\ud800", "words\n"):

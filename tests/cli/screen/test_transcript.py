@@ -1,8 +1,9 @@
-"""The transcript: what stays of a run, line by line."""
+"""The transcript of a run, line by line."""
 
 from dataclasses import replace
 
 from agent.protocol.events import (
+    ApprovalResolved,
     ErrorRaised,
     Event,
     FilesChanged,
@@ -18,6 +19,7 @@ from agent.protocol.events import (
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.usage import Usage
 from cli.screen.colors import Paint
+from cli.screen.format import replan_text, resume_hint
 from cli.screen.transcript import Transcript
 from tests.cli.screen.hostile import HOSTILE, find_foreign
 from tests.cli.screen.test_live_area import STARTED, envelope
@@ -33,7 +35,7 @@ def render(*events: tuple[Event, str | None], width: int = 60, has_answer: bool 
         width=lambda: width,
         paint=Paint(has_colour=False),
         markdown=(lambda text: text.strip() + "\n") if has_answer else None,
-        way_to_more=" (Ctrl-O)" if has_answer else "",
+        expand_hint=" (Ctrl-O)" if has_answer else "",
     )
     for event, step in ((STARTED, None), *events):
         transcript.on_event(envelope(event, step))
@@ -53,20 +55,20 @@ def run_completed(result: str, **more: object) -> RunCompleted:
     return RunCompleted(subtype="success", is_error=False, exit_code=0, result=result, **more)  # type: ignore[arg-type]
 
 
-def test_a_plan_is_drawn_once_it_is_whole() -> None:
+def test_a_plan_is_drawn_once_it_is_complete() -> None:
     streaming = replace(plan("a"), reason="streaming")
     text = render((streaming, None), (replace(plan("a", "b", revision=2), reason="complete"), None))
     assert text.splitlines() == ["1 ┌ ● a  Title a", "  └ ○ b  Title b"]
 
 
-def test_a_revision_is_drawn_as_what_changed_and_what_is_now() -> None:
+def test_a_revised_plan_is_drawn_with_its_changes() -> None:
     end = StepCompleted(status="ok", summary="", elapsed_ms=10)
     text = render((plan("a"), None), (end, "a"), (plan("a", "c", diff="- b Old\n+ c New", revision=2), None))
-    assert "plan, revision 2: surprise: b failed\n  - b Old\n  + c New\n" in text
+    assert f"{replan_text('b failed')}\n  - b Old\n  + c New\n" in text
     assert "✓ a" in text.partition("+ c New")[2]
 
 
-def test_a_command_stands_with_the_beginning_of_its_output() -> None:
+def test_a_command_is_followed_by_the_start_of_its_output() -> None:
     call = ToolStarted(tool_id="1", name="run_command", input={"command": "make  test"})
     end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output=LONG)
     assert render((call, "a"), (end, "a")) == (
@@ -74,7 +76,7 @@ def test_a_command_stands_with_the_beginning_of_its_output() -> None:
     )
 
 
-def test_a_call_that_did_not_work_says_how_it_ended() -> None:
+def test_a_failed_call_shows_its_status_and_output() -> None:
     call = ToolStarted(tool_id="1", name="read_file", input={"path": "x"})
     end = ToolCompleted(tool_id="1", name="read_file", status="error", exit_code=1, output="no such file")
     assert render((call, "a"), (end, "a")) == "  a read_file x  [error, exit 1]\n      no such file\n"
@@ -85,7 +87,7 @@ def file_change(path: str, diff: str = "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n") ->
 
 
 def edit(name: str, *changes: FileChange, path: str = "a.py") -> tuple[tuple[Event, str], ...]:
-    """A call that changes files, in the order of the log: what was changed is safe before the call is over."""
+    """Return the events of a call that changes files, in log order: changes are recorded before the call ends."""
     return (
         (ToolStarted(tool_id="1", name="edit_file", input={"path": path}), name),
         (FilesChanged(changes=changes), name),
@@ -93,7 +95,7 @@ def edit(name: str, *changes: FileChange, path: str = "a.py") -> tuple[tuple[Eve
     )
 
 
-def test_a_diff_stands_below_the_call_that_made_it() -> None:
+def test_a_diff_is_shown_below_its_call() -> None:
     assert render(*edit("a", file_change("a.py"))).splitlines() == [
         "  a edit_file a.py  +1 -1",
         "      @@ -1 +1 @@",
@@ -115,13 +117,13 @@ def test_a_call_that_changed_several_files_names_each() -> None:
     ]
 
 
-def test_the_diff_of_one_step_is_not_put_below_the_call_of_another() -> None:
-    (begun, files, done), (other, _, other_done) = edit("a", file_change("a.py")), edit("b", path="b.py")
-    text = render(begun, other, files, other_done, done)
+def test_a_diff_is_not_shown_below_the_call_of_another_step() -> None:
+    (started, files, done), (other, _, other_done) = edit("a", file_change("a.py")), edit("b", path="b.py")
+    text = render(started, other, files, other_done, done)
     assert text.index("  b edit_file b.py\n") < text.index("  a edit_file a.py  +1 -1\n") < text.index("      +y\n")
 
 
-def test_what_a_step_changed_without_a_call_stands_above_its_end() -> None:
+def test_changes_without_a_call_are_shown_above_the_end_of_the_step() -> None:
     end = StepCompleted(status="ok", summary="", elapsed_ms=10)
     text = render((plan("a", "b"), None), (FilesChanged(changes=(file_change("a.py"),)), "a"), (end, "a"))
     assert text.splitlines()[2:] == [
@@ -133,18 +135,18 @@ def test_what_a_step_changed_without_a_call_stands_above_its_end() -> None:
     ]
 
 
-def test_output_and_diffs_keep_their_columns() -> None:
+def test_output_and_diffs_preserve_their_columns() -> None:
     end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output="id  name\n1   Ada\n\tend")
     text = render((end, "a"), *edit("a", file_change("a.py", "@@ -1 +1 @@\n+    x = 1")))
     assert "      id  name\n      1   Ada\n              end\n" in text and "      +    x = 1\n" in text
 
 
-def test_a_single_line_is_not_folded_away() -> None:
+def test_a_single_remaining_line_is_not_folded() -> None:
     end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output="1\n2\n3\n4")
     assert render((end, "a")).splitlines()[1:] == ["      1", "      2", "      3", "      4"]
 
 
-def test_a_step_ends_with_its_facts_and_a_failed_one_with_the_reason() -> None:
+def test_a_finished_step_shows_its_numbers_and_a_failed_one_the_reason() -> None:
     good = StepCompleted(
         status="ok", summary="", usage=Usage(input_tokens=1200), cost_usd=0.03, elapsed_ms=1500, verified=True
     )
@@ -155,7 +157,7 @@ def test_a_step_ends_with_its_facts_and_a_failed_one_with_the_reason() -> None:
     ]
 
 
-def test_a_line_that_is_too_long_goes_on_below_set_in() -> None:
+def test_a_long_line_is_wrapped_with_an_indent() -> None:
     bad = StepCompleted(status="error", summary="no such host was found", elapsed_ms=10)
     assert render((plan("a"), None), (bad, "a"), width=30).splitlines()[1:] == [
         "✗ a Title a (error, 0.0s):",
@@ -163,7 +165,7 @@ def test_a_line_that_is_too_long_goes_on_below_set_in() -> None:
     ]
 
 
-def test_the_answer_is_written_block_by_block_and_once() -> None:
+def test_the_answer_is_streamed_block_by_block_and_written_once() -> None:
     text = render(
         (plan("a", "b"), None),
         (assistant_message("not the answer", delta=True), "a"),
@@ -175,18 +177,18 @@ def test_the_answer_is_written_block_by_block_and_once() -> None:
     assert [line for line in text.splitlines() if line in ("First.", "Second.")] == ["First.", "Second."]
 
 
-def test_an_answer_that_never_streamed_is_written_whole() -> None:
+def test_an_answer_that_was_not_streamed_is_written_at_the_end() -> None:
     assert "Here it is.\n" in render((run_completed("Here it is."), None))
 
 
-def test_fragments_that_were_lost_do_not_spoil_the_answer() -> None:
+def test_an_answer_that_differs_from_its_fragments_is_written_again() -> None:
     text = render(
         (assistant_message("Wrong.\n\nbegin", delta=True), None), (run_completed("Right.\n\nAll of it."), None)
     )
     assert "Right.\n\nAll of it.\n" in text
 
 
-def test_an_error_does_not_come_between_two_parts_of_the_answer() -> None:
+def test_an_error_is_written_after_the_answer() -> None:
     error = ErrorRaised(message="not allowed: x")
     text = render(
         (assistant_message("First.\n\nSec", delta=True), None),
@@ -196,14 +198,14 @@ def test_an_error_does_not_come_between_two_parts_of_the_answer() -> None:
     assert text.splitlines()[:6] == ["", "First.", "", "Second.", "", "error: not allowed: x"]
 
 
-def test_without_a_place_for_the_answer_only_the_facts_are_written() -> None:
+def test_without_a_markdown_renderer_the_answer_is_left_out() -> None:
     text = render(
         (assistant_message("Words.\n\n", delta=True), None), (run_completed("Words."), None), has_answer=False
     )
     assert "Words." not in text
 
 
-def test_the_end_of_a_run_sums_it_up() -> None:
+def test_a_run_ends_with_a_summary() -> None:
     end = run_completed(
         "x",
         steps=StepCounts(ok=2, failed=1),
@@ -216,11 +218,25 @@ def test_the_end_of_a_run_sums_it_up() -> None:
     assert render((end, None)).splitlines()[-3:] == [
         "  wrote report.md",
         "· 1m05s · 2 ok, 1 failed · 20k tokens · $0.50",
-        "  go on with: agent resume run-1 (here: /resume)",
+        f"  {resume_hint('agent resume run-1', in_repl=True)}",
     ]
 
 
-def test_warnings_and_errors_are_written_to_their_end() -> None:
+def test_the_summary_counts_cancelled_steps_as_stopped() -> None:
+    stopped = StepCompleted(status="cancelled", summary="", elapsed_ms=10)
+    end = run_completed("", steps=StepCounts(failed=2), duration_ms=1000)
+    text = render((plan("a", "b"), None), (stopped, "a"), (stopped, "b"), (end, None))
+    assert text.splitlines()[-1] == "· 1.0s · 2 stopped"
+
+
+def test_a_decision_is_attributed_to_the_user_or_to_its_rule() -> None:
+    decided = [ApprovalResolved(approval_id="1", decision=decision, by="person") for decision in ("allow", "deny")]
+    by_rule = ApprovalResolved(approval_id="1", decision="deny", by="a rule")
+    text = render(*((event, "a") for event in (*decided, by_rule)))
+    assert text.splitlines() == ["  a: you allowed it", "  a: you declined", "  a: denied by a rule"]
+
+
+def test_warnings_and_errors_are_wrapped_not_cut() -> None:
     message = "a rather long explanation of what went wrong, which must be read to its very end"
     events: list[tuple[Event, str | None]] = [
         (WarningRaised(message=message), None),
@@ -233,14 +249,14 @@ def test_warnings_and_errors_are_written_to_their_end() -> None:
     assert "\n  do this\n" in text
 
 
-def test_nothing_that_tools_or_models_write_moves_the_cursor() -> None:
+def test_text_from_tools_and_models_cannot_move_the_cursor() -> None:
     end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output="a\x1b[2Jb\rc\x07")
     call = ToolStarted(tool_id="1", name="run_command", input={"command": "x\x1b[31m\u202e"})
     text = render((call, "a\x1b"), (end, "a\x1b"), (plan("\x1b]0;x\x07"), None))
     assert not [mark for mark in text if mark != "\n" and not mark.isprintable() and mark != "�"]
 
 
-def test_what_a_pager_is_given_is_words() -> None:
+def test_folded_output_is_sanitized() -> None:
     transcript = Transcript(write=lambda text: None, width=lambda: 60, paint=Paint(has_colour=False))
     call = ToolStarted(tool_id="1", name="run_command", input={"command": f"make {HOSTILE}"})
     end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output=f"{HOSTILE}\n" * 9)

@@ -1,4 +1,4 @@
-"""Checks the counter of the sample project, from inside the box."""
+"""Checks the counter of the sample project, inside the sandbox."""
 
 import socket
 import subprocess

@@ -1,4 +1,4 @@
-"""Arguments against the schema of a tool, in the words of a person."""
+"""Readable errors for arguments that do not match a tool's schema."""
 
 import pytest
 
@@ -24,7 +24,7 @@ SCHEMA = {
 
 
 @pytest.mark.parametrize(
-    "more",
+    "extra",
     [
         {},
         {"count": 3},
@@ -39,8 +39,8 @@ SCHEMA = {
         {"either": None},
     ],
 )
-def test_what_fits_has_no_problem(more: dict[str, object]) -> None:
-    assert find_schema_error({"path": "a", **more}, SCHEMA, "args") is None
+def test_valid_arguments_have_no_error(extra: dict[str, object]) -> None:
+    assert find_schema_error({"path": "a", **extra}, SCHEMA, "args") is None
 
 
 @pytest.mark.parametrize(
@@ -62,16 +62,16 @@ def test_what_fits_has_no_problem(more: dict[str, object]) -> None:
         ({"path": "a", "either": 1}, "args.either: expected text or nothing, got 1"),
     ],
 )
-def test_what_does_not_fit_is_told_with_its_place(value: object, problem: str) -> None:
+def test_an_invalid_argument_is_reported_with_its_path(value: object, problem: str) -> None:
     assert find_schema_error(value, SCHEMA, "args") == problem
 
 
-def test_a_name_unlike_any_other_is_told_with_what_there_is() -> None:
+def test_an_unknown_name_without_a_similar_one_lists_the_valid_names() -> None:
     schema = {"type": "object", "properties": {"path": {}, "depth": {}}, "additionalProperties": False}
     assert find_schema_error({"zzz": 1}, schema, "args") == "unknown name args.zzz; there is path, depth"
 
 
-def test_the_schemas_of_our_own_tools_are_understood() -> None:
+def test_the_schemas_of_the_built_in_tools_are_supported() -> None:
     specs = {spec.name: spec for spec in load_catalog().specs}
     schema = specs["run_command"].parameters
     assert find_schema_error({"command": "ls", "timeout_s": 3, "background": False}, schema, "args") is None

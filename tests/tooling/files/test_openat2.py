@@ -1,4 +1,4 @@
-"""What lies beneath a folder can be opened, nothing else, with and without openat2."""
+"""Opening beneath a folder never leaves it, with and without openat2."""
 
 import contextlib
 import errno
@@ -31,8 +31,10 @@ def open_result(opener: Opener, root: int, path: str) -> str:
     try:
         fd = opener(root, path, READ)
     except OSError as error:
-        # Both say no; which of the two words it is depends on where the link stands.
-        return "no" if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EXDEV) else errno.errorcode[error.errno or 0]
+        # All mean "refused"; which error it is depends on the position of the link and on the opener.
+        return (
+            "refused" if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EXDEV) else errno.errorcode[error.errno or 0]
+        )
     try:
         return str(Path(f"/proc/self/fd/{fd}").readlink())
     finally:
@@ -48,7 +50,7 @@ def opener(request: pytest.FixtureRequest) -> Opener:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def workspace(tmp_path: Path) -> Path:
     root = tmp_path / "ws"
     (root / "d" / "e").mkdir(parents=True)
     (root / "d" / "e" / "f").write_text("inside")
@@ -62,39 +64,39 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("path", ["d/e/f", "d", ".", "d/./e", "d//e/f"])
-def test_what_is_inside_is_opened(opener: Opener, place: Path, path: str) -> None:
-    with open_dir(place) as root:
-        assert open_result(opener, root, path) == os.path.realpath(place / path)
+def test_paths_inside_are_opened(opener: Opener, workspace: Path, path: str) -> None:
+    with open_dir(workspace) as root:
+        assert open_result(opener, root, path) == os.path.realpath(workspace / path)
 
 
 @pytest.mark.parametrize(
     "path", ["..", "d/../../outside/f", "/etc/passwd", "out/f", "out", "up/outside/f", "in/f", "d/link"]
 )
-def test_links_and_ways_out_are_refused(opener: Opener, place: Path, path: str) -> None:
-    with open_dir(place) as root:
-        assert open_result(opener, root, path) == "no"
+def test_links_and_paths_outside_are_refused(opener: Opener, workspace: Path, path: str) -> None:
+    with open_dir(workspace) as root:
+        assert open_result(opener, root, path) == "refused"
 
 
-def test_what_is_not_there_is_not_found(opener: Opener, place: Path) -> None:
-    with open_dir(place) as root:
+def test_a_missing_path_is_not_found(opener: Opener, workspace: Path) -> None:
+    with open_dir(workspace) as root:
         assert open_result(opener, root, "d/nothing") == "ENOENT"
-        assert open_result(opener, root, "d/e/f/g") == "no"
+        assert open_result(opener, root, "d/e/f/g") == "refused"
 
 
-def test_a_magic_link_leads_nowhere(opener: Opener) -> None:
+def test_magic_links_are_refused(opener: Opener) -> None:
     with open_dir(Path(f"/proc/{os.getpid()}")) as root:
-        assert open_result(opener, root, "root/etc/passwd") == "no"
-        assert open_result(opener, root, "cwd/.") == "no"
+        assert open_result(opener, root, "root/etc/passwd") == "refused"
+        assert open_result(opener, root, "cwd/.") == "refused"
 
 
-def test_a_null_character_cannot_shorten_a_path(place: Path) -> None:
-    with open_dir(place) as root, pytest.raises(ValueError, match="null"):
+def test_a_null_character_in_a_path_is_an_error(workspace: Path) -> None:
+    with open_dir(workspace) as root, pytest.raises(ValueError, match="null"):
         open_beneath(root, "d\0/../../outside", READ)
 
 
-def test_no_descriptor_is_left_open(opener: Opener, place: Path) -> None:
+def test_no_descriptor_leaks(opener: Opener, workspace: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
-    with open_dir(place) as root:
+    with open_dir(workspace) as root:
         for path in ("d/e/f", "d/e/f/g", "out/f", "nothing/x", ".."):
             open_result(opener, root, path)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
@@ -131,16 +133,16 @@ def test_both_openers_agree_and_never_leave_the_folder(tree: dict[str, str], par
         (base / "ws").mkdir()
         create_tree(base / "ws", tree)
         with open_dir(base / "ws") as root:
-            walked = open_result(open_by_component, root, path)
+            by_component = open_result(open_by_component, root, path)
             kernel = openat2()
             if kernel is not None and ".." not in parts:
-                assert open_result(kernel, root, path) == walked
-        if walked.startswith("/"):
-            assert walked == str(base / "ws") or walked.startswith(f"{base}/ws/")
+                assert open_result(kernel, root, path) == by_component
+        if by_component.startswith("/"):
+            assert by_component == str(base / "ws") or by_component.startswith(f"{base}/ws/")
 
 
-def test_this_machine_has_openat2_or_the_walk_is_used(place: Path) -> None:
-    with open_dir(place) as root:
+def test_open_beneath_works_with_or_without_openat2(workspace: Path) -> None:
+    with open_dir(workspace) as root:
         fd = open_beneath(root, "d/e/f", READ)
         assert stat.S_ISREG(os.fstat(fd).st_mode)
         os.close(fd)

@@ -1,4 +1,4 @@
-"""Temporary directories: private, removed after use, and removed after a crash by whoever comes next."""
+"""Temporary directories: private, removed after use, and removed by the next process after a crash."""
 
 import os
 import signal
@@ -18,20 +18,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_it_is_private_and_gone_after_use(folder: Path) -> None:
+def test_a_temporary_directory_is_private_and_removed_after_use(folder: Path) -> None:
     with TempDir() as path:
         (path / "file").write_text("x")
         assert path.stat().st_mode & 0o777 == 0o700
-        assert [one.stat().st_mode & 0o777 for one in folder.iterdir()] == [0o700]
+        assert [entry.stat().st_mode & 0o777 for entry in folder.iterdir()] == [0o700]
     assert list(folder.iterdir()) == []
 
 
-def test_one_in_use_is_not_stale() -> None:
+def test_a_directory_in_use_is_not_stale() -> None:
     with TempDir():
         assert list(stale_dirs()) == []
 
 
-def test_the_next_process_removes_what_a_killed_one_left(folder: Path) -> None:
+def test_the_next_process_removes_the_directory_of_a_killed_one(folder: Path) -> None:
     code = "import sys; from tooling.files.temp_dir import TempDir; print(TempDir().path, flush=True); sys.stdin.read()"
     environ = {"TMPDIR": str(folder), "PYTHONPATH": ":".join(sys.path)}
     with subprocess.Popen(
@@ -44,10 +44,10 @@ def test_the_next_process_removes_what_a_killed_one_left(folder: Path) -> None:
         os.kill(process.pid, signal.SIGKILL)
     remove_stale.cache_clear()
     with TempDir() as mine:
-        assert (path.exists(), [one.name for one in folder.iterdir()]) == (False, [mine.parent.name])
+        assert (path.exists(), [entry.name for entry in folder.iterdir()]) == (False, [mine.parent.name])
 
 
-def test_nothing_is_removed_for_its_name_alone(folder: Path) -> None:
+def test_a_directory_without_the_marker_is_not_removed(folder: Path) -> None:
     theirs = folder / "windlass-tmp-of-a-user"
     (theirs / "work").mkdir(parents=True)
     with TempDir():

@@ -1,10 +1,10 @@
-"""Finding files and text, with ripgrep and without it."""
+"""The tools find_files and search_text, with and without ripgrep."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.programs import require
 from tests.tooling.tool_harness import NoUser, ToolHarness
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.command import CommandOutput, CommandRequest
@@ -13,6 +13,7 @@ from tooling.contract.tool import ToolServices
 from tooling.finish import OutputFinisher
 from tooling.invoke import Invoker
 from tooling.jobs import BackgroundJobs
+from tooling.permission import PermissionChecker, PermissionInterceptor
 from tooling.registry import ToolRegistry
 from tooling.safety.action_judge import ActionJudge
 from tooling.safety.secrets.redact import Redactor
@@ -21,14 +22,14 @@ from tooling.tools.search_text import SearchText
 
 
 class NoPrograms:
-    """A machine without a single program."""
+    """A command runner on a machine without any programs."""
 
     async def run(self, request: CommandRequest) -> CommandOutput:
         raise FileNotFoundError(2, "No such file or directory", request.argv[0])
 
 
 class SearchHarness(ToolHarness):
-    """A workplace whose searches go through ripgrep, or not."""
+    """A tool harness with or without ripgrep."""
 
     def __init__(self, folder: Path, *, has_ripgrep: bool) -> None:
         super().__init__(folder)
@@ -36,7 +37,11 @@ class SearchHarness(ToolHarness):
         services = ToolServices(runner=NoPrograms(), asker=NoUser(), jobs=BackgroundJobs(NoPrograms()))
         registry = ToolRegistry((FindFiles(services), SearchText(services)))
         finisher = OutputFinisher(Redactor())
-        self._invoker = Invoker(registry=registry, judge=ActionJudge(), approver=PolicyApprover(), finisher=finisher)
+        self._invoker = Invoker(
+            registry=registry,
+            interceptors=(PermissionInterceptor(PermissionChecker(ActionJudge(), PolicyApprover())),),
+            finisher=finisher,
+        )
 
     async def call(self, tool: str, **args: object) -> ToolResult:
         if self.has_ripgrep:
@@ -45,18 +50,18 @@ class SearchHarness(ToolHarness):
 
 
 @pytest.fixture(params=["ripgrep", "walker"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> SearchHarness:
-    if request.param == "ripgrep" and shutil.which("rg") is None:
-        pytest.skip("ripgrep is not installed")
-    searcher = SearchHarness(tmp_path, has_ripgrep=request.param == "ripgrep")
-    searcher.write("src/app.py", "import os\n\ndef main():\n    return os.name\n")
-    searcher.write("src/deep/more.py", "MAIN = 1\n")
-    searcher.write("notes.txt", "main point\nother\n")
-    searcher.write("bin.dat", b"main\0main\n")
-    searcher.write(".git/config", "main")
-    searcher.write("node_modules/x/index.js", "main")
-    searcher.write(".env", "main=1")
-    return searcher
+def harness(request: pytest.FixtureRequest, tmp_path: Path) -> SearchHarness:
+    if request.param == "ripgrep":
+        require("rg")
+    harness = SearchHarness(tmp_path, has_ripgrep=request.param == "ripgrep")
+    harness.write("src/app.py", "import os\n\ndef main():\n    return os.name\n")
+    harness.write("src/deep/more.py", "MAIN = 1\n")
+    harness.write("notes.txt", "main point\nother\n")
+    harness.write("bin.dat", b"main\0main\n")
+    harness.write(".git/config", "main")
+    harness.write("node_modules/x/index.js", "main")
+    harness.write(".env", "main=1")
+    return harness
 
 
 @pytest.mark.parametrize(
@@ -72,43 +77,43 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> SearchHarness:
         ("config", ".", ["No files match 'config' in '.'."]),
     ],
 )
-async def test_files_are_found_by_glob(place: SearchHarness, pattern: str, path: str, found: list[str]) -> None:
-    assert (await place.call("find_files", pattern=pattern, path=path)).content.splitlines() == found
+async def test_files_are_found_by_glob(harness: SearchHarness, pattern: str, path: str, found: list[str]) -> None:
+    assert (await harness.call("find_files", pattern=pattern, path=path)).content.splitlines() == found
 
 
-async def test_a_pattern_cannot_climb_out(place: SearchHarness) -> None:
-    assert (await place.call("find_files", pattern="../*")).exit_code == 1
-    assert (await place.call("find_files", pattern="*", path="..")).meta.status == "blocked"
+async def test_a_pattern_cannot_leave_the_workspace(harness: SearchHarness) -> None:
+    assert (await harness.call("find_files", pattern="../*")).exit_code == 1
+    assert (await harness.call("find_files", pattern="*", path="..")).meta.status == "blocked"
 
 
-async def test_more_files_than_fit_are_announced(place: SearchHarness) -> None:
+async def test_a_long_list_of_files_is_truncated_with_a_notice(harness: SearchHarness) -> None:
     for number in range(300):
-        place.write(f"many/{number:03}.log", "")
-    lines = (await place.call("find_files", pattern="*.log")).content.splitlines()
+        harness.write(f"many/{number:03}.log", "")
+    lines = (await harness.call("find_files", pattern="*.log")).content.splitlines()
     assert (len(lines), lines[0]) == (201, "many/000.log")
     assert lines[-1].startswith("[first 200;")
 
 
-async def test_lines_are_found_with_their_places(place: SearchHarness) -> None:
-    found = await place.call("search_text", pattern="main")
+async def test_matches_have_path_and_line_number(harness: SearchHarness) -> None:
+    found = await harness.call("search_text", pattern="main")
     assert found.content == "notes.txt:1: main point\nsrc/app.py:3: def main():"
 
 
-async def test_case_glob_path_and_context_narrow_and_widen(place: SearchHarness) -> None:
-    found = await place.call("search_text", pattern="main", ignore_case=True, glob="*.py", path="src", context=1)
+async def test_case_glob_path_and_context_are_respected(harness: SearchHarness) -> None:
+    found = await harness.call("search_text", pattern="main", ignore_case=True, glob="*.py", path="src", context=1)
     assert found.content == (
         "src/app.py-2- \nsrc/app.py:3: def main():\nsrc/app.py-4-     return os.name\nsrc/deep/more.py:1: MAIN = 1"
     )
 
 
-async def test_one_file_can_be_searched(place: SearchHarness) -> None:
-    assert (await place.call("search_text", pattern="o.her", path="notes.txt")).content == "notes.txt:2: other"
+async def test_a_single_file_can_be_searched(harness: SearchHarness) -> None:
+    assert (await harness.call("search_text", pattern="o.her", path="notes.txt")).content == "notes.txt:2: other"
 
 
-async def test_no_matches_and_a_failed_search_are_told_apart(place: SearchHarness) -> None:
-    nothing = await place.call("search_text", pattern="not there")
-    broken = await place.call("search_text", pattern="(")
-    missing = await place.call("search_text", pattern="x", path="nowhere")
+async def test_no_matches_is_a_result_and_a_failed_search_an_error(harness: SearchHarness) -> None:
+    nothing = await harness.call("search_text", pattern="not there")
+    broken = await harness.call("search_text", pattern="(")
+    missing = await harness.call("search_text", pattern="x", path="nowhere")
     assert (nothing.exit_code, nothing.content) == (0, "No matches for 'not there' in '.'.")
     assert (broken.exit_code, broken.meta.status) == (1, "error")
     assert "The search failed" in broken.content
@@ -116,22 +121,22 @@ async def test_no_matches_and_a_failed_search_are_told_apart(place: SearchHarnes
 
 
 @pytest.mark.parametrize("pattern", ["$(touch pwned)", "`touch pwned`", "'; touch pwned; '", "--pre=touch", "-e", "--"])
-async def test_a_pattern_is_only_ever_a_pattern(place: SearchHarness, pattern: str) -> None:
-    before = sorted(str(path) for path in place.root.rglob("*"))
-    assert "failed" not in (await place.call("search_text", pattern=pattern, path="notes.txt")).content
-    assert sorted(str(path) for path in place.root.rglob("*")) == before
+async def test_a_pattern_is_never_run_or_read_as_an_option(harness: SearchHarness, pattern: str) -> None:
+    before = sorted(str(path) for path in harness.root.rglob("*"))
+    assert "failed" not in (await harness.call("search_text", pattern=pattern, path="notes.txt")).content
+    assert sorted(str(path) for path in harness.root.rglob("*")) == before
 
 
-async def test_links_out_of_the_workspace_are_not_followed(place: SearchHarness, tmp_path: Path) -> None:
+async def test_links_out_of_the_workspace_are_not_followed(harness: SearchHarness, tmp_path: Path) -> None:
     (tmp_path / "outside.txt").write_text("main secret")
-    (place.root / "out").symlink_to(tmp_path)
-    (place.root / "direct.txt").symlink_to(tmp_path / "outside.txt")
-    assert "secret" not in (await place.call("search_text", pattern="main")).content
-    assert (await place.call("search_text", pattern="main", path="direct.txt")).meta.status == "blocked"
-    assert "outside" not in (await place.call("find_files", pattern="*.txt")).content
+    (harness.root / "out").symlink_to(tmp_path)
+    (harness.root / "direct.txt").symlink_to(tmp_path / "outside.txt")
+    assert "secret" not in (await harness.call("search_text", pattern="main")).content
+    assert (await harness.call("search_text", pattern="main", path="direct.txt")).meta.status == "blocked"
+    assert "outside" not in (await harness.call("find_files", pattern="*.txt")).content
 
 
-async def test_many_matches_are_cut_and_announced(place: SearchHarness) -> None:
-    place.write("big.txt", "needle\n" * 1000)
-    lines = (await place.call("search_text", pattern="needle")).content.splitlines()
+async def test_many_matches_are_truncated_with_a_notice(harness: SearchHarness) -> None:
+    harness.write("big.txt", "needle\n" * 1000)
+    lines = (await harness.call("search_text", pattern="needle")).content.splitlines()
     assert (len(lines), lines[-1][:16]) == (201, "[first 200 lines")

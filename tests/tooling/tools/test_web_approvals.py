@@ -1,18 +1,18 @@
-"""Addresses that a model chooses are asked for by host: rules, modes, lists of hosts, answers that last."""
+"""Approval of fetches by host: rules, modes, host lists, and lasting answers."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from agent.config.settings import Settings
-from agent.toolbox import WebHostsJudge
+from agent.backends.egress.host_rules import EgressRules
 from tests.tooling.tool_harness import TASK, USER, FakeUser
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Action, ApprovalAnswer, Decision, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.permission import PermissionChecker
 from tooling.safety.action_judge import ActionJudge
+from tooling.safety.judges import AdjustedJudge, apply_host_rules
 
 CTX = ExecCtx(user_id=USER, task_id=TASK, working_dir=Path("/srv"))
 DOCS = "https://docs.example.org/a?b=c"
@@ -23,21 +23,23 @@ def fetch_action(url: str) -> Action:
 
 
 def judge_fetch(url: str, **settings: tuple[str, ...]) -> Verdict:
-    return WebHostsJudge(ActionJudge(), Settings(**settings)).judge(fetch_action(url), CTX)  # type: ignore[arg-type]
+    rules = EgressRules(allow=settings.get("allow_net", ()), deny=settings.get("deny_net", ()))
+    adjustment = apply_host_rules(rules.find_deny_rule, rules.find_allow_rule)
+    return AdjustedJudge(ActionJudge(), (adjustment,)).judge(fetch_action(url), CTX)
 
 
 async def decide_fetch(approver: PolicyApprover, url: str = DOCS) -> ApprovalAnswer:
     return await approver.approve(fetch_action(url), ActionJudge().judge(fetch_action(url), CTX), CTX)
 
 
-def test_a_page_asks_by_the_host_it_is_on() -> None:
+def test_a_fetch_needs_approval_for_its_host() -> None:
     verdict = judge_fetch("Docs.Example.org./a")
     assert (verdict.decision, verdict.hosts) == (Decision.ASK, ("docs.example.org",))
     assert verdict.commands_to_approve == ("fetch_page docs.example.org",)
     assert verdict.involves == ("reaches docs.example.org",)
 
 
-def test_what_cannot_be_requested_needs_nobody() -> None:
+def test_urls_that_cannot_be_fetched_need_no_approval() -> None:
     for url in ("file:///etc/passwd", "http://169.254.169.254/", "http://user@example.org/", "http://exa mple.org/"):
         assert judge_fetch(url).decision is Decision.ALLOW
     own_service = Action(tool="search_web", effect="web", subject="words", cwd=Path("/srv"))
@@ -55,7 +57,7 @@ def test_what_cannot_be_requested_needs_nobody() -> None:
         ("https://8.8.8.8/", Decision.ASK),
     ],
 )
-def test_the_lists_of_hosts_hold_for_pages_too(url: str, decision: Decision) -> None:
+def test_the_host_lists_apply_to_fetches(url: str, decision: Decision) -> None:
     assert judge_fetch(url, allow_net=(".example.org",), deny_net=("secret.example.org",)).decision is decision
 
 
@@ -74,55 +76,55 @@ def test_the_lists_of_hosts_hold_for_pages_too(url: str, decision: Decision) -> 
         ("", "deny"),
     ],
 )
-async def test_a_rule_is_a_tool_and_a_host(rule: str, decision: str) -> None:
+async def test_a_rule_names_a_tool_and_a_host(rule: str, decision: str) -> None:
     assert (await decide_fetch(PolicyApprover(allow=(rule,)))).decision == decision
     is_named = decision == "allow"
     assert (await decide_fetch(PolicyApprover(mode="yolo", deny=(rule,)))).decision == ("deny" if is_named else "allow")
 
 
 @pytest.mark.parametrize(("mode", "decision"), [("ask", "deny"), ("auto-edit", "deny"), ("never", "deny")])
-async def test_without_a_person_the_rule_that_would_allow_it_is_named(mode: str, decision: str) -> None:
+async def test_without_a_user_the_denial_names_the_rule_that_would_allow_it(mode: str, decision: str) -> None:
     answer = await decide_fetch(PolicyApprover(mode=mode))  # type: ignore[arg-type]
     assert answer.decision == decision
     assert "--allow 'fetch_page docs.example.org' would allow it" in answer.remark
 
 
-async def test_yes_once_is_for_one_page_and_yes_for_the_run_for_the_host() -> None:
-    person = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope="once"))
-    approver = PolicyApprover(person=person)
+async def test_an_answer_covers_one_page_or_the_host_for_the_run() -> None:
+    user = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope="once"))
+    approver = PolicyApprover(user=user)
     for _ in range(2):
         assert (await decide_fetch(approver)).decision == "allow"
-    assert len(person.asked) == 2
-    person = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope="run"))
-    approver = PolicyApprover(person=person)
+    assert len(user.asked) == 2
+    user = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope="run"))
+    approver = PolicyApprover(user=user)
     for url in (DOCS, "https://docs.example.org/other", "https://www.example.org/"):
         assert (await decide_fetch(approver, url)).decision == "allow"
-    assert person.asked == [DOCS, "https://www.example.org/"]
+    assert user.asked == [DOCS, "https://www.example.org/"]
 
 
-async def test_a_lasting_yes_stores_the_host() -> None:
-    kept: list[tuple[str, tuple[str, ...]]] = []
-    person = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope="project"))
-    approver = PolicyApprover(person=person, keep_rules=lambda scope, rules: kept.append((scope, rules)))
+async def test_a_lasting_answer_saves_a_rule_for_the_host() -> None:
+    saved: list[tuple[str, tuple[str, ...]]] = []
+    user = FakeUser(decision=ApprovalAnswer(decision="allow", by="person", scope="project"))
+    approver = PolicyApprover(user=user, save_rules=lambda scope, rules: saved.append((scope, rules)))
     for url in (DOCS, "https://docs.example.org/other"):
         await decide_fetch(approver, url)
-    assert kept == [("project", ("fetch_page docs.example.org",))]
+    assert saved == [("project", ("fetch_page docs.example.org",))]
 
 
-async def test_pages_of_one_host_asked_for_side_by_side_ask_once() -> None:
+async def test_concurrent_fetches_from_one_host_ask_once() -> None:
     class Slow(FakeUser):
         async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
             await asyncio.sleep(0)
             return await super().approve(action, verdict, ctx)
 
-    person = Slow(decision=ApprovalAnswer(decision="allow", by="person", scope="run"))
-    approver = PolicyApprover(person=person)
+    user = Slow(decision=ApprovalAnswer(decision="allow", by="person", scope="run"))
+    approver = PolicyApprover(user=user)
     answers = await asyncio.gather(*(decide_fetch(approver, f"https://example.org/{n}") for n in range(5)))
     assert {answer.decision for answer in answers} == {"allow"}
-    assert person.asked == ["https://example.org/0"]
+    assert user.asked == ["https://example.org/0"]
 
 
-async def test_a_further_host_is_permitted_on_the_same_road() -> None:
+async def test_a_further_host_is_checked_against_the_same_rules() -> None:
     permission = PermissionChecker(ActionJudge(), PolicyApprover(allow=("fetch_page example.org",)))
     assert await permission.refusal(fetch_action("https://example.org/"), CTX) is None
     refusal = await permission.refusal(fetch_action("https://other.test/"), CTX)

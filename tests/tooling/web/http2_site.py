@@ -1,4 +1,4 @@
-"""A site that speaks HTTP/2 over TLS and nothing else."""
+"""A loopback site that speaks only HTTP/2 over TLS."""
 
 import asyncio
 import ssl
@@ -9,7 +9,7 @@ from h2.events import RequestReceived
 
 
 class Http2Site:
-    """Answers every request with the same text, and counts connections and requests."""
+    """Responds to every request with the same text; counts connections and records authorities."""
 
     def __init__(self, tls: ssl.SSLContext, text: bytes) -> None:
         tls.set_alpn_protocols(["h2"])
@@ -42,7 +42,7 @@ class Http2Site:
                 writer.write(connection.data_to_send())
                 await writer.drain()
         except OSError:
-            # The client is gone.
+            # The client disconnected.
             pass
         finally:
             writer.close()

@@ -1,4 +1,4 @@
-"""A site in a process of its own, so that serving it takes none of the time that is measured."""
+"""A site in its own process, so that serving it does not count towards what is measured."""
 
 import asyncio
 import multiprocessing
@@ -11,7 +11,7 @@ from tests.tooling.web.site import Site, SiteResponse
 
 @contextmanager
 def serve_in_process(pages: dict[str, bytes]) -> Iterator[str]:
-    """Serve pages that never change; yield the address before their paths."""
+    """Serve static pages; yield the base URL."""
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(target=_serve, args=(there, pages), daemon=True)
     process.start()
@@ -24,8 +24,8 @@ def serve_in_process(pages: dict[str, bytes]) -> Iterator[str]:
 
 def _serve(pipe: Connection, pages: dict[str, bytes]) -> None:
     async def serve() -> None:
-        answers: dict[str, SiteResponse] = dict(pages)
-        async with Site(answers) as site:
+        responses: dict[str, SiteResponse] = dict(pages)
+        async with Site(responses) as site:
             pipe.send(site.url(""))
             await asyncio.Event().wait()
 

@@ -1,4 +1,4 @@
-"""A process that fetches one page and tells what it cost: its own memory and that of its readers."""
+"""A process that fetches one page and reports the peak memory of itself and its workers."""
 
 import asyncio
 import json
@@ -29,23 +29,23 @@ def worker_pids() -> list[int]:
 
 async def main(warm_url: str, url: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        desk = WebSession(WebSettings(allow_loopback=True))
-        work = ToolHarness(Path(folder), approver=PolicyApprover(mode="yolo"), web=desk)
-        await work.call("fetch_page", url=warm_url)
-        everybody = [os.getpid(), *worker_pids()]
-        reset_peaks(everybody)
-        before = {pid: peak_kb(pid) for pid in everybody}
-        result = await work.call("fetch_page", url=url)
+        session = WebSession(WebSettings(allow_loopback=True))
+        tools = ToolHarness(Path(folder), approver=PolicyApprover(mode="yolo"), web=session)
+        await tools.call("fetch_page", url=warm_url)
+        pids = [os.getpid(), *worker_pids()]
+        reset_peaks(pids)
+        before = {pid: peak_kb(pid) for pid in pids}
+        result = await tools.call("fetch_page", url=url)
         extra = {pid: peak_kb(pid) - before.get(pid, 0) for pid in [os.getpid(), *worker_pids()]}
         own = extra.pop(os.getpid())
-        told = {
+        report = {
             "own_kb": own,
-            "readers_kb": sum(extra.values()),
+            "workers_kb": sum(extra.values()),
             "status": result.meta.status,
             "content": result.content,
         }
-        print(json.dumps(told))
-        await work.executor.close()
+        print(json.dumps(report))
+        await tools.executor.close()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Documents of other kinds than HTML, small and real."""
+"""Small sample documents that are not HTML."""
 
 RSS = b"""<?xml version="1.0" encoding="utf-8"?>
 <!DOCTYPE rss [<!ENTITY lol "lol"><!ENTITY many "&lol;&lol;&lol;"><!ENTITY file SYSTEM "file:///etc/passwd">]>

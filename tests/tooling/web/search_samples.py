@@ -1,9 +1,10 @@
-"""Answers of the search providers as they send them: two results each, nothing found, and how each says no."""
+"""Sample responses of the search providers: two results each, no results, and errors."""
 
 import json
 from dataclasses import dataclass, field
 
 from tests.tooling.web.site import http_response
+from tooling.web.search.errors import SearchFault, SearchFaultKind
 from tooling.web.settings import SearchProvider
 
 KEY = "key-0123456789"
@@ -89,19 +90,23 @@ BRAVE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSample:
-    """One provider: what it sends for two results and for none, its costs, and how it answers faults."""
+    """One provider: its request path, its responses and the cost of a search."""
 
     path: str
     two: object
     none: bytes
     cost_usd: float
     date: str
-    # What it answers, and what is told of it.
-    refusals: dict[str, bytes] = field(default_factory=dict)
+    # Error responses by the message that must be reported for each.
+    errors: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def success(self) -> bytes:
         return json_response(self.two)
+
+
+def message(kind: SearchFaultKind, detail: str = "") -> str:
+    return str(SearchFault(kind, detail))
 
 
 def json_response(data: object, *headers: str, status: int = 200) -> bytes:
@@ -115,8 +120,10 @@ SAMPLES: dict[SearchProvider, ProviderSample] = {
         none=json_response({**ZAI, "search_result": []}),
         cost_usd=0.0,
         date="2025-03-04",
-        refusals={
-            "it failed (HTTP 500: ZAI not configured)": json_response({"error": "ZAI not configured"}, status=500)
+        errors={
+            message("server", "HTTP 500: ZAI not configured"): json_response(
+                {"error": "ZAI not configured"}, status=500
+            )
         },
     ),
     "tavily": ProviderSample(
@@ -125,14 +132,14 @@ SAMPLES: dict[SearchProvider, ProviderSample] = {
         none=json_response({**TAVILY, "results": []}),
         cost_usd=0.008,
         date="Tue, 04 Mar 2025 10:00:00 GMT",
-        refusals={
-            "it refused the key (HTTP 401: Unauthorized: missing or invalid API key.)": json_response(
+        errors={
+            message("auth", "HTTP 401: Unauthorized: missing or invalid API key."): json_response(
                 {"detail": {"error": "Unauthorized: missing or invalid API key."}}, status=401
             ),
-            "the account has no credit left (HTTP 432: This request exceeds your plan's set usage limit.)": json_response(  # noqa: E501
+            message("quota", "HTTP 432: This request exceeds your plan's set usage limit."): json_response(
                 {"detail": {"error": "This request exceeds your plan's set usage limit."}}, status=432
             ),
-            "it did not accept the query (HTTP 400: Query is too long.)": json_response(
+            message("bad_request", "HTTP 400: Query is too long."): json_response(
                 {"detail": {"error": "Query is too long."}}, status=400
             ),
         },
@@ -152,8 +159,8 @@ SAMPLES: dict[SearchProvider, ProviderSample] = {
         ),
         cost_usd=0.0005,
         date="Mar 4, 2025",
-        refusals={
-            "the account has no credit left (HTTP 402: Account balance not enough to run this query.)": json_response(
+        errors={
+            message("quota", "HTTP 402: Account balance not enough to run this query."): json_response(
                 {
                     "code": 402,
                     "name": "InsufficientBalanceError",
@@ -162,7 +169,7 @@ SAMPLES: dict[SearchProvider, ProviderSample] = {
                 },
                 status=402,
             ),
-            "it refused the key (HTTP 401: Invalid API key)": json_response(
+            message("auth", "HTTP 401: Invalid API key"): json_response(
                 {"code": 401, "name": "AuthenticationFailedError", "message": "Invalid API key"}, status=401
             ),
         },
@@ -173,11 +180,11 @@ SAMPLES: dict[SearchProvider, ProviderSample] = {
         none=json_response({**ZAI, "search_result": []}),
         cost_usd=0.01,
         date="2025-03-04",
-        refusals={
-            "it refused the key (HTTP 401: Authentication Failed)": json_response(
+        errors={
+            message("auth", "HTTP 401: Authentication Failed"): json_response(
                 {"error": {"code": "1000", "message": "Authentication Failed"}}, status=401
             ),
-            "the account has no credit left (HTTP 429: Insufficient balance, please recharge.)": json_response(
+            message("quota", "HTTP 429: Insufficient balance, please recharge."): json_response(
                 {"error": {"code": "1113", "message": "Insufficient balance, please recharge."}}, status=429
             ),
         },
@@ -188,11 +195,9 @@ SAMPLES: dict[SearchProvider, ProviderSample] = {
         none=json_response({**SEARXNG, "results": [], "unresponsive_engines": []}),
         cost_usd=0.0,
         date="2025-03-04T10:00:00",
-        refusals={
-            "it does not give JSON; its settings.yml must name json under search.formats (HTTP 403)": http_response(
-                "<html>Forbidden</html>", status=403
-            ),
-            "none of its engines answered": json_response({**SEARXNG, "results": []}),
+        errors={
+            message("no_json", "HTTP 403"): http_response("<html>Forbidden</html>", status=403),
+            message("engines"): json_response({**SEARXNG, "results": []}),
         },
     ),
     "brave": ProviderSample(
@@ -201,8 +206,8 @@ SAMPLES: dict[SearchProvider, ProviderSample] = {
         none=json_response({"type": "search", "query": {"original": "windlass"}}),
         cost_usd=0.005,
         date="2025-03-04T10:00:00",
-        refusals={
-            "it refused the key (HTTP 422: The provided subscription token is invalid.)": json_response(
+        errors={
+            message("auth", "HTTP 422: The provided subscription token is invalid."): json_response(
                 {
                     "type": "ErrorResponse",
                     "error": {
@@ -216,11 +221,12 @@ SAMPLES: dict[SearchProvider, ProviderSample] = {
         },
     ),
 }
-EVERYWHERE: dict[str, bytes] = {
-    "it failed (HTTP 503)": http_response("upstream", status=503),
-    "there is no search at its address (HTTP 404)": http_response("not here", status=404),
-    "its answer cannot be understood": http_response("<html>maintenance</html>"),
-    "its answer cannot be understood (there is no list": json_response({"something": "else"}),
-    "its answer cannot be understood (there is no list ": json_response([1, 2]),
-    "it sends its callers elsewhere": http_response("", "Location: https://example.org/", status=302),
-}
+# Responses that are errors for every provider, each with the start of the message that must be reported.
+COMMON_ERRORS: list[tuple[str, bytes]] = [
+    (message("server", "HTTP 503"), http_response("upstream", status=503)),
+    (message("wrong_address", "HTTP 404"), http_response("not here", status=404)),
+    (message("malformed"), http_response("<html>maintenance</html>")),
+    (message("malformed"), json_response({"something": "else"})),
+    (message("malformed"), json_response([1, 2])),
+    (message("redirects"), http_response("", "Location: https://example.org/", status=302)),
+]

@@ -1,4 +1,4 @@
-"""A web site on loopback: answers as raw bytes, so that every lie of a server can be told."""
+"""A loopback web site that sends raw bytes, so that it can misbehave in every way a server can."""
 
 import asyncio
 import ssl
@@ -12,12 +12,12 @@ from tooling.web.http.web_client import WebClient
 from tooling.web.settings import WebSettings
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
-SiteResponse: TypeAlias = bytes | Callable[["ReceivedRequest", Send], Awaitable[None]]
+SiteResponse: TypeAlias = bytes | Callable[["SiteRequest", Send], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReceivedRequest:
-    """One request as it came in."""
+class SiteRequest:
+    """One request as received."""
 
     method: str
     path: str
@@ -26,11 +26,11 @@ class ReceivedRequest:
 
 
 class Site:
-    """Answers by path, remembers who came; connections stay open as HTTP says."""
+    """Responds by path and records requests; connections are kept alive."""
 
     def __init__(self, pages: dict[str, SiteResponse] | None = None, tls: ssl.SSLContext | None = None) -> None:
         self.pages: dict[str, SiteResponse] = dict(pages or {})
-        self.requests: list[ReceivedRequest] = []
+        self.requests: list[SiteRequest] = []
         self.connections = 0
         self.port = 0
         self._tls = tls
@@ -38,7 +38,7 @@ class Site:
 
     @property
     def paths(self) -> list[str]:
-        return [visit.path for visit in self.requests]
+        return [request.path for request in self.requests]
 
     def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
         return f"{'https' if self._tls else 'http'}://{host}:{self.port}{path}"
@@ -68,57 +68,56 @@ class Site:
             while True:
                 await self._respond(await _read_request(reader), send)
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError, EOFError):
-            # Clients leave and tests end; neither is the site's problem.
+            # Clients disconnect and tests end; neither is an error.
             pass
         finally:
             self._tasks.discard(task)
             writer.close()
 
-    async def _respond(self, visit: ReceivedRequest, send: Send) -> None:
-        self.requests.append(visit)
-        answer = self.pages.get(visit.path) or self.pages.get("*") or http_response("not here", status=404)
-        if isinstance(answer, bytes):
-            await send(answer)
+    async def _respond(self, request: SiteRequest, send: Send) -> None:
+        self.requests.append(request)
+        response = self.pages.get(request.path) or self.pages.get("*") or http_response("not here", status=404)
+        if isinstance(response, bytes):
+            await send(response)
         else:
-            await answer(visit, send)
+            await response(request, send)
             raise EOFError
 
 
-async def _read_request(reader: asyncio.StreamReader) -> ReceivedRequest:
+async def _read_request(reader: asyncio.StreamReader) -> SiteRequest:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     first, *lines = head.strip().split("\r\n")
     method, path, _ = first.split(" ")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return ReceivedRequest(method=method, path=path, headers=headers, body=body)
+    return SiteRequest(method=method, path=path, headers=headers, body=body)
 
 
 def http_response(body: str | bytes, *headers: str, status: int = 200, kind: str = "text/html; charset=utf-8") -> bytes:
-    """Return a whole answer."""
+    """Return a complete response."""
     data = body.encode() if isinstance(body, str) else body
     lines = [f"HTTP/1.1 {status} Reason", *([f"Content-Type: {kind}"] if kind else []), *headers]
     return "\r\n".join([*lines, f"Content-Length: {len(data)}", "", ""]).encode("latin-1") + data
 
 
 def response_head(*headers: str, status: int = 200) -> bytes:
-    """Return the beginning of an answer whose end only the connection tells."""
+    """Return the head of a response whose body ends with the connection."""
     return "\r\n".join([f"HTTP/1.1 {status} Reason", *headers, "Connection: close", "", ""]).encode("latin-1")
 
 
-def redirect(place: str, status: int = 302) -> bytes:
-    """Return an answer that leads elsewhere."""
-    return http_response("", f"Location: {place}", status=status)
+def redirect(location: str, status: int = 302) -> bytes:
+    return http_response("", f"Location: {location}", status=status)
 
 
 def fake_resolver(**hosts: str | Sequence[str]) -> Resolver:
-    """Return a resolver that knows nothing but `host_name=address`, an underscore being a dot."""
-    known = {name.replace("_", "."): answer for name, answer in hosts.items()}
+    """Return a resolver that knows only `host_name=address`; underscores in the name stand for dots."""
+    known = {name.replace("_", "."): addresses for name, addresses in hosts.items()}
 
     async def resolve(host: str, port: int) -> Sequence[str]:
         if host not in known:
             raise OSError(f"{host} is not known here")
-        answer = known[host]
-        return [answer] if isinstance(answer, str) else answer
+        addresses = known[host]
+        return [addresses] if isinstance(addresses, str) else addresses
 
     return resolve
 

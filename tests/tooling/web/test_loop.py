@@ -1,4 +1,4 @@
-"""While pages are fetched, read and kept, everybody else goes on: no stall of the event loop is long."""
+"""Fetching, parsing and caching pages never blocks the event loop for long."""
 
 import asyncio
 import tempfile
@@ -32,13 +32,13 @@ PAGES = {
 
 
 def queued_s(statistics: FileIO) -> float:
-    """Return how long a thread was ready to go on while other programs had the processor."""
+    """Return how long a thread has been runnable while other programs used the processor."""
     statistics.seek(0)
     return int(statistics.read().split()[1]) / 1e9
 
 
 async def longest_stall(url: str, query: str) -> float:
-    """Fetch with everything new, as the first page of a run is, and return the longest time the loop stood still."""
+    """Fetch with a new session, as for the first page of a run, and return the longest stall of the loop."""
     worst = 0.0
 
     async def tick() -> None:
@@ -47,27 +47,27 @@ async def longest_stall(url: str, query: str) -> float:
             while True:
                 before, queued = time.perf_counter(), queued_s(statistics)
                 await asyncio.sleep(0.001)
-                took, queued = time.perf_counter() - before, queued_s(statistics) - queued
-                worst = max(worst, took - queued - 0.001)
+                elapsed, queued = time.perf_counter() - before, queued_s(statistics) - queued
+                worst = max(worst, elapsed - queued - 0.001)
 
     with tempfile.TemporaryDirectory() as folder:
-        work = ToolHarness(
+        tools = ToolHarness(
             Path(folder), approver=PolicyApprover(mode="yolo"), web=WebSession(WebSettings(allow_loopback=True))
         )
         ticker = asyncio.ensure_future(tick())
-        result = await work.call("fetch_page", url=url, query=query)
+        result = await tools.call("fetch_page", url=url, query=query)
         ticker.cancel()
         assert result.is_ok, result.content
-        await work.executor.close()
+        await tools.executor.close()
     return worst
 
 
 @pytest.mark.parametrize("path", list(PAGES))
 @pytest.mark.parametrize("query", ["", "the dog that is lazy"])
-def test_the_loop_never_stands_still_for_long(path: str, query: str) -> None:
+def test_fetching_never_blocks_the_loop_for_long(path: str, query: str) -> None:
     stalls: list[float] = []
     with serve_in_process(PAGES) as base:
-        # Other programs take the processor away too; a stall of our own would be there every time.
+        # Other programs cause stalls too; one of our own would occur every time.
         while len(stalls) < ATTEMPTS and min(stalls, default=1.0) >= LONGEST_STALL_S:
             stalls.append(asyncio.run(longest_stall(f"{base}{path}", query)))
     assert min(stalls) < LONGEST_STALL_S, stalls

@@ -1,4 +1,4 @@
-"""Reader services: asked when the user set one up and only for addresses that may be told to others."""
+"""Reader services: used only when configured, and only for addresses that may be shared."""
 
 import json
 from dataclasses import replace
@@ -7,16 +7,24 @@ from pathlib import Path
 import pytest
 
 from tests.tooling.web.site import Site, http_response
-from tests.tooling.web.test_fetch_page import LOCAL, fetch, web_workplace
+from tests.tooling.web.test_fetch_page import LOCAL, fetch, web_tools
 from tooling.web.addresses.url_check import parse_url
-from tooling.web.fetch import JINA_READER_URL, parse_reader_response, reader_request, reader_url, why_not_shareable
+from tooling.web.fetch import (
+    JINA_READER_URL,
+    not_shared,
+    parse_reader_response,
+    reader_request,
+    reader_url,
+    why_not_shareable,
+)
+from tooling.web.fetch_result import UNFETCHABLE
 from tooling.web.http.messages import WebFault, WebResponse
+from tooling.web.page import VIA_READER
 from tooling.web.settings import WebSettings
 
-ANSWER = json.dumps(
+REPLY = json.dumps(
     {"code": 200, "data": {"title": "By reader", "content": "What the reader saw", "publishedTime": "2026"}}
 )
-PUBLIC = {"page_example": "93.184.216.34", "inside_example": "10.0.0.1"}
 
 SECRET_URLS = """
     http://127.0.0.1/ http://localhost:3000/ http://a.localhost/ http://[::1]/x
@@ -36,27 +44,27 @@ OPEN_URLS = """
 
 
 @pytest.mark.parametrize("url", SECRET_URLS.split())
-def test_private_addresses_and_secrets_are_told_to_nobody(url: str) -> None:
+def test_private_addresses_and_secrets_are_not_shareable(url: str) -> None:
     assert why_not_shareable(parse_url(url, allow_loopback=True))
 
 
 @pytest.mark.parametrize("url", OPEN_URLS.split())
-def test_other_addresses_may_be_told(url: str) -> None:
+def test_public_addresses_are_shareable(url: str) -> None:
     assert why_not_shareable(parse_url(url)) is None
 
 
-def test_a_reader_is_one_that_the_user_chose() -> None:
+def test_there_is_no_reader_without_configuration() -> None:
     assert reader_url(WebSettings()) == ""
     assert reader_url(WebSettings(keys={"jina": "k"})) == JINA_READER_URL
     assert reader_url(WebSettings(keys={"jina": "k"}, reader="off")) == ""
     assert reader_url(WebSettings(keys={"jina": "k"}, reader_url="https://r.example/")) == "https://r.example/"
 
 
-def test_the_key_goes_to_its_own_service_only() -> None:
+def test_the_key_is_sent_only_to_its_own_service() -> None:
     target = parse_url("https://example.org/a?b=1")
-    asked = reader_request(target, WebSettings(keys={"jina": "k"}))
-    assert asked.url == "https://r.jina.ai/https://example.org/a?b=1"
-    assert asked.headers["Authorization"] == "Bearer k"
+    jina = reader_request(target, WebSettings(keys={"jina": "k"}))
+    assert jina.url == "https://r.jina.ai/https://example.org/a?b=1"
+    assert jina.headers["Authorization"] == "Bearer k"
     other = reader_request(target, WebSettings(keys={"jina": "k"}, reader_url="https://r.example/?u="))
     assert "Authorization" not in other.headers
     assert other.is_trusted
@@ -65,37 +73,39 @@ def test_the_key_goes_to_its_own_service_only() -> None:
 @pytest.mark.parametrize(
     ("kind", "body", "text"),
     [
-        ("application/json", ANSWER, "What the reader saw"),
+        ("application/json", REPLY, "What the reader saw"),
         ("application/json; charset=utf-8", json.dumps({"content": "flat"}), "flat"),
         ("text/markdown", "# As it is", "# As it is"),
     ],
 )
-def test_answers_of_readers_are_understood(kind: str, body: str, text: str) -> None:
+def test_responses_of_readers_are_parsed(kind: str, body: str, text: str) -> None:
     response = WebResponse(url="https://r.example/", status=200, headers={"content-type": kind}, body=body.encode())
     assert parse_reader_response(response).text == text
 
 
 @pytest.mark.parametrize(
-    ("status", "body"), [(500, ANSWER), (200, "[]"), (200, "{}"), (200, '{"data": null}'), (200, "x")]
+    ("status", "body"), [(500, REPLY), (200, "[]"), (200, "{}"), (200, '{"data": null}'), (200, "x")]
 )
-def test_other_answers_are_faults(status: int, body: str) -> None:
+def test_invalid_responses_of_readers_are_faults(status: int, body: str) -> None:
     headers = {"content-type": "application/json"}
     with pytest.raises(WebFault):
         parse_reader_response(WebResponse(url="https://r.example/", status=status, headers=headers, body=body.encode()))
 
 
-async def test_a_page_that_cannot_be_had_is_asked_of_the_reader(tmp_path: Path) -> None:
-    async with Site({"*": http_response(ANSWER, kind="application/json")}) as reader:
+async def test_a_refused_address_is_not_sent_to_the_reader(tmp_path: Path) -> None:
+    async with Site({"*": http_response(REPLY, kind="application/json")}) as reader:
         settings = WebSettings(reader_url=reader.url("/read/"), connect_timeout_s=0.3, timeout_s=3)
-        async with web_workplace(tmp_path, settings, hosts={"page_example": "192.0.2.1"}) as work:
-            refused = await work.call("fetch_page", url="https://page.example/")
-        assert "could not be fetched" in refused.content
+        async with web_tools(tmp_path, settings, hosts={"page_example": "192.0.2.1"}) as tools:
+            refused = await tools.call("fetch_page", url="https://page.example/")
+        assert UNFETCHABLE in refused.content
         assert reader.requests == []
 
 
 @pytest.mark.parametrize("reader_mode", ["fallback", "always", "off"])
-async def test_the_three_modes(tmp_path: Path, reader_mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Loopback stands for the public web here; the rule about it has a test of its own.
+async def test_each_mode_uses_the_reader_as_configured(
+    tmp_path: Path, reader_mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Loopback plays the public web here; the rule against it has its own test.
     monkeypatch.setattr("tooling.web.fetch.why_not_shareable", lambda target: None)
 
     async def public(host: str, port: int, **_: object) -> tuple[str, ...]:
@@ -108,35 +118,35 @@ async def test_the_three_modes(tmp_path: Path, reader_mode: str, monkeypatch: py
         "/gone": http_response("x", status=404),
     }
     pages["/app"] = http_response("<html><body><div id=app></div><script>go()</script></body></html>")
-    async with Site({"*": http_response(ANSWER, kind="application/json")}) as reader, Site(pages) as site:
+    async with Site({"*": http_response(REPLY, kind="application/json")}) as reader, Site(pages) as site:
         settings = replace(LOCAL, reader=reader_mode, reader_url=reader.url("/read/"))  # type: ignore[arg-type]
         texts = {path: (await fetch(tmp_path, site.url(path), settings)).content for path in pages}
-        by_choice = await fetch(tmp_path, site.url("/ok"), settings, method="reader")
+        forced = await fetch(tmp_path, site.url("/ok"), settings, method="reader")
         raw = await fetch(tmp_path, site.url("/blocked"), settings, method="raw")
     read = {path for path, text in texts.items() if "What the reader saw" in text}
     assert read == {"fallback": {"/blocked", "/app"}, "always": set(pages), "off": set()}[reader_mode]
-    assert ("What the reader saw" in by_choice.content) is (reader_mode != "off")
+    assert ("What the reader saw" in forced.content) is (reader_mode != "off")
     assert "403" in raw.content
     if reader_mode != "off":
         assert f"/read/{site.url('/blocked')}" in reader.paths
         assert "Title: By reader" in texts["/blocked"]
-        assert "[read by reader]" in texts["/blocked"]
+        assert f"[{VIA_READER}]" in texts["/blocked"]
 
 
 async def test_a_private_page_never_reaches_a_reader(tmp_path: Path) -> None:
     async with (
-        Site({"*": http_response(ANSWER, kind="application/json")}) as reader,
+        Site({"*": http_response(REPLY, kind="application/json")}) as reader,
         Site({"/": http_response("no", status=403)}) as site,
     ):
         settings = replace(LOCAL, reader_url=reader.url("/"))
         for reader_mode in ("fallback", "always"):
-            told = await fetch(tmp_path, site.url(), replace(settings, reader=reader_mode))  # type: ignore[arg-type]
-            assert "403" in told.content
-        chosen = await fetch(tmp_path, site.url(), settings, method="reader")
-        assert "is not told to a reader" in chosen.content
+            direct = await fetch(tmp_path, site.url(), replace(settings, reader=reader_mode))  # type: ignore[arg-type]
+            assert "403" in direct.content
+        forced = await fetch(tmp_path, site.url(), settings, method="reader")
+        assert not_shared("") in forced.content
         hosts = {"inside_example": "10.0.0.1"}
         for url in ("https://inside.example/", "https://unknown.example/", "https://inside.example/?token=x"):
-            async with web_workplace(tmp_path, replace(settings, reader="always"), hosts=hosts) as work:
-                await work.call("fetch_page", url=url)
-                await work.call("fetch_page", url=url, method="reader")
+            async with web_tools(tmp_path, replace(settings, reader="always"), hosts=hosts) as tools:
+                await tools.call("fetch_page", url=url)
+                await tools.call("fetch_page", url=url, method="reader")
     assert reader.requests == []

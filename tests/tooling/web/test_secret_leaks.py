@@ -1,4 +1,4 @@
-"""Keys do not leave: not in the address of a page, not in a query, not to those who read or search for us."""
+"""Keys are never sent out: not in a URL, not in a search query, not to reader services."""
 
 import base64
 import json
@@ -12,30 +12,31 @@ import pytest
 from tests.tooling.tool_harness import ToolHarness
 from tests.tooling.web.site import Site, http_response, redirect
 from tooling.approvals.policy import PolicyApprover
+from tooling.safety.judges import KNOWN_SECRET
 from tooling.web.addresses.url_check import parse_url
 from tooling.web.fetch import why_not_shareable
 from tooling.web.session import WebSession
 from tooling.web.settings import WebSettings
 
-# The one secret that the workplace knows of.
+# The one secret that the tool harness knows.
 KEY = "correct-horse-battery"
 FOUND = http_response(json.dumps({"results": [{"title": "T", "url": "https://example.org/", "content": "words"}]}))
 
 
 @asynccontextmanager
-async def web_workplace(folder: Path, site: Site) -> AsyncIterator[ToolHarness]:
+async def web_tools(folder: Path, site: Site) -> AsyncIterator[ToolHarness]:
     settings = WebSettings(
         allow_loopback=True, timeout_s=10, keys={"tavily": "tvly"}, search_urls={"tavily": site.url("")}
     )
-    work = ToolHarness(folder, approver=PolicyApprover(mode="yolo"), web=WebSession(settings))
+    tools = ToolHarness(folder, approver=PolicyApprover(mode="yolo"), web=WebSession(settings))
     try:
-        yield work
+        yield tools
     finally:
-        await work.executor.close()
+        await tools.executor.close()
 
 
 @pytest.mark.parametrize(
-    "spelled",
+    "encoded",
     [
         KEY,
         KEY.replace("-", "%2D"),
@@ -45,34 +46,34 @@ async def web_workplace(folder: Path, site: Site) -> AsyncIterator[ToolHarness]:
         "%" + "%".join(f"{byte:02x}" for byte in KEY.encode()),
     ],
 )
-async def test_a_known_key_is_sent_to_no_page_and_no_provider(tmp_path: Path, spelled: str) -> None:
-    async with Site({"*": FOUND}) as site, web_workplace(tmp_path, site) as work:
+async def test_a_known_key_is_never_sent(tmp_path: Path, encoded: str) -> None:
+    async with Site({"*": FOUND}) as site, web_tools(tmp_path, site) as tools:
         for call in (
-            await work.call("fetch_page", url=site.url(f"/?x={spelled}")),
-            await work.call("fetch_page", url=site.url(f"/{spelled}/index.html")),
-            await work.call("search_web", query=f"what is {spelled} for"),
+            await tools.call("fetch_page", url=site.url(f"/?x={encoded}")),
+            await tools.call("fetch_page", url=site.url(f"/{encoded}/index.html")),
+            await tools.call("search_web", query=f"what is {encoded} for"),
         ):
             assert call.meta.status == "blocked"
-            assert "keys are sent to nobody" in call.content
+            assert KNOWN_SECRET in call.content
             assert KEY not in call.content
         assert site.requests == []
 
 
-async def test_a_page_that_leads_on_with_a_known_key_is_not_followed(tmp_path: Path) -> None:
-    async with Site() as site, web_workplace(tmp_path, site) as work:
+async def test_a_redirect_with_a_known_key_is_not_followed(tmp_path: Path) -> None:
+    async with Site() as site, web_tools(tmp_path, site) as tools:
         site.pages["/"] = redirect(f"http://localhost:{site.port}/?x={quote(KEY)}")
-        result = await work.call("fetch_page", url=site.url("/"))
+        result = await tools.call("fetch_page", url=site.url("/"))
         assert not result.is_ok
-        assert "keys are sent to nobody" in result.content
+        assert KNOWN_SECRET in result.content
         assert site.paths == ["/"]
 
 
-async def test_what_looks_like_a_key_is_not_searched_for(tmp_path: Path) -> None:
-    async with Site({"*": FOUND}) as site, web_workplace(tmp_path, site) as work:
+async def test_a_query_that_looks_like_a_key_is_blocked(tmp_path: Path) -> None:
+    async with Site({"*": FOUND}) as site, web_tools(tmp_path, site) as tools:
         token = "ghp_" + "aB3dE6gH9j" * 3 + "aB3dE6"
-        assert (await work.call("search_web", query=f"who owns {token}")).meta.status == "blocked"
+        assert (await tools.call("search_web", query=f"who owns {token}")).meta.status == "blocked"
         assert site.requests == []
-        assert (await work.call("search_web", query="how to make a token for an API")).is_ok
+        assert (await tools.call("search_web", query="how to make a token for an API")).is_ok
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ async def test_what_looks_like_a_key_is_not_searched_for(tmp_path: Path) -> None
         "https://example.org/share/eyJhbGciOiJIUzI1NiJ9",
     ],
 )
-def test_a_reader_is_not_told_what_may_be_a_secret(url: str) -> None:
+def test_a_possible_secret_is_not_sent_to_a_reader(url: str) -> None:
     assert why_not_shareable(parse_url(url)) is not None
 
 
@@ -115,5 +116,5 @@ def test_a_reader_is_not_told_what_may_be_a_secret(url: str) -> None:
         "https://example.org/articles/2026/02/01/the-keys-of-the-house",
     ],
 )
-def test_a_reader_may_be_told_what_everybody_may_read(url: str) -> None:
+def test_a_public_url_may_be_sent_to_a_reader(url: str) -> None:
     assert why_not_shareable(parse_url(url)) is None

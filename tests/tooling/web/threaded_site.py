@@ -1,4 +1,4 @@
-"""A site on a thread of its own, for tests of the whole program."""
+"""A site on its own thread, for tests without an event loop."""
 
 import asyncio
 import threading
@@ -10,14 +10,14 @@ from tests.tooling.web.site import Site, SiteResponse
 
 @contextmanager
 def serve_in_thread(pages: dict[str, SiteResponse]) -> Iterator[Site]:
-    """Serve pages while the caller, who has no event loop, does something else."""
-    listening, loop, over = threading.Event(), asyncio.new_event_loop(), asyncio.Event()
+    """Serve pages until the block ends."""
+    listening, loop, stopping = threading.Event(), asyncio.new_event_loop(), asyncio.Event()
     site = Site(pages)
 
     async def serve() -> None:
         async with site:
             listening.set()
-            await over.wait()
+            await stopping.wait()
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
     thread.start()
@@ -25,6 +25,6 @@ def serve_in_thread(pages: dict[str, SiteResponse]) -> Iterator[Site]:
     try:
         yield site
     finally:
-        loop.call_soon_threadsafe(over.set)
+        loop.call_soon_threadsafe(stopping.set)
         thread.join()
         loop.close()

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from tooling.safety.paths.sensitive_files import SENSITIVE_FILES, is_sensitive_file
+from tooling.files.sensitive_files import SENSITIVE_FILES, is_sensitive_file
 from tooling.safety.shell.command import HIDDEN, UNKNOWN, Command, display_word, is_unknown
 from tooling.safety.shell.programs import METADATA_ONLY, path_words
 from tooling.safety.shell.state import SideEffects, join_path

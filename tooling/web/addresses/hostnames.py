@@ -1,4 +1,4 @@
-"""One spelling for every host: compatibility forms folded, international names in ASCII, numbers only as usual."""
+"""Normalize host names: case-folded, internationalized names in punycode, IPv4 only in dotted decimal form."""
 
 import re
 import unicodedata
@@ -10,17 +10,21 @@ MAX_HOST_CHARS = 253
 MAX_LABEL_CHARS = 63
 
 _ASCII_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?", re.ASCII)
-# Letters and marks by their category, and yet nobody sees them.
+# Letters and marks by Unicode category that render as nothing.
 _INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 
 
+BAD_CHARACTERS = "the host name contains invalid characters"
+BAD_ENCODING = "the host name is not validly encoded"
+
+
 class HostInvalid(ValueError):
-    """A text that names no host, or names it in a way that programs read differently."""
+    """The text is not a host, or different programs would parse it differently."""
 
 
 def normalize_host(text: str) -> str:
-    """Return the one spelling of a host name or address; IPv6 comes back without brackets."""
+    """Return the canonical form of a host name or address; IPv6 without brackets."""
     if text.startswith("[") or ":" in text:
         return _normalize_ipv6(text)
     folded = _fold_case(text).replace("\u3002", ".")
@@ -31,49 +35,49 @@ def normalize_host(text: str) -> str:
     if not _NUMBER.fullmatch(last):
         _check_tld(last)
         return host
-    # A name that ends in a number is an address to some programs, so it has to be one to all of them.
+    # Some programs take a name that ends in a number for an address, so it must be one for all of them.
     if parse_ip(host) is None or host != text:
         raise HostInvalid("a numeric address must be written as four plain decimal numbers")
     return host
 
 
 def _check_tld(label: str) -> None:
-    """Refuse a top of digits, in any script: programs could make a number of it, and no such top exists."""
-    top = _decode_label(label) if label.startswith("xn--") else label[0]
-    if not any(unicodedata.category(char).startswith("L") or char == "_" for char in top):
-        raise HostInvalid("the host name ends in something that is neither a number nor a name")
+    """Refuse a top-level domain of digits in any script: programs could parse it as a number, and none exists."""
+    tld = _decode_label(label) if label.startswith("xn--") else label[0]
+    if not any(unicodedata.category(char).startswith("L") or char == "_" for char in tld):
+        raise HostInvalid("the host name has an invalid top-level domain")
 
 
 def _normalize_ipv6(text: str) -> str:
     inner = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     address = parse_ip(inner) if inner.isascii() else None
     if not isinstance(address, IPv6Address) or address.scope_id is not None:
-        raise HostInvalid("the host is no IPv6 address")
+        raise HostInvalid("the host is not an IPv6 address")
     return address.compressed
 
 
 def _normalize_label(label: str) -> str:
     if not label:
-        raise HostInvalid("the host name is empty or has an empty part")
+        raise HostInvalid("the host name is empty or has an empty label")
     if not label.isascii():
         return _encode_label(label)
     if len(label) > MAX_LABEL_CHARS or not _ASCII_LABEL.fullmatch(label):
-        raise HostInvalid("the host name holds characters that no host name has")
+        raise HostInvalid(BAD_CHARACTERS)
     if label.startswith("xn--") and _encode_label(_decode_label(label)) != label:
-        raise HostInvalid("the host name is not well encoded")
+        raise HostInvalid(BAD_ENCODING)
     return label
 
 
 def _encode_label(label: str) -> str:
     if len(label) > MAX_LABEL_CHARS or _fold_case(label) != label or not all(map(_is_letter, label)):
-        raise HostInvalid("the host name holds characters that no host name has")
+        raise HostInvalid(BAD_CHARACTERS)
     if label[2:4] == "--" or _INVISIBLE.search(label):
-        raise HostInvalid("the host name is not well encoded")
+        raise HostInvalid(BAD_ENCODING)
     if label.startswith("-") or label.endswith("-") or unicodedata.category(label[0]).startswith("M"):
-        raise HostInvalid("the host name begins or ends with a character that cannot stand there")
+        raise HostInvalid("the host name starts or ends with a character that is not allowed there")
     encoded = "xn--" + label.encode("punycode").decode("ascii")
     if len(encoded) > MAX_LABEL_CHARS or label.isascii():
-        raise HostInvalid("the host name is not well encoded")
+        raise HostInvalid(BAD_ENCODING)
     return encoded
 
 
@@ -81,13 +85,13 @@ def _decode_label(label: str) -> str:
     try:
         return label.removeprefix("xn--").encode("ascii").decode("punycode")
     except (ValueError, OverflowError) as error:
-        raise HostInvalid("the host name is not well encoded") from error
+        raise HostInvalid(BAD_ENCODING) from error
 
 
 def _fold_case(text: str) -> str:
-    # Letter by letter: the case of a whole word depends on its neighbours (the Greek final sigma).
-    small = "".join(char.lower() for char in unicodedata.normalize("NFKC", text))
-    return unicodedata.normalize("NFKC", small)
+    # Per character, because str.lower() depends on neighbours (the Greek final sigma).
+    lowered = "".join(char.lower() for char in unicodedata.normalize("NFKC", text))
+    return unicodedata.normalize("NFKC", lowered)
 
 
 def _is_letter(char: str) -> bool:

@@ -1,4 +1,4 @@
-"""Which numeric addresses are public: our own table, because a library's idea of it changes under our feet."""
+"""Which IP addresses are public: a table of our own, because the standard library's changes between versions."""
 
 import ipaddress
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
@@ -9,13 +9,13 @@ IPAddress: TypeAlias = IPv4Address | IPv6Address
 PRIVATE = "private"
 
 _V4 = tuple(
-    (IPv4Network(network), what)
-    for network, what in (
+    (IPv4Network(network), reason)
+    for network, reason in (
         ("0.0.0.0/8", "this network"),
         ("10.0.0.0/8", PRIVATE),
-        ("100.64.0.0/10", "shared by carriers"),
+        ("100.64.0.0/10", "carrier-grade NAT"),
         ("127.0.0.0/8", "loopback"),
-        ("168.63.129.16/32", "a cloud's own service"),
+        ("168.63.129.16/32", "a cloud's internal service"),
         ("169.254.0.0/16", "link-local"),
         ("172.16.0.0/12", PRIVATE),
         ("192.0.0.0/24", "for protocols"),
@@ -32,11 +32,11 @@ _V4 = tuple(
 )
 
 _V6 = tuple(
-    (IPv6Network(network), what)
-    for network, what in (
+    (IPv6Network(network), reason)
+    for network, reason in (
         ("::/128", "unspecified"),
         ("::1/128", "loopback"),
-        # How such an address is translated is the local operator's choice, so nothing can be said about it.
+        # The local operator decides how such an address is translated, so it cannot be judged.
         ("64:ff9b:1::/48", "for local translation"),
         ("100::/64", "for discarding"),
         ("100:0:0:1::/64", "for protocols"),
@@ -45,7 +45,7 @@ _V6 = tuple(
         ("3ffe::/16", "a retired experiment"),
         ("3fff::/20", "for documentation"),
         ("5f00::/16", "for segment routing"),
-        ("fd00:ec2::254/128", "a cloud's own service"),
+        ("fd00:ec2::254/128", "a cloud's internal service"),
         ("fc00::/7", PRIVATE),
         ("fe80::/10", "link-local"),
         ("fec0::/10", "site-local"),
@@ -62,43 +62,42 @@ _IPV4_EMBEDDING = (
 )
 _SIX_TO_FOUR = IPv6Network("2002::/16")
 _TEREDO = IPv6Network("2001::/32")
-_ISATAP_MARKS = (0x0000_5EFE, 0x0200_5EFE)
+_ISATAP_MARKERS = (0x0000_5EFE, 0x0200_5EFE)
 
 
 def why_not_public(address: IPAddress) -> str | None:
-    """Return what keeps an address from being public, or None; an address inside an address counts."""
+    """Return why an address is not public, or None; IPv4 addresses embedded in IPv6 are checked too."""
     if isinstance(address, IPv4Address):
-        return next((what for network, what in _V4 if address in network), None)
+        return next((reason for network, reason in _V4 if address in network), None)
     if address.scope_id is not None:
         return "bound to one interface"
-    if int(address) > 1 and (carried := _embedded_ipv4(address)):
-        inside = next((f"{what} inside ({inner})" for inner in carried if (what := why_not_public(inner))), None)
-        return inside or _why_not_isatap(address)
-    named = next((what for network, what in _V6 if address in network), None)
-    if named is None and address not in _PUBLIC_V6:
+    if int(address) > 1 and (embedded := _embedded_ipv4(address)):
+        reason = next((_embeds(inner, why) for inner in embedded if (why := why_not_public(inner))), None)
+        return reason or _why_not_isatap(address)
+    reason = next((reason for network, reason in _V6 if address in network), None)
+    if reason is None and address not in _PUBLIC_V6:
         return "outside the public space"
-    return named or _why_not_isatap(address)
+    return reason or _why_not_isatap(address)
 
 
 def unmap_ipv4(address: IPAddress) -> IPAddress:
-    """Return the IPv4 address that the kernel would really use for a mapped one, else the address itself."""
+    """Return the IPv4 address that the kernel connects to for an IPv4-mapped one, else the address itself."""
     if isinstance(address, IPv6Address) and address in _IPV4_MAPPED:
         return _low_32_bits(address)
     return address
 
 
 def is_loopback(address: IPAddress) -> bool:
-    """Say whether an address leads back to this machine."""
     return unmap_ipv4(address).is_loopback
 
 
 def is_private(address: IPAddress) -> bool:
-    """Say whether an address belongs to networks that people number themselves."""
+    """Return whether an address is in a private range (RFC 1918, unique local)."""
     return why_not_public(unmap_ipv4(address)) == PRIVATE
 
 
 def parse_ip(text: str) -> IPAddress | None:
-    """Read a numeric address in its usual form; None for anything else, `127.1` and `0177.0.0.1` included."""
+    """Parse an IP address in canonical form; None for anything else, including `127.1` and `0177.0.0.1`."""
     try:
         return ipaddress.ip_address(text)
     except ValueError:
@@ -111,18 +110,22 @@ def _embedded_ipv4(address: IPv6Address) -> tuple[IPv4Address, ...]:
     if address in _SIX_TO_FOUR:
         return (IPv4Address(int(address) >> 80 & 0xFFFF_FFFF),)
     if address in _TEREDO:
-        # The relay in the clear, the client with every bit turned.
+        # The server address is plain, the client address has every bit inverted.
         return (IPv4Address(int(address) >> 64 & 0xFFFF_FFFF), IPv4Address(~int(address) & 0xFFFF_FFFF))
     return ()
 
 
 def _why_not_isatap(address: IPv6Address) -> str | None:
-    """A public network may still lead to a private IPv4 address written into the host part."""
-    if int(address) >> 32 & 0xFFFF_FFFF not in _ISATAP_MARKS:
+    """Check the IPv4 address that ISATAP embeds in the host part, even of a public network."""
+    if int(address) >> 32 & 0xFFFF_FFFF not in _ISATAP_MARKERS:
         return None
     inner = _low_32_bits(address)
-    what = why_not_public(inner)
-    return f"{what} inside ({inner})" if what else None
+    reason = why_not_public(inner)
+    return _embeds(inner, reason) if reason else None
+
+
+def _embeds(inner: IPv4Address, reason: str) -> str:
+    return f"embeds {inner}: {reason}"
 
 
 def _low_32_bits(address: IPv6Address) -> IPv4Address:

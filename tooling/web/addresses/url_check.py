@@ -1,7 +1,7 @@
-"""The one check of where a request may go: search, fetch, callbacks and the egress proxy all ask here.
+"""The check of where a request may go, used by search, fetch, callbacks and the egress proxy.
 
-Use `parse_url` on every hop, then `resolve_public` once, and connect to one of the addresses it returns: a second
-look at the name could find another machine.
+Call `parse_url` on every hop, then `resolve_public` once, and connect to one of the addresses it returns: resolving
+the name again could return another machine (DNS rebinding).
 """
 
 import asyncio
@@ -21,7 +21,7 @@ MAX_URL_CHARS = 8192
 Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-# A colon and a digit is a port, not a scheme.
+# A colon followed by a digit is a port, not a scheme.
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*:(?![0-9])"
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 _LOCAL_NAMES = ("localhost", "localdomain", "localdomain4", "localdomain6")
@@ -54,7 +54,7 @@ _METADATA_NAMES = frozenset(
         "kubernetes.default.svc",
     )
 )
-# Services that a web request must not be able to speak to: the list that browsers agreed on.
+# The "bad ports" that browsers block, from the Fetch standard.
 _BAD_PORTS_TEXT = """
     1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123 135
     137 139 143 161 179 389 427 465 512 513 514 515 526 530 531 532 540 548 554 556 563 587 601 636 989 990 993 995
@@ -63,8 +63,14 @@ _BAD_PORTS_TEXT = """
 _BAD_PORTS = frozenset(map(int, _BAD_PORTS_TEXT.split()))
 
 
+ONLY_HTTP = "only http:// and https:// URLs can be requested"
+HAS_CREDENTIALS = "the URL contains a user name or password"
+BAD_PORT = "the port is not a plain number from 1 to 65535"
+NOT_PUBLIC = "not a public address"
+
+
 class AddressRefused(ValueError):
-    """An address that no request may go to; the reason is one sentence for whoever asked."""
+    """No request may go to this address; `reason` is one sentence for the caller."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -72,12 +78,12 @@ class AddressRefused(ValueError):
 
 
 class HostUnknown(AddressRefused):
-    """A name that could not be resolved: nothing is wrong with asking again later."""
+    """The name could not be resolved; a later attempt may succeed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where a checked URL leads; `path` is the path and query as they are sent, always in ASCII."""
+    """A checked URL; `path` is the path and query as sent, always ASCII."""
 
     scheme: str
     host: str
@@ -86,46 +92,46 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """Return host and port as a Host header has them: brackets for IPv6, no default port."""
+        """Return host and port as in a Host header: brackets for IPv6, no default port."""
         return authority(self.host, self.port, default=_DEFAULT_PORTS[self.scheme])
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """Return what a browser would call the same place."""
+        """Return the origin as browsers define it."""
         return self.scheme, self.host, self.port
 
     @property
     def url(self) -> str:
-        """Return the URL in its one spelling, without a fragment."""
+        """Return the canonical URL, without a fragment."""
         return f"{self.scheme}://{self.authority}{self.path}"
 
 
 def authority(host: str, port: int, *, default: int) -> str:
-    """Write a host and a port the way URLs do."""
+    """Format a host and a port as in a URL."""
     name = f"[{host}]" if ":" in host else host
     return name if port == default else f"{name}:{port}"
 
 
 def parse_url(text: str, *, allow_loopback: bool = False, allow_private: bool = False) -> Target:
-    """Take a URL apart and refuse what cannot be public or what two programs would read differently."""
+    """Parse a URL; refuse it if it cannot be public or if two programs could parse it differently."""
     if len(text) > MAX_URL_CHARS:
         raise AddressRefused("the URL is too long")
     if "\\" in text or any(unicodedata.category(char) in ("Cc", "Cs", "Zs", "Zl", "Zp") for char in text):
-        raise AddressRefused("the URL holds white space, control characters or backslashes")
+        raise AddressRefused("the URL contains white space, control characters or backslashes")
     scheme, _, rest = text.partition("://")
     scheme = scheme.lower()
     if scheme not in _DEFAULT_PORTS or not rest:
-        raise AddressRefused("only http:// and https:// URLs can be requested")
-    place, path = _split_path(rest)
-    if "@" in place:
-        raise AddressRefused("the URL holds a user name or password")
-    host_text, port = _split_port(place, _DEFAULT_PORTS[scheme])
+        raise AddressRefused(ONLY_HTTP)
+    netloc, path = _split_path(rest)
+    if "@" in netloc:
+        raise AddressRefused(HAS_CREDENTIALS)
+    host_text, port = _split_port(netloc, _DEFAULT_PORTS[scheme])
     host = check_host(host_text, allow_loopback=allow_loopback, allow_private=allow_private)
     return Target(scheme=scheme, host=host, port=_check_port(port), path=quote(path, safe=_PRINTABLE))
 
 
 def with_scheme(text: str) -> str:
-    """Return an address as people write it with the scheme they mean."""
+    """Add `https:` to an address without a scheme."""
     text = text.strip()
     if text.startswith("//"):
         return f"https:{text}"
@@ -133,7 +139,7 @@ def with_scheme(text: str) -> str:
 
 
 def check_host(text: str, *, allow_loopback: bool = False, allow_private: bool = False) -> str:
-    """Return a host in its one spelling, or refuse it for what it says by itself, before any name is resolved."""
+    """Return the canonical host, or refuse it by its text alone; nothing is resolved."""
     try:
         host = normalize_host(text)
     except HostInvalid as error:
@@ -146,7 +152,7 @@ def check_host(text: str, *, allow_loopback: bool = False, allow_private: bool =
 
 
 def is_local_url(text: str) -> bool:
-    """Say whether a URL names this machine or a private network, by its text alone: nothing is resolved."""
+    """Return whether a URL names this machine or a private network, by its text alone; nothing is resolved."""
     try:
         host = parse_url(text, allow_loopback=True, allow_private=True).host
     except AddressRefused:
@@ -165,7 +171,7 @@ async def resolve_public(
     allow_loopback: bool = False,
     allow_private: bool = False,
 ) -> tuple[str, ...]:
-    """Resolve a host once and return the addresses to connect to; one answer that is not public refuses them all."""
+    """Resolve a host once and return the addresses to connect to; one non-public address refuses them all."""
     host = check_host(host, allow_loopback=allow_loopback, allow_private=allow_private)
     _check_port(port)
     if parse_ip(host) is not None:
@@ -183,9 +189,9 @@ async def resolve_public(
 
 
 async def system_resolver(host: str, port: int) -> Sequence[str]:
-    """Ask the system for all addresses of a host, in its order of preference."""
+    """Resolve a host with the system resolver, in its order of preference."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(place[0]) for *_, place in found]
+    return [str(address[0]) for *_, address in found]
 
 
 def _split_path(rest: str) -> tuple[str, str]:
@@ -195,27 +201,27 @@ def _split_path(rest: str) -> tuple[str, str]:
     return rest[:end], path if path.startswith("/") else f"/{path}"
 
 
-def _split_port(place: str, default: int) -> tuple[str, int]:
-    if place.startswith("["):
-        host, bracket, port = place.partition("]")
+def _split_port(netloc: str, default: int) -> tuple[str, int]:
+    if netloc.startswith("["):
+        host, bracket, port = netloc.partition("]")
         host += bracket
         if port and not port.startswith(":"):
             raise AddressRefused("the URL has text between its host and its port")
         port = port[1:]
     else:
-        host, _, port = place.partition(":")
+        host, _, port = netloc.partition(":")
     if not port:
         return host, default
     if not (port.isascii() and port.isdigit()) or len(port) > 5 or port.startswith("0"):
-        raise AddressRefused("the port is no plain number from 1 to 65535")
+        raise AddressRefused(BAD_PORT)
     return host, int(port)
 
 
 def _check_port(port: int) -> int:
     if not 0 < port < 65536:
-        raise AddressRefused("the port is no plain number from 1 to 65535")
+        raise AddressRefused(BAD_PORT)
     if port in _BAD_PORTS:
-        raise AddressRefused(f"port {port} belongs to a service that is not the web")
+        raise AddressRefused(f"port {port} is not a web port")
     return port
 
 
@@ -223,9 +229,9 @@ def _check_name(host: str, *, allow_private: bool) -> None:
     if any(_is_in_domain(host, name) for name in _LOCAL_NAMES):
         raise AddressRefused(f"{host} is this machine")
     if host in _METADATA_NAMES:
-        raise AddressRefused(f"{host} is a cloud's metadata service")
+        raise AddressRefused(f"{host} is a cloud metadata service")
     if _is_private_name(host) and not allow_private:
-        raise AddressRefused(f"{host} is a name of a private network")
+        raise AddressRefused(f"{host} is a name in a private network")
 
 
 def _is_private_name(host: str) -> bool:
@@ -239,10 +245,10 @@ def _is_in_domain(host: str, name: str) -> bool:
 def _check_address(text: str, host: str, *, allow_loopback: bool, allow_private: bool) -> str:
     address = parse_ip(text)
     if address is None:
-        raise AddressRefused(f"{host} leads to {text!r}, which is no address")
-    what = why_not_public(address)
-    is_opened = (allow_loopback and is_loopback(address)) or (allow_private and is_private(address))
-    if what is None or is_opened:
+        raise AddressRefused(f"{host} resolves to {text!r}, which is not an address")
+    reason = why_not_public(address)
+    is_allowed = (allow_loopback and is_loopback(address)) or (allow_private and is_private(address))
+    if reason is None or is_allowed:
         return str(unmap_ipv4(address))
-    leads = f"{host} leads to {address}, which is" if text != host else f"{host} is"
-    raise AddressRefused(f"{leads} not a public address ({what})")
+    subject = f"{host} resolves to {address}, which is" if text != host else f"{host} is"
+    raise AddressRefused(f"{subject} {NOT_PUBLIC} ({reason})")

@@ -1,1 +1,1 @@
-"""Turning a response into text: content types, feeds, PDF, worker processes."""
+"""Turn a response into text: content types, feeds, PDF, worker processes."""

@@ -1,4 +1,4 @@
-"""What an answer is: by what its bytes say, then by what the server says, then by its name."""
+"""Detect the content kind and charset of a response from its bytes, its headers and its file name."""
 
 import codecs
 import re
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 ContentKind: TypeAlias = Literal["html", "markdown", "text", "json", "feed", "xml", "pdf", "other"]
 
 _SNIFF_BYTES = 2048
-# Whatever a comment has taken stays taken: a row of comments could be divided in more ways than there is time for.
+# Possessive and atomic groups: with backtracking, a row of comments would take exponential time.
 _HTML_START = rb"(?:\xef\xbb\xbf)?\s*+(?>(?><!--.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body|title|script|meta)\b"
 _XML_START = rb"(?:\xef\xbb\xbf)?\s*<\?xml\b"
 _FEED_START = rb"<(?:rss|feed|rdf:RDF)[\s>]"
@@ -50,64 +50,64 @@ _KIND_TYPES: tuple[tuple[ContentKind, tuple[str, ...]], ...] = (
 
 
 def media_type(content_type: str) -> str:
-    """Return the bare type of a header, or nothing when it is none."""
-    named = content_type.partition(";")[0].strip().lower()
-    return named if re.fullmatch(r"[a-z0-9.+-]{1,40}/[a-z0-9.+-]{1,80}", named) else ""
+    """Return the media type of a Content-Type header without parameters, or an empty string if it is invalid."""
+    media = content_type.partition(";")[0].strip().lower()
+    return media if re.fullmatch(r"[a-z0-9.+-]{1,40}/[a-z0-9.+-]{1,80}", media) else ""
 
 
 def detect_kind(content_type: str, body: bytes, url: str = "") -> ContentKind:
-    """Return what a body is to be read as; `other` for what is no text."""
-    beginning = body[:_SNIFF_BYTES]
-    named = media_type(content_type)
-    said = next((kind for kind, names in _KIND_TYPES if named in names), None)
-    if b"%PDF-" in beginning[:1024] and (said in (None, "html", "pdf") or named in _GENERIC_TYPES):
+    """Return how to read a body; `other` if it is not text."""
+    start = body[:_SNIFF_BYTES]
+    media = media_type(content_type)
+    declared = next((kind for kind, names in _KIND_TYPES if media in names), None)
+    if b"%PDF-" in start[:1024] and (declared in (None, "html", "pdf") or media in _GENERIC_TYPES):
         return "pdf"
-    if said == "pdf":
+    if declared == "pdf":
         return "pdf"
-    if _is_binary(beginning):
+    if _is_binary(start):
         return "other"
-    if said in ("html", "markdown", "json"):
-        return _json_or_html(beginning) if said == "json" else said
-    if re.match(_XML_START, beginning) or said in ("xml", "feed") or named.endswith("+xml"):
-        return _xml_kind(beginning, said)
-    return _generic_kind(named, beginning, url)
+    if declared in ("html", "markdown", "json"):
+        return _json_or_html(start) if declared == "json" else declared
+    if re.match(_XML_START, start) or declared in ("xml", "feed") or media.endswith("+xml"):
+        return _xml_kind(start, declared)
+    return _generic_kind(media, start, url)
 
 
-def _xml_kind(beginning: bytes, said: ContentKind | None) -> ContentKind:
-    if re.search(_FEED_START, beginning):
+def _xml_kind(start: bytes, declared: ContentKind | None) -> ContentKind:
+    if re.search(_FEED_START, start):
         return "feed"
-    if re.search(rb"<html[\s>]", beginning, re.IGNORECASE):
+    if re.search(rb"<html[\s>]", start, re.IGNORECASE):
         return "html"
-    return "feed" if said == "feed" else "xml"
+    return "feed" if declared == "feed" else "xml"
 
 
-def _generic_kind(named: str, beginning: bytes, url: str) -> ContentKind:
-    if named in _GENERIC_TYPES and re.match(_HTML_START, beginning, re.IGNORECASE | re.DOTALL):
+def _generic_kind(media: str, start: bytes, url: str) -> ContentKind:
+    if media in _GENERIC_TYPES and re.match(_HTML_START, start, re.IGNORECASE | re.DOTALL):
         return "html"
-    if named.endswith("+json"):
+    if media.endswith("+json"):
         return "json"
-    if urlsplit(url).path.lower().endswith(_MARKDOWN_NAMES) and named in _GENERIC_TYPES:
+    if urlsplit(url).path.lower().endswith(_MARKDOWN_NAMES) and media in _GENERIC_TYPES:
         return "markdown"
-    if named.startswith("text/") or named in _TEXT_TYPES or named in _GENERIC_TYPES:
+    if media.startswith("text/") or media in _TEXT_TYPES or media in _GENERIC_TYPES:
         return "text"
     return "other"
 
 
-def _json_or_html(beginning: bytes) -> ContentKind:
-    """Servers call their error pages JSON as well."""
-    return "html" if re.match(_HTML_START, beginning, re.IGNORECASE | re.DOTALL) else "json"
+def _json_or_html(start: bytes) -> ContentKind:
+    # Servers send HTML error pages with a JSON content type.
+    return "html" if re.match(_HTML_START, start, re.IGNORECASE | re.DOTALL) else "json"
 
 
-def _is_binary(beginning: bytes) -> bool:
-    if beginning.startswith((b"\xff\xfe", b"\xfe\xff")):
-        # A text in words of two bytes says so; its zeros are letters.
+def _is_binary(start: bytes) -> bool:
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        # With a UTF-16 byte order mark, zero bytes are part of letters.
         return False
-    return _BINARY.search(beginning) is not None
+    return _BINARY.search(start) is not None
 
 
 _DECLARATION_BYTES = 4096
 _GUESS_BYTES = 20_000
-# Fewer letters beyond ASCII than this could be anything; what is likeliest is as good as a guess.
+# With fewer non-ASCII bytes than this, charset detection is no better than the default.
 _MIN_GUESS_BYTES = 20
 _NON_ASCII = bytes(range(128, 256))
 _BOMS = (
@@ -117,7 +117,7 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# What browsers read for these names: most servers that send them mean the larger sets.
+# Browsers decode these labels as a superset, because most servers mean the superset.
 _BROWSER_ALIASES = {
     "ascii": "cp1252",
     "iso8859-1": "cp1252",
@@ -140,13 +140,13 @@ _XML_ENCODING = rb"^\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9_:.-]+)"
 _UNRELIABLE_LABELS = frozenset(("cp1252", "utf-16-le"))
 
 
-def decode_text(data: bytes, content_type: str = "", *, is_cut: bool = False) -> str:
-    """Return the text; a wrong label does not garble it, and what fits nothing is replaced, never an error."""
-    for mark, name in _BOMS:
-        if data.startswith(mark):
-            return data[len(mark) :].decode(name, "replace")
+def decode_text(data: bytes, content_type: str = "", *, is_truncated: bool = False) -> str:
+    """Decode a body in spite of wrong or missing labels; undecodable bytes are replaced, never an error."""
+    for bom, name in _BOMS:
+        if data.startswith(bom):
+            return data[len(bom) :].decode(name, "replace")
     for name in _candidates(data, content_type):
-        text = _decode_strict(data, name, is_cut=is_cut)
+        text = _decode_strict(data, name, is_truncated=is_truncated)
         if text is not None:
             return text
     return data.decode("utf-8", "replace")
@@ -154,14 +154,14 @@ def decode_text(data: bytes, content_type: str = "", *, is_cut: bool = False) ->
 
 def _candidates(data: bytes, content_type: str) -> Iterator[str]:
     labels = [_codec_name(found[1]) for found in [re.search(_HEADER_CHARSET, content_type, re.IGNORECASE)] if found]
-    beginning = data[:_DECLARATION_BYTES]
+    start = data[:_DECLARATION_BYTES]
     for pattern in (_XML_ENCODING, _META_CHARSET):
-        if found := re.search(pattern, beginning, re.IGNORECASE):
+        if found := re.search(pattern, start, re.IGNORECASE):
             name = _codec_name(found[1].decode("ascii"))
-            # A page that can be read as ASCII so far is not written in words of two bytes, whatever it says.
+            # A declaration that is readable as ASCII cannot be in UTF-16, whatever it says.
             labels.append("utf-8" if name.startswith("utf") else name)
     if all(label in ("", *_UNRELIABLE_LABELS) for label in labels):
-        # Nobody writes text that is valid UTF-8 by accident, and many servers call everything Latin-1.
+        # Text is hardly ever valid UTF-8 by accident, and many servers label everything Latin-1.
         yield "utf-8"
     yield from filter(None, labels)
     yield "utf-8"
@@ -171,7 +171,7 @@ def _candidates(data: bytes, content_type: str) -> Iterator[str]:
 
 
 def _codec_name(label: str) -> str:
-    """Return the codec for a label, or nothing; only those for text, so that no label runs a decompressor."""
+    """Return the codec for a label, or an empty string; only text codecs, so that no label runs a decompressor."""
     try:
         name = codecs.lookup(label.strip()).name
     except (LookupError, ValueError):
@@ -180,10 +180,10 @@ def _codec_name(label: str) -> str:
     return name if re.fullmatch(_TEXT_CODECS, name) else ""
 
 
-def _decode_strict(data: bytes, name: str, *, is_cut: bool) -> str | None:
+def _decode_strict(data: bytes, name: str, *, is_truncated: bool) -> str | None:
     try:
-        # A page that was cut may end in the middle of a character.
-        return codecs.getincrementaldecoder(name)("strict").decode(data, final=not is_cut)
+        # A truncated page may end in the middle of a character.
+        return codecs.getincrementaldecoder(name)("strict").decode(data, final=not is_truncated)
     except (UnicodeDecodeError, LookupError):
         return None
 

@@ -1,4 +1,4 @@
-"""Feeds (RSS, Atom, RDF) as a list to read: title, date, link and summary of every entry."""
+"""Render feeds (RSS, Atom, RDF) as text: title, date, link and summary of every entry."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _SUMMARY_TAGS = ("encoded", "content", "description", "summary", "subtitle", "ta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feed:
-    """A feed as text, and what it says of itself."""
+    """A feed as text, with its metadata."""
 
     text: str
     title: str = ""
@@ -25,8 +25,8 @@ class Feed:
 
 
 def read_feed(data: bytes, *, url: str = "") -> Feed | None:
-    """Return a feed, or None when this is none that can be read."""
-    # Nothing outside the text is looked up and nothing in it is multiplied.
+    """Parse a feed, or return None if it is not one."""
+    # No external entities (XXE) and no entity expansion (billion laughs).
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True, huge_tree=False)
     try:
         root = etree.fromstring(data, parser)
@@ -38,10 +38,10 @@ def read_feed(data: bytes, *, url: str = "") -> Feed | None:
     entries = [node for parent in {root, channel} for node in parent if _name(node) in ("item", "entry")]
     shown = [_format_entry(node, url) for node in entries[:MAX_ENTRIES]]
     title = _text(channel, ("title",))
-    rest = f"\n\n[{len(entries) - MAX_ENTRIES} more entries]" if len(entries) > MAX_ENTRIES else ""
-    about = html_to_text(_text(channel, _SUMMARY_TAGS), url=url).text[:MAX_SUMMARY_CHARS]
+    more = f"\n\n[{len(entries) - MAX_ENTRIES} more entries]" if len(entries) > MAX_ENTRIES else ""
+    description = html_to_text(_text(channel, _SUMMARY_TAGS), url=url).text[:MAX_SUMMARY_CHARS]
     return Feed(
-        text="\n\n".join(part for part in (about, *(text for text, _ in shown)) if part) + rest,
+        text="\n\n".join(part for part in (description, *(text for text, _ in shown)) if part) + more,
         title=title,
         date=_text(channel, ("lastBuildDate", *_DATE_TAGS)),
         language=_text(channel, ("language",)) or (root.get("{http://www.w3.org/XML/1998/namespace}lang") or ""),

@@ -1,4 +1,4 @@
-"""The text of a PDF, page by page, where pypdf is installed."""
+"""Extract the text of a PDF page by page, if pypdf is installed."""
 
 import io
 from typing import TYPE_CHECKING
@@ -11,15 +11,17 @@ if TYPE_CHECKING:
 MAX_PAGES = 300
 MAX_CHARS = 3_000_000
 INSTALL_COMMAND = "pip install 'windlass[pdf]'"
+NO_TEXT = "the PDF contains no text, probably only images"
+UNREADABLE = "the PDF cannot be read"
 
 
 class PdfUnreadable(Exception):
-    """A PDF whose text cannot be had; the words say why and what to do."""
+    """The text of a PDF cannot be extracted; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PdfText:
-    """What a PDF says, and how much of it was read."""
+    """The text of a PDF, its metadata and how many of its pages were read."""
 
     text: str
     title: str = ""
@@ -34,17 +36,17 @@ def read_pdf(data: bytes) -> PdfText:
         import pypdf
         from pypdf.errors import PyPdfError
     except ImportError as error:
-        raise PdfUnreadable(f"it is a PDF, and reading one needs pypdf: {INSTALL_COMMAND}") from error
+        raise PdfUnreadable(f"reading a PDF requires pypdf: {INSTALL_COMMAND}") from error
     try:
         return _read(pypdf.PdfReader(io.BytesIO(data), strict=False))
-    # The library quotes what is in the file, so that only the kind of its error is told.
+    # The library's messages quote the file, so only the type of the error is reported.
     except (PyPdfError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        raise PdfUnreadable(f"the PDF cannot be read ({type(error).__name__})") from error
+        raise PdfUnreadable(f"{UNREADABLE} ({type(error).__name__})") from error
 
 
 def _read(reader: "pypdf.PdfReader") -> PdfText:
     if reader.is_encrypted and not reader.decrypt(""):
-        raise PdfUnreadable("the PDF is locked with a password")
+        raise PdfUnreadable("the PDF is password-protected")
     pages: list[str] = []
     size = 0
     for number, page in enumerate(reader.pages[:MAX_PAGES], 1):
@@ -54,13 +56,13 @@ def _read(reader: "pypdf.PdfReader") -> PdfText:
         if size > MAX_CHARS:
             break
     if not size:
-        raise PdfUnreadable("the PDF holds no text, probably pictures of it")
-    about = reader.metadata
-    made = about.creation_date if about else None
+        raise PdfUnreadable(NO_TEXT)
+    metadata = reader.metadata
+    created = metadata.creation_date if metadata else None
     return PdfText(
         text="\n\n".join(pages),
-        title=str(about.title or "") if about else "",
-        date=f"{made:%Y-%m-%d}" if made else "",
+        title=str(metadata.title or "") if metadata else "",
+        date=f"{created:%Y-%m-%d}" if created else "",
         page_count=len(reader.pages),
         pages_read=len(pages),
     )

@@ -1,4 +1,4 @@
-"""From the bytes of an answer to the text a model reads: one pure function, run in a worker."""
+"""Convert the bytes of a response to text for the model; a pure function that runs in a worker."""
 
 import json
 import re
@@ -11,7 +11,9 @@ from tooling.web.documents.content_type import ContentKind, decode_text, detect_
 from tooling.web.html.hidden_unicode import strip_invisible
 
 ReadMode: TypeAlias = Literal["auto", "text", "raw"]
-Method: TypeAlias = Literal["trafilatura", "html", "raw", "json", "feed", "pdf", "text", "markdown", "xml", "reader"]
+ReadMethod: TypeAlias = Literal[
+    "trafilatura", "html", "raw", "json", "feed", "pdf", "text", "markdown", "xml", "reader"
+]
 
 _MINIFIED_CHARS = 400
 _MAX_INDENT_GROWTH = 4
@@ -24,62 +26,66 @@ _FENCE = r"(^```.*?(?:^```|\Z))"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawDocument:
-    """What came from the web, to be read; `way` is how: as seems best, as plain text, or not at all."""
+    """A response body to parse; `mode` is the best extraction, plain text, or the source unchanged."""
 
     body: bytes
     content_type: str = ""
     url: str = ""
-    is_cut: bool = False
+    is_truncated: bool = False
     mode: ReadMode = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedDocument:
-    """The text and what is known about it; `problem` says why there is none.
+    """The text of a document and its metadata; `problem` says why there is no text.
 
-    `hidden_count` is how many pieces were left out that a person would not see.
+    `hidden_count` is how many elements were removed because a human reader would not see them.
     """
 
     text: str = ""
     title: str = ""
     date: str = ""
     language: str = ""
-    method: Method = "raw"
+    method: ReadMethod = "raw"
     kind: ContentKind = "other"
     hidden_count: int = 0
     note: str = ""
     problem: str = ""
 
 
-def read_plain_ascii(answer: RawDocument) -> ParsedDocument | None:
-    """Return the text of an answer that needs no reading: plain words in ASCII, the most common of all."""
-    if not answer.body.isascii() or answer.body.translate(None, _PLAIN_BYTES):
+def read_plain_ascii(raw: RawDocument) -> ParsedDocument | None:
+    """Return the text of a plain ASCII document, which needs no worker; None for anything else."""
+    if not raw.body.isascii() or raw.body.translate(None, _PLAIN_BYTES):
         return None
-    if detect_kind(answer.content_type, answer.body, answer.url) != "text":
+    if detect_kind(raw.content_type, raw.body, raw.url) != "text":
         return None
-    return ParsedDocument(text=answer.body.decode("ascii").strip("\n"), method="text", kind="text")
+    return ParsedDocument(text=raw.body.decode("ascii").strip("\n"), method="text", kind="text")
 
 
-def read_document(answer: RawDocument) -> ParsedDocument:
-    """Return the text of an answer, whatever it is; it never raises."""
-    kind = detect_kind(answer.content_type, answer.body, answer.url)
+def read_document(raw: RawDocument) -> ParsedDocument:
+    """Return the text of a document of any kind; never raises."""
+    kind = detect_kind(raw.content_type, raw.body, raw.url)
     if kind == "other":
-        named = media_type(answer.content_type) or "no known type"
-        return ParsedDocument(kind=kind, problem=f"it is no text ({named}, {len(answer.body)} bytes)")
+        return ParsedDocument(kind=kind, problem=not_text(media_type(raw.content_type), len(raw.body)))
     if kind == "pdf":
-        return sanitize(replace(_read_pdf(answer), kind=kind))
-    if kind == "feed" and answer.mode != "raw" and (feed := _read_feed(answer)):
+        return sanitize(replace(_read_pdf(raw), kind=kind))
+    if kind == "feed" and raw.mode != "raw" and (feed := _read_feed(raw)):
         return sanitize(replace(feed, kind=kind))
-    text = decode_text(answer.body, answer.content_type, is_cut=answer.is_cut)
-    if answer.mode == "raw":
+    text = decode_text(raw.body, raw.content_type, is_truncated=raw.is_truncated)
+    if raw.mode == "raw":
         return sanitize(ParsedDocument(text=text, kind=kind))
-    return sanitize(replace(_read_by_kind(kind, text, answer), kind=kind))
+    return sanitize(replace(_read_by_kind(kind, text, raw), kind=kind))
 
 
-def _read_by_kind(kind: ContentKind, text: str, answer: RawDocument) -> ParsedDocument:
+def not_text(media: str, size: int) -> str:
+    """Return the problem of a body that is not text."""
+    return f"it is not text ({media or 'unknown type'}, {size} bytes)"
+
+
+def _read_by_kind(kind: ContentKind, text: str, raw: RawDocument) -> ParsedDocument:
     match kind:
         case "html":
-            return replace(_read_html(text, answer), note=_refresh_note(text, answer.url))
+            return replace(_read_html(text, raw), note=_refresh_note(text, raw.url))
         case "json":
             return ParsedDocument(text=_indent_json(text), method="json")
         case "markdown":
@@ -90,30 +96,30 @@ def _read_by_kind(kind: ContentKind, text: str, answer: RawDocument) -> ParsedDo
             return ParsedDocument(text=text, method="text")
 
 
-def _read_html(html: str, answer: RawDocument) -> ParsedDocument:
-    if answer.mode == "auto":
+def _read_html(html: str, raw: RawDocument) -> ParsedDocument:
+    if raw.mode == "auto":
         from tooling.web.html.extract import extract
 
-        found = extract(html, url=answer.url)
-        if found.markdown.strip():
+        page = extract(html, url=raw.url)
+        if page.markdown.strip():
             return ParsedDocument(
-                text=found.markdown,
-                title=found.title,
-                date=found.date,
-                language=found.language,
-                method=found.method,
-                hidden_count=found.hidden_count,
+                text=page.markdown,
+                title=page.title,
+                date=page.date,
+                language=page.language,
+                method=page.method,
+                hidden_count=page.hidden_count,
             )
     from tooling.web.html.plain_text import html_to_text
 
-    plain = html_to_text(html, url=answer.url)
-    known = ParsedDocument(title=plain.title, language=plain.language, hidden_count=plain.hidden_count)
+    plain = html_to_text(html, url=raw.url)
+    document = ParsedDocument(title=plain.title, language=plain.language, hidden_count=plain.hidden_count)
     if plain.text:
-        return replace(known, text=plain.text, method="html")
-    # A page of scripts only, or one that hides everything it has.
+        return replace(document, text=plain.text, method="html")
+    # The page consists of scripts only, or hides all its text.
     source, comments = re.subn(_COMMENT, "", html, flags=re.DOTALL)
     return replace(
-        known,
+        document,
         text=source if not plain.hidden_count else "",
         method="raw",
         hidden_count=max(comments, plain.hidden_count),
@@ -121,20 +127,25 @@ def _read_html(html: str, answer: RawDocument) -> ParsedDocument:
 
 
 def _refresh_note(html: str, url: str) -> str:
-    """Say where a page sends its readers by itself; such pages have hardly a text of their own."""
+    """Return a note about a meta refresh; such pages have hardly any text of their own."""
     found = re.search(_REFRESH, html[:_HEAD_CHARS], re.IGNORECASE)
     if not found:
         return ""
     try:
-        return f"the page sends its readers on to {urljoin(url, found[1].strip())}"
+        return refreshes_to(urljoin(url, found[1].strip()))
     except ValueError:
         return ""
 
 
-def _read_feed(answer: RawDocument) -> ParsedDocument | None:
+def refreshes_to(url: str) -> str:
+    """Return the note for a page that redirects with a meta refresh."""
+    return f"the page redirects to {url}"
+
+
+def _read_feed(raw: RawDocument) -> ParsedDocument | None:
     from tooling.web.documents.feed import read_feed
 
-    feed = read_feed(answer.body, url=answer.url)
+    feed = read_feed(raw.body, url=raw.url)
     if feed is None:
         return None
     return ParsedDocument(
@@ -147,32 +158,32 @@ def _read_feed(answer: RawDocument) -> ParsedDocument | None:
     )
 
 
-def _read_pdf(answer: RawDocument) -> ParsedDocument:
-    if answer.is_cut:
-        return ParsedDocument(problem=f"the PDF is larger than {len(answer.body)} bytes (setting web_max_bytes)")
+def _read_pdf(raw: RawDocument) -> ParsedDocument:
+    if raw.is_truncated:
+        return ParsedDocument(problem=f"the PDF is larger than {len(raw.body)} bytes (setting web_max_bytes)")
     from tooling.web.documents.pdf import PdfUnreadable, read_pdf
 
     try:
-        found = read_pdf(answer.body)
+        pdf = read_pdf(raw.body)
     except PdfUnreadable as error:
         return ParsedDocument(problem=str(error))
-    is_whole = found.pages_read == found.page_count
-    note = "" if is_whole else f"the first {found.pages_read} of {found.page_count} pages"
-    return ParsedDocument(text=found.text, title=found.title, date=found.date, method="pdf", note=note)
+    is_complete = pdf.pages_read == pdf.page_count
+    note = "" if is_complete else f"the first {pdf.pages_read} of {pdf.page_count} pages"
+    return ParsedDocument(text=pdf.text, title=pdf.title, date=pdf.date, method="pdf", note=note)
 
 
 def _indent_json(text: str) -> str:
-    """Return JSON that can be read in lines; what is none stays as it is."""
+    """Indent minified JSON; return anything else unchanged."""
     if (text.count("\n") + 1) * _MINIFIED_CHARS > len(text):
         return text
     parts: list[str] = []
-    room = len(text) * _MAX_INDENT_GROWTH
+    chars_left = len(text) * _MAX_INDENT_GROWTH
     try:
         for part in json.JSONEncoder(indent=1, ensure_ascii=False).iterencode(json.loads(text)):
             parts.append(part)
-            room -= len(part)
-            if room < 0:
-                # Brackets in brackets: every line would begin with a page of blanks.
+            chars_left -= len(part)
+            if chars_left < 0:
+                # Deeply nested brackets: the indentation would dwarf the content.
                 return text
     except (ValueError, RecursionError):
         return text
@@ -188,15 +199,15 @@ def _read_markdown(text: str) -> ParsedDocument:
     return ParsedDocument(text="".join(parts), method="markdown", hidden_count=hidden)
 
 
-def sanitize(reading: ParsedDocument) -> ParsedDocument:
-    """Return the reading without characters that nobody sees."""
-    text, dropped = strip_invisible(reading.text.replace("\r\n", "\n").replace("\r", "\n"))
-    title, _ = strip_invisible(reading.title)
+def sanitize(document: ParsedDocument) -> ParsedDocument:
+    """Return the document without invisible characters."""
+    text, dropped = strip_invisible(document.text.replace("\r\n", "\n").replace("\r", "\n"))
+    title, _ = strip_invisible(document.title)
     return replace(
-        reading,
+        document,
         text=text.strip("\n"),
         title=" ".join(title.split())[:300],
-        date=" ".join(reading.date.split())[:60],
-        language=" ".join(reading.language.split())[:20],
-        hidden_count=reading.hidden_count + dropped,
+        date=" ".join(document.date.split())[:60],
+        language=" ".join(document.language.split())[:20],
+        hidden_count=document.hidden_count + dropped,
     )

@@ -1,6 +1,6 @@
-"""The process that reads pages: bytes in, text out, with limits of its own; started by the reading room.
+"""The worker process that parses documents under its own resource limits; started by the worker pool.
 
-A frame is the length of its head (four bytes), the head (JSON with the size of the rest), and the rest.
+A frame is the length of the head (four bytes), the head (JSON with the size of the body) and the body.
 """
 
 import dataclasses
@@ -19,10 +19,10 @@ MAX_MEMORY_BYTES = 1_500_000_000
 
 
 def main() -> None:
-    """Read answers until nobody sends any more."""
+    """Process jobs until stdin is closed."""
     _set_rlimits()
     source = sys.stdin.buffer
-    # Whatever a library prints must not be taken for a reply.
+    # Redirect stdout to stderr: output printed by a library must not end up in the protocol.
     target = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while (frame := read_frame(source)) is not None:
@@ -34,14 +34,14 @@ def main() -> None:
 
 
 def encode_frame(head: object, body: bytes) -> bytes:
-    """Return a frame ready to be sent."""
+    """Encode a head and a body as one frame."""
     fields = dict(head) if isinstance(head, dict) else {}
-    packed = json.dumps({**fields, "size": len(body)}).encode()
-    return len(packed).to_bytes(4, "big") + packed + body
+    encoded = json.dumps({**fields, "size": len(body)}).encode()
+    return len(encoded).to_bytes(4, "big") + encoded + body
 
 
 def read_frame(source: BinaryIO) -> tuple[dict[str, object], bytes] | None:
-    """Return the head and the rest of the next frame, or None at the end."""
+    """Return the head and the body of the next frame, or None at the end."""
     length = source.read(4)
     if len(length) < 4:
         return None
@@ -50,38 +50,38 @@ def read_frame(source: BinaryIO) -> tuple[dict[str, object], bytes] | None:
 
 
 def _raw_document(head: Mapping[str, object], body: bytes) -> RawDocument:
-    way: ReadMode = next((way for way in get_args(ReadMode) if way == head["way"]), "auto")
+    mode: ReadMode = next((mode for mode in get_args(ReadMode) if mode == head["mode"]), "auto")
     return RawDocument(
         body=body,
         content_type=str(head["content_type"]),
         url=str(head["url"]),
-        is_cut=bool(head["is_cut"]),
-        mode=way,
+        is_truncated=bool(head["is_truncated"]),
+        mode=mode,
     )
 
 
-def _handle_read(answer: RawDocument) -> bytes:
+def _handle_read(raw: RawDocument) -> bytes:
     try:
-        reading = read_document(answer)
+        document = read_document(raw)
     except (MemoryError, RecursionError) as error:
-        reading = ParsedDocument(problem=f"it is too large to be read ({type(error).__name__})")
-    return encode_frame(encode(dataclasses.replace(reading, text="")), reading.text.encode("utf-8", "replace"))
+        document = ParsedDocument(problem=f"it is too large to be read ({type(error).__name__})")
+    return encode_frame(encode(dataclasses.replace(document, text="")), document.text.encode("utf-8", "replace"))
 
 
 def _handle_passages(head: Mapping[str, object], body: bytes) -> bytes:
-    most_chars = int(str(head["most_chars"]))
-    found = find_passages(str(head["query"]), body.decode("utf-8", "replace"), most_chars=most_chars)
+    max_chars = int(str(head["max_chars"]))
+    found = find_passages(str(head["query"]), body.decode("utf-8", "replace"), max_chars=max_chars)
     return encode_frame({"passages": encode(found)}, b"")
 
 
 def _set_rlimits() -> None:
-    for kind, most in (
+    for kind, limit in (
         (resource.RLIMIT_AS, MAX_MEMORY_BYTES),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, 0),
     ):
         _, hard = resource.getrlimit(kind)
-        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+        resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
 if __name__ == "__main__":

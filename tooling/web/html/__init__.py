@@ -1,1 +1,1 @@
-"""HTML to Markdown: what a reader sees of a page."""
+"""HTML to Markdown: the visible content of a page."""

@@ -1,4 +1,4 @@
-"""The frame of a page: navigation, advertisements, boxes beside the text, known by their elements and names."""
+"""Remove boilerplate from a page: navigation, advertisements, side boxes, hidden elements."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from lxml.html import HtmlElement
 from tooling.web.html.main_content import link_density, text_size
 from tooling.web.html.visibility import StyleSheet, is_hidden
 
-# Words in class names and ids, after "someClass-name" has come apart: as a part of any name,
+# Words in class names and ids (split at case changes and hyphens) that mark boilerplate: anywhere in a name,
 _BOILERPLATE_WORDS = frozenset(
     """
     ad ads adslot adcontainer advert advertisement advertorial adthrive sponsored sponsor promo promotion taboola
@@ -21,14 +21,14 @@ _BOILERPLATE_WORDS = frozenset(
     zeroclipboard chatbot signature postprofile usercard votecell votelinks taglist filters facets usp disclosure
     """.split()  # noqa: SIM905 (eighty quoted words would hide the list)
 )
-# only as a whole name: as parts they also say where something is or how it looks,
+# only as a complete name, because as parts they also describe position or appearance,
 _BOILERPLATE_NAMES = frozenset(
     """
     menu foot bottom top toolbar widget aside follow popular rank ranking signin login modal overlay skip jump print
     anchor chat feedback helpful avatar voting counter ticker breaking banner imprint mega editor
     """.split()  # noqa: SIM905 (quoted words would hide the list)
 )
-# and two of them side by side in one name.
+# and as a pair of adjacent words in one name.
 _BOILERPLATE_PAIRS = frozenset(
     """
     most-read also-like cross-sell up-sell site-header page-header site-head site-nav site-notice site-sub main-menu
@@ -40,37 +40,37 @@ _BOILERPLATE_PAIRS = frozenset(
 _QUALIFIERS = frozenset(("has", "with", "no", "without", "is", "open"))
 _NEVER_BOILERPLATE = frozenset(("html", "body", "main", "article", "h1", "pre", "code"))
 _BUTTONS = frozenset(("btn", "button", "cta"))
-# Too much of the page to be its frame, whatever it is called.
-_MOST_OF_PAGE, _MOST_OF_WORD = 0.5, 0.4
+# An element, or all elements with the same marker, with more of the page than this are content, whatever their name.
+_MAX_ELEMENT_SHARE, _MAX_MARKER_SHARE = 0.5, 0.4
 _LINKED = 0.65
 _SHORT_FORM = 320
 
 
 def find_boilerplate(root: HtmlElement) -> list[HtmlElement]:
-    """Return the elements that are frame; a name that most of the page goes by is no sign of one here."""
-    whole = text_size(root)
+    """Return the boilerplate elements; markers that cover most of the page are ignored."""
+    page_size = text_size(root)
     has_headings = sum(1 for _ in root.iter("h1")) > 1
-    named: list[tuple[HtmlElement, frozenset[str]]] = []
-    frame: list[HtmlElement] = []
+    marked: list[tuple[HtmlElement, frozenset[str]]] = []
+    boilerplate: list[HtmlElement] = []
     for element in root.iter("*"):
         if element.tag in _NEVER_BOILERPLATE:
             continue
         if _is_boilerplate_tag(element, has_headings=has_headings):
-            frame.append(element)
-        elif signs := _markers(element):
-            named.append((element, signs))
-    common = _common_markers(named, whole * _MOST_OF_WORD)
-    frame += [element for element, signs in named if not signs <= common]
-    return [element for element in frame if text_size(element) <= whole * _MOST_OF_PAGE]
+            boilerplate.append(element)
+        elif markers := _markers(element):
+            marked.append((element, markers))
+    common = _common_markers(marked, page_size * _MAX_MARKER_SHARE)
+    boilerplate += [element for element, markers in marked if not markers <= common]
+    return [element for element in boilerplate if text_size(element) <= page_size * _MAX_ELEMENT_SHARE]
 
 
-def _common_markers(named: Iterable[tuple[HtmlElement, frozenset[str]]], most: float) -> frozenset[str]:
-    """Return the names that hold so much of the page together that they must be its content: small ads, for one."""
+def _common_markers(marked: Iterable[tuple[HtmlElement, frozenset[str]]], max_size: float) -> frozenset[str]:
+    """Return the markers with so much text that it must be content, for example on a page of classified ads."""
     sizes: dict[str, int] = {}
-    for element, signs in named:
-        for sign in signs:
-            sizes[sign] = sizes.get(sign, 0) + text_size(element)
-    return frozenset(sign for sign, size in sizes.items() if size > most)
+    for element, markers in marked:
+        for marker in markers:
+            sizes[marker] = sizes.get(marker, 0) + text_size(element)
+    return frozenset(marker for marker, size in sizes.items() if size > max_size)
 
 
 def _is_boilerplate_tag(element: HtmlElement, *, has_headings: bool) -> bool:
@@ -86,7 +86,7 @@ def _is_boilerplate_tag(element: HtmlElement, *, has_headings: bool) -> bool:
         return (
             len(words) <= 3
             and bool(_BUTTONS & set(_split_name(element.get("class", ""))))
-            and "ownload" not in words[:1]
+            and "ownload" not in "".join(words[:1])
         )
     if tag not in ("header", "footer", "aside"):
         return False
@@ -96,9 +96,9 @@ def _is_boilerplate_tag(element: HtmlElement, *, has_headings: bool) -> bool:
 
 
 def _markers(element: HtmlElement) -> frozenset[str]:
-    """Return what in an element's class and id speaks for frame."""
+    """Return the boilerplate markers in an element's class and id."""
     names = f"{element.get('class', '')} {element.get('id', '')}".split()
-    return frozenset(sign for name in names for sign in _markers_in(name))
+    return frozenset(marker for name in names for marker in _markers_in(name))
 
 
 def _markers_in(name: str) -> Iterator[str]:
@@ -112,8 +112,8 @@ def _markers_in(name: str) -> Iterator[str]:
 
 
 def _split_name(name: str) -> list[str]:
-    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()
-    return [word for word in re.split(r"[^a-z0-9]+", apart) if word]
+    hyphenated = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()
+    return [word for word in re.split(r"[^a-z0-9]+", hyphenated) if word]
 
 
 _NON_CONTENT_TAGS = frozenset(
@@ -133,21 +133,21 @@ _HIDDEN_CLASSES = frozenset(
 )
 _CONSENT = r"cookie|consent|gdpr|ccpa|onetrust|didomi|usercentrics|cmp-?(?:banner|container)|qc-cmp"
 _LIST_TAGS = ("ul", "ol", "div", "td", "p", "section", "table")
-_LARGEST_PRUNED_SHARE = 0.5
+_MAX_PRUNED_SHARE = 0.5
 _LINK_LIST_SHARE, _ALL_LINKED = 0.65, 0.8
-_LONG_WORDS = 160
-_MENU_WORD = 20
+_LONG_TEXT = 160
+_MENU_ENTRY_CHARS = 20
 
 
 class Pruner:
-    """Takes away from a tree what is not content; `hidden_count` is how many hidden pieces it found."""
+    """Removes non-content from a tree; `hidden_count` is how many hidden elements it removed."""
 
     def __init__(self, root: HtmlElement) -> None:
         self._root = root
         self.hidden_count = 0
 
     def prune(self) -> None:
-        """Take away everything that is certain by itself."""
+        """Remove hidden elements and boilerplate."""
         self._drop_hidden()
         self._drop(element for element in self._root.iter("*") if _is_consent(element))
         self._drop(element for element in self._root.iter("*") if _is_non_content(element))
@@ -155,13 +155,13 @@ class Pruner:
         self._drop(find_boilerplate(self._root))
 
     def prune_link_lists(self, root: HtmlElement) -> None:
-        """Take away lists of links inside the content, unless they are the content."""
+        """Remove link lists inside the content, unless they are most of it."""
         blocks = [block for block in root.iter(*_LIST_TAGS) if block is not root and _is_link_list(block)]
         known = set(blocks)
-        inside = sum(text_size(block) for block in blocks if known.isdisjoint(block.iterancestors()))
-        if inside > text_size(root) * _LARGEST_PRUNED_SHARE:
+        size = sum(text_size(block) for block in blocks if known.isdisjoint(block.iterancestors()))
+        if size > text_size(root) * _MAX_PRUNED_SHARE:
             blocks = [block for block in blocks if _is_menu(block)]
-            if sum(map(text_size, blocks)) > text_size(root) * _LARGEST_PRUNED_SHARE:
+            if sum(map(text_size, blocks)) > text_size(root) * _MAX_PRUNED_SHARE:
                 return
         self._drop(blocks)
 
@@ -176,13 +176,13 @@ class Pruner:
         self.hidden_count += sum(1 for element in dropped if text_size(element))
 
     def _drop_noscript(self) -> None:
-        """Keep what stands in for scripts only on pages that are nothing without them."""
+        """Remove noscript elements unless the page has hardly any other text."""
         fallbacks = list(self._root.iter("noscript"))
-        if text_size(self._root) - sum(map(text_size, fallbacks)) > _LONG_WORDS:
+        if text_size(self._root) - sum(map(text_size, fallbacks)) > _LONG_TEXT:
             self._drop(fallbacks)
 
     def _drop(self, elements: Iterable[HtmlElement]) -> list[HtmlElement]:
-        """Take elements away; return those that were still there and not inside another of them."""
+        """Remove elements; return those that were not inside another one."""
         dropped: list[HtmlElement] = []
         inside: set[HtmlElement] = set()
         for element in list(elements):
@@ -195,15 +195,15 @@ class Pruner:
 
 
 def _remove(element: HtmlElement) -> None:
-    """Take an element out of its tree; the text behind it stays."""
-    parent, before = element.getparent(), element.getprevious()
+    """Remove an element from its tree but keep the text after it."""
+    parent, previous = element.getparent(), element.getprevious()
     if parent is None:
         return
     if tail := element.tail:
-        if before is None:
+        if previous is None:
             parent.text = (parent.text or "") + tail
         else:
-            before.tail = (before.tail or "") + tail
+            previous.tail = (previous.tail or "") + tail
         element.tail = None
     parent.remove(element)
 
@@ -211,13 +211,13 @@ def _remove(element: HtmlElement) -> None:
 def _is_non_content(element: HtmlElement) -> bool:
     tag = element.tag
     if tag == "button":
-        # Questions that open when they are clicked are headings with a button inside.
+        # The questions of an FAQ accordion are headings with a button inside.
         return next(element.iterancestors("h2", "h3", "h4", "h5", "h6", "summary", "dt"), None) is None
     if tag in _NON_CONTENT_TAGS or element.get("role", "").lower() in _NON_CONTENT_ROLES:
         return True
     if tag == "input":
         return element.get("type", "").lower() != "checkbox"
-    return element.get("aria-hidden") == "true" and text_size(element) < _LONG_WORDS
+    return element.get("aria-hidden") == "true" and text_size(element) < _LONG_TEXT
 
 
 def _is_consent(element: HtmlElement) -> bool:
@@ -229,7 +229,7 @@ def _is_consent(element: HtmlElement) -> bool:
 
 def _is_hidden_element(element: HtmlElement, sheet: StyleSheet) -> bool:
     tag = str(element.tag)
-    # A click shows the other tabs of a page, unlike what nobody can get to see.
+    # A click reveals inactive tabs, so they are not hidden text.
     if tag in ("body", "html") or element.get("role") == "tabpanel" or element.get("hidden") == "until-found":
         return False
     if tag == "template" or (tag == "dialog" and "open" not in element.attrib):
@@ -240,7 +240,7 @@ def _is_hidden_element(element: HtmlElement, sheet: StyleSheet) -> bool:
 
 
 def _is_prose(comment: str) -> bool:
-    """Say whether a comment could be meant for a reader: not one for old browsers or templates."""
+    """Return whether a comment contains prose rather than conditional HTML or template markup."""
     return len(comment.split()) > 3 and not comment.lstrip().startswith(("[if", "<![", "#", "/"))
 
 
@@ -250,10 +250,10 @@ def _is_link_list(block: HtmlElement) -> bool:
         return False
     if next(block.iter("pre", "h1", "dl", "img"), None) is not None:
         return False
-    return max(map(text_size, links)) < _LONG_WORDS
+    return max(map(text_size, links)) < _LONG_TEXT
 
 
 def _is_menu(block: HtmlElement) -> bool:
-    """Say whether a list of links has nothing but a word or two in each."""
+    """Return whether a link list has only a word or two in each link."""
     longest = max(len(link.text_content()) for link in block.iter("a"))
-    return link_density(block) > _ALL_LINKED and longest <= _MENU_WORD
+    return link_density(block) > _ALL_LINKED and longest <= _MENU_ENTRY_CHARS

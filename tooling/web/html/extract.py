@@ -1,4 +1,4 @@
-"""HTML as Markdown: what was written for a reader, without the frame around it and without what a browser hides."""
+"""Extract the main content of an HTML page as Markdown, without boilerplate and hidden text."""
 
 import codecs
 import re
@@ -19,14 +19,14 @@ from tooling.web.html.metadata import PageMetadata, missing_facts
 from tooling.web.html.plain_text import HEAD_TAGS, html_to_text
 
 _LONG = 10_000
-# A parser compares each attribute of a tag with all others; some thousand take seconds, and more take minutes.
+# The parser compares each attribute of a tag with all others: some thousand take seconds, more take minutes.
 _MAX_TAG_PARTS = 1_500
 _BULKY = ("script", "svg")
 _DATA_URI = r"(?<==[\"'])data:[^\"'<>]{500,}"
 
 
 def has_oversized_tag(html: str) -> bool:
-    """Say whether a page has a tag with thousands of attributes; one pass, whatever the page holds."""
+    """Return whether a page has a tag with thousands of attributes; a single pass for any input."""
     start, quote = -1, ""
     for found in re.finditer("[<>\"']", html):
         mark = found.group()
@@ -56,7 +56,7 @@ def _is_oversized(html: str, start: int, end: int) -> bool:
 
 
 def strip_bulk(html: str) -> str:
-    """Return a page without scripts, drawings and pictures as text; each search goes on where the last one ended."""
+    """Remove scripts, SVG and data URIs from a page in linear time."""
     html = re.sub(_DATA_URI, "", html)
     for name in _BULKY:
         html = "".join(_outside_elements(html, name))
@@ -66,17 +66,17 @@ def strip_bulk(html: str) -> str:
 def _outside_elements(html: str, name: str) -> Iterator[str]:
     opening, closing = (re.compile(rf"<{slash}{name}\b", re.IGNORECASE) for slash in ("", "/"))
     at = 0
-    while (begun := opening.search(html, at)) and (ended := closing.search(html, begun.end())):
-        # Structured data is a script by name only.
-        is_kept = "ld+json" in html[begun.start() : begun.start() + 200]
-        yield html[at : ended.start() if is_kept else begun.start()]
-        at = ended.start()
+    while (start := opening.search(html, at)) and (end := closing.search(html, start.end())):
+        # Structured data is in script elements too.
+        is_data = "ld+json" in html[start.start() : start.start() + 200]
+        yield html[at : end.start() if is_data else start.start()]
+        at = end.start()
     yield html[at:]
 
 
-Method: TypeAlias = Literal["trafilatura", "html"]
+ExtractMethod: TypeAlias = Literal["trafilatura", "html"]
 
-# Beyond these a tree takes more time and memory than it is worth; the text is then read in one pass.
+# Beyond these a tree takes too much time and memory; the page is then read as plain text in one pass.
 MAX_CHARS = 1_000_000
 MAX_ELEMENTS = 40_000
 MAX_DEPTH = 200
@@ -86,21 +86,21 @@ _META_CHARSET = rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w.:-]{1,40})"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractedPage:
-    """A page as a model reads it; `hidden_count` is how many hidden pieces were dropped.
+    """The extracted page; `hidden_count` is how many hidden elements were removed.
 
-    `method` says how the text was found: with trafilatura's help, or as plain text of the whole page.
+    `method` is "trafilatura" if it helped to find the content, "html" if this is the text of the entire page.
     """
 
     markdown: str
     title: str = ""
     date: str = ""
     language: str = ""
-    method: Method = "trafilatura"
+    method: ExtractMethod = "trafilatura"
     hidden_count: int = 0
 
 
 def extract(html: str | bytes, *, url: str = "") -> ExtractedPage:
-    """Return the content of a page; a pure function that takes its time, meant for a worker. It never raises."""
+    """Return the content of a page; a slow pure function, meant for a worker. Never raises."""
     text = html if isinstance(html, str) else decode_html(html)
     visible, invisible_count = strip_invisible(text)
     if has_oversized_tag(visible):
@@ -119,16 +119,16 @@ def extract(html: str | bytes, *, url: str = "") -> ExtractedPage:
 
 
 def decode_html(data: bytes) -> str:
-    """Return the text of a page: by its byte order mark, by what it says of itself, as UTF-8, as Windows writes."""
-    for mark, name in ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")):
-        if data.startswith(mark):
+    """Decode a page by its byte order mark, its meta charset, as UTF-8, or else as Windows-1252."""
+    for bom, name in ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")):
+        if data.startswith(bom):
             return data.decode(name, "replace").lstrip("\ufeff")
-    said = re.search(_META_CHARSET, data[:4096], re.IGNORECASE)
-    names = [said[1].decode("ascii", "replace")] if said else []
+    declared = re.search(_META_CHARSET, data[:4096], re.IGNORECASE)
+    names = [declared[1].decode("ascii", "replace")] if declared else []
     for name in (*names, "utf-8"):
         try:
             return data.decode(name)
-        except (LookupError, UnicodeDecodeError):
+        except (LookupError, UnicodeError):
             continue
     return data.decode("windows-1252", "replace")
 
@@ -156,7 +156,7 @@ def _parse_tree(text: str) -> HtmlElement | None:
 
 
 def _parse_noframes(root: HtmlElement) -> None:
-    """Put elements in place of what the parser takes for text, as a browser without frames would."""
+    """Parse the content of noframes elements, which the parser leaves as text."""
     for element in list(root.iter("noframes")):
         if "<" in (element.text or "") and not len(element):
             inner = lxml.html.fragment_fromstring(element.text or "", create_parent="div")
@@ -165,7 +165,7 @@ def _parse_noframes(root: HtmlElement) -> None:
 
 
 def _close_head(root: HtmlElement) -> None:
-    """Move what cannot stand in a head into the body: the parser ends a head at elements of old alone."""
+    """Move content from the head to the body: the parser does not end the head at newer elements."""
     head = root.find("head")
     first = next((at for at, child in enumerate(head) if _is_content(child)), None) if head is not None else None
     if head is None or first is None:
@@ -182,7 +182,7 @@ def _is_content(element: HtmlElement) -> bool:
 
 
 def _is_within_limits(root: HtmlElement) -> bool:
-    """Say whether a tree is as deep and as large as somebody could have written it."""
+    """Return whether a tree is within the limits on depth and size."""
     count = depth = 0
     for event, _ in etree.iterwalk(root, events=("start", "end")):
         depth += 1 if event == "start" else -1
@@ -193,38 +193,38 @@ def _is_within_limits(root: HtmlElement) -> bool:
 
 
 def _extract_tree(root: HtmlElement, url: str, invisible_count: int) -> ExtractedPage:
-    facts = PageMetadata(root)
+    metadata = PageMetadata(root)
     base = _base_url(root, url)
     pruner = Pruner(root)
     pruner.prune()
     body = root.find("body")
     body = root if body is None else body
-    vote = TrafilaturaText(body)
-    # What frames show is elsewhere: their addresses are content.
-    content = body if next(root.iter("frameset"), None) is not None else find_main_content(body, vote)
-    title = facts.title(content)
+    reference = TrafilaturaText(body)
+    # The content of frames is on other pages, so their addresses are the content here.
+    content = body if next(root.iter("frameset"), None) is not None else find_main_content(body, reference)
+    title = metadata.title(content)
     pruner.prune_link_lists(content)
-    trim_edges(content, vote)
+    trim_edges(content, reference)
     markdown = MarkdownWriter(base).write(content)
     if len(markdown) < _MIN_CONTENT_CHARS and content is not body:
         markdown = MarkdownWriter(base).write(body)
     return ExtractedPage(
-        markdown=_add_metadata(markdown, facts),
+        markdown=_add_metadata(markdown, metadata),
         title=title,
-        date=facts.date,
-        language=facts.language,
-        method="html" if vote.is_empty else "trafilatura",
+        date=metadata.date,
+        language=metadata.language,
+        method="html" if reference.is_empty else "trafilatura",
         hidden_count=pruner.hidden_count + invisible_count,
     )
 
 
-def _add_metadata(markdown: str, facts: PageMetadata) -> str:
-    """Add what the page only says to machines: facts that its text does not have."""
+def _add_metadata(markdown: str, metadata: PageMetadata) -> str:
+    """Add the description and the structured data that the text lacks."""
     parts = [markdown]
-    if len(markdown) < _MIN_CONTENT_CHARS * 10 and facts.description and facts.description not in markdown:
-        parts.insert(0, facts.description)
-    if beside := missing_facts("\n".join(parts), facts.json_ld):
-        parts.append("Structured data of the page:\n" + "\n".join(beside))
+    if len(markdown) < _MIN_CONTENT_CHARS * 10 and metadata.description and metadata.description not in markdown:
+        parts.insert(0, metadata.description)
+    if missing := missing_facts("\n".join(parts), metadata.json_ld):
+        parts.append("Structured data of the page:\n" + "\n".join(missing))
     return "\n\n".join(part for part in parts if part)
 
 

@@ -1,9 +1,9 @@
-"""Characters that carry text which nobody sees: Unicode tags, zero-width runs, direction overrides, controls."""
+"""Strip invisible Unicode characters: tags, zero-width runs, bidi overrides, control characters."""
 
 import re
 
-# Tag characters and supplementary variation selectors can spell out any text; bidirectional overrides and isolates
-# show one text and mean another; the rest has no width. Line breaks and tabs stay.
+# Tag characters and supplementary variation selectors can spell any text; bidirectional overrides and isolates display
+# a different text than they contain; the rest has no width. Line breaks and tabs stay.
 _TAGS = "\U000e0000-\U000e0fff"
 _OVERRIDES = "\u202a-\u202e\u2066-\u2069"
 _ZERO_WIDTH = (
@@ -14,36 +14,36 @@ _NOTATION = "\U00013430-\U00013440\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
 _CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 _RUN = f"[{_TAGS}{_OVERRIDES}{_ZERO_WIDTH}{_NOTATION}{_CONTROLS}]+"
 
-# One of these between two letters is how some scripts and emoji are written; nobody writes ASCII with them.
+# A single one between two characters is part of the spelling of some scripts and emoji, but never of ASCII text.
 _JOINERS = "\u200c\u200d"
 _STYLES = "\ufe0e\ufe0f"
 _KEYCAP = "\u20e3"
-# Typography, not messages: dropped, and not worth a word unless there are several in a row.
+# Short runs are typography: they are dropped but not counted.
 _HARMLESS_LENGTH = 2
 
 
 def strip_invisible(text: str) -> tuple[str, int]:
-    """Return the text as it is seen, and how many runs of characters that could hide a message were dropped."""
+    """Return the visible text and the number of removed runs that could have hidden a message."""
     if text.isascii() and text.isprintable():
         return text, 0
-    found = 0
+    count = 0
 
-    def seen(run: re.Match[str]) -> str:
-        nonlocal found
-        marks = run.group()
-        if len(marks) == 1 and _is_spelling(marks, text[max(run.start() - 1, 0)], text[run.end() : run.end() + 1]):
-            return marks
-        found += _could_hide(marks)
-        return "\n" if marks in "\u2028\u2029" else ""
+    def visible(run: re.Match[str]) -> str:
+        nonlocal count
+        chars = run.group()
+        if len(chars) == 1 and _is_spelling(chars, text[max(run.start() - 1, 0)], text[run.end() : run.end() + 1]):
+            return chars
+        count += _could_hide_text(chars)
+        return "\n" if chars in "\u2028\u2029" else ""
 
-    return re.sub(_RUN, seen, text), found
+    return re.sub(_RUN, visible, text), count
 
 
-def _is_spelling(mark: str, before: str, after: str) -> bool:
-    if mark in _STYLES:
+def _is_spelling(char: str, before: str, after: str) -> bool:
+    if char in _STYLES:
         return after == _KEYCAP or (bool(after) and not before.isascii())
-    return mark in _JOINERS and bool(after) and not before.isascii() and not after.isascii()
+    return char in _JOINERS and bool(after) and not before.isascii() and not after.isascii()
 
 
-def _could_hide(marks: str) -> bool:
-    return len(marks) > _HARMLESS_LENGTH or any(mark >= "\U000e0000" or mark in "\u202d\u202e" for mark in marks)
+def _could_hide_text(chars: str) -> bool:
+    return len(chars) > _HARMLESS_LENGTH or any(char >= "\U000e0000" or char in "\u202d\u202e" for char in chars)

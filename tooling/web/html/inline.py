@@ -1,4 +1,4 @@
-"""The words inside a block as one line of Markdown: links, code, formulas, line breaks."""
+"""Render inline HTML as Markdown: links, code, formulas, line breaks."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _MAX_DEPTH = 40
 
 
 def render_formula(element: HtmlElement) -> str:
-    """Return a formula between dollar signs."""
+    """Render MathML as TeX between dollar signs."""
     text = _find_tex(element) or " ".join(_render_mathml(element, 0).split())
     if not text:
         return ""
@@ -21,9 +21,9 @@ def render_formula(element: HtmlElement) -> str:
 
 
 def _find_tex(element: HtmlElement) -> str:
-    for note in element.iter("annotation"):
-        if note.get("encoding") == _TEX and note.text:
-            return " ".join(note.text.split())
+    for annotation in element.iter("annotation"):
+        if annotation.get("encoding") == _TEX and annotation.text:
+            return " ".join(annotation.text.split())
     return " ".join(element.get("alttext", "").split())
 
 
@@ -31,9 +31,9 @@ def _render_mathml(element: HtmlElement, depth: int) -> str:
     if element.tag in ("annotation", "annotation-xml") or depth > _MAX_DEPTH:
         return ""
     parts = [_render_mathml(child, depth + 1) for child in element]
-    form = _PAIRS.get(str(element.tag))
-    if form and len(parts) == 2:
-        return form.format(*(part.strip() for part in parts))
+    template = _PAIRS.get(str(element.tag))
+    if template and len(parts) == 2:
+        return template.format(*(part.strip() for part in parts))
     if element.tag == "msqrt":
         return f"sqrt({' '.join(parts).strip()})"
     return (element.text or "") + " ".join(parts)
@@ -44,16 +44,16 @@ MAX_LINK_CHARS = 2_000_000
 
 
 class LinkBudget:
-    """Says of each link whether its address is still written, or only its words."""
+    """Bounds the total length of the URLs in a page; links beyond it keep only their text."""
 
     def __init__(self) -> None:
         self._chars_left = MAX_LINK_CHARS
 
-    def reserve(self, place: str) -> bool:
-        """Say whether there is room for an address, and take it."""
-        if len(place) > min(MAX_URL_CHARS, self._chars_left):
+    def reserve(self, url: str) -> bool:
+        """Reserve room for a URL; False if there is none."""
+        if len(url) > min(MAX_URL_CHARS, self._chars_left):
             return False
-        self._chars_left -= len(place)
+        self._chars_left -= len(url)
         return True
 
 
@@ -71,13 +71,13 @@ _MARKS: dict[str, Marks] = {
 }
 _CODE = ("code", "kbd", "samp", "tt")
 _SKIPPED_PREFIXES = ("#", "javascript:", "data:", "blob:", "about:", "mailto:", "tel:")
-# Added by advertisers and newsletters; the page is the same without them.
+# Tracking parameters of advertisers and newsletters; the page is the same without them.
 _TRACKING = re.compile(r"(?:utm_|mc_|hsa_).*|gclid|fbclid|msclkid|igshid|srsltid", re.IGNORECASE)
 _MIN_ALT_WORDS = 3
 
 
 class LinkResolver:
-    """The links of a page, made whole with its own address; a place is linked once, then only named."""
+    """Makes the links of a page absolute; each URL is linked only once."""
 
     def __init__(self, base: str) -> None:
         self._base = base
@@ -85,7 +85,7 @@ class LinkResolver:
         self._budget = LinkBudget()
 
     def resolve(self, href: str) -> str:
-        """Return where a link leads, without what only counts visitors; nothing if it leads nowhere else."""
+        """Return the absolute URL without tracking parameters; empty if it stays on this page."""
         href = "".join(href.split())
         if not href or href.lower().startswith(_SKIPPED_PREFIXES):
             return ""
@@ -93,35 +93,35 @@ class LinkResolver:
             parts = urlsplit(urljoin(self._base, href))
             fields = parse_qsl(parts.query, keep_blank_values=True)
             if any(_TRACKING.fullmatch(name) for name, _ in fields):
-                kept = [(name, value) for name, value in fields if not _TRACKING.fullmatch(name)]
-                parts = parts._replace(query=urlencode(kept))
-            place = urlunsplit(parts)
+                clean = [(name, value) for name, value in fields if not _TRACKING.fullmatch(name)]
+                parts = parts._replace(query=urlencode(clean))
+            url = urlunsplit(parts)
         except ValueError:
             return ""
-        is_this_page = place.partition("#")[0] == self._base.partition("#")[0]
-        return "" if is_this_page else place.replace("(", "%28").replace(")", "%29")
+        is_this_page = url.partition("#")[0] == self._base.partition("#")[0]
+        return "" if is_this_page else url.replace("(", "%28").replace(")", "%29")
 
     def resolve_once(self, href: str) -> str:
-        """Return where a link leads, the first time it does."""
-        place = self.resolve(href)
-        if not place or place in self._seen:
+        """Return the absolute URL the first time it occurs, then an empty string."""
+        url = self.resolve(href)
+        if not url or url in self._seen:
             return ""
-        self._seen.add(place)
-        return place if self._budget.reserve(place) else ""
+        self._seen.add(url)
+        return url if self._budget.reserve(url) else ""
 
 
 def render_line(element: HtmlElement, links: LinkResolver) -> str:
-    """Return everything inside an element on one line; line breaks of the page stay as such."""
+    """Render the content of an element on one line; only <br> breaks it."""
     return collapse_spaces("".join(_render_parts(element, links)))
 
 
 def collapse_spaces(text: str) -> str:
-    """Return a text with its spaces collapsed, line by line."""
+    """Collapse runs of spaces line by line."""
     return "\n".join(" ".join(line.split()) for line in text.split("\n")).strip()
 
 
 def render_inline(element: HtmlElement, links: LinkResolver) -> str:
-    """Return one inline element with its marks; its tail is not part of it."""
+    """Render one inline element without its tail."""
     tag = element.tag
     if tag == "br":
         return "\n"
@@ -138,23 +138,23 @@ def render_inline(element: HtmlElement, links: LinkResolver) -> str:
     if tag == "rt" and not any(child.tag == "rp" for child in _siblings(element)):
         return f"({_render_children(element, links)})"
     inner = _render_children(element, links)
-    before, after = _MARKS.get(str(tag), ("", ""))
-    return _wrap_words(inner, before, after) if before else inner
+    opening, closing = _MARKS.get(str(tag), ("", ""))
+    return _wrap_words(inner, opening, closing) if opening else inner
 
 
 def _render_parts(element: HtmlElement, links: LinkResolver) -> Iterator[str]:
     yield flatten_whitespace(element.text)
-    before = ""
+    previous = ""
     for child in element:
-        words = add_space_between(before, render_inline(child, links))
-        yield words
+        text = add_space_between(previous, render_inline(child, links))
+        yield text
         yield flatten_whitespace(child.tail)
-        before = "" if child.tail else words
+        previous = "" if child.tail else text
 
 
-def add_space_between(before: str, words: str) -> str:
-    """Return words with a space in front if only the styles of the page keep them apart from those of a neighbour."""
-    return f" {words}" if before[-1:].isalnum() and words[:1].isalnum() else words
+def add_space_between(previous: str, text: str) -> str:
+    """Prepend a space if only CSS separates the text from the element before it."""
+    return f" {text}" if previous[-1:].isalnum() and text[:1].isalnum() else text
 
 
 def _render_children(element: HtmlElement, links: LinkResolver) -> str:
@@ -162,18 +162,18 @@ def _render_children(element: HtmlElement, links: LinkResolver) -> str:
 
 
 def flatten_whitespace(text: str | None) -> str:
-    """Return text of the page with its own line ends as spaces: only <br> breaks a line."""
+    """Replace source line breaks with spaces: only <br> breaks a line."""
     return re.sub(r"[\t\r\n\f ]+", " ", text) if text else ""
 
 
-def _wrap_words(inner: str, before: str, after: str) -> str:
-    """Put marks around words, never around the spaces beside them."""
+def _wrap_words(inner: str, opening: str, closing: str) -> str:
+    """Put marks around a text but not around the spaces at its ends."""
     words = inner.strip()
-    if not words or before in words:
+    if not words or opening in words:
         return inner
     lead = inner[: len(inner) - len(inner.lstrip())]
     tail = inner[len(inner.rstrip()) :]
-    return f"{lead}{before}{words}{after}{tail}"
+    return f"{lead}{opening}{words}{closing}{tail}"
 
 
 def _render_code(element: HtmlElement) -> str:
@@ -187,14 +187,14 @@ def _render_code(element: HtmlElement) -> str:
 def _render_link(element: HtmlElement, links: LinkResolver) -> str:
     inner = _render_children(element, links)
     words = collapse_spaces(inner).replace("\n", " ")
-    place = links.resolve_once(element.get("href", "")) if words else ""
-    if not place:
+    url = links.resolve_once(element.get("href", "")) if words else ""
+    if not url:
         return inner
-    if words == place or words.rstrip("/") == place.rstrip("/"):
-        return place
+    if words == url or words.rstrip("/") == url.rstrip("/"):
+        return url
     lead = " " if inner[:1].isspace() else ""
     tail = " " if inner[-1:].isspace() else ""
-    return f"{lead}[{words}]({place}){tail}"
+    return f"{lead}[{words}]({url}){tail}"
 
 
 def _render_image(element: HtmlElement) -> str:

@@ -1,4 +1,4 @@
-"""A tree of HTML as Markdown: paragraphs, headings, lists, definitions, tables, code."""
+"""Write an HTML tree as Markdown: paragraphs, headings, lists, definitions, tables, code."""
 
 import re
 from collections.abc import Iterator
@@ -29,13 +29,13 @@ _BULLET, _MAX_DEPTH, _SHORT_CELL = "- ", 150, 300
 
 
 class MarkdownWriter:
-    """Writes the blocks of a tree; links are made whole with the page's own address."""
+    """Writes a tree as Markdown; links are resolved against the base URL."""
 
     def __init__(self, base: str = "") -> None:
         self._links = LinkResolver(base)
 
     def write(self, root: HtmlElement) -> str:
-        """Return the whole tree as Markdown."""
+        """Return the tree as Markdown."""
         blocks: list[str] = []
         for block in self._blocks(root, 0):
             text = block.strip("\n")
@@ -44,18 +44,18 @@ class MarkdownWriter:
         return "\n\n".join(blocks)
 
     def _blocks(self, element: HtmlElement, depth: int) -> Iterator[str]:
-        """Yield what is inside an element: runs of words become paragraphs, blocks come as they are."""
-        words, before = [flatten_whitespace(element.text)], ""
+        """Yield the blocks inside an element; inline content between them becomes paragraphs."""
+        inline, previous = [flatten_whitespace(element.text)], ""
         for child in element:
             if depth < _MAX_DEPTH and _is_block(child):
-                yield collapse_spaces("".join(words))
+                yield collapse_spaces("".join(inline))
                 yield from self._block(child, depth + 1)
-                words, before = [], ""
+                inline, previous = [], ""
             else:
-                words.append(add_space_between(before, render_inline(child, self._links)))
-                before = "" if child.tail else words[-1]
-            words.append(flatten_whitespace(child.tail))
-        yield collapse_spaces("".join(words))
+                inline.append(add_space_between(previous, render_inline(child, self._links)))
+                previous = "" if child.tail else inline[-1]
+            inline.append(flatten_whitespace(child.tail))
+        yield collapse_spaces("".join(inline))
 
     def _block(self, element: HtmlElement, depth: int) -> Iterator[str]:
         tag = str(element.tag)
@@ -91,7 +91,7 @@ class MarkdownWriter:
         number = _parse_int(element.get("start", ""), 1)
         for child in element:
             if child.tag in ("ul", "ol"):
-                # Many pages put a list into a list without an item around it.
+                # Many pages nest a list directly in a list, without an item around it.
                 yield "  " + _indent("\n".join(self._list(child, depth + 1)), 2)
                 continue
             text = self._inner(child, depth + 1, "\n") if depth < _MAX_DEPTH else render_line(child, self._links)
@@ -99,15 +99,15 @@ class MarkdownWriter:
                 continue
             if element.tag == "ol":
                 number = _parse_int(child.get("value", ""), number)
-                mark = f"{number}. "
+                marker = f"{number}. "
                 number += 1
             else:
-                mark = _BULLET
-            yield mark + _indent(re.sub(r"^#+ ", "", text), len(mark)).lstrip()
+                marker = _BULLET
+            yield marker + _indent(re.sub(r"^#+ ", "", text), len(marker)).lstrip()
 
     def _definitions(self, element: HtmlElement, depth: int) -> Iterator[str]:
         terms: list[str] = []
-        # Groups of a list of definitions may stand in divs.
+        # The groups of a definition list may be wrapped in divs.
         for child in element.iter("dt", "dd"):
             if next(child.iterancestors("dl"), None) is not element:
                 continue
@@ -132,7 +132,7 @@ class MarkdownWriter:
         yield render_table(element, lambda cell: self._inner(cell, depth + 1, " "))
 
     def _layout(self, element: HtmlElement, depth: int) -> Iterator[str]:
-        """Yield what a table only puts side by side: short rows a line each, everything else as blocks."""
+        """Yield the content of a layout table: short rows as one line each, everything else as blocks."""
         lines: list[str] = []
         for row in table_rows(element):
             cells = [text for cell in row if (text := self._inner(cell, depth + 1))]
@@ -145,25 +145,25 @@ class MarkdownWriter:
         yield "\n".join(lines)
 
     def _link_block(self, element: HtmlElement, depth: int) -> str:
-        """Return blocks inside a link: their first line carries it."""
-        place = self._links.resolve_once(element.get("href", ""))
+        """Return blocks inside a link; their first line becomes the link."""
+        url = self._links.resolve_once(element.get("href", ""))
         first, gap, rest = self._inner(element, depth).partition("\n")
-        mark = re.match(r"(?:#+ )?", first)
-        lead = mark.group() if mark else ""
-        if not place or not first[len(lead) :] or "](" in first or first.startswith(("```", "|", ">")):
+        heading = re.match(r"(?:#+ )?", first)
+        lead = heading.group() if heading else ""
+        if not url or not first[len(lead) :] or "](" in first or first.startswith(("```", "|", ">")):
             return first + gap + rest
-        return f"{lead}[{first[len(lead) :]}]({place}){gap}{rest}"
+        return f"{lead}[{first[len(lead) :]}]({url}){gap}{rest}"
 
     def _frame(self, element: HtmlElement) -> str:
-        place = self._links.resolve_once(element.get("src", ""))
+        url = self._links.resolve_once(element.get("src", ""))
         name = element.get("title") or element.get("name") or "frame"
-        return f"[{' '.join(name.split())}]({place})" if place else ""
+        return f"[{' '.join(name.split())}]({url})" if url else ""
 
 
 def _is_block(element: HtmlElement) -> bool:
     if element.tag in _CONTAINERS:
         return element.tag not in ("font", "label") or _contains_block(element)
-    # A link or a span around blocks is one itself.
+    # An inline element around blocks is a block itself.
     return element.tag in ("a", "span", "b", "i", "strong", "em", "small", "big", "u") and _contains_block(element)
 
 
@@ -188,9 +188,9 @@ def _raw_text(element: HtmlElement) -> Iterator[str]:
 
 
 def _language(element: HtmlElement) -> str:
-    near = [element, *element.iter("code"), *list(element.iterancestors())[:2]]
-    for place in near:
-        found = re.search(_LANGUAGE, f"{place.get('class', '')} {place.get('data-lang', '')}".lower())
+    candidates = [element, *element.iter("code"), *list(element.iterancestors())[:2]]
+    for candidate in candidates:
+        found = re.search(_LANGUAGE, f"{candidate.get('class', '')} {candidate.get('data-lang', '')}".lower())
         if found and found[1] not in _NO_LANGUAGES:
             return found[1]
     return ""
@@ -200,6 +200,6 @@ def _indent(text: str, width: int) -> str:
     return text.replace("\n", "\n" + " " * width)
 
 
-def _parse_int(text: str, otherwise: int) -> int:
+def _parse_int(text: str, default: int) -> int:
     text = text.strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else otherwise
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else default

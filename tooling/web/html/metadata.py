@@ -1,4 +1,4 @@
-"""What a page says about itself: title, date, language, and the facts in its structured data."""
+"""The metadata of a page: title, date, language, description and structured data."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from lxml.html import HtmlElement
 
-_TITLE_ENDS = r"\s+[|\-–—·»:]\s+|\s*[｜]\s*"
+_TITLE_SEPARATOR = r"\s+[|\-–—·»:]\s+|\s*[｜]\s*"
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _DATE_NAMES = (
     "article:published_time",
@@ -37,7 +37,7 @@ _DURATION = r"P[0-9YMWDTHS.]+"
 
 
 class PageMetadata:
-    """Read from the whole tree before anything is taken away from it."""
+    """The metadata of a page, read from the tree before pruning."""
 
     def __init__(self, root: HtmlElement) -> None:
         self._root = root
@@ -52,13 +52,13 @@ class PageMetadata:
         self._title_tag = self._find_title_tag()
 
     def title(self, content: HtmlElement) -> str:
-        """Return the page's title: as it is shared, as it heads the content, or as the window shows it."""
-        shared = " ".join(self._metas.get("og:title", "").split())
-        if shared:
-            return shared
+        """Return the title from og:title, the first h1 of the content, or the title element."""
+        og_title = " ".join(self._metas.get("og:title", "").split())
+        if og_title:
+            return og_title
         for heading in content.iter("h1"):
-            if words := _heading(heading):
-                return words
+            if text := _heading_text(heading):
+                return text
         return _strip_site_name(self._title_tag)
 
     def _find_title_tag(self) -> str:
@@ -67,22 +67,22 @@ class PageMetadata:
         return ""
 
     def _language(self) -> str:
-        for place in (self._root, *self._root.iter("html", "body")):
-            if found := place.get("lang") or place.get("{http://www.w3.org/XML/1998/namespace}lang"):
-                return str(found)[:20]
+        for element in (self._root, *self._root.iter("html", "body")):
+            if language := element.get("lang") or element.get("{http://www.w3.org/XML/1998/namespace}lang"):
+                return str(language)[:20]
         return (self._metas.get("og:locale") or self._metas.get("content-language") or "").replace("_", "-")[:20]
 
     def _date(self) -> str:
-        told = [_get_text(data, "datePublished") for data in self.json_ld]
-        told += [self._metas.get(name, "") for name in _DATE_NAMES]
-        told += [time.get("datetime", "") for time in self._root.iter("time")]
-        return next((found.group() for text in told if (found := re.search(_DATE, text))), "")
+        candidates = [_get_text(data, "datePublished") for data in self.json_ld]
+        candidates += [self._metas.get(name, "") for name in _DATE_NAMES]
+        candidates += [time.get("datetime", "") for time in self._root.iter("time")]
+        return next((found.group() for text in candidates if (found := re.search(_DATE, text))), "")
 
 
 def missing_facts(text: str, structured: tuple[Mapping[str, object], ...]) -> list[str]:
-    """Return the facts of a page's structured data that its text does not have."""
-    bare = _alphanumeric(text)
-    # A page with a text of its own has said in it what is long, and in other words what are times.
+    """Return the facts in a page's structured data that its text lacks."""
+    known = _alphanumeric(text)
+    # A page with enough text of its own repeats long facts, and writes durations in other words.
     longest = _MAX_CHARS if len(text) < _SHORT_PAGE else _SHORT_FACT
     lines: list[str] = []
     for data in structured:
@@ -93,7 +93,7 @@ def missing_facts(text: str, structured: tuple[Mapping[str, object], ...]) -> li
                 continue
             if (
                 _alphanumeric(value)
-                and _alphanumeric(value) not in bare
+                and _alphanumeric(value) not in known
                 and not value.startswith(("http://", "https://"))
             ):
                 lines.append(f"- {name}: {value}")
@@ -148,15 +148,15 @@ def _get_text(data: Mapping[str, object], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _heading(element: HtmlElement) -> str:
-    words = "".join(str(text) for text in element.xpath(".//text()[not(ancestor::rt) and not(ancestor::rp)]"))
-    return " ".join(words.split()).removesuffix("¶").strip()
+def _heading_text(element: HtmlElement) -> str:
+    text = "".join(str(part) for part in element.xpath(".//text()[not(ancestor::rt) and not(ancestor::rp)]"))
+    return " ".join(text.split()).removesuffix("¶").strip()
 
 
 def _strip_site_name(title: str) -> str:
-    """Return a window's title without the name of the site, which stands at one of its ends."""
-    return max(re.split(_TITLE_ENDS, title), key=len, default="").strip()
+    """Return the longest part of a title, without the name of the site at either end."""
+    return max(re.split(_TITLE_SEPARATOR, title), key=len, default="").strip()
 
 
 def _alphanumeric(text: str) -> str:
-    return "".join(mark for mark in text if mark.isalnum()).lower()
+    return "".join(filter(str.isalnum, text)).lower()

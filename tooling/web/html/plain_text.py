@@ -1,4 +1,4 @@
-"""All visible text of an HTML page, in one pass and without a tree: fast, small, and content with anything."""
+"""Extract all visible text of an HTML page in one pass, without a tree: fast, small, accepts anything."""
 
 import re
 from collections.abc import Mapping
@@ -31,13 +31,13 @@ _PARAGRAPH_TAGS = frozenset(
 )
 _LISTS = frozenset(("ul", "ol", "menu", "dir"))
 _MAX_LIST_DEPTH = 10
-# The parser ends a head only at elements that are older than it; a page may begin with a newer one.
+# The parser does not end the head at newer elements such as <main>, so the writer does.
 HEAD_TAGS = frozenset(("base", "link", "meta", "noscript", "object", "script", "style", "template", "title"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainPage:
-    """The text of a page and what is known about it; `hidden_count` is how many hidden pieces were left out."""
+    """The text and metadata of a page; `hidden_count` is how many hidden elements were removed."""
 
     text: str
     title: str = ""
@@ -46,16 +46,16 @@ class PlainPage:
 
 
 def html_to_text(html: str, *, url: str = "") -> PlainPage:
-    """Return the visible text of a page with its headings, lists, links, tables and code marked as in Markdown."""
+    """Return the visible text of a page, with headings, lists, links, tables and code as in Markdown."""
     writer = _TextTarget(url=url)
-    # The stubs want methods of a target that lxml does without.
+    # The type stubs require methods that lxml treats as optional.
     parser = etree.HTMLParser(target=writer, encoding="utf-8", huge_tree=True)  # type: ignore[call-overload]
     try:
         for at in range(0, len(html), _CHUNK):
             parser.feed(html[at : at + _CHUNK].encode("utf-8", "replace"))
         parser.close()
     except etree.XMLSyntaxError:
-        # A page without any element has no end either; what was found so far stays.
+        # lxml raises at the end of a page without elements; keep the text so far.
         pass
     return PlainPage(
         text=writer.text(),
@@ -67,7 +67,7 @@ def html_to_text(html: str, *, url: str = "") -> PlainPage:
 
 @dataclass(slots=True)
 class _TextTarget:
-    """Hears of tags and text in the order of the page, and writes what can be seen."""
+    """A parser target that writes the visible text in document order."""
 
     url: str = ""
     title: list[str] = field(default_factory=list)
@@ -121,7 +121,7 @@ class _TextTarget:
             self._write(text)
 
     def comment(self, text: str) -> None:
-        # Those for old browsers and templates are everywhere; one that speaks is meant for somebody else than a reader.
+        # Conditional and template comments are common; prose in a comment is hidden text.
         self.hidden_count += len(text.split()) > 3 and not text.lstrip().startswith(("[if", "#", "/", "!["))
 
     def close(self) -> None:
@@ -174,11 +174,11 @@ class _TextTarget:
         words = "".join(self._parts[at:])
         if not href or href.startswith(("#", "javascript:", "data:")) or not words.strip() or "\n" in words.strip():
             return
-        place = self._resolve_url(self._base or self.url, href)
-        if not self._link_budget.reserve(place):
+        url = self._resolve_url(self._base or self.url, href)
+        if not self._link_budget.reserve(url):
             return
         lead = words[: len(words) - len(words.lstrip())]
-        self._parts[at:] = [f"{lead}[{words.strip()}]({place.replace(' ', '%20').replace(')', '%29')})"]
+        self._parts[at:] = [f"{lead}[{words.strip()}]({url.replace(' ', '%20').replace(')', '%29')})"]
 
     def _resolve_url(self, base: str, href: str) -> str:
         try:
@@ -213,10 +213,10 @@ class _TextTarget:
 
     def _break(self, tag: str) -> None:
         if self._open_cells and tag != "tr":
-            # A row of a table is one line.
+            # A table row is one line.
             self._write(" ")
         elif not self._is_after_marker or tag in ("hr", "li", "tr"):
-            # What follows the mark of a list or a heading stays on its line.
+            # The text after a list or heading marker stays on its line.
             self._pending_newlines = max(
                 self._pending_newlines, 2 if tag in _PARAGRAPH_TAGS and not self._open_counts.get("li") else 1
             )

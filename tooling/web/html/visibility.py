@@ -1,4 +1,4 @@
-"""What a browser would not show: text of no size, off the screen, transparent or switched off."""
+"""Detect elements that a browser does not show: zero size, off-screen, transparent, or hidden by style."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,37 +14,37 @@ _DECLARATION = re.compile(
 )
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?"
 _LENGTH = re.compile(rf"({_NUMBER})([a-z%]*)")
-_NAMES = {"white": (255.0, 255.0, 255.0), "black": (0.0, 0.0, 0.0)}
+_COLOR_NAMES = {"white": (255.0, 255.0, 255.0), "black": (0.0, 0.0, 0.0)}
 _PIXELS = {"": 1.0, "px": 1.0, "pt": 1.33, "em": 16.0, "rem": 16.0, "ch": 8.0, "cm": 38.0, "in": 96.0}
 _OTHER_UNITS = 10.0
 
 
 def parse_declarations(style: str) -> dict[str, str]:
-    """Return the values by name, in small letters; the last one counts, and what is important before all others."""
+    """Return CSS declarations by property, in lower case; the last one wins, and !important over all others."""
     plain = re.sub(_CSS_COMMENT, "", style[:MAX_STYLE_CHARS].lower(), flags=re.DOTALL)
     if "\\" in plain:
         plain = re.sub(_ESCAPE, _unescape, plain, flags=re.DOTALL)
-    usual: dict[str, str] = {}
+    normal: dict[str, str] = {}
     important: dict[str, str] = {}
     for found in _DECLARATION.finditer(plain):
         value, mark, _ = found[2].partition("!")
-        (important if mark else usual)[found[1]] = " ".join(value.split())
-    return usual | important
+        (important if mark else normal)[found[1]] = " ".join(value.split())
+    return normal | important
 
 
 def numbers(text: str) -> list[float]:
-    """Return all numbers of a value, whatever they measure."""
+    """Return all numbers in a value, ignoring units."""
     return [float(number) for number in re.findall(_NUMBER, text)]
 
 
 def lengths(text: str, *, percent: float = _OTHER_UNITS) -> Iterator[float]:
-    """Yield all lengths of a value in pixels, roughly; `percent` is what one of a hundred parts counts."""
+    """Yield all lengths in a value as approximate pixels; `percent` is the size of one percent."""
     for number, unit in _LENGTH.findall(text):
         yield float(number) * (percent if unit == "%" else _PIXELS.get(unit, _OTHER_UNITS))
 
 
 def font_size(values: dict[str, str]) -> float | None:
-    """Return the size of the letters in pixels, if a style says it."""
+    """Return the font size in pixels, if the style sets it."""
     if "font-size" in values:
         return next(lengths(values["font-size"]), None)
     found = re.search(rf"(?:^|\s)({_NUMBER}(?:[a-z]+|%)|0)(?=[/\s])", values.get("font", ""))
@@ -52,32 +52,32 @@ def font_size(values: dict[str, str]) -> float | None:
 
 
 def opacity(text: str) -> float | None:
-    """Return an opacity between nothing and one, if this is any."""
+    """Return an opacity from 0 to 1, or None if the text is not one."""
     found = _LENGTH.match(text)
     return float(found[1]) / (100 if found[2] == "%" else 1) if found else None
 
 
-def alpha(colour: str) -> float:
-    """Return how much of a colour is seen; one for colours that are not understood."""
-    if colour == "transparent":
+def alpha(color: str) -> float:
+    """Return the alpha of a color; 1 for unknown notations."""
+    if color == "transparent":
         return 0.0
-    if digits := re.fullmatch(r"#(?:[0-9a-f]{3}([0-9a-f])|[0-9a-f]{6}([0-9a-f]{2}))", colour):
+    if digits := re.fullmatch(r"#(?:[0-9a-f]{3}([0-9a-f])|[0-9a-f]{6}([0-9a-f]{2}))", color):
         return int(digits[1] * 2 if digits[1] else digits[2], 16) / 255
-    inside = re.fullmatch(r"(?:rgb|hsl)a?\(([^)]*)\)", colour)
-    parts = re.split(r"[\s,/]+", inside[1].strip()) if inside else []
+    arguments = re.fullmatch(r"(?:rgb|hsl)a?\(([^)]*)\)", color)
+    parts = re.split(r"[\s,/]+", arguments[1].strip()) if arguments else []
     found = opacity(parts[3]) if len(parts) == 4 else None
     return 1.0 if found is None else found
 
 
-def rgb(colour: str) -> tuple[float, ...] | None:
-    """Return red, green and blue, or None for a colour that is not written in them."""
-    if digits := re.fullmatch(r"#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})", colour):
+def rgb(color: str) -> tuple[float, ...] | None:
+    """Return red, green and blue, or None for other notations."""
+    if digits := re.fullmatch(r"#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})", color):
         text = digits[1] if len(digits[1]) > 4 else "".join(digit * 2 for digit in digits[1])
         return tuple(float(int(text[at : at + 2], 16)) for at in (0, 2, 4))
-    if inside := re.fullmatch(r"rgba?\(([^)]*)\)", colour):
-        found = numbers(inside[1])[:3]
-        return tuple(found) if len(found) == 3 and "%" not in inside[1] else None
-    return _NAMES.get(colour)
+    if arguments := re.fullmatch(r"rgba?\(([^)]*)\)", color):
+        channels = numbers(arguments[1])[:3]
+        return tuple(channels) if len(channels) == 3 and "%" not in arguments[1] else None
+    return _COLOR_NAMES.get(color)
 
 
 def _unescape(found: re.Match[str]) -> str:
@@ -90,15 +90,14 @@ def _unescape(found: re.Match[str]) -> str:
 MAX_CSS_CHARS = 200_000
 _OFF_SCREEN_PX = -400.0
 _FAR_OFF_PX = 5000.0
-_INVISIBLE = 0.05
-_SMALLEST_SIZE_PX = 1.0
-_SMALLEST_FONT_PX = 2.0
-_TINY = 0.05
-_SAME_COLOUR = 8.0
+_INVISIBLE_OPACITY = 0.05
+_MAX_HIDDEN_SIZE_PX = 1.0
+_MAX_HIDDEN_FONT_PX = 2.0
+_INVISIBLE_SCALE = 0.05
+_SAME_COLOR_DISTANCE = 8.0
 _INHERITED = ("inherit", "initial", "unset", "currentcolor")
 
-_COMMENT = r"/\*.*?(?:\*/|\Z)"
-# The name of a tag, a class, an id, or a tag with one of these; longer selectors need a whole page to be understood.
+# A tag, class or id, or a tag with one of these; matching longer selectors would need the tree.
 _SELECTOR = r"([a-z][a-z0-9]*)?(?:([.#])(-?[_a-z][\w-]*))?"
 _EDGES = re.compile("[{};]")
 _OFFSETS = ("left", "right", "top", "bottom", "inset", "text-indent", "margin", "margin-left", "margin-top")
@@ -106,13 +105,13 @@ _OFFSETS = ("left", "right", "top", "bottom", "inset", "text-indent", "margin", 
 
 @dataclass(slots=True)
 class StyleSheet:
-    """The simple selectors of a page's own styles that hide what they match."""
+    """The simple selectors of a page's style sheets that hide what they match."""
 
     hidden_selectors: set[tuple[str, str, str]] = field(default_factory=set)
 
     def parse(self, css: str) -> None:
-        """Take in the text of a style element; what stands inside @media and the like does not count."""
-        css = _strip_at_rules(re.sub(_COMMENT, "", css[:MAX_CSS_CHARS], flags=re.DOTALL))
+        """Add the rules of a style element; rules inside @media and other at-rules are ignored."""
+        css = _strip_at_rules(re.sub(_CSS_COMMENT, "", css[:MAX_CSS_CHARS], flags=re.DOTALL))
         for rule in css.split("}"):
             selectors, brace, style = rule.rpartition("{")
             if not brace or not hides(style):
@@ -122,18 +121,18 @@ class StyleSheet:
                     self.hidden_selectors.add(((simple[1] or "").lower(), simple[2] or "", simple[3] or ""))
 
     def hides(self, tag: str, attributes: Mapping[str, str]) -> bool:
-        """Say whether a rule hides an element."""
+        """Return whether a rule hides an element."""
         if not self.hidden_selectors:
             return False
-        marks = [("", ""), *((".", name) for name in attributes.get("class", "").split())]
-        marks += [("#", attributes["id"])] if attributes.get("id") else []
+        keys = [("", ""), *((".", name) for name in attributes.get("class", "").split())]
+        keys += [("#", attributes["id"])] if attributes.get("id") else []
         return any(
-            (name, kind, mark) in self.hidden_selectors for kind, mark in marks for name in (tag, "") if name or kind
+            (name, kind, value) in self.hidden_selectors for kind, value in keys for name in (tag, "") if name or kind
         )
 
 
 def is_hidden(tag: str, attributes: Mapping[str, str], sheet: StyleSheet | None = None) -> bool:
-    """Say whether an element is hidden, by itself: what is inside a hidden one has to be left out as well."""
+    """Return whether an element itself is hidden; its ancestors are not checked."""
     if "hidden" in attributes or (tag == "input" and attributes.get("type", "").lower() == "hidden"):
         return True
     style = attributes.get("style", "")
@@ -141,43 +140,44 @@ def is_hidden(tag: str, attributes: Mapping[str, str], sheet: StyleSheet | None 
 
 
 def hides(style: str) -> bool:
-    """Say whether the declarations of a style leave nothing to see."""
+    """Return whether the declarations of a style attribute make an element invisible."""
     values = parse_declarations(style)
     if values.get("display") == "none" or values.get("visibility") in ("hidden", "collapse"):
         return True
     if values.get("content-visibility") == "hidden" or _is_transparent(values):
         return True
     size = font_size(values)
-    if size is not None and size <= _SMALLEST_FONT_PX:
+    if size is not None and size <= _MAX_HIDDEN_FONT_PX:
         return True
     return _is_off_screen(values) or _is_clipped(values) or _is_shrunk(values) or _has_no_size(values)
 
 
 def _is_transparent(values: Mapping[str, str]) -> bool:
     filtered = re.search(r"opacity\(([^)]*)\)", values.get("filter", ""))
-    seen = [opacity(text) for text in (values.get("opacity", ""), filtered[1].strip() if filtered else "")]
-    ink = values.get("-webkit-text-fill-color") or values.get("color", "")
-    if alpha(ink) <= _INVISIBLE or any(share is not None and share <= _INVISIBLE for share in seen):
+    opacities = [opacity(text) for text in (values.get("opacity", ""), filtered[1].strip() if filtered else "")]
+    color = values.get("-webkit-text-fill-color") or values.get("color", "")
+    if alpha(color) <= _INVISIBLE_OPACITY or any(
+        value is not None and value <= _INVISIBLE_OPACITY for value in opacities
+    ):
         return True
-    paper = values.get("background-color") or values.get("background", "")
-    there, here = rgb(paper), rgb(ink)
-    if there is None or here is None:
-        return bool(ink) and ink == paper and ink not in _INHERITED
-    return all(abs(one - other) <= _SAME_COLOUR for one, other in zip(there, here, strict=True))
+    background = values.get("background-color") or values.get("background", "")
+    background_rgb, color_rgb = rgb(background), rgb(color)
+    if background_rgb is None or color_rgb is None:
+        return bool(color) and color == background and color not in _INHERITED
+    return all(abs(a - b) <= _SAME_COLOR_DISTANCE for a, b in zip(background_rgb, color_rgb, strict=True))
 
 
 def _is_off_screen(values: Mapping[str, str]) -> bool:
-    """Say whether a text stands where no screen reaches."""
-    moved = re.findall(r"translate(?:[xyz]|3d)?\(([^)]*)\)", values.get("transform", ""))
-    # Half of its own size to the left is how things are centred.
-    steps = [step for text in (*moved, values.get("translate", "")) for step in lengths(text, percent=1.0)]
-    steps += [step for name in _OFFSETS if name in values for step in lengths(values[name])]
-    return any(step <= _OFF_SCREEN_PX or step >= _FAR_OFF_PX for step in steps)
+    translations = re.findall(r"translate(?:[xyz]|3d)?\(([^)]*)\)", values.get("transform", ""))
+    # A small percentage, because translate(-50%) is how elements are centered.
+    offsets = [px for text in (*translations, values.get("translate", "")) for px in lengths(text, percent=1.0)]
+    offsets += [px for name in _OFFSETS if name in values for px in lengths(values[name])]
+    return any(px <= _OFF_SCREEN_PX or px >= _FAR_OFF_PX for px in offsets)
 
 
 def _is_clipped(values: Mapping[str, str]) -> bool:
-    box = values.get("clip", "")
-    if box.startswith("rect") and all(abs(edge) <= 1 for edge in numbers(box)):
+    clip = values.get("clip", "")
+    if clip.startswith("rect") and all(abs(edge) <= 1 for edge in numbers(clip)):
         return True
     path = values.get("clip-path", "")
     if path.startswith(("circle(", "ellipse(")):
@@ -187,43 +187,43 @@ def _is_clipped(values: Mapping[str, str]) -> bool:
     if not path.startswith("inset(") or "%" not in path:
         return False
     edges = numbers(path.partition("round")[0])
-    # Top, right, bottom, left; what is left out is as on the other side.
+    # Top, right, bottom, left; an omitted edge equals the opposite one.
     while 0 < len(edges) < 4:
         edges.append(edges[max(0, len(edges) - 2)])
     return len(edges) == 4 and (edges[0] + edges[2] >= 100 or edges[1] + edges[3] >= 100)
 
 
 def _is_shrunk(values: Mapping[str, str]) -> bool:
-    moved = values.get("transform", "")
-    scales = [*re.findall(r"scale(?:[xy]|3d)?\(([^)]*)\)", moved), values.get("scale", ""), values.get("zoom", "")]
-    if any(found and min(map(abs, found[:2])) <= _TINY for found in map(numbers, scales)):
+    transform = values.get("transform", "")
+    scales = [*re.findall(r"scale(?:[xy]|3d)?\(([^)]*)\)", transform), values.get("scale", ""), values.get("zoom", "")]
+    if any(factors and min(map(abs, factors[:2])) <= _INVISIBLE_SCALE for factors in map(numbers, scales)):
         return True
-    on_edge = re.search(r"rotate[xy]\(\s*-?(?:90|270)deg", moved)
-    matrix = re.search(r"matrix\(([^)]*)\)", moved)
-    return bool(on_edge) or (matrix is not None and not any(numbers(matrix[1])[:4]))
+    edge_on = re.search(r"rotate[xy]\(\s*-?(?:90|270)deg", transform)
+    matrix = re.search(r"matrix\(([^)]*)\)", transform)
+    return bool(edge_on) or (matrix is not None and not any(numbers(matrix[1])[:4]))
 
 
 def _has_no_size(values: Mapping[str, str]) -> bool:
     small = [
-        0 <= next(lengths(size), 16.0) <= _SMALLEST_SIZE_PX
+        0 <= next(lengths(size), 16.0) <= _MAX_HIDDEN_SIZE_PX
         for name in ("width", "height")
         if (size := values.get(name) or values.get(f"max-{name}"))
     ]
     overflows = " ".join(values.get(name, "") for name in ("overflow", "overflow-x", "overflow-y")).split()
-    is_cut_off = "hidden" in overflows or "clip" in overflows
-    if is_cut_off and values.get("line-height") in ("0", "0px"):
+    is_clipped = "hidden" in overflows or "clip" in overflows
+    if is_clipped and values.get("line-height") in ("0", "0px"):
         return True
-    return (len(small) == 2 and all(small)) or (is_cut_off and any(small))
+    return (len(small) == 2 and all(small)) or (is_clipped and any(small))
 
 
 def _strip_at_rules(css: str) -> str:
-    """Return the rules outside of @media, @supports and the like: whether those apply is not ours to know."""
-    kept: list[str] = []
+    """Remove @media, @supports and other at-rules: whether they apply is unknown."""
+    parts: list[str] = []
     start = 0
     while (at := css.find("@", start)) >= 0:
-        kept.append(css[start:at])
+        parts.append(css[start:at])
         start = _end_of_block(css, at)
-    return "".join([*kept, css[start:]])
+    return "".join([*parts, css[start:]])
 
 
 def _end_of_block(css: str, at: int) -> int:

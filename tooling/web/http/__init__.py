@@ -1,1 +1,1 @@
-"""HTTP: client, cache, connections pinned to checked addresses."""
+"""HTTP: client, cache and connections pinned to checked addresses."""

@@ -1,18 +1,20 @@
-"""The body of an answer, unpacked while it is read and never beyond its limit: a small bomb stays small."""
+"""Decompress a response body while reading it, never beyond its limit: a decompression bomb stays small."""
 
 import re
 import zlib
 
 from tooling.web.http.messages import WebFault
 
-# A page packed by the usual programs becomes some ten times smaller; text that repeats itself may reach this.
+# Pages usually compress about tenfold; only very repetitive text reaches this ratio.
 BOMB_RATIO = 200
 _GZIP, _ZLIB, _RAW_DEFLATE = 31, 15, -15
 _GZIP_MAGIC = b"\x1f\x8b"
 
+ENDED_EARLY = "the response ended early, in the middle of compressed data"
+
 
 class BodyReader:
-    """Takes in chunks as they come from the network and keeps what they hold, up to a limit."""
+    """Collects the decompressed body from network chunks, up to a limit."""
 
     def __init__(self, encoding: str, limit: int) -> None:
         self._limit = limit
@@ -20,21 +22,20 @@ class BodyReader:
         self._parts: list[bytes] = []
         self._size = 0
         self._raw_size = 0
-        self.is_cut = False
+        self.is_truncated = False
 
     @property
     def data(self) -> bytes:
-        """Return what was read, unpacked."""
         return b"".join(self._parts)
 
     @property
     def is_bomb(self) -> bool:
-        """Say whether the limit was reached out of next to nothing."""
+        """Return whether the body reached the limit with an implausible compression ratio."""
         unread = self._decompressor.unread if self._decompressor else 0
-        return self.is_cut and self._size > (self._raw_size - unread) * BOMB_RATIO
+        return self.is_truncated and self._size > (self._raw_size - unread) * BOMB_RATIO
 
     def feed(self, chunk: bytes) -> bool:
-        """Take in a chunk; False when no more is wanted."""
+        """Add a chunk; return False when the limit is reached."""
         self._raw_size += len(chunk)
         if self._decompressor is None:
             self._append(chunk)
@@ -43,28 +44,28 @@ class BodyReader:
                 for part in self._decompressor.feed(chunk, self._limit + 1 - self._size):
                     self._append(part)
             except zlib.error as error:
-                raise WebFault("encoding", "the answer is packed in a way that cannot be unpacked") from error
-        # Bytes that unpack to nothing, for ever, are a stream without an end as well.
+                raise WebFault("encoding", "the response cannot be decompressed") from error
+        # Input that decompresses to nothing could continue forever.
         if self._raw_size > self._limit:
-            self.is_cut = True
-        return not self.is_cut
+            self.is_truncated = True
+        return not self.is_truncated
 
     def finish(self) -> None:
-        """Note that no more comes; raises WebFault when a packed body had not come to its end."""
-        if not self.is_cut and self._decompressor and not self._decompressor.is_complete:
-            raise WebFault("broken", "the answer ended too early, in the middle of what was packed")
+        """Mark the end of the body; raise WebFault if compressed data is incomplete."""
+        if not self.is_truncated and self._decompressor and not self._decompressor.is_complete:
+            raise WebFault("broken", ENDED_EARLY)
 
     def _append(self, part: bytes) -> None:
-        room = self._limit - self._size
-        if len(part) > room:
-            self.is_cut = True
-            part = part[:room]
+        bytes_left = self._limit - self._size
+        if len(part) > bytes_left:
+            self.is_truncated = True
+            part = part[:bytes_left]
         self._parts.append(part)
         self._size += len(part)
 
 
 class _Decompressor:
-    """Inflates gzip, in several members too, and what is called deflate, with its header or without."""
+    """Decompresses gzip, also with several members, and deflate, with or without the zlib header."""
 
     def __init__(self, *, is_gzip: bool) -> None:
         self._is_gzip = is_gzip
@@ -75,29 +76,29 @@ class _Decompressor:
 
     @property
     def unread(self) -> int:
-        """Return how many bytes were given and not looked at."""
+        """Return how many bytes of input are still unprocessed."""
         return len(self._pending)
 
     @property
     def is_complete(self) -> bool:
-        """Say whether the last stream has come to its end; of nothing at all nothing is missing."""
+        """Return whether the last stream has ended; empty input is complete."""
         return not self._pending if self._stream is None else self._stream.eof or not self._has_input
 
-    def feed(self, data: bytes, room: int) -> list[bytes]:
-        """Return what the data unpacks to, `room` bytes at most."""
+    def feed(self, data: bytes, max_bytes: int) -> list[bytes]:
+        """Return the decompressed data, at most `max_bytes`."""
         parts: list[bytes] = []
         self._pending += data
         self._has_input = self._has_input or bool(data)
-        while self._pending and room > 0 and self._is_ready():
+        while self._pending and max_bytes > 0 and self._is_ready():
             assert self._stream is not None
-            part = self._stream.decompress(self._pending, room)
+            part = self._stream.decompress(self._pending, max_bytes)
             parts.append(part)
-            room -= len(part)
+            max_bytes -= len(part)
             self._pending = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
         return parts
 
     def _is_ready(self) -> bool:
-        """Make sure of a stream for the next bytes; False when there are too few of them, or the end has come."""
+        """Open a stream for the pending bytes if needed; False if there are too few of them or the data has ended."""
         if not self._is_finished and self._stream is not None and not self._stream.eof:
             return True
         if self._is_finished or (self._stream is not None and not self._is_gzip):
@@ -112,7 +113,7 @@ class _Decompressor:
         elif self._pending.startswith(_GZIP_MAGIC):
             self._stream = zlib.decompressobj(_GZIP)
         else:
-            # Padding behind the last member; browsers do not mind it either.
+            # Padding after the last member; browsers ignore it too.
             self._is_finished, self._pending = True, b""
 
 
@@ -125,8 +126,8 @@ def _decompressor_for(encoding: str) -> _Decompressor | None:
     if not layers:
         return None
     if len(layers) > 1 or layers[0] not in ("gzip", "x-gzip", "deflate"):
-        # The name of a packing is a word; anything else would be a message.
-        words = [layer for layer in layers[:3] if re.fullmatch("[a-z0-9-]{1,10}", layer)]
-        named = ", ".join(words) or "something unknown"
-        raise WebFault("encoding", f"the answer is packed as {named}, which was not asked for")
+        # Quote only what can be a coding name: the header could carry a message to the model.
+        names = [layer for layer in layers[:3] if re.fullmatch("[a-z0-9-]{1,10}", layer)]
+        encodings = ", ".join(names) or "an unknown coding"
+        raise WebFault("encoding", f"the response is compressed as {encodings}, which was not requested")
     return _Decompressor(is_gzip=layers[0] != "deflate")

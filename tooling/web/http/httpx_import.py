@@ -1,4 +1,4 @@
-"""httpx without its command line and HTTP/2: the one door through which it is imported."""
+"""Import httpx without its command line and HTTP/2; every other module imports it from here."""
 
 import sys
 from collections.abc import Iterator
@@ -12,23 +12,23 @@ _HTTP2 = "h2"
 
 @contextmanager
 def _without_extras() -> Iterator[None]:
-    """Keep httpx from importing what a run does without: half of its import time.
+    """Keep httpx from importing modules that a run does not need, which is half of its import time.
 
-    The command line brings click, rich and pygments, HTTP/2 three libraries of its own; both are taken when they
-    happen to be installed. The stand-ins go away afterwards, so whoever wants the real modules still gets them.
+    The command line imports click, rich and pygments, HTTP/2 three more libraries, whenever they are installed. The
+    stubs are removed afterwards, so other code can still import the real modules.
     """
     if {"httpx", "httpcore", _COMMAND_LINE, _HTTP2} & sys.modules.keys():
         yield
         return
-    stand_in = ModuleType(_COMMAND_LINE)
-    vars(stand_in)["main"] = _main
+    stub = ModuleType(_COMMAND_LINE)
+    vars(stub)["main"] = _main
     # None makes an import fail as if the library were not installed.
-    stand_ins: dict[str, ModuleType | None] = {_COMMAND_LINE: stand_in, _HTTP2: None}
-    sys.modules.update(stand_ins)  # type: ignore[arg-type]
+    stubs: dict[str, ModuleType | None] = {_COMMAND_LINE: stub, _HTTP2: None}
+    sys.modules.update(stubs)  # type: ignore[arg-type]
     try:
         yield
     finally:
-        for name in stand_ins:
+        for name in stubs:
             del sys.modules[name]
 
 
@@ -39,7 +39,7 @@ def _main() -> None:
 with _without_extras():
     import httpx
 
-    # The engine of httpx, which it would import later, with its first client.
+    # httpx would import this only with its first client, after the stubs are gone.
     import_module("httpcore")
 
 __all__ = ["httpx"]

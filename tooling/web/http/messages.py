@@ -1,4 +1,4 @@
-"""One request to the web and its answer as plain values, and every way it can fail."""
+"""Requests, responses and faults of the web client, as plain values."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -8,17 +8,17 @@ from typing import Literal, TypeAlias
 from tooling.contract.fast_dataclass import dataclass
 from tooling.web.addresses.url_check import Target
 
-# refused       the address is not public, or not an address at all
-# denied        somebody said no to the host that a redirect leads to
-# robots        the site asks robots to stay away, and the user wants that heeded
-# unknown_host  the name has no address
-# unreachable   nobody listens there
+# refused       the address is not public or not valid
+# denied        a redirect to another host was not approved
+# robots        robots.txt disallows the page, and the user wants that respected
+# unknown_host  the name does not resolve
+# unreachable   the connection failed
 # tls           the connection cannot be trusted
-# timeout       too slow, to connect or in all
-# redirects     too many, in a circle, or from https to http
-# encoding      packed in a way that was not asked for, or broken
-# broken        the answer is no HTTP, or ended too early
-# malformed     the answer is not what its reader expected
+# timeout       too slow, to connect or overall
+# redirects     too many, a loop, or from https to http
+# encoding      a compression that was not requested, or invalid data
+# broken        not HTTP, or the response ended early
+# malformed     the content is not what the caller expected
 FaultKind: TypeAlias = Literal[
     "refused",
     "denied",
@@ -35,24 +35,24 @@ FaultKind: TypeAlias = Literal[
 
 
 class WebFault(Exception):
-    """A request that brought no answer; the words are one sentence for a model or a person."""
+    """A request failed; the message is one sentence for the model or the user."""
 
-    def __init__(self, kind: FaultKind, words: str) -> None:
-        super().__init__(words)
+    def __init__(self, kind: FaultKind, message: str) -> None:
+        super().__init__(message)
         self.kind = kind
 
 
-# Asked before a redirect to another host is followed; returns why not, or None.
+# Called before following a redirect to another host; returns the reason for refusing it, or None.
 RedirectGate: TypeAlias = Callable[[Target], Awaitable[str | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebRequest:
-    """What is asked for.
+    """A request.
 
-    `is_trusted` marks an endpoint that the user configured: it may be on loopback or in a private network when its
-    address says so, its redirects stay on its origin, and its answers are not cached. Limits left out are those of the
-    settings. `use_cache` allows an answer that was kept; without it a new one is asked for, and kept again.
+    `is_trusted` marks an endpoint that the user configured: it may be on loopback or in a private network if its
+    address says so, its redirects must stay on its origin, and its responses are not cached. Limits that are None come
+    from the settings. Without `use_cache` the server is always contacted; the new response is still cached.
     """
 
     url: str
@@ -68,33 +68,37 @@ class WebRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebResponse:
-    """What came back, unpacked; header names are in small letters.
+    """A response with a decompressed body and lower-case header names.
 
-    `is_cut` says that the body was longer than allowed and this is its beginning; `is_bomb` that it was packed to
-    burst: so small and so large that nobody writes pages like that; `is_from_cache` that nobody was asked.
+    `is_truncated` if the body exceeded the limit and only its beginning is here, `is_bomb` if it was a decompression
+    bomb, `is_from_cache` if no server was contacted.
     """
 
     url: str
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    is_cut: bool = False
+    is_truncated: bool = False
     is_bomb: bool = False
     is_from_cache: bool = False
 
     @property
     def is_ok(self) -> bool:
-        """Say whether the server gave what was asked for."""
         return 200 <= self.status < 300
 
     @property
     def text(self) -> str:
-        """Return the body as UTF-8; for services that are known to speak it."""
+        """Return the body as UTF-8; for services that are known to use it."""
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> object:
-        """Return the body as JSON, or raise WebFault."""
+        """Parse the body as JSON; raise WebFault if it is not."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
-            raise WebFault("malformed", f"{self.url} did not answer with JSON") from error
+            raise WebFault("malformed", not_json(self.url)) from error
+
+
+def not_json(url: str) -> str:
+    """Return the message for a response that is not JSON."""
+    return f"{url} did not return JSON"

@@ -1,4 +1,4 @@
-"""Answers kept on disk, for this user alone, up to a size; whatever is wrong with the disk, requests go on without."""
+"""HTTP cache on disk, private to the user and bounded in size; disk errors never fail a request."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import DecodeError, decode, encode
 from tooling.web.http.messages import WebResponse
 
-# A page that only says when it was last changed is taken to stay for a tenth of its age, and never long.
+# Heuristic freshness (RFC 9111): with only Last-Modified, a page is fresh for a tenth of its age, with an upper bound.
 HEURISTIC_FRACTION = 0.1
 MAX_HEURISTIC_S = 3600.0
 MAX_FRESH_S = 30 * 86_400.0
@@ -38,69 +38,70 @@ _STORED_HEADERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheMetadata:
-    """What is known of an answer that was kept; `asked_with` are the headers of its request that it depends on."""
+    """Metadata of a cached response; `asked_with` are the request headers named by Vary."""
 
     url: str
     headers: Mapping[str, str]
     asked_with: Mapping[str, str] = field(default_factory=dict)
     fresh_until: float = 0.0
 
-    def matches(self, url: str, asked_with: Mapping[str, str]) -> bool:
-        """Say whether this is the answer to that request."""
-        wanted = _lower(asked_with)
-        return self.url == url and all(wanted.get(name, "") == value for name, value in self.asked_with.items())
+    def matches(self, url: str, request_headers: Mapping[str, str]) -> bool:
+        """Return whether the response answers a request with this URL and these headers."""
+        sent = _lower(request_headers)
+        return self.url == url and all(sent.get(name, "") == value for name, value in self.asked_with.items())
 
     @property
     def conditional_headers(self) -> dict[str, str]:
-        """Return the headers that ask a server whether this still holds."""
-        tag, changed = (_safe_validator(self.headers.get(name, "")) for name in ("etag", "last-modified"))
-        return {**({"If-None-Match": tag} if tag else {}), **({"If-Modified-Since": changed} if changed else {})}
+        """Return the headers of a conditional request for this response."""
+        etag, modified = (_safe_validator(self.headers.get(name, "")) for name in ("etag", "last-modified"))
+        return {**({"If-None-Match": etag} if etag else {}), **({"If-Modified-Since": modified} if modified else {})}
 
 
-def metadata_for(response: WebResponse, asked_with: Mapping[str, str], now: float) -> CacheMetadata | None:
-    """Return the label under which an answer may be kept, or None when it may not."""
+def metadata_for(response: WebResponse, request_headers: Mapping[str, str], now: float) -> CacheMetadata | None:
+    """Return the metadata to store with a response, or None if it must not or need not be cached."""
     headers = response.headers
-    rules = _parse_directives(headers.get("cache-control", ""))
-    names = [name.strip().lower() for name in headers.get("vary", "").split(",") if name.strip()]
-    if response.status != 200 or response.is_cut or "no-store" in rules or "*" in names:
+    directives = _parse_directives(headers.get("cache-control", ""))
+    vary = [name.strip().lower() for name in headers.get("vary", "").split(",") if name.strip()]
+    if response.status != 200 or response.is_truncated or "no-store" in directives or "*" in vary:
         return None
-    wanted = _lower(asked_with)
-    label = CacheMetadata(
+    sent = _lower(request_headers)
+    metadata = CacheMetadata(
         url=response.url,
         headers=_stored_headers(headers),
-        asked_with={name: wanted.get(name, "") for name in names},
+        asked_with={name: sent.get(name, "") for name in vary},
         fresh_until=fresh_until(headers, now),
     )
-    return label if label.fresh_until > now or label.conditional_headers else None
+    return metadata if metadata.fresh_until > now or metadata.conditional_headers else None
 
 
-def refresh_metadata(label: CacheMetadata, headers: Mapping[str, str], now: float) -> CacheMetadata:
-    """Return the label of an answer that a server said still holds, with what it said."""
-    # The age of the old answer is not that of the word that renews it.
-    old = {name: value for name, value in label.headers.items() if name != "age"}
+def refresh_metadata(metadata: CacheMetadata, headers: Mapping[str, str], now: float) -> CacheMetadata:
+    """Return the metadata of a revalidated response, updated with the headers of the 304."""
+    # Age belongs to the stored response, not to the revalidation.
+    old = {name: value for name, value in metadata.headers.items() if name != "age"}
     merged = {**old, **_stored_headers(headers)}
-    return replace(label, headers=merged, fresh_until=fresh_until(merged, now))
+    return replace(metadata, headers=merged, fresh_until=fresh_until(merged, now))
 
 
 def fresh_until(headers: Mapping[str, str], now: float) -> float:
-    """Return until when an answer holds without asking again."""
-    rules = _parse_directives(headers.get("cache-control", ""))
-    if "no-cache" in rules or ("cache-control" not in headers and headers.get("pragma", "").lower() == "no-cache"):
+    """Return the time until which a response may be used without revalidation."""
+    directives = _parse_directives(headers.get("cache-control", ""))
+    is_pragma_no_cache = "cache-control" not in headers and headers.get("pragma", "").lower() == "no-cache"
+    if "no-cache" in directives or is_pragma_no_cache:
         return 0.0
     age = _parse_seconds(headers.get("age", ""))
-    if "max-age" in rules:
-        return now + min(_parse_seconds(rules["max-age"]), MAX_FRESH_S) - age
-    made = _parse_date(headers.get("date", "")) or now
+    if "max-age" in directives:
+        return now + min(_parse_seconds(directives["max-age"]), MAX_FRESH_S) - age
+    date = _parse_date(headers.get("date", "")) or now
     if "expires" in headers:
-        return now + min((_parse_date(headers["expires"]) or 0.0) - made, MAX_FRESH_S) - age
-    changed = _parse_date(headers.get("last-modified", ""))
-    if changed is None:
+        return now + min((_parse_date(headers["expires"]) or 0.0) - date, MAX_FRESH_S) - age
+    modified = _parse_date(headers.get("last-modified", ""))
+    if modified is None:
         return 0.0
-    return now + min(max(made - changed, 0.0) * HEURISTIC_FRACTION, MAX_HEURISTIC_S) - age
+    return now + min(max(date - modified, 0.0) * HEURISTIC_FRACTION, MAX_HEURISTIC_S) - age
 
 
 def _safe_validator(text: str) -> str:
-    """Return what can be sent back to its server: careless servers, and files that were meddled with, hold anything."""
+    """Return a validator if it can be sent back: servers and tampered cache files may contain anything."""
     return text if len(text) <= _MAX_VALIDATOR_CHARS and text.isascii() and text.isprintable() else ""
 
 
@@ -128,52 +129,51 @@ def _lower(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-# Making room goes further than needed, so that it is not done for every page.
+# Evict below the limit, so that not every new page evicts again.
 _EVICT_TO = 0.8
 _SUFFIX = ".page"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheEntry:
-    """An answer that was kept."""
+    """A cached response."""
 
     metadata: CacheMetadata
     body: bytes
 
     @property
     def response(self) -> WebResponse:
-        """Return the answer as if it had just come."""
-        label = self.metadata
-        return WebResponse(url=label.url, status=200, headers=label.headers, body=self.body, is_from_cache=True)
+        metadata = self.metadata
+        return WebResponse(url=metadata.url, status=200, headers=metadata.headers, body=self.body, is_from_cache=True)
 
 
 class DiskCache:
-    """Looks up, keeps and renews answers; a file each, replaced whole."""
+    """Stores responses, one file each, replaced atomically."""
 
-    def __init__(self, folder: Path, *, most_bytes: int, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, folder: Path, *, max_bytes: int, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
-        self._max_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._clock = clock
 
-    async def get(self, url: str, asked_with: Mapping[str, str]) -> CacheEntry | None:
-        """Return what was kept for a request, fresh or not, or None."""
+    async def get(self, url: str, request_headers: Mapping[str, str]) -> CacheEntry | None:
+        """Return the entry for a request, fresh or stale, or None."""
         entry = await asyncio.to_thread(_read_entry, self._path(url))
-        return entry if entry is not None and entry.metadata.matches(url, asked_with) else None
+        return entry if entry is not None and entry.metadata.matches(url, request_headers) else None
 
     def is_fresh(self, entry: CacheEntry) -> bool:
-        """Say whether an entry may be used without asking."""
+        """Return whether an entry may be used without revalidation."""
         return entry.metadata.fresh_until > self._clock()
 
-    async def put(self, response: WebResponse, asked_with: Mapping[str, str]) -> None:
-        """Keep an answer if it may be kept; of one that may not, nothing older stays either."""
-        label = metadata_for(response, asked_with, self._clock())
-        if label is None:
+    async def put(self, response: WebResponse, request_headers: Mapping[str, str]) -> None:
+        """Store a response; if it is not cacheable, remove the older entry instead."""
+        metadata = metadata_for(response, request_headers, self._clock())
+        if metadata is None:
             await asyncio.to_thread(self._delete, response.url)
         else:
-            await asyncio.to_thread(self._write, label, response.body)
+            await asyncio.to_thread(self._write, metadata, response.body)
 
     async def refresh(self, entry: CacheEntry, headers: Mapping[str, str]) -> None:
-        """Let an entry hold for longer, as the server said."""
+        """Extend the freshness of an entry with the headers of a 304."""
         await asyncio.to_thread(self._write, refresh_metadata(entry.metadata, headers, self._clock()), entry.body)
 
     def _path(self, url: str) -> Path:
@@ -183,10 +183,10 @@ class DiskCache:
         with contextlib.suppress(OSError):
             self._path(url).unlink(missing_ok=True)
 
-    def _write(self, label: CacheMetadata, body: bytes) -> None:
-        path = self._path(label.url)
+    def _write(self, metadata: CacheMetadata, body: bytes) -> None:
+        path = self._path(metadata.url)
         temporary = path.with_suffix(f".{os.getpid()}.{threading.get_ident():x}")
-        head = json.dumps({**_encode_metadata(label), "size": len(body)}).encode()
+        head = json.dumps({**_encode_metadata(metadata), "size": len(body)}).encode()
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -196,42 +196,42 @@ class DiskCache:
             temporary.replace(path)
             self._evict()
         except OSError:
-            # A full disk makes pages slower, not impossible.
+            # A full disk only costs speed.
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
 
     def _evict(self) -> None:
         with os.scandir(self._folder) as entries:
             found = [(entry.stat(follow_symlinks=False), entry.path) for entry in entries]
-        total = sum(about.st_size for about, _ in found)
+        total = sum(status.st_size for status, _ in found)
         if total <= self._max_bytes:
             return
-        for about, path in sorted(found, key=lambda one: one[0].st_mtime):
+        for status, path in sorted(found, key=lambda item: item[0].st_mtime):
             Path(path).unlink(missing_ok=True)
-            total -= about.st_size
+            total -= status.st_size
             if total <= self._max_bytes * _EVICT_TO:
                 return
 
 
 def _read_entry(path: Path) -> CacheEntry | None:
     try:
-        # A pipe in place of the file would be waited for.
+        # Non-blocking, because opening a FIFO in place of the file would hang.
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(fd, "rb") as file:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 return None
             head, body = file.readline(), file.read()
-        found = json.loads(head)
-        if found.pop("size") != len(body):
+        fields = json.loads(head)
+        if fields.pop("size") != len(body):
             return None
-        label = decode(CacheMetadata, found)
-        # What is used stays longest.
+        metadata = decode(CacheMetadata, fields)
+        # Eviction is least recently used, by modification time.
         os.utime(path)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, DecodeError):
         return None
-    return CacheEntry(metadata=label, body=body)
+    return CacheEntry(metadata=metadata, body=body)
 
 
-def _encode_metadata(label: CacheMetadata) -> dict[str, object]:
-    fields = encode(label)
+def _encode_metadata(metadata: CacheMetadata) -> dict[str, object]:
+    fields = encode(metadata)
     return fields if isinstance(fields, dict) else {}

@@ -1,4 +1,4 @@
-"""How a site is treated: a few requests at the same time, a pause between them, and its wishes if the user says so."""
+"""Politeness towards sites: limited concurrency, a pause between requests, and robots.txt if the user wants it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,17 +17,17 @@ Send: TypeAlias = Callable[[WebRequest], Awaitable[WebResponse]]
 
 
 class HostThrottle:
-    """Keeps the requests of a run to one host apart and few."""
+    """Limits concurrency and rate of the requests to each host."""
 
-    def __init__(self, *, at_once: int, pause_s: float) -> None:
-        self._max_concurrent = at_once
+    def __init__(self, *, max_concurrent: int, pause_s: float) -> None:
+        self._max_concurrent = max_concurrent
         self._pause_s = pause_s
         self._semaphores: dict[str, asyncio.Semaphore] = {}
         self._next_start: dict[str, float] = {}
 
     @asynccontextmanager
     async def slot(self, host: str) -> AsyncIterator[None]:
-        """Wait until the host may be asked, and hold a place at its door."""
+        """Wait for a free slot at the host and hold it."""
         async with self._semaphores.setdefault(host, asyncio.Semaphore(self._max_concurrent)):
             await self._pause(host)
             yield
@@ -36,26 +36,26 @@ class HostThrottle:
         if self._pause_s <= 0:
             return
         now = asyncio.get_running_loop().time()
-        mine = max(self._next_start.get(host, 0.0), now)
-        self._next_start[host] = mine + self._pause_s
-        await asyncio.sleep(mine - now)
+        start = max(self._next_start.get(host, 0.0), now)
+        self._next_start[host] = start + self._pause_s
+        await asyncio.sleep(start - now)
 
 
 class Robots:
-    """What sites ask of robots, read once for each in a run; a site that says nothing allows everything."""
+    """The robots.txt rules of sites, fetched once per site and run; a site without rules allows everything."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._sites: dict[str, asyncio.Future[RobotFileParser]] = {}
 
     async def check(self, target: Target) -> None:
-        """Return when a page may be asked for, or raise WebFault."""
+        """Raise WebFault if robots.txt disallows the page."""
         site = f"{target.scheme}://{target.authority}"
         if site not in self._sites:
             self._sites[site] = asyncio.ensure_future(self._fetch_rules(site))
         rules = await asyncio.shield(self._sites[site])
         if not rules.can_fetch(ROBOTS_AGENT, target.url):
-            raise WebFault("robots", f"{target.host} asks robots not to read this page, and web_robots heeds that")
+            raise WebFault("robots", disallowed(target.host))
 
     async def _fetch_rules(self, site: str) -> RobotFileParser:
         rules = RobotFileParser()
@@ -71,6 +71,11 @@ class Robots:
         return rules
 
 
+def disallowed(host: str) -> str:
+    """Return the message for a page that robots.txt disallows."""
+    return f"the robots.txt of {host} disallows this page, and web_robots is on"
+
+
 async def _refuse_redirect(target: Target) -> str | None:
-    """Follow no site to another host for its rules: nobody was asked for that one."""
-    return f"the rules of a site are not at {target.host}"
+    """Refuse a redirect of robots.txt to another host, which has not been approved."""
+    return f"robots.txt redirects to {target.host}"

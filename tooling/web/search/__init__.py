@@ -1,1 +1,1 @@
-"""Searching the web: providers with their wire formats, asked in order, their results merged."""
+"""Web search: providers queried in order, their results merged."""

@@ -1,6 +1,6 @@
-"""What can go wrong with a search provider, as a table: ask it once more? what to tell?
+"""The faults of search providers as a table: whether to retry, and the message.
 
-After every fault the next provider is asked; when all have failed, the words of all are told.
+After a fault the next provider is queried; when all have failed, the error lists the message of each.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _STATUSES: Mapping[int, SearchFaultKind] = {
     404: "wrong_address",
     405: "wrong_address",
     429: "rate_limit",
-    # Tavily: the plan's limit, and the limit of paying as you go.
+    # Tavily: the plan's limit and the pay-as-you-go limit.
     432: "quota",
     433: "quota",
 }
@@ -34,7 +34,7 @@ _MESSAGE_FIELDS = ("detail", "message", "msg", "error", "readableMessage")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFaultRow:
-    """How one kind of fault is treated: whether the provider is asked once more, and what is told."""
+    """How to handle one kind of fault; `sentence` describes the provider as "it"."""
 
     is_retryable: bool = False
     sentence: str
@@ -43,27 +43,27 @@ class SearchFaultRow:
 FAULTS: Mapping[SearchFaultKind, SearchFaultRow] = {
     "refused": SearchFaultRow(sentence="its address is not allowed"),
     "denied": SearchFaultRow(sentence="its address is not allowed"),
-    "redirects": SearchFaultRow(sentence="it sends its callers elsewhere"),
-    "unknown_host": SearchFaultRow(sentence="its name has no address"),
+    "redirects": SearchFaultRow(sentence="it redirects elsewhere"),
+    "unknown_host": SearchFaultRow(sentence="its host name does not resolve"),
     "unreachable": SearchFaultRow(is_retryable=True, sentence="it cannot be reached"),
     "tls": SearchFaultRow(sentence="its connection cannot be trusted"),
-    "timeout": SearchFaultRow(sentence="it did not answer in time"),
-    "broken": SearchFaultRow(is_retryable=True, sentence="it broke off in the middle"),
-    "encoding": SearchFaultRow(sentence="its answer cannot be unpacked"),
-    "malformed": SearchFaultRow(is_retryable=True, sentence="its answer cannot be understood"),
-    "bad_request": SearchFaultRow(sentence="it did not accept the query"),
-    "auth": SearchFaultRow(sentence="it refused the key"),
+    "timeout": SearchFaultRow(sentence="it timed out"),
+    "broken": SearchFaultRow(is_retryable=True, sentence="it closed the connection early"),
+    "encoding": SearchFaultRow(sentence="its response cannot be decompressed"),
+    "malformed": SearchFaultRow(is_retryable=True, sentence="its response cannot be parsed"),
+    "bad_request": SearchFaultRow(sentence="it rejected the query"),
+    "auth": SearchFaultRow(sentence="it rejected the key"),
     "quota": SearchFaultRow(sentence="the account has no credit left"),
-    "wrong_address": SearchFaultRow(sentence="there is no search at its address"),
-    "no_json": SearchFaultRow(sentence="it does not give JSON; its settings.yml must name json under search.formats"),
+    "wrong_address": SearchFaultRow(sentence="there is no search endpoint at its address"),
+    "no_json": SearchFaultRow(sentence="JSON is disabled; add json to search.formats in its settings.yml"),
     "rate_limit": SearchFaultRow(is_retryable=True, sentence="its rate limit is reached"),
-    "engines": SearchFaultRow(sentence="none of its engines answered"),
-    "server": SearchFaultRow(is_retryable=True, sentence="it failed"),
+    "engines": SearchFaultRow(sentence="none of its engines responded"),
+    "server": SearchFaultRow(is_retryable=True, sentence="it had an internal error"),
 }
 
 
 class SearchFault(Exception):
-    """A provider gave no results; `kind` finds its row, `detail` is the provider's own words."""
+    """A provider failed; `kind` selects the row of FAULTS, `detail` is the provider's own message."""
 
     def __init__(self, kind: SearchFaultKind, detail: str = "", *, retry_after_s: float | None = None) -> None:
         super().__init__(f"{FAULTS[kind].sentence} ({detail})" if detail else FAULTS[kind].sentence)
@@ -72,44 +72,49 @@ class SearchFault(Exception):
 
     @property
     def retry_delay_s(self) -> float | None:
-        """Return how long to wait before the one retry; None when there is none, or when it would take too long."""
+        """Return the delay before the one retry; None if the fault is permanent or the wait too long."""
         wait_s = RETRY_WAIT_S if self.retry_after_s is None else self.retry_after_s
         return wait_s if FAULTS[self.kind].is_retryable and wait_s <= _MAX_WAIT_S else None
 
 
 def from_web_fault(fault: WebFault) -> SearchFault:
-    """Return a request's failure as a provider's."""
+    """Convert a failed request into a provider fault."""
     return SearchFault(fault.kind, str(fault)[:_DETAIL_CHARS])
 
 
 def json_or_raise(response: WebResponse) -> object:
-    """Return the JSON of a good answer, or raise what its status means."""
+    """Return the JSON of a successful response; raise SearchFault otherwise."""
     if not response.is_ok:
         raise response_fault(response)
-    if response.is_cut:
-        raise SearchFault("malformed", f"longer than {len(response.body)} bytes")
+    if response.is_truncated:
+        raise SearchFault("malformed", too_long(len(response.body)))
     try:
         return response.json()
     except WebFault as fault:
         raise from_web_fault(fault) from fault
 
 
+def too_long(size: int) -> str:
+    """Return the detail for a response beyond the size limit."""
+    return f"longer than {size} bytes"
+
+
 def response_fault(response: WebResponse, kind: SearchFaultKind | None = None) -> SearchFault:
-    """Return the fault that a status means, unless the caller knows better, with the provider's words."""
-    usual: SearchFaultKind = "server" if response.status >= 500 or response.status == 408 else "bad_request"
-    words = provider_message(response)
-    detail = f"HTTP {response.status}: {words}" if words else f"HTTP {response.status}"
+    """Return the fault for an error status with the provider's message; `kind` overrides the table."""
+    default: SearchFaultKind = "server" if response.status >= 500 or response.status == 408 else "bad_request"
+    message = provider_message(response)
+    detail = f"HTTP {response.status}: {message}" if message else f"HTTP {response.status}"
     retry_after_s = _parse_seconds(response.headers.get("retry-after", ""))
-    return SearchFault(kind or _STATUSES.get(response.status, usual), detail, retry_after_s=retry_after_s)
+    return SearchFault(kind or _STATUSES.get(response.status, default), detail, retry_after_s=retry_after_s)
 
 
 def provider_message(response: WebResponse) -> str:
-    """Return what the provider says went wrong, in whichever field it keeps that, on one line."""
+    """Return the provider's own error message on one line, from whichever field holds it."""
     try:
-        words = _find_message(response.json(), depth=3)
+        message = _find_message(response.json(), depth=3)
     except WebFault:
-        words = ""
-    visible, _ = strip_invisible(words)
+        message = ""
+    visible, _ = strip_invisible(message)
     return " ".join(visible.split())[:_DETAIL_CHARS]
 
 
@@ -118,7 +123,7 @@ def _find_message(data: object, *, depth: int) -> str:
         return data
     if not isinstance(data, Mapping) or not depth:
         return ""
-    return next((words for name in _MESSAGE_FIELDS if (words := _find_message(data.get(name), depth=depth - 1))), "")
+    return next((text for name in _MESSAGE_FIELDS if (text := _find_message(data.get(name), depth=depth - 1))), "")
 
 
 def _parse_seconds(text: str) -> float | None:

@@ -1,10 +1,11 @@
-"""Asking the providers: in order, each with its own clock and one retry, the next one when one fails."""
+"""Run a search: query the providers in order with one retry each, fall back on failure, merge the results."""
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import field, replace
 from itertools import chain, zip_longest
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tooling.contract.fast_dataclass import dataclass
@@ -14,11 +15,13 @@ from tooling.web.page import wrap_untrusted
 from tooling.web.search.errors import SearchFault, from_web_fault
 from tooling.web.search.providers import PROVIDERS, configured_providers, setup_hint
 from tooling.web.search.types import ProviderAccess, ProviderReply, SearchHit, SearchQuery
-from tooling.web.session import WebSession
 from tooling.web.settings import SearchProvider, WebSettings
 
+if TYPE_CHECKING:
+    from tooling.web.http.web_client import WebClient
+
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
-# Added by advertisers and newsletters; the page is the same without them.
+# Tracking parameters of advertisers and newsletters; the page is the same without them.
 _TRACKING_PREFIXES = ("utm_", "mc_", "fb_", "ga_", "hsa_")
 _TRACKING_NAMES = frozenset(
     ("gclid", "fbclid", "msclkid", "dclid", "yclid", "igshid", "ref_src", "srsltid", "gad_source")
@@ -26,17 +29,17 @@ _TRACKING_NAMES = frozenset(
 
 
 def merge_hits(replies: Sequence[tuple[str, Sequence[SearchHit]]], count: int) -> tuple[SearchHit, ...]:
-    """Return at most `count` results; what several providers found stands where the first of them put it."""
-    kept: dict[str, SearchHit] = {}
-    named = [[replace(hit, found_by=(name,)) for hit in hits] for name, hits in replies]
-    for hit in _interleave(named):
+    """Interleave results and merge duplicates, which keep their best rank; return at most `count`."""
+    merged: dict[str, SearchHit] = {}
+    labelled = [[replace(hit, found_by=(name,)) for hit in hits] for name, hits in replies]
+    for hit in _interleave(labelled):
         key = canonical_url(hit.url)
-        kept[key] = _merge_duplicates(kept[key], hit) if key in kept else hit
-    return tuple(kept.values())[:count]
+        merged[key] = _merge_duplicates(merged[key], hit) if key in merged else hit
+    return tuple(merged.values())[:count]
 
 
 def canonical_url(url: str) -> str:
-    """Return one spelling for all addresses of the same page, for comparison only."""
+    """Return a form in which all URLs of the same page are equal; for comparison only."""
     try:
         parts = urlsplit(url)
         host = parts.netloc.lower().removesuffix(_DEFAULT_PORTS.get(parts.scheme.lower(), "")).removeprefix("www.")
@@ -66,7 +69,7 @@ _MAX_BYTES = 2_000_000
 
 @dataclass(slots=True, kw_only=True)
 class SearchResults:
-    """What came of a search: who was asked, what each found or why it could not, and what it costs."""
+    """Merged hits, the providers that answered, the message of each that failed, and the total cost."""
 
     hits: tuple[SearchHit, ...] = ()
     answered: list[SearchProvider] = field(default_factory=list)
@@ -74,28 +77,27 @@ class SearchResults:
     cost_usd: float = 0.0
 
 
-class Search:
-    """Searches with the providers that are set up; `fanout` of them at the same time."""
+class WebSearch:
+    """Searches with the configured providers, `search_fanout` of them in parallel."""
 
     def __init__(self, settings: WebSettings, send: Send) -> None:
         self._settings = settings
         self._send = send
 
     async def run(self, query: SearchQuery) -> SearchResults:
-        """Ask until as many providers as wanted have found something, or all have been asked."""
-        found = SearchResults()
-        places = configured_providers(self._settings)
-        waiting = deque(places.items())
+        """Query providers until `search_fanout` of them have results, or none is left."""
+        results = SearchResults()
+        providers = configured_providers(self._settings)
+        queue = deque(providers.items())
         replies: dict[SearchProvider, ProviderReply] = {}
 
-        async def ask_along() -> None:
-            """Go down the line until one finds something."""
-            while waiting:
-                name, access = waiting.popleft()
+        async def query_until_hit() -> None:
+            while queue:
+                name, access = queue.popleft()
                 try:
-                    reply = await self._ask(name, access, query)
+                    reply = await self._query(name, access, query)
                 except SearchFault as fault:
-                    found.failed[name] = str(fault)
+                    results.failed[name] = str(fault)
                     continue
                 replies[name] = reply
                 if reply.hits:
@@ -103,26 +105,26 @@ class Search:
 
         async with asyncio.TaskGroup() as group:
             for _ in range(self._settings.search_fanout):
-                group.create_task(ask_along())
-        found.answered = [name for name in places if name in replies]
-        found.hits = merge_hits([(name, replies[name].hits) for name in found.answered], query.count)
-        found.cost_usd = sum(reply.cost_usd for reply in replies.values())
-        return found
+                group.create_task(query_until_hit())
+        results.answered = [name for name in providers if name in replies]
+        results.hits = merge_hits([(name, replies[name].hits) for name in results.answered], query.count)
+        results.cost_usd = sum(reply.cost_usd for reply in replies.values())
+        return results
 
-    async def _ask(self, name: SearchProvider, access: ProviderAccess, query: SearchQuery) -> ProviderReply:
-        """Ask one provider, and once more when its fault may pass."""
+    async def _query(self, name: SearchProvider, access: ProviderAccess, query: SearchQuery) -> ProviderReply:
+        """Query one provider; retry once if the fault may be temporary."""
         try:
-            return await self._ask_once(name, access, query)
+            return await self._query_once(name, access, query)
         except SearchFault as fault:
             if fault.retry_delay_s is None:
                 raise
             await asyncio.sleep(fault.retry_delay_s)
-        return await self._ask_once(name, access, query)
+        return await self._query_once(name, access, query)
 
-    async def _ask_once(self, name: SearchProvider, access: ProviderAccess, query: SearchQuery) -> ProviderReply:
+    async def _query_once(self, name: SearchProvider, access: ProviderAccess, query: SearchQuery) -> ProviderReply:
         provider = PROVIDERS[name]
-        limit_s = self._settings.search_timeout_s or provider.timeout_s
-        request = replace(provider.build_request(query, access), timeout_s=limit_s, max_bytes=_MAX_BYTES)
+        timeout_s = self._settings.search_timeout_s or provider.timeout_s
+        request = replace(provider.build_request(query, access), timeout_s=timeout_s, max_bytes=_MAX_BYTES)
         try:
             response = await self._send(request)
         except WebFault as fault:
@@ -131,34 +133,44 @@ class Search:
 
 
 NO_RESULTS = "(no results)"
+NO_PROVIDER = "No search provider is set up."
+ALL_FAILED = "All search providers failed."
 
 
-def format_for_model(found: SearchResults) -> str:
-    """Return the results as data with their origin, and below them what did not work."""
-    blocks = "\n\n".join(_format_hit(number, hit, found) for number, hit in enumerate(found.hits, 1))
-    told = wrap_untrusted(blocks, origin=f"search by {', '.join(found.answered)}") if blocks else NO_RESULTS
-    return "\n".join((told, *(f"[{name} was asked before: {words}]" for name, words in found.failed.items())))
+def format_for_model(results: SearchResults) -> str:
+    """Return the results marked as untrusted, followed by the failures."""
+    blocks = "\n\n".join(_format_hit(number, hit, results) for number, hit in enumerate(results.hits, 1))
+    text = wrap_untrusted(blocks, origin=f"search by {', '.join(results.answered)}") if blocks else NO_RESULTS
+    return "\n".join((text, *(f"[{failure(name, why)}]" for name, why in results.failed.items())))
 
 
-def format_for_user(found: SearchResults) -> str:
-    """Return titles and addresses."""
-    return "\n".join(f"{number}. {hit.title}  {hit.url}" for number, hit in enumerate(found.hits, 1)) or NO_RESULTS
+def failure(name: SearchProvider, why: str) -> str:
+    """Return the line for a provider that failed."""
+    return f"{name} failed: {why}"
 
 
-def _format_hit(number: int, hit: SearchHit, found: SearchResults) -> str:
+def format_for_user(results: SearchResults) -> str:
+    """Return titles and URLs."""
+    return "\n".join(f"{number}. {hit.title}  {hit.url}" for number, hit in enumerate(results.hits, 1)) or NO_RESULTS
+
+
+def _format_hit(number: int, hit: SearchHit, results: SearchResults) -> str:
     lines = [f"{number}. {hit.title}", hit.date, hit.url, hit.snippet]
-    if len(found.answered) > 1:
+    if len(results.answered) > 1:
         lines.append(f"(found by {', '.join(hit.found_by)})")
     return "\n   ".join(line for line in lines if line)
 
 
-async def search(query: SearchQuery, web: WebSession) -> ToolResult:
-    """Ask the providers that are set up; finding nothing is a result, reaching nobody is an error."""
-    if not configured_providers(web.settings):
-        raise ToolError(f"No search provider is set up. The user can set {setup_hint(web.settings.search_order)}.")
-    client = await web.client()
-    found = await Search(web.settings, client.send).run(query)
-    if not found.answered:
-        told = "; ".join(f"{name}: {why}" for name, why in found.failed.items())
-        raise ToolError(f"No search provider answered. {told}.")
-    return ToolResult(format_for_model(found), display=format_for_user(found), meta=ToolMeta(cost_usd=found.cost_usd))
+async def search(
+    query: SearchQuery, settings: WebSettings, open_client: "Callable[[], Awaitable[WebClient]]"
+) -> ToolResult:
+    """Search with the configured providers; no results are a result, no working provider is an error."""
+    if not configured_providers(settings):
+        raise ToolError(f"{NO_PROVIDER} The user can set {setup_hint(settings.search_order)}.")
+    client = await open_client()
+    results = await WebSearch(settings, client.send).run(query)
+    if not results.answered:
+        failures = "; ".join(failure(name, why) for name, why in results.failed.items())
+        raise ToolError(f"{ALL_FAILED} {failures}.")
+    meta = ToolMeta(cost_usd=results.cost_usd)
+    return ToolResult(format_for_model(results), display=format_for_user(results), meta=meta)

@@ -1,4 +1,4 @@
-"""What is asked of a search provider and what it answers, the same for all of them."""
+"""Queries and results that all search providers share."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ _URL_CHARS = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchQuery:
-    """The words to look for and the most results wanted."""
+    """The search terms and the maximum number of results."""
 
     text: str
     count: int
@@ -21,7 +21,7 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderAccess:
-    """Where a provider is and the key it wants."""
+    """A provider's base URL and API key."""
 
     url: str
     key: str = ""
@@ -29,7 +29,7 @@ class ProviderAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
-    """One result; `found_by` names the providers that had it."""
+    """One result; `found_by` names the providers that returned it."""
 
     title: str
     url: str
@@ -40,29 +40,29 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderReply:
-    """What one provider found, best first, and what it costs."""
+    """The results of one provider, best first, and their cost."""
 
     hits: tuple[SearchHit, ...]
     cost_usd: float = 0.0
 
 
 def build_hit(*, title: object, url: object, snippet: object, date: object = None) -> SearchHit | None:
-    """Return a result made of strangers' values, cleaned and cut to size; None without an address of the web."""
-    place = _text(url).strip()
-    if not place.lower().startswith(("http://", "https://")) or not place.isprintable() or " " in place:
+    """Build a result from untrusted values, sanitized and truncated; None without a valid http(s) URL."""
+    link = _text(url).strip()
+    if not link.lower().startswith(("http://", "https://")) or not link.isprintable() or " " in link:
         return None
-    if len(place) > _URL_CHARS:
+    if len(link) > _URL_CHARS:
         return None
     return SearchHit(
-        title=_clean_line(title)[:_TITLE_CHARS] or place,
-        url=place,
+        title=_clean_line(title)[:_TITLE_CHARS] or link,
+        url=link,
         snippet=_clean_line(snippet)[:_SNIPPET_CHARS],
         date=_clean_line(date)[:40],
     )
 
 
 def _clean_line(value: object) -> str:
-    """Return a text on one line, without anything that cannot be seen."""
+    """Return a text on one line, without invisible characters."""
     visible, _ = strip_invisible(_text(value))
     return " ".join(visible.split())
 
@@ -72,11 +72,11 @@ def _text(value: object) -> str:
 
 
 def objects_at(data: object, *path: str) -> list[Mapping[str, object]]:
-    """Return the objects of the list at `path`; an answer without such a list is none."""
+    """Return the objects in the list at `path`; raise SearchFault if there is no list."""
     for name in path:
         data = data.get(name) if isinstance(data, Mapping) else None
     if not isinstance(data, list):
-        raise SearchFault("malformed", f"there is no list of {path[-1]}")
+        raise SearchFault("malformed", no_list(path[-1]))
     return [item for item in data if isinstance(item, Mapping)]
 
 
@@ -85,3 +85,8 @@ def number_at(data: object, *path: str) -> float | None:
     for name in path:
         data = data.get(name) if isinstance(data, Mapping) else None
     return float(data) if isinstance(data, (int, float)) and not isinstance(data, bool) else None
+
+
+def no_list(name: str) -> str:
+    """Return the detail for a reply without its list of results."""
+    return f"it has no list '{name}'"

@@ -1,4 +1,4 @@
-"""From a confinement to the words of a bubblewrap command line; nothing here touches the machine."""
+"""Builds the bubblewrap command line from a policy, as a pure function."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,10 +23,10 @@ _NAMESPACES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BwrapFds:
-    """Numbers of the open files that bubblewrap reads and writes; it closes them before the command starts.
+    """File descriptors that bubblewrap reads and writes; it closes them before the command starts.
 
-    `status` gets the box's first process and its exit, `gate` holds it back until something can be read, `documents`
-    stand in the order of the confinement's.
+    `status` receives the process id and exit code of the first process, `gate` blocks it until a byte can be read, and
+    `generated_files` are in the order of the policy.
     """
 
     seccomp: int
@@ -36,63 +36,63 @@ class BwrapFds:
 
     @property
     def all_fds(self) -> tuple[int, ...]:
-        """Return all of them."""
+        """All descriptors, to be passed to bubblewrap."""
         return (self.seccomp, self.status, self.gate, *self.generated_files)
 
 
 def bwrap_argv(
-    confinement: SandboxPolicy,
+    policy: SandboxPolicy,
     argv: Sequence[str],
     cwd: Path,
     *,
     program: Path,
-    descriptors: BwrapFds,
+    fds: BwrapFds,
     setenv: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Return the command line that runs `argv` in the box.
+    """Return the command line that runs `argv` in the sandbox.
 
-    The environment is no part of it but for `setenv`: bubblewrap hands its own on, and words can be seen in process
-    lists.
+    Only `setenv` of the environment is part of it: bubblewrap passes on its own environment, and arguments are visible
+    in process lists.
     """
     words = [str(program), *_NAMESPACES]
-    words += ["--uid", str(confinement.uid), "--gid", str(confinement.gid), "--hostname", HOST_NAME]
+    words += ["--uid", str(policy.uid), "--gid", str(policy.gid), "--hostname", HOST_NAME]
     words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-    words += _system_mounts(confinement, descriptors)
-    words += _mounts(confinement)
-    if confinement.proxy_socket is not None:
-        words += ["--bind", str(confinement.proxy_socket), str(PROXY_SOCKET)]
-    # To the kernel a box made by root is root's: it could write the settings of the whole machine in /proc/sys. Mount
-    # points are made in /dev and in the root while mounting, so these become read-only last.
+    words += _system_mounts(policy, fds)
+    words += _mounts(policy)
+    if policy.proxy_socket is not None:
+        words += ["--bind", str(policy.proxy_socket), str(PROXY_SOCKET)]
+    # A sandbox started by root could write the settings of the machine in /proc/sys. Mount points are created in /dev
+    # and in the root folder while mounting, so these become read-only last.
     words += ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(cwd)]
     for name, value in (setenv or {}).items():
         words += ["--setenv", name, value]
-    words += ["--seccomp", str(descriptors.seccomp)]
-    words += ["--json-status-fd", str(descriptors.status), "--block-fd", str(descriptors.gate)]
-    return [*words, "--", *confinement.command_prefix, *argv]
+    words += ["--seccomp", str(fds.seccomp)]
+    words += ["--json-status-fd", str(fds.status), "--block-fd", str(fds.gate)]
+    return [*words, "--", *policy.command_prefix, *argv]
 
 
-def _system_mounts(confinement: SandboxPolicy, descriptors: BwrapFds) -> Iterator[str]:
-    for path in confinement.readable:
+def _system_mounts(policy: SandboxPolicy, fds: BwrapFds) -> Iterator[str]:
+    for path in policy.readable:
         yield from ("--ro-bind", str(path), str(path))
-    for link in confinement.links:
+    for link in policy.links:
         yield from ("--symlink", link.target, str(link.path))
-    for document, number in zip(confinement.generated_files, descriptors.generated_files, strict=True):
-        yield from ("--perms", "0444", "--file", str(number), str(document.path))
+    for file, fd in zip(policy.generated_files, fds.generated_files, strict=True):
+        yield from ("--perms", "0444", "--file", str(fd), str(file.path))
     yield from ("--proc", "/proc", "--dev", "/dev")
-    yield from _tmpfs(SHARED_MEMORY, min(SHARED_MEMORY_BYTES, confinement.limits.scratch_bytes))
+    yield from _tmpfs(SHARED_MEMORY, min(SHARED_MEMORY_BYTES, policy.limits.scratch_bytes))
 
 
-def _mounts(confinement: SandboxPolicy) -> Iterator[str]:
-    """Mount from the wide to the narrow, whatever the kind: what comes later lies on top of what it is inside of."""
-    scratch = confinement.limits.scratch_bytes
-    places = [(TEMPORARY, _tmpfs(TEMPORARY, scratch)), (confinement.home, _tmpfs(confinement.home, scratch))]
-    places += [(path, _bind("--ro-bind", path)) for path in confinement.toolchains]
-    places += [(path, _bind("--bind", path)) for path in (*confinement.writable, *confinement.pinned)]
-    places += [(path, _bind("--ro-bind", path)) for path in confinement.protected]
-    places += [(path, _empty_folder(path)) for path in confinement.hidden_folders]
-    places += [(path, ("--ro-bind", "/dev/null", str(path))) for path in confinement.hidden_files]
-    # A stable order: for the same path the later kind wins, so a workspace that is the home is the workspace.
-    for _, words in sorted(places, key=lambda place: place[0].parts):
+def _mounts(policy: SandboxPolicy) -> Iterator[str]:
+    """Yield the mounts sorted by path, because a later mount is on top of an earlier one that contains it."""
+    scratch = policy.limits.scratch_bytes
+    mounts = [(TEMPORARY, _tmpfs(TEMPORARY, scratch)), (policy.home, _tmpfs(policy.home, scratch))]
+    mounts += [(path, _bind("--ro-bind", path)) for path in policy.toolchains]
+    mounts += [(path, _bind("--bind", path)) for path in (*policy.writable, *policy.pinned)]
+    mounts += [(path, _bind("--ro-bind", path)) for path in policy.protected]
+    mounts += [(path, _empty_folder(path)) for path in policy.hidden_folders]
+    mounts += [(path, ("--ro-bind", "/dev/null", str(path))) for path in policy.hidden_files]
+    # The sort is stable: for the same path the later entry wins, so a home that is the workspace is writable.
+    for _, words in sorted(mounts, key=lambda mount: mount[0].parts):
         yield from words
 
 

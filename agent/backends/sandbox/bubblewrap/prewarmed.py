@@ -1,4 +1,4 @@
-"""A box that is built before its command is known: while the model thinks, not while it waits."""
+"""A sandbox that is started before its command is known, while the model responds."""
 
 import os
 import shlex
@@ -11,28 +11,28 @@ from agent.backends.sandbox.types import SandboxPolicy
 from tooling.contract.command import CommandRequest
 from tooling.contract.fast_dataclass import dataclass
 
-# A pipe takes this much without anybody reading; longer commands get a box of their own.
+# A pipe buffers this much; longer commands get a new sandbox.
 _MAX_COMMAND_BYTES = 60_000
 _SHELL = ("bash", "-c")
-# Waits for one line of shell, which makes it exactly what `bash -c COMMAND` would have been. The plainest shell of a
-# system starts in a part of the time that bash takes, and every word of that line is older than all of them.
+# Waits for one line of shell, which turns it into exactly what `bash -c COMMAND` would have been. `sh` starts much
+# faster than bash, and every `sh` understands that line.
 _WAITING_SHELL = ("sh", "-s")
 _EXEC_TEMPLATE = "exec bash -c {} </dev/null\n"
 
 
 class DeferredCollector(OutputCollector):
-    """Stands in for the collector of a command that is not known yet."""
+    """The collector of a command that is not known yet."""
 
     def __init__(self) -> None:
         super().__init__(cap_bytes=4096)
         self._target: OutputCollector | None = None
 
-    def attach(self, real: OutputCollector) -> None:
-        """Hand everything on from now."""
-        self._target = real
+    def attach(self, target: OutputCollector) -> None:
+        """Pass all later bytes on to another collector."""
+        self._target = target
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Add the next bytes."""
         if self._target is None:
             super().feed(data)
         else:
@@ -40,13 +40,13 @@ class DeferredCollector(OutputCollector):
 
     @property
     def output(self) -> bytes:
-        """Return what was taken."""
+        """The collected bytes."""
         return super().output if self._target is None else self._target.output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrewarmedSandbox:
-    """A box with nothing in it but a shell that waits for its command."""
+    """A sandbox in which a shell waits for its command."""
 
     process: SandboxedProcess
     sink: DeferredCollector
@@ -54,24 +54,24 @@ class PrewarmedSandbox:
     policy: SandboxPolicy
     cwd: Path
 
-    def is_current(self, confinement: SandboxPolicy) -> bool:
-        """Say whether this box still lives and shows what one built now would show."""
-        return confinement == self.policy and not self.process.exited.done()
+    def is_current(self, policy: SandboxPolicy) -> bool:
+        """Whether this sandbox is alive and has the current policy."""
+        return policy == self.policy and not self.process.exited.done()
 
-    def can_run(self, request: CommandRequest, confinement: SandboxPolicy) -> bool:
-        """Say whether this box is the one the request would have got."""
+    def can_run(self, request: CommandRequest, policy: SandboxPolicy) -> bool:
+        """Whether a request would get an identical sandbox."""
         return (
             len(request.argv) == len(_SHELL) + 1
             and request.argv[: len(_SHELL)] == _SHELL
             and request.cwd == self.cwd
             and not request.env
             and request.merge_stderr
-            and self.is_current(confinement)
+            and self.is_current(policy)
             and len(_exec_line(request)) < _MAX_COMMAND_BYTES
         )
 
     def start_command(self, request: CommandRequest, sink: OutputCollector) -> SandboxedProcess:
-        """Hand the command over and return the process it becomes."""
+        """Start the command and return its process."""
         self.sink.attach(sink)
         try:
             os.write(self.command_fd, _exec_line(request))
@@ -80,7 +80,7 @@ class PrewarmedSandbox:
         return self.process
 
     async def discard(self) -> None:
-        """End the box without having used it."""
+        """End the unused sandbox."""
         os.close(self.command_fd)
         await self.process.finish(in_doubt=True)
 
@@ -91,17 +91,17 @@ def _exec_line(request: CommandRequest) -> bytes:
 
 def build_prewarmed(
     start: Callable[[Sequence[str], Sequence[OutputCollector], int], SandboxedProcess],
-    confinement: SandboxPolicy,
+    policy: SandboxPolicy,
     cwd: Path,
 ) -> PrewarmedSandbox:
-    """Start a box that waits for its command. Raises OSError."""
-    reading, writing = os.pipe2(os.O_CLOEXEC)
+    """Start a sandbox that waits for its command. Raises OSError."""
+    stdin, command_fd = os.pipe2(os.O_CLOEXEC)
     sink = DeferredCollector()
     try:
-        process = start(_WAITING_SHELL, (sink,), reading)
+        process = start(_WAITING_SHELL, (sink,), stdin)
     except OSError:
-        os.close(writing)
+        os.close(command_fd)
         raise
     finally:
-        os.close(reading)
-    return PrewarmedSandbox(process=process, sink=sink, command_fd=writing, policy=confinement, cwd=cwd)
+        os.close(stdin)
+    return PrewarmedSandbox(process=process, sink=sink, command_fd=command_fd, policy=policy, cwd=cwd)

@@ -1,4 +1,4 @@
-"""A process inside a bubblewrap box: held at the door until its limits are on, and gone with its whole namespace."""
+"""A process in bubblewrap: waits until its limits are set, and ends with all processes of its namespace."""
 
 import asyncio
 import contextlib
@@ -18,20 +18,21 @@ from agent.backends.sandbox.process_limits import CommandLimiter
 
 
 class Memfd:
-    """Lives as long as somebody holds it."""
+    """An anonymous file in memory, closed when it is garbage-collected."""
 
     def __init__(self, content: bytes) -> None:
         self.fd = os.memfd_create("windlass", os.MFD_CLOEXEC)
         weakref.finalize(self, os.close, self.fd)
-        left = memoryview(content)
-        while left:
-            left = left[os.write(self.fd, left) :]
+        rest = memoryview(content)
+        while rest:
+            rest = rest[os.write(self.fd, rest) :]
 
     def open_reader(self) -> int:
-        """Return a new descriptor that reads from the start, whatever others read at the same time."""
+        """Return a new descriptor with its own read position."""
         return os.open(f"/proc/self/fd/{self.fd}", os.O_RDONLY | os.O_CLOEXEC)
 
 
+COULD_NOT_START = "the sandbox could not be started: "
 _CHILD_PID = re.compile(rb'"child-pid"\s*:\s*(\d+)\s*[,}]')
 _EXIT_CODE_KEY = b'"exit-code"'
 _READ_BYTES = 4096
@@ -39,14 +40,14 @@ _SIGNAL_EXIT_BASE = 128
 
 
 class SandboxedProcess:
-    """A started box; its bounds are put on its first process while that waits at the door."""
+    """A started sandbox; its first process waits at the gate until its limits are set."""
 
     def __init__(
-        self, process: HostProcess, *, status: int, gate: int, bounds: CommandLimiter, errors: OutputCollector
+        self, process: HostProcess, *, status: int, gate: int, limiter: CommandLimiter, errors: OutputCollector
     ) -> None:
         self._process = process
         self._errors = errors
-        self._limiter = bounds
+        self._limiter = limiter
         self._loop = asyncio.get_running_loop()
         self._status = status
         self._gate: int | None = gate
@@ -66,82 +67,80 @@ class SandboxedProcess:
         env: Mapping[str, str],
         sinks: Sequence[OutputCollector],
         files: Iterable[Memfd],
-        bounds: CommandLimiter,
+        limiter: CommandLimiter,
         stdin: int = subprocess.DEVNULL,
     ) -> "SandboxedProcess":
-        """Start a box; of `files` the first is the filter, the others are its documents. Raises OSError."""
+        """Start a sandbox; `files` are the seccomp filter and the generated files. Raises OSError."""
         status, status_end = os.pipe2(os.O_CLOEXEC)
         gate_end, gate = os.pipe2(os.O_CLOEXEC)
         passed = [status_end, gate_end]
         try:
             passed += [file.open_reader() for file in files]
-            descriptors = BwrapFds(
-                status=status_end, gate=gate_end, seccomp=passed[2], generated_files=tuple(passed[3:])
-            )
+            fds = BwrapFds(status=status_end, gate=gate_end, seccomp=passed[2], generated_files=tuple(passed[3:]))
             process = HostProcess.start(
-                argv_for(descriptors),
+                argv_for(fds),
                 cwd=Path("/"),
                 env=env,
                 sinks=sinks,
                 stdin=stdin,
-                pass_fds=descriptors.all_fds,
-                spawn=bounds.spawn,
+                pass_fds=fds.all_fds,
+                spawn=limiter.spawn,
             )
         except BaseException:
             os.close(status)
             os.close(gate)
-            bounds.discard()
+            limiter.discard()
             raise
         finally:
-            for number in passed:
-                os.close(number)
-        return cls(process, status=status, gate=gate, bounds=bounds, errors=sinks[-1])
+            for fd in passed:
+                os.close(fd)
+        return cls(process, status=status, gate=gate, limiter=limiter, errors=sinks[-1])
 
     @property
     def exited(self) -> "asyncio.Future[None]":
-        """Return what is done as soon as the command itself has ended."""
+        """A future that is done when the command itself has exited."""
         return self._process.exited
 
     async def stop(self, grace_s: float) -> None:
-        """Ask everything in the box to end, and wait a little for it to tidy up."""
+        """Send SIGTERM to all processes in the sandbox, and give them a moment to clean up."""
         if self._init_pid is not None:
-            # A signal to bubblewrap itself would end the box at once; its first process hears none but KILL.
+            # A signal to bubblewrap itself would end the sandbox at once; its first process ignores all but SIGKILL.
             for pid in descendants(self._init_pid):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGTERM)
             await asyncio.wait({self.exited}, timeout=grace_s)
 
     async def finish(self, *, in_doubt: bool) -> int:
-        """Leave nobody behind and return the exit code; raises OSError when the command never started."""
+        """Kill all remaining processes and return the exit code. Raises OSError if the command never started."""
         try:
             if in_doubt:
                 self._kill()
             await self._wait_for_init_exit(in_doubt=in_doubt)
         finally:
             try:
-                # Without a first process there was no namespace that could have ended everybody in it.
+                # Without a first process there was no namespace whose end kills all processes.
                 code = await self._process.finish(in_doubt=self._init_pid is None)
             finally:
                 self._close()
                 await self._limiter.release()
         if self._error is not None:
             raise self._error
-        # Killed from outside, for want of memory perhaps, it is gone without a word and without being to blame.
+        # If bubblewrap was killed from outside, for example by the OOM killer, it did not fail to start.
         if not in_doubt and code < _SIGNAL_EXIT_BASE and _EXIT_CODE_KEY not in self._status_output:
             reason = self._errors.output.decode(errors="replace").strip() or "bubblewrap gave no reason"
-            raise OSError(f"the box could not be started: {reason}")
+            raise OSError(f"{COULD_NOT_START}{reason}")
         return code
 
     def _kill(self) -> None:
-        # Bubblewrap and its first child are one group until the box is complete; after that the child has a number of
-        # its own that we know. Killing both leaves no moment in which one of them survives the other.
+        # Bubblewrap and its first child are one process group until the sandbox is complete; after that we know the
+        # process id of the child. Killing both leaves no moment in which one of them survives the other.
         self._process.kill()
         if self._pidfd is not None:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
     async def _wait_for_init_exit(self, *, in_doubt: bool) -> None:
-        """Wait for the first process: the kernel lets it go only after everybody else in its namespace."""
+        """Wait for the first process, which the kernel ends only after all others in its namespace."""
         self._read_status()
         if self._pidfd is None:
             return
@@ -152,8 +151,8 @@ class SandboxedProcess:
             and self._init_pid is not None
             and is_childless(self._init_pid)
         ):
-            # Everybody else in the namespace is below it, and it starts nobody any more: nobody else is left, and it is
-            # on its way out. Taking down the mounts may keep the kernel there for longer than the command ran.
+            # All other processes of the namespace would be its children, so none is left, and it is about to exit.
+            # Waiting for the kernel to remove the mounts could take longer than the command ran.
             return
         await asyncio.wait({self._init_exited}, timeout=KILL_TIMEOUT_S / 2)
         if not self._init_exited.done():
@@ -172,29 +171,29 @@ class SandboxedProcess:
             self._status_output += data
         found = _CHILD_PID.search(self._status_output)
         if found is not None and self._init_pid is None:
-            # The rest can wait for the end: bubblewrap says it in ten pieces, and each would wake the loop.
+            # The rest is read at the end: bubblewrap writes it in ten pieces, each of which would wake the loop.
             self._loop.remove_reader(self._status)
             self._limit_and_release(int(found.group(1)))
 
-    def _limit_and_release(self, first: int) -> None:
-        """Bind the box's first process by its limits, then let it go on."""
-        self._init_pid = first
+    def _limit_and_release(self, pid: int) -> None:
+        """Set the limits of the first process, then let it continue."""
+        self._init_pid = pid
         try:
-            self._pidfd = os.pidfd_open(first)
+            self._pidfd = os.pidfd_open(pid)
             self._loop.add_reader(self._pidfd, self._on_init_exit)
-            self._limiter.apply(first)
+            self._limiter.apply(pid)
         except ProcessLookupError:
             return
         except OSError as problem:
-            self._error = OSError(f"the limits of the box could not be set: {problem}")
+            self._error = OSError(f"the limits of the sandbox could not be set: {problem}")
             self._kill()
             return
-        self._open_gate(b"go")
+        self._open_gate()
 
-    def _open_gate(self, word: bytes) -> None:
+    def _open_gate(self) -> None:
         if self._gate is not None:
             with contextlib.suppress(BrokenPipeError):
-                os.write(self._gate, word)
+                os.write(self._gate, b"go")
             os.close(self._gate)
             self._gate = None
 

@@ -1,6 +1,6 @@
-"""Landlock, seccomp and capabilities of the calling thread, through the C library; children inherit all three.
+"""Landlock, seccomp and capabilities of the calling thread, through libc; child processes inherit all three.
 
-All of it holds for one thread and cannot be undone, so it is called in a thread that does nothing but start processes.
+They apply to one thread and cannot be undone, so they are set in a thread that does nothing but start processes.
 """
 
 import ctypes
@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-# The same numbers on every machine.
+# The same on every architecture.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH = 1
 _ASK_VERSION = 1
@@ -36,11 +36,11 @@ _RIGHTS = [
     "truncate",
     "ioctl_dev",
 ]
-_BIT = {name: 1 << place for place, name in enumerate(_RIGHTS)}
+_BIT = {name: 1 << position for position, name in enumerate(_RIGHTS)}
 _SINCE = {"refer": 2, "truncate": 3, "ioctl_dev": 5}
 _READ_RIGHTS = _BIT["execute"] | _BIT["read_file"] | _BIT["read_dir"]
 _FILE_RIGHTS = _BIT["execute"] | _BIT["write_file"] | _BIT["read_file"] | _BIT["truncate"] | _BIT["ioctl_dev"]
-# Listening and connecting over TCP; sockets without a file name and signals that leave the box.
+# Binding and connecting TCP sockets; abstract sockets and signals to processes outside.
 _TCP, _SCOPES = 3, 3
 _TCP_SINCE, _SCOPES_SINCE = 4, 6
 
@@ -53,7 +53,7 @@ class _Filter(ctypes.Structure):
 
 
 def landlock_version() -> int:
-    """Return what the kernel offers, 0 when it has no Landlock or it is switched off."""
+    """Return the Landlock ABI version, or 0 if the kernel has none or it is disabled."""
     try:
         return _call(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_ASK_VERSION))
     except OSError:
@@ -61,13 +61,13 @@ def landlock_version() -> int:
 
 
 def restrict_scope() -> None:
-    """Keep signals and nameless sockets inside; nothing else, because a restricted thread may not mount."""
+    """Block signals and abstract sockets to the outside; nothing else, because a restricted thread cannot mount."""
     if landlock_version() >= _SCOPES_SINCE:
         _enforce(_ruleset(files=0, tcp=0, scopes=_SCOPES))
 
 
 def restrict_files(*, writable: Iterable[Path], readable: Iterable[Path]) -> None:
-    """Leave the thread nothing but these paths, no TCP, and no signals or nameless sockets to the outside."""
+    """Restrict the thread to these paths, and block TCP, and signals and abstract sockets to the outside."""
     version = landlock_version()
     if version < 1:
         raise OSError("this kernel has no Landlock")
@@ -87,18 +87,18 @@ def restrict_files(*, writable: Iterable[Path], readable: Iterable[Path]) -> Non
 
 
 def load_filter(program: bytes) -> None:
-    """Put a seccomp filter on the thread."""
+    """Load a seccomp filter for the thread."""
     _forbid_new_privileges()
-    # The program holds zero bytes, so its length is given and not found.
+    # The program contains null bytes, so its length must be given.
     buffer = ctypes.create_string_buffer(program, len(program))
     filter_ = _Filter(len(program) // 8, ctypes.cast(buffer, ctypes.c_char_p))
     _check(_libc.prctl(_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_FILTER), ctypes.byref(filter_), 0, 0))
 
 
 def drop_capabilities() -> None:
-    """Give up every capability of the thread and of what it starts, also when it is root."""
+    """Drop all capabilities of the thread and its children, even if it is root."""
     for number in range(_MAX_CAPABILITIES):
-        # Unknown numbers are refused, and without privileges there is nothing to drop.
+        # Fails for unknown numbers, and without privileges, when there is nothing to drop.
         _libc.prctl(_DROP_BOUND, ctypes.c_ulong(number), 0, 0, 0)
     header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
     _check(_libc.capset(header, struct.pack("=6I", 0, 0, 0, 0, 0, 0)))

@@ -1,4 +1,4 @@
-"""The box where bubblewrap is missing: Landlock and seccomp on the thread that starts commands."""
+"""The sandbox used without bubblewrap: Landlock and seccomp on the thread that starts commands."""
 
 import os
 import platform
@@ -19,41 +19,44 @@ from tooling.contract.command import CommandRequest
 from tooling.files.temp_dir import TempDir
 
 _DEVICES = tuple(map(Path, ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")))
-# Facts about the machine that programs ask for; nothing about its processes.
+# Information about the machine that programs read; nothing about its processes.
 _PROC_FILES = tuple(Path("/proc", name) for name in ("cpuinfo", "meminfo", "stat", "filesystems", "version", "loadavg"))
-# The command waits for a word before it becomes itself, so that its limits are on before it can start anything.
+# Waits for a line before it executes the command, so that the limits are set before any process is started.
 _GATE = ("/bin/sh", "-c", 'read -r go && exec "$@" </dev/null', "sh")
-# The kernel counts all processes of the user, not only those of the box.
+# The kernel counts all processes of the user, not only those of the sandbox.
 _PROCESSES_OF_OTHERS = 4096
 
+# /etc/gitconfig may contain secrets, so it is unreadable, and git does not start if it cannot read it.
+_GIT_ENV = {"GIT_CONFIG_NOSYSTEM": "1"}
+
 _COVERED = (
-    "writes: only the workspace, folders added by hand and a private folder for home and temporary files",
+    "writes: only the workspace, added folders and a private folder for home and temporary files",
     "reads: the system, toolchains and those folders; not the home folder or other projects",
     "network: no sockets of any kind",
     "no capabilities, no new privileges, about 80 system calls refused by seccomp",
-    "a clean environment, no open files, no terminal; what a command starts ends with it",
+    "a clean environment, no open files, no terminal; processes end with their command",
 )
 _NOT_COVERED = (
-    "bubblewrap is not used: commands see this machine's users, host name and process numbers",
-    "modes and times of files outside can be changed by their owner, and it can be told whether a path exists",
-    ".git/hooks and .git/config in the workspace can be changed: look at them before you run git there yourself",
-    "allowed hosts: there is no network at all, also not through the proxy",
+    "commands see this machine's users, host name and process ids",
+    "modes and times of the user's files outside can be changed, and commands can test whether a path exists",
+    ".git/hooks and .git/config in the workspace can be changed: check them before you run git there",
+    "allowed hosts: there is no network at all, not even through the proxy",
     "a process that leaves its session and empties its environment may outlive its command",
-    "before kernel 6.12 signals reach other processes of the same user",
+    "before kernel 6.12, signals reach other processes of the same user",
 )
 
 
 class LandlockSandbox:
-    """Starts commands from a bound thread; everything below it is bound as well."""
+    """Starts commands from a restricted thread; their processes inherit the restrictions."""
 
-    def __init__(self, policy: SandboxPolicy, *, group_place: CgroupParent | None) -> None:
+    def __init__(self, policy: SandboxPolicy, *, cgroup_parent: CgroupParent | None) -> None:
         if policy.hidden_folders or policy.hidden_files:
             raise SandboxError(
-                "the workspace holds private folders, which only bubblewrap can hide",
-                hint="choose a narrower folder, or install bubblewrap",
+                "the workspace contains private folders, which only bubblewrap can hide",
+                hint="choose a narrower folder or install bubblewrap",
             )
         self.policy = policy
-        self._cgroup_parent = group_place
+        self._cgroup_parent = cgroup_parent
         self._seccomp_filter = landlock_filter(platform.machine())
         self._temporary = TempDir()
         self._scratch = self._temporary.path
@@ -61,89 +64,91 @@ class LandlockSandbox:
         self._private_folders = {"HOME": self._scratch / "home", "TMPDIR": self._scratch / "tmp"}
         for folder in self._private_folders.values():
             folder.mkdir(mode=0o700)
-        self._workers = SpawnWorkerPool(self._restrict_thread, group_place, policy.limits)
+        for file in policy.generated_files:
+            if file.path.name == "gitconfig":
+                (self._private_folders["HOME"] / ".gitconfig").write_bytes(file.content)
+        self._workers = SpawnWorkerPool(self._restrict_thread, cgroup_parent, policy.limits)
 
     def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> "GatedProcess":
-        """Start a command. Raises OSError when it cannot be started in this box."""
+        """Start a command. Raises OSError if it cannot be started in this sandbox."""
         private = {name: str(folder) for name, folder in self._private_folders.items()}
-        env = {**self.policy.environment, **private, **request.env}
+        env = {**self.policy.environment, **_GIT_ENV, **private, **request.env}
         check_request(request, self.policy, env.get("PATH", os.defpath))
-        bounds = CommandLimiter(
+        limiter = CommandLimiter(
             self.policy.limits, self._cgroup_parent, self._workers, processes_of_others=_PROCESSES_OF_OTHERS
         )
         gate_end, gate = os.pipe2(os.O_CLOEXEC)
         try:
             process = HostProcess.start(
-                (*_GATE, *request.argv), cwd=request.cwd, env=env, sinks=sinks, stdin=gate_end, spawn=bounds.spawn
+                (*_GATE, *request.argv), cwd=request.cwd, env=env, sinks=sinks, stdin=gate_end, spawn=limiter.spawn
             )
         except BaseException:
             os.close(gate)
-            bounds.discard()
+            limiter.discard()
             raise
         finally:
             os.close(gate_end)
-        return GatedProcess(process, bounds, gate)
+        return GatedProcess(process, limiter, gate)
 
     def describe(self) -> SandboxDescription:
-        """Return what the box covers and what it does not."""
-        lacking = () if self._cgroup_parent else (NO_CGROUPS,)
-        return SandboxDescription(name="landlock", covered=_COVERED, not_covered=(*_NOT_COVERED, *lacking))
+        """Return what the sandbox protects and what it does not."""
+        missing = () if self._cgroup_parent else (NO_CGROUPS,)
+        return SandboxDescription(name="landlock", covered=_COVERED, not_covered=(*_NOT_COVERED, *missing))
 
     def close(self) -> None:
-        """Remove the private folders."""
+        """End the threads and remove the private folders."""
         self._workers.close()
         self._temporary.remove()
 
     def _restrict_thread(self) -> None:
-        # The C library loads with the first command, in the thread that needs it.
+        # Loads libc through ctypes, which is not needed before the first command.
         from agent.backends.sandbox.landlock.kernel import drop_capabilities, load_filter, restrict_files
 
-        confinement = self.policy
-        settings = tuple(document.path for document in confinement.generated_files if document.path.name != "gitconfig")
+        settings = tuple(file.path for file in self.policy.generated_files if file.path.name != "gitconfig")
         drop_capabilities()
         restrict_files(
-            writable=(*confinement.writable, self._scratch, *_DEVICES),
-            readable=(*confinement.readable, *confinement.toolchains, *settings, *_PROC_FILES),
+            writable=(*self.policy.writable, self._scratch, *_DEVICES),
+            readable=(*self.policy.readable, *self.policy.toolchains, *settings, *_PROC_FILES),
         )
         load_filter(self._seccomp_filter)
 
 
 class GatedProcess:
-    """A command of this box; its limits are on from its first moment."""
+    """A started command that waits until its limits are set."""
 
-    def __init__(self, process: HostProcess, bounds: CommandLimiter, gate: int) -> None:
+    def __init__(self, process: HostProcess, limiter: CommandLimiter, gate: int) -> None:
         self._process = process
-        self._limiter = bounds
+        self._limiter = limiter
         self._error: OSError | None = None
         try:
-            bounds.apply(process.pid)
+            limiter.apply(process.pid)
             os.write(gate, b"go\n")
         except OSError as problem:
-            # Nobody answers at the gate, so the command ends before it began.
+            # The gate is closed without a line, so the command ends before it starts.
             self._error = problem
         finally:
             os.close(gate)
 
     @property
     def exited(self) -> "Future[None]":
-        """Return what is done as soon as the command itself has ended."""
+        """A future that is done when the command itself has exited."""
         return self._process.exited
 
     async def stop(self, grace_s: float) -> None:
-        """Ask the whole group to end, and wait a little for it to tidy up."""
+        """Send SIGTERM to the process group, and give it a moment to clean up."""
         await self._process.stop(grace_s)
 
     async def finish(self, *, in_doubt: bool) -> int:
-        """Leave nobody behind and return the exit code."""
-        # Without a namespace or a control group a process can get away at any time: there is always doubt.
-        is_certain = False
+        """Kill all remaining processes and return the exit code."""
+        # Without a namespace or a control group a process can always escape, so orphans are always searched for.
+        is_empty = False
         try:
-            is_certain = await self._limiter.kill()
+            is_empty = await self._limiter.kill()
         finally:
             try:
-                code = await self._process.finish(in_doubt=not is_certain)
+                code = await self._process.finish(in_doubt=not is_empty)
             finally:
                 await self._limiter.release()
         if self._error is not None:
-            raise OSError(f"the limits of the box could not be set: {self._error}")
+            raise OSError(f"the limits of the sandbox could not be set: {self._error}")
         return code

@@ -1,4 +1,4 @@
-"""Both sides of the egress proxy: servers of the world on loopback, and clients on its socket."""
+"""Both sides of the egress proxy: servers on loopback, and clients on its socket."""
 
 import asyncio
 import shutil
@@ -15,6 +15,7 @@ from agent.backends.egress.host_rules import EgressRules
 from agent.backends.egress.proxy import EgressProxy
 from agent.backends.egress.proxy_connection import Connect
 from agent.backends.egress.stream import EgressLimits
+from tests.programs import require
 from tooling.web.addresses.url_check import Resolver
 from tooling.web.network_attempt import NetworkAttempt
 
@@ -28,7 +29,7 @@ Handler: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awai
 
 
 class Server:
-    """A server on loopback that remembers what it got; without a handler it greets and closes."""
+    """A server on loopback that records request heads; the default handler answers HELLO and closes."""
 
     def __init__(self, handler: Handler | None = None, tls: ssl.SSLContext | None = None) -> None:
         self._handler = handler or self._greet
@@ -55,7 +56,7 @@ class Server:
         try:
             await self._handler(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            # Clients leave and tests end; neither is the server's problem.
+            # Clients disconnect and tests end; neither is an error of the server.
             pass
         finally:
             self._tasks.discard(task)
@@ -68,7 +69,7 @@ class Server:
 
 
 class ProxyHarness:
-    """A running proxy with what it told, and ways to talk to it."""
+    """A running proxy, the attempts it reported, and clients for it."""
 
     def __init__(self, proxy: EgressProxy, path: Path, attempts: list[NetworkAttempt]) -> None:
         self.proxy = proxy
@@ -83,7 +84,7 @@ class ProxyHarness:
         return await asyncio.open_unix_connection(self.socket)
 
     async def exchange(self, *parts: bytes) -> bytes:
-        """Send bytes, return everything that comes back until the proxy closes."""
+        """Send bytes and return everything received until the proxy closes."""
         async with asyncio.timeout(10):
             reader, writer = await self.open()
             try:
@@ -110,7 +111,7 @@ def get(url: str, *headers: str, method: str = "GET") -> bytes:
 
 
 def fake_resolver(**hosts: str) -> Resolver:
-    """Return a resolver that knows nothing but `host_name=address`, an underscore being a dot."""
+    """Return a resolver that only knows the given hosts; an underscore in a name is a dot."""
     known = {name.replace("_", "."): address for name, address in hosts.items()}
 
     async def resolve(host: str, port: int) -> Sequence[str]:
@@ -132,7 +133,7 @@ async def run_proxy(
     limits: EgressLimits | None = None,
     allow_loopback: bool = True,
 ) -> AsyncIterator[ProxyHarness]:
-    """Run a proxy whose names lead to loopback; the given ports are open for both ways of asking."""
+    """Run a proxy whose names resolve to loopback; tunnels and plain requests may use the given ports."""
     attempts: list[NetworkAttempt] = []
     rules = EgressRules(allow=tuple(allow), deny=tuple(deny))
     if ports:
@@ -146,7 +147,7 @@ async def run_proxy(
         limits=limits,
         allow_loopback=allow_loopback,
     )
-    # The name of a unix socket has to be shorter than pytest's folders are.
+    # The paths of pytest's folders are too long for a unix socket.
     folder = Path(tempfile.mkdtemp(prefix="wl-"))
     try:
         yield ProxyHarness(proxy, await proxy.start(folder), attempts)
@@ -156,14 +157,15 @@ async def run_proxy(
 
 
 def free_port() -> int:
-    """Return a port on loopback that nobody listens on."""
+    """Return an unused port on loopback."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
 
 
 def certificate(folder: Path, host: str) -> tuple[Path, ssl.SSLContext]:
-    """Make a certificate for one host; return its file and the server's context."""
+    """Create a certificate for one host; return its file and the server's context."""
+    require("openssl")
     file, key = folder / "cert.pem", folder / "key.pem"
     subprocess.run(
         [

@@ -1,4 +1,4 @@
-"""The egress proxy against real servers on loopback: who gets through, who does not, and how everything ends."""
+"""The egress proxy with real servers on loopback: what it forwards and what it refuses."""
 
 import asyncio
 import os
@@ -12,7 +12,9 @@ import pytest
 
 from agent.backends.egress.host_rules import EgressRules
 from agent.backends.egress.proxy import EgressProxy
+from agent.backends.egress.proxy_connection import NO_CLIENT_HELLO
 from agent.backends.egress.relay import proxy_environment, relay_argv
+from agent.backends.egress.tls_sni import NOT_TLS
 from tests.agent.backends.egress.proxy_harness import (
     HELLO,
     PUBLIC,
@@ -26,6 +28,7 @@ from tests.agent.backends.egress.proxy_harness import (
     get,
     run_proxy,
 )
+from tests.programs import needs
 
 
 async def test_a_plain_request_reaches_the_allowed_host() -> None:
@@ -59,11 +62,11 @@ async def test_one_connection_carries_one_request() -> None:
         ),
     ],
 )
-async def test_exactly_one_body_is_forwarded(headers: tuple[str, ...], body: bytes, expected: bytes) -> None:
+async def test_exactly_one_request_body_is_forwarded(headers: tuple[str, ...], body: bytes, expected: bytes) -> None:
     bodies: list[bytes] = []
     is_over = asyncio.Event()
 
-    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         bodies.append(await reader.readexactly(len(expected)))
         writer.write(HELLO)
@@ -71,7 +74,7 @@ async def test_exactly_one_body_is_forwarded(headers: tuple[str, ...], body: byt
         bodies.append(await reader.read())
         is_over.set()
 
-    async with Server(take) as server, run_proxy(ports=[server.port]) as here:
+    async with Server(receive) as server, run_proxy(ports=[server.port]) as here:
         answer = await here.exchange(get(f"http://example.test:{server.port}/", *headers, method="POST"), body)
         await asyncio.wait_for(is_over.wait(), 5)
     assert answer.endswith(b"hello")
@@ -79,7 +82,7 @@ async def test_exactly_one_body_is_forwarded(headers: tuple[str, ...], body: byt
 
 
 @pytest.mark.parametrize("body", [b"xyz\r\n", b"-1\r\n", b"123456789\r\n", b"3\r\nabcdef\r\n", b"3\nabc\n", b"\r\n"])
-async def test_a_broken_chunk_ends_the_request(body: bytes) -> None:
+async def test_a_malformed_chunk_is_a_bad_request(body: bytes) -> None:
     async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
@@ -122,13 +125,13 @@ async def test_a_broken_chunk_ends_the_request(body: bytes) -> None:
     ],
     ids=repr,
 )
-async def test_everything_else_is_refused_and_told(request_bytes: bytes, status: int) -> None:
+async def test_other_requests_are_refused_and_reported(request_bytes: bytes, status: int) -> None:
     async with run_proxy() as here:
         assert await here.status(request_bytes) == status
         assert [attempt.allowed for attempt in here.attempts] == [False]
 
 
-async def test_the_deny_list_wins_and_hosts_can_be_added_meanwhile() -> None:
+async def test_the_deny_list_wins_over_hosts_that_are_added_later() -> None:
     async with (
         Server() as server,
         run_proxy(allow=[".example.test"], deny=["www.example.test"], ports=[server.port]) as here,
@@ -143,27 +146,27 @@ async def test_the_deny_list_wins_and_hosts_can_be_added_meanwhile() -> None:
     assert "not known here" in here.attempts[2].reason
 
 
-async def test_a_refusal_says_why_in_its_first_line() -> None:
+async def test_the_status_line_of_a_refusal_has_the_reason() -> None:
     async with run_proxy() as here:
         answer = await here.exchange(connect("other.test:443"))
     line = answer.split(b"\r\n")[0]
-    assert line == b"HTTP/1.1 403 other.test is not an allowed host; --allow-net other.test would allow it"
+    assert line == b"HTTP/1.1 403 other.test is not an allowed host; allow it with --allow-net other.test"
 
 
 @pytest.mark.parametrize("answers", [["127.0.0.1"], [PUBLIC, "10.0.0.1"], ["::ffff:169.254.169.254"], ["fe80::1"]])
-async def test_a_name_that_leads_inside_is_refused_without_saying_where(answers: list[str]) -> None:
+async def test_a_name_with_a_private_address_is_refused_without_revealing_it(answers: list[str]) -> None:
     async def resolve(host: str, port: int) -> Sequence[str]:
         return answers
 
     async with run_proxy(resolver=resolve, allow_loopback=False) as here:
         answer = await here.exchange(connect("example.test:443"))
-        assert answer.startswith(b"HTTP/1.1 403 example.test does not lead to a public address")
+        assert answer.startswith(b"HTTP/1.1 403 example.test does not resolve to a public address")
         assert here.decisions == [("example.test", 443, False)]
         assert not any(address in answer.decode() for address in answers)
         assert "not a public address" in here.attempts[0].reason
 
 
-async def test_the_address_that_was_checked_is_the_one_connected_to() -> None:
+async def test_the_proxy_connects_to_the_address_it_checked() -> None:
     asked: list[str] = []
     reached: list[tuple[str, int]] = []
 
@@ -184,7 +187,7 @@ async def test_the_address_that_was_checked_is_the_one_connected_to() -> None:
     assert asked == ["example.test"] * 2
 
 
-async def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
+async def test_the_next_address_is_tried_if_one_does_not_answer() -> None:
     async def two(host: str, port: int) -> Sequence[str]:
         return [PUBLIC, "127.0.0.1"]
 
@@ -200,7 +203,7 @@ async def test_the_next_address_is_tried_when_one_does_not_answer() -> None:
         assert await here.status(get(f"http://example.test:{server.port}/")) == 200
 
 
-async def test_a_server_that_is_not_there_is_a_bad_gateway() -> None:
+async def test_an_unreachable_server_is_a_bad_gateway() -> None:
     async with Server() as server:
         port = server.port
     async with run_proxy(ports=[port]) as here:
@@ -210,7 +213,7 @@ async def test_a_server_that_is_not_there_is_a_bad_gateway() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"X: 1\r\n" * 20_000])
-async def test_a_server_that_speaks_no_http_is_a_bad_gateway(answer: bytes) -> None:
+async def test_a_server_that_does_not_speak_http_is_a_bad_gateway(answer: bytes) -> None:
     async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(answer)
@@ -220,7 +223,7 @@ async def test_a_server_that_speaks_no_http_is_a_bad_gateway(answer: bytes) -> N
 
 
 @pytest.mark.parametrize("target", ["example.test", "EXAMPLE.test."])
-async def test_a_tls_tunnel_carries_both_ways(tmp_path: Path, target: str) -> None:
+async def test_a_tls_tunnel_carries_data_both_ways(tmp_path: Path, target: str) -> None:
     file, tls = certificate(tmp_path, "example.test")
     async with Server(tls=tls) as server, run_proxy(ports=[server.port]) as here:
         reader, writer = await here.open()
@@ -238,7 +241,7 @@ async def _send_through_tunnel(here: ProxyHarness, port: int, *parts: bytes) -> 
     return answer.removeprefix(b"HTTP/1.1 200 Connection established\r\n\r\n")
 
 
-async def test_a_tunnel_that_names_another_server_is_cut() -> None:
+async def test_a_tunnel_whose_client_hello_names_another_server_is_closed() -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     outgoing = ssl.MemoryBIO()
     with pytest.raises(ssl.SSLWantReadError):
@@ -247,7 +250,7 @@ async def test_a_tunnel_that_names_another_server_is_cut() -> None:
         assert await _send_through_tunnel(here, server.port, outgoing.read()) == b""
     assert server.heads == []
     assert here.decisions == [("example.test", server.port, False)]
-    assert here.attempts[0].reason == "the TLS greeting names 'hidden.test' instead of example.test"
+    assert here.attempts[0].reason == "the TLS client asks for 'hidden.test' instead of example.test"
 
 
 async def test_a_tunnel_is_for_tls_only() -> None:
@@ -256,12 +259,12 @@ async def test_a_tunnel_is_for_tls_only() -> None:
         assert await _send_through_tunnel(here, server.port) == b""
     assert server.heads == []
     assert [attempt.reason for attempt in here.attempts] == [
-        "the tunnel does not begin with a TLS greeting",
-        "no TLS greeting came in time",
+        NOT_TLS,
+        NO_CLIENT_HELLO,
     ]
 
 
-async def test_the_socket_is_private_and_goes_away(tmp_path: Path) -> None:
+async def test_the_socket_is_private_and_removed_on_close(tmp_path: Path) -> None:
     folder = tmp_path / ("deep" * 20) / ("er" * 30)
     proxy = EgressProxy(EgressRules(), lambda attempt: None, resolver=fake_resolver())
     for _ in range(2):
@@ -273,7 +276,7 @@ async def test_the_socket_is_private_and_goes_away(tmp_path: Path) -> None:
     await proxy.close()
 
 
-async def test_a_folder_open_to_others_is_refused(tmp_path: Path) -> None:
+async def test_a_folder_that_others_can_read_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "open"
     folder.mkdir()
     folder.chmod(0o755)
@@ -281,7 +284,8 @@ async def test_a_folder_open_to_others_is_refused(tmp_path: Path) -> None:
         await EgressProxy(EgressRules(), lambda attempt: None).start(folder)
 
 
-async def test_curl_goes_through(tmp_path: Path) -> None:
+@needs("curl")
+async def test_curl_works_through_the_relay_and_the_proxy(tmp_path: Path) -> None:
     file, tls = certificate(tmp_path, "example.test")
     async with Server() as plain, Server(tls=tls) as secure, run_proxy(ports=[plain.port, secure.port]) as here:
         found = []
@@ -307,4 +311,4 @@ async def test_curl_goes_through(tmp_path: Path) -> None:
             found.append((curl.returncode, out + err))
     assert found[:2] == [(0, b"hello"), (0, b"hello")]
     assert found[2][0] == 56 and b"403" in found[2][1]
-    assert b"numeric address" in found[3][1]
+    assert b"IP address" in found[3][1]

@@ -1,4 +1,4 @@
-"""HTTP heads at the egress proxy: what is refused, and what servers and clients get to see."""
+"""HTTP heads at the egress proxy: which are refused, and how the others are rewritten."""
 
 from http import HTTPStatus
 
@@ -52,7 +52,7 @@ def head(*lines: bytes, first: bytes = FIRST) -> bytes:
     ],
     ids=repr,
 )
-def test_unclear_requests_are_refused(lines: tuple[bytes, ...]) -> None:
+def test_ambiguous_requests_are_refused(lines: tuple[bytes, ...]) -> None:
     with pytest.raises(ProxyHttpError):
         parse_request(head(*lines))
 
@@ -72,17 +72,17 @@ def test_unclear_requests_are_refused(lines: tuple[bytes, ...]) -> None:
         b"\x16\x03\x01\r\n",
     ],
 )
-def test_first_lines_that_are_none_are_refused(first: bytes) -> None:
+def test_malformed_request_lines_are_refused(first: bytes) -> None:
     with pytest.raises(ProxyHttpError):
         parse_request(head(first=first))
 
 
-def test_a_transfer_encoding_is_not_for_old_clients() -> None:
+def test_http_1_0_requests_cannot_be_chunked() -> None:
     with pytest.raises(ProxyHttpError):
         parse_request(head(b"Transfer-Encoding: chunked", first=b"POST http://example.test/ HTTP/1.0\r\n"))
 
 
-def test_the_server_gets_its_own_host_and_one_clear_framing() -> None:
+def test_the_server_gets_its_own_host_and_a_single_content_length() -> None:
     request = parse_request(
         head(
             b"Host: other.test",
@@ -108,7 +108,7 @@ def test_a_chunked_request_stays_chunked() -> None:
     )
 
 
-def test_the_client_is_told_that_the_connection_ends() -> None:
+def test_the_response_closes_the_connection() -> None:
     answer = b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nKeep-Alive: 5\r\nContent-Length: 2\r\nX: 1\r\n\r\n"
     assert rewrite_response_head(answer) == (
         200,
@@ -128,12 +128,12 @@ def test_the_client_is_told_that_the_connection_ends() -> None:
         b"HTTP/1.1 200 a\nb\r\n\r\n",
     ],
 )
-def test_answers_that_are_none_are_refused(answer: bytes) -> None:
+def test_malformed_responses_are_refused(answer: bytes) -> None:
     with pytest.raises(ProxyHttpError):
         rewrite_response_head(answer)
 
 
-def test_a_refusal_cannot_be_written_into() -> None:
+def test_an_error_response_cannot_be_injected_into() -> None:
     first, _, rest = build_error_response(HTTPStatus.FORBIDDEN, "bad\r\nX-Injected: 1 \u2028ü").partition(b"\r\n")
     assert first == b"HTTP/1.1 403 badX-Injected: 1 "
     assert rest.startswith(b"Content-Type: text/plain")

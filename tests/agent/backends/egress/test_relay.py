@@ -1,4 +1,4 @@
-"""The relay in front of a command, and real tools that reach the world through it from inside the real box."""
+"""The relay in front of a command, and real tools that use the proxy from inside the sandbox."""
 
 import functools
 import hashlib
@@ -20,16 +20,17 @@ from agent.backends.egress.relay import proxy_environment, relay_argv, relay_int
 from agent.backends.sandbox.runner import build_sandbox_runner
 from tests.agent.backends.backend_cases import find_processes
 from tests.agent.backends.egress.proxy_harness import ProxyHarness, certificate, free_port, run_proxy
+from tests.programs import needs, require
 from tooling.contract.command import CommandOutput, CommandRequest
 
 pytestmark = pytest.mark.slow
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    """Serves files; where other servers would make up an index, so does this one."""
+    """Serves files without logging."""
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        pass
 
 
 @contextmanager
@@ -49,7 +50,7 @@ def files_over_http(folder: Path, tls: ssl.SSLContext | None = None) -> Iterator
 
 
 class NetworkedSandbox:
-    """A box whose commands reach the proxy, and the proxy's own record."""
+    """A sandbox whose commands can reach the proxy."""
 
     def __init__(self, proxy: ProxyHarness, workspace: Path) -> None:
         self.proxy = proxy
@@ -74,6 +75,7 @@ class NetworkedSandbox:
 async def run_sandbox(
     tmp_path: Path, ports: Sequence[int], allow: Sequence[str] = ("example.test",)
 ) -> AsyncIterator[NetworkedSandbox]:
+    require("bwrap")
     workspace = tmp_path / "workspace"
     workspace.mkdir(exist_ok=True)
     async with run_proxy(ports=ports, allow=allow) as here:
@@ -85,7 +87,7 @@ async def run_sandbox(
 
 
 def run_relayed(*command: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command behind the relay on this machine, with a proxy that is not there."""
+    """Run a command behind the relay, without a sandbox and with a proxy that does not exist."""
     port = free_port()
     words = relay_argv(command, socket_path="/nonexistent", port=port)
     return subprocess.run(
@@ -98,28 +100,28 @@ def run_relayed(*command: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_the_command_keeps_its_exit_code_its_words_and_its_output() -> None:
+def test_the_command_keeps_its_arguments_output_and_exit_code() -> None:
     done = run_relayed("bash", "-c", 'printf "%s|" "$@"; echo problem >&2; exit 7', "name", "a b", "", "ü$x")
     assert (done.returncode, done.stdout, done.stderr) == (7, "a b||ü$x|", "problem\n")
 
 
-def test_a_signal_ends_the_command_as_it_would_without_the_relay() -> None:
+def test_a_signal_ends_the_command_as_without_the_relay() -> None:
     assert run_relayed("bash", "-c", "kill -TERM $$").returncode == -15
     assert run_relayed("bash", "-c", "yes | head -1; echo ${PIPESTATUS[0]}").stdout == "y\n141\n"
 
 
-def test_a_command_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+def test_a_missing_command_is_reported(tmp_path: Path) -> None:
     missing = run_relayed("/nonexistent/program")
     assert (missing.returncode, missing.stderr) == (
         127,
         "network relay: /nonexistent/program: No such file or directory\n",
     )
     plain = tmp_path / "plain"
-    plain.write_text("no program")
+    plain.write_text("not a program")
     assert run_relayed(str(plain)).returncode == 126
 
 
-def test_a_taken_port_is_said_aloud() -> None:
+def test_a_port_in_use_is_reported() -> None:
     port = free_port()
     inner = relay_argv(("true",), socket_path="/nonexistent", port=port)
     outer = relay_argv(inner, socket_path="/nonexistent", port=port)
@@ -127,7 +129,7 @@ def test_a_taken_port_is_said_aloud() -> None:
     assert (done.returncode, done.stderr) == (125, "network relay: cannot start: Address already in use\n")
 
 
-def test_the_command_has_no_children_and_no_descriptors_of_the_relay() -> None:
+def test_the_command_inherits_nothing_from_the_relay() -> None:
     done = run_relayed(
         *("bash", "-c"),
         "cd /proc/$$; read -r children <task/$$/children; echo [$children]; grep SigIgn status; ls fd; true",
@@ -139,7 +141,7 @@ def test_the_command_has_no_children_and_no_descriptors_of_the_relay() -> None:
     assert int(ignored.split()[1], 16) & changed == 0
 
 
-def test_the_relay_dies_with_the_command() -> None:
+def test_the_relay_ends_with_the_command() -> None:
     mark = f"/nonexistent/{free_port()}"
     words = relay_argv(("sleep", "60"), socket_path=mark, port=free_port())
     command = subprocess.Popen(words)
@@ -154,7 +156,8 @@ def test_the_relay_dies_with_the_command() -> None:
     assert find_processes(mark) == []
 
 
-async def test_the_box_reaches_allowed_hosts_and_nothing_else(tmp_path: Path) -> None:
+@needs("curl")
+async def test_the_sandbox_reaches_allowed_hosts_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "big").write_bytes(content := os.urandom(3_000_000))
     file, tls = certificate(tmp_path, "example.test")
@@ -181,7 +184,8 @@ async def test_the_box_reaches_allowed_hosts_and_nothing_else(tmp_path: Path) ->
     ]
 
 
-async def test_a_server_inside_the_box_is_reached_without_the_proxy(tmp_path: Path) -> None:
+@needs("curl")
+async def test_a_server_inside_the_sandbox_is_reached_without_the_proxy(tmp_path: Path) -> None:
     async with run_sandbox(tmp_path, [80]) as inside:
         found = await inside.sh(
             "echo hi >page; python3 -m http.server -b 127.0.0.1 8000 >/dev/null 2>&1 & "
@@ -191,7 +195,8 @@ async def test_a_server_inside_the_box_is_reached_without_the_proxy(tmp_path: Pa
         assert inside.proxy.attempts == []
 
 
-async def test_many_connections_at_once_go_through(tmp_path: Path) -> None:
+@needs("curl")
+async def test_many_connections_can_be_open_at_the_same_time(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "page").write_bytes(b"x" * 200_000)
     with files_over_http(tmp_path / "site") as port:
@@ -202,7 +207,8 @@ async def test_many_connections_at_once_go_through(tmp_path: Path) -> None:
 
 
 def repository_site(tmp_path: Path) -> Path:
-    """Make a folder that serves a repository as plain files."""
+    """Create a folder that serves a repository as plain files."""
+    require("git")
     source, site = tmp_path / "source", tmp_path / "site"
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     (tmp_path / ".gitconfig").write_text("[user]\nname = A\nemail = a@example.test\n")
@@ -242,7 +248,7 @@ async def test_pip_installs_through_the_proxy(tmp_path: Path) -> None:
     name = "tiny-1.0-py3-none-any.whl"
     info = "tiny-1.0.dist-info"
     with zipfile.ZipFile(simple / name, "w") as wheel:
-        wheel.writestr("tiny.py", "WORD = 'tiny and well'\n")
+        wheel.writestr("tiny.py", "WORD = 'tiny works'\n")
         wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", f"tiny.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
@@ -255,9 +261,10 @@ async def test_pip_installs_through_the_proxy(tmp_path: Path) -> None:
                 f"&& env/bin/python -m pip -q --disable-pip-version-check install {index} --no-cache-dir tiny "
                 "&& env/bin/python -c 'import tiny; print(tiny.WORD)'"
             )
-    assert (found.exit_code, found.output) == (0, b"tiny and well\n")
+    assert (found.exit_code, found.output) == (0, b"tiny works\n")
 
 
+@needs("npm")
 async def test_npm_reads_a_registry_through_the_proxy(tmp_path: Path) -> None:
     site = tmp_path / "site"
     site.mkdir()

@@ -1,4 +1,4 @@
-"""Reading the server name from the first bytes of a TLS client."""
+"""Parsing the server name in a TLS ClientHello."""
 
 import ssl
 
@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.backends.egress.tls_sni import ClientHelloError, parse_server_name
+from agent.backends.egress.tls_sni import SEVERAL_SERVERS, ClientHelloError, parse_server_name
 
 
 def hello(host: str | None) -> bytes:
-    """Return what a real client says first."""
+    """Return the ClientHello of a real client."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     outgoing = ssl.MemoryBIO()
@@ -21,28 +21,28 @@ def hello(host: str | None) -> bytes:
 
 
 def split_records(data: bytes, size: int) -> bytes:
-    """Say the same in many small records."""
+    """Return the same message in many small records."""
     parts = [data[5:][at : at + size] for at in range(0, len(data) - 5, size)]
     return b"".join(data[:3] + len(part).to_bytes(2) + part for part in parts)
 
 
 @pytest.mark.parametrize(("host", "name"), [("example.test", "example.test"), ("EXAMPLE.test", "example.test")])
-def test_the_name_of_a_real_client_is_read(host: str, name: str) -> None:
+def test_the_name_in_a_real_client_hello_is_parsed(host: str, name: str) -> None:
     assert parse_server_name(hello(host)) == name
     assert parse_server_name(hello(host) + b"early data that follows") == name
 
 
-def test_a_client_without_a_name_is_seen_as_such() -> None:
+def test_a_client_hello_without_a_name_gives_an_empty_one() -> None:
     assert parse_server_name(hello(None)) == ""
 
 
-def test_every_beginning_of_a_greeting_is_waited_for() -> None:
-    whole = hello("example.test")
-    assert [parse_server_name(whole[:size]) for size in range(len(whole))] == [None] * len(whole)
+def test_an_incomplete_client_hello_gives_none() -> None:
+    full = hello("example.test")
+    assert [parse_server_name(full[:size]) for size in range(len(full))] == [None] * len(full)
 
 
 @pytest.mark.parametrize("size", [1, 3, 50, 200])
-def test_a_greeting_in_several_records_is_joined(size: int) -> None:
+def test_a_client_hello_in_several_records_is_joined(size: int) -> None:
     pieces = split_records(hello("example.test"), size)
     assert parse_server_name(pieces) == "example.test"
     assert parse_server_name(pieces[:-1]) is None
@@ -63,7 +63,7 @@ def test_a_greeting_in_several_records_is_joined(size: int) -> None:
     ],
     ids=repr,
 )
-def test_other_bytes_are_no_greeting(data: bytes) -> None:
+def test_other_bytes_are_an_error(data: bytes) -> None:
     with pytest.raises(ClientHelloError):
         parse_server_name(data)
 
@@ -76,21 +76,21 @@ def test_two_names_are_refused() -> None:
     for offset, size in ((3, 2), (6, 3)):
         grown = int.from_bytes(bigger[offset : offset + size]) + len(extension)
         bigger[offset : offset + size] = grown.to_bytes(size)
-    # The length of all extensions stands right before the first of them.
+    # The length of all extensions comes right before the first of them.
     sizes = 5 + 4 + 34
     sizes += 1 + bigger[sizes]
     sizes += 2 + int.from_bytes(bigger[sizes : sizes + 2])
     sizes += 1 + bigger[sizes]
     grown = int.from_bytes(bigger[sizes : sizes + 2]) + len(extension)
     bigger[sizes : sizes + 2] = grown.to_bytes(2)
-    with pytest.raises(ClientHelloError, match="several servers"):
+    with pytest.raises(ClientHelloError, match=SEVERAL_SERVERS):
         parse_server_name(bytes(bigger))
 
 
 @given(st.binary(max_size=300), st.integers(0, 400))
-def test_broken_bytes_never_break_the_reader(noise: bytes, at: int) -> None:
-    whole = hello("example.test")
-    for data in (noise, b"\x16\x03\x01" + noise, whole[:at] + noise + whole[at:], whole[:at] + noise):
+def test_arbitrary_bytes_raise_nothing_else(noise: bytes, at: int) -> None:
+    full = hello("example.test")
+    for data in (noise, b"\x16\x03\x01" + noise, full[:at] + noise + full[at:], full[:at] + noise):
         try:
             found = parse_server_name(data)
         except ClientHelloError:

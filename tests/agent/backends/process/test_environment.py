@@ -1,9 +1,9 @@
-"""What commands see of the environment."""
+"""The environment that commands get."""
 
 from agent.backends.process.environment import clean_environment
 
 
-def test_toolchains_stay_and_secrets_go() -> None:
+def test_toolchain_variables_are_passed_on_and_secrets_are_not() -> None:
     clean = clean_environment(
         {
             "PATH": "/bin",
@@ -37,5 +37,5 @@ def test_toolchains_stay_and_secrets_go() -> None:
     }
 
 
-def test_there_is_always_a_path() -> None:
+def test_path_is_always_set() -> None:
     assert clean_environment({})["PATH"] == "/usr/local/bin:/usr/bin:/bin"

@@ -1,4 +1,4 @@
-"""Head, tail and true size of outputs of any length."""
+"""Head, tail and size of captured output."""
 
 from pathlib import Path
 
@@ -9,20 +9,20 @@ from agent.backends.process.output_capture import OutputCollector
 
 
 @given(st.lists(st.binary(max_size=50), max_size=40), st.integers(2, 200))
-def test_nothing_is_lost_but_the_middle(pieces: list[bytes], cap: int) -> None:
+def test_only_the_middle_of_long_output_is_dropped(pieces: list[bytes], cap: int) -> None:
     collector = OutputCollector(cap_bytes=cap)
     for piece in pieces:
         collector.feed(piece)
-    whole = b"".join(pieces)
-    assert collector.total_bytes == len(whole)
-    if len(whole) <= cap:
-        assert (collector.output, collector.cut_at) == (whole, None)
+    full = b"".join(pieces)
+    assert collector.total_bytes == len(full)
+    if len(full) <= cap:
+        assert (collector.output, collector.cut_at) == (full, None)
     else:
         half = cap // 2
-        assert (collector.output, collector.cut_at) == (whole[:half] + whole[-half:], half)
+        assert (collector.output, collector.cut_at) == (full[:half] + full[-half:], half)
 
 
-def test_the_file_has_a_limit_and_the_count_has_none(tmp_path: Path) -> None:
+def test_the_spool_file_has_a_limit_and_the_count_has_none(tmp_path: Path) -> None:
     collector = OutputCollector(cap_bytes=10, spool=tmp_path / "new" / "file", spool_limit=25)
     for _ in range(10):
         collector.feed(b"0123456789")
@@ -32,7 +32,7 @@ def test_the_file_has_a_limit_and_the_count_has_none(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "file").stat().st_mode & 0o777 == 0o600
 
 
-def test_short_outputs_make_no_file(tmp_path: Path) -> None:
+def test_short_output_creates_no_file(tmp_path: Path) -> None:
     collector = OutputCollector(cap_bytes=10, spool=tmp_path / "file")
     collector.feed(b"short")
     collector.close()
@@ -40,7 +40,7 @@ def test_short_outputs_make_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_impossible_file_does_not_stop_the_output(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_created_does_not_lose_the_output(tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("")
     collector = OutputCollector(cap_bytes=4, spool=tmp_path / "plain" / "file")
     collector.feed(b"0123456789")

@@ -1,9 +1,8 @@
-"""The thread that starts boxed processes: bound once, never unbound, gone with its owner."""
+"""The thread that starts sandboxed processes: restricted once, and ended with its owner."""
 
 import gc
 import subprocess
 import threading
-import time
 
 import pytest
 
@@ -14,17 +13,17 @@ def start_process() -> Popen:
     return subprocess.Popen(["true"])
 
 
-def test_all_start_from_one_thread_that_was_prepared_first() -> None:
+def test_all_processes_start_from_one_prepared_thread() -> None:
     threads: list[int] = []
 
-    def note() -> None:
+    def record() -> None:
         threads.append(threading.get_ident())
 
     def start() -> Popen:
-        note()
+        record()
         return start_process()
 
-    spawner = SpawnThread(note)
+    spawner = SpawnThread(record)
     for _ in range(3):
         assert spawner(start).wait() == 0
     spawner.close()
@@ -33,7 +32,7 @@ def test_all_start_from_one_thread_that_was_prepared_first() -> None:
     assert threads[0] != threading.get_ident()
 
 
-def test_nothing_starts_from_a_thread_that_could_not_be_bound() -> None:
+def test_nothing_starts_if_the_thread_cannot_be_prepared() -> None:
     def fail() -> None:
         raise OSError("no Landlock")
 
@@ -43,7 +42,7 @@ def test_nothing_starts_from_a_thread_that_could_not_be_bound() -> None:
             spawner(lambda: pytest.fail("started"))
 
 
-def test_what_cannot_be_started_is_told_and_the_next_goes_on() -> None:
+def test_a_failed_start_is_raised_and_the_next_one_works() -> None:
     spawner = SpawnThread(lambda: None)
     with pytest.raises(FileNotFoundError):
         spawner(lambda: subprocess.Popen(["/no/such/program"]))
@@ -51,13 +50,10 @@ def test_what_cannot_be_started_is_told_and_the_next_goes_on() -> None:
     spawner.close()
 
 
-def test_the_thread_tidies_up_and_ends_with_its_owner() -> None:
-    ended: list[bool] = []
-    spawner = SpawnThread(lambda: lambda: ended.append(True))
+def test_the_thread_cleans_up_when_its_owner_is_collected() -> None:
+    ended = threading.Event()
+    spawner = SpawnThread(lambda: ended.set)
     spawner(start_process).wait()
     del spawner
     gc.collect()
-    deadline = time.monotonic() + 5
-    while not ended and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert ended == [True]
+    assert ended.wait(timeout=30)

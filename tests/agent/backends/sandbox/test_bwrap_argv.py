@@ -1,4 +1,4 @@
-"""The command line of bubblewrap, word for word."""
+"""The bubblewrap command line."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,25 +19,20 @@ PLAIN = SandboxPolicy(
     uid=1001,
     gid=1002,
 )
-DESCRIPTORS = BwrapFds(seccomp=10, status=11, gate=12, generated_files=(13,))
+FDS = BwrapFds(seccomp=10, status=11, gate=12, generated_files=(13,))
 
 
-def argv(confinement: SandboxPolicy = PLAIN, *words: str) -> list[str]:
+def argv(policy: SandboxPolicy = PLAIN, *words: str) -> list[str]:
     return bwrap_argv(
-        confinement,
+        policy,
         words or ("bash", "-c", "make"),
         Path("/home/me/project/src"),
         program=Path("/usr/bin/bwrap"),
-        descriptors=DESCRIPTORS,
+        fds=FDS,
     )
 
 
-def order_of(confinement: SandboxPolicy, *paths: str) -> list[str]:
-    words = argv(confinement)
-    return sorted(paths, key=lambda path: len(words) - 1 - words[::-1].index(path))
-
-
-def test_the_whole_command_line() -> None:
+def test_the_complete_command_line() -> None:
     assert argv() == [
         *("/usr/bin/bwrap", "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
         *("--unshare-cgroup-try", "--uid", "1001", "--gid", "1002", "--hostname", "windlass"),
@@ -58,13 +53,13 @@ def test_the_whole_command_line() -> None:
     ]
 
 
-def test_no_word_of_the_environment_is_on_it_but_what_bubblewrap_must_not_read() -> None:
+def test_only_loader_variables_of_the_environment_are_on_the_command_line() -> None:
     words = bwrap_argv(
         PLAIN,
         ("true",),
         Path("/"),
         program=Path("/usr/bin/bwrap"),
-        descriptors=DESCRIPTORS,
+        fds=FDS,
         setenv={"LD_LIBRARY_PATH": "/ws/lib"},
     )
     at = words.index("--setenv")
@@ -72,7 +67,7 @@ def test_no_word_of_the_environment_is_on_it_but_what_bubblewrap_must_not_read()
     assert "--setenv" not in argv(replace(PLAIN, environment={"A": "secret"}, proxy_env={"B": "secret"}))
 
 
-def test_a_proxy_brings_its_socket_and_a_word_before_the_command() -> None:
+def test_a_proxy_adds_its_socket_and_a_command_prefix() -> None:
     words = argv(replace(PLAIN, proxy_socket=Path("/run/user/1/p.sock"), command_prefix=("relay", "--")), "curl", "x")
     at = words.index("/run/user/1/p.sock")
     assert words[at - 1 : at + 2] == ["--bind", "/run/user/1/p.sock", "/run/windlass/proxy.sock"]
@@ -80,7 +75,7 @@ def test_a_proxy_brings_its_socket_and_a_word_before_the_command() -> None:
     assert "--unshare-net" in words
 
 
-def test_a_workspace_lies_on_top_of_the_empty_folders_around_it() -> None:
+def test_a_workspace_is_mounted_after_the_empty_folders_around_it() -> None:
     for workspace in ("/tmp/work", "/home/me/work", "/home/me"):
         words = argv(replace(PLAIN, writable=(Path(workspace),), toolchains=(), pinned=(), protected=()))
         covers = [place for place in ("/tmp", "/home/me") if Path(workspace).is_relative_to(place)]
@@ -89,7 +84,7 @@ def test_a_workspace_lies_on_top_of_the_empty_folders_around_it() -> None:
         assert all(words.index(place) < bound for place in covers)
 
 
-def test_masks_lie_on_top_of_what_they_hide() -> None:
+def test_hidden_paths_are_masked_after_their_folder_is_mounted() -> None:
     words = argv(
         replace(
             PLAIN,

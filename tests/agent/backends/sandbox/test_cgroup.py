@@ -1,4 +1,4 @@
-"""Control groups in both layouts, on a made-up tree, and for real where this machine has them."""
+"""Control groups in both versions, in a fake tree and, where this machine has them, for real."""
 
 import os
 import subprocess
@@ -39,14 +39,14 @@ def read_files(group: Cgroup) -> dict[str, str]:
     }
 
 
-def test_the_newer_layout_makes_groups_next_to_our_own(tmp_path: Path, mount: Path) -> None:
+def test_version_2_creates_groups_next_to_our_own(tmp_path: Path, mount: Path) -> None:
     make_cgroup(mount, cgroup__controllers="cpu memory pids", cgroup__subtree_control="memory pids")
     make_cgroup(mount / "app.slice", cgroup__subtree_control="memory pids\n")
     make_cgroup(mount / "app.slice/me.scope", cgroup__subtree_control="\n")
-    place = find_cgroup_parent(mount=mount, own=write_own_cgroup(tmp_path, "0::/app.slice/me.scope\n"))
+    parent = find_cgroup_parent(mount=mount, own=write_own_cgroup(tmp_path, "0::/app.slice/me.scope\n"))
     slice_ = mount / "app.slice"
-    assert place == CgroupParent(memory=slice_, processes=slice_, memory_file="memory.max", is_per_thread=False)
-    group = place.create_cgroup(LIMITS)
+    assert parent == CgroupParent(memory=slice_, processes=slice_, memory_file="memory.max", is_per_thread=False)
+    group = parent.create_cgroup(LIMITS)
     assert read_files(group) == {"app.slice/NEW/memory.max": "1000", "app.slice/NEW/pids.max": "10"}
     group.add_process(4711)
     group.kill()
@@ -58,18 +58,18 @@ def test_the_newer_layout_makes_groups_next_to_our_own(tmp_path: Path, mount: Pa
     }
 
 
-def test_a_layout_without_controllers_to_hand_on_offers_nothing(tmp_path: Path, mount: Path) -> None:
+def test_version_2_without_delegated_controllers_is_not_used(tmp_path: Path, mount: Path) -> None:
     make_cgroup(mount, cgroup__controllers="memory pids", cgroup__subtree_control="\n")
     assert find_cgroup_parent(mount=mount, own=write_own_cgroup(tmp_path, "0::/\n")) is None
 
 
-def test_the_older_layout_keeps_within_our_own_limit(tmp_path: Path, mount: Path) -> None:
+def test_version_1_does_not_exceed_our_own_limit(tmp_path: Path, mount: Path) -> None:
     make_cgroup(mount / "memory", memory__limit_in_bytes="9223372036854771712")
     make_cgroup(mount / "memory/us", memory__limit_in_bytes="600\n")
     make_cgroup(mount / "pids")
-    place = find_cgroup_parent(mount=mount, own=write_own_cgroup(tmp_path, "4:memory:/us\n8:pids:/\n0::/\n"))
-    assert place is not None
-    group = place.create_cgroup(LIMITS)
+    parent = find_cgroup_parent(mount=mount, own=write_own_cgroup(tmp_path, "4:memory:/us\n8:pids:/\n0::/\n"))
+    assert parent is not None
+    group = parent.create_cgroup(LIMITS)
     group.add_thread(5)
     assert read_files(group) == {
         "memory/NEW/memory.limit_in_bytes": "600",
@@ -79,33 +79,33 @@ def test_the_older_layout_keeps_within_our_own_limit(tmp_path: Path, mount: Path
     }
 
 
-def test_a_group_that_cannot_be_limited_leaves_nothing(mount: Path) -> None:
-    place = CgroupParent(memory=mount, processes=mount / "missing", memory_file="memory.max", is_per_thread=False)
+def test_a_group_that_cannot_be_limited_is_removed(mount: Path) -> None:
+    parent = CgroupParent(memory=mount, processes=mount / "missing", memory_file="memory.max", is_per_thread=False)
     with pytest.raises(OSError):
-        place.create_cgroup(ResourceLimits(memory_bytes=None, processes=3))
+        parent.create_cgroup(ResourceLimits(memory_bytes=None, processes=3))
     assert list(mount.iterdir()) == []
 
 
-def test_no_place_is_an_answer(tmp_path: Path, mount: Path) -> None:
+def test_without_control_groups_there_is_no_parent(tmp_path: Path, mount: Path) -> None:
     assert find_cgroup_parent(mount=mount, own=tmp_path / "missing") is None
 
 
-def test_groups_of_dead_runs_are_cleared_and_those_of_living_ones_stay(tmp_path: Path, mount: Path) -> None:
+def test_groups_of_dead_processes_are_removed_and_others_are_not(tmp_path: Path, mount: Path) -> None:
     make_cgroup(mount / "pids")
     ended = subprocess.Popen(["true"])
     ended.wait()
-    living = f"windlass-{os.getpid()}-99"
-    for name in (f"windlass-{ended.pid}-1", living, "other"):
+    alive = f"windlass-{os.getpid()}-99"
+    for name in (f"windlass-{ended.pid}-1", alive, "other"):
         (mount / "pids" / name).mkdir()
     find_cgroup_parent(mount=mount, own=tmp_path / "missing")
-    assert sorted(path.name for path in (mount / "pids").iterdir() if path.is_dir()) == ["other", living]
+    assert sorted(path.name for path in (mount / "pids").iterdir() if path.is_dir()) == ["other", alive]
 
 
-@pytest.mark.skipif(not os.access(MOUNT / "pids", os.W_OK), reason="no control groups of the older layout here")
-def test_what_a_thread_in_a_group_starts_is_born_in_it() -> None:
-    place = find_cgroup_parent()
-    assert place is not None
-    group = place.create_cgroup(ResourceLimits())
+@pytest.mark.skipif(not os.access(MOUNT / "pids", os.W_OK), reason="needs writable control groups of version 1")
+def test_processes_start_in_the_group_of_their_thread() -> None:
+    parent = find_cgroup_parent()
+    assert parent is not None
+    group = parent.create_cgroup(ResourceLimits())
     found: list[str] = []
 
     def work() -> None:

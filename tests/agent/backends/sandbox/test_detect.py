@@ -1,11 +1,11 @@
-"""What a box shows of a machine: toolchains yes, secrets no, repositories held in place."""
+"""The sandbox policy: toolchains are visible, secrets are not, repositories are protected."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from agent.backends.sandbox.detect import build_policy, find_toolchains
+from agent.backends.sandbox.detect import CONTAINS_SYSTEM, build_policy, find_toolchains
 from agent.backends.sandbox.git_protection import find_git_paths
 from agent.backends.sandbox.types import ResourceLimits
 from agent.vocabulary.errors import SandboxError
@@ -33,7 +33,7 @@ def toolchains(home: Path, *path: Path | str) -> list[str]:
     return [str(found.relative_to(home.parent.parent)) for found in find_toolchains(environ, home, already_shown=())]
 
 
-def test_version_managers_are_shown_and_secrets_next_to_them_are_not(home: Path) -> None:
+def test_version_managers_are_visible_and_secrets_beside_them_are_not(home: Path) -> None:
     folders(home, ".pyenv/shims", ".nvm/versions/node/v20/bin", ".nvm/versions/node/v20/lib", ".cargo/bin", ".ssh")
     files(home, ".cargo/credentials.toml")
     assert toolchains(home, home / ".pyenv/shims", home / ".cargo/bin", home / ".ssh") == [
@@ -43,27 +43,27 @@ def test_version_managers_are_shown_and_secrets_next_to_them_are_not(home: Path)
     ]
 
 
-def test_an_installation_is_shown_whole_and_a_folder_of_scripts_alone(home: Path) -> None:
+def test_an_installation_is_shown_with_its_libraries_and_scripts_alone(home: Path) -> None:
     folders(home, "venv/bin", "opt/tool/bin", "opt/tool/lib", "scripts", ".local/bin", ".local/lib")
     files(home, "venv/pyvenv.cfg")
     found = toolchains(home, home / "venv/bin", home / "opt/tool/bin", home / "scripts", home / ".local/bin")
     assert found == ["home/me/.local/bin", "home/me/opt/tool", "home/me/scripts", "home/me/venv"]
 
 
-def test_nothing_as_wide_as_a_home_is_ever_shown(home: Path) -> None:
+def test_a_home_folder_or_anything_above_it_is_never_shown(home: Path) -> None:
     folders(home, "bin", "lib")
     assert toolchains(home, home / "bin", home, home.parent, "/", "/usr", "relative", home / "missing") == [
         "home/me/bin"
     ]
 
 
-def test_a_link_to_a_toolchain_shows_both_ends(home: Path) -> None:
+def test_a_link_to_a_toolchain_is_shown_with_its_target(home: Path) -> None:
     folders(home.parent.parent, "disk/pyenv/shims")
     (home / ".pyenv").symlink_to(home.parent.parent / "disk/pyenv")
     assert toolchains(home) == ["disk/pyenv", "home/me/.pyenv"]
 
 
-def test_a_repository_is_pinned_and_its_programs_protected(tmp_path: Path) -> None:
+def test_a_repository_is_pinned_and_its_hooks_and_config_are_protected(tmp_path: Path) -> None:
     folders(tmp_path, ".git/hooks", ".git/modules/sub/hooks")
     files(tmp_path, ".git/config", ".git/modules/sub/config")
     git = tmp_path / ".git"
@@ -77,14 +77,14 @@ def test_a_repository_is_pinned_and_its_programs_protected(tmp_path: Path) -> No
     )
 
 
-def test_missing_hooks_are_made_so_that_nobody_else_can(tmp_path: Path) -> None:
+def test_a_missing_hooks_folder_is_created_and_protected(tmp_path: Path) -> None:
     files(tmp_path, ".git/config")
     assert find_git_paths([tmp_path]).protected == (tmp_path / ".git/hooks", tmp_path / ".git/config")
     assert (tmp_path / ".git/hooks").is_dir()
 
 
 @pytest.mark.parametrize("name", ["hooks", "config"])
-def test_a_link_where_programs_are_named_makes_the_repository_read_only(tmp_path: Path, name: str) -> None:
+def test_a_link_in_place_of_hooks_or_config_makes_the_repository_read_only(tmp_path: Path, name: str) -> None:
     folders(tmp_path, ".git", "secret")
     for other in ("hooks", "config"):
         (tmp_path / ".git" / other).symlink_to(tmp_path / "secret")
@@ -93,18 +93,18 @@ def test_a_link_where_programs_are_named_makes_the_repository_read_only(tmp_path
     assert (found.pinned, found.protected) == ((), (tmp_path / ".git",))
 
 
-def test_a_repository_that_is_itself_a_link_is_left_alone(tmp_path: Path) -> None:
+def test_a_repository_that_is_a_link_is_not_protected(tmp_path: Path) -> None:
     folders(tmp_path, "secret/hooks", "ws")
     (tmp_path / "ws/.git").symlink_to(tmp_path / "secret")
     assert find_git_paths([tmp_path / "ws"]).protected == ()
 
 
-def test_the_file_of_a_linked_worktree_cannot_be_changed(tmp_path: Path) -> None:
+def test_the_git_file_of_a_linked_worktree_is_protected(tmp_path: Path) -> None:
     files(tmp_path, ".git")
     assert find_git_paths([tmp_path]).protected == (tmp_path / ".git",)
 
 
-def test_secrets_inside_a_workspace_are_masked_and_the_masks_held(home: Path) -> None:
+def test_secrets_inside_a_workspace_are_hidden_and_their_parents_pinned(home: Path) -> None:
     files(home, ".ssh/id_rsa", ".config/gh/hosts.yml", ".netrc", "project/a.txt")
     data = home / ".local/share/agent"
     folders(data, "sessions")
@@ -114,13 +114,13 @@ def test_secrets_inside_a_workspace_are_masked_and_the_masks_held(home: Path) ->
     assert set(found.pinned) == {home / ".config", home / ".local", home / ".local/share"}
 
 
-def test_a_workspace_in_the_home_shows_nothing_else_of_it(home: Path) -> None:
+def test_a_workspace_in_the_home_folder_shows_nothing_else_of_it(home: Path) -> None:
     files(home, ".ssh/id_rsa", "project/a.txt")
     found = build_policy(workspace=home / "project", environ={"HOME": str(home), "PATH": "/usr/bin"})
     assert (found.writable, found.hidden_folders, found.toolchains) == ((home / "project",), (), ())
 
 
-def test_folders_inside_others_are_opened_once(tmp_path: Path) -> None:
+def test_a_folder_inside_another_is_not_listed_again(tmp_path: Path) -> None:
     folders(tmp_path, "a/b", "c")
     found = build_policy(workspace=tmp_path / "a/b", environ={}, extra_dirs=(tmp_path / "a", tmp_path / "c"))
     assert found.writable == (tmp_path / "a", tmp_path / "c")
@@ -128,7 +128,7 @@ def test_folders_inside_others_are_opened_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["/", "/usr", "/etc"])
 def test_the_system_cannot_be_a_workspace(folder: str) -> None:
-    with pytest.raises(SandboxError, match="holds the system"):
+    with pytest.raises(SandboxError, match=CONTAINS_SYSTEM):
         build_policy(workspace=Path(folder), environ={})
 
 
@@ -158,7 +158,7 @@ def test_the_environment_is_clean_and_points_into_the_box(home: Path, tmp_path: 
     }
 
 
-def test_of_the_git_configuration_only_the_person_is_taken(home: Path) -> None:
+def test_only_the_identity_is_copied_from_the_git_configuration(home: Path) -> None:
     (home / ".gitconfig").write_text(
         "[core]\n\tsshCommand = evil\n[user]\n\tname = Ada L.\n\temail = ada@example.org\n\tsigningKey = k\n"
     )
@@ -167,7 +167,7 @@ def test_of_the_git_configuration_only_the_person_is_taken(home: Path) -> None:
     assert document.content == b"[user]\n\temail = ada@example.org\n\tname = Ada L.\n"
 
 
-def test_limits_and_certificates_are_taken_over(home: Path, tmp_path: Path) -> None:
+def test_limits_and_certificates_are_part_of_the_policy(home: Path, tmp_path: Path) -> None:
     files(tmp_path, "ca.pem")
     folders(tmp_path, "ws")
     environ = {"SSL_CERT_FILE": str(tmp_path / "ca.pem"), "CURL_CA_BUNDLE": "/missing.pem"}

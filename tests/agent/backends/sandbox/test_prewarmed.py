@@ -1,4 +1,4 @@
-"""A box that was built ahead does exactly what one built on demand does, only sooner."""
+"""A prewarmed sandbox behaves exactly like one that is started on demand."""
 
 import asyncio
 import os
@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.backends.sandbox.lazy_runner import LazySandboxRunner, SandboxOptions
+from agent.backends.backend import BackendOptions
+from agent.backends.sandbox.lazy_runner import LazySandboxRunner
+from tests.programs import needs
 from tooling.contract.command import CommandOutput, CommandRequest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, needs("bwrap", "pgrep")]
 
 
 @pytest.fixture
@@ -19,10 +21,10 @@ async def runner(tmp_path: Path) -> AsyncIterator[LazySandboxRunner]:
     workspace = tmp_path / "ws"
     workspace.mkdir()
 
-    def broken(error: Exception) -> None:
+    def fail(error: Exception) -> None:
         raise AssertionError(error)
 
-    plan = SandboxOptions(
+    options = BackendOptions(
         workspace=workspace,
         extra_dirs=(),
         hidden=(),
@@ -32,13 +34,13 @@ async def runner(tmp_path: Path) -> AsyncIterator[LazySandboxRunner]:
         socket_dir=tmp_path / "net",
         on_attempt=print,
         warn=print,
-        on_failure=broken,
+        on_sandbox_error=fail,
     )
-    boxed = LazySandboxRunner(plan)
-    await boxed.run(CommandRequest(argv=("bash", "-c", "true"), cwd=workspace, timeout_s=20))
+    lazy = LazySandboxRunner(options)
+    await lazy.run(CommandRequest(argv=("bash", "-c", "true"), cwd=workspace, timeout_s=20))
     await asyncio.sleep(0)
-    yield boxed
-    await boxed.close()
+    yield lazy
+    await lazy.close()
 
 
 def is_running(pattern: str) -> bool:
@@ -67,7 +69,7 @@ async def run(runner: LazySandboxRunner, command: str, timeout_s: float = 20) ->
         ("", "", 0),
     ],
 )
-async def test_a_command_in_a_spare_box_is_the_same_as_in_any(
+async def test_a_command_gives_the_same_result(
     runner: LazySandboxRunner, command: str, output: str | None, code: int
 ) -> None:
     ended = await run(runner, command)
@@ -75,7 +77,7 @@ async def test_a_command_in_a_spare_box_is_the_same_as_in_any(
     assert (ended.output.decode(), ended.exit_code) == (expected, code)
 
 
-async def test_a_command_finds_the_same_around_it_in_a_spare_box_and_in_any(runner: LazySandboxRunner) -> None:
+async def test_a_command_finds_the_same_environment(runner: LazySandboxRunner) -> None:
     command = """
         env | sort; echo "$- $# $0 $$ $PPID $SHLVL $_"; declare -p
         set -o | sort; shopt | sort; trap -p; umask; ulimit -a
@@ -83,58 +85,58 @@ async def test_a_command_finds_the_same_around_it_in_a_spare_box_and_in_any(runn
         grep -E '^(SigIgn|SigCgt|Cap|NoNew|Seccomp)' /proc/$$/status
         ps ax -o pid,ppid,pgid,sid,comm; bash -c 'echo $SHLVL $PPID'
     """
-    spare = (await run(runner, command)).output.decode()
+    prewarmed = (await run(runner, command)).output.decode()
     request = CommandRequest(argv=("bash", "-c", command), cwd=workspace_of(runner), timeout_s=20, merge_stderr=False)
-    assert comparable(spare) == comparable((await runner.run(request)).output.decode())
+    assert comparable(prewarmed) == comparable((await runner.run(request)).output.decode())
 
 
 def comparable(text: str) -> list[str]:
-    """Leave out what differs between any two commands: the mark of a call, and what counts time or chance."""
+    """Return the lines without those that differ between any two commands."""
     varying = ("WINDLASS_CALL", "BASHPID", "EPOCH", "RANDOM", "SRANDOM", "SECONDS")
     return [line for line in text.splitlines() if not any(name in line for name in varying)]
 
 
-async def test_nobody_of_a_command_is_left_when_its_result_is_there(runner: LazySandboxRunner) -> None:
+async def test_no_process_is_left_when_the_command_has_ended(runner: LazySandboxRunner) -> None:
     mark = f"62{os.getpid()}"
     ended = await run(runner, f"(setsid sleep {mark} >/dev/null 2>&1 </dev/null &); echo out")
     assert (ended.exit_code, ended.output) == (0, b"out\n")
     assert not is_running(f"^sleep {mark}")
 
 
-async def test_a_time_limit_ends_the_whole_tree_in_a_spare_box(runner: LazySandboxRunner) -> None:
+async def test_the_time_limit_kills_all_processes(runner: LazySandboxRunner) -> None:
     mark = f"61{os.getpid()}"
-    ended = await run(runner, f"echo begun; setsid sleep {mark} & sleep {mark}", timeout_s=0.5)
-    assert (ended.timed_out, ended.output) == (True, b"begun\n")
+    ended = await run(runner, f"echo started; setsid sleep {mark} & sleep {mark}", timeout_s=0.5)
+    assert (ended.timed_out, ended.output) == (True, b"started\n")
     assert not is_running(f"^sleep {mark}")
 
 
-async def test_commands_at_the_same_time_do_not_share_a_box(runner: LazySandboxRunner) -> None:
+async def test_concurrent_commands_do_not_share_a_sandbox(runner: LazySandboxRunner) -> None:
     ended = await asyncio.gather(
         *(run(runner, f"touch /dev/shm/{n}; sleep 0.1; ls /dev/shm; echo {n}") for n in range(5))
     )
     assert [one.output.decode().split() for one in ended] == [[str(n), str(n)] for n in range(5)]
 
 
-async def test_a_command_too_long_for_a_pipe_gets_a_box_of_its_own(runner: LazySandboxRunner) -> None:
+async def test_a_command_too_long_for_a_pipe_gets_a_new_sandbox(runner: LazySandboxRunner) -> None:
     ended = await run(runner, f"echo {'x' * 70_000} | wc -c")
     assert ended.output.strip() == b"70001"
 
 
-async def test_another_folder_or_environment_gets_a_box_of_its_own(runner: LazySandboxRunner) -> None:
+async def test_another_folder_or_environment_gets_a_new_sandbox(runner: LazySandboxRunner) -> None:
     inner = workspace_of(runner) / "inner"
     inner.mkdir()
     request = CommandRequest(argv=("bash", "-c", "pwd; echo $MORE"), cwd=inner, timeout_s=20, env={"MORE": "yes"})
     assert (await runner.run(request)).output.decode() == f"{inner}\nyes\n"
 
 
-async def test_closing_leaves_no_spare_box_behind(runner: LazySandboxRunner) -> None:
+async def test_closing_ends_the_prewarmed_sandbox(runner: LazySandboxRunner) -> None:
     await run(runner, "true")
     await asyncio.sleep(0.1)
     await runner.close()
     assert not is_running(str(workspace_of(runner)))
 
 
-async def test_a_spare_box_that_no_longer_fits_is_ended_and_another_takes_its_place(runner: LazySandboxRunner) -> None:
+async def test_an_outdated_prewarmed_sandbox_is_replaced(runner: LazySandboxRunner) -> None:
     await runner.allow_host("example.com")
     await run(runner, "true")
     await asyncio.sleep(0.1)

@@ -1,4 +1,4 @@
-"""The profile for macOS, as text."""
+"""The sandbox profile for macOS."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +7,7 @@ from agent.backends.sandbox.seatbelt import seatbelt_profile
 from tests.agent.backends.sandbox.test_bwrap_argv import PLAIN
 
 
-def test_the_whole_profile() -> None:
+def test_the_complete_profile() -> None:
     system = (
         '(subpath "/usr") (subpath "/bin") (subpath "/sbin") (subpath "/System") (subpath "/Library/Developer") '
         '(subpath "/opt/homebrew") (subpath "/private/etc/ssl") (subpath "/private/var/db/timezone")'
@@ -39,13 +39,13 @@ def test_the_whole_profile() -> None:
     ]
 
 
-def test_the_network_opens_for_the_proxy_alone() -> None:
+def test_the_network_is_open_for_the_proxy_only() -> None:
     assert "network" not in seatbelt_profile(PLAIN)
     lines = seatbelt_profile(replace(PLAIN, proxy_socket=Path("/p.sock"))).splitlines()
     assert lines[-3] == '(allow network-outbound (literal "/p.sock"))'
 
 
-def test_hidden_folders_are_denied_after_the_folder_they_lie_in() -> None:
+def test_hidden_folders_are_denied_after_their_parent_is_allowed() -> None:
     hidden = replace(PLAIN, hidden_folders=(Path("/home/me/project/.ssh"),))
     assert seatbelt_profile(hidden).endswith('(deny file-read* file-write* (subpath "/home/me/project/.ssh"))\n')
 

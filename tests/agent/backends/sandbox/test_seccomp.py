@@ -1,4 +1,4 @@
-"""The filter of system calls, run by a small machine that reads it as the kernel does."""
+"""The system call filters, run by a small BPF interpreter."""
 
 import errno
 import struct
@@ -46,7 +46,7 @@ def run_filter(program: bytes, machine: str, number: int, *arguments: int, arch:
 
 
 @pytest.mark.parametrize("machine", NAMES)
-def test_every_call_of_the_table_is_denied_and_all_others_pass(machine: str) -> None:
+def test_the_listed_calls_are_denied_and_all_others_are_allowed(machine: str) -> None:
     table, program = ARCHITECTURES[machine], bubblewrap_filter(machine)
     expected = {
         **dict.fromkeys(range(480), ALLOW),
@@ -58,7 +58,7 @@ def test_every_call_of_the_table_is_denied_and_all_others_pass(machine: str) -> 
 
 
 @pytest.mark.parametrize("machine", NAMES)
-def test_processes_may_fork_and_make_threads_but_no_namespaces(machine: str) -> None:
+def test_processes_and_threads_can_be_created_but_not_namespaces(machine: str) -> None:
     program, clone = bubblewrap_filter(machine), ARCHITECTURES[machine].clone
     assert run_filter(program, machine, clone, SIGCHLD) == ALLOW
     assert run_filter(program, machine, clone, 0x3D0F00) == ALLOW
@@ -67,7 +67,7 @@ def test_processes_may_fork_and_make_threads_but_no_namespaces(machine: str) -> 
 
 
 @pytest.mark.parametrize("machine", NAMES)
-def test_only_the_sockets_of_everyday_work_can_be_made(machine: str) -> None:
+def test_only_common_socket_families_can_be_used(machine: str) -> None:
     program, socket = bubblewrap_filter(machine), ARCHITECTURES[machine].socket
     assert {family: run_filter(program, machine, socket, family, 1) for family in (1, 2, 10)} == dict.fromkeys(
         (1, 2, 10), ALLOW
@@ -79,16 +79,16 @@ def test_only_the_sockets_of_everyday_work_can_be_made(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", NAMES)
-def test_nothing_can_be_typed_into_a_terminal(machine: str) -> None:
+def test_terminal_input_cannot_be_injected(machine: str) -> None:
     program, ioctl = bubblewrap_filter(machine), ARCHITECTURES[machine].ioctl
     assert run_filter(program, machine, ioctl, 0, 0x5401) == ALLOW
     assert run_filter(program, machine, ioctl, 0, 0x5412) == DENIED
     assert run_filter(program, machine, ioctl, 0, 0x541C) == DENIED
-    # The kernel looks at the lower half only.
+    # The kernel ignores the upper half.
     assert run_filter(program, machine, ioctl, 0, (1 << 32) | 0x5412) == DENIED
 
 
-def test_other_ways_to_call_the_kernel_are_closed() -> None:
+def test_other_system_call_interfaces_are_denied() -> None:
     program = bubblewrap_filter("x86_64")
     assert run_filter(program, "x86_64", 0, arch=0x40000003) == KILL
     assert run_filter(program, "x86_64", 0x40000000) == DENIED
@@ -96,7 +96,7 @@ def test_other_ways_to_call_the_kernel_are_closed() -> None:
 
 
 @pytest.mark.parametrize("machine", NAMES)
-def test_without_namespaces_there_are_no_sockets_and_no_owners(machine: str) -> None:
+def test_without_namespaces_sockets_and_ownership_changes_are_denied(machine: str) -> None:
     table, program = ARCHITECTURES[machine], landlock_filter(machine)
     assert {run_filter(program, machine, table.socket, family) for family in (1, 2, 10, 16)} == {
         0x00050000 | errno.EACCES
@@ -104,6 +104,6 @@ def test_without_namespaces_there_are_no_sockets_and_no_owners(machine: str) -> 
     assert {run_filter(program, machine, number) for number in table.denied_without_namespaces.values()} == {DENIED}
 
 
-def test_an_unknown_machine_has_no_filter() -> None:
+def test_an_unknown_architecture_is_an_error() -> None:
     with pytest.raises(UnknownArchitecture):
         bubblewrap_filter("vax")

@@ -1,4 +1,4 @@
-"""The self-test passes in real boxes, bites without one, and replaces only a box that does not start."""
+"""The self-test passes in real sandboxes, detects a leaky one, and replaces only one that cannot start."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,18 +8,33 @@ import pytest
 
 from agent.backends.process.host_process import HostProcess
 from agent.backends.process.output_capture import OutputCollector
+from agent.backends.sandbox import runner as runner_module
 from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
-from agent.backends.sandbox.runner import SandboxCommandRunner
+from agent.backends.sandbox.runner import (
+    PROTECTS_LESS,
+    SandboxCommandRunner,
+    failed_bubblewrap_warning,
+    install_command,
+    install_hint,
+    missing_bubblewrap_warning,
+)
 from agent.backends.sandbox.self_test import ESCAPE_NAMES, Probe, SandboxStartError, self_test, self_test_with_fallback
 from agent.backends.sandbox.types import SandboxDescription, SandboxPolicy
 from agent.vocabulary.errors import SandboxError
 from agent.vocabulary.exit_codes import NO_SANDBOX
-from tests.agent.backends.backend_cases import ENVIRON, MARK, find_survivors, list_names, make_sandbox_runner
+from tests.agent.backends.backend_cases import (
+    ENVIRON,
+    MARK,
+    SANDBOXES,
+    BuildRunner,
+    find_survivors,
+    list_names,
+)
 from tooling.contract.command import CommandRequest
 
 
 class LeakySandbox:
-    """A box that does not hold anything."""
+    """A sandbox that confines nothing."""
 
     def __init__(self, policy: SandboxPolicy) -> None:
         self.policy = policy
@@ -34,60 +49,96 @@ class LeakySandbox:
         pass
 
 
-@pytest.mark.parametrize("backend", ["sandbox", "landlock"])
-async def test_a_real_box_holds_and_leaves_nothing(backend: str, tmp_path: Path) -> None:
-    found = await self_test(make_sandbox_runner(backend, tmp_path))
-    assert found == tuple(Probe(name=name, is_blocked=True) for name in ESCAPE_NAMES)
+@pytest.mark.parametrize("backend", SANDBOXES)
+async def test_a_real_sandbox_passes_and_leaves_no_files(
+    backend: str, tmp_path: Path, build_runner: BuildRunner
+) -> None:
+    probes = await self_test(build_runner(tmp_path, backend))
+    assert probes == tuple(Probe(name=name, is_blocked=True) for name in ESCAPE_NAMES)
     assert list_names(tmp_path) == []
 
 
-async def test_a_box_that_does_not_hold_is_refused(tmp_path: Path) -> None:
+async def test_a_leaky_sandbox_is_refused(tmp_path: Path, build_runner: BuildRunner) -> None:
+    policy = build_runner(tmp_path).sandbox.policy
     with pytest.raises(SandboxError, match=r"write-outside.*read-outside.*network.*see-processes") as caught:
-        await self_test(SandboxCommandRunner(LeakySandbox(make_sandbox_runner("sandbox", tmp_path).sandbox.policy)))
+        await self_test(SandboxCommandRunner(LeakySandbox(policy)))
     assert caught.value.exit_code == NO_SANDBOX == 44
-    assert "apt install bubblewrap" in caught.value.hint
+    assert caught.value.hint == install_hint()
 
 
-FORBIDDEN = "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n"
+REASON = "bwrap: No permissions to create new namespace"
+FORBIDDEN = f"#!/bin/sh\necho '{REASON}' >&2; exit 1\n"
 
 
-def broken_runner(tmp_path: Path, text: str = FORBIDDEN) -> SandboxCommandRunner:
+def broken_runner(tmp_path: Path, build_runner: BuildRunner, script: str = FORBIDDEN) -> SandboxCommandRunner:
     program = tmp_path / "bwrap"
-    program.write_text(text)
+    program.write_text(script)
     program.chmod(0o755)
     (tmp_path / "ws").mkdir()
-    confinement = make_sandbox_runner("sandbox", tmp_path / "ws").sandbox.policy
-    return SandboxCommandRunner(BubblewrapSandbox(confinement, program=program, group_place=None))
+    policy = build_runner(tmp_path / "ws").sandbox.policy
+    return SandboxCommandRunner(BubblewrapSandbox(policy, program=program, cgroup_parent=None))
 
 
-async def test_a_box_that_does_not_start_says_why(tmp_path: Path) -> None:
-    with pytest.raises(SandboxStartError, match="No permissions to create new namespace"):
-        await self_test(broken_runner(tmp_path))
+async def test_a_sandbox_that_cannot_start_reports_the_reason(tmp_path: Path, build_runner: BuildRunner) -> None:
+    with pytest.raises(SandboxStartError) as caught:
+        await self_test(broken_runner(tmp_path, build_runner))
+    assert caught.value.message == f"bubblewrap cannot start: {REASON}"
 
 
-async def test_a_program_that_only_calls_itself_bubblewrap_leaves_nobody(tmp_path: Path) -> None:
-    runner = broken_runner(tmp_path, f"#!/bin/bash\nsetsid sleep {MARK} </dev/null >/dev/null 2>&1 & sleep 0.2\n")
+async def test_a_program_that_only_claims_to_be_bubblewrap_leaves_no_process(
+    tmp_path: Path, build_runner: BuildRunner
+) -> None:
+    script = f"#!/bin/bash\nsetsid sleep {MARK} </dev/null >/dev/null 2>&1 & sleep 0.2\n"
+    runner = broken_runner(tmp_path, build_runner, script)
     with pytest.raises(SandboxStartError, match="gave no reason"):
         await self_test(runner)
     assert find_survivors(MARK) == []
 
 
-async def test_landlock_takes_over_where_bubblewrap_does_not_start_and_says_so(tmp_path: Path) -> None:
-    runner = broken_runner(tmp_path)
-    probes, warning = await self_test_with_fallback(runner)
+async def test_landlock_replaces_a_bubblewrap_that_cannot_start(tmp_path: Path, build_runner: BuildRunner) -> None:
+    runner = broken_runner(tmp_path, build_runner)
+    probes, problem = await self_test_with_fallback(runner)
     assert all(probe.is_blocked for probe in probes)
     assert runner.describe().name == "landlock"
-    assert "No permissions to create new namespace" in warning
-    assert ".git/hooks" in warning
+    assert problem == f"bubblewrap cannot start: {REASON}"
+    runner.close()
 
 
-async def test_a_box_that_holds_needs_no_other(tmp_path: Path) -> None:
-    runner = make_sandbox_runner("sandbox", tmp_path)
-    _, warning = await self_test_with_fallback(runner)
-    assert (runner.describe().name, warning) == ("bubblewrap", "")
+@pytest.mark.parametrize("backend", SANDBOXES)
+async def test_a_working_sandbox_is_not_replaced(backend: str, tmp_path: Path, build_runner: BuildRunner) -> None:
+    runner = build_runner(tmp_path, backend)
+    _, problem = await self_test_with_fallback(runner)
+    assert (runner.describe().name, problem) == (backend, "")
 
 
-async def test_several_can_run_side_by_side(tmp_path: Path) -> None:
-    runner = make_sandbox_runner("sandbox", tmp_path)
+async def test_self_tests_can_run_at_the_same_time(tmp_path: Path, build_runner: BuildRunner) -> None:
+    runner = build_runner(tmp_path)
     found = await asyncio.gather(*(self_test(runner) for _ in range(4)))
     assert all(probe.is_blocked for probes in found for probe in probes)
+
+
+@pytest.mark.parametrize(
+    ("managers", "command"),
+    [
+        (("apt", "dnf"), "apt install bubblewrap"),
+        (("dnf",), "dnf install bubblewrap"),
+        (("pacman",), "pacman -S bubblewrap"),
+        (("apk",), "apk add bubblewrap"),
+        (("zypper",), "zypper install bubblewrap"),
+        ((), "install bubblewrap"),
+    ],
+)
+def test_the_install_command_is_that_of_the_package_manager_here(
+    monkeypatch: pytest.MonkeyPatch, managers: tuple[str, ...], command: str
+) -> None:
+    monkeypatch.setattr(
+        runner_module, "find_program", lambda name: Path("/usr/bin", name) if name in managers else None
+    )
+    assert install_command() == command
+    assert missing_bubblewrap_warning() == f"bubblewrap is not installed; {PROTECTS_LESS}. Install it: {command}"
+
+
+def test_the_warnings_are_one_line() -> None:
+    for warning in (missing_bubblewrap_warning(), failed_bubblewrap_warning(f"bubblewrap cannot start: {REASON}")):
+        assert len(warning.splitlines()) == 1
+        assert len(warning) < 160

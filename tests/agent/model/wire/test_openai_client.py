@@ -9,8 +9,7 @@ import pytest
 
 from agent.model.faults import ModelFault
 from agent.model.port import ModelReply, ModelRequest
-from agent.model.wire.http_client import HttpModelClient
-from agent.model.wire.http_pool import HttpPool
+from agent.model.wire.http_client import HttpModelClient, HttpPool
 from agent.vocabulary.message import Message
 from tests.provider import openai_frames
 from tests.provider.client_harness import MODELS, REQUEST, ask, no_price, settings_for

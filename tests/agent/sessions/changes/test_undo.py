@@ -1,4 +1,4 @@
-"""Whatever the file tools did, undoing it brings back what was there."""
+"""Undo restores the original files after any sequence of changes."""
 
 import tempfile
 from pathlib import Path
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent.protocol.events import Envelope, Event, FilesChanged, RunStarted
 from agent.sessions.changes.changes import collect_changes, group_by_file
-from agent.sessions.changes.undo import undo
+from agent.sessions.changes.undo import NOT_SAVED, undo
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import FileChange
 from tooling.files.blobs import BlobStore
@@ -28,8 +28,8 @@ def state(root: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
-def event(seq: int, what: Event, step: str | None = None) -> Envelope:
-    return Envelope(seq=seq, ts="", session_id="s", run_id="r", event=what, step_id=step, attempt=1 if step else None)
+def envelope(seq: int, event: Event, step: str | None = None) -> Envelope:
+    return Envelope(seq=seq, ts="", session_id="s", run_id="r", event=event, step_id=step, attempt=1 if step else None)
 
 
 def started(root: Path) -> RunStarted:
@@ -38,8 +38,8 @@ def started(root: Path) -> RunStarted:
 
 @settings(deadline=None, max_examples=60)
 @given(st.dictionaries(NAMES, st.binary(max_size=6), max_size=4), CHANGES)
-def test_undoing_everything_brings_back_every_file(
-    files: dict[str, bytes], deeds: list[tuple[str, bytes | None, str]]
+def test_undoing_everything_restores_every_file(
+    files: dict[str, bytes], changes: list[tuple[str, bytes | None, str]]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root, blobs = Path(folder).resolve() / "ws", Path(folder) / "blobs"
@@ -49,14 +49,14 @@ def test_undoing_everything_brings_back_every_file(
             (root / name).write_bytes(data)
         before = state(root)
         ctx = ExecCtx(user_id=UUID(int=1), task_id=UUID(int=2), working_dir=root, blobs_dir=blobs)
-        log = [event(1, started(root))]
-        for number, (name, data, step) in enumerate(deeds, 2):
+        log = [envelope(1, started(root))]
+        for number, (name, data, step) in enumerate(changes, 2):
             if data is None and not (root / name).exists():
                 continue
             change = change_file(name, ctx, lambda _, __, data=data: data, makes_folders=True)
-            log.append(event(number, FilesChanged(changes=(change,)), step))
-        spans = group_by_file(collect_changes(log))
-        undone = undo(spans, BlobStore(blobs), cwd=root, is_forced=False, redact=str)
+            log.append(envelope(number, FilesChanged(changes=(change,)), step))
+        changed = group_by_file(collect_changes(log))
+        undone = undo(changed, BlobStore(blobs), cwd=root, is_forced=False, redact=str)
         assert undone.refused == ()
         assert state(root) == before
 
@@ -66,8 +66,8 @@ def test_a_step_without_a_run_means_the_newest_run_that_has_it(tmp_path: Path) -
         return FilesChanged(changes=(FileChange(path=path, status="added", after="x"),))
 
     log = [
-        Envelope(seq=n, ts="", session_id="s", run_id=run, event=what, step_id=step, attempt=1 if step else None)
-        for n, (run, what, step) in enumerate(
+        Envelope(seq=n, ts="", session_id="s", run_id=run, event=event, step_id=step, attempt=1 if step else None)
+        for n, (run, event, step) in enumerate(
             [
                 ("r1", started(tmp_path), None),
                 ("r1", changed("a"), "s1"),
@@ -77,21 +77,21 @@ def test_a_step_without_a_run_means_the_newest_run_that_has_it(tmp_path: Path) -
             ]
         )
     ]
-    assert [str(made.path) for made in collect_changes(log, step="s1")] == [str(tmp_path / "other" / "c")]
-    assert [made.change.path for made in collect_changes(log, step="s2")] == ["b"]
-    assert [made.change.path for made in collect_changes(log, run="r1")] == ["a", "b"]
-    assert [made.change.path for made in collect_changes(log, run="r1", step="s1")] == ["a"]
+    assert [str(recorded.path) for recorded in collect_changes(log, step="s1")] == [str(tmp_path / "other" / "c")]
+    assert [recorded.change.path for recorded in collect_changes(log, step="s2")] == ["b"]
+    assert [recorded.change.path for recorded in collect_changes(log, run="r1")] == ["a", "b"]
+    assert [recorded.change.path for recorded in collect_changes(log, run="r1", step="s1")] == ["a"]
     assert collect_changes(log, step="nope") == []
 
 
-def test_changes_without_hashes_are_refused_not_guessed(tmp_path: Path) -> None:
+def test_changes_without_hashes_are_not_undone(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("now")
     log = [
-        event(1, started(tmp_path)),
-        event(2, FilesChanged(changes=(FileChange(path="a", status="modified", diff="-x\n"),)), "s1"),
+        envelope(1, started(tmp_path)),
+        envelope(2, FilesChanged(changes=(FileChange(path="a", status="modified", diff="-x\n"),)), "s1"),
     ]
     undone = undo(
         group_by_file(collect_changes(log)), BlobStore(tmp_path / "blobs"), cwd=tmp_path, is_forced=True, redact=str
     )
-    assert undone.refused == ("a: what it held was not kept.",)
+    assert undone.refused == (NOT_SAVED.format(path="a"),)
     assert (tmp_path / "a").read_text() == "now"

@@ -1,4 +1,4 @@
-"""The log that is the truth."""
+"""The event log survives crashes, full disks and concurrent writers."""
 
 import json
 import os
@@ -19,7 +19,7 @@ def line(seq: int, message: str = "x") -> bytes:
     return to_line(Envelope(seq=seq, ts="t", session_id="s", run_id="r", event=event))
 
 
-def test_a_line_torn_by_a_crash_costs_only_itself(tmp_path: Path) -> None:
+def test_only_an_incomplete_last_line_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(line(1) + line(2)[:20])
     log = FileLog(path)
@@ -29,7 +29,7 @@ def test_a_line_torn_by_a_crash_costs_only_itself(tmp_path: Path) -> None:
     assert last_seq(path) == 3
 
 
-def test_the_last_number_is_found_behind_a_torn_end_and_very_long_lines(tmp_path: Path) -> None:
+def test_the_last_sequence_number_is_found_after_long_and_incomplete_lines(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(line(1) + line(2, "y" * 200_000) + b'{"torn')
     assert last_seq(path) == 2
@@ -45,7 +45,7 @@ def test_only_the_owner_can_read_a_log(tmp_path: Path) -> None:
     assert (tmp_path / "events.jsonl").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_failed_write_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_file_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "events.jsonl"
     log = FileLog(path)
     log.append(line(1))
@@ -61,19 +61,19 @@ def test_a_failed_write_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: p
     assert path.read_bytes() == line(1)
 
 
-def test_a_torn_line_is_cut_and_a_whole_one_that_only_lacks_its_end_is_kept(tmp_path: Path) -> None:
-    torn, whole = tmp_path / "torn.jsonl", tmp_path / "whole.jsonl"
-    torn.write_bytes(line(1) + line(2, "y" * 200_000)[:-30])
-    whole.write_bytes(line(1) + line(2)[:-1])
-    for path in (torn, whole):
+def test_a_partial_line_is_truncated_but_one_without_its_line_feed_is_completed(tmp_path: Path) -> None:
+    partial, complete = tmp_path / "partial.jsonl", tmp_path / "complete.jsonl"
+    partial.write_bytes(line(1) + line(2, "y" * 200_000)[:-30])
+    complete.write_bytes(line(1) + line(2)[:-1])
+    for path in (partial, complete):
         log = FileLog(path)
         log.append(line(3))
         log.close()
-    assert torn.read_bytes() == line(1) + line(3)
-    assert whole.read_bytes() == line(1) + line(2) + line(3)
+    assert partial.read_bytes() == line(1) + line(3)
+    assert complete.read_bytes() == line(1) + line(2) + line(3)
 
 
-def test_a_log_that_is_nothing_but_a_torn_line_begins_anew(tmp_path: Path) -> None:
+def test_a_log_with_only_a_partial_line_becomes_empty(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(b'{"v": 1, "ty')
     FileLog(path).close()
@@ -94,7 +94,7 @@ for number in range(1, 21):
 
 
 @pytest.mark.slow
-def test_eight_processes_that_append_at_once_lose_nothing(tmp_path: Path) -> None:
+def test_eight_concurrent_writers_lose_no_line(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(line(1) + b'{"torn')
     pipe = subprocess.PIPE
@@ -108,14 +108,14 @@ def test_eight_processes_that_append_at_once_lose_nothing(tmp_path: Path) -> Non
     for writer in writers:
         writer.communicate("go\n", timeout=60)
     assert [writer.returncode for writer in writers] == [0] * 8
-    kept = [json.loads(one) for one in path.read_bytes().splitlines()]
-    assert len(kept) == 1 + 8 * 40
+    events = [json.loads(raw) for raw in path.read_bytes().splitlines()]
+    assert len(events) == 1 + 8 * 40
     for name in "abcdefgh":
-        own = [one["seq"] for one in kept if one["message"][0] == name]
+        own = [event["seq"] for event in events if event["message"][0] == name]
         assert own == [seq for number in range(1, 21) for seq in (number, number + 100)]
 
 
-def test_a_write_that_fails_cuts_nothing_of_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_does_not_truncate_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "events.jsonl"
     ours, theirs = FileLog(path), FileLog(path)
     ours.append(line(1))
@@ -137,7 +137,7 @@ def test_a_write_that_fails_cuts_nothing_of_another_process(tmp_path: Path, monk
     theirs.close()
 
 
-def test_the_highest_number_counts_when_processes_wrote_side_by_side(tmp_path: Path) -> None:
+def test_the_highest_sequence_number_of_concurrent_writers_counts(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(line(7) + line(3))
     assert last_seq(path) == 7

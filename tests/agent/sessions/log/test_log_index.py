@@ -1,4 +1,4 @@
-"""Heads of log lines tell the same as the whole lines."""
+"""Parsing only the head of a log line gives the same fields as decoding the line."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ ODD = Envelope(
 
 @pytest.mark.parametrize("envelope", [PLAIN, STEP, ODD])
 @pytest.mark.parametrize("is_ours", [True, False])
-def test_a_head_tells_what_the_line_tells(envelope: Envelope, is_ours: bool) -> None:
+def test_a_head_has_the_fields_of_the_event(envelope: Envelope, is_ours: bool) -> None:
     raw = to_line(envelope) if is_ours else json.dumps(to_json(envelope), separators=(",", ":")).encode() + b"\n"
     line = parse_head(raw)
     assert line
@@ -29,11 +29,11 @@ def test_a_head_tells_what_the_line_tells(envelope: Envelope, is_ours: bool) -> 
 
 
 @pytest.mark.parametrize("raw", [b"", b"\n", b"[]\n", b"{}\n", b"nonsense\n", to_line(PLAIN)[:-1], to_line(PLAIN)[:40]])
-def test_what_is_no_whole_line_has_no_head(raw: bytes) -> None:
+def test_an_incomplete_or_invalid_line_has_no_head(raw: bytes) -> None:
     assert parse_head(raw) is None
 
 
-def test_lines_are_read_from_any_byte_on_and_say_where_they_end(tmp_path: Path) -> None:
+def test_lines_are_read_from_an_offset_and_have_their_end_offset(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(to_line(PLAIN) + b"torn\n" + to_line(STEP))
     first, second = read_lines(path)
@@ -41,7 +41,7 @@ def test_lines_are_read_from_any_byte_on_and_say_where_they_end(tmp_path: Path) 
     assert [line.seq for line in read_lines(path, first.end)] == [5]
 
 
-def test_lines_of_one_type_are_found_however_they_are_written(tmp_path: Path) -> None:
+def test_lines_of_one_type_are_found_in_any_json_form(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     strange = json.dumps(to_json(ODD), separators=(",", ":")).encode() + b"\n"
     path.write_bytes(to_line(PLAIN) + to_line(STEP) + strange + to_line(PLAIN))
@@ -49,7 +49,7 @@ def test_lines_of_one_type_are_found_however_they_are_written(tmp_path: Path) ->
     assert [line.seq for line in read_lines(path, only="warning")] == [4, 4]
 
 
-def test_a_line_too_deep_to_be_read_is_no_event(tmp_path: Path) -> None:
+def test_a_line_nested_too_deeply_is_not_an_event(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     deep = to_line(PLAIN)[:-2] + b', "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
     path.write_bytes(deep + to_line(STEP))

@@ -1,4 +1,4 @@
-"""A copy of a session is a session of its own."""
+"""A fork is an independent copy of a session."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ from tests.agent.sessions.past_runs import completed_run, run_completed, run_sta
 from tooling.contract.result import FileChange
 
 
-def test_a_copy_tells_the_same_under_its_own_id(tmp_path: Path) -> None:
+def test_a_fork_has_the_same_events_under_its_own_id(tmp_path: Path) -> None:
     source = write_run(tmp_path, "one", completed_run("first", "done"))
     (source.outputs / "s1.txt").write_text("all of it")
     (source.root / "steps").mkdir()
@@ -33,7 +33,7 @@ def test_a_copy_tells_the_same_under_its_own_id(tmp_path: Path) -> None:
     assert copy.events.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_one_does_the_other_does_not_see(tmp_path: Path) -> None:
+def test_a_fork_and_its_original_are_independent(tmp_path: Path) -> None:
     source = write_run(tmp_path, "one", completed_run())
     copy = fork(SessionStore(tmp_path), source)
     write_run(tmp_path, copy.id, completed_run("second"), run="run-20250101130000-bbbbbb")
@@ -41,7 +41,7 @@ def test_what_one_does_the_other_does_not_see(tmp_path: Path) -> None:
     assert [run.user for run in read_session(source).runs] == ["count the lines"]
 
 
-def test_a_copy_works_in_a_copy_of_the_workspace(tmp_path: Path) -> None:
+def test_a_fork_has_its_own_copy_of_the_workspace(tmp_path: Path) -> None:
     workspace = SessionStore(tmp_path).open("one").workspace
     change = FileChange(path="a.txt", status="added", after="x")
     source = write_run(tmp_path, "one", [*run_start(str(workspace)), FilesChanged(changes=(change,)), run_completed()])
@@ -54,15 +54,15 @@ def test_a_copy_works_in_a_copy_of_the_workspace(tmp_path: Path) -> None:
     assert not (copy.workspace / "pipe").exists()
     (started,) = [e.event for e in read_events(copy.events) if isinstance(e.event, RunStarted)]
     assert (started.cwd, started.workspace) == (str(copy.workspace), str(copy.workspace))
-    assert [made.path for made in collect_changes(read_events(copy.events))] == [copy.workspace / "a.txt"]
+    assert [change.path for change in collect_changes(read_events(copy.events))] == [copy.workspace / "a.txt"]
 
 
-def test_a_folder_of_the_person_stays_the_same(tmp_path: Path) -> None:
+def test_a_working_folder_outside_the_session_stays_the_same(tmp_path: Path) -> None:
     copy = fork(SessionStore(tmp_path), write_run(tmp_path, "one", completed_run(cwd="/project")))
     assert read_session(copy).cwd == "/project"
 
 
-def test_a_torn_line_is_copied_as_it_is(tmp_path: Path) -> None:
+def test_an_incomplete_line_is_copied_unchanged(tmp_path: Path) -> None:
     source = write_run(tmp_path, "one", completed_run())
     with source.events.open("ab") as log:
         log.write(b'{"torn')
@@ -71,7 +71,7 @@ def test_a_torn_line_is_copied_as_it_is(tmp_path: Path) -> None:
     assert len(list(read_events(copy.events))) == len(list(read_events(source.events)))
 
 
-def test_a_session_that_runs_is_not_copied(tmp_path: Path) -> None:
+def test_a_running_session_is_not_forked(tmp_path: Path) -> None:
     source = write_run(tmp_path, "one", completed_run())
     lock = SessionLock(source)
     with pytest.raises(SessionBusy):
@@ -81,14 +81,14 @@ def test_a_session_that_runs_is_not_copied(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["one", "../x", "a/b"])
-def test_an_id_that_is_taken_or_no_id_is_refused(tmp_path: Path, name: str) -> None:
+def test_an_existing_or_invalid_id_is_refused(tmp_path: Path, name: str) -> None:
     source = write_run(tmp_path, "one", completed_run())
     with pytest.raises(InputError):
         fork(SessionStore(tmp_path), source, name)
     assert [path.name for path in (tmp_path / "sessions").iterdir()] == ["one"]
 
 
-def test_a_copy_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_fork_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = write_run(tmp_path, "one", completed_run())
 
     def no_space(fd: int) -> None:
@@ -100,10 +100,10 @@ def test_a_copy_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     assert [path.name for path in (tmp_path / "sessions").iterdir()] == ["one"]
 
 
-def test_lines_that_are_no_events_stay_as_they_are(tmp_path: Path) -> None:
+def test_invalid_lines_are_copied_unchanged(tmp_path: Path) -> None:
     source = write_run(tmp_path, "one", completed_run("first"))
-    strange = b"[" * 100_000 + b"\n\xff\0\n[1]\n"
-    source.events.write_bytes(source.events.read_bytes() + strange)
+    invalid = b"[" * 100_000 + b"\n\xff\0\n[1]\n"
+    source.events.write_bytes(source.events.read_bytes() + invalid)
     copy = fork(SessionStore(tmp_path), source, "two")
-    assert copy.events.read_bytes().endswith(strange)
+    assert copy.events.read_bytes().endswith(invalid)
     assert read_session(copy).request == "first"

@@ -1,4 +1,4 @@
-"""A session is removed whole, its run ended first, and nothing else is touched."""
+"""Sessions are removed completely, after their run was stopped, and nothing else is touched."""
 
 import os
 import signal
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.sessions.store import SessionBusy, SessionLock, SessionStore
-from agent.sessions.upkeep.gc import delete_orphan, find_expired, find_orphans, remove, remove_if_unused
+from agent.sessions.store import SessionBusy, SessionLock, SessionStore, busy_message
+from agent.sessions.upkeep.gc import delete_orphan, did_not_stop, find_expired, find_orphans, remove, remove_if_unused
 from agent.vocabulary.errors import InputError
 from tests.agent.sessions.past_runs import completed_run, write_run
 from tests.house.source_tree import ROOT
@@ -20,7 +20,7 @@ HOLD = """
 import signal, sys
 from pathlib import Path
 from agent.sessions.store import SessionLock, SessionStore
-{how}
+{setup}
 lock = SessionLock(SessionStore(Path(sys.argv[1])).open("s"))
 print("held", flush=True)
 signal.pause()
@@ -30,9 +30,9 @@ DAY = 24 * HOUR
 
 
 @pytest.fixture
-def held(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that holds the session `s`; by default it ends when it is asked to."""
-    code = HOLD.format(how=getattr(request, "param", ""))
+def holder(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that holds the lock of session `s`; by default SIGTERM ends it."""
+    code = HOLD.format(setup=getattr(request, "param", ""))
     with subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE, cwd=ROOT) as other:
         assert other.stdout
         assert other.stdout.readline() == b"held\n"
@@ -40,7 +40,7 @@ def held(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.
         other.kill()
 
 
-def test_a_session_goes_with_all_it_holds(tmp_path: Path) -> None:
+def test_a_session_is_removed_with_all_its_files(tmp_path: Path) -> None:
     store, folder = SessionStore(tmp_path), write_run(tmp_path, "s", completed_run())
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -54,50 +54,51 @@ def test_a_session_goes_with_all_it_holds(tmp_path: Path) -> None:
     assert (outside / "a").read_text() == "a"
 
 
-def test_a_run_in_it_is_ended_first(tmp_path: Path, held: subprocess.Popen[bytes]) -> None:
+def test_a_running_process_is_stopped_first(tmp_path: Path, holder: subprocess.Popen[bytes]) -> None:
     store = SessionStore(tmp_path)
     remove(store, store.folder_for("s"))
-    assert held.wait(5) == -signal.SIGTERM
+    assert holder.wait(30) == -signal.SIGTERM
     assert store.ids() == []
 
 
-@pytest.mark.parametrize("held", ["signal.signal(signal.SIGTERM, signal.SIG_IGN)"], indirect=True)
-def test_a_run_that_does_not_end_keeps_its_session(tmp_path: Path, held: subprocess.Popen[bytes]) -> None:
+@pytest.mark.parametrize("holder", ["signal.signal(signal.SIGTERM, signal.SIG_IGN)"], indirect=True)
+def test_a_session_whose_process_ignores_sigterm_is_kept(tmp_path: Path, holder: subprocess.Popen[bytes]) -> None:
     store = SessionStore(tmp_path)
-    with pytest.raises(SessionBusy, match=f"process {held.pid} .*did not end"):
-        remove(store, store.folder_for("s"), patience_s=0.2)
+    with pytest.raises(SessionBusy) as busy:
+        remove(store, store.folder_for("s"), stop_timeout_s=0.2)
+    assert busy.value.message == did_not_stop(busy_message("s", str(holder.pid), ""))
     assert store.ids() == ["s"]
 
 
-def test_a_process_that_only_has_the_number_of_a_holder_is_left_alone(tmp_path: Path) -> None:
+def test_a_process_with_a_reused_id_is_not_signalled(tmp_path: Path) -> None:
     store, folder = SessionStore(tmp_path), write_run(tmp_path, "s", completed_run())
     with subprocess.Popen(["sleep", "60"]) as bystander:
         lock = SessionLock(folder)
         folder.lock.write_text(f"{bystander.pid}\n")
         with pytest.raises(SessionBusy):
-            remove(store, folder, patience_s=0.1)
+            remove(store, folder, stop_timeout_s=0.1)
         lock.release()
         assert bystander.poll() is None
         bystander.kill()
 
 
-def test_a_link_in_the_place_of_a_session_is_not_followed(tmp_path: Path) -> None:
+def test_a_symlink_instead_of_a_session_is_not_followed(tmp_path: Path) -> None:
     real = write_run(_make_dir(tmp_path / "elsewhere"), "s", completed_run())
     store = SessionStore(tmp_path)
     store.root.mkdir()
     (store.root / "s").symlink_to(real.root)
-    with pytest.raises(InputError, match="is a link"):
+    with pytest.raises(InputError, match="is a symlink"):
         remove(store, store.folder_for("s"))
     assert real.events.exists()
 
 
-def test_old_sessions_go_and_the_newest_stay(tmp_path: Path) -> None:
+def test_old_sessions_are_removed_and_the_newest_kept(tmp_path: Path) -> None:
     store, now = SessionStore(tmp_path), time.time()
     for days, name in enumerate(("today", "one", "two", "three")):
         write_run(tmp_path, name, completed_run(), mtime=now - days * DAY)
 
     def ids(older_than_s: float | None, keep_newest: int = 0) -> list[str]:
-        return [old.folder.id for old in find_expired(store, older_than_s=older_than_s, keep=keep_newest)]
+        return [expired.folder.id for expired in find_expired(store, older_than_s=older_than_s, keep=keep_newest)]
 
     assert ids(1.5 * DAY) == ["three", "two"]
     assert ids(None, 1) == ["three", "two", "one"]
@@ -109,7 +110,7 @@ def test_old_sessions_go_and_the_newest_stay(tmp_path: Path) -> None:
     assert store.ids() == ["one", "today"]
 
 
-def test_a_session_that_runs_is_never_old(tmp_path: Path) -> None:
+def test_a_running_session_never_expires(tmp_path: Path) -> None:
     store, folder = SessionStore(tmp_path), write_run(tmp_path, "s", completed_run(), mtime=1.0)
     lock = SessionLock(folder)
     assert find_expired(store, older_than_s=DAY, keep=0) == []
@@ -120,7 +121,7 @@ def test_a_session_that_runs_is_never_old(tmp_path: Path) -> None:
     lock.release()
 
 
-def test_a_session_that_was_used_since_it_was_listed_stays(tmp_path: Path) -> None:
+def test_a_session_used_after_it_was_listed_is_kept(tmp_path: Path) -> None:
     store = SessionStore(tmp_path)
     write_run(tmp_path, "s", completed_run(), mtime=1.0)
     (old,) = find_expired(store, older_than_s=DAY, keep=0)
@@ -129,21 +130,21 @@ def test_a_session_that_was_used_since_it_was_listed_stays(tmp_path: Path) -> No
     assert store.ids() == ["s"]
 
 
-def test_what_crashes_left_behind_is_swept_out_once_it_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftovers_of_crashes_are_removed_once_they_are_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(_make_dir(tmp_path / "tmp")))
     store, folder = SessionStore(tmp_path), write_run(tmp_path, "s", completed_run())
-    left = [
+    leftovers = [
         _make_dir(store.root / ".copy-s.1"),
         _make_dir(store.root / ".removed-s.1"),
         _make_dir(folder.root / "SESSION.1.tmp"),
         _make_dir(folder.steps / ".k.json.1.tmp"),
     ]
     assert find_orphans(store) == []
-    for path in (*left, folder.events):
+    for path in (*leftovers, folder.events):
         os.utime(path, (1, 1))
     # A temporary directory that no process has locked is an orphan at once.
-    left.append(_make_dir(tmp_path / "tmp" / "windlass-tmp-abcdefgh"))
-    assert sorted(find_orphans(store)) == sorted(left)
+    leftovers.append(_make_dir(tmp_path / "tmp" / "windlass-tmp-abcdefgh"))
+    assert sorted(find_orphans(store)) == sorted(leftovers)
     for path in find_orphans(store):
         delete_orphan(path)
     assert find_orphans(store) == []

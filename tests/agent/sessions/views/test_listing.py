@@ -1,4 +1,4 @@
-"""Listings of sessions and runs: the newest first, and nothing read that is not shown."""
+"""Sessions and runs are listed newest first, and only those shown are read."""
 
 from pathlib import Path
 
@@ -23,29 +23,29 @@ FIRST, SECOND, THIRD = "run-20250101120000-aaaaaa", "run-20250102120000-bbbbbb",
 
 
 def store_with_three_runs(data: Path) -> SessionStore:
-    """Return a store with an old session of two runs and a newer one of one run between them."""
+    """Return a store with two sessions: the run of one started between the two runs of the other."""
     write_run(data, "old", completed_run("first"), run=FIRST, ts="2025-01-01T12:00:00.000Z")
     write_run(data, "old", completed_run("third"), run=THIRD, ts="2025-01-03T12:00:00.000Z", mtime=1_735_905_605)
     write_run(data, "new", completed_run("second"), run=SECOND, ts="2025-01-02T12:00:00.000Z", mtime=1_735_819_205)
     return SessionStore(data)
 
 
-def test_the_session_that_was_used_last_comes_first(tmp_path: Path) -> None:
+def test_the_most_recently_used_session_comes_first(tmp_path: Path) -> None:
     store = store_with_three_runs(tmp_path)
-    assert [one.id for one in newest_sessions(store)] == ["old", "new"]
+    assert [entry.id for entry in newest_sessions(store)] == ["old", "new"]
     (row,) = session_rows(store, newest_sessions(store), 1)
     assert (row.id, row.title, row.runs, row.status, row.cost_usd) == ("old", "first", 2, "success", 0.5)
     assert row.last_request == "third"
 
 
-def test_only_what_is_shown_is_read(tmp_path: Path) -> None:
+def test_only_the_sessions_shown_are_read(tmp_path: Path) -> None:
     store = store_with_three_runs(tmp_path)
     (store.folder_for("new").summary).write_text("{")
     assert [row.id for row in session_rows(store, newest_sessions(store), 1)] == ["old"]
     assert store.folder_for("new").summary.read_text() == "{"
 
 
-def test_a_run_without_an_ending_goes_on_or_was_cut_off(tmp_path: Path) -> None:
+def test_a_run_without_an_end_is_running_or_interrupted(tmp_path: Path) -> None:
     folder = write_run(tmp_path, "s", run_start())
     assert session_row(folder).status == "interrupted"
     lock = SessionLock(folder)
@@ -53,7 +53,7 @@ def test_a_run_without_an_ending_goes_on_or_was_cut_off(tmp_path: Path) -> None:
     lock.release()
 
 
-def test_only_the_last_run_of_a_session_can_go_on(tmp_path: Path) -> None:
+def test_only_the_last_run_of_a_session_can_be_running(tmp_path: Path) -> None:
     write_run(tmp_path, "s", run_start(), run=FIRST)
     folder = write_run(tmp_path, "s", run_start(), run=SECOND)
     lock = SessionLock(folder)
@@ -64,7 +64,7 @@ def test_only_the_last_run_of_a_session_can_go_on(tmp_path: Path) -> None:
     lock.release()
 
 
-def test_runs_of_all_sessions_stand_in_the_order_they_began(tmp_path: Path) -> None:
+def test_runs_of_all_sessions_are_sorted_by_start(tmp_path: Path) -> None:
     store = store_with_three_runs(tmp_path)
     assert [row.run_id for row in newest_runs(store)] == [THIRD, SECOND, FIRST]
     for limit in (1, 2, 3, 4):
@@ -73,42 +73,42 @@ def test_runs_of_all_sessions_stand_in_the_order_they_began(tmp_path: Path) -> N
 
 def test_every_run_of_a_long_session_is_listed(tmp_path: Path) -> None:
     for number in range(MAX_RUNS + 2):
-        write_run(tmp_path, "s", completed_run(f"request {number}"), run=f"run-{number:03}", is_summed_up=False)
+        write_run(tmp_path, "s", completed_run(f"request {number}"), run=f"run-{number:03}", has_summary=False)
     folder = write_run(tmp_path, "s", [])
     assert len(run_rows(folder)) == MAX_RUNS + 2
     assert find_run(SessionStore(tmp_path), "run-000").run_id == "run-000"
 
 
 @pytest.mark.parametrize(("name", "run_id"), [(FIRST, FIRST), ("run-20250102", SECOND), ("last", THIRD)])
-def test_a_run_is_found_by_its_id_its_beginning_or_as_the_last(tmp_path: Path, name: str, run_id: str) -> None:
+def test_a_run_is_found_by_id_prefix_or_last(tmp_path: Path, name: str, run_id: str) -> None:
     assert find_run(store_with_three_runs(tmp_path), name).run_id == run_id
 
 
 @pytest.mark.parametrize("name", ["run-2025", "nope", "", "run-20250101120000-aaaaaa0", "../x"])
-def test_a_run_that_is_none_or_several_is_refused(tmp_path: Path, name: str) -> None:
+def test_an_unknown_or_ambiguous_run_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="run"):
         find_run(store_with_three_runs(tmp_path), name)
 
 
-def test_a_run_is_found_in_a_log_that_was_never_summed_up(tmp_path: Path) -> None:
-    write_run(tmp_path, "s", run_start(), run=FIRST, is_summed_up=False)
+def test_a_run_is_found_in_a_session_without_a_summary(tmp_path: Path) -> None:
+    write_run(tmp_path, "s", run_start(), run=FIRST, has_summary=False)
     assert find_run(SessionStore(tmp_path), FIRST).folder.id == "s"
 
 
-def test_a_run_whose_id_only_stands_in_a_text_is_not_found(tmp_path: Path) -> None:
+def test_a_run_id_inside_a_text_is_not_found(tmp_path: Path) -> None:
     write_run(tmp_path, "s", completed_run(f"what about {SECOND}?"), run=FIRST)
     with pytest.raises(InputError, match="no run"):
         find_run(SessionStore(tmp_path), SECOND)
 
 
-def test_nothing_at_all_is_an_empty_listing(tmp_path: Path) -> None:
+def test_an_empty_store_has_empty_listings(tmp_path: Path) -> None:
     store = SessionStore(tmp_path)
     assert (newest_sessions(store), newest_runs(store, 5)) == ([], [])
     with pytest.raises(InputError, match="no run"):
         find_run(store, "last")
 
 
-def test_a_session_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+def test_an_unreadable_session_does_not_hide_others(tmp_path: Path) -> None:
     store = store_with_three_runs(tmp_path)
     broken = write_run(tmp_path, "broken", run_start()).events
     broken.unlink()
@@ -118,21 +118,21 @@ def test_a_session_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
     assert (rows["old"][0], rows["new"][0]) == ("success", "success")
     assert [row.run_id for row in newest_runs(store)] == [THIRD, SECOND, FIRST]
     assert find_run(store, FIRST).folder.id == "old"
-    # What is asked for may be in there, so that nobody can say that it is nowhere.
+    # The run may be in the unreadable session, so "no such run" would be wrong.
     with pytest.raises(IsADirectoryError):
         find_run(store, "run-2030")
 
 
-def test_without_anything_else_a_session_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+def test_an_unreadable_session_is_an_error_if_there_is_no_other(tmp_path: Path) -> None:
     folder = write_run(tmp_path, "broken", run_start())
     folder.events.unlink()
     folder.events.mkdir()
-    for look in (newest_runs, last_unfinished):
+    for function in (newest_runs, last_unfinished):
         with pytest.raises(IsADirectoryError):
-            look(SessionStore(tmp_path))
+            function(SessionStore(tmp_path))
 
 
-def test_a_run_is_gone_on_with_beside_a_session_that_cannot_be_read(tmp_path: Path) -> None:
+def test_the_last_unfinished_run_is_found_beside_an_unreadable_session(tmp_path: Path) -> None:
     write_run(tmp_path, "s", run_start(), run=FIRST)
     broken = write_run(tmp_path, "broken", run_start()).events
     broken.unlink()

@@ -1,4 +1,4 @@
-"""Every slash command, with right arguments and wrong ones."""
+"""Every slash command, with valid and invalid arguments."""
 
 import asyncio
 import json
@@ -8,22 +8,28 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from cli.repl.commands.builtin import COMMANDS, KEY_HELP, user_command
+from agent.workspace.request_context import COMPACT_REQUEST
+from cli.repl.commands.builtin import COMMANDS, EMPTY_QUEUE, KEY_HELP, user_command
+from cli.repl.commands.session_commands import NOTHING_TO_REDO
+from cli.repl.commands.setting_commands import NO_LIMITS
 from cli.repl.commands.user_commands import load_user_commands
-from cli.repl.slash_commands import SlashCommand
+from cli.repl.repl import no_run_yet, paused_notice
+from cli.repl.slash_commands import SlashCommand, unknown_command
+from cli.repl.state import UNREADABLE_SETTINGS
 from cli.repl.welcome import NOTHING_FOUND
+from tests.cli.repl.repl_harness import ReplHarness
+from tests.cli.repl.screens import assert_matches_snapshot
 from tests.cli.repl.test_conversation import reply_to
-from tests.cli.repl.ui.headless_tui import ReplHarness
 from tests.cli.terminal_user import answer
 
 
-def logged(talk: ReplHarness) -> list[dict[str, str]]:
-    (log,) = Path(talk.environ["AGENT_SANDBOX"], "sessions").glob("*/events.jsonl")
+def logged(harness: ReplHarness) -> list[dict[str, str]]:
+    (log,) = Path(harness.environ["AGENT_SANDBOX"], "sessions").glob("*/events.jsonl")
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
-def write_settings(talk: ReplHarness, settings: str) -> None:
-    config = Path(talk.environ["HOME"], ".config", "agent", "config.toml")
+def write_settings(harness: ReplHarness, settings: str) -> None:
+    config = Path(harness.environ["HOME"], ".config", "agent", "config.toml")
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text(settings)
 
@@ -35,98 +41,112 @@ def write_script(folder: Path, *replies: dict[str, object]) -> str:
 
 
 @pytest.fixture
-async def talk(tmp_path: Path) -> AsyncIterator[ReplHarness]:
-    model = write_script(
+def model(tmp_path: Path) -> str:
+    return write_script(
         tmp_path,
         reply_to("first", answer("The first answer.")),
         reply_to("second", answer("The second answer.")),
-        reply_to("Sum up", answer("All that was said.")),
+        reply_to(COMPACT_REQUEST[:6], answer("All that was said.")),
         {"match": {"purpose": "planner", "contains": "wrong"}, "fault": "auth"},
     )
-    talk = ReplHarness(tmp_path / "home", AGENT_MODEL=model)
-    working = asyncio.ensure_future(talk.repl.queue.run())
-    yield talk
-    talk.repl.queue.stop()
-    await working
 
 
-RIGHT = {
-    "/model ollama/qwen3": "model: ollama/qwen3",
-    "/model openai/gpt-5": "warning: no key is set for this provider: set OPENAI_API_KEY to use openai/gpt-5"
-    "\nmodel: openai/gpt-5",
-    "/model opnai/gpt-5": "warning: there is no known provider 'opnai', did you mean openai?\nmodel: opnai/gpt-5",
-    "/theme": "theme: dark",
-    "/mode never": "approval mode: never",
-    "/mode": "approval mode: ask",
-    "/budget": "a run may cost: no limit of tokens, no limit of money",
-    "/budget 200000": "a run may cost: 200k of tokens, no limit of money",
-    "/budget $1.50": "a run may cost: no limit of tokens, $1.50 of money",
-    "/budget 1.5M $2": "a run may cost: 1.5M of tokens, $2.00 of money",
-    "/budget off": "a run may cost: no limit of tokens, no limit of money",
-    "/cost": "0 tokens in 0 requests, $0.0000",
-    "/queue": "nothing is queued",
-    "/queue clear": "nothing is queued",
-    "/plan": "there is no plan yet",
-    "/clear": "a new session",
-    "/theme light": "theme: light",
-    "/help mode": "  /mode [MODE]  Show or choose when you are asked.",
-    "/help /cost": "  /cost  What this session has cost.",
-}
+@pytest.fixture
+async def harness(tmp_path: Path, model: str) -> AsyncIterator[ReplHarness]:
+    harness = ReplHarness(tmp_path / "home", AGENT_MODEL=model)
+    queue_task = asyncio.ensure_future(harness.repl.queue.run())
+    yield harness
+    harness.repl.queue.stop()
+    await queue_task
 
 
-@pytest.mark.parametrize("line", RIGHT)
-async def test_a_command_does_what_it_says(talk: ReplHarness, line: str) -> None:
-    assert await talk.send(line) == RIGHT[line]
+VALID = (
+    "/model ollama/qwen3",
+    "/model opnai/gpt-5",
+    "/theme",
+    "/theme light",
+    "/mode",
+    "/mode never",
+    "/budget",
+    "/budget 200000",
+    "/budget $1.50",
+    "/budget 1.5M $2",
+    "/budget off",
+    "/cost",
+    "/queue",
+    "/queue clear",
+    "/plan",
+    "/context",
+    "/clear",
+    "/help",
+    "/help mode",
+    "/help /cost",
+)
+INVALID = (
+    "/mode wild",
+    "/budget lots",
+    "/model nonsense",
+    "/model ollama/a b",
+    "/model script:gone.jsonl",
+    "/search",
+    "/resume",
+    "/demo now",
+    "/theme pink",
+    "/queue jump",
+    "/queue drop 1",
+    "/context rob",
+    "/cost please",
+    "/exit now",
+    "/undo",
+    "/redo",
+    "/diff",
+    "/steps",
+    "/why s1",
+    "/compact",
+    "/fork",
+    "/export",
+    '/search "half',
+    "/help nonsense",
+    "!",
+    "#",
+    "/modle",
+    "/",
+)
 
 
-WRONG = {
-    "/mode wild": "error: there is no mode 'wild'\n  one of ask, auto-edit, never, yolo",
-    "/budget lots": "error: 'lots' is no limit\n  /budget 200k for tokens, /budget $1.50 for money,"
-    " /budget off for the limits\n  of your settings",
-    "/model nonsense": "error: 'nonsense' is no model\n  provider/name, such as openai/gpt-5-mini; Tab lists them",
-    "/model ollama/a b": "error: 'ollama/a b' is no model\n  provider/name, such as openai/gpt-5-mini; Tab lists them",
-    "/model script:gone.jsonl": "error: there is no script gone.jsonl",
-    "/search": "error: what shall be found?\n  /search some words; with --deep in all that was said and done",
-    "/resume": "error: there is no other session to go on in",
-    "/resume run-1": "error: there is no run 'run-1'\n  `agent runs list` shows them",
-    "/resume nonsense": "error: there is no session 'nonsense'\n  `agent sessions list` shows them",
-    "/demo now": "error: /demo takes no argument\n  /help lists what the commands take",
-    "/theme pink": "error: there is no theme 'pink'\n  one of dark, light",
-    "/queue jump": "error: the queue cannot 'jump'\n  /queue shows it; /queue drop 2, edit 2 or clear change it",
-    "/queue drop 1": "error: there is no request 1 in the queue\n  /queue shows what waits",
-    "/cost please": "error: /cost takes no argument\n  /help lists what the commands take",
-    "/exit now": "error: /exit takes no argument\n  /help lists what the commands take",
-    "/undo": "error: nothing has been done in this session yet\n  ask for something first",
-    "/redo": "error: nothing has been done in this session yet\n  ask for something first",
-    "/diff": "error: nothing has been done in this session yet\n  ask for something first",
-    "/steps": "error: nothing has been done in this session yet\n  ask for something first",
-    "/why s1": "error: nothing has been done in this session yet\n  ask for something first",
-    "/compact": "error: nothing has been done in this session yet\n  ask for something first",
-    "/fork": "error: nothing has been done in this session yet\n  ask for something first",
-    "/export": "error: nothing has been done in this session yet\n  ask for something first",
-    '/search "half': "error: '\"half' cannot be read: No closing quotation\n  quote words as in a shell",
-    "/help nonsense": "error: there is no command /nonsense; /help lists them",
-    "!": "error: which command?\n  !command runs a command of yours, such as !git status",
-    "#": "error: what shall be remembered?\n  #note remembers something, such as #use tabs",
-    "/modle": "error: there is no command /modle, did you mean mode?; /help lists them",
-    "/": "error: there is no command /; /help lists them",
-}
+@pytest.mark.parametrize(("name", "lines"), [("valid", VALID), ("invalid", INVALID)])
+async def test_replies_to_commands_match_the_golden_screens(
+    tmp_path: Path, model: str, name: str, lines: tuple[str, ...]
+) -> None:
+    screen: list[str] = []
+    for number, line in enumerate(lines):
+        reply = await ReplHarness(tmp_path / str(number), AGENT_MODEL=model).send(line)
+        assert reply.startswith("error: ") == (name == "invalid"), (line, reply)
+        screen += [f"> {line}", reply, ""]
+    assert_matches_snapshot(f"commands-{name}", "\n".join(screen))
 
 
-@pytest.mark.parametrize("line", WRONG)
-async def test_a_wrong_argument_is_told_clearly(talk: ReplHarness, line: str) -> None:
-    assert await talk.send(line) == WRONG[line]
+@pytest.mark.parametrize("line", ["/resume run-1", "/resume nonsense"])
+async def test_errors_of_the_session_store_are_printed(harness: ReplHarness, line: str) -> None:
+    reply = await harness.send(line)
+    assert reply.startswith("error: ") and line.split()[1] in reply
+
+
+async def test_a_model_without_a_key_is_set_with_a_warning(harness: ReplHarness) -> None:
+    warning, model = (await harness.send("/model openai/gpt-5")).splitlines()
+    assert warning.startswith("warning: ") and "OPENAI_API_KEY" in warning
+    assert model == "model: openai/gpt-5"
 
 
 @pytest.mark.parametrize("line", ["/budget -5", "/budget 0", "/budget $-1", "/budget $nan"])
-async def test_a_limit_that_is_none_is_refused_and_forgotten(talk: ReplHarness, line: str) -> None:
-    assert (await talk.send(line)).startswith("error: ")
-    assert await talk.send("/budget") == "a run may cost: no limit of tokens, no limit of money"
-    await talk.send("first")
-    assert talk.ui.events[-1].event.exit_code == 0  # type: ignore[union-attr]
+async def test_an_invalid_limit_is_rejected_and_not_applied(harness: ReplHarness, line: str) -> None:
+    assert (await harness.send(line)).startswith("error: ")
+    assert await harness.send("/budget") == NO_LIMITS
+    await harness.send("first")
+    assert harness.ui.events[-1].event.exit_code == 0  # type: ignore[union-attr]
 
 
-HANDED_ON = {
+FORWARDED = {
     "/tools": ("tools", "list"),
     "/tools show run_command": ("tools", "show", "run_command"),
     "/rules": ("rules", "list"),
@@ -141,18 +161,18 @@ HANDED_ON = {
 }
 
 
-@pytest.mark.parametrize("line", HANDED_ON)
-async def test_what_the_command_line_does_is_handed_to_it(talk: ReplHarness, line: str) -> None:
-    assert await talk.send(line) == ""
-    assert talk.programs.calls == [HANDED_ON[line]]
+@pytest.mark.parametrize("line", FORWARDED)
+async def test_a_command_runs_the_agent_command_of_the_same_name(harness: ReplHarness, line: str) -> None:
+    assert await harness.send(line) == ""
+    assert harness.programs.calls == [FORWARDED[line]]
 
 
-async def test_what_concerns_the_session_names_it(talk: ReplHarness) -> None:
-    await talk.send("first")
-    session, run = talk.repl.require_session_id(), talk.repl.require_run_id()
+async def test_session_commands_pass_the_id_of_the_session_or_run(harness: ReplHarness) -> None:
+    await harness.send("first")
+    session, run = harness.repl.require_session_id(), harness.repl.require_run_id()
     for line in ("/diff", "/undo all --yes", "/export out.md", "/export --format json", "/export", "/steps", "/why s1"):
-        await talk.send(line)
-    assert talk.programs.calls == [
+        await harness.send(line)
+    assert harness.programs.calls == [
         ("sessions", "diff", session),
         ("sessions", "undo", session, "--yes"),
         ("sessions", "export", session, "-o", "out.md"),
@@ -163,77 +183,77 @@ async def test_what_concerns_the_session_names_it(talk: ReplHarness) -> None:
     ]
 
 
-async def test_a_redo_without_an_undo_says_so(talk: ReplHarness) -> None:
-    await talk.send("first")
-    assert "nothing was taken back in this session" in await talk.send("/redo")
+async def test_redo_without_undo_is_an_error(harness: ReplHarness) -> None:
+    await harness.send("first")
+    assert NOTHING_TO_REDO in await harness.send("/redo")
 
 
-async def test_after_compact_the_history_begins_with_the_summary(talk: ReplHarness) -> None:
-    await talk.send("first")
-    before = talk.repl.require_session_id()
-    await talk.send("/compact")
-    assert "history  " in await talk.send("/context")
-    await talk.send("second")
-    assert talk.repl.require_session_id() == before
-    contexts = [event["content"] for event in logged(talk) if event.get("role") == "context"]
-    assert "what was said and done before: All that was said." in contexts[-1]
+async def test_after_compact_the_history_starts_with_the_summary(harness: ReplHarness) -> None:
+    await harness.send("first")
+    before = harness.repl.require_session_id()
+    await harness.send("/compact")
+    assert "history  " in await harness.send("/context")
+    await harness.send("second")
+    assert harness.repl.require_session_id() == before
+    contexts = [event["content"] for event in logged(harness) if event.get("role") == "context"]
+    assert "All that was said." in contexts[-1]
     assert "The first answer." not in contexts[-1]
 
 
-async def test_a_fork_goes_on_in_a_copy(talk: ReplHarness) -> None:
-    await talk.send("first")
-    original = talk.repl.require_session_id()
-    assert await talk.send("/fork mine") == f"you are in mine now, a copy of {original}\n/resume {original} goes back"
-    await talk.send("second")
-    assert talk.repl.require_session_id() == "mine"
-    assert await talk.send("/fork mine") == "error: there is already a session mine\n  choose another id, or none"
+async def test_fork_continues_in_a_copy(harness: ReplHarness) -> None:
+    await harness.send("first")
+    original = harness.repl.require_session_id()
+    assert (await harness.send("/fork mine")).startswith(f"switched to mine, a copy of {original}\n")
+    await harness.send("second")
+    assert harness.repl.require_session_id() == "mine"
+    assert (await harness.send("/fork mine")).startswith("error: ")
 
 
-async def test_the_cost_of_a_session_is_summed_up_and_begins_anew_with_another(talk: ReplHarness) -> None:
-    await talk.send("first")
-    assert "tokens in 1 request, " in await talk.send("/cost")
-    await talk.send("/clear")
-    assert (await talk.send("/cost")).startswith("0 tokens in 0 requests")
+async def test_cost_is_counted_per_session(harness: ReplHarness) -> None:
+    await harness.send("first")
+    assert "tokens in 1 request, " in await harness.send("/cost")
+    await harness.send("/clear")
+    assert (await harness.send("/cost")).startswith("0 tokens in 0 requests")
 
 
-async def test_what_waits_is_held_back_by_a_run_that_failed(talk: ReplHarness) -> None:
-    talk.repl.accept("wrong")
-    talk.repl.accept("second")
-    await talk.wait_idle()
-    assert "1 request waits: Enter goes on, /queue shows, /queue clear drops" in talk.ui.printed
-    assert await talk.send("/queue") == "  1. second"
-    await talk.send("")
-    assert talk.ui.events[-1].event.result == "The second answer."  # type: ignore[union-attr]
+async def test_a_failed_run_pauses_the_queue(harness: ReplHarness) -> None:
+    harness.repl.accept("wrong")
+    harness.repl.accept("second")
+    await harness.wait_idle()
+    assert paused_notice(1) in harness.ui.printed
+    assert await harness.send("/queue") == "  1. second"
+    await harness.send("")
+    assert harness.ui.events[-1].event.result == "The second answer."  # type: ignore[union-attr]
 
 
-async def test_a_new_request_goes_before_what_is_held(talk: ReplHarness) -> None:
-    talk.repl.accept("wrong")
-    talk.repl.accept("second")
-    await talk.wait_idle()
-    await talk.send("first")
-    results = [envelope.event.result for envelope in talk.ui.events if hasattr(envelope.event, "result")]
+async def test_a_new_request_runs_before_a_paused_queue(harness: ReplHarness) -> None:
+    harness.repl.accept("wrong")
+    harness.repl.accept("second")
+    await harness.wait_idle()
+    await harness.send("first")
+    results = [envelope.event.result for envelope in harness.ui.events if hasattr(envelope.event, "result")]
     assert results[-2:] == ["The first answer.", "The second answer."]
 
 
-async def test_what_is_held_can_be_dropped(talk: ReplHarness) -> None:
-    talk.repl.accept("wrong")
-    talk.repl.accept("second")
-    await talk.wait_idle()
-    assert await talk.send("/queue clear") == "nothing is queued"
-    assert not talk.repl.queue.is_paused
+async def test_a_paused_queue_can_be_cleared(harness: ReplHarness) -> None:
+    harness.repl.accept("wrong")
+    harness.repl.accept("second")
+    await harness.wait_idle()
+    assert await harness.send("/queue clear") == EMPTY_QUEUE
+    assert not harness.repl.queue.is_paused
 
 
-async def test_settings_that_cannot_be_read_end_the_request_and_not_the_repl(talk: ReplHarness) -> None:
-    write_settings(talk, "model = [broken")
-    said = await talk.send("first")
-    assert said.startswith("error: ") and "config.toml" in said
-    assert "the settings cannot be read" in talk.repl.state.status
-    write_settings(talk, "")
-    await talk.send("first")
-    assert talk.ui.events[-1].event.result == "The first answer."  # type: ignore[union-attr]
+async def test_unreadable_settings_fail_the_request_and_not_the_repl(harness: ReplHarness) -> None:
+    write_settings(harness, "model = [broken")
+    reply = await harness.send("first")
+    assert reply.startswith("error: ") and "config.toml" in reply
+    assert UNREADABLE_SETTINGS in harness.repl.state.status
+    write_settings(harness, "")
+    await harness.send("first")
+    assert harness.ui.events[-1].event.result == "The first answer."  # type: ignore[union-attr]
 
 
-async def test_a_command_of_ones_own_is_a_request_with_its_argument(talk: ReplHarness, tmp_path: Path) -> None:
+async def test_a_user_command_is_a_request_with_its_argument(harness: ReplHarness, tmp_path: Path) -> None:
     folder = tmp_path / "config" / "commands"
     folder.mkdir(parents=True)
     (folder / "first.md").write_text("---\ndescription: Ask it\nargument-hint: WORD\n---\nfirst $ARGUMENTS, please")
@@ -241,69 +261,71 @@ async def test_a_command_of_ones_own_is_a_request_with_its_argument(talk: ReplHa
     (folder / "empty.md").write_text("---\ndescription: nothing\n---\n")
     (folder / "bad name!.md").write_text("x")
     (folder / "no-text.md").write_bytes(b"\xff\xfe")
-    talk.repl.add_commands(map(user_command, load_user_commands(tmp_path / "config", talk.repl.warn)))
-    assert len([said for said in talk.ui.printed if said.startswith("warning: ")]) == 3
-    assert await talk.send("/help first") == "  /first WORD  Ask it"
-    await talk.send("/first thing")
-    await talk.send("/plain and then")
-    asked = [envelope.event.content for envelope in talk.ui.events if getattr(envelope.event, "role", "") == "user"]
+    harness.repl.add_commands(map(user_command, load_user_commands(tmp_path / "config", harness.repl.warn)))
+    assert len([line for line in harness.ui.printed if line.startswith("warning: ")]) == 3
+    assert await harness.send("/help first") == "  /first WORD  Ask it"
+    await harness.send("/first thing")
+    await harness.send("/plain and then")
+    asked = [envelope.event.content for envelope in harness.ui.events if getattr(envelope.event, "role", "") == "user"]
     assert asked == ["first thing, please", "first of all\n\nand then"]
 
 
 @pytest.mark.parametrize("columns", [40, 20])
-async def test_in_a_narrow_window_no_word_is_broken(talk: ReplHarness, columns: int) -> None:
-    talk.ui.columns = columns
+async def test_replies_wrap_at_word_boundaries(harness: ReplHarness, columns: int) -> None:
+    harness.ui.columns = columns
     for line in ("/help", "/diff", "/context", "/nonsense"):
-        await talk.send(line)
-    talk.repl.print_line(NOTHING_FOUND)
-    said = "\n".join(talk.ui.printed)
-    assert all(cell_len(line) <= columns for line in said.splitlines())
-    assert [word for word in said.split() if word not in _WORDS] == []
+        await harness.send(line)
+    harness.repl.print_line(NOTHING_FOUND)
+    printed = "\n".join(harness.ui.printed)
+    assert all(cell_len(line) <= columns for line in printed.splitlines())
+    assert [word for word in printed.split() if word not in _WORDS] == []
 
 
-# Nothing else may appear: half a word would.
+# Every other word would be a broken one.
 _WORDS = frozenset(
     word
     for text in (
         *(f"/{command.name} {command.usage} {command.help}" for command in COMMANDS),
         *KEY_HELP,
         NOTHING_FOUND,
-        "error: nothing has been done in this session yet ask for something first",
-        "history 0 characters characters, at most 6.0k, 0 requests so far memory in all about 0 tokens",
-        "error: there is no command /nonsense; /help lists them",
+        f"error: {no_run_yet().message} {no_run_yet().hint}",
+        "history 0 characters characters, at most 6.0k, 0 requests so far memory total about 0 tokens",
+        f"error: {unknown_command('nonsense', COMMANDS).message} {unknown_command('nonsense', COMMANDS).hint}",
     )
     for word in text.split()
 )
 
 
-async def completions(talk: ReplHarness, name: str, *typed: str) -> list[str]:
+async def completions(harness: ReplHarness, name: str, *typed: str) -> list[str]:
     command: SlashCommand = next(command for command in COMMANDS if command.name == name)
     assert command.complete
-    return [word for word, _ in command.complete(talk.repl, typed) if word.startswith(typed[-1])]
+    return [word for word, _ in command.complete(harness.repl, typed) if word.startswith(typed[-1])]
 
 
-async def test_arguments_complete(talk: ReplHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_arguments_are_completed(harness: ReplHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HOME", "AGENT_SANDBOX", "AGENT_MODEL"):
-        monkeypatch.setenv(name, talk.environ[name])
-    await talk.send("first")
-    assert await completions(talk, "mode", "a") == ["ask", "auto-edit"]
-    assert await completions(talk, "help", "mo") == ["model", "mode"]
-    assert await completions(talk, "theme", "") == ["dark", "light"]
-    assert await completions(talk, "queue", "") == ["drop", "edit", "clear"]
-    assert "show" in await completions(talk, "tools", "s")
-    assert "run_command" in await completions(talk, "tools", "show", "run")
-    assert await completions(talk, "sessions", "show", talk.repl.require_session_id()[:6]) == [
-        talk.repl.require_session_id()
+        monkeypatch.setenv(name, harness.environ[name])
+    await harness.send("first")
+    assert await completions(harness, "mode", "a") == ["ask", "auto-edit"]
+    assert await completions(harness, "help", "mo") == ["model", "mode"]
+    assert await completions(harness, "theme", "") == ["dark", "light"]
+    assert await completions(harness, "queue", "") == ["drop", "edit", "clear"]
+    assert "show" in await completions(harness, "tools", "s")
+    assert "run_command" in await completions(harness, "tools", "show", "run")
+    assert await completions(harness, "sessions", "show", harness.repl.require_session_id()[:6]) == [
+        harness.repl.require_session_id()
     ]
-    assert await completions(talk, "resume", talk.repl.require_session_id()[:6]) == [talk.repl.require_session_id()]
-    assert await completions(talk, "resume", "run-") == [], "there is nothing to go on with"
-    assert await completions(talk, "undo", "a") == ["all"]
-    assert await completions(talk, "undo", "--y") == ["--yes"]
-    assert await completions(talk, "budget", "") == ["off"]
-    assert "anthropic/" in await completions(talk, "model", "anth")
+    assert await completions(harness, "resume", harness.repl.require_session_id()[:6]) == [
+        harness.repl.require_session_id()
+    ]
+    assert await completions(harness, "resume", "run-") == [], "there is no run to resume"
+    assert await completions(harness, "undo", "a") == ["all"]
+    assert await completions(harness, "undo", "--y") == ["--yes"]
+    assert await completions(harness, "budget", "") == ["off"]
+    assert "anthropic/" in await completions(harness, "model", "anth")
 
 
-def test_every_command_has_help_and_says_what_it_takes() -> None:
+def test_every_command_has_short_help_and_its_usage() -> None:
     for command in COMMANDS:
         assert command.help.endswith(".") and len(command.help) <= 45, command.name
         assert command.usage or not command.complete, command.name

@@ -1,28 +1,48 @@
-"""Taking back what a session changed, and taking that back."""
-
-from collections.abc import Callable
+"""/undo and /redo on a terminal."""
 
 import pytest
 
-from tests.cli.repl.terminal_session import TerminalSession
+from cli.repl.commands.session_commands import NOTHING_TO_REDO
+from cli.repl.repl import no_run_yet
+from tests.cli.repl.terminal_session import ENTER, OpenTerminal
 from tests.cli.terminal_user import one_step, step_call, step_reply
 
 pytestmark = pytest.mark.slow
-Open = Callable[..., TerminalSession]
 
 
-def test_what_was_undone_can_be_done_again(sit: Open) -> None:
+def test_redo_restores_what_undo_reverted(open_terminal: OpenTerminal) -> None:
     replies = one_step(step_call("s1", "write_file", path="x.txt", content="hello\n"), step_reply("s1", "written"))
-    seat = sit(*replies, AGENT_APPROVAL_MODE="auto-edit")
-    made = seat.folder / "x.txt"
-    seat.send_line("/redo")
-    seat.wait_for("nothing has been done in this session yet")
-    seat.send_line("write it")
-    seat.wait_for("1 ok")
-    seat.send_line("/redo")
-    seat.wait_for("nothing was taken back in this session")
-    seat.send_line("/undo --yes")
-    seat.wait_until(lambda: not made.exists(), "the file to go")
-    seat.wait_for("it is gone")
-    seat.send_line("/redo --yes")
-    seat.wait_until(made.exists, "the file to come back")
+    terminal = open_terminal(*replies, AGENT_APPROVAL_MODE="auto-edit")
+    written = terminal.folder / "x.txt"
+    terminal.send_line("/redo")
+    terminal.wait_for(no_run_yet().message)
+    terminal.send_line("write it")
+    terminal.wait_for("1 ok")
+    terminal.send_line("/redo")
+    terminal.wait_for(NOTHING_TO_REDO)
+    terminal.send_line("/undo --yes")
+    terminal.wait_until(lambda: not written.exists(), "the file to go")
+    terminal.pause()
+    terminal.send_line("/redo --yes")
+    terminal.wait_until(written.exists, "the file to come back")
+
+
+def test_undo_asks_before_it_restores_files(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal(
+        *one_step(step_call("s1", "write_file", path="new.txt", content="new"), step_reply("s1", "Written.")),
+        AGENT_APPROVAL_MODE="yolo",
+    )
+    terminal.send_line("write it")
+    terminal.wait_for("1 ok")
+    new = terminal.folder / "new.txt"
+    assert new.read_text() == "new"
+    terminal.send_line("/diff")
+    terminal.wait_until(lambda: terminal.full_text().count("+new") == 2, "the diff")
+    terminal.send_line("/undo")
+    terminal.wait_for("[y/N]")
+    terminal.send("y" + ENTER)
+    terminal.wait_until(lambda: not new.exists(), "the file to go")
+    terminal.pause()
+    terminal.send_line("/redo -y")
+    terminal.wait_until(lambda: new.exists(), "the file to come back")
+    assert new.read_text() == "new"

@@ -1,10 +1,10 @@
-"""Screens as text: what a person saw once and found good, compared with what is drawn now."""
+"""Golden screens: reviewed snapshots of what users see."""
 
 import re
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent
-_CHANGING = (
+_VARIABLE = (
     (re.compile(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]"), "⠋"),
     (re.compile(r"\b\d+(\.\d)?s\b"), "0.0s"),
     (re.compile(r"run-\d{14}-[0-9a-f]{6}"), "run-20260101000000-abcdef"),
@@ -13,16 +13,16 @@ _CHANGING = (
 
 
 def normalize(screen: str) -> str:
-    """Return a screen without what is different every time."""
-    for pattern, replacement in _CHANGING:
+    """Replace everything that differs between runs."""
+    for pattern, replacement in _VARIABLE:
         screen = pattern.sub(replacement, screen)
     return "\n".join(line.rstrip() for line in screen.strip("\n").splitlines()) + "\n"
 
 
 def assert_matches_snapshot(name: str, screen: str) -> None:
-    """Compare a screen with the kept one; one that is not there yet is kept, to be looked at and committed."""
+    """Compare a screen with its snapshot; a missing snapshot is written, for review."""
     path = _FOLDER / f"{name}.txt"
     if not path.exists():
         path.write_text(normalize(screen), "utf-8")
-        raise AssertionError(f"{path} is new: look at it, then run again (remove it to have it drawn anew)")
+        raise AssertionError(f"{path} is new: review it, then run again (delete it to regenerate it)")
     assert normalize(screen) == path.read_text("utf-8")

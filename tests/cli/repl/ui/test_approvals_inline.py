@@ -1,15 +1,13 @@
-"""Approvals and questions in the REPL, while other steps go on and somebody types."""
-
-from collections.abc import Callable
+"""Approvals and questions in the REPL while other steps run and the user types."""
 
 import pytest
 
-from tests.cli.repl.terminal_session import ENTER, ESC, TAB, TerminalSession, ctrl
+from cli.repl.ui.approval_cards import DENY_HINT, FOCUS_HINT, QUESTION_HINT
+from tests.cli.repl.terminal_session import ENTER, ESC, TAB, OpenTerminal, TerminalSession, ctrl
 from tests.cli.repl.test_conversation import events
 from tests.cli.terminal_user import composer_reply, one_step, plan, step, step_call, step_reply
 
 pytestmark = pytest.mark.slow
-Open = Callable[..., TerminalSession]
 PUSH = "git push --dry-run"
 
 
@@ -17,93 +15,97 @@ def push_script() -> tuple[dict[str, object], ...]:
     return one_step(step_call("s1", "run_command", command=PUSH), step_reply("s1", "that was it"))
 
 
-def decisions(seat: TerminalSession) -> list[object]:
-    return [event["decision"] for event in events(seat) if event["type"] == "approval.resolved"]
+def decisions(terminal: TerminalSession) -> list[object]:
+    return [event["decision"] for event in events(terminal) if event["type"] == "approval.resolved"]
 
 
-def test_one_key_allows_a_command_once(sit: Open) -> None:
-    seat = sit(*push_script())
-    seat.send_line("push it")
-    seat.wait_for("[n] no")
-    seat.pause()
-    seat.send("y")
-    seat.wait_for("allowed by person")
-    assert decisions(seat) == ["allow"]
+def wait_decision(terminal: TerminalSession, decision: str) -> None:
+    terminal.wait_until(lambda: decisions(terminal) == [decision], f"the decision {decision}")
 
 
-def test_keys_that_were_typed_ahead_do_not_answer(sit: Open) -> None:
+def test_one_key_allows_a_command_once(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal(*push_script())
+    terminal.send_line("push it")
+    terminal.wait_for(DENY_HINT)
+    terminal.pause()
+    terminal.send("y")
+    wait_decision(terminal, "allow")
+
+
+def test_keys_typed_ahead_do_not_answer(open_terminal: OpenTerminal) -> None:
     slow = {**step_call("s1", "run_command", command=PUSH), "delay_ms": 700}
-    seat = sit(*one_step(slow, step_reply("s1", "that was it")))
-    seat.send_line("push it")
-    seat.wait_for("s1 Title of s1")
-    seat.send("yyyy")
-    seat.wait_for("press Tab to answer")
-    seat.pause()
-    assert decisions(seat) == []
-    seat.send(TAB)
-    seat.wait_for("[n] no")
-    seat.pause()
-    seat.send("n")
-    seat.wait_for("denied by person")
-    assert "yyyy" in seat.pause()
+    terminal = open_terminal(*one_step(slow, step_reply("s1", "that was it")))
+    terminal.send_line("push it")
+    terminal.wait_for("s1 Title of s1")
+    terminal.send("yyyy")
+    terminal.wait_for(FOCUS_HINT)
+    terminal.pause()
+    assert decisions(terminal) == []
+    terminal.send(TAB)
+    terminal.wait_for(DENY_HINT)
+    terminal.pause()
+    terminal.send("n")
+    wait_decision(terminal, "deny")
+    assert "yyyy" in terminal.pause()
 
 
-def test_a_refusal_with_words_reaches_the_model(sit: Open) -> None:
-    seat = sit(*push_script())
-    seat.send_line("push it")
-    seat.wait_for("[n] no")
-    seat.pause()
-    seat.send("w")
-    seat.pause()
-    seat.send("use a branch" + ENTER)
-    seat.wait_for("denied by person")
-    outputs = [str(event["output"]) for event in events(seat) if event["type"] == "tool.completed"]
+def test_a_reason_for_declining_reaches_the_model(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal(*push_script())
+    terminal.send_line("push it")
+    terminal.wait_for(DENY_HINT)
+    terminal.pause()
+    terminal.send("w")
+    terminal.pause()
+    terminal.send("use a branch" + ENTER)
+    wait_decision(terminal, "deny")
+    terminal.wait_for("that was it")
+    outputs = [str(event["output"]) for event in events(terminal) if event["type"] == "tool.completed"]
     assert "use a branch" in outputs[0]
 
 
-def test_a_command_can_be_edited_before_it_runs(sit: Open) -> None:
-    seat = sit(*push_script())
-    seat.send_line("push it")
-    seat.wait_for("[e] edit")
-    seat.pause()
-    seat.send("e")
-    seat.pause()
-    seat.send(ctrl("a") + ctrl("k") + "echo instead" + ENTER)
-    seat.wait_for("allowed by person")
-    seat.wait_for("that was it")
-    outputs = [str(event["output"]) for event in events(seat) if event["type"] == "tool.completed"]
+def test_a_command_can_be_edited_before_it_runs(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal(*push_script())
+    terminal.send_line("push it")
+    terminal.wait_for("[e] edit")
+    terminal.pause()
+    terminal.send("e")
+    terminal.pause()
+    terminal.send(ctrl("a") + ctrl("k") + "echo instead" + ENTER)
+    wait_decision(terminal, "allow")
+    terminal.wait_for("that was it")
+    outputs = [str(event["output"]) for event in events(terminal) if event["type"] == "tool.completed"]
     assert "echo instead" in outputs[0]
 
 
-def test_other_steps_go_on_while_one_waits(sit: Open) -> None:
-    seat = sit(
+def test_other_steps_continue_while_one_waits(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal(
         plan(step("a"), step("b")),
         step_call("a", "run_command", command=PUSH),
         step_reply("a", "a done"),
         step_reply("b", "b done", delay_ms=700),
         composer_reply("Both are done."),
     )
-    seat.send_line("go")
-    seat.wait_for("[n] no")
-    seat.wait_for("✓ b Title of b")
-    seat.pause()
-    seat.send("n")
-    seat.wait_for("Both are done.")
+    terminal.send_line("go")
+    terminal.wait_for(DENY_HINT)
+    terminal.wait_for("✓ b Title of b")
+    terminal.pause()
+    terminal.send("n")
+    terminal.wait_for("Both are done.")
 
 
-def test_a_question_of_the_plan_is_answered_by_its_number(sit: Open) -> None:
+def test_a_question_of_the_plan_is_answered_by_its_number(open_terminal: OpenTerminal) -> None:
     asking = {"id": "q", "type": "ask_user", "title": "Ask", "ask_question": "Which?", "ask_options": ["red", "blue"]}
-    seat = sit(plan(asking))
-    seat.send_line("paint it")
-    seat.wait_for("type a number")
-    seat.pause()
-    seat.send("2" + ENTER)
-    seat.wait_for("answered: blue")
+    terminal = open_terminal(plan(asking))
+    terminal.send_line("paint it")
+    terminal.wait_for(QUESTION_HINT)
+    terminal.pause()
+    terminal.send("2" + ENTER)
+    terminal.wait_for("answered: blue")
 
 
-def test_cards_wait_in_line_and_can_be_put_off(sit: Open) -> None:
+def test_cards_are_queued_and_can_be_postponed(open_terminal: OpenTerminal) -> None:
     pushes = [step_call(name, "run_command", command=f"{PUSH} {name}") for name in ("a", "b")]
-    seat = sit(
+    terminal = open_terminal(
         plan(step("a"), step("b")),
         *pushes,
         step_reply("a", "a"),
@@ -111,39 +113,39 @@ def test_cards_wait_in_line_and_can_be_put_off(sit: Open) -> None:
         composer_reply("Neither was pushed."),
         columns=120,
     )
-    seat.send_line("push both")
-    seat.wait_for("(1 more waiting)")
-    assert "2 waiting for you" in seat.pause()
-    seat.send(ESC)
-    seat.wait_for("press Tab to answer (1 more waiting)")
-    seat.send("a draft" + TAB)
-    seat.wait_until(lambda: "[n] no" in seat.window_text(), "the card to be back")
-    for left in ("[n] no", "> a draft"):
-        seat.pause()
-        seat.send("n")
-        seat.wait_until(lambda left=left: left in seat.window_text(), left)
-    seat.wait_for("Neither was pushed.")
-    assert decisions(seat) == ["deny", "deny"]
+    terminal.send_line("push both")
+    terminal.wait_for("(1 more waiting)")
+    assert "2 waiting for you" in terminal.pause()
+    terminal.send(ESC)
+    terminal.wait_for(f"{FOCUS_HINT} (1 more waiting)")
+    terminal.send("a draft" + TAB)
+    terminal.wait_until(lambda: DENY_HINT in terminal.window_text(), "the card to be back")
+    for left in (DENY_HINT, "> a draft"):
+        terminal.pause()
+        terminal.send("n")
+        terminal.wait_until(lambda left=left: left in terminal.window_text(), left)
+    terminal.wait_for("Neither was pushed.")
+    assert decisions(terminal) == ["deny", "deny"]
 
 
 @pytest.mark.parametrize(("key", "lasts"), [("r", ""), ("p", "project"), ("a", "always")])
-def test_one_key_allows_what_is_alike_for_longer(sit: Open, key: str, lasts: str) -> None:
+def test_one_key_allows_the_same_command_for_longer(open_terminal: OpenTerminal, key: str, lasts: str) -> None:
     push = step_call("s1", "run_command", command=PUSH)
-    seat = sit(*one_step(push, push, step_reply("s1", "that was it")))
-    seat.send_line("push it")
-    seat.wait_for("[r] this run")
-    seat.pause()
-    seat.send(key)
-    seat.wait_for("that was it")
-    assert [event["by"] for event in events(seat) if event["type"] == "approval.resolved"].count("person") == 1
-    rules = seat.user.agent("rules", "list", cwd=seat.folder).stdout
+    terminal = open_terminal(*one_step(push, push, step_reply("s1", "that was it")))
+    terminal.send_line("push it")
+    terminal.wait_for("[r] this run")
+    terminal.pause()
+    terminal.send(key)
+    terminal.wait_for("that was it")
+    assert [event["by"] for event in events(terminal) if event["type"] == "approval.resolved"].count("person") == 1
+    rules = terminal.user.agent("rules", "list", cwd=terminal.folder).stdout
     assert ("git push" in rules) == bool(lasts), rules
-    seat.send_line("push again")
-    seat.wait_until(lambda: len(seat.full_text().split("> push again")) == 2, "the second request")
+    terminal.send_line("push again")
+    terminal.wait_until(lambda: len(terminal.full_text().split("> push again")) == 2, "the second request")
     if lasts:
-        seat.wait_until(lambda: seat.full_text().count("that was it") == 2, "a run that asks nothing")
+        terminal.wait_until(lambda: terminal.full_text().count("that was it") == 2, "a run without a question")
     else:
-        seat.wait_until(lambda: "[n] no" in seat.window_text(), "to be asked again")
+        terminal.wait_until(lambda: DENY_HINT in terminal.window_text(), "to be asked again")
 
 
 @pytest.mark.parametrize(
@@ -155,34 +157,34 @@ def test_one_key_allows_what_is_alike_for_longer(sit: Open, key: str, lasts: str
         "\ty",
         "\x1b\ty",
         "\x1b[200~y\x1b[201~",
-        # A text that holds the mark at which a paste ends, and keys behind it.
+        # Pasted text that contains the end marker of a paste, followed by keys.
         "\x1b[200~text\x1b[201~\ty",
     ],
 )
-def test_what_is_pasted_on_a_card_answers_nothing(sit: Open, pasted: str) -> None:
-    seat = sit(*push_script())
-    seat.send_line("push it")
-    seat.wait_for("[n] no")
-    seat.pause()
-    seat.send(pasted)
-    seat.wait_for("press Tab to answer")
-    seat.pause()
-    assert decisions(seat) == []
-    seat.send(TAB)
-    seat.wait_for("[n] no")
-    seat.send("n")
-    seat.wait_for("denied by person")
+def test_pasting_onto_a_card_answers_nothing(open_terminal: OpenTerminal, pasted: str) -> None:
+    terminal = open_terminal(*push_script())
+    terminal.send_line("push it")
+    terminal.wait_for(DENY_HINT)
+    terminal.pause()
+    terminal.send(pasted)
+    terminal.wait_for(FOCUS_HINT)
+    terminal.pause()
+    assert decisions(terminal) == []
+    terminal.send(TAB)
+    terminal.wait_for(DENY_HINT)
+    terminal.send("n")
+    wait_decision(terminal, "deny")
 
 
-def test_a_command_is_edited_as_it_is_seen(sit: Open) -> None:
+def test_an_edited_command_has_no_invisible_characters(open_terminal: OpenTerminal) -> None:
     hidden = step_call("s1", "run_command", command="git push \u202e--dry\u200b-run")
-    seat = sit(*one_step(hidden, step_reply("s1", "that was it")))
-    seat.send_line("push it")
-    seat.wait_for("[n] no")
-    seat.pause()
-    seat.send("e")
-    seat.wait_for("> git push --dry-run")
-    seat.send(ENTER)
-    seat.wait_for("that was it")
-    outputs = [str(event["output"]) for event in events(seat) if event["type"] == "tool.completed"]
+    terminal = open_terminal(*one_step(hidden, step_reply("s1", "that was it")))
+    terminal.send_line("push it")
+    terminal.wait_for(DENY_HINT)
+    terminal.pause()
+    terminal.send("e")
+    terminal.wait_for("> git push --dry-run")
+    terminal.send(ENTER)
+    terminal.wait_for("that was it")
+    outputs = [str(event["output"]) for event in events(terminal) if event["type"] == "tool.completed"]
     assert PUSH in outputs[0]

@@ -1,37 +1,37 @@
-"""Windows that change their size in the middle of a run: nothing finished is lost, nothing stale is left."""
+"""Resizing the window during a run: no finished line is lost, no stale line is left."""
 
 import random
 import re
-import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cli.repl.terminal_session import TerminalSession
+from cli.repl.start import GREETING
+from tests.cli.repl.terminal_session import OpenTerminal
 from tests.cli.repl.tmux_session import TmuxSession
 from tests.cli.terminal_user import User, composer_reply, plan, step, step_call, step_reply
+from tests.programs import require
 
 pytestmark = pytest.mark.slow
-Open = Callable[..., TerminalSession]
 LONG = "; ".join(f"echo a rather long line of output with the number {number}" for number in range(3))
 REPLIES = (
     plan(step("a"), step("b"), step("c", "a")),
     step_call("a", "run_command", command=f"{LONG}; sleep 0.4"),
     step_reply("a", "a done", delay_ms=400),
-    step_call("b", "run_command", command="echo b begins; sleep 1.2; echo b ends"),
+    step_call("b", "run_command", command="echo b starts; sleep 1.2; echo b ends"),
     step_reply("b", "b done"),
     step_reply("c", "c done", delay_ms=600),
     composer_reply("All three are done."),
 )
-# What stays of that run; which step ends first is a matter of the schedule.
+# The lines that remain; which step ends first depends on the schedule.
 LASTING = (
-    "Windlass 0.1.0 · /help lists commands, Ctrl-D leaves",
+    GREETING,
     "> go",
     "1 ┌ ● a  Title of a",
     "└ ○ b  Title of b",
     "2 ─ ● c  Title of c  ← a",
     *(f"a rather long line of output with the number {number}" for number in range(3)),
-    "b begins",
+    "b starts",
     "b ends",
     "✓ a Title of a (0.0s)",
     "✓ b Title of b (0.0s)",
@@ -54,83 +54,85 @@ def assert_not_stale(shown: str) -> None:
 
 
 @pytest.mark.parametrize("sizes", [((40, 24), (120, 24)), ((80, 8), (80, 30)), ((30, 6), (200, 50), (60, 12))])
-def test_a_window_that_cuts_lines_keeps_what_is_finished(sit: Open, sizes: tuple[tuple[int, int], ...]) -> None:
-    seat = sit(*REPLIES, columns=80, rows=24)
-    seat.send_line("go")
-    seat.wait_for("b Title of b")
+def test_a_terminal_that_clips_lines_keeps_finished_lines(
+    open_terminal: OpenTerminal, sizes: tuple[tuple[int, int], ...]
+) -> None:
+    terminal = open_terminal(*REPLIES, columns=80, rows=24)
+    terminal.send_line("go")
+    terminal.wait_for("b Title of b")
     for columns, rows in sizes:
-        seat.resize(columns, rows)
-        seat.watch(0.25)
-    seat.wait_for("3 ok")
-    # What such a window has cut off is gone for good, so only what came later is looked for.
-    shown = seat.full_text()
+        terminal.resize(columns, rows)
+        terminal.watch(0.25)
+    terminal.wait_for("3 ok")
+    # Clipped text is lost for good, so only check for later lines.
+    shown = terminal.full_text()
     for text in ("✓ a Title of a", "✓ b Title of b", "✓ c Title of c", "All three are done."):
         assert shown.count(text) == 1, f"{text!r} is not once in\n{shown}"
-    assert_not_stale(seat.window_text())
+    assert_not_stale(terminal.window_text())
 
 
 @pytest.fixture
-def at_tmux(user: User) -> Iterator[Callable[..., TmuxSession]]:
-    assert shutil.which("tmux"), "tmux is needed"
-    seats: list[TmuxSession] = []
+def open_tmux(user: User) -> Iterator[Callable[..., TmuxSession]]:
+    require("tmux")
+    opened: list[TmuxSession] = []
 
-    def sit_down(*replies: object, columns: int = 80, rows: int = 24) -> TmuxSession:
-        seats.append(TmuxSession(user, model=user.script(*replies), columns=columns, rows=rows))
-        return seats[-1]
+    def start(*replies: object, columns: int = 80, rows: int = 24) -> TmuxSession:
+        opened.append(TmuxSession(user, model=user.script(*replies), columns=columns, rows=rows))
+        return opened[-1]
 
-    yield sit_down
-    for seat in seats:
-        seat.close()
+    yield start
+    for terminal in opened:
+        terminal.close()
 
 
 @pytest.mark.parametrize("sizes", [((44, 24), (120, 24)), ((80, 10), (80, 30)), ((50, 12), (200, 50), (60, 12))])
-def test_a_window_that_breaks_lines_is_left_without_stale_ones(
-    at_tmux: Callable[..., TmuxSession], sizes: tuple[tuple[int, int], ...]
+def test_a_terminal_that_rewraps_lines_keeps_no_stale_lines(
+    open_tmux: Callable[..., TmuxSession], sizes: tuple[tuple[int, int], ...]
 ) -> None:
-    seat = at_tmux(*REPLIES)
-    seat.wait_for("Ctrl-D leaves")
-    seat.send("go")
-    seat.press("Enter")
-    seat.wait_for("b Title of b")
+    terminal = open_tmux(*REPLIES)
+    terminal.wait_ready()
+    terminal.send("go")
+    terminal.press("Enter")
+    terminal.wait_for("b Title of b")
     for columns, rows in sizes:
-        seat.resize(columns, rows)
-        seat.wait_for("steps ·")
-    shown = seat.wait_for("3 ok")
+        terminal.resize(columns, rows)
+        terminal.wait_for("steps ·")
+    shown = terminal.wait_for("3 ok")
     assert_complete(shown)
     assert_not_stale(shown)
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_window_that_never_stands_still_loses_nothing(at_tmux: Callable[..., TmuxSession], seed: int) -> None:
+def test_constant_resizing_loses_nothing(open_tmux: Callable[..., TmuxSession], seed: int) -> None:
     chance = random.Random(seed)
-    seat = at_tmux(*REPLIES)
-    seat.wait_for("Ctrl-D leaves")
-    # tmux pushes what stands above empty rows out of the window, the cursor too: only a full window has none below.
+    terminal = open_tmux(*REPLIES)
+    terminal.wait_ready()
+    # tmux scrolls lines above empty rows out of the window, with the cursor: fill the window first.
     for _ in range(3):
-        seat.send("/help")
-        seat.press("Enter")
-    seat.wait_for("/help", times=6)
-    seat.send("go")
-    seat.press("Enter")
-    while "3 ok" not in seat.full_text():
-        seat.resize(chance.randint(56, 130), chance.randint(14, 40))
-    seat.resize(100, 40)
-    seat.send("still here")
-    shown = seat.wait_for("> still here")
+        terminal.send("/help")
+        terminal.press("Enter")
+    terminal.wait_for("/help", times=6)
+    terminal.send("go")
+    terminal.press("Enter")
+    while "3 ok" not in terminal.full_text():
+        terminal.resize(chance.randint(56, 130), chance.randint(14, 40))
+    terminal.resize(100, 40)
+    terminal.send("still here")
+    shown = terminal.wait_for("> still here")
     assert_complete(shown)
     assert_not_stale(shown.replace("> still here", ">"))
 
 
-def test_a_draft_that_is_wrapped_survives_a_narrower_window(at_tmux: Callable[..., TmuxSession]) -> None:
-    seat = at_tmux(*REPLIES)
-    seat.wait_for("Ctrl-D leaves")
-    seat.send("go")
-    seat.press("Enter")
-    seat.wait_for("b Title of b")
-    seat.send("a draft that is long enough to need another row in a narrow window")
-    seat.wait_for("in a narrow window")
-    seat.resize(60, 24)
-    seat.wait_for("row in a narro\nw window")
-    shown = seat.wait_for("3 ok")
+def test_a_wrapped_draft_survives_a_narrower_window(open_tmux: Callable[..., TmuxSession]) -> None:
+    terminal = open_tmux(*REPLIES)
+    terminal.wait_ready()
+    terminal.send("go")
+    terminal.press("Enter")
+    terminal.wait_for("b Title of b")
+    terminal.send("a draft that is long enough to need another row in a narrow window")
+    terminal.wait_for("in a narrow window")
+    terminal.resize(60, 24)
+    terminal.wait_for("row in a narro\nw window")
+    shown = terminal.wait_for("3 ok")
     assert_complete(shown)
     assert shown.count("> a draft that is") == 1, shown

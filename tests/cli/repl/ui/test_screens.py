@@ -1,17 +1,17 @@
-"""Whole screens at three widths, compared with the ones that were found good."""
+"""Complete screens at three widths, compared with golden screens."""
 
 import re
-from collections.abc import Callable
 
 import pytest
 
-from cli.repl.commands.builtin import COMMANDS
+from cli.repl.commands.builtin import COMMANDS, KEY_HELP
+from cli.repl.ui.approval_cards import DENY_HINT
 from tests.cli.repl.screens import assert_matches_snapshot
-from tests.cli.repl.terminal_session import TerminalSession
+from tests.cli.repl.terminal_session import OpenTerminal, TerminalSession
 from tests.cli.terminal_user import composer_reply, plan, step, step_call, step_reply
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
-Open = Callable[..., TerminalSession]
 WIDTHS = (40, 80, 200)
 ANSWER = """\
 # What was done
@@ -44,33 +44,34 @@ REPLIES = (
 )
 
 
-def open_session(sit: Open, columns: int) -> TerminalSession:
-    seat = sit(*REPLIES, columns=columns, rows=45, AGENT_APPROVAL_MODE="auto-edit")
-    seat.wait_for("Windlass")
-    return seat
+def open_session(open_terminal: OpenTerminal, columns: int) -> TerminalSession:
+    terminal = open_terminal(*REPLIES, columns=columns, rows=45, AGENT_APPROVAL_MODE="auto-edit")
+    terminal.wait_for("Windlass")
+    return terminal
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
-def test_a_run_looks_as_it_should(sit: Open, columns: int) -> None:
-    seat = open_session(sit, columns)
-    seat.send_line("count, write and push")
-    seat.wait_for("✓ write Title of write")
-    seat.wait_for("[n] no")
-    assert_matches_snapshot(f"asked-{columns}", without_status(seat.pause()))
-    seat.send("n")
-    seat.wait_for("go on with")
-    assert_matches_snapshot(f"ended-{columns}", without_status(seat.wait_stable()))
+@needs("bwrap")
+def test_a_run_matches_the_golden_screens(open_terminal: OpenTerminal, columns: int) -> None:
+    terminal = open_session(open_terminal, columns)
+    terminal.send_line("count, write and push")
+    terminal.wait_for("✓ write Title of write")
+    terminal.wait_for(DENY_HINT)
+    assert_matches_snapshot(f"asked-{columns}", without_status(terminal.pause()))
+    terminal.send("n")
+    terminal.wait_for("exit 57")
+    assert_matches_snapshot(f"ended-{columns}", without_status(terminal.wait_stable()))
 
 
 def without_status(screen: str) -> str:
-    """Leave out what names a temporary folder."""
+    """Remove everything that names a temporary folder."""
     screen = re.sub(r"(?ms)^  in /.*?(?=^  because)", "  in /the/project\n", screen)
     return "\n".join(line for line in screen.splitlines() if not line.startswith("script:"))
 
 
-def test_the_help_breaks_no_word_however_narrow_the_window_is(sit: Open) -> None:
-    seat = sit(REPLIES[-1], columns=40, rows=24)
-    seat.send_line("/help")
-    shown = " ".join(seat.wait_for("something.").split())
+def test_help_wraps_at_word_boundaries_in_a_narrow_window(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal(REPLIES[-1], columns=40, rows=24)
+    terminal.send_line("/help")
+    shown = " ".join(terminal.wait_for(KEY_HELP[-1].split()[-1]).split())
     for command in COMMANDS:
         assert command.help in shown

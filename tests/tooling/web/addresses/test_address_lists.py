@@ -1,4 +1,4 @@
-"""Long lists of addresses, written apart from the check: none of the bad get through, all of the good do."""
+"""Long lists of hostile and harmless addresses: all hostile ones are refused, all harmless ones pass."""
 
 import re
 from collections.abc import Sequence
@@ -18,19 +18,19 @@ def lines(name: str) -> list[str]:
 
 
 def expand_escapes(line: str) -> str:
-    """Return a line with its escapes and repetitions as what they stand for."""
+    """Expand the escapes and `{text*count}` repetitions in a line."""
     line = re.sub(r"\{([^*{}]+)\*(\d+)\}", lambda found: found[1] * int(found[2]), line)
     return re.sub(_CHARACTER, lambda found: found[0].encode().decode("unicode_escape"), line)
 
 
-def answers(name: str) -> list[str]:
-    return [answer for line in lines(name) for answer in line.split()]
+def addresses(name: str) -> list[str]:
+    return [address for line in lines(name) for address in line.split()]
 
 
 HOSTILE, HARMLESS = lines("hostile_urls.txt"), [line.split("\t") for line in lines("harmless_urls.txt")]
 
 
-def test_the_lists_are_long() -> None:
+def test_the_lists_are_long_enough() -> None:
     assert len(HOSTILE) > 500
     assert len(HARMLESS) > 150
 
@@ -43,16 +43,16 @@ def is_refused(url: str) -> bool:
     return False
 
 
-def test_a_hostile_address_is_refused_before_anything_is_resolved() -> None:
+def test_a_hostile_url_is_refused_before_resolution() -> None:
     assert [line for line in HOSTILE if not is_refused(expand_escapes(line))] == []
 
 
-def test_a_harmless_address_gets_its_one_spelling_and_keeps_it() -> None:
-    for line, spelling in HARMLESS:
+def test_a_harmless_url_has_a_stable_canonical_form() -> None:
+    for line, expected in HARMLESS:
         url = expand_escapes(line)
-        found = parse_url(url).url
-        assert found == (url if spelling == "=" else spelling)
-        assert parse_url(found).url == found
+        canonical = parse_url(url).url
+        assert canonical == (url if expected == "=" else expected)
+        assert parse_url(canonical).url == canonical
 
 
 def resolver(*found: str) -> Resolver:
@@ -62,15 +62,15 @@ def resolver(*found: str) -> Resolver:
     return resolve
 
 
-async def test_one_answer_that_is_not_public_refuses_the_name() -> None:
-    for answer in answers("hostile_answers.txt"):
-        for found in ((answer,), (PUBLIC, answer), (answer, PUBLIC), (PUBLIC, "2606:4700::1111", answer, PUBLIC)):
+async def test_one_non_public_address_refuses_the_name() -> None:
+    for bad in addresses("hostile_answers.txt"):
+        for found in ((bad,), (PUBLIC, bad), (bad, PUBLIC), (PUBLIC, "2606:4700::1111", bad, PUBLIC)):
             with pytest.raises(AddressRefused):
                 await resolve_public("name.example.com", 443, resolver=resolver(*found))
 
 
-async def test_public_answers_are_what_is_connected_to() -> None:
-    for answer in answers("harmless_answers.txt"):
-        found = await resolve_public("name.example.com", 443, resolver=resolver(PUBLIC, answer, PUBLIC))
+async def test_public_addresses_are_returned() -> None:
+    for address in addresses("harmless_answers.txt"):
+        found = await resolve_public("name.example.com", 443, resolver=resolver(PUBLIC, address, PUBLIC))
         assert found[0] == PUBLIC
-        assert len(found) == (1 if answer == PUBLIC else 2)
+        assert len(found) == (1 if address == PUBLIC else 2)

@@ -1,4 +1,4 @@
-"""Where requests may go: URLs, hosts, numeric addresses and what names resolve to, both ways."""
+"""Which URLs, hosts and addresses requests may go to, and which are refused."""
 
 import asyncio
 import ipaddress
@@ -97,7 +97,7 @@ REFUSED_URLS = """
     http://\u0301a.example.com/ http://a\u2024b.example.com:x/ http://$(id).example.com/ http://`id`.example.com/
 """
 
-# More of them, one a line.
+# More refused URLs, one per line.
 LISTED_URLS = (Path(__file__).parents[3] / "data" / "web" / "refused.txt").read_text().split("\n")[:-1]
 
 CONTROL_URLS = (
@@ -143,7 +143,7 @@ OTHER_ADDRESSES = """
 
 
 class ScriptedResolver:
-    """A resolver that plays its answers in order and then repeats the last one."""
+    """A resolver that returns its answers in order and then repeats the last one."""
 
     def __init__(self, *answers: Sequence[str]) -> None:
         self._answers = list(answers)
@@ -161,7 +161,7 @@ def refusal(text: str, *, allow_loopback: bool = False) -> str:
 
 
 @pytest.mark.parametrize(("text", "url"), PUBLIC_URLS.items())
-def test_public_urls_come_back_in_their_one_spelling(text: str, url: str) -> None:
+def test_public_urls_have_a_canonical_form(text: str, url: str) -> None:
     assert parse_url(text).url == url
     assert parse_url(url).url == url
 
@@ -176,7 +176,7 @@ def test_there_are_enough_examples_both_ways() -> None:
     assert len(REFUSED_URLS.split()) + len(LISTED_URLS) + len(CONTROL_URLS) + len(OTHER_ADDRESSES.split()) >= 300
 
 
-def test_a_target_holds_all_parts() -> None:
+def test_a_target_has_all_parts_of_the_url() -> None:
     assert parse_url("https://Example.com:444/a?b=1#c") == Target(
         scheme="https", host="example.com", port=444, path="/a?b=1"
     )
@@ -188,22 +188,22 @@ def test_public_addresses_are_public(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", OTHER_ADDRESSES.split())
-def test_all_other_addresses_are_not(text: str) -> None:
+def test_other_addresses_are_not_public(text: str) -> None:
     assert why_not_public(ipaddress.ip_address(text))
 
 
-def test_what_the_library_calls_private_is_never_public() -> None:
+def test_an_address_that_ipaddress_calls_private_is_never_public() -> None:
     @given(st.ip_addresses())
     def check(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
         if why_not_public(address) is None:
-            carrier = isinstance(address, ipaddress.IPv6Address) and address.teredo
-            assert carrier or not (address.is_private or address.is_multicast or address.is_link_local)
+            is_teredo = isinstance(address, ipaddress.IPv6Address) and address.teredo
+            assert is_teredo or not (address.is_private or address.is_multicast or address.is_link_local)
 
     check()
 
 
 @given(st.text(max_size=40))
-def test_no_text_breaks_the_check_and_the_spelling_is_stable(text: str) -> None:
+def test_the_canonical_host_is_stable_for_any_text(text: str) -> None:
     try:
         host = check_host(text)
     except AddressRefused:
@@ -213,13 +213,13 @@ def test_no_text_breaks_the_check_and_the_spelling_is_stable(text: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "[::1]", "localhost", "a.localhost", "[::ffff:127.0.0.1]"])
-def test_loopback_is_reached_only_when_told_so(host: str) -> None:
+def test_loopback_needs_permission(host: str) -> None:
     assert refusal(f"http://{host}:8080/")
     assert parse_url(f"http://{host}:8080/", allow_loopback=True).port == 8080
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "169.254.169.254", "[::]", "[fe80::1]", "127.1", "x.local"])
-def test_loopback_permission_opens_nothing_else(host: str) -> None:
+def test_permission_for_loopback_allows_nothing_else(host: str) -> None:
     assert refusal(f"http://{host}/", allow_loopback=True)
 
 
@@ -227,7 +227,7 @@ def test_loopback_permission_opens_nothing_else(host: str) -> None:
     "host",
     ["10.0.0.1", "172.31.0.1", "192.168.1.20", "[fd12::1]", "[::ffff:10.0.0.1]", "searxng", "x.lan", "a.b.internal"],
 )
-def test_private_networks_are_reached_only_when_told_so(host: str) -> None:
+def test_private_networks_need_permission(host: str) -> None:
     assert refusal(f"http://{host}:8080/", allow_loopback=True)
     assert parse_url(f"http://{host}:8080/", allow_private=True).port == 8080
     assert is_local_url(f"http://{host}:8080/search")
@@ -247,20 +247,20 @@ def test_private_networks_are_reached_only_when_told_so(host: str) -> None:
         "metadata",
     ],
 )
-def test_private_permission_opens_nothing_else(host: str) -> None:
+def test_permission_for_private_networks_allows_nothing_else(host: str) -> None:
     with pytest.raises(AddressRefused):
         parse_url(f"http://{host}/", allow_private=True)
 
 
-def test_a_name_that_looks_public_is_nobody_s_own() -> None:
+def test_a_public_name_is_not_local() -> None:
     assert not is_local_url("http://search.example.com/")
 
 
-async def test_all_public_answers_are_returned_once_each() -> None:
-    answers = ScriptedResolver(["93.184.216.34", "2606:4700::1111", "93.184.216.34", "::ffff:1.1.1.1"])
-    found = await resolve_public("Example.COM.", 443, resolver=answers)
+async def test_public_addresses_are_returned_without_duplicates() -> None:
+    resolver = ScriptedResolver(["93.184.216.34", "2606:4700::1111", "93.184.216.34", "::ffff:1.1.1.1"])
+    found = await resolve_public("Example.COM.", 443, resolver=resolver)
     assert found == ("93.184.216.34", "2606:4700::1111", "1.1.1.1")
-    assert answers.queries == [("example.com", 443)]
+    assert resolver.queries == [("example.com", 443)]
 
 
 @pytest.mark.parametrize(
@@ -277,39 +277,39 @@ async def test_all_public_answers_are_returned_once_each() -> None:
     ],
 )
 @pytest.mark.parametrize("is_first", [True, False])
-async def test_one_answer_that_is_not_public_refuses_the_name(bad: str, is_first: bool) -> None:
+async def test_one_non_public_address_refuses_the_name(bad: str, is_first: bool) -> None:
     answers = [bad, "93.184.216.34"] if is_first else ["93.184.216.34", bad]
-    with pytest.raises(AddressRefused, match=r"example\.com leads to"):
+    with pytest.raises(AddressRefused, match=r"example\.com resolves to"):
         await resolve_public("example.com", 443, resolver=ScriptedResolver(answers))
 
 
-async def test_a_name_that_changes_its_address_is_judged_anew_each_time() -> None:
-    answers = ScriptedResolver(["93.184.216.34"], ["127.0.0.1"])
-    assert await resolve_public("rebind.example", 80, resolver=answers) == ("93.184.216.34",)
+async def test_every_resolution_is_checked_again() -> None:
+    resolver = ScriptedResolver(["93.184.216.34"], ["127.0.0.1"])
+    assert await resolve_public("rebind.example", 80, resolver=resolver) == ("93.184.216.34",)
     with pytest.raises(AddressRefused, match="loopback"):
-        await resolve_public("rebind.example", 80, resolver=answers)
+        await resolve_public("rebind.example", 80, resolver=resolver)
 
 
-async def test_numbers_and_refused_names_are_never_resolved() -> None:
-    answers = ScriptedResolver(["93.184.216.34"])
-    assert await resolve_public("8.8.8.8", 443, resolver=answers) == ("8.8.8.8",)
-    assert await resolve_public("2606:4700::1111", 443, resolver=answers) == ("2606:4700::1111",)
+async def test_ip_addresses_and_refused_names_are_never_resolved() -> None:
+    resolver = ScriptedResolver(["93.184.216.34"])
+    assert await resolve_public("8.8.8.8", 443, resolver=resolver) == ("8.8.8.8",)
+    assert await resolve_public("2606:4700::1111", 443, resolver=resolver) == ("2606:4700::1111",)
     for host in ("10.0.0.1", "127.1", "::1", "metadata.google.internal", "localhost", ""):
         with pytest.raises(AddressRefused):
-            await resolve_public(host, 443, resolver=answers)
+            await resolve_public(host, 443, resolver=resolver)
     with pytest.raises(AddressRefused, match="port"):
-        await resolve_public("example.com", 0, resolver=answers)
-    assert answers.queries == []
+        await resolve_public("example.com", 0, resolver=resolver)
+    assert resolver.queries == []
 
 
-async def test_a_loopback_answer_passes_only_when_told_so() -> None:
-    answers = ScriptedResolver(["127.0.0.1"])
-    assert await resolve_public("example.test", 80, resolver=answers, allow_loopback=True) == ("127.0.0.1",)
+async def test_resolving_to_loopback_needs_permission() -> None:
+    resolver = ScriptedResolver(["127.0.0.1"])
+    assert await resolve_public("example.test", 80, resolver=resolver, allow_loopback=True) == ("127.0.0.1",)
     with pytest.raises(AddressRefused):
-        await resolve_public("example.test", 80, resolver=answers)
+        await resolve_public("example.test", 80, resolver=resolver)
 
 
-async def test_a_name_without_an_answer_is_unknown() -> None:
+async def test_a_name_without_an_address_is_unknown() -> None:
     async def failing(host: str, port: int) -> Sequence[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -319,7 +319,7 @@ async def test_a_name_without_an_answer_is_unknown() -> None:
         await resolve_public("nowhere.example", 80, resolver=ScriptedResolver([]))
 
 
-async def test_the_system_resolves_this_machine() -> None:
+async def test_the_system_resolver_resolves_localhost() -> None:
     async with asyncio.timeout(10):
         found = await resolve_public("localhost", 80, allow_loopback=True)
     assert set(found) <= {"127.0.0.1", "::1"}

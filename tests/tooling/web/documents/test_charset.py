@@ -1,4 +1,4 @@
-"""Pages in every charset, labelled rightly, wrongly and not at all."""
+"""Pages in many charsets with correct, wrong and missing labels."""
 
 import codecs
 
@@ -30,7 +30,7 @@ HTML = "text/html"
         (CHINESE, "utf-16-le", "text/html; charset=utf-16"),
     ],
 )
-def test_what_the_header_says_is_believed(text: str, codec: str, header: str) -> None:
+def test_the_charset_of_the_header_is_used(text: str, codec: str, header: str) -> None:
     data = text.encode(codec, "ignore")
     assert decode_text(data, header) == data.decode(codec)
 
@@ -45,18 +45,18 @@ def test_what_the_header_says_is_believed(text: str, codec: str, header: str) ->
         (GERMAN, "utf-8", '<meta charset="utf-16">'),
     ],
 )
-def test_what_the_page_says_is_believed_next(text: str, codec: str, head: str) -> None:
+def test_the_charset_of_the_page_is_used_next(text: str, codec: str, head: str) -> None:
     page = f"{head}<p>{text}</p>"
     assert decode_text(page.encode(codec), HTML) == page
 
 
-def test_a_mark_at_the_beginning_beats_everything() -> None:
-    for mark, codec in (
+def test_a_byte_order_mark_overrides_everything() -> None:
+    for bom, codec in (
         (codecs.BOM_UTF8, "utf-8"),
         (codecs.BOM_UTF16_LE, "utf-16-le"),
         (codecs.BOM_UTF16_BE, "utf-16-be"),
     ):
-        assert decode_text(mark + GERMAN.encode(codec), "text/html; charset=koi8-r") == GERMAN
+        assert decode_text(bom + GERMAN.encode(codec), "text/html; charset=koi8-r") == GERMAN
 
 
 @pytest.mark.parametrize(
@@ -76,28 +76,28 @@ def test_a_wrong_label_does_not_garble_the_text(codec: str, header: str) -> None
     assert decode_text(GERMAN.encode(codec), header) == GERMAN
 
 
-def test_the_header_and_the_page_may_contradict_each_other() -> None:
+def test_the_page_wins_if_the_header_is_wrong() -> None:
     page = f'<meta charset="windows-1251">{RUSSIAN}'
     assert decode_text(page.encode("cp1251"), "text/html; charset=utf-8") == page
 
 
-def test_a_language_without_any_label_is_found_by_looking() -> None:
+def test_an_unlabelled_charset_is_detected() -> None:
     assert decode_text(RUSSIAN.encode("cp1251")) == RUSSIAN
 
 
-def test_a_page_cut_in_the_middle_of_a_letter_keeps_the_rest() -> None:
+def test_a_page_truncated_within_a_character_keeps_the_rest() -> None:
     data = GERMAN.encode()
     end = data.index("ß".encode()) + 1
-    assert decode_text(data[:end], "text/html; charset=utf-8", is_cut=True) == GERMAN[: GERMAN.index("ß")]
+    assert decode_text(data[:end], "text/html; charset=utf-8", is_truncated=True) == GERMAN[: GERMAN.index("ß")]
 
 
 @pytest.mark.parametrize(
     "label", ["zlib_codec", "rot13", "unicode_escape", "utf-7", "idna", "punycode", "hex", "base64"]
 )
-def test_no_label_runs_anything_but_a_charset(label: str) -> None:
+def test_only_text_codecs_are_used(label: str) -> None:
     assert decode_text(b"+ADw-script", f"text/html; charset={label}") == "+ADw-script"
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"\xff\xfe", b"\x80\x81\x8d\x9d", bytes(range(256)) * 10])
-def test_no_bytes_are_an_error(data: bytes) -> None:
+def test_invalid_bytes_never_raise(data: bytes) -> None:
     assert isinstance(decode_text(data, "text/html; charset=utf-8"), str)

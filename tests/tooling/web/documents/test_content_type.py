@@ -1,4 +1,4 @@
-"""What an answer is, in spite of what its server says."""
+"""Detecting the kind of a response, even if the server labels it wrongly."""
 
 import pytest
 
@@ -48,5 +48,5 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
         ("application/x-whatever", b"words", "", "other"),
     ],
 )
-def test_bytes_first_then_the_header_then_the_name(header: str, body: bytes, url: str, kind: ContentKind) -> None:
+def test_the_kind_is_detected_from_bytes_header_and_name(header: str, body: bytes, url: str, kind: ContentKind) -> None:
     assert detect_kind(header, body, url) == kind

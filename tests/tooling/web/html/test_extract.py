@@ -1,4 +1,4 @@
-"""What is left of a page: its content as Markdown, with what is known about it; whatever the page is like."""
+"""Extracting the content of a page as Markdown, with its metadata."""
 
 import pytest
 
@@ -18,12 +18,12 @@ def test_an_article_becomes_markdown_with_its_title() -> None:
     assert PARAGRAPH in found.markdown
 
 
-def test_nothing_is_no_error() -> None:
+def test_empty_pages_are_not_an_error() -> None:
     for nothing in ("", b"", " \n", "<html></html>", "<!-- -->", "<p></p>", "\x00"):
         assert extract(nothing).markdown == ""
 
 
-def test_a_page_without_much_text_is_taken_as_it_is() -> None:
+def test_a_short_page_is_extracted_unchanged() -> None:
     found = extract("<p>Short.</p>")
     assert (found.markdown, found.method) == ("Short.", "html")
 
@@ -65,7 +65,7 @@ def test_a_page_without_much_text_is_taken_as_it_is() -> None:
         ("<a href='/b'><h3>Title</h3><p>text</p></a>", "### [Title](https://example.org/b)\n\ntext"),
     ],
 )
-def test_every_kind_of_block_has_its_form(html: str, text: str) -> None:
+def test_every_element_has_its_markdown(html: str, text: str) -> None:
     assert markdown(html) == text
 
 
@@ -89,7 +89,7 @@ def test_every_kind_of_block_has_its_form(html: str, text: str) -> None:
         ("<tr><td colspan=99999999>a<td>b<tr><td>1<td rowspan=x>2", None),
     ],
 )
-def test_tables_come_as_rows(html: str, text: str | None) -> None:
+def test_tables_become_markdown_rows(html: str, text: str | None) -> None:
     found = markdown(f"<table>{html}</table>")
     assert found == text if text is not None else len(found) < 1000
 
@@ -110,18 +110,26 @@ def test_structured_data_adds_only_what_the_text_lacks() -> None:
         (b'<meta charset="iso-8859-2">' + "žluť".encode("iso-8859-2"), '<meta charset="iso-8859-2">žluť'),
         (b"<meta charset=koi8-r>" + "жёлтый".encode("koi8-r"), "<meta charset=koi8-r>жёлтый"),
         (b"<meta charset=nonsense>ok", "<meta charset=nonsense>ok"),
+        (b"<meta charset=undefined>ok", "<meta charset=undefined>ok"),
         (b"caf\xe9", "café"),
         (b"<meta charset=utf-8>caf\xe9", "<meta charset=utf-8>café"),
     ],
 )
-def test_bytes_are_read_as_they_were_meant(data: bytes, text: str) -> None:
+def test_bytes_are_decoded_by_mark_meta_or_default(data: bytes, text: str) -> None:
     assert decode_html(data) == text
 
 
-def test_other_tabs_stay_and_hidden_text_goes() -> None:
+def test_inactive_tabs_stay_and_hidden_text_is_removed() -> None:
     page = "<div role=tabpanel style='display:none'><p>second tab</p></div><p style='display:none'>secret</p>"
     found = extract(f"<main><p>{PARAGRAPH}</p>{page}</main>")
     assert ("second tab" in found.markdown, "secret" in found.markdown, found.hidden_count) == (True, False, 1)
+
+
+def test_a_download_button_stays_and_other_buttons_are_removed() -> None:
+    buttons = "<a class='btn' href='/x.zip'>Download now</a> <a class='btn' href='/join'>Sign up</a>"
+    found = markdown(f"<p>{PARAGRAPH}</p><p>{buttons}</p><p>{PARAGRAPH} Again.</p>")
+    assert "[Download now](https://example.org/x.zip)" in found
+    assert "Sign up" not in found
 
 
 @pytest.mark.parametrize(
@@ -145,7 +153,7 @@ def test_other_tabs_stay_and_hidden_text_goes() -> None:
     ],
     ids=lambda html: html[:20],
 )
-def test_no_page_makes_it_fail(html: str) -> None:
+def test_extract_does_not_raise_on_hostile_pages(html: str) -> None:
     assert extract(html, url="https://example.org/").markdown is not None
 
 

@@ -1,14 +1,14 @@
-"""Characters that nobody sees are dropped, and counted where they could carry a message."""
+"""Invisible characters are removed, and counted where they could carry a message."""
 
 import pytest
 
 from tooling.web.html.hidden_unicode import strip_invisible
 
-TAGS = "".join(chr(0xE0000 + ord(mark)) for mark in "obey")
+TAGS = "".join(chr(0xE0000 + ord(char)) for char in "obey")
 
 
 @pytest.mark.parametrize(
-    ("text", "seen", "count"),
+    ("text", "visible", "count"),
     [
         ("plain text\nwith lines\tand tabs", "plain text\nwith lines\tand tabs", 0),
         ("naïve — 日本語 עברית العربية", "naïve — 日本語 עברית العربية", 0),
@@ -27,5 +27,5 @@ TAGS = "".join(chr(0xE0000 + ord(mark)) for mark in "obey")
         ("", "", 0),
     ],
 )
-def test_text_is_left_as_it_is_seen(text: str, seen: str, count: int) -> None:
-    assert strip_invisible(text) == (seen, count)
+def test_invisible_characters_are_stripped_and_counted(text: str, visible: str, count: int) -> None:
+    assert strip_invisible(text) == (visible, count)

@@ -1,4 +1,4 @@
-"""The plain text of a page: everything that can be seen, in order, and nothing else."""
+"""The plain text of a page: all visible text in order, and nothing else."""
 
 import pytest
 
@@ -40,7 +40,7 @@ Use `x = 1` now.
 end"""
 
 
-def test_a_page_is_read_as_it_is_seen() -> None:
+def test_the_visible_text_of_a_page_is_read() -> None:
     assert html_to_text(PAGE, url="https://example.org/d/") == PlainPage(
         text=TEXT, title="Cats & Dogs", language="de", hidden_count=4
     )
@@ -68,12 +68,12 @@ def test_a_page_is_read_as_it_is_seen() -> None:
         ("nul\0byte", "nul\ufffdbyte"),
     ],
 )
-def test_broken_pages_are_read_all_the_same(html: str, text: str) -> None:
+def test_broken_pages_are_read_too(html: str, text: str) -> None:
     assert html_to_text(html, url="https://example.org/").text == text
 
 
 @pytest.mark.parametrize(
     "html", ["<div>" * 50_000 + "deep", "<p>" * 50_000, "<a href=x>" * 20_000 + "x", "<" * 100_000]
 )
-def test_no_page_is_too_deep(html: str) -> None:
+def test_deep_pages_are_read_in_bounded_size(html: str) -> None:
     assert len(html_to_text(html).text) <= 200_000

@@ -1,4 +1,4 @@
-"""What a browser hides is known as hidden, and what it shows is not."""
+"""Styles that hide text are detected; other styles are not."""
 
 import time
 
@@ -16,7 +16,7 @@ max-height:0;overflow:hidden | color:transparent | color:rgba(0,0,0,0) | color:#
 color:white;background-color:#fff | content-visibility:hidden
 """
 
-HIDING_TOO = r"""
+DISGUISED_HIDING = r"""
 display:/*x*/none | display:none ! important | display:none!IMPORTANT | d\69splay:none | display:n\6fne
 color:rgba(0 0 0 / 0) | color:rgb(0 0 0 / 0%) | color:rgba(0,0,0,0%) | color:hsla(0,0%,0%,0)
 color:hsl(0 0% 0% / 0) | color:rgba(255,255,255,.01) | opacity:0e0 | opacity:0% | opacity:+0 | opacity:.01
@@ -39,7 +39,7 @@ content-visibility:hidden | position:absolute;clip:rect(0,0,0,0) | width:0;heigh
 font-size:.5px;line-height:1px | display:none!important;display:block
 """
 
-SHOWING_TOO = """
+SIMILAR_BUT_SHOWING = """
 display:block | display:flex | font:12px/1.5 serif | font:italic bold .8em/1.2 Arial | font-size:medium | opacity:1
 opacity:1e0 | zoom:1 | scale:1 | scale:1.5 | transform:scale(1) | transform:rotate(45deg) | transform:rotateX(0)
 filter:opacity(1) | filter:blur(0) | filter:opacity(100%) | line-height:0 | left:10px | left:500px
@@ -68,13 +68,13 @@ def split_cases(text: str) -> list[str]:
     return [piece.strip() for line in text.strip().split("\n") for piece in line.split("|")]
 
 
-@pytest.mark.parametrize("style", split_cases(HIDING) + split_cases(HIDING_TOO))
-def test_styles_that_hide(style: str) -> None:
+@pytest.mark.parametrize("style", split_cases(HIDING) + split_cases(DISGUISED_HIDING))
+def test_hiding_styles_are_detected(style: str) -> None:
     assert hides(style)
 
 
-@pytest.mark.parametrize("style", split_cases(SHOWING) + split_cases(SHOWING_TOO))
-def test_styles_that_show(style: str) -> None:
+@pytest.mark.parametrize("style", split_cases(SHOWING) + split_cases(SIMILAR_BUT_SHOWING))
+def test_other_styles_are_visible(style: str) -> None:
     assert not hides(style)
 
 
@@ -85,7 +85,7 @@ def test_attributes_hide_too() -> None:
     assert not is_hidden("span", {"aria-hidden": "true"})
 
 
-def test_the_page_s_own_styles_count_as_far_as_they_are_simple() -> None:
+def test_simple_selectors_of_style_sheets_are_applied() -> None:
     sheet = StyleSheet()
     sheet.parse(
         """
@@ -106,12 +106,12 @@ def test_the_page_s_own_styles_count_as_far_as_they_are_simple() -> None:
 @pytest.mark.parametrize(
     "css", ["{" * 50_000, "}" * 50_000, "@" * 50_000, ".a{" * 20_000, "/*" * 50_000, "@media{" * 9000]
 )
-def test_no_style_sheet_takes_long(css: str) -> None:
+def test_hostile_style_sheets_do_not_raise(css: str) -> None:
     StyleSheet().parse(css)
 
 
 @pytest.mark.parametrize("piece", ["a", "a:(", "a:'", 'a:"', "/*", "\\", ":", "a ", "((", "a:url('", "-"])
-def test_no_style_takes_long(piece: str) -> None:
+def test_hostile_styles_take_linear_time(piece: str) -> None:
     before = time.process_time()
     hides(piece * 20_000)
     assert time.process_time() - before < 1

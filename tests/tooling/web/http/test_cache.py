@@ -1,4 +1,4 @@
-"""The cache: what HTTP allows to keep is kept, for as long as it says, for this user alone, up to a size."""
+"""The HTTP cache: freshness, revalidation, private files and bounded size."""
 
 import stat
 from email.utils import formatdate
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tooling.web.site import ReceivedRequest, Send, Site, http_response, open_client, redirect
+from tests.tooling.web.site import Send, Site, SiteRequest, http_response, open_client, redirect
 from tooling.web.http.messages import WebRequest, WebResponse
 from tooling.web.http.page_cache import MAX_HEURISTIC_S, DiskCache, fresh_until, metadata_for
 
@@ -31,7 +31,7 @@ LATER = formatdate(NOW + 100, usegmt=True)
         ({"last-modified": formatdate(0, usegmt=True), "date": THEN}, MAX_HEURISTIC_S),
     ],
 )
-def test_answers_hold_as_long_as_they_say(headers: dict[str, str], seconds: float) -> None:
+def test_responses_are_fresh_as_long_as_their_headers_say(headers: dict[str, str], seconds: float) -> None:
     assert fresh_until(headers, NOW) == pytest.approx(NOW + seconds, abs=1)
 
 
@@ -50,12 +50,12 @@ def test_answers_hold_as_long_as_they_say(headers: dict[str, str], seconds: floa
         {"last-modified": "nonsense"},
     ],
 )
-def test_answers_that_say_nothing_or_no_are_asked_for_again(headers: dict[str, str]) -> None:
+def test_responses_without_freshness_are_stale(headers: dict[str, str]) -> None:
     assert fresh_until(headers, NOW) <= NOW
 
 
 @pytest.mark.parametrize(
-    ("status", "headers", "is_kept"),
+    ("status", "headers", "is_cached"),
     [
         (200, {"cache-control": "max-age=60"}, True),
         (200, {"etag": '"1"'}, True),
@@ -68,17 +68,17 @@ def test_answers_that_say_nothing_or_no_are_asked_for_again(headers: dict[str, s
         (206, {"cache-control": "max-age=60"}, False),
     ],
 )
-def test_only_what_can_be_used_again_is_kept(status: int, headers: dict[str, str], is_kept: bool) -> None:
+def test_only_reusable_responses_are_cached(status: int, headers: dict[str, str], is_cached: bool) -> None:
     response = WebResponse(url="https://example.org/", status=status, headers=headers)
-    assert (metadata_for(response, {}, NOW) is not None) is is_kept
+    assert (metadata_for(response, {}, NOW) is not None) is is_cached
 
 
-async def test_a_fresh_answer_needs_no_server_and_a_stale_one_is_asked_about(tmp_path: Path) -> None:
+async def test_a_fresh_response_needs_no_request_and_a_stale_one_is_revalidated(tmp_path: Path) -> None:
     tags: list[str] = []
 
-    async def changing(visit: ReceivedRequest, send: Send) -> None:
-        tags.append(visit.headers.get("if-none-match", ""))
-        known = visit.headers.get("if-none-match") == '"1"'
+    async def changing(request: SiteRequest, send: Send) -> None:
+        tags.append(request.headers.get("if-none-match", ""))
+        known = request.headers.get("if-none-match") == '"1"'
         await send(
             http_response("" if known else "first", 'ETag: "1"', "Connection: close", status=304 if known else 200)
         )
@@ -86,13 +86,13 @@ async def test_a_fresh_answer_needs_no_server_and_a_stale_one_is_asked_about(tmp
     pages = {"/fresh": http_response("kept", "Cache-Control: max-age=60"), "/tag": changing, "/no": http_response("x")}
     async with Site(pages) as site:
         async with open_client(cache_dir=tmp_path / "cache") as client:
-            answers = [await client.send(WebRequest(url=site.url("/fresh"))) for _ in range(3)]
-            assert [(answer.text, answer.is_from_cache) for answer in answers] == [
+            responses = [await client.send(WebRequest(url=site.url("/fresh"))) for _ in range(3)]
+            assert [(response.text, response.is_from_cache) for response in responses] == [
                 ("kept", False),
                 ("kept", True),
                 ("kept", True),
             ]
-        # A later run finds it too.
+        # The cache outlives the client.
         async with open_client(cache_dir=tmp_path / "cache") as client:
             assert (await client.send(WebRequest(url=site.url("/fresh")))).is_from_cache
             for _ in range(3):
@@ -104,20 +104,20 @@ async def test_a_fresh_answer_needs_no_server_and_a_stale_one_is_asked_about(tmp
     assert site.paths.count("/fresh") == 3
 
 
-async def test_answers_that_differ_by_header_are_not_mixed_up_and_queries_are_not_kept(tmp_path: Path) -> None:
+async def test_vary_is_respected_and_posts_are_not_cached(tmp_path: Path) -> None:
     site_pages = {"/": http_response("x", "Cache-Control: max-age=60", "Vary: Accept-Language")}
     async with Site(site_pages) as site, open_client(cache_dir=tmp_path) as client:
         for language in ("de", "de", "en", "de"):
             await client.send(WebRequest(url=site.url(), headers={"Accept-Language": language}))
         await client.send(WebRequest(url=site.url(), method="POST", body=b"q"))
-    assert [visit.headers.get("accept-language") for visit in site.requests] == ["de", "en", "de", None]
+    assert [request.headers.get("accept-language") for request in site.requests] == ["de", "en", "de", None]
 
 
-async def test_every_hop_is_judged_also_when_its_end_was_kept(tmp_path: Path) -> None:
-    asked: list[str] = []
+async def test_every_hop_is_gated_even_if_its_target_is_cached(tmp_path: Path) -> None:
+    gated: list[str] = []
 
     async def gate(target: object) -> str | None:
-        asked.append("x")
+        gated.append("x")
         return "not there"
 
     async with (
@@ -128,12 +128,12 @@ async def test_every_hop_is_judged_also_when_its_end_was_kept(tmp_path: Path) ->
         site.pages["/go"] = redirect(site.url(host="localhost"))
         with pytest.raises(Exception, match="not there"):
             await client.send(WebRequest(url=site.url("/go"), gate=gate))
-    assert asked == ["x"]
+    assert gated == ["x"]
 
 
-async def test_the_files_are_private_bounded_and_may_be_broken(tmp_path: Path) -> None:
+async def test_cache_files_are_private_bounded_and_may_be_corrupt(tmp_path: Path) -> None:
     folder = tmp_path / "cache"
-    cache = DiskCache(folder, most_bytes=100_000)
+    cache = DiskCache(folder, max_bytes=100_000)
     headers = {"cache-control": "max-age=60"}
     for n in range(30):
         url = f"https://example.org/{n}"
@@ -150,15 +150,15 @@ async def test_the_files_are_private_bounded_and_may_be_broken(tmp_path: Path) -
         assert await cache.get("https://example.org/29", {}) is None
 
 
-async def test_a_page_that_may_no_longer_be_kept_is_forgotten(tmp_path: Path) -> None:
-    cache = DiskCache(tmp_path, most_bytes=100_000)
+async def test_a_page_that_is_no_longer_cacheable_is_removed(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path, max_bytes=100_000)
     url = "https://example.org/"
     await cache.put(WebResponse(url=url, status=200, headers={"cache-control": "max-age=60"}), {})
     await cache.put(WebResponse(url=url, status=200, headers={"cache-control": "no-store"}), {})
     assert await cache.get(url, {}) is None
 
 
-async def test_a_disk_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
+async def test_an_unwritable_cache_does_not_fail_requests(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     async with (
         Site({"/": http_response("x", "Cache-Control: max-age=60")}) as site,

@@ -1,10 +1,9 @@
-"""Servers that lie about their answers, and kept answers that somebody broke: a clear end each time, and no stall."""
+"""Servers that violate HTTP, and corrupt cache files: each is one fault and never hangs."""
 
 import asyncio
 import gzip
 import json
 import os
-import time
 import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.tooling.web.site import (
-    ReceivedRequest,
     Send,
     Site,
+    SiteRequest,
     SiteResponse,
     http_response,
     open_client,
@@ -25,28 +24,28 @@ from tooling.web.http.messages import WebFault, WebRequest
 from tooling.web.search.types import build_hit
 
 
-async def many_headers(visit: ReceivedRequest, send: Send) -> None:
+async def many_headers(request: SiteRequest, send: Send) -> None:
     await send(b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: y\r\n" % number for number in range(20_000)) + b"\r\nhello")
 
 
-async def endless_header(visit: ReceivedRequest, send: Send) -> None:
+async def endless_header(request: SiteRequest, send: Send) -> None:
     await send(b"HTTP/1.1 200 OK\r\nX: ")
     while True:
         await send(b"a" * 10_000)
 
 
-async def endless_trailers(visit: ReceivedRequest, send: Send) -> None:
+async def endless_trailers(request: SiteRequest, send: Send) -> None:
     await send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n")
     while True:
         await send(b"X: y\r\n" * 1000)
 
 
-async def endless_hints(visit: ReceivedRequest, send: Send) -> None:
+async def endless_hints(request: SiteRequest, send: Send) -> None:
     while True:
         await send(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n")
 
 
-async def drop(visit: ReceivedRequest, send: Send) -> None:
+async def trickle(request: SiteRequest, send: Send) -> None:
     await send(response_head("Content-Type: text/plain"))
     while True:
         await send(b"a")
@@ -54,62 +53,62 @@ async def drop(visit: ReceivedRequest, send: Send) -> None:
 
 
 def raw(data: bytes) -> SiteResponse:
-    """Return an answer after which the connection ends."""
+    """Send raw bytes and close the connection."""
 
-    async def answer(visit: ReceivedRequest, send: Send) -> None:
+    async def respond(request: SiteRequest, send: Send) -> None:
         await send(data)
 
-    return answer
+    return respond
 
 
-PACKED_TWICE = http_response(gzip.compress(gzip.compress(b"x")), "Content-Encoding: gzip, gzip")
+COMPRESSED_TWICE = http_response(gzip.compress(gzip.compress(b"x")), "Content-Encoding: gzip, gzip")
 BROKEN: dict[str, tuple[SiteResponse, str]] = {
     "many headers": (many_headers, "broken"),
     "one header of a megabyte": (raw(b"HTTP/1.1 200 OK\r\nX: " + b"a" * 1_000_000 + b"\r\n\r\nx"), "broken"),
-    "a header without end": (endless_header, "broken"),
-    "trailers without end": (endless_trailers, "broken"),
-    "hints without end": (endless_hints, "timeout"),
-    "a drop at a time": (drop, "timeout"),
-    "no HTTP": (raw(b"<html>hello"), "broken"),
+    "an endless header": (endless_header, "broken"),
+    "endless trailers": (endless_trailers, "broken"),
+    "endless early hints": (endless_hints, "timeout"),
+    "a trickle": (trickle, "timeout"),
+    "not HTTP": (raw(b"<html>hello"), "broken"),
     "another protocol": (raw(b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nhello"), "broken"),
-    "a status that is none": (raw(b"HTTP/1.1 abc OK\r\n\r\n"), "broken"),
+    "an invalid status": (raw(b"HTTP/1.1 abc OK\r\n\r\n"), "broken"),
     "a chunk of garbage": (raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello"), "broken"),
-    "less than promised": (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 300\r\n\r\nhello"), "broken"),
+    "less than Content-Length": (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 300\r\n\r\nhello"), "broken"),
     "two lengths": (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 5\r\n\r\nhello"), "broken"),
-    "a length below nothing": (raw(b"HTTP/1.1 200 OK\r\nContent-Length: -3\r\n\r\nhello"), "broken"),
-    "a zero in a header": (raw(b"HTTP/1.1 200 OK\r\nX: a\0b\r\n\r\nhello"), "broken"),
-    "packed twice": (PACKED_TWICE, "encoding"),
-    "packed as br": (http_response(b"x", "Content-Encoding: br"), "encoding"),
-    "packed as zstd": (http_response(b"x", "Content-Encoding: zstd"), "encoding"),
-    "packed and broken off": (http_response(gzip.compress(b"hello" * 100)[:-9], "Content-Encoding: gzip"), "broken"),
-    "not packed at all": (http_response(b"hello", "Content-Encoding: gzip"), "encoding"),
-    "to a private place": (redirect("http://10.0.0.1/"), "refused"),
-    "to metadata": (redirect("//169.254.169.254/latest/"), "refused"),
-    "to a number": (redirect("http://2852039166/"), "refused"),
-    "to a user": (redirect("http://user:pass@127.0.0.1/"), "refused"),
-    "to a file": (redirect("file:///etc/passwd"), "refused"),
-    "to gopher": (redirect("gopher://127.0.0.1:6379/_x"), "refused"),
-    "to data": (redirect("data:text/html,hello"), "refused"),
-    "backwards": (redirect("\\\\10.0.0.1\\x"), "refused"),
-    "slash and backslash": (redirect("/\\10.0.0.1/x"), "refused"),
-    "with a tab in its name": (redirect("http://10.0.\t0.1/"), "refused"),
-    "to a port that is none": (redirect("http://127.0.0.1:0/"), "refused"),
-    "to another service": (redirect("http://127.0.0.1:25/"), "refused"),
-    "to itself": (redirect("?"), "redirects"),
+    "a negative length": (raw(b"HTTP/1.1 200 OK\r\nContent-Length: -3\r\n\r\nhello"), "broken"),
+    "a NUL in a header": (raw(b"HTTP/1.1 200 OK\r\nX: a\0b\r\n\r\nhello"), "broken"),
+    "compressed twice": (COMPRESSED_TWICE, "encoding"),
+    "compressed as br": (http_response(b"x", "Content-Encoding: br"), "encoding"),
+    "compressed as zstd": (http_response(b"x", "Content-Encoding: zstd"), "encoding"),
+    "incomplete gzip": (http_response(gzip.compress(b"hello" * 100)[:-9], "Content-Encoding: gzip"), "broken"),
+    "not compressed at all": (http_response(b"hello", "Content-Encoding: gzip"), "encoding"),
+    "redirect to a private address": (redirect("http://10.0.0.1/"), "refused"),
+    "redirect to metadata": (redirect("//169.254.169.254/latest/"), "refused"),
+    "redirect to a number": (redirect("http://2852039166/"), "refused"),
+    "redirect with credentials": (redirect("http://user:pass@127.0.0.1/"), "refused"),
+    "redirect to a file": (redirect("file:///etc/passwd"), "refused"),
+    "redirect to gopher": (redirect("gopher://127.0.0.1:6379/_x"), "refused"),
+    "redirect to data": (redirect("data:text/html,hello"), "refused"),
+    "redirect with backslashes": (redirect("\\\\10.0.0.1\\x"), "refused"),
+    "redirect with slash and backslash": (redirect("/\\10.0.0.1/x"), "refused"),
+    "redirect with a tab in the host": (redirect("http://10.0.\t0.1/"), "refused"),
+    "redirect to port 0": (redirect("http://127.0.0.1:0/"), "refused"),
+    "redirect to another service": (redirect("http://127.0.0.1:25/"), "refused"),
+    "redirect to itself": (redirect("?"), "redirects"),
 }
 
 
 @pytest.mark.parametrize("name", BROKEN)
-async def test_a_lying_server_ends_in_one_sentence(name: str) -> None:
-    answer, kind = BROKEN[name]
-    async with Site({"*": answer}) as site, open_client(timeout_s=0.5) as client:
-        with pytest.raises(WebFault) as told:
+async def test_a_lying_server_is_one_fault(name: str) -> None:
+    response, kind = BROKEN[name]
+    async with Site({"*": response}) as site, open_client(timeout_s=0.5) as client:
+        with pytest.raises(WebFault) as raised:
             await client.send(WebRequest(url=site.url("/")))
-    assert told.value.kind == kind, str(told.value)
-    assert len(str(told.value)) < 300
+    assert raised.value.kind == kind, str(raised.value)
+    assert len(str(raised.value)) < 300
 
 
-async def test_a_page_is_not_followed_where_only_a_browser_would_go() -> None:
+async def test_only_http_redirects_are_followed() -> None:
     body = "<meta http-equiv=refresh content='0; url=/elsewhere'><script>location='/elsewhere'</script>"
     async with Site(
         {"/": http_response(body, "Refresh: 0; url=/elsewhere", "Link: </elsewhere>; rel=preload")}
@@ -119,39 +118,40 @@ async def test_a_page_is_not_followed_where_only_a_browser_would_go() -> None:
         assert site.paths == ["/"]
 
 
-async def test_a_body_in_crumbs_lets_everybody_else_go_on() -> None:
-    async def crumbs(visit: ReceivedRequest, send: Send) -> None:
+async def test_a_body_in_tiny_chunks_does_not_block_the_loop() -> None:
+    async def tiny_chunks(request: SiteRequest, send: Send) -> None:
         await send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 9_000 + b"0\r\n\r\n")
 
-    turns: list[float] = []
+    ticks = 0
 
-    async def ticking() -> None:
+    async def count_ticks() -> None:
+        nonlocal ticks
         while True:
             await asyncio.sleep(0)
-            turns.append(time.perf_counter())
+            ticks += 1
 
-    async with Site({"/": crumbs}) as site, open_client() as client:
-        ticker = asyncio.ensure_future(ticking())
+    async with Site({"/": tiny_chunks}) as site, open_client() as client:
+        ticker = asyncio.ensure_future(count_ticks())
         response = await client.send(WebRequest(url=site.url("/")))
         ticker.cancel()
     assert response.body == b"a" * 9_000
-    # With one turn for each buffer of the network there would be a few dozen.
-    assert len(turns) > 100
+    # With one iteration of the loop per network buffer there would be a few dozen.
+    assert ticks > 100
 
 
-async def test_small_packs_without_end_and_rests_behind_them_are_harmless() -> None:
-    packed = {
+async def test_many_members_and_trailing_bytes_are_harmless() -> None:
+    pages = {
         "/members": http_response(gzip.compress(b"") * 20_000 + gzip.compress(b"hello"), "Content-Encoding: gzip"),
         "/rest": http_response(gzip.compress(b"hello") + b"rest", "Content-Encoding: gzip"),
         "/bare": http_response(zlib.compress(b"hello")[2:-4], "Content-Encoding: deflate"),
     }
-    async with Site(dict(packed)) as site, open_client() as client:
-        for path in packed:
+    async with Site(dict(pages)) as site, open_client() as client:
+        for path in pages:
             assert (await client.send(WebRequest(url=site.url(path)))).body == b"hello"
 
 
 @pytest.mark.parametrize("headers", [('ETag: "caf\xe9"',), ("Last-Modified: caf\xe9",), ("ETag: " + "x" * 60_000,)])
-async def test_a_tag_that_cannot_be_sent_back_is_left_alone(tmp_path: Path, headers: tuple[str, ...]) -> None:
+async def test_an_unsafe_validator_is_not_sent_back(tmp_path: Path, headers: tuple[str, ...]) -> None:
     async with (
         Site({"/": http_response("a", *headers, "Cache-Control: no-cache")}) as site,
         open_client(cache_dir=tmp_path) as client,
@@ -166,8 +166,8 @@ def cached_files(folder: Path) -> list[Path]:
 
 
 @pytest.fixture
-async def kept(tmp_path: Path) -> AsyncIterator[tuple[Site, Path]]:
-    """A site of which one page is kept, and the file it is kept in."""
+async def cached_page(tmp_path: Path) -> AsyncIterator[tuple[Site, Path]]:
+    """A site with one cached page, and the cache file."""
     async with Site({"/": http_response("a", "Cache-Control: max-age=100")}) as site:
         async with open_client(cache_dir=tmp_path) as client:
             await client.send(WebRequest(url=site.url("/")))
@@ -197,8 +197,8 @@ def cache_file(**fields: object) -> bytes:
     ],
     ids=lambda data: repr(data[:12]),
 )
-async def test_what_is_broken_among_the_kept_pages_is_asked_for_again(kept: tuple[Site, Path], data: bytes) -> None:
-    site, file = kept
+async def test_a_corrupt_cache_entry_is_fetched_again(cached_page: tuple[Site, Path], data: bytes) -> None:
+    site, file = cached_page
     file.unlink()
     if data == b"pipe":
         os.mkfifo(file)
@@ -213,7 +213,7 @@ async def test_what_is_broken_among_the_kept_pages_is_asked_for_again(kept: tupl
     assert not file.is_symlink()
 
 
-async def test_pages_come_without_a_place_to_keep_them(tmp_path: Path) -> None:
+async def test_pages_are_fetched_without_a_cache_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     pages: dict[str, SiteResponse] = {
         "/a": http_response("a", "Cache-Control: no-store"),
@@ -224,12 +224,12 @@ async def test_pages_come_without_a_place_to_keep_them(tmp_path: Path) -> None:
             assert (await client.send(WebRequest(url=site.url(path)))).status == 200
 
 
-async def test_no_site_leads_to_another_host_for_its_rules() -> None:
-    async with Site({"/": http_response("x")}) as site, open_client(heeds_robots=True) as client:
+async def test_robots_txt_is_not_followed_to_another_host() -> None:
+    async with Site({"/": http_response("x")}) as site, open_client(respects_robots=True) as client:
         site.pages["/robots.txt"] = redirect(f"http://localhost:{site.port}/spy")
         assert (await client.send(WebRequest(url=site.url("/")))).status == 200
         assert site.paths == ["/robots.txt", "/"]
 
 
-def test_a_result_whose_address_is_a_book_is_left_out() -> None:
+def test_a_result_with_an_oversized_url_is_dropped() -> None:
     assert build_hit(title="T", url=f"https://example.org/{'a' * 3_000}", snippet="") is None

@@ -1,0 +1,57 @@
+"""A backend as a value: where commands run, when it is ready, how it opens the network, what it asks for."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from agent.vocabulary.errors import SandboxError
+from tooling.contract.command import CommandRunner
+from tooling.contract.fast_dataclass import dataclass
+from tooling.safety.judges import Adjustment
+from tooling.web.network_attempt import NetworkAttempt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendOptions:
+    """What the commands of a run may see and reach, and whom to tell.
+
+    `hidden` are folders of our own that stay invisible even inside an opened folder. `on_sandbox_error` is called when
+    the backend cannot be used, `on_attempt` for every host a command tries to reach.
+    """
+
+    workspace: Path
+    environ: Mapping[str, str]
+    extra_dirs: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    allow_net: tuple[str, ...] = ()
+    deny_net: tuple[str, ...] = ()
+    socket_dir: Path = Path("/nonexistent")
+    on_attempt: Callable[[NetworkAttempt], None] = lambda attempt: None
+    warn: Callable[[str], None] = lambda message: None
+    on_sandbox_error: Callable[[SandboxError], None] = lambda error: None
+
+
+async def _ready() -> None:
+    """Return at once."""
+
+
+async def _allow_host(host: str) -> None:
+    """Do nothing: every host is open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """Where the commands of a run are executed.
+
+    `start` prepares it in the background, `ready` returns when commands can run safely or raises SandboxError,
+    `allow_host` lets commands reach a host from now on, `adjustments` are its own rules for verdicts, `warnings` are
+    shown at the start of a run.
+    """
+
+    name: str
+    runner: CommandRunner
+    start: Callable[[], None] = lambda: None
+    ready: Callable[[], Awaitable[None]] = _ready
+    allow_host: Callable[[str], Awaitable[None]] = _allow_host
+    close: Callable[[], Awaitable[None]] = _ready
+    adjustments: tuple[Adjustment, ...] = ()
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,112 @@
+"""The tool executor of every backend whose tools run in this process: registry, interceptors, jobs, web."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from agent.backends.backend import Backend
+from tooling.contract.action import USER, Approver, Judge
+from tooling.contract.context import ExecCtx
+from tooling.contract.interceptor import Interceptor, PendingCall
+from tooling.contract.json_codec import JsonObject
+from tooling.contract.memory import Memory
+from tooling.contract.question import Asker
+from tooling.contract.result import ToolResult
+from tooling.contract.tool import ToolServices, ToolSpec
+from tooling.finish import OutputFinisher
+from tooling.invoke import Invoker
+from tooling.jobs import BackgroundJobs
+from tooling.output import OUTPUT_TRIM_LEN, TrimLengths
+from tooling.permission import PermissionChecker, PermissionInterceptor
+from tooling.registry import ToolRegistry, load_tools
+from tooling.safety.action_judge import ActionJudge
+from tooling.safety.judges import AdjustedJudge, Adjustment, block_secret_leaks
+from tooling.safety.secrets.redact import Redactor
+from tooling.web.session import WebSession
+
+
+class LocalToolExecutor:
+    """Runs every tool in this process, and their commands in the backend."""
+
+    def __init__(self, registry: ToolRegistry, invoker: Invoker, jobs: BackgroundJobs, web: WebSession) -> None:
+        self._registry = registry
+        self._invoker = invoker
+        self._jobs = jobs
+        self._web = web
+
+    async def call_tool(self, name: str, args: JsonObject, ctx: ExecCtx) -> ToolResult:
+        """Run one call and return its result; never raises."""
+        return await self._invoker.invoke(name, args, ctx)
+
+    async def close(self) -> None:
+        """Stop background jobs and close connections."""
+        await self._jobs.close()
+        await self._web.close()
+
+    def schemas(self) -> list[Mapping[str, object]]:
+        """Return the tool schemas a model may be shown."""
+        return self._registry.schemas()
+
+    def has_tool(self, name: str) -> bool:
+        """Say whether `schemas` contains this name."""
+        return self._registry.get(name) is not None
+
+    def spec_of(self, name: str) -> ToolSpec | None:
+        """Return the spec of a tool."""
+        tool = self._registry.get(name)
+        return None if tool is None else tool.spec
+
+
+class OpenApprovedHosts(Interceptor):
+    """Opens the hosts of a command that the user approved: they were shown with it."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    async def before(self, call: PendingCall) -> ToolResult | None:
+        """Let commands reach the hosts of the approved one."""
+        approval = call.approval
+        if approval is not None and approval.by == USER and call.verdict is not None and call.action.effect != "web":
+            for host in call.verdict.hosts:
+                await self._backend.allow_host(host)
+        return None
+
+
+def build_tool_executor(
+    backend: Backend,
+    *,
+    approver: Approver,
+    asker: Asker,
+    judge: Judge | None = None,
+    adjustments: Sequence[Adjustment] = (),
+    secrets: Iterable[str] = (),
+    command_timeout_s: float = 120.0,
+    trim_chars: int = OUTPUT_TRIM_LEN,
+    warn: Callable[[str], None] | None = None,
+    plugin_paths: Sequence[str] | None = None,
+    web: WebSession | None = None,
+    memory: Memory | None = None,
+) -> tuple[LocalToolExecutor, tuple[str, ...]]:
+    """Put the tools on a backend; return the executor and warnings about plugins.
+
+    `adjustments` are added to those of the backend; an own `judge` replaces them all.
+    """
+    redactor = Redactor(secrets)
+    web = web or WebSession()
+    jobs = BackgroundJobs(backend.runner, redactor.redact_file)
+    rules = (*backend.adjustments, *adjustments, block_secret_leaks(redactor))
+    checker = PermissionChecker(judge or AdjustedJudge(ActionJudge(warn=warn), rules), approver, ready=backend.ready)
+    services = ToolServices(
+        runner=backend.runner,
+        asker=asker,
+        jobs=jobs,
+        command_timeout_s=command_timeout_s,
+        web=web,
+        action_gate=checker,
+        memory=memory,
+    )
+    registry, warnings = load_tools(services, paths=plugin_paths)
+    invoker = Invoker(
+        registry=registry,
+        interceptors=(PermissionInterceptor(checker), OpenApprovedHosts(backend)),
+        finisher=OutputFinisher(redactor, TrimLengths.for_limit(trim_chars)),
+    )
+    return LocalToolExecutor(registry, invoker, jobs, web), warnings

@@ -1,0 +1,35 @@
+"""Interceptors: code around every tool call, before it runs and after it has a result."""
+
+from tooling.contract.action import Action, ApprovalAnswer, Verdict
+from tooling.contract.context import ExecCtx
+from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.result import ToolResult
+from tooling.contract.tool import AnyTool
+
+
+@dataclass(slots=True, kw_only=True)
+class PendingCall:
+    """A tool call that is decoded and has not run yet.
+
+    Interceptors may replace `params`, with the `action` that follows from them. `verdict` and `approval` are set by the
+    interceptors that judge and approve.
+    """
+
+    tool: AnyTool
+    params: object
+    action: Action
+    ctx: ExecCtx
+    verdict: Verdict | None = None
+    approval: ApprovalAnswer | None = None
+
+
+class Interceptor:
+    """Sees every call of a run; the default lets everything pass unchanged."""
+
+    async def before(self, call: PendingCall) -> ToolResult | None:
+        """Return None to let the call pass, or the result to return in its place."""
+        return None
+
+    async def after(self, call: PendingCall, result: ToolResult) -> ToolResult:
+        """Return the result of a call that ran, possibly changed."""
+        return result

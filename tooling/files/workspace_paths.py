@@ -1,0 +1,52 @@
+"""Resolve paths of tool calls and refuse those outside the workspace and added folders."""
+
+from pathlib import Path
+
+from tooling.contract.context import ExecCtx
+from tooling.contract.result import REFUSED, ToolError
+from tooling.files.sensitive_files import is_sensitive_file
+
+
+class PathRefused(ToolError):
+    """A path that a tool may not use; the message tells the model what to use instead."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"BLOCKED: {message}", status="blocked", exit_code=REFUSED)
+
+
+def readable_path(path: str, ctx: ExecCtx) -> Path:
+    """Return the resolved path if a tool may read it, or raise PathRefused."""
+    outputs = () if ctx.outputs_dir is None else (ctx.outputs_dir,)
+    return _resolve(path, ctx, (ctx.working_dir, *ctx.extra_dirs, *outputs))
+
+
+def writable_path(path: str, ctx: ExecCtx) -> Path:
+    """Return the resolved path if a tool may write it, or raise PathRefused."""
+    return _resolve(path, ctx, (ctx.working_dir, *ctx.extra_dirs))
+
+
+def contains(root: Path, path: Path) -> bool:
+    """Return whether a resolved path is the resolved root or inside it, by whole components."""
+    return path == root or root in path.parents
+
+
+def display_path(path: Path, ctx: ExecCtx) -> str:
+    """Return a path for the model, relative to the workspace if possible."""
+    root = ctx.working_dir.resolve()
+    return str(path.relative_to(root)) if contains(root, path) else str(path)
+
+
+def _resolve(path: str, ctx: ExecCtx, roots: tuple[Path, ...]) -> Path:
+    if not path.strip():
+        raise PathRefused("the path is empty; name a file inside the workspace.")
+    try:
+        resolved = (ctx.working_dir / path).resolve()
+        inside = any(contains(root.resolve(), resolved) for root in roots)
+    except (OSError, ValueError, RuntimeError) as error:
+        # A loop of links, a NUL byte or an overlong name: treat it as outside.
+        raise PathRefused(f"{path!r} cannot be resolved: {error}.") from error
+    if not inside:
+        raise PathRefused(f"{path!r} is outside the workspace {ctx.working_dir}; use a path inside it.")
+    if is_sensitive_file(path) or is_sensitive_file(resolved):
+        raise PathRefused(f"{path!r} usually contains secrets and is not available to tools; continue without it.")
+    return resolved

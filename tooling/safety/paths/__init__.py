@@ -1,1 +1,0 @@
-"""Which paths tools may use, and which files contain secrets."""
