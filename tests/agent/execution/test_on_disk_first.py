@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from agent.execution.step.step_result import StepNotSaved
 from agent.protocol.channel import LogWriteError
 from tests.agent.execution.step_harness import TOOL_FUNCTIONS, StepHarness, call_reply, succeed, text_reply
 from tooling.contract.json_codec import JsonObject
@@ -95,4 +96,18 @@ async def test_no_call_runs_after_the_disk_is_full(held: str, done_before: int) 
     with pytest.raises(LogWriteError, match="No space left"):
         await harness.run()
     assert len(effects) == done_before
+    await harness.channel.close()
+
+
+async def test_a_step_cancelled_while_its_result_cannot_be_saved_does_not_count_as_done() -> None:
+    log = BlockingLog("step.completed", is_full=True)
+    harness = StepHarness(text_reply("ok"), log=log)
+    running = asyncio.ensure_future(harness.run())
+    await wait_reached(log)
+    running.cancel()
+    await asyncio.sleep(0)
+    log.resume.set()
+    with pytest.raises(StepNotSaved):
+        await running
+    assert [response.status for response in harness.recorded] == ["cancelled"]
     await harness.channel.close()
