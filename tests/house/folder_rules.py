@@ -16,8 +16,6 @@ SMALL_MODULES = {
     "tooling.contract.files": "a port for tool authors",
     "tooling.contract.jobs": "a port for tool authors",
     "tooling.files.workspace_files": "the adapter of a port",
-    "agent.protocol.in_flight": "a listener of its own",
-    "agent.protocol.stream_redaction": "masking of streamed text, apart from delivery",
 }
 # In these folders every module is an entry of a table: one tool, one command.
 TABLE_FOLDERS = ("tooling.tools", "cli.commands")
