@@ -51,11 +51,18 @@ async def wait_ignoring_cancel(task: "asyncio.Future[T]") -> None:
         raise interruption
 
 
-async def run_shielded(deed: Coroutine[None, None, None]) -> None:
-    """Do something whole, even when interrupted in the middle of it."""
-    doing = asyncio.ensure_future(deed)
-    await wait_ignoring_cancel(doing)
-    doing.result()
+async def _publish_shielded(publishing: Coroutine[None, None, None], response: ExecutorResponse) -> None:
+    """Publish a response completely, even when interrupted meanwhile; raises StepCancelled and StepNotSaved."""
+    task = asyncio.ensure_future(publishing)
+    try:
+        await wait_ignoring_cancel(task)
+    except asyncio.CancelledError:
+        failure = task.exception()
+        raise StepCancelled(unsaved_response(response) if failure else response) from failure
+    try:
+        task.result()
+    except LogWriteError as error:
+        raise StepNotSaved(error, unsaved_response(response)) from error
 
 
 _BACKOFF_S, _JITTER_S = 0.6, 0.2
@@ -156,10 +163,7 @@ class Executor:
             response = self._response(StepResult(status="cancelled", reason=INTERRUPTED), work)
             await self._save_and_publish(response, work.started)
             raise StepCancelled(response) from None
-        try:
-            await self._save_and_publish(response, work.started, key if is_final(response) else None)
-        except asyncio.CancelledError:
-            raise StepCancelled(response) from None
+        await self._save_and_publish(response, work.started, key if is_final(response) else None)
         return response
 
     async def publish_result(
@@ -174,12 +178,7 @@ class Executor:
             await self._channel.publish(started, step_id=step.id, attempt=1)
             await self._publish_completed(known, time.monotonic(), key)
 
-        try:
-            await run_shielded(publish())
-        except asyncio.CancelledError:
-            raise StepCancelled(known) from None
-        except LogWriteError as error:
-            raise StepNotSaved(error, unsaved_response(known)) from error
+        await _publish_shielded(publish(), known)
         return known
 
     async def skip(self, step: PlanStep, reason: str) -> ExecutorResponse:
@@ -279,16 +278,12 @@ class Executor:
                 if key:
                     await self._cache.put(key, response)
                 await self._publish_completed(response, started, key)
-            except LogWriteError as error:
-                raise StepNotSaved(error, unsaved_response(response)) from error
             except OSError as error:
-                unsaved = unsaved_response(response)
-                await self._publish_completed(unsaved, started)
+                await self._publish_completed(unsaved_response(response), started)
                 problem = f"the result of step {response.task_id} cannot be saved: {error.strerror or error}"
-                hint = "free some space or set AGENT_SANDBOX to another folder"
-                raise StepNotSaved(LogWriteError(problem, hint), unsaved) from error
+                raise LogWriteError(problem, "free some space or set AGENT_SANDBOX to another folder") from error
 
-        await run_shielded(save_and_publish())
+        await _publish_shielded(save_and_publish(), response)
 
     async def _publish_completed(self, response: ExecutorResponse, started: float, key: str | None = None) -> None:
         completed = StepCompleted(
