@@ -40,15 +40,15 @@ T = TypeVar("T")
 
 
 async def wait_ignoring_cancel(task: "asyncio.Future[T]") -> None:
-    """Return when the task has ended, well or not; interruptions meanwhile are raised afterwards."""
-    interruption: asyncio.CancelledError | None = None
+    """Wait until the task is done, whether it succeeded or not; re-raise a cancellation afterwards."""
+    cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError as error:
-            interruption = error
-    if interruption:
-        raise interruption
+            cancelled = error
+    if cancelled:
+        raise cancelled
 
 
 async def _publish_shielded(publishing: Coroutine[None, None, None], response: ExecutorResponse) -> None:

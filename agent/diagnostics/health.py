@@ -1,4 +1,4 @@
-"""What a run needs, checked one by one: is it there, and what to do when it is not."""
+"""Health checks for `agent doctor`: model, settings, programs, sandbox, tools."""
 
 import os
 import shutil
@@ -23,16 +23,16 @@ from tooling.web.search.providers import configured_providers, setup_hint
 State: TypeAlias = Literal["ok", "note", "problem"]
 _PROGRAMS: dict[str, tuple[State, str]] = {
     "bash": ("problem", "commands cannot run without it"),
-    "git": ("note", "repositories cannot be worked on without it"),
+    "git": ("note", "needed to work with repositories"),
     "rg": ("note", "searching is slower without ripgrep"),
-    "bwrap": ("note", "bubblewrap is the better box; without it Landlock holds the commands"),
+    "bwrap": ("note", "bubblewrap is the stronger sandbox; without it Landlock is used"),
     "docker": ("note", "only needed for the docker backend"),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     state: State
@@ -40,16 +40,16 @@ class CheckResult:
 
 
 async def run_checks(environ: Mapping[str, str]) -> list[CheckResult]:
-    """Look at everything a run needs; nothing secret is in what comes back."""
-    findings = [CheckResult(name="python", state="ok", detail=sys.version.split()[0])]
-    findings += await _check_model(environ)
-    findings.append(_check_data_dir(environ))
-    findings += [_check_program(name) for name in _PROGRAMS]
-    findings += await _check_sandbox(environ)
-    catalogue = load_catalog()
-    findings.append(CheckResult(name="tools", state="ok", detail=", ".join(spec.name for spec in catalogue.specs)))
-    findings += [CheckResult(name="plugin", state="problem", detail=warning) for warning in catalogue.warnings]
-    return findings
+    """Check everything a run needs; the results contain no secrets."""
+    results = [CheckResult(name="python", state="ok", detail=sys.version.split()[0])]
+    results += await _check_model(environ)
+    results.append(_check_data_dir(environ))
+    results += [_check_program(name) for name in _PROGRAMS]
+    results += await _check_sandbox(environ)
+    catalog = load_catalog()
+    results.append(CheckResult(name="tools", state="ok", detail=", ".join(spec.name for spec in catalog.specs)))
+    results += [CheckResult(name="plugin", state="problem", detail=warning) for warning in catalog.warnings]
+    return results
 
 
 async def _check_model(environ: Mapping[str, str]) -> list[CheckResult]:
@@ -58,7 +58,9 @@ async def _check_model(environ: Mapping[str, str]) -> list[CheckResult]:
     except AgentError as error:
         return [CheckResult(name="settings", state="problem", detail=error.message)]
     path = config_file(environ)
-    settings = CheckResult(name="settings", state="ok", detail=str(path) if path.exists() else f"{path} (not there)")
+    settings = CheckResult(
+        name="settings", state="ok", detail=str(path) if path.exists() else f"{path} (does not exist)"
+    )
     keys = ", ".join(sorted(loaded.settings.keys)) or "none"
     found = [settings, CheckResult(name="keys", state="ok", detail=keys)]
     found += [CheckResult(name="settings", state="note", detail=warning) for warning in loaded.warnings]
@@ -67,29 +69,29 @@ async def _check_model(environ: Mapping[str, str]) -> list[CheckResult]:
     if not model:
         local = await find_local_server()
         if local is None:
-            detail = "none is set: `agent config set model provider/name`"
+            detail = "no model is set; run `agent config set model provider/name`"
             return [*found, CheckResult(name="model", state="problem", detail=detail)]
-        return [*found, CheckResult(name="model", state="ok", detail=f"{local.model} at {local.api_base} (found)")]
+        return [*found, CheckResult(name="model", state="ok", detail=f"{local.model} at {local.api_base} (detected)")]
     return [*found, _check_named_model(model, loaded.settings)]
 
 
 def _check_search(settings: Settings) -> CheckResult:
-    wanted = web_settings(settings)
-    if providers := configured_providers(wanted):
+    web = web_settings(settings)
+    if providers := configured_providers(web):
         return CheckResult(name="search", state="ok", detail=", ".join(providers))
-    return CheckResult(name="search", state="note", detail=f"search_web needs one of {setup_hint(wanted.search_order)}")
+    return CheckResult(name="search", state="note", detail=f"search_web needs one of {setup_hint(web.search_order)}")
 
 
 def _check_named_model(model: str, settings: Settings) -> CheckResult:
     if model.startswith("script:"):
-        there = Path(model.removeprefix("script:")).expanduser().is_file()
-        return CheckResult(name="model", state="ok" if there else "problem", detail=model)
+        exists = Path(model.removeprefix("script:")).expanduser().is_file()
+        return CheckResult(name="model", state="ok" if exists else "problem", detail=model)
     try:
         endpoint = resolve(model, settings)
     except ModelFault as fault:
         return CheckResult(name="model", state="problem", detail=f"{model}: {fault}")
-    where = endpoint.base_url or "through litellm"
-    return CheckResult(name="model", state="ok", detail=f"{model} ({endpoint.provider}, {where})")
+    location = endpoint.base_url or "through litellm"
+    return CheckResult(name="model", state="ok", detail=f"{model} ({endpoint.provider}, {location})")
 
 
 def _check_data_dir(environ: Mapping[str, str]) -> CheckResult:
@@ -102,8 +104,8 @@ def _check_data_dir(environ: Mapping[str, str]) -> CheckResult:
 
 
 async def _check_sandbox(environ: Mapping[str, str]) -> list[CheckResult]:
-    """Start the box and try to get out of it, as every run does."""
-    # The box brings thirty modules; `agent doctor` is the only command besides a run that needs them.
+    """Start the sandbox and run its escape tests, as every run does."""
+    # The sandbox imports thirty modules; `agent doctor` is the only command besides a run that needs them.
     from agent.backends.sandbox.runner import build_sandbox_runner
     from agent.backends.sandbox.self_test import self_test_with_fallback
 
@@ -117,11 +119,11 @@ async def _check_sandbox(environ: Mapping[str, str]) -> list[CheckResult]:
                 runner.close()
         except SandboxError as error:
             return [CheckResult(name="sandbox", state="problem", detail=f"{error.message}; {error.hint}")]
-    held = CheckResult(name="sandbox", state="ok", detail=f"{described.name}: held against {len(probes)} escapes")
-    lacking = [
-        CheckResult(name="sandbox", state="note", detail=f"does not cover: {what}") for what in described.not_covered
+    passed = CheckResult(name="sandbox", state="ok", detail=f"{described.name}: passed {len(probes)} escape tests")
+    gaps = [
+        CheckResult(name="sandbox", state="note", detail=f"not protected: {what}") for what in described.not_covered
     ]
-    return [held, *([CheckResult(name="sandbox", state="note", detail=warning)] if warning else []), *lacking]
+    return [passed, *([CheckResult(name="sandbox", state="note", detail=warning)] if warning else []), *gaps]
 
 
 def _check_program(name: str) -> CheckResult:

@@ -1,4 +1,4 @@
-"""PastCommand commands judged by the rules as they are now: what an edited rule would have changed."""
+"""Judges past commands by the current rules, to show the effect of an edited rule."""
 
 import uuid
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.safety.action_judge import ActionJudge
 
 Treatment: TypeAlias = Literal["allow", "ask", "deny", "block"]
-_NOBODY = uuid.UUID(int=0)
+_NO_ID = uuid.UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastCommand:
-    """A command as it was treated then."""
+    """A logged command and how it was treated."""
 
     command: str
     cwd: Path
@@ -40,7 +40,7 @@ class TreatmentChange:
 
 
 def find_changes(data_dir: Path, settings: Settings, *, days: float) -> tuple[int, list[TreatmentChange]]:
-    """Return how many past commands were looked at, and those that the present rules treat differently."""
+    """Return the number of past commands, and those that the current rules treat differently."""
     since = (datetime.now(UTC) - timedelta(days=days)).isoformat()
     past = dict.fromkeys(
         command
@@ -57,24 +57,24 @@ def find_changes(data_dir: Path, settings: Settings, *, days: float) -> tuple[in
 
 
 def _past_commands(log: Path, since: str) -> Iterator[PastCommand]:
-    cwd, is_told = Path("/"), True
+    cwd, is_relevant = Path("/"), True
     started: dict[tuple[str | None, str], str] = {}
     asked: dict[str, str] = {}
     for envelope in read_events(log):
         match envelope.event:
             case RunStarted(cwd=folder, backend=backend, approval_mode=mode):
                 # Other modes and backends treat commands differently whatever the rules say.
-                cwd, is_told = Path(folder), backend == "sandbox" and mode in ("ask", "auto-edit")
+                cwd, is_relevant = Path(folder), backend == "sandbox" and mode in ("ask", "auto-edit")
             case ToolStarted(name="run_command", tool_id=tool_id, input=arguments):
                 started[(envelope.step_id, tool_id)] = str(arguments.get("command", ""))
             case ApprovalRequested(approval_id=approval_id, command=command):
                 asked[approval_id] = command
             case ApprovalResolved(approval_id=approval_id, by="a rule"):
-                # A rule refused it: nobody was asked.
+                # A rule refused it: the user was not asked.
                 asked.pop(approval_id, None)
             case ToolCompleted(tool_id=tool_id, status=status):
                 command = started.pop((envelope.step_id, tool_id), "")
-                if command and is_told and envelope.ts >= since:
+                if command and is_relevant and envelope.ts >= since:
                     yield PastCommand(
                         command=command, cwd=cwd, treatment=_past_treatment(status, was_asked=command in asked.values())
                     )
@@ -91,7 +91,7 @@ def _past_treatment(status: str, *, was_asked: bool) -> Treatment:
 
 
 def _current_treatment(past: PastCommand, settings: Settings) -> tuple[Treatment, str]:
-    ctx = ExecCtx(user_id=_NOBODY, task_id=_NOBODY, working_dir=past.cwd)
+    ctx = ExecCtx(user_id=_NO_ID, task_id=_NO_ID, working_dir=past.cwd)
     action = Action(tool="run_command", effect="execute", subject=past.command, cwd=past.cwd)
     verdict = ActionJudge().judge(action, ctx)
     if verdict.decision is Decision.BLOCK:

@@ -1,1 +1,1 @@
-"""Running steps: the ready queue, the loop of model and tools, the ledger, the final answer."""
+"""Running a plan: scheduling, the agent loop of each step, approvals, the final answer."""

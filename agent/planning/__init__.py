@@ -1,1 +1,1 @@
-"""Turning a request into a graph of steps."""
+"""Planning: turning a request or a plan file into a graph of steps."""

@@ -1,4 +1,4 @@
-"""What a step will probably cost: a typical conversation at the prices of its model. An estimate, never a limit."""
+"""Cost estimates for steps: a typical conversation at the prices of the step's model."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
@@ -9,7 +9,7 @@ from agent.vocabulary.usage import Usage
 Cost: TypeAlias = Callable[[str, Usage], float | None]
 Estimate: TypeAlias = Callable[[PlanStep], float | None]
 
-# Every turn sends the conversation so far again: the opening, and what the turns before added to it.
+# Every turn resends the conversation so far: the opening and everything earlier turns added.
 _TURNS, _OPENING_TOKENS, _ADDED_TOKENS, _REPLY_TOKENS = 6, 1_500, 900, 250
 TYPICAL_STEP = Usage(
     input_tokens=sum(_OPENING_TOKENS + turn * _ADDED_TOKENS for turn in range(_TURNS)),
@@ -19,7 +19,7 @@ TYPICAL_STEP = Usage(
 
 
 def build_estimator(model: str, cost: Cost) -> Estimate:
-    """Return the estimate for steps of a run; None where the price of a step's model is not known."""
+    """Return a function that estimates a step's cost; None if the price of its model is unknown."""
     known: dict[str, float | None] = {}
 
     def estimate(step: PlanStep) -> float | None:
@@ -34,7 +34,7 @@ def build_estimator(model: str, cost: Cost) -> Estimate:
 
 
 def total_usd(steps: Iterable[PlanStep]) -> float | None:
-    """Return the estimate of all steps together; None while one of them is unknown."""
+    """Return the sum of all estimates; None if any is unknown."""
     total = 0.0
     for step in steps:
         if step.est_usd is None:

@@ -1,4 +1,4 @@
-"""The shape of a plan: an order, what may run side by side, the longest chain, and whether it runs in a circle."""
+"""Graph algorithms over plan steps: topological order, levels, critical path, cycles."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -6,12 +6,12 @@ from heapq import heappop, heappush
 
 from agent.vocabulary.plan import PlanStep, StepType
 
-# A task is several turns of a model and the calls between them; a person's time is not ours to count.
+# A task takes several model turns and tool calls; the user's time to answer is not counted.
 _WEIGHTS: dict[StepType, int] = {"task": 5, "tool": 1, "ask_user": 0}
 
 
 def topological_order(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
-    """Return the steps with dependencies first, stable otherwise; steps of a cycle come last, none is lost."""
+    """Return the steps with dependencies first, otherwise in their given order; steps of a cycle come last."""
     place = {step.id: index for index, step in enumerate(steps)}
     missing = [{place[dep] for dep in step.depends_on if dep in place} for step in steps]
     dependents: defaultdict[int, list[int]] = defaultdict(list)
@@ -32,7 +32,7 @@ def topological_order(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
 
 
 def levels(steps: Sequence[PlanStep]) -> Mapping[str, int]:
-    """Return how many steps at least come before each, one after the other; steps of one level may run together."""
+    """Return the depth of each step in the graph; steps of one level may run concurrently."""
     found: dict[str, int] = {}
     for step in topological_order(steps):
         found[step.id] = max((found[dep] + 1 for dep in step.depends_on if dep in found), default=0)
@@ -40,7 +40,7 @@ def levels(steps: Sequence[PlanStep]) -> Mapping[str, int]:
 
 
 def critical_path(steps: Sequence[PlanStep]) -> tuple[str, ...]:
-    """Return the chain of steps that decides how long the plan takes, as far as that can be told before."""
+    """Return the chain of steps with the longest estimated duration."""
     length: dict[str, tuple[int, int]] = {}
     before: dict[str, str | None] = {}
     for step in topological_order(steps):
@@ -57,7 +57,7 @@ def critical_path(steps: Sequence[PlanStep]) -> tuple[str, ...]:
 
 
 def find_cycle(steps: Sequence[PlanStep]) -> tuple[str, ...]:
-    """Return steps that wait for each other, the first of them named again at the end; empty when there are none."""
+    """Return the ids of one cycle, the first repeated at the end; empty if there is none."""
     needs = {step.id: list(step.depends_on) for step in steps}
     free: set[str] = set()
     for step in topological_order(steps):
@@ -72,7 +72,7 @@ def find_cycle(steps: Sequence[PlanStep]) -> tuple[str, ...]:
 
 
 def outline(steps: Sequence[PlanStep]) -> str:
-    """Return a plan as bare text, a step a line."""
+    """Return a plan as plain text, one step per line."""
     return "\n".join(
         f"{step.id}  {step.title}" + (f"  (after {', '.join(step.depends_on)})" if step.depends_on else "")
         for step in steps

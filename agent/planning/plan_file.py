@@ -1,4 +1,4 @@
-"""Plan files: a plan written by hand, as TOML or JSON, read strictly; every problem is told with its place."""
+"""Plan files: hand-written plans in TOML or JSON, parsed strictly; every problem is reported with its location."""
 
 import json
 import re
@@ -16,44 +16,45 @@ from tooling.contract.json_codec import did_you_mean
 _FILE_BYTES = 1_000_000
 _KEYS = ("request", "steps")
 _MAX_PROBLEMS = 10
-_HINT = "docs/running-tasks.md#plan-files has all the fields of a step"
+HINT = "see docs/running-tasks.md#plan-files for all fields of a step"
+NO_STEPS = "the plan has no steps"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
-    """A plan that was read and found right."""
+    """A valid plan file."""
 
     request: str
     steps: tuple[PlanStep, ...]
 
     @property
     def plan(self) -> Plan:
-        """Return it as a plan to run."""
+        """The plan to run."""
         return Plan(steps=topological_order(self.steps), reason=FILE)
 
 
 class PlanFileError(InputError):
-    """A plan file that cannot be run; the message names every problem."""
+    """An invalid plan file; the message lists the problems."""
 
 
-def read_plan_file(path: Path, means: Capabilities) -> PlanFile:
-    """Read a plan file; raises PlanFileError for one that cannot be run as it stands."""
+def read_plan_file(path: Path, capabilities: Capabilities) -> PlanFile:
+    """Read a plan file; raises PlanFileError if it is invalid."""
     try:
         with path.open("rb") as file:
             data = file.read(_FILE_BYTES + 1)
     except OSError as error:
         raise PlanFileError(f"cannot read the plan file {path}: {error.strerror}") from error
     if len(data) > _FILE_BYTES:
-        raise PlanFileError(f"{path} is longer than {_FILE_BYTES} bytes, which is no plan")
+        raise PlanFileError(f"{path} is too large for a plan file (over {_FILE_BYTES:,} bytes)")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise PlanFileError(f"{path} is not UTF-8 text") from error
-    return parse_plan(text, name=str(path), default_request=path.stem, means=means)
+    return parse_plan(text, name=str(path), default_request=path.stem, capabilities=capabilities)
 
 
-def parse_plan(text: str, *, name: str, default_request: str, means: Capabilities) -> PlanFile:
-    """Turn the text of a plan file into steps; `name` is what problems are told with."""
+def parse_plan(text: str, *, name: str, default_request: str, capabilities: Capabilities) -> PlanFile:
+    """Parse the text of a plan file; `name` is the file name in error messages."""
     is_json = name.endswith(".json") or text.lstrip()[:1] == "{"
     table = _from_json(text, name) if is_json else _from_toml(text, name)
     raw_steps = table.get("steps")
@@ -62,49 +63,50 @@ def parse_plan(text: str, *, name: str, default_request: str, means: Capabilitie
     if not isinstance(request, str):
         problems.append(f"request: expected text, got {request!r}")
     if not problems and not raw_steps:
-        problems.append("there are no steps" + ("" if is_json else "; a step begins with a line [[steps]]"))
+        problems.append(NO_STEPS + ("" if is_json else "; a step starts with a [[steps]] line"))
     elif not isinstance(raw_steps, list) and raw_steps is not None:
-        problems.append("steps: expected a list of steps" + ("" if is_json else ", each under a line [[steps]]"))
+        problems.append("steps: expected a list of steps" + ("" if is_json else ", each under a [[steps]] line"))
     steps: list[PlanStep] = []
     if isinstance(raw_steps, list):
-        found, more = _steps(raw_steps, means, {} if is_json else _step_lines(text, len(raw_steps)))
-        steps, problems = found, problems + more
+        lines = {} if is_json else _step_lines(text, len(raw_steps))
+        steps, step_problems = _parse_steps(raw_steps, capabilities, lines)
+        problems += step_problems
     if problems:
-        raise PlanFileError(_format_problems(name, problems), _HINT)
+        raise PlanFileError(_format_problems(name, problems), HINT)
     return PlanFile(request=str(request).strip() or default_request, steps=tuple(steps))
 
 
-def _steps(
+def _parse_steps(
     raw_steps: Sequence[object], means: Capabilities, lines: Mapping[int, int]
 ) -> tuple[list[PlanStep], list[str]]:
     reader = StepReader(means)
     steps: list[PlanStep] = []
     problems: list[str] = []
     for number, raw in enumerate(raw_steps, start=1):
-        made = reader.read(raw, number)
-        if isinstance(made, PlanStep):
-            steps.append(made)
+        step = reader.read(raw, number)
+        if isinstance(step, PlanStep):
+            steps.append(step)
             continue
         line = f"line {lines[number]}, " if number in lines else ""
-        problems += [f"{line}step {_name(raw, number)}: {problem}" for problem in made]
+        problems += [f"{line}step {_label(raw, number)}: {problem}" for problem in step]
     if not problems:
         problems = _unknown_dependencies(steps)
-    if not problems and (ring := find_cycle(steps)):
-        problems = [f"steps wait for each other: {' → '.join(ring)}"]
+    if not problems and (cycle := find_cycle(steps)):
+        problems = [f"dependency cycle: {' → '.join(cycle)}"]
     return steps, problems
 
 
 def _unknown_dependencies(steps: Sequence[PlanStep]) -> list[str]:
     ids = [step.id for step in steps]
     return [
-        f"step {step.id}: depends_on: there is no step {dep!r}{did_you_mean(dep, ids)}"
+        f"step {step.id}: depends_on: unknown step {dep!r}{did_you_mean(dep, ids)}"
         for step in steps
         for dep in step.depends_on
         if dep not in ids
     ]
 
 
-def _name(raw: object, number: int) -> str:
+def _label(raw: object, number: int) -> str:
     step_id = raw.get("id") if isinstance(raw, Mapping) else None
     return f"{number} ({step_id})" if isinstance(step_id, str) and step_id else f"{number}"
 
@@ -124,16 +126,16 @@ def _from_toml(text: str, name: str) -> Mapping[str, object]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise PlanFileError(f"{name}: not valid TOML: {error}", _HINT) from error
+        raise PlanFileError(f"{name}: not valid TOML: {error}", HINT) from error
 
 
 def _from_json(text: str, name: str) -> Mapping[str, object]:
     try:
         value: object = json.loads(text, object_pairs_hook=_reject_duplicates)
     except (ValueError, RecursionError) as error:
-        raise PlanFileError(f"{name}: not valid JSON: {error}", _HINT) from error
+        raise PlanFileError(f"{name}: not valid JSON: {error}", HINT) from error
     if not isinstance(value, Mapping):
-        raise PlanFileError(f'{name}: expected an object {{"request": …, "steps": […]}}', _HINT)
+        raise PlanFileError(f'{name}: expected an object {{"request": …, "steps": […]}}', HINT)
     return value
 
 
@@ -141,15 +143,15 @@ def _reject_duplicates(pairs: Sequence[tuple[str, object]]) -> dict[str, object]
     table = dict(pairs)
     if len(table) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is given twice")
+        raise ValueError(f"duplicate key {next(name for name in names if names.count(name) > 1)!r}")
     return table
 
 
 def _step_lines(text: str, count: int) -> dict[int, int]:
-    """Return the line each step begins at; none when the headers found are not as many as the steps."""
-    heads = [
+    """Return the line where each step starts; empty if the number of headers found is not `count`."""
+    headers = [
         number
         for number, line in enumerate(text.splitlines(), start=1)
         if re.match(r"\s*\[\[\s*steps\s*\]\]\s*(#|$)", line)
     ]
-    return dict(enumerate(heads, start=1)) if len(heads) == count else {}
+    return dict(enumerate(headers, start=1)) if len(headers) == count else {}

@@ -1,4 +1,4 @@
-"""One step of a plan file, read strictly: what each kind of step may and must say."""
+"""Strict parsing of one plan file step: the fields each step type may and must have."""
 
 from collections.abc import Iterator, Mapping
 from math import isfinite
@@ -15,7 +15,7 @@ _TEXTS: Mapping[str, object] = {"type": "array", "items": _TEXT}
 _ALL = ("task", "tool", "ask_user")
 _WORK = ("task", "tool")
 
-# Every field with its form and the kinds of steps that have it.
+# Every field with its schema and the step types that have it.
 FIELDS: dict[str, tuple[Mapping[str, object], tuple[str, ...]]] = {
     "id": (_TEXT, _ALL),
     "title": (_TEXT, _ALL),
@@ -36,24 +36,24 @@ FIELDS: dict[str, tuple[Mapping[str, object], tuple[str, ...]]] = {
     "ask_options": (_TEXTS, ("ask_user",)),
 }
 _REQUIRED: dict[StepType, str] = {"task": "instruction", "tool": "tool", "ask_user": "ask_question"}
-# Fields in which an empty text is a slip, not a wish.
+# Fields in which an empty text is a mistake.
 _NEVER_EMPTY = ("id", "title", "instruction", "tool", "ask_question", "model", "profile", "verify", "expect")
 
 
 class StepReader:
-    """Reads the steps of one file, one after the other."""
+    """Parses the steps of one file in order."""
 
-    def __init__(self, means: Capabilities) -> None:
-        self._capabilities = means
+    def __init__(self, capabilities: Capabilities) -> None:
+        self._capabilities = capabilities
         self._numbers: dict[str, int] = {}
 
     def read(self, raw: object, number: int) -> PlanStep | list[str]:
-        """Return the step, or everything that is wrong with it."""
+        """Return the step, or a list of its problems."""
         if not isinstance(raw, Mapping):
             return [f"expected a table of fields, got {raw!r:.60}"]
         step_type = _type(raw)
         step_id = str(raw.get("id", f"step{number}"))
-        # What follows from a problem is no problem of its own: a misspelled field is not missing as well.
+        # Skip problems that follow from others: a misspelled field is not reported as missing too.
         problems = [*_field_problems(raw)] or [*_type_problems(raw, step_type)]
         if not problems:
             problems = [
@@ -67,35 +67,35 @@ class StepReader:
     def _id_problems(self, step_id: str, number: int) -> Iterator[str]:
         if step_id in self._numbers:
             yield f"id: {step_id!r} is already the id of step {self._numbers[step_id]}"
-        if len(step_id) > _ID_CHARS or not all(mark.isalnum() or mark in "_-." for mark in step_id):
+        if len(step_id) > _ID_CHARS or not all(char.isalnum() or char in "_-." for char in step_id):
             yield f"id: expected at most {_ID_CHARS} letters, digits, dots, _ and -, got {step_id!r}"
 
     def _reference_problems(self, raw: Mapping[str, object], step_type: StepType) -> Iterator[str]:
-        """Find names of tools and profiles there are not, and arguments their tool does not take."""
+        """Find unknown tools and profiles, and arguments that do not fit the tool."""
         tools, profiles = list(self._capabilities.tools), list(self._capabilities.profiles)
         if (profile := raw.get("profile", "default")) not in profiles:
-            near = did_you_mean(str(profile), profiles) or f"; there is {', '.join(profiles)}"
-            yield f"profile: there is no profile {profile!r}{near}"
+            hint = did_you_mean(str(profile), profiles) or f"; known: {', '.join(profiles)}"
+            yield f"profile: unknown profile {profile!r}{hint}"
         for name in _texts(raw, "allowed_tools"):
             if name not in tools:
-                yield f"allowed_tools: {_no_tool(name, tools)}"
+                yield f"allowed_tools: {_unknown_tool(name, tools)}"
         if step_type != "tool":
             return
         tool, args = str(raw["tool"]), raw.get("args", {})
         if tool not in tools:
-            yield f"tool: {_no_tool(tool, tools)}"
+            yield f"tool: {_unknown_tool(tool, tools)}"
         elif isinstance(args, Mapping) and (problem := self._capabilities.problem_with_call(tool, args)):
             yield f"{problem} (`agent tools show {tool}`)"
 
     def _build(self, raw: Mapping[str, object], step_id: str, step_type: StepType) -> PlanStep:
         args, tool, question = raw.get("args"), str(raw.get("tool", "")), raw.get("ask_question")
-        calls = dict(args) if isinstance(args, Mapping) else {}
-        deed = str(raw.get("instruction") or question or _call_title(tool, calls)).strip()
-        written = self._capabilities.written_paths(tool, calls) if tool and "writes" not in raw else ()
+        arguments = dict(args) if isinstance(args, Mapping) else {}
+        instruction = str(raw.get("instruction") or question or _call_title(tool, arguments)).strip()
+        written = self._capabilities.written_paths(tool, arguments) if tool and "writes" not in raw else ()
         return PlanStep(
             id=step_id,
-            title=" ".join(str(raw.get("title", "")).split()) or short_title(deed),
-            instruction=deed,
+            title=" ".join(str(raw.get("title", "")).split()) or short_title(instruction),
+            instruction=instruction,
             type=step_type,
             depends_on=tuple(dict.fromkeys(_texts(raw, "depends_on"))),
             reads=_texts(raw, "reads"),
@@ -104,7 +104,7 @@ class StepReader:
             profile=str(raw.get("profile", "default")),
             model=str(raw.get("model", "")),
             tool=tool,
-            args=calls,
+            args=arguments,
             expect=str(raw.get("expect", "")),
             verify=str(raw.get("verify", "")),
             timeout_s=float(limit) if isinstance(limit := raw.get("timeout_s"), (int, float)) else None,
@@ -114,7 +114,7 @@ class StepReader:
 
 
 def _type(raw: Mapping[str, object]) -> StepType:
-    """Return the kind a step says or shows it is."""
+    """Return the declared type of a step, or the one implied by its fields."""
     match raw.get("type"):
         case "task":
             return "task"
@@ -150,11 +150,11 @@ def _value_problems(raw: Mapping[str, object]) -> Iterator[str]:
     if isinstance(limit, (int, float)) and limit <= 0:
         yield f"timeout_s: expected more than 0 seconds, got {limit}"
     if len(_texts(raw, "ask_options")) == 1:
-        yield "ask_options: one option is no choice; give at least two, or none for an answer in free words"
+        yield "ask_options: give at least two options, or none for a free-text answer"
 
 
 def _find_unencodable(value: object, place: str) -> str | None:
-    """Find what JSON and UTF-8 cannot hold: dates of TOML, numbers without end, half characters."""
+    """Find values that JSON or UTF-8 cannot represent: TOML dates, infinity and NaN, lone surrogates."""
     if isinstance(value, Mapping):
         inner = (_find_unencodable(item, f"{place}.{name}") for name, item in value.items())
         return next((problem for problem in inner if problem), None)
@@ -162,15 +162,15 @@ def _find_unencodable(value: object, place: str) -> str | None:
         inner = (_find_unencodable(item, f"{place}[{number}]") for number, item in enumerate(value, start=1))
         return next((problem for problem in inner if problem), None)
     if isinstance(value, str):
-        is_whole = "\0" not in value and not any("\ud800" <= mark <= "\udfff" for mark in value)
-        return None if is_whole else f"{place}: holds a character that is none"
+        is_valid = "\0" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
+        return None if is_valid else f"{place}: contains an invalid character"
     if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and isfinite(value)):
         return None
     return f"{place}: expected text, a number, true or false, a list or a table, got {value!r}"
 
 
-def _no_tool(name: str, tools: list[str]) -> str:
-    return f"there is no tool {name!r}{did_you_mean(name, tools) or '; `agent tools list` shows them'}"
+def _unknown_tool(name: str, tools: list[str]) -> str:
+    return f"unknown tool {name!r}{did_you_mean(name, tools) or '; see `agent tools list`'}"
 
 
 def _texts(raw: Mapping[str, object], name: str) -> tuple[str, ...]:

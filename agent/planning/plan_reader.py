@@ -1,4 +1,4 @@
-"""Reads a planner's reply while it streams: steps come out one by one, prose and fences around them do no harm."""
+"""Incremental parser for a planner's reply: returns steps as they arrive, ignoring prose and fences around them."""
 
 import json
 import re
@@ -9,13 +9,13 @@ from tooling.contract.fast_dataclass import dataclass
 
 _STEPS = re.compile(r'"(?:steps|plan)"\s*:\s*\[')
 _DECODER = json.JSONDecoder(strict=False)
-# Brackets without end are no plan either.
+# Endlessly nested brackets raise RecursionError.
 _UNREADABLE = (ValueError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawPlan:
-    """What the whole reply said: an answer, step objects, or neither; `is_empty` when it said that there are none."""
+    """The complete reply: an answer, step objects, or neither; `is_empty` if it is an explicitly empty plan."""
 
     answer: str | None = None
     steps: tuple[Mapping[str, object], ...] = ()
@@ -23,7 +23,7 @@ class RawPlan:
 
 
 class PlanReader:
-    """Feed fragments, get step objects as soon as each is complete; `finish` reads the whole."""
+    """Feed fragments to get each step object as soon as it is complete; `finish` parses the complete reply."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -31,7 +31,7 @@ class PlanReader:
         self._steps: list[Mapping[str, object]] = []
 
     def feed(self, fragment: str) -> list[Mapping[str, object]]:
-        """Return the step objects that this fragment completed."""
+        """Return the step objects that this fragment completes."""
         self._text += fragment
         if self._next is None:
             if not (found := _STEPS.search(self._text)):
@@ -46,11 +46,11 @@ class PlanReader:
         return fresh
 
     def restart(self) -> None:
-        """Forget a reply that broke off; it is asked for again."""
+        """Discard a reply that broke off and is requested again."""
         self._text, self._next, self._steps = "", None, []
 
     def finish(self, text: str) -> RawPlan:
-        """Read the whole reply, repairing what streaming could not."""
+        """Parse the complete reply, repairing what streaming could not read."""
         for candidate in _objects(text):
             if isinstance(answer := candidate.get("answer"), str) and answer.strip() and not candidate.get("steps"):
                 return RawPlan(answer=answer.strip())
@@ -64,7 +64,7 @@ class PlanReader:
         return RawPlan(steps=tuple(self._steps) or _bare_list(text))
 
     def _next_step(self) -> Mapping[str, object] | None:
-        """Return the next complete step object, passing over what is none."""
+        """Return the next complete step object, skipping other values."""
         while True:
             assert self._next is not None
             start = self._next
@@ -79,7 +79,7 @@ class PlanReader:
 
 
 def _objects(text: str) -> list[Mapping[str, object]]:
-    """Return the JSON objects of a reply: strictly read ones, else the outermost braces repaired."""
+    """Return the JSON objects of a reply; if none is valid, repair the outermost braces."""
     found: list[Mapping[str, object]] = []
     start = text.find("{")
     while start != -1:

@@ -1,4 +1,4 @@
-"""A plan as the text of a plan file: TOML to be edited by hand, or JSON. What is read back is the same plan."""
+"""Serialises a plan as a plan file, in editable TOML or in JSON; parsing it yields the same plan."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from agent.vocabulary.plan import PlanStep
 
 _SHORT = 80
 _DEFAULTS = PlanStep(id="", title="", instruction="")
-# The order in which a person reads a step.
+# The order of fields in the file.
 _FIELDS = (
     "id",
     "title",
@@ -31,13 +31,12 @@ _REDUNDANT_FIELDS = {"task": "", "tool": "instruction", "ask_user": "instruction
 
 
 def json_text(request: str, steps: Sequence[PlanStep]) -> str:
-    """Return the plan as JSON."""
     document = {"request": request, "steps": [_fields(step, steps) for step in steps]}
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
 
 def toml_text(request: str, steps: Sequence[PlanStep], *, head: Sequence[str] = ()) -> str:
-    """Return the plan as TOML; `head` are comments above it."""
+    """Return the plan as TOML, with `head` as leading comments."""
     lines = [f"# {line}".rstrip() for line in head]
     if request:
         lines += [f"request = {_value(request)}", ""]
@@ -47,21 +46,21 @@ def toml_text(request: str, steps: Sequence[PlanStep], *, head: Sequence[str] = 
 
 
 def _fields(step: PlanStep, steps: Sequence[PlanStep]) -> dict[str, object]:
-    """Return what has to be said of a step: nothing that goes without saying, no dependency on what is not there."""
+    """Return the fields of a step, without defaults and without dependencies on unknown steps."""
     ids = {other.id for other in steps}
     found: dict[str, object] = {}
     for name in _FIELDS:
         value = getattr(step, name)
         if name == "depends_on":
             value = tuple(dep for dep in value if dep in ids)
-        is_said = name not in ("type", _REDUNDANT_FIELDS[step.type]) and value != getattr(_DEFAULTS, name)
-        if is_said:
+        is_needed = name not in ("type", _REDUNDANT_FIELDS[step.type]) and value != getattr(_DEFAULTS, name)
+        if is_needed:
             found[name] = _without_nulls(value)
     return found
 
 
 def _without_nulls(value: object) -> object:
-    """Return a value without nulls, which TOML has not and no tool needs."""
+    """Return a value without nulls, which TOML cannot represent and no tool needs."""
     if isinstance(value, Mapping):
         return {str(name): _without_nulls(item) for name, item in value.items() if item is not None}
     if isinstance(value, (list, tuple)):
@@ -96,7 +95,7 @@ def _inline(value: object) -> str:
 
 
 def _block(text: str) -> str:
-    """Return text of several lines as such: escaped line by line, the lines kept."""
+    """Return a multi-line text as a TOML multi-line string."""
     lines = (_escape(json.dumps(line, ensure_ascii=False)[1:-1]) for line in text.split("\n"))
     return '"""\n' + "\n".join(lines) + '"""'
 

@@ -1,4 +1,4 @@
-"""What a planner is told: short, because every token of it is paid for on every run."""
+"""The prompts of the planner; kept short because every run pays for them."""
 
 from agent.vocabulary.message import Message
 
@@ -38,7 +38,7 @@ one. If nothing is left to do: {{"steps": []}}"""
 
 
 def planner_messages(request: str, context: str) -> tuple[Message, ...]:
-    """Return the planner's conversation: constant words first, so that providers can cache them."""
+    """Return the messages for the planner, constant text first so that providers can cache it."""
     context = truncate(context, CONTEXT_CHARS)
     return (
         Message(role="system", content=SYSTEM),
@@ -47,14 +47,14 @@ def planner_messages(request: str, context: str) -> tuple[Message, ...]:
 
 
 def replan_messages(request: str, context: str, progress: str, reason: str) -> tuple[Message, ...]:
-    """Return the conversation about the rest of a plan whose beginning is done."""
+    """Return the messages for replanning the remaining work."""
     system, asked = planner_messages(request, context)
     again = REPLAN.format(progress=truncate(progress, PROGRESS_CHARS), reason=reason)
     return system, Message(role="user", content=f"{asked.content}\n\n{again}")
 
 
 def truncate(text: str, limit: int) -> str:
-    """Return a text whose middle is left out when it is too long to plan with."""
+    """Return the text, with its middle left out if it is longer than `limit`."""
     if len(text) <= limit:
         return text
     head, tail = text[: limit * 2 // 3], text[-(limit // 3) :]

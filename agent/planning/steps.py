@@ -1,4 +1,4 @@
-"""From what a planner wrote to steps that can be run: defaults filled in, ids made unique."""
+"""Builds steps from a planner's raw objects: fills in defaults and makes ids unique."""
 
 import json
 import re
@@ -13,7 +13,7 @@ _LONGEST_TITLE = 200
 _ID_CHARS = 64
 _TYPES: dict[str, StepType] = {"task": "task", "tool": "tool", "ask_user": "ask_user"}
 DEFAULT_OPTIONS = ("Yes", "No")
-# Answering is done for every plan; a step that only answers would say everything twice.
+# Every plan ends with an answer; a step that only answers would repeat it.
 _ANSWERS = (
     r"(?i)\bfinal (answer|response|reply)\b|^(answer|reply to|respond to|inform|tell) the (user|request|question)\b"
     r"|\b(report|present|return|give|send)\b.*\bto the user\b"
@@ -22,7 +22,7 @@ _FILE = r"(?i)\bfiles?\b|\b[\w-]+\.[a-z]\w{0,5}\b"
 
 
 class StepBuilder:
-    """Makes steps out of raw objects, one at a time, as they stream in."""
+    """Builds steps from raw objects one at a time, as they stream in."""
 
     def __init__(self, request: str, capabilities: Capabilities | None = None) -> None:
         self._request = request
@@ -30,7 +30,7 @@ class StepBuilder:
         self._ids: set[str] = set()
 
     def build(self, raw: Mapping[str, object]) -> PlanStep:
-        """Return the step, whatever is missing or misshapen in the raw object; what there is not is left out."""
+        """Return the step, with defaults for missing or malformed fields and without unknown names."""
         number = len(self._ids) + 1
         step_id = self._unique_id(_id(raw.get("id")) or f"step{number}")
         step_type = self._type(raw)
@@ -56,10 +56,10 @@ class StepBuilder:
                 return _question(step, raw)
 
     def _type(self, raw: Mapping[str, object]) -> StepType:
-        """Return the type a step says or shows; one that is unknown, or a call that cannot be made, is a task."""
-        said = _text(raw.get("type") or raw.get("step_type"))
-        shown = "tool" if raw.get("tool") else "ask_user" if raw.get("ask_question") else "task"
-        step_type = _TYPES.get(said or shown, "task")
+        """Return the declared or implied type; an unknown type or an invalid call becomes a task."""
+        declared = _text(raw.get("type") or raw.get("step_type"))
+        implied = "tool" if raw.get("tool") else "ask_user" if raw.get("ask_question") else "task"
+        step_type = _TYPES.get(declared or implied, "task")
         return "task" if step_type == "tool" and not self._can_call(raw) else step_type
 
     def _can_call(self, raw: Mapping[str, object]) -> bool:
@@ -71,7 +71,7 @@ class StepBuilder:
         )
 
     def _default_instruction(self, raw: Mapping[str, object]) -> str:
-        """Return what is to be done where no instruction says it."""
+        """Return the instruction for a step without one."""
         tool = _text(raw.get("tool"))
         return f"Do this: {tool} {json.dumps(_args(raw), ensure_ascii=False)}" if tool else self._request
 
@@ -93,14 +93,14 @@ class StepBuilder:
 
 
 def is_answer_only(step: PlanStep) -> bool:
-    """Say whether a step does nothing but tell what others found: that is done without it."""
+    """Whether a step only reports the results of others, which the final answer does anyway."""
     if step.type != "task" or step.writes or step.verify or not step.depends_on:
         return False
     return bool(re.search(_ANSWERS, step.title)) and not re.search(_FILE, f"{step.title} {step.instruction}")
 
 
 def fallback_step(request: str) -> PlanStep:
-    """Return the one step of a request that could not be planned."""
+    """Return the single step for a request that could not be planned."""
     return PlanStep(id="step1", title=short_title(request) or "Do the task", instruction=request)
 
 
@@ -119,7 +119,7 @@ def _args(raw: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _is_encodable(args: Mapping[str, object]) -> bool:
-    """Say whether arguments can be written down: no half characters, no numbers without end."""
+    """Whether arguments are valid JSON and UTF-8: no lone surrogates, no NaN or infinity."""
     try:
         json.dumps(args, ensure_ascii=False, allow_nan=False).encode()
     except ValueError:
@@ -128,7 +128,7 @@ def _is_encodable(args: Mapping[str, object]) -> bool:
 
 
 def _id(value: object) -> str:
-    """Return an id that may stand in file names, answers and command lines."""
+    """Return an id that is safe in file names, answers and command lines."""
     return re.sub(r"[^\w.-]+", "-", _text(value))[:_ID_CHARS].strip("-")
 
 
@@ -153,17 +153,17 @@ def _seconds(value: object) -> float | None:
 def _text(value: object) -> str:
     if not isinstance(value, (str, int)) or isinstance(value, bool):
         return ""
-    # Half a surrogate pair can be neither sent nor stored.
+    # Lone surrogates can be neither sent nor stored.
     return str(value).encode("utf-8", "replace").decode().strip()
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    # A planner that needs one thing only may leave out the brackets.
+    # A planner may write a single item without brackets.
     items: Iterable[object] = value if isinstance(value, list) else (value,)
     return tuple(text for item in items if (text := _text(item)))
 
 
 def short_title(text: str) -> str:
-    """Return the beginning of a text as a title."""
+    """Return the first line of a text, shortened to a title."""
     line = text.strip().partition("\n")[0]
     return line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"

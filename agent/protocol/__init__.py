@@ -1,1 +1,1 @@
-"""Facts out, wishes in: events, commands, their one codec, and the channel between."""
+"""Events out, commands in: their types, the codec, and the event channel."""

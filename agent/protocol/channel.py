@@ -1,14 +1,15 @@
-"""The channel: numbers events, has them logged, then lets everybody hear them.
+"""The event channel: numbers events, logs them, then delivers them to subscribers.
 
-A lasting event is on disk before anyone hears it. Events that arrive while the disk is busy share the next
-fsync, so eight steps at once pay for one. Order is kept: nobody hears event n+1 before event n.
+A durable event is on disk before any subscriber receives it. Events that arrive during a write share the next fsync,
+so eight concurrent steps pay for one. Subscribers receive events in order.
 
-When the log breaks, nothing further is called done: what is under way is told as cancelled, then how the run ended.
+If the log cannot be written, nothing further is reported as done: running steps and calls are reported as cancelled,
+then the end of the run.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,30 +25,39 @@ from agent.protocol.events import (
     RunCompleted,
     RunStarted,
     StepCompleted,
+    StepStarted,
+    ToolCompleted,
+    ToolStarted,
 )
-from agent.protocol.in_flight import InFlightTracker
 from agent.protocol.masking import mask_strings
-from agent.protocol.stream_redaction import StreamRedactor
 from agent.vocabulary.errors import AgentError
+from tooling.contract.result import CANCELLED
 from tooling.safety.secrets.redact import Redactor
 
 DELTA_BACKLOG = 512
 
 
 class EventLog(Protocol):
-    """Where lasting events are kept."""
+    """The storage of durable events."""
 
     def append(self, lines: bytes) -> None:
-        """Write and fsync, or raise OSError with nothing half-written left behind."""
+        """Write and fsync, or raise OSError and leave no partial line."""
         ...
 
 
+LOG_WRITE_HINT = "free up disk space, or set AGENT_SANDBOX to another folder"
+
+
+def log_write_error(problem: object) -> str:
+    return f"cannot write the event log: {problem}"
+
+
 class LogWriteError(AgentError):
-    """The event log cannot be written, so nothing further may be called done."""
+    """The event log cannot be written, so nothing further may be reported as done."""
 
 
 class Subscription:
-    """One listener's queue: fragments of text are dropped when it is slow, lasting events never."""
+    """The queue of one subscriber; if it is slow, fragments of text are dropped, durable events never."""
 
     def __init__(self) -> None:
         self._queue: deque[Envelope] = deque()
@@ -56,7 +66,7 @@ class Subscription:
         self._closed = False
 
     def push(self, envelope: Envelope) -> None:
-        """Take an event in; called by the channel only."""
+        """Add an event; called by the channel only."""
         if not envelope.is_durable:
             if self._deltas >= DELTA_BACKLOG:
                 return
@@ -65,7 +75,7 @@ class Subscription:
         self._wake.set()
 
     def close(self) -> None:
-        """Let the listener end once it has heard everything."""
+        """End the iteration after the queued events."""
         self._closed = True
         self._wake.set()
 
@@ -82,8 +92,91 @@ class Subscription:
             await self._wake.wait()
 
 
+class InFlightTracker:
+    """The steps and calls that subscribers have seen start but not end."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, int | None] = {}
+        self._calls: list[tuple[str, str, str]] = []
+
+    def on_event(self, envelope: Envelope) -> None:
+        """Update from an event that is delivered."""
+        step_id = envelope.step_id
+        if step_id is None:
+            return
+        match envelope.event:
+            case StepStarted():
+                self._steps[step_id] = envelope.attempt
+            case StepCompleted():
+                self._steps.pop(step_id, None)
+                self._calls = [call for call in self._calls if call[0] != step_id]
+            case MessageSaid(tool_calls=calls) if calls:
+                self._calls += [(step_id, call.id, call.name) for call in calls]
+            case ToolStarted(tool_id=tool_id, name=name) if (step_id, tool_id, name) not in self._calls:
+                # A call without a model's message: a tool step or a check.
+                self._calls.append((step_id, tool_id, name))
+            case ToolCompleted(tool_id=tool_id, name=name) if (step_id, tool_id, name) in self._calls:
+                self._calls.remove((step_id, tool_id, name))
+            case _:
+                pass
+
+    def cancellations(self, why: str) -> Iterator[tuple[ToolCompleted | StepCompleted, str, int | None]]:
+        """Yield the end of everything in flight as cancelled, calls before their steps."""
+        for step_id, tool_id, name in tuple(self._calls):
+            ended = ToolCompleted(tool_id=tool_id, name=name, status="cancelled", exit_code=CANCELLED, output=why)
+            yield ended, step_id, self._steps.get(step_id)
+        for step_id, attempt in tuple(self._steps.items()):
+            yield StepCompleted(status="cancelled", summary=why), step_id, attempt
+
+
+# How much delivered text is kept, because a secret may be recognised by the text before it.
+_CONTEXT_CHARS = 400
+
+
+class StreamRedactor:
+    """Masks secrets in streamed text, holding back what may be the start of one, wherever fragments are split."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._text = ""
+        self._end = 0
+        self._released = ""
+
+    def feed(self, fragment: str) -> str:
+        """Add a fragment and return the text that is safe to deliver now."""
+        self._text += fragment
+        return self._release(self._redactor.safe_length(self._text))
+
+    def flush(self) -> str:
+        """Return the text held back, at the end of the stream."""
+        return self._release(len(self._text))
+
+    def _release(self, end: int) -> str:
+        if end <= self._end:
+            return ""
+        masked = self._redactor.redact(self._text[:end])
+        new = masked[_common_prefix_length(masked, self._released) :]
+        self._end, self._released = end, masked
+        self._drop_old()
+        return new
+
+    def _drop_old(self) -> None:
+        """Drop old text, up to a word boundary and never inside a secret."""
+        if self._end < 2 * _CONTEXT_CHARS:
+            return
+        start = self._redactor.safe_length(self._text[: self._end - _CONTEXT_CHARS])
+        self._text, self._end = self._text[start:], self._end - start
+        self._released = self._redactor.redact(self._text[: self._end])
+
+
+def _common_prefix_length(one: str, other: str) -> int:
+    if one.startswith(other):
+        return len(other)
+    return next((index for index, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(one))
+
+
 class Channel:
-    """One run's way out: `publish` waits until a fact is on disk, `whisper` goes on at once."""
+    """The events of one run: `publish` waits until an event is on disk, `emit` does not."""
 
     def __init__(
         self,
@@ -110,29 +203,29 @@ class Channel:
         self._fragments: dict[tuple[str | None, int | None], StreamRedactor] = {}
 
     def subscribe(self) -> Subscription:
-        """Add a listener that hears everything from now on."""
+        """Return a subscription to all events from now on."""
         subscription = Subscription()
         self._subscriptions.append(subscription)
         return subscription
 
     async def publish(self, event: Event, *, step_id: str | None = None, attempt: int | None = None) -> Envelope:
-        """Number, log and fan out one lasting event; return when it is on disk and has been handed out."""
+        """Log and deliver one durable event; return when both are done."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         envelope = self._enqueue(event, step_id, attempt, done)
-        # The flusher goes on when the publisher is cancelled: the event happened.
+        # The flusher continues if the publisher is cancelled: the event happened.
         await asyncio.shield(done)
         return envelope
 
     def emit_durable(
         self, event: Event, *, step_id: str | None = None, attempt: int | None = None
     ) -> "asyncio.Future[None]":
-        """Number and log one lasting event; what is returned is done when `publish` would have returned."""
+        """Log and deliver one durable event; the returned future is done when `publish` would have returned."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._enqueue(event, step_id, attempt, done)
         return done
 
     def emit(self, event: Event, *, step_id: str | None = None, attempt: int | None = None) -> None:
-        """Fan out an event in order with the rest, without waiting; all but fragments are kept like any other."""
+        """Deliver an event in order without waiting; it is logged unless it is a fragment of text."""
         if self._redactor and isinstance(event, MessageSaid) and event.delta:
             stream = self._fragments.setdefault((step_id, attempt), StreamRedactor(self._redactor))
             event = replace(event, content=stream.feed(event.content))
@@ -141,7 +234,7 @@ class Channel:
         self._enqueue(event, step_id, attempt, None)
 
     async def close(self) -> None:
-        """Wait until everything is out, then end all subscriptions; what is published later is kept by nobody."""
+        """Wait until all events are delivered, then end all subscriptions; later events are not logged."""
         while self._flusher is not None:
             await asyncio.wait([self._flusher])
         self._log = None
@@ -172,17 +265,17 @@ class Channel:
         return envelope
 
     def _flush_fragments(self, step_id: str | None) -> None:
-        """Let the end of a text be heard that was held back, before whatever follows it."""
-        for place in [place for place in self._fragments if place[0] == step_id]:
-            if rest := self._fragments.pop(place).flush():
+        """Deliver the text that was held back, before the next event of the step."""
+        for key in [key for key in self._fragments if key[0] == step_id]:
+            if rest := self._fragments.pop(key).flush():
                 said = MessageSaid(role="assistant", content=rest, delta=True)
-                self._enqueue(said, step_id, place[1], None)
+                self._enqueue(said, step_id, key[1], None)
 
     def _redact(self, envelope: Envelope) -> Envelope:
-        """Return the event with every secret masked, however it got in."""
+        """Return the event with every secret masked."""
         if self._redactor is None or not envelope.is_durable:
             return envelope
-        # Whoever approves a command must see all of it: only what we know to be a secret is masked there.
+        # The user must see exactly which command to approve: only known secrets are masked there, not suspected ones.
         is_exact = isinstance(envelope.event, ApprovalRequested)
         mask = self._redactor.mask_known if is_exact else self._redactor.redact
         event: Event = mask_strings(envelope.event, mask)
@@ -208,33 +301,31 @@ class Channel:
             self._write_error = error
 
     def _deliver(self, envelope: Envelope, done: asyncio.Future[None] | None) -> None:
-        # That a run began, and that and why it ended, is told even when nothing can be kept any more.
-        is_frame = isinstance(envelope.event, (RunStarted, RunCompleted, ErrorRaised))
+        # The start and the end of a run are delivered even if nothing can be logged any more.
+        is_start_or_end = isinstance(envelope.event, (RunStarted, RunCompleted, ErrorRaised))
         if self._write_error is None or not envelope.is_durable:
             self._broadcast(envelope)
-        elif is_frame:
+        elif is_start_or_end:
             for event, step_id, attempt in self._in_flight.cancellations(self._write_error_text):
                 self._broadcast(replace(envelope, event=event, step_id=step_id, attempt=attempt))
             self._broadcast(envelope)
         if done is None or done.done():
             return
-        if self._write_error is None or is_frame:
+        if self._write_error is None or is_start_or_end:
             done.set_result(None)
         else:
-            done.set_exception(
-                LogWriteError(self._write_error_text, "free some space or set AGENT_SANDBOX to another folder")
-            )
-            # Whoever announced it may be gone; the next to publish meets the same problem.
+            done.set_exception(LogWriteError(self._write_error_text, LOG_WRITE_HINT))
+            # Retrieve it, so that asyncio does not log it if the emitter is gone; the next publish raises it again.
             done.exception()
 
     @property
     def _write_error_text(self) -> str:
         error = self._write_error
-        return f"the event log cannot be written: {error.strerror or error}" if error else ""
+        return log_write_error(error.strerror or error) if error else ""
 
     def _broadcast(self, envelope: Envelope) -> None:
         if self._write_error:
-            # Of what is told and not kept, only the order matters.
+            # Events that are delivered but not logged only need to be in order.
             self._seq += 1
             envelope = replace(envelope, seq=self._seq)
         self._in_flight.on_event(envelope)

@@ -1,4 +1,4 @@
-"""The one place where events become lines and lines become events; old shapes are understood only here."""
+"""Encodes events as JSON lines and decodes them."""
 
 import json
 from typing import get_args
@@ -10,7 +10,7 @@ from tooling.contract.json_codec import DecodeError, JsonObject, decode, encode
 FORMAT = 1
 _EVENTS: dict[str, type] = {event.type: event for event in get_args(Event)}
 _ENVELOPE_KEYS = ("v", "type", "ts", "seq", "session_id", "run_id", "step_id", "attempt")
-# Fields the contract marks optional: left out when there is nothing to say.
+# Optional fields of the event stream, omitted if they are null.
 _OPTIONAL = frozenset(
     {
         "diff",
@@ -41,7 +41,7 @@ class CodecError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EnvelopeFields:
-    """The envelope's own fields as they stand on a line."""
+    """The envelope's own fields, as stored on a line."""
 
     ts: str
     seq: int
@@ -84,12 +84,12 @@ def _is_omitted(key: str, value: object) -> bool:
 
 
 def to_line(envelope: Envelope) -> bytes:
-    """Return the event as one UTF-8 line; lone surrogates become JSON escapes instead of an error."""
+    """Return the event as one UTF-8 line; lone surrogates become JSON escapes."""
     return json.dumps(to_json(envelope), ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def from_line(line: bytes | str) -> Envelope:
-    """Read one line back; fields this version does not know are ignored."""
+    """Parse one line; unknown fields are ignored."""
     try:
         flat = json.loads(line)
     except ValueError as error:
@@ -102,14 +102,14 @@ def from_line(line: bytes | str) -> Envelope:
 def from_json(flat: JsonObject) -> Envelope:
     """Build an envelope from a flat JSON object."""
     if flat.get("v") != FORMAT:
-        raise CodecError(f"format {flat.get('v')!r} is not known (expected {FORMAT})")
+        raise CodecError(f"unknown format {flat.get('v')!r} (expected {FORMAT})")
     event_type = _EVENTS.get(str(flat.get("type")))
     if event_type is None:
-        raise CodecError(f"event type {flat.get('type')!r} is not known")
+        raise CodecError(f"unknown event type {flat.get('type')!r}")
     payload = {key: value for key, value in flat.items() if key not in _ENVELOPE_KEYS}
     try:
         event: Event = decode(event_type, payload, extra="ignore")
-        place = decode(_EnvelopeFields, flat, extra="ignore")
+        fields = decode(_EnvelopeFields, flat, extra="ignore")
     except DecodeError as error:
         raise CodecError(f"{flat.get('type')}: {error}") from error
-    return place.wrap(event)
+    return fields.wrap(event)

@@ -1,4 +1,4 @@
-"""Wishes, in the imperative: what a front end asks of the work."""
+"""Commands from a front end to a run."""
 
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -10,10 +10,10 @@ from tooling.contract.fast_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
-    """Do one task; `files` stand in the request as text, `inputs` are copied into the workspace.
+    """Run one task; `files` are included in the request as text, `inputs` are copied into the workspace.
 
-    A `plan` that is given is run as it stands, without a planner. A `context` that is given, with its `schema`, is what
-    came with an earlier run: it is used as it stands, and nothing is gathered.
+    A given `plan` is run as it is, without a planner. A given `context`, with its `schema`, comes from an earlier run:
+    it is used as it is, and no new context is collected.
     """
 
     prompt: str
@@ -27,13 +27,13 @@ class Submit:
 
     @property
     def needs_model(self) -> bool:
-        """Say whether a model is asked at all: by a planner, or by a step of the given plan."""
+        """Whether a model is needed, for planning or for a step of the given plan."""
         return self.plan is None or (self.plan.needs_model and not self.plan_only)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolveApproval:
-    """Answer an `approval.requested` by its id; `command` runs instead of the one that was asked for."""
+    """Answer an `approval.requested` by its id; `command`, if given, runs instead of the requested one."""
 
     approval_id: str
     decision: Literal["allow", "deny"]
@@ -52,7 +52,7 @@ class AnswerQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steer:
-    """Say something to a step at work, or to all of the run: it is heard before the next turn of a model."""
+    """Send a message to one running step or to all; it is delivered before the model's next turn."""
 
     text: str
     step_id: str | None = None
@@ -60,14 +60,14 @@ class Steer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopStep:
-    """End one step; those that need it are skipped, the others go on."""
+    """Stop one step; its dependents are skipped, other steps continue."""
 
     step_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetLimits:
-    """Let the run cost so much in all from now on, what it has spent already included; None means no limit."""
+    """Change the run's total limits; None means no limit."""
 
     max_tokens: int | None = None
     max_budget_usd: float | None = None

@@ -1,4 +1,4 @@
-"""Facts, in the past tense. Their names and fields are the contract of the event stream."""
+"""The events of a run; their type names and fields are a stable interface."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -13,9 +13,9 @@ from tooling.contract.result import CallStatus, FileChange, TaskItem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
-    """First event of every run; `resumes` names the run it goes on with, `cassette` the file it is recorded in.
+    """First event of every run; `resumes` is the id of the resumed run, `cassette` the file it is recorded in.
 
-    With `plan_only` nothing is executed.
+    With `plan_only` no step is run.
     """
 
     type: ClassVar[str] = "init"
@@ -34,7 +34,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanMade:
-    """A plan, or a revision of it."""
+    """A plan or a revision of it."""
 
     type: ClassVar[str] = "plan"
     plan_id: str
@@ -48,7 +48,7 @@ class PlanMade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStarted:
-    """A step began; the attempt stands in the envelope."""
+    """A step was started; the envelope has the attempt."""
 
     type: ClassVar[str] = "step.started"
     title: str = ""
@@ -57,7 +57,7 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallMade:
-    """A tool call as it stands in a model's message."""
+    """A tool call in a model's message."""
 
     id: str
     name: str
@@ -66,10 +66,10 @@ class CallMade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageSaid:
-    """Something said; with `delta` a fragment that may be lost, without it the whole.
+    """A message; with `delta` a fragment that may be dropped, otherwise the complete text.
 
-    `reasoning` and its signature are kept because some providers refuse to go on with a conversation without them.
-    `spent` is what the request cost whose reply this is; it stands last, where it is found without reading the rest.
+    `reasoning` and its signature are kept because some providers reject a conversation without them. `spent` is the
+    usage of the request this replies to; it comes last so that it can be found without parsing the rest of the line.
     """
 
     type: ClassVar[str] = "message"
@@ -94,7 +94,7 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCompleted:
-    """A tool call ended; `output` is what the model reads."""
+    """A tool call ended; `output` is the text for the model."""
 
     type: ClassVar[str] = "tool.completed"
     tool_id: str
@@ -107,10 +107,10 @@ class ToolCompleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequested:
-    """A person is asked; answered by a command with the same id.
+    """The user is asked for approval; the answer is a command with the same id.
 
-    `rule` is what would be stored if the answer is to last, empty when nothing can be; `involves` names every
-    program, redirect target and host in the command.
+    `rule` is what would be saved for a permanent answer, empty if none can be; `involves` lists every program,
+    redirect target and host in the command.
     """
 
     type: ClassVar[str] = "approval.requested"
@@ -126,7 +126,7 @@ class ApprovalRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalResolved:
-    """A decision was made, and by whom."""
+    """An approval was decided; `by` is who or what decided."""
 
     type: ClassVar[str] = "approval.resolved"
     approval_id: str
@@ -137,7 +137,7 @@ class ApprovalResolved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionAsked:
-    """The work asks the person something."""
+    """The user is asked a question."""
 
     type: ClassVar[str] = "question.asked"
     question_id: str
@@ -147,7 +147,7 @@ class QuestionAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionAnswered:
-    """The person answered, or nobody could (null)."""
+    """The user answered; null if no user was available."""
 
     type: ClassVar[str] = "question.answered"
     question_id: str
@@ -156,7 +156,7 @@ class QuestionAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCompleted:
-    """A step ended, in exactly one way; `key` is the address of its whole result among the session's steps."""
+    """A step ended; `key` is the key of its complete result in the session's step cache."""
 
     type: ClassVar[str] = "step.completed"
     status: StepStatus
@@ -171,7 +171,7 @@ class StepCompleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TodoChanged:
-    """The agent's own list changed."""
+    """The agent's task list changed."""
 
     type: ClassVar[str] = "todo"
     items: tuple[TaskItem, ...]
@@ -179,7 +179,7 @@ class TodoChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesChanged:
-    """Files were written, with their diffs."""
+    """Files were changed; includes their diffs."""
 
     type: ClassVar[str] = "files"
     changes: tuple[FileChange, ...]
@@ -187,7 +187,7 @@ class FilesChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkTried:
-    """A command in the box, or a web tool, tried to reach a host."""
+    """A sandboxed command or a web tool tried to connect to a host."""
 
     type: ClassVar[str] = "network"
     host: str
@@ -198,7 +198,7 @@ class NetworkTried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryChanged:
-    """Something was remembered, forgotten or made shorter."""
+    """The memory was changed, cleared or compacted."""
 
     type: ClassVar[str] = "memory"
     action: Literal["added", "cleared", "compacted"]
@@ -207,7 +207,7 @@ class MemoryChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetSpent:
-    """What the run has cost so far, and its limits."""
+    """The cost of the run so far, and its limits."""
 
     type: ClassVar[str] = "budget"
     usage: Usage
@@ -218,7 +218,7 @@ class BudgetSpent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarningRaised:
-    """Something a person should know; the run goes on."""
+    """A problem the user should know about; the run continues."""
 
     type: ClassVar[str] = "warning"
     message: str
@@ -226,7 +226,7 @@ class WarningRaised:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorRaised:
-    """Something went wrong that decides how the run ends."""
+    """An error that ends the run."""
 
     type: ClassVar[str] = "error"
     message: str
@@ -236,7 +236,7 @@ class ErrorRaised:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCounts:
-    """How many steps ended how."""
+    """The number of steps per kind of result."""
 
     ok: int = 0
     failed: int = 0
@@ -245,7 +245,7 @@ class StepCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCompleted:
-    """Last event of every run, whatever happened."""
+    """Last event of every run, also of a failed one."""
 
     type: ClassVar[str] = "result"
     subtype: Subtype
@@ -293,7 +293,7 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """An event with its place: when, in which order, of which session, run, step and attempt."""
+    """An event with its time, sequence number, session, run, step and attempt."""
 
     seq: int
     ts: str
@@ -305,5 +305,5 @@ class Envelope:
 
     @property
     def is_durable(self) -> bool:
-        """Say whether this event must survive: everything but fragments of text."""
+        """Whether this event is logged: all except fragments of text."""
         return not (isinstance(self.event, MessageSaid) and self.event.delta)

@@ -1,4 +1,4 @@
-"""Secrets masked in plain data: every text of a dataclass, a list or a mapping, however deep."""
+"""Masks secrets in nested data: every string of a dataclass, list or mapping."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 def mask_strings(value: T, mask: Callable[[str], str]) -> T:
-    """Return the value with every text in it masked; what holds nothing to mask comes back as it is."""
+    """Return the value with every string masked; the same object if nothing changed."""
     return cast(T, _mask_strings(value, mask))
 
 

@@ -1,1 +1,1 @@
-"""The words every room uses: plan, step, status, message, usage, outcome."""
+"""The shared data types: plan, step, status, message, usage, outcome, errors."""

@@ -1,13 +1,13 @@
-"""Errors a person reads: what happened, what to do, and the exit code.
+"""The errors shown to users: a message, a hint and an exit code.
 
 AgentError
-├── UsageError       2   flags or arguments that make no sense
+├── UsageError       2   invalid flags or arguments
 ├── InputError      42   bad prompt, attachment or plan file
-├── SandboxError    44   the asked-for sandbox is not available
-├── ConfigError     52   settings that are wrong
+├── SandboxError    44   the requested sandbox is not available
+├── ConfigError     52   invalid settings
 ├── LimitError      53   more steps than a limit allows
-├── ModelSetupError 41   no model or no key
-└── SessionBusy     75   another process runs in the session
+├── ModelSetupError 41   no model or no API key
+└── SessionBusy     75   another process is using the session
 """
 
 from agent.vocabulary import exit_codes
@@ -15,7 +15,7 @@ from agent.vocabulary.status import Subtype
 
 
 class AgentError(Exception):
-    """Shown at the edge as `error: message` and `hint: …`, never as a traceback."""
+    """Shown to the user as `error: message` and `hint: …`, never as a traceback."""
 
     exit_code = exit_codes.FAILED
 
@@ -31,7 +31,7 @@ class AgentError(Exception):
 
 
 class UsageError(AgentError):
-    """The command line makes no sense."""
+    """The command line is invalid."""
 
     exit_code = exit_codes.USAGE
 
@@ -43,13 +43,13 @@ class InputError(AgentError):
 
 
 class SandboxError(AgentError):
-    """The asked-for sandbox is not available."""
+    """The requested sandbox is not available."""
 
     exit_code = exit_codes.NO_SANDBOX
 
 
 class ConfigError(AgentError):
-    """A setting is unknown, of the wrong type, or impossible."""
+    """A setting is unknown or has an invalid value."""
 
     exit_code = exit_codes.BAD_CONFIG
 
@@ -61,13 +61,13 @@ class LimitError(AgentError):
 
 
 class ModelSetupError(AgentError):
-    """No model is configured, or its key is missing."""
+    """No model is configured, or its API key is missing."""
 
     exit_code = exit_codes.NO_KEY
 
 
 class SessionBusy(AgentError):
-    """Another process runs something in the session; a moment later it may be free."""
+    """Another process is using the session; retrying later may succeed."""
 
     exit_code = exit_codes.RETRY_LATER
 

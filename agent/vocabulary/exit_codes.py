@@ -1,4 +1,4 @@
-"""The numbers a script may rely on; the contract's table as code."""
+"""The exit codes, which are a stable interface for scripts."""
 
 from agent.vocabulary.status import Subtype
 

@@ -1,4 +1,4 @@
-"""What is said between the agent and a model, independent of any provider's wire form."""
+"""Messages between the agent and a model, independent of any provider's wire format."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -11,7 +11,7 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One call a model asks for; `problem` says why its arguments could not be read, in words for the model."""
+    """One call requested by a model; `problem` tells the model why its arguments could not be parsed."""
 
     id: str
     name: str
@@ -21,9 +21,9 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One turn of a conversation.
+    """One message of a conversation.
 
-    `reasoning` and `reasoning_signature` are kept because some providers refuse a history without them.
+    `reasoning` and `reasoning_signature` are kept because some providers reject a history without them.
     """
 
     role: Role

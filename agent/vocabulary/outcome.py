@@ -1,4 +1,4 @@
-"""The only value a run returns."""
+"""The outcome of a run."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -12,9 +12,9 @@ from tooling.contract.fast_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a run ended: status, answer, what it made, what it cost, and the exit code.
+    """How a run ended: status, answer, artifacts, cost and exit code.
 
-    `verified` says whether checks passed, None without any; `resume` is the command that goes on with the run.
+    `verified` tells whether checks passed, None without any; `resume` is the command that resumes the run.
     """
 
     subtype: Subtype
@@ -37,5 +37,5 @@ class Outcome:
 
     @property
     def is_error(self) -> bool:
-        """Say whether a script should treat the run as failed."""
+        """Whether the run failed."""
         return self.exit_code != 0

@@ -8,17 +8,17 @@ from tooling.contract.fast_dataclass import dataclass
 
 StepType: TypeAlias = Literal["task", "tool", "ask_user"]
 
-# Why a plan was announced. Only one that is still streaming is incomplete. Those that end in a colon go on with words.
+# Why a plan was announced. Only a streaming plan is incomplete. Reasons that end in a colon are followed by a text.
 REQUEST, STREAMING, COMPLETE, FILE, RESUMED = "request", "streaming", "complete", "file", "resumed"
 SURPRISE, ANSWER, ASSUMPTION = "surprise: ", "answer: ", "assumption: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStep:
-    """One step: what to do, after which others, touching what, with which tools.
+    """One step: its instruction, dependencies, files and tools.
 
-    A `tool` step is one call of `tool` with `args` and needs no model. `verify` is a command that succeeds only
-    when the step did what it should.
+    A `tool` step is one call of `tool` with `args` and needs no model. `verify` is a check: a command that succeeds
+    only if the step achieved its goal.
     """
 
     id: str
@@ -43,7 +43,7 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Steps in an order that respects their dependencies; or a direct answer and no step at all."""
+    """Steps in dependency order, or a direct answer without steps."""
 
     steps: tuple[PlanStep, ...] = ()
     answer: str | None = None
@@ -52,5 +52,5 @@ class Plan:
 
     @property
     def needs_model(self) -> bool:
-        """Say whether a model has work in it; calls and questions are done without one."""
+        """Whether any step needs a model; tool calls and questions do not."""
         return any(step.type == "task" for step in self.steps)

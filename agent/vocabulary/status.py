@@ -1,4 +1,4 @@
-"""How a step, and a run, can end."""
+"""The final statuses of steps and runs."""
 
 from typing import Literal, TypeAlias
 
@@ -26,5 +26,5 @@ SUCCESS = frozenset({"ok", "partial"})
 
 
 def is_success(status: str) -> bool:
-    """Say whether dependents of a step that ended so may run."""
+    """Whether dependents of a step with this status may run."""
     return status in SUCCESS

@@ -1,4 +1,4 @@
-"""One step asked for, one step answered, and the rights it runs with."""
+"""The request, response and permissions of a step."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -14,9 +14,9 @@ CHECK_TOOL = "run_command"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorProfile:
-    """Rights and limits of a step; `allowed_tools` None means every registered tool.
+    """Permissions and limits of a step; `allowed_tools` None means every registered tool.
 
-    `may_check` says whether its check may be run: by the profile, whatever the step itself was narrowed to.
+    `may_check` tells whether its check may run: that depends on the profile alone, not on the tools of the step.
     """
 
     name: str = "default"
@@ -29,7 +29,7 @@ class ExecutorProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorRequest:
-    """One step to run, with everything its worker may know."""
+    """One step to run, with its context."""
 
     task_id: str
     goal: str
@@ -40,7 +40,7 @@ class ExecutorRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOutput:
-    """Something a step made: text, or a file by its path."""
+    """One output of a step: a text, or the path of a file."""
 
     type: str
     content: str = ""
@@ -50,7 +50,7 @@ class StepOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallFact:
-    """A tool call that happened, as evidence."""
+    """The record of a tool call, as evidence."""
 
     tool: str
     args: Mapping[str, object]
@@ -63,13 +63,12 @@ class CallFact:
 
     @property
     def success(self) -> bool:
-        """Say whether the call did what was asked."""
         return self.status == "ok"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A command that was run to see whether a step did what it should."""
+    """A check command and its result."""
 
     command: str
     exit_code: int
@@ -77,15 +76,14 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Say whether the check found what it should."""
         return self.exit_code == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorResponse:
-    """How a step ended; never an exception.
+    """The response of a step; failures are responses too, never exceptions.
 
-    `surprise` says in what the result differs from what the plan counted on; `verified` is None without checks.
+    `surprise` tells how the result differs from what the plan expected; `verified` is None without checks.
     """
 
     task_id: str
@@ -104,5 +102,5 @@ class ExecutorResponse:
 
     @property
     def text(self) -> str:
-        """Return the step's whole text answer."""
+        """The complete text of the step's answer."""
         return "\n".join(output.content for output in self.outputs if output.type == "text")

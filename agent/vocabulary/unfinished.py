@@ -1,4 +1,4 @@
-"""A run that was cut off, as far as its log tells: what another run needs to go on with it."""
+"""The state of an interrupted run, as restored from its log for resuming."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -11,13 +11,13 @@ from tooling.contract.fast_dataclass import dataclass
 
 _SIDE_EFFECTS: frozenset[Effect] = frozenset({"write", "execute"})
 
-# The results of calls that a run left behind without one: the first was certainly not run, the second may have been.
+# The results of calls that an interrupted run left without one: the first never ran, the second may have run.
 CANCELLED_CALL = "Cancelled: the run was stopped before this call was run."
 UNKNOWN_CALL = (
     "Unknown: the run was stopped while this call ran; it may or may not have had its effect. "
     "Check before doing it again."
 )
-# What a model hears first that was refused something in a run that came to its end.
+# The first message on resume to a model that was refused something in a finished run.
 TRY_AGAIN = (
     "The work goes on. What was refused before may be allowed now: do what is still missing, "
     "then reply with the result."
@@ -26,11 +26,10 @@ TRY_AGAIN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfinishedStep:
-    """A step that had begun and has no result: the conversation after its opening, valid for every provider.
+    """A step that was started and has no result: its conversation after the opening, valid for every provider.
 
-    Calls that were never run have a result that says so; a call that may have had its effect says that nobody knows.
-    A `tool` step has no conversation: its messages are at most the result of its call, once that had begun, and its
-    facts are empty unless the call had ended.
+    Calls without a result get CANCELLED_CALL, or UNKNOWN_CALL if they may have had their effect. A `tool` step has no
+    conversation: its messages are at most the result of its call, and its facts are empty unless the call ended.
     """
 
     messages: tuple[Message, ...] = ()
@@ -40,12 +39,11 @@ class UnfinishedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfinishedRun:
-    """The request, the newest plan, and the steps that had begun; `lineage` is the first run of the chain.
+    """The request, the latest plan and the started steps; `lineage` is the first run of the chain.
 
-    A plan `is_as_written` when it came from a file: nobody plans it again. `clarifications` counts the answers after
-    which the rest was planned again. `schema` is the form the answer must have, `model` the first one that worked on
-    it: results are found under its name, whoever goes on. `answer` is the one that was given already, when only what
-    comes after an answer was cut off.
+    With `is_plan_given` the plan came from a file and is never replanned. `clarifications` counts the answers that led
+    to a new plan. `schema` is the output schema. `model` is the model of the first run: cached results are stored under
+    its name, whichever model resumes. `answer` is set if only the work after the final answer was interrupted.
     """
 
     run_id: str
@@ -63,6 +61,6 @@ class UnfinishedRun:
     answer: str = ""
 
 
-def missing_result(effect: Effect | None, *, had_begun: bool) -> str:
-    """Return the result of a call that was stopped: only what certainly had no effect may be called cancelled."""
-    return UNKNOWN_CALL if had_begun and effect in _SIDE_EFFECTS else CANCELLED_CALL
+def missing_result(effect: Effect | None, *, had_started: bool) -> str:
+    """Return the result of an interrupted call: cancelled only if it certainly had no effect."""
+    return UNKNOWN_CALL if had_started and effect in _SIDE_EFFECTS else CANCELLED_CALL

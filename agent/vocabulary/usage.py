@@ -1,11 +1,11 @@
-"""Tokens and money of model calls, added up."""
+"""Token counts and cost of model calls."""
 
 from tooling.contract.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one or more calls; `cost_usd` is None while any price in it is unknown."""
+    """Tokens of one or more calls; `cost_usd` is None if any price is unknown."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -29,5 +29,5 @@ class Usage:
 
     @property
     def total_tokens(self) -> int:
-        """Return what a token limit counts."""
+        """The tokens that count towards a limit."""
         return self.input_tokens + self.output_tokens

@@ -1,1 +1,1 @@
-"""Where a run works: its folder, the files given to it, and what it is told about them."""
+"""The context of a request: project notes, attachments, input files, history."""

@@ -1,4 +1,4 @@
-"""AGENTS.md and CLAUDE.md: what a project tells the agents that work in it. They inform, and they allow nothing."""
+"""Project notes (AGENTS.md, CLAUDE.md): conventions for agents that work in a project; they grant no permissions."""
 
 import os
 import stat
@@ -10,56 +10,56 @@ from tooling.output import sanitize_output
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
 NOTES_CHARS = 16_000
-# What one file may hold before only its beginning is looked at.
+# Only this much of a file is read.
 _MAX_BYTES = 256_000
-# Without O_NONBLOCK the open of a FIFO waits for a writer, for ever.
+# Without O_NONBLOCK, opening a FIFO blocks until there is a writer.
 _OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectNote:
-    """One file of notes: where it stands, as seen from the folder, and what it says."""
+    """One file of notes, with its path relative to the folder."""
 
     path: str
     text: str
 
 
 def read_notes(folder: Path, limit: int = NOTES_CHARS) -> list[ProjectNote]:
-    """Return the notes of a folder and those above it up to the root of its repository, the nearest last.
+    """Return the notes of a folder and its parents up to the root of its repository, the nearest last.
 
-    When they are too long together, the nearest have their room first and the rest is cut, which they say.
+    If they exceed the limit, the nearest take precedence and the others are truncated with a remark.
     """
     top = _repo_root(folder)
     found: list[ProjectNote] = []
     seen: set[str] = set()
-    room = limit
-    for place in (folder, *folder.parents):
-        notes = [(name, text) for name in NAMES if (text := _read_text(place / name, top).strip())]
+    remaining = limit
+    for parent in (folder, *folder.parents):
+        notes = [(name, text) for name in NAMES if (text := _read_text(parent / name, top).strip())]
         for name, text in reversed(notes):
-            if text in seen or room <= 0:
+            if text in seen or remaining <= 0:
                 continue
             seen.add(text)
-            found.append(ProjectNote(path=os.path.relpath(place / name, folder), text=_truncate(text, room)))
-            room -= len(text)
-        if place == top:
+            found.append(ProjectNote(path=os.path.relpath(parent / name, folder), text=_truncate(text, remaining)))
+            remaining -= len(text)
+        if parent == top:
             break
     return found[::-1]
 
 
 def _repo_root(folder: Path) -> Path:
-    """Return the top of the repository around a folder, or the folder when there is none of the same owner."""
+    """Return the root of the repository that contains a folder, or the folder if the same owner has none."""
     owner = folder.stat().st_uid
-    for place in (folder, *folder.parents):
-        # A folder above that is somebody else's could hold anything, a `.git` included.
-        if place.stat().st_uid != owner:
+    for parent in (folder, *folder.parents):
+        # A parent with another owner could contain anything, including a planted `.git`.
+        if parent.stat().st_uid != owner:
             break
-        if (place / ".git").exists():
-            return place
+        if (parent / ".git").exists():
+            return parent
     return folder
 
 
 def _read_text(path: Path, top: Path) -> str:
-    """Return what a file says; one that is missing, no text, or a link that leads out of the project says nothing."""
+    """Return a file's text; empty if it is missing, not text, or a link that leads out of the project."""
     try:
         below = path.resolve(strict=True).relative_to(top)
         root = os.open(top, DIR_FLAGS)
@@ -76,7 +76,7 @@ def _read_text(path: Path, top: Path) -> str:
     return "" if b"\0" in data else sanitize_output(data.decode("utf-8", "replace"))
 
 
-def _truncate(text: str, room: int) -> str:
-    if len(text) <= room:
+def _truncate(text: str, remaining: int) -> str:
+    if len(text) <= remaining:
         return text
-    return f"{text[:room].rstrip()}\n[… {len(text) - room} characters left out; read the file for the rest]"
+    return f"{text[:remaining].rstrip()}\n[… {len(text) - remaining} characters left out; read the file for the rest]"

@@ -1,4 +1,4 @@
-"""What comes with a request: notes of the project, memory, earlier runs, files, piped text. All of it is data."""
+"""Builds the context of a request: project notes, memory, history, attached files, piped text. All of it is data."""
 
 import re
 import shutil
@@ -13,33 +13,34 @@ from tooling.contract.fast_dataclass import dataclass
 HISTORY_RUNS = 25
 HISTORY_CHARS = 6000
 _ANSWER_CHARS = 600
-# What a person asks for to make room; the answer stands for all that was said before it.
+# The request behind /compact; its answer replaces the history before it.
 COMPACT_REQUEST = (
     "Sum up this conversation for yourself: what was asked, decided, found and changed, and what is still open. "
     "Leave out nothing that later requests may rely on. Do no work; answer with the summary alone."
 )
 ATTACHMENT_BYTES = 1_000_000
+USE_INPUT = "pass it as a file with -i/--input"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A text that is handed over with the request."""
+    """A text that is attached to the request."""
 
     name: str
     text: str
 
 
 def read_attachment(path: Path) -> Attachment:
-    """Read a file that is to stand in the request; what is missing, too large or no text is refused."""
+    """Read a file to attach to the request; raises InputError if it is missing, too large or not text."""
     try:
         with path.open("rb") as file:
             data = file.read(ATTACHMENT_BYTES + 1)
     except OSError as error:
         raise InputError(f"cannot read the attachment {path}: {error.strerror}") from error
     if len(data) > ATTACHMENT_BYTES:
-        raise InputError(f"{path} is too large to stand in a request", "hand it over as a file with -i/--input")
+        raise InputError(f"{path} is too large to attach", USE_INPUT)
     if b"\0" in data:
-        raise InputError(f"{path} is not text", "hand it over as a file with -i/--input")
+        raise InputError(f"{path} is not text", USE_INPUT)
     return Attachment(name=path.name, text=data.decode("utf-8", "replace"))
 
 
@@ -50,9 +51,9 @@ def stage_inputs(inputs: Sequence[Path], workspace: Path) -> list[str]:
         target = workspace / "input" / source.name
         try:
             if not source.is_file():
-                raise InputError(f"the input {source} is not a file that exists")
+                raise InputError(f"the input {source} is not an existing file")
             if target.exists():
-                raise InputError(f"there is already a file {target}", "rename one of the two")
+                raise InputError(f"{target} already exists", "rename one of the two files")
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
         except OSError as error:
@@ -70,7 +71,7 @@ def build_context(
     notes: Sequence[ProjectNote] = (),
     memory: str = "",
 ) -> str:
-    """Return everything that stands beside the request, each part marked as the data it is; what changes last."""
+    """Return the context of a request, each part tagged as data; parts that change often come last, for caching."""
     parts = [wrap_in_tag("project_notes", note.text, path=note.path) for note in notes]
     parts += [wrap_in_tag("memory", memory) if memory else "", history(session)]
     if staged:
@@ -82,27 +83,27 @@ def build_context(
 
 
 def wrap_in_tag(name: str, text: str, **attributes: str) -> str:
-    """Return a text between marks that it cannot close itself."""
+    """Return a text in a tag that the text itself cannot close."""
     given = "".join(f' {key}="{value}"' for key, value in attributes.items())
-    inner = re.sub(rf"<(?=\s*/\s*{name})", "‹", text, flags=re.IGNORECASE)
-    return f"<{name}{given}>\n{inner}\n</{name}>"
+    escaped = re.sub(rf"<(?=\s*/\s*{name})", "‹", text, flags=re.IGNORECASE)
+    return f"<{name}{given}>\n{escaped}\n</{name}>"
 
 
 def history(session: SessionRecord) -> str:
-    """Return the newest finished runs that fit, oldest first; nothing from before the session was last summed up."""
-    kept: list[str] = []
-    room = HISTORY_CHARS
+    """Return the newest finished runs that fit, oldest first, starting at the last summary of the session."""
+    entries: list[str] = []
+    remaining = HISTORY_CHARS
     for run in reversed(session.runs[-HISTORY_RUNS:]):
         if not run.final:
             continue
         is_summary = run.user == COMPACT_REQUEST
         text = f"- asked: {run.user}\n  answered: {run.final[:_ANSWER_CHARS]}"
         if is_summary:
-            text = f"- what was said and done before: {run.final[:room]}"
-        room -= len(text)
-        if room < 0 and not is_summary:
+            text = f"- what was said and done before: {run.final[:remaining]}"
+        remaining -= len(text)
+        if remaining < 0 and not is_summary:
             break
-        kept.append(text)
+        entries.append(text)
         if is_summary:
             break
-    return "<history>\n" + "\n".join(reversed(kept)) + "\n</history>" if kept else ""
+    return "<history>\n" + "\n".join(reversed(entries)) + "\n</history>" if entries else ""

@@ -118,7 +118,7 @@ class PlanEditor:
             raise PlanFileError(f"could not read {path}: {error}") from error
         if not any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines()):
             raise EditCancelled(EMPTY_PLAN)
-        plan = parse_plan(text, name="plan.toml", default_request=request, means=self._capabilities)
+        plan = parse_plan(text, name="plan.toml", default_request=request, capabilities=self._capabilities)
         if plan.request != request:
             raise PlanFileError(REQUEST_CHANGED)
         return plan.steps

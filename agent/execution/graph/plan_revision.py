@@ -1,4 +1,4 @@
-"""What a plan becomes when its rest is planned again: pure, and shown as a diff."""
+"""Revising a plan: pure functions that merge replanned steps into it and diff the two."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,9 +11,9 @@ from tooling.contract.fast_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRevision:
-    """The whole new plan, the steps of it that are still to start, and how it differs from the old one.
+    """The complete new plan, its steps that have not started, and the diff to the old plan.
 
-    It `brings_work` when there is something to do in it that the old plan did not have.
+    `has_new_work` tells whether it contains work that the old plan did not.
     """
 
     steps: tuple[PlanStep, ...]
@@ -24,48 +24,48 @@ class PlanRevision:
 
 def revise_plan(
     plan: Sequence[PlanStep],
-    planned_again: Sequence[PlanStep],
+    replanned: Sequence[PlanStep],
     *,
     waiting: Collection[str],
     used: Mapping[str, PlanStep],
-    leaving: Collection[str],
+    replaced: Collection[str],
 ) -> PlanRevision:
-    """Return the plan with other steps in the place of those that are `waiting`.
+    """Return the plan with the `waiting` steps exchanged for the replanned ones.
 
-    `used` are all steps that ever started, by id: the same work under the same id is left to the step that has it,
-    other work gets an id of its own. `leaving` are steps that failed and are replaced: nothing may pass for them.
+    `used` maps ids to all steps that ever started: a replanned step with the same id and the same work is that step,
+    other work gets a new id. `replaced` are failed steps; a replanned step always gets a new id instead of theirs.
     """
-    stays = [step for step in plan if step.id not in waiting and step.id not in leaving]
-    names: dict[str, str] = {}
+    kept = [step for step in plan if step.id not in waiting and step.id not in replaced]
+    renamed: dict[str, str] = {}
     fresh: list[PlanStep] = []
-    taken = {*used, *(step.id for step in planned_again)}
-    for step in planned_again:
-        before = used.get(step.id)
-        if before is None:
+    taken = {*used, *(step.id for step in replanned)}
+    for step in replanned:
+        previous = used.get(step.id)
+        if previous is None:
             fresh.append(step)
-        elif step.id in leaving or not _is_same_work(before, step):
-            names[step.id] = _free_id(step.id, taken)
-            taken.add(names[step.id])
-            fresh.append(replace(step, id=names[step.id]))
-    # A planner that waits for the step it replaces means what came of it, which is known.
-    gone = {step_id for step_id in leaving if step_id not in names}
-    rest = tuple(
-        replace(step, depends_on=tuple(dict.fromkeys(names.get(d, d) for d in step.depends_on if d not in gone)))
+        elif step.id in replaced or not _is_same_work(previous, step):
+            renamed[step.id] = _free_id(step.id, taken)
+            taken.add(renamed[step.id])
+            fresh.append(replace(step, id=renamed[step.id]))
+    # A planner whose step depends on the step it replaces means that step's result, which is known.
+    removed = {step_id for step_id in replaced if step_id not in renamed}
+    unstarted = tuple(
+        replace(step, depends_on=tuple(dict.fromkeys(renamed.get(d, d) for d in step.depends_on if d not in removed)))
         for step in fresh
     )
     old = {step.id: step for step in plan}
     return PlanRevision(
-        steps=(*stays, *rest),
-        unstarted=rest,
-        diff=plan_diff(plan, (*stays, *rest)),
-        has_new_work=any(step.id not in old or not _is_same_work(old[step.id], step) for step in rest),
+        steps=(*kept, *unstarted),
+        unstarted=unstarted,
+        diff=plan_diff(plan, (*kept, *unstarted)),
+        has_new_work=any(step.id not in old or not _is_same_work(old[step.id], step) for step in unstarted),
     )
 
 
-def plan_diff(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> str:
-    """Return the steps that left (-), came (+) or changed (~), a line each."""
-    old, new = {step.id: step for step in before}, {step.id: step for step in after}
-    lines = [f"- {step.id} {step.title}" for step in before if step.id not in new]
+def plan_diff(previous: Sequence[PlanStep], after: Sequence[PlanStep]) -> str:
+    """Return the removed (-), added (+) and changed (~) steps, one per line."""
+    old, new = {step.id: step for step in previous}, {step.id: step for step in after}
+    lines = [f"- {step.id} {step.title}" for step in previous if step.id not in new]
     for step in after:
         if step.id not in old:
             lines.append(f"+ {step.id} {step.title}")
@@ -97,7 +97,7 @@ _WAITING_CHARS = 6000
 def progress_text(
     results: Sequence[tuple[PlanStep, ExecutorResponse]], running: Iterable[PlanStep], waiting: Iterable[PlanStep]
 ) -> str:
-    """Return the newest results, what is being worked on and what has not started, as JSON."""
+    """Return the latest results, the running steps and those not started, as JSON."""
     ended = [
         {"id": step.id, "title": step.title, "status": response.status, "result": response.summary[:_RESULT_CHARS]}
         for step, response in results[-LAST_RESULTS:]
@@ -108,13 +108,15 @@ def progress_text(
 
 
 def _steps_within_limit(steps: Iterable[PlanStep]) -> list[dict[str, object]]:
-    """Return the steps that find room, the next ones first."""
+    """Return as many of the steps as fit, in order."""
     shown: list[dict[str, object]] = []
-    room = _WAITING_CHARS
+    remaining = _WAITING_CHARS
     for step in steps:
-        words = step.instruction[:_INSTRUCTION_CHARS]
-        room -= len(words) + len(step.title) + 60
-        if room < 0:
+        instruction = step.instruction[:_INSTRUCTION_CHARS]
+        remaining -= len(instruction) + len(step.title) + 60
+        if remaining < 0:
             break
-        shown.append({"id": step.id, "title": step.title, "instruction": words, "depends_on": list(step.depends_on)})
+        shown.append(
+            {"id": step.id, "title": step.title, "instruction": instruction, "depends_on": list(step.depends_on)}
+        )
     return shown

@@ -1,4 +1,4 @@
-"""Plans the rest of the work again when it no longer fits what happened; bounded, and only for a reason."""
+"""Replans the remaining work when a result invalidates the plan, up to a limit."""
 
 import asyncio
 
@@ -17,18 +17,26 @@ from agent.vocabulary.step import ExecutorResponse
 
 MAX_QUESTIONS = 2
 _REASON_CHARS = 300
-# No other plan helps against these.
+# A new plan cannot fix these.
 _NOT_REPLANNABLE = frozenset({exit_codes.NO_KEY, exit_codes.BAD_CONFIG, exit_codes.BUDGET, exit_codes.RETRY_LATER})
 _UNANSWERED = "nobody can be asked {question!r}: go on with an assumption, and say in the step that it is to be marked"
 
 
+def replan_failed(why: str) -> str:
+    return f"replanning failed: {why}"
+
+
+def replan_limit_reached(limit: int) -> str:
+    return f"not replanning: max_replans ({limit}) is reached"
+
+
 def replan_reason(step: PlanStep, response: ExecutorResponse, *, policy: ReplanPolicy, has_waiting: bool) -> str | None:
-    """Return why the rest of the plan should be made again after a step ended so; None when it stands."""
+    """Return why the remaining work should be replanned after a step's response; None if the plan stays."""
     if policy == "never" or response.exit_code in _NOT_REPLANNABLE:
         return None
     refused = collect_refusals([response])
     if refused.denied or refused.deferred:
-        # A person decided that; a plan must not find a way round it.
+        # The user or a rule decided that; a plan must not work around it.
         return None
     if response.status in ("error", "timeout"):
         return _one_line(f"{step.id} failed: {response.summary}")
@@ -42,7 +50,7 @@ def replan_reason(step: PlanStep, response: ExecutorResponse, *, policy: ReplanP
 
 
 class Replanner:
-    """Plans the rest again, one time after the other; whatever goes wrong with that, the old plan goes on."""
+    """Replans the remaining work, one replan at a time; if that fails, the old plan continues."""
 
     def __init__(
         self,
@@ -57,7 +65,7 @@ class Replanner:
         replans: int = 0,
         answers: int = 0,
     ) -> None:
-        """Start with the `replans` and `answers` of the run that is resumed, if one is."""
+        """Take the counts of `replans` and `answers` from the resumed run, if any."""
         self._planner = planner
         self._state = state
         self._channel = channel
@@ -70,12 +78,12 @@ class Replanner:
         self._replans, self._questions, self._known_answers = replans, answers, answers
 
     def may_ask(self) -> bool:
-        """Say whether one more question may be put to the person, and count it."""
+        """Count one more question to the user and tell whether it is within the limit."""
         self._questions += 1
         return self._questions <= MAX_QUESTIONS
 
     async def after_step(self, step: PlanStep, response: ExecutorResponse) -> None:
-        """Plan the rest again when the end of a step calls for it; return when what depends on the step may go on."""
+        """Replan if the step's response calls for it; return when its dependents may start."""
         if step.type == "ask_user":
             await self._after_question(step, response)
             return
@@ -85,21 +93,21 @@ class Replanner:
             await self._after_surprise(step)
 
     async def _replan_rest(self, reason: str) -> Plan | None:
-        """Return a plan of what remains; None, with a warning, when there is none to be had."""
+        """Return a plan of the remaining work; warn and return None if that fails."""
         request, progress = self._state.full_request(self._request), self._state.progress()
         try:
             plan = await self._planner.replan(request, self._context, progress, reason)
         except (ModelFault, BudgetExhausted) as problem:
-            await self._warn(f"the rest could not be planned again: {problem}")
+            await self._warn(replan_failed(str(problem)))
             return None
         if plan is None:
-            await self._warn("the rest could not be planned again: the reply holds no plan")
+            await self._warn(replan_failed("the reply contains no plan"))
         return plan
 
     async def _after_surprise(self, step: PlanStep) -> None:
         await self._state.plan_log.completed.wait()
         async with self._lock:
-            # Surprises that came while another plan was being made are answered by the next one together.
+            # Surprises that arrived during another replan are handled together by the next one.
             if not any(one is step for one, _, _ in self._surprises):
                 return
             has_waiting = bool(self._state.waiting)
@@ -108,7 +116,7 @@ class Replanner:
             if not surprises:
                 return
             if self._replans >= self._max_replans:
-                await self._warn(f"the rest is not planned again: max_replans ({self._max_replans}) is reached")
+                await self._warn(replan_limit_reached(self._max_replans))
                 return
             why = "; ".join(reason for _, _, reason in surprises)
             failed = {one.id: one for one, response, _ in surprises if not is_success(response.status)}
@@ -122,7 +130,7 @@ class Replanner:
         if is_success(response.status):
             self._state.record_answer(question, response.text)
             if self._known_answers:
-                # The plan of the run that is gone on with knows this answer.
+                # The plan of the resumed run already takes this answer into account.
                 self._known_answers -= 1
                 return
         elif response.status != "needs_input" or self._has_assumed:
@@ -133,13 +141,13 @@ class Replanner:
                 if plan := await self._replan_rest("the person has answered a question"):
                     reason = f"{ANSWER}{_one_line(f'{question} — {response.text}')}"
                     if not self._state.revise(plan.steps, reason):
-                        # A run that goes on must know that this answer has been planned with.
+                        # A resumed run must know that the plan takes this answer into account.
                         self._state.plan_log.confirm(reason)
             elif not self._has_assumed:
                 self._has_assumed = True
                 plan = await self._replan_rest(_UNANSWERED.format(question=question))
                 if plan and plan.steps:
-                    reason = f"{ASSUMPTION}{_one_line(f'nobody could be asked {question!r}')}"
+                    reason = f"{ASSUMPTION}{_one_line(f'no user to answer {question!r}')}"
                     self._state.revise(plan.steps, reason, {step.id: step})
 
     async def _warn(self, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Where a run stands: its plan, how its steps ended, and what the rest of the plan becomes."""
+"""The state of a run: its plan, the responses of its steps, and revisions of the plan."""
 
 import asyncio
 import hashlib
@@ -15,16 +15,16 @@ from agent.vocabulary.step import ExecutorResponse
 from agent.vocabulary.usage import Usage
 from tooling.contract.json_codec import encode
 
-# A plan that grows is announced for each of its first steps, then only when it has grown by a quarter or when nobody
-# has announced it for a moment: every announcement holds all of it.
+# Every announcement contains the complete plan. A streaming plan is therefore announced for each of its first steps,
+# then only once it has grown by a quarter or a step has waited for a moment.
 _EAGER_REVISIONS = 8
 _ANNOUNCE_DELAY_S = 0.25
-# A planner that has written its last step has nearly ended its reply: then a step goes on with its connection.
+# A planner that has written its last step is about to finish its reply; the step can then reuse its connection.
 _COMPLETION_WAIT_S = 0.02
 
 
 class PlanLog:
-    """Knows every step that is or was in the plan; a step is announced before it starts."""
+    """Every step that is or was in the plan; a step is announced before it starts."""
 
     def __init__(self, *, channel: Channel, max_steps: int, spent: Callable[[], Usage] = Usage) -> None:
         self._channel = channel
@@ -41,16 +41,15 @@ class PlanLog:
 
     @property
     def steps(self) -> tuple[PlanStep, ...]:
-        """Return the plan."""
         return tuple(self._steps)
 
     @property
     def all_steps(self) -> tuple[PlanStep, ...]:
-        """Return the plan and the steps that have left it after they ran, in the order in which they came."""
+        """The steps of the plan and those removed from it after they ran, in order of arrival."""
         return tuple(self._all_steps.values())
 
     def add(self, step: PlanStep) -> bool:
-        """Take a step in; False when it is beyond the limit: it belongs to the plan, and is not run."""
+        """Add a step; return False if it exceeds the limit: it is part of the plan but must not run."""
         has_room = self.remaining_capacity(()) > 0
         if not has_room:
             self.over_limit.add(step.id)
@@ -59,7 +58,7 @@ class PlanLog:
         return has_room
 
     async def wait_announced(self, step_id: str) -> None:
-        """Return when everybody could hear of a step before hearing that it starts."""
+        """Wait until a plan that contains the step has been emitted."""
         if not self.completed.is_set():
             await _wait_up_to(_COMPLETION_WAIT_S, self.completed)
         if step_id not in self._announced and not self._should_announce():
@@ -68,18 +67,18 @@ class PlanLog:
             self._announce(STREAMING)
 
     def complete(self, reason: str) -> None:
-        """Announce that the plan is whole; `reason` when it is so from the beginning."""
+        """Announce the complete plan; `reason` is used if nothing was announced before."""
         self.completed.set()
         if self._steps:
             self._announce(COMPLETE if self._revision else reason)
 
     def remaining_capacity(self, dropped: Collection[str]) -> int:
-        """Return how many steps may still come in the place of those that are `dropped`."""
+        """Return how many steps may be added once those in `dropped` are removed."""
         leaving = sum(step_id in self._all_steps for step_id in dropped)
         return max(0, self._max_steps - (len(self._all_steps) - len(self.over_limit) - leaving))
 
     def revise(self, steps: Sequence[PlanStep], dropped: Collection[str], reason: str, diff: str) -> None:
-        """Put another plan in the place of this one; what was `dropped` never ran and is forgotten."""
+        """Replace the plan; the `dropped` steps never ran and are forgotten."""
         for step_id in dropped:
             self._all_steps.pop(step_id, None)
         self._all_steps.update((step.id, step) for step in steps)
@@ -87,7 +86,7 @@ class PlanLog:
         self._announce(reason, diff)
 
     def confirm(self, reason: str) -> None:
-        """Announce that the plan stays as it is."""
+        """Announce the unchanged plan again, with a new reason."""
         self._announce(reason)
 
     def _should_announce(self) -> bool:
@@ -101,7 +100,7 @@ class PlanLog:
         self._revision += 1
         digest = hashlib.sha256(json.dumps(encode(self.steps), sort_keys=True).encode()).hexdigest()
         self.plan_id = self.plan_id or f"plan-{digest[:8]}"
-        made = PlanMade(
+        event = PlanMade(
             plan_id=self.plan_id,
             revision=self._revision,
             hash=digest[:16],
@@ -110,24 +109,23 @@ class PlanLog:
             diff=diff,
             spent=spent if (spent := self._spent()).requests else None,
         )
-        # Not waited for: it reaches the disk before the start of the step it is told for, which is.
-        self._channel.emit(made)
+        # No need to wait: it reaches the disk before the start of its step, and that one is awaited.
+        self._channel.emit(event)
 
 
 async def _wait_up_to(seconds: float, event: asyncio.Event) -> None:
-    """Wait for something, and no longer than that."""
     try:
         await asyncio.wait_for(event.wait(), seconds)
     except TimeoutError:
         pass
 
 
-# Why a step is not run that is one too many.
-OVER_LIMIT = "the plan has more steps than its limit"
+# Why a step beyond the limit is skipped.
+OVER_LIMIT = "the plan exceeds its step limit"
 
 
 class RunState:
-    """What planner, scheduler and composer all have to know of a run."""
+    """The state that planner, scheduler and composer share."""
 
     def __init__(self, *, plan_log: PlanLog, scheduler: Scheduler) -> None:
         self.plan_log = plan_log
@@ -138,70 +136,69 @@ class RunState:
 
     @property
     def results(self) -> list[tuple[PlanStep, ExecutorResponse]]:
-        """Return the steps that have ended, in the plan's order."""
+        """The steps that have ended with their responses, in plan order."""
         return [(step, self._responses[step.id]) for step in self.plan_log.all_steps if step.id in self._responses]
 
     @property
     def effective_responses(self) -> list[ExecutorResponse]:
-        """Return the responses that decide how the run ends: all but those that others have made good."""
+        """The responses that decide the outcome: all except those of replaced steps."""
         return [response for step, response in self.results if step.id not in self.replaced]
 
     @property
     def waiting(self) -> list[PlanStep]:
-        """Return the steps that have not started."""
+        """The steps that have not started."""
         return [step for step in self.plan_log.steps if self.scheduler.is_unstarted(step.id)]
 
     @property
     def unfinished(self) -> list[PlanStep]:
-        """Return the steps of the plan that were cut off, could not be paid for, or never ran."""
+        """The steps of the plan that were interrupted, exceeded the budget, or never ran."""
         ended = {step.id for step, response in self.results if not _is_cut_off(response)}
         return [step for step in self.plan_log.steps if step.id not in ended]
 
     def response_of(self, step_id: str) -> ExecutorResponse | None:
-        """Return how a step ended, if it has."""
         return self._responses.get(step_id)
 
     def record(self, response: ExecutorResponse) -> None:
-        """Keep how a step ended."""
+        """Store the response of a step."""
         self._responses[response.task_id] = response
 
     def record_answer(self, question: str, answer: str) -> None:
-        """Keep what the person said: from now on it belongs to the request."""
+        """Add a user's answer to the request."""
         self._answers.append(f"Question: {question}\nAnswer: {answer}")
 
     def full_request(self, request: str) -> str:
-        """Return the request with everything that was said to it since."""
+        """Return the request with all answers given since."""
         return "\n\n".join((request, *self._answers))
 
     def progress(self) -> str:
-        """Return how far the work is, for a planner."""
+        """Return the progress of the run, for a planner."""
         waiting = self.waiting
         idle = {step.id for step in waiting} | self._responses.keys()
         return progress_text(self.results, [step for step in self.plan_log.steps if step.id not in idle], waiting)
 
     def revise(
-        self, planned_again: Sequence[PlanStep], reason: str, leaving: Mapping[str, PlanStep] | None = None
+        self, replanned: Sequence[PlanStep], reason: str, replaced: Mapping[str, PlanStep] | None = None
     ) -> bool:
-        """Make the rest of the plan another one; False when it stays as it is.
+        """Exchange the steps that have not started for the replanned ones; return False if nothing changes.
 
-        Steps that are `leaving` have failed. A question leaves for any plan that does without its answer, other steps
-        only for one in which somebody does their work.
+        The `replaced` steps have failed. A question is replaced by any plan that does not need its answer, other steps
+        only by a plan with new work.
         """
-        leaving = leaving or {}
+        replaced = replaced or {}
         plan, waiting = self.plan_log.steps, {step.id for step in self.waiting}
         used = {step.id: step for step in self.plan_log.all_steps if step.id not in waiting}
-        revision = revise_plan(plan, planned_again, waiting=waiting, used=used, leaving=leaving)
-        if not revision.has_new_work and any(step.type != "ask_user" for step in leaving.values()):
-            leaving = {}
-            revision = revise_plan(plan, planned_again, waiting=waiting, used=used, leaving=leaving)
+        revision = revise_plan(plan, replanned, waiting=waiting, used=used, replaced=replaced)
+        if not revision.has_new_work and any(step.type != "ask_user" for step in replaced.values()):
+            replaced = {}
+            revision = revise_plan(plan, replanned, waiting=waiting, used=used, replaced=replaced)
         if not revision.diff:
             return False
-        room = self.plan_log.remaining_capacity(waiting)
-        within, beyond = revision.unstarted[:room], revision.unstarted[room:]
-        self.plan_log.over_limit |= {step.id for step in beyond}
-        self.replaced |= leaving.keys()
+        capacity = self.plan_log.remaining_capacity(waiting)
+        within, over = revision.unstarted[:capacity], revision.unstarted[capacity:]
+        self.plan_log.over_limit |= {step.id for step in over}
+        self.replaced |= replaced.keys()
         self.plan_log.revise(revision.steps, waiting, reason, revision.diff)
-        self.scheduler.revise(within, [(step, OVER_LIMIT) for step in beyond])
+        self.scheduler.revise(within, [(step, OVER_LIMIT) for step in over])
         return True
 
 

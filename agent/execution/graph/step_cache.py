@@ -1,4 +1,4 @@
-"""The address of a step's result: everything that decided it, and nothing that did not."""
+"""The cache of step results: its key, a hash of everything that determines a result, and its port."""
 
 import hashlib
 import json
@@ -13,10 +13,10 @@ from tooling.contract.json_codec import encode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySource:
-    """What all steps of a run share, as far as it decides their results.
+    """The inputs that all steps of a run share.
 
-    `lineage` is the first run of a chain of resumed ones: results are never taken from another chain, because the
-    world may have changed between the two.
+    `lineage` is the first run of a chain of resumed runs: results are never reused across chains, because files and
+    the outside world may have changed in between.
     """
 
     lineage: str
@@ -26,13 +26,13 @@ class KeySource:
 
 
 def provisional_key(key: str, response: ExecutorResponse) -> str:
-    """Return the key of a result that does not stand: what was made of it is found again only after the same one."""
+    """Return the key of a result that is not final: its dependents are cache hits only after an identical result."""
     parts = (key, response.status, response.text, response.summary)
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def cache_key(source: KeySource, step: PlanStep, profile: ExecutorProfile, dependencies: Sequence[str]) -> str:
-    """Return the key; `dependencies` are the keys of the results the step was given, in the plan's order."""
+    """Return the key; `dependencies` are the keys of the results given to the step, in plan order."""
     parts = (
         (source.lineage, step.model or source.model, source.request, source.context),
         (step.id, step.type, step.instruction, step.tool, encode(step.args), step.expect, step.verify),
@@ -46,20 +46,19 @@ class StepCache(Protocol):
     """Results by key; a result is on disk before its step is reported done."""
 
     def get(self, key: str) -> ExecutorResponse | None:
-        """Return the result of a step that was asked for exactly this, or None."""
+        """Return the stored result, or None."""
         ...
 
     async def put(self, key: str, response: ExecutorResponse) -> None:
-        """Store a successful result so that it survives a crash from now on. Raises OSError when it does not."""
+        """Store a successful result durably; raises OSError if that fails."""
         ...
 
 
 class NoStepCache:
-    """Keeps nothing: for runs that leave nothing behind."""
+    """Stores nothing, for runs that are not saved."""
 
     def get(self, key: str) -> ExecutorResponse | None:
-        """Return nothing."""
         return None
 
     async def put(self, key: str, response: ExecutorResponse) -> None:
-        """Forget the result."""
+        pass

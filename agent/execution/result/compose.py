@@ -1,4 +1,4 @@
-"""The final answer: composed from what the steps found, never from a memory of it."""
+"""Composes the final answer from the results of the steps."""
 
 import asyncio
 import os
@@ -24,30 +24,30 @@ CITATION_PROMPT = (
     "After each fact put the id of the result it comes from in square brackets, such as [{example}]; "
     "name no id that is not there."
 )
-# Code is not prose: brackets in it mean something else.
+# Brackets in code are no citations.
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _CITATION = re.compile(r"[ \t]?\[(?P<ids>[\w.-]+(?:\s*[,;]\s*[\w.-]+)*)\](?![(:])")
 
 
 def remove_unknown_citations(answer: str, ids: Collection[str]) -> str:
-    """Return the answer without receipts for steps that do not exist; other brackets stay as they are."""
+    """Return the answer without citations of unknown steps; other brackets are unchanged."""
     kinds = {_id_shape(step_id) for step_id in ids}
 
-    def keep(found: re.Match[str]) -> str:
-        named = re.split(r"\s*[,;]\s*", found["ids"])
-        real = [name for name in named if name in ids]
-        if len(real) == len(named) or not all(name in ids or _id_shape(name) in kinds for name in named):
-            return found[0]
-        lead = found[0][: found[0].index("[")]
-        return f"{lead}[{', '.join(real)}]" if real else ""
+    def keep_known(match: re.Match[str]) -> str:
+        ids_cited = re.split(r"\s*[,;]\s*", match["ids"])
+        known = [name for name in ids_cited if name in ids]
+        if len(known) == len(ids_cited) or not all(name in ids or _id_shape(name) in kinds for name in ids_cited):
+            return match[0]
+        lead = match[0][: match[0].index("[")]
+        return f"{lead}[{', '.join(known)}]" if known else ""
 
     parts = _CODE.split(answer)
-    parts[::2] = [_CITATION.sub(keep, part) for part in parts[::2]]
+    parts[::2] = [_CITATION.sub(keep_known, part) for part in parts[::2]]
     return "".join(parts)
 
 
 def _id_shape(step_id: str) -> str:
-    """Return the shape of an id: an unknown one of the same shape was meant as a receipt, a footnote was not."""
+    """Return an id with its numbers replaced: an unknown id of a known shape is a citation, a footnote is not."""
     return re.sub(r"\d+", "0", step_id)
 
 
@@ -63,7 +63,7 @@ _ASSUMED = "assumed, because nobody could be asked"
 
 
 class Composer:
-    """Makes one answer out of many results; when the model fails, the summaries are the answer."""
+    """Composes one answer from many results; if the model fails, the results are joined instead."""
 
     def __init__(self, *, client: MeteredModel, channel: Channel, model: str, max_output_tokens: int) -> None:
         self._client = client
@@ -79,21 +79,21 @@ class Composer:
         *,
         replaced: Collection[str] = (),
     ) -> tuple[str, ModelFault | BudgetExhausted | None]:
-        """Return the answer and, when the model could not give it, why; `replaced` steps failed and were made good."""
+        """Return the answer and, if the model failed, why; `replaced` steps failed and their work was redone."""
         content = f"Request: {request}\n\n{format_results(results, RESULTS_CHARS, replaced=replaced)}"
-        # An answer that has to fit a form has no place for receipts.
-        further = constraints or CITATION_PROMPT.format(example=results[0][0].id)
-        asked = ModelRequest(
+        # A structured answer has no room for citations.
+        instructions = constraints or CITATION_PROMPT.format(example=results[0][0].id)
+        model_request = ModelRequest(
             model=self._model,
             messages=(
-                Message(role="system", content=f"{SYSTEM}\n\n{further}"),
+                Message(role="system", content=f"{SYSTEM}\n\n{instructions}"),
                 Message(role="user", content=content),
             ),
             purpose="composer",
             max_output_tokens=self._max_output_tokens,
         )
         try:
-            answer = await self._stream_answer(asked)
+            answer = await self._stream_answer(model_request)
         except (ModelFault, BudgetExhausted) as problem:
             return join_results(results, replaced), problem
         if constraints:
@@ -115,7 +115,7 @@ class Composer:
 
 
 def join_results(results: Sequence[tuple[PlanStep, ExecutorResponse]], replaced: Collection[str] = ()) -> str:
-    """Return the answer no model is needed for: each step's own words, and what did not work."""
+    """Return an answer without a model: the text of each step, and a line for each that failed."""
     parts = [_step_text(step, response, is_replaced=step.id in replaced) for step, response in results]
     return "\n\n".join(part for part in parts if part) or EMPTY_ANSWER
 
@@ -134,7 +134,7 @@ def _status_label(response: ExecutorResponse, *, is_replaced: bool) -> str:
 
 
 def list_outputs(results: Sequence[tuple[PlanStep, ExecutorResponse]]) -> str:
-    """Return the answer of a plan without a model: what each step put out under its title, a single one alone."""
+    """Return the answer for a plan without a model: each step's output under its title, a single one without."""
     outputs = [(response.text or response.summary).strip("\n") for _, response in results]
     if len(outputs) == 1:
         return outputs[0]
@@ -149,7 +149,7 @@ def format_results(
     replaced: Collection[str] = (),
     places: Mapping[str, str] | None = None,
 ) -> str:
-    """Return results as marked data, each with its fair share of the room; `places` say where the whole ones stand."""
+    """Return results as tagged data, each truncated to an equal share of `limit`; `places` are paths to full texts."""
     share, known = chars_per_result(limit, len(results)), places or {}
     return "\n".join(
         wrap_in_tag(
@@ -164,7 +164,7 @@ def format_results(
 
 
 def chars_per_result(limit: int, count: int) -> int:
-    """Return how many characters of each result there is room for."""
+    """Return how many characters of each result fit."""
     return max(500, limit // max(1, count))
 
 
@@ -179,26 +179,23 @@ EXCERPTS_CHARS = 6000
 
 
 async def dependency_excerpts(
-    found: Sequence[tuple[PlanStep, ExecutorResponse]],
+    results: Sequence[tuple[PlanStep, ExecutorResponse]],
     outputs: Path | None,
     mask: Callable[[str], str] = lambda text: text,
 ) -> str:
-    """Return the results as marked data; one that is cut is kept whole in `outputs`, and its path is told.
-
-    What stays on disk is masked.
-    """
-    share = chars_per_result(EXCERPTS_CHARS, len(found))
+    """Return the results as tagged data; the full text of a truncated one is saved in `outputs`, secrets masked."""
+    share = chars_per_result(EXCERPTS_CHARS, len(results))
     places: dict[str, str] = {}
-    for step, response in found:
+    for step, response in results:
         if len(response.text) > share and outputs is not None:
             path = outputs / f"{output_stem(step.id, response.attempts)}-answer.txt"
             if await asyncio.to_thread(_try_write, path, mask(response.text)):
                 places[step.id] = str(path)
-    return format_results(found, EXCERPTS_CHARS, places=places)
+    return format_results(results, EXCERPTS_CHARS, places=places)
 
 
 def _try_write(path: Path, text: str) -> bool:
-    """Write a file for its owner alone; without room for it the excerpt must do."""
+    """Write a file readable by its owner only; on failure the excerpt has to suffice."""
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(fd, "wb") as file:

@@ -1,4 +1,4 @@
-"""The outcome of a run, made from its facts: exit code, reason, artifacts, cost, and how to go on."""
+"""Builds the outcome of a run: exit code, reason, artifacts, cost, and the command to resume it."""
 
 import time
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from agent.vocabulary.status import is_success
 from agent.vocabulary.step import ExecutorResponse
 from agent.vocabulary.usage import Usage
 
-# Going on makes sense when time, money, a provider, a person or a step stopped the work; not when it was asked wrongly.
+# Resuming makes sense if time, budget, a provider, the user or a step stopped the run; not if the request was invalid.
 _RESUMABLE = frozenset(
     {
         exit_codes.FAILED,
@@ -33,8 +33,12 @@ _RESUMABLE = frozenset(
 )
 
 
+NO_CHECKS = "nothing was verified: no step had a check"
+CHECK_FAILED = "a check failed"
+
+
 class OutcomeBuilder:
-    """Says how a run ended."""
+    """Builds the outcome of a run from its state and budget."""
 
     def __init__(
         self, *, state: RunState, budget: Budget, root: Path, resume_command: str | None, require_verified: bool
@@ -45,18 +49,18 @@ class OutcomeBuilder:
         self._resume_command = resume_command
         self._require_verified = require_verified
         self._started = time.monotonic()
-        # Some file systems know the time of a change only to the second.
+        # Some file systems store modification times in seconds.
         self._started_at = time.time() - 1
 
     def build(self, answer: str, plan: Plan | None) -> Outcome:
-        """Return the outcome of a run that came to its end."""
-        counted = self._state.effective_responses
-        subtype, exit_code = exit_status(counted, answer)
-        error = failure_reason(counted, exit_code)
-        verified = combine_verified(counted)
+        """Return the outcome of a run that was not interrupted."""
+        effective = self._state.effective_responses
+        subtype, exit_code = exit_status(effective, answer)
+        error = failure_reason(effective, exit_code)
+        verified = combine_verified(effective)
         if exit_code == exit_codes.OK and self._require_verified and verified is not True:
             subtype, exit_code = exit_codes.SUBTYPES[exit_codes.UNVERIFIED], exit_codes.UNVERIFIED
-            error = "nothing was verified: no step had a check" if verified is None else "a check failed"
+            error = NO_CHECKS if verified is None else CHECK_FAILED
         responses = tuple(response for _, response in self._state.results)
         refused = collect_refusals(responses)
         return Outcome(
@@ -77,21 +81,21 @@ class OutcomeBuilder:
             resume=self._resume_after(exit_code),
         )
 
-    def build_stopped(self, answer: str, plan: Plan | None, exit_code: int, why: str) -> Outcome:
-        """Return the outcome of a run that something ended before its end."""
-        ended = self.build(answer, plan)
+    def build_stopped(self, answer: str, plan: Plan | None, exit_code: int, reason: str) -> Outcome:
+        """Return the outcome of a run that was stopped early."""
+        outcome = self.build(answer, plan)
         subtype, resume = exit_codes.SUBTYPES[exit_code], self._resume_after(exit_code)
-        return replace(ended, exit_code=exit_code, subtype=subtype, error=why, resume=resume)
+        return replace(outcome, exit_code=exit_code, subtype=subtype, error=reason, resume=resume)
 
     def _resume_after(self, exit_code: int) -> str | None:
-        """Return how to go on; without a plan there is nothing that asking again would not do."""
+        """Return the resume command; without a plan there is nothing to resume."""
         return self._resume_command if exit_code in _RESUMABLE and self._state.plan_log.all_steps else None
 
 
 def find_artifacts(
     results: Sequence[tuple[PlanStep, ExecutorResponse]], root: Path, since: float = 0.0
 ) -> tuple[str, ...]:
-    """Return the files that steps made and that are there: those they changed, and those they were to write and did."""
+    """Return existing files that steps changed, produced, or declared in `writes` and wrote after `since`."""
     paths: list[str] = []
     for step, response in results:
         paths += [path for fact in response.tool_calls for path in fact.changed]
@@ -107,44 +111,50 @@ def _is_written_in(root: Path, path: str, since: float) -> bool:
     return is_inside and file.stat().st_mtime >= since
 
 
+STILL_PLANNING = "steps that were still being planned"
+
+
 def partial_answer(
     results: Sequence[tuple[PlanStep, ExecutorResponse]],
     unfinished: Sequence[PlanStep],
-    why: str,
+    reason: str,
     *,
     is_plan_complete: bool = True,
 ) -> str:
-    """Return what can be said without a model; nothing when no step has succeeded."""
+    """Return an answer without a model for a stopped run; empty if no step has succeeded."""
     if not any(is_success(response.status) for _, response in results):
         return ""
-    cut_off = {step.id for step in unfinished}
-    ended = [pair for pair in results if pair[0].id not in cut_off]
-    return "\n\n".join((join_results(ended), stop_note(results, unfinished, why, is_plan_complete=is_plan_complete)))
+    unfinished_ids = {step.id for step in unfinished}
+    finished = [pair for pair in results if pair[0].id not in unfinished_ids]
+    return "\n\n".join(
+        (join_results(finished), stop_note(results, unfinished, reason, is_plan_complete=is_plan_complete))
+    )
 
 
 def stop_note(
     results: Sequence[tuple[PlanStep, ExecutorResponse]],
     unfinished: Sequence[PlanStep],
-    why: str,
+    reason: str,
     *,
     is_plan_complete: bool = True,
 ) -> str:
-    """Return why the work stopped, what is missing, and what that would cost."""
-    missing = [step.title for step in unfinished] + ([] if is_plan_complete else ["what was still being planned"])
-    words = [f"Stopped: {why.removeprefix('Stopped: ').rstrip('.')}."]
+    """Return why the run stopped, which steps are missing, and what they would cost."""
+    missing = [step.title for step in unfinished] + ([] if is_plan_complete else [STILL_PLANNING])
+    sentences = [f"Stopped: {reason.removeprefix('Stopped: ').rstrip('.')}."]
     if missing:
-        words.append(f"Not finished: {'; '.join(missing)}.")
+        sentences.append(f"Not finished: {'; '.join(missing)}.")
     if unfinished and (cost := remaining_cost([response for _, response in results], len(unfinished))):
-        words.append(f"The rest would cost about {cost}.")
-    return " ".join(words)
+        sentences.append(f"Finishing would cost about {cost}.")
+    return " ".join(sentences)
 
 
 def remaining_cost(responses: Sequence[ExecutorResponse], steps: int) -> str | None:
-    """Return what further steps would cost if they were like those that finished; None when nothing tells."""
+    """Return the cost of further steps, at the average of the finished ones; None if unknown."""
     paid = [response.usage for response in responses if is_success(response.status) and response.usage.requests]
     if not paid:
         return None
     total = sum(paid, Usage())
     if total.cost_usd:
-        return f"{total.cost_usd / len(paid) * steps:.2g} USD"
+        usd = total.cost_usd / len(paid) * steps
+        return f"${usd:,.2f}" if usd >= 0.01 else f"${usd:.1g}"
     return f"{round(total.total_tokens / len(paid) * steps):,} tokens" if total.total_tokens else None

@@ -1,4 +1,4 @@
-"""Answers in a form a program asked for: read, validated against a JSON schema, repaired once."""
+"""Structured answers: parsed, validated against a JSON schema, repaired once by the model."""
 
 import json
 from collections.abc import Mapping
@@ -12,11 +12,19 @@ from agent.vocabulary.message import Message
 _SYSTEM = "You put an answer into JSON. Reply with one JSON document that is valid against the schema and nothing else."
 
 
-class OutputSchema:
-    """The schema an answer must fit, given as the text of it."""
+def schema_mismatch(problem: str) -> str:
+    return f"the answer does not match the output schema: {problem}"
 
-    def __init__(self, schema: str, place: str = "of the run") -> None:
-        self._schema = _load_schema(schema, place)
+
+def unresolvable_schema(problem: object) -> str:
+    return f"the output schema contains a reference that cannot be resolved: {problem}"
+
+
+class OutputSchema:
+    """The JSON schema an answer must match."""
+
+    def __init__(self, schema: str, source: str = "of the run") -> None:
+        self._schema = _load_schema(schema, source)
         self.text = json.dumps(self._schema, ensure_ascii=False)
 
     @classmethod
@@ -32,20 +40,20 @@ class OutputSchema:
 
     @property
     def constraints(self) -> str:
-        """Return what a model is told about the form from the beginning."""
+        """The instruction for models about the form of the answer."""
         return (
             "The final answer to the request must be one JSON document, without a fence, valid against this "
             f"JSON schema: {self.text}"
         )
 
-    async def coerce(self, answer: str, desk: MeteredModel, model: str) -> tuple[object | None, str, str | None]:
-        """Return the data, the answer as text, and what is wrong with it when even one repair did not help."""
+    async def coerce(self, answer: str, client: MeteredModel, model: str) -> tuple[object | None, str, str | None]:
+        """Return the data, the answer as text, and the problem if one repair did not fix it."""
         data, problem = self._check(answer)
         if problem is None:
             return data, json.dumps(data, ensure_ascii=False), None
         if not model:
-            return None, answer, f"the answer does not fit the output schema: {problem}"
-        asked = ModelRequest(
+            return None, answer, schema_mismatch(problem)
+        request = ModelRequest(
             model=model,
             purpose="repair",
             messages=(
@@ -53,11 +61,11 @@ class OutputSchema:
                 Message(role="user", content=f"Schema: {self.text}\n\nAnswer:\n{answer}\n\nProblem: {problem}"),
             ),
         )
-        reply = await desk.ask(asked)
+        reply = await client.ask(request)
         data, problem = self._check(reply.message.content)
         if problem is None:
             return data, json.dumps(data, ensure_ascii=False), None
-        return None, answer, f"the answer does not fit the output schema: {problem}"
+        return None, answer, schema_mismatch(problem)
 
     def _check(self, answer: str) -> tuple[object | None, str | None]:
         import jsonschema
@@ -68,28 +76,28 @@ class OutputSchema:
             data = json.loads(_strip_fence(answer))
         except (ValueError, RecursionError) as error:
             return None, f"not JSON: {error}"
-        # Without a registry of our own a schema that refers to an address would be fetched from there.
+        # Without an empty registry, jsonschema would fetch remote references over the network.
         validator = jsonschema.Draft202012Validator(self._schema, registry=referencing.Registry())
         try:
             problems = sorted(validator.iter_errors(data), key=lambda problem: list(problem.path))
         except referencing.exceptions.Unresolvable as error:
-            raise InputError(f"the output schema refers to what is not in it: {error}") from error
+            raise InputError(unresolvable_schema(error)) from error
         if not problems:
             return data, None
-        place = "/".join(map(str, problems[0].path)) or "the document"
-        return None, f"{place}: {problems[0].message}"
+        path = "/".join(map(str, problems[0].path)) or "the document"
+        return None, f"{path}: {problems[0].message}"
 
 
-def _load_schema(text: str, place: str) -> Mapping[str, object]:
+def _load_schema(text: str, source: str) -> Mapping[str, object]:
     import jsonschema
 
     try:
         schema: Mapping[str, object] = json.loads(text)
         jsonschema.Draft202012Validator.check_schema(schema)
     except ValueError as error:
-        raise InputError(f"the output schema {place} is not JSON: {error}") from error
+        raise InputError(f"the output schema {source} is not JSON: {error}") from error
     except jsonschema.SchemaError as error:
-        raise InputError(f"the output schema {place} is not a JSON schema: {error.message}") from error
+        raise InputError(f"the output schema {source} is not a JSON schema: {error.message}") from error
     return schema
 
 

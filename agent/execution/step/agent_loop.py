@@ -1,4 +1,4 @@
-"""The loop of one step: ask the model, run the tools it calls, ask again, until it answers."""
+"""The agent loop of one step: ask the model, run the tools it calls, and repeat until it answers."""
 
 import json
 import re
@@ -29,9 +29,9 @@ _REFUSED = frozenset({"blocked", "denied", "deferred"})
 
 
 class FailureStreak:
-    """Counts turns in a row in which every call failed.
+    """Counts consecutive turns in which every call failed.
 
-    A command that was not tried before and ends with an error is news, not failure: that is how one debugs.
+    A new command that fails is information, not a lack of progress: that is how debugging works.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class FailureStreak:
         self._tried: set[str] = set()
 
     def record(self, facts: Sequence[CallFact]) -> StepStatus | None:
-        """Return how the step must end after this turn, or None to go on."""
+        """Return the status the step must end with after this turn, or None to continue."""
         if any(fact.success for fact in facts):
             self._turns = self._unproductive = self._refused = 0
             return None
@@ -54,20 +54,20 @@ class FailureStreak:
 
     def _has_new_errors(self, facts: Sequence[CallFact]) -> bool:
         commands = {str(fact.args) for fact in facts if fact.tool == "run_command" and fact.status == "error"}
-        fresh = commands - self._tried
+        new = commands - self._tried
         self._tried |= commands
-        return bool(fresh)
+        return bool(new)
 
 
-# The second repetition gets a remark, the third ends the step.
+# The second repetition gets a warning, the third ends the step.
 WARN_AT, STOP_AT = 2, 3
 _MUTATING = frozenset({"write", "execute"})
 
 
 class RepetitionDetector:
-    """Counts how often a call came back with the same result.
+    """Counts how often a call returned the same result.
 
-    A new deed starts the count anew: tests that fail the same way after another edit are work, not a circle.
+    A new call with side effects resets the count: tests that still fail after another edit are work, not a loop.
     """
 
     def __init__(self, effect_of: Callable[[str], str | None]) -> None:
@@ -75,13 +75,13 @@ class RepetitionDetector:
         self._seen: Counter[str] = Counter()
 
     def record(self, facts: Sequence[CallFact]) -> int:
-        """Return how often everything in this turn has been repeated by now; 0 when there was anything new."""
-        signs = [_fingerprint(fact) for fact in facts]
-        for fact, sign in zip(facts, signs, strict=True):
-            if sign not in self._seen and self._effect_of(fact.tool) in _MUTATING:
+        """Return how often all calls of this turn have been repeated so far; 0 if any was new."""
+        fingerprints = [_fingerprint(fact) for fact in facts]
+        for fact, fingerprint in zip(facts, fingerprints, strict=True):
+            if fingerprint not in self._seen and self._effect_of(fact.tool) in _MUTATING:
                 self._seen.clear()
-        self._seen.update(signs)
-        return min((self._seen[sign] - 1 for sign in signs), default=0)
+        self._seen.update(fingerprints)
+        return min((self._seen[fingerprint] - 1 for fingerprint in fingerprints), default=0)
 
 
 def _fingerprint(fact: CallFact) -> str:
@@ -93,7 +93,7 @@ _SURPRISE_LINE = re.compile(r"^[\s>*_`#-]*SURPRISE:[*_`]*\s*(?P<why>.*?)[\s*_`]*
 
 
 def split_surprise(answer: str) -> tuple[str, str]:
-    """Return an answer without the surprise it ends with, and the surprise."""
+    """Split the SURPRISE line off the end of an answer."""
     before, _, last = answer.rstrip().rpartition("\n")
     found = _SURPRISE_LINE.match(last)
     if found is None:
@@ -103,14 +103,14 @@ def split_surprise(answer: str) -> tuple[str, str]:
 
 
 _STEERING_PREFIX = "The user adds, while you work: "
-_NUDGE = "Go on: reply with the result, or call a tool."
+_ASK_FOR_RESULT = "Go on: reply with the result, or call a tool."
 _REPEATED = "You already made this call with the same result. Try something else, or reply with what you have."
 _OVERFLOW_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerSettings:
-    """What every step's loop of a run shares."""
+    """Settings shared by the loops of all steps of a run."""
 
     model: str
     system: Message
@@ -121,7 +121,7 @@ class RunnerSettings:
 
 @dataclass(slots=True, kw_only=True)
 class _LoopState:
-    """One step in the loop: its opening, which never changes, and its conversation, which grows."""
+    """The state of one loop: the constant opening messages and the growing conversation."""
 
     model: str
     ctx: ExecCtx
@@ -132,7 +132,7 @@ class _LoopState:
 
 
 class _StallDetector:
-    """What watches over one run of the loop."""
+    """The stall detection of one loop."""
 
     def __init__(self, calls: ToolCallRunner) -> None:
         self.streak = FailureStreak()
@@ -140,7 +140,7 @@ class _StallDetector:
 
 
 class AgentRunner:
-    """Works one step with a model and tools; everything it hears and does is an event first."""
+    """Runs one step with a model and tools; every message and call is emitted as an event."""
 
     def __init__(
         self,
@@ -160,124 +160,124 @@ class AgentRunner:
         self._has_stalled = False
 
     async def run(
-        self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx, talk: Conversation
+        self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx, conversation: Conversation
     ) -> StepResult:
-        """Loop until the model answers, gets nowhere, or reaches the turn limit; go on where `talk` stopped."""
-        work = self._start_loop(request, ctx, talk)
-        if answer := talk.last_answer:
-            return _answer_result(answer, talk)
-        guard, nudged, cut = _StallDetector(self._calls), False, talk.truncated_answer
-        while talk.turns < profile.max_turns:
-            await self._deliver_steering(work)
+        """Loop until the model answers, stalls or reaches the turn limit, starting from the given conversation."""
+        loop = self._start_loop(request, ctx, conversation)
+        if answer := conversation.last_answer:
+            return _answer_result(answer, conversation)
+        stalls, has_asked, truncated = _StallDetector(self._calls), False, conversation.truncated_answer
+        while conversation.turns < profile.max_turns:
+            await self._deliver_steering(loop)
             try:
-                reply = await self._turn(work)
+                reply = await self._turn(loop)
             except ModelFault as fault:
-                # A small model may fall silent once the work is done: asked for the result, it gives it.
-                if fault.kind != "empty" or nudged or not talk.facts:
+                # A small model may return nothing once the work is done; asked for the result, it gives it.
+                if fault.kind != "empty" or has_asked or not conversation.facts:
                     raise
-                nudged = True
-                await self._add_user_message(work, _NUDGE)
+                has_asked = True
+                await self._add_user_message(loop, _ASK_FOR_RESULT)
                 continue
             said = reply.message.content
             if reply.message.tool_calls:
-                facts = await self._calls.run_turn(reply.message.tool_calls, talk, ctx)
-                if ending := await self._check_stalled(work, facts, guard):
-                    return ending
+                facts = await self._calls.run_turn(reply.message.tool_calls, conversation, ctx)
+                if result := await self._check_stalled(loop, facts, stalls):
+                    return result
             elif said.strip() and reply.finish_reason == "length":
-                if cut:
-                    return StepResult(status="partial", text=cut + said)
-                cut = said
-                await self._add_user_message(work, CONTINUE_PROMPT)
-            elif answer := (cut + said).strip():
+                if truncated:
+                    return StepResult(status="partial", text=truncated + said)
+                truncated = said
+                await self._add_user_message(loop, CONTINUE_PROMPT)
+            elif answer := (truncated + said).strip():
                 if self._control.has_messages(ctx.step_id):
-                    # Too soon to end: the person has just said something.
+                    # Not done yet: the user has just sent a message.
                     continue
-                return _answer_result(answer, talk)
-            elif nudged:
+                return _answer_result(answer, conversation)
+            elif has_asked:
                 return StepResult(status="error", reason="The model gave no answer.", exit_code=exit_codes.FAILED)
             else:
-                nudged = True
-                await self._add_user_message(work, _NUDGE)
-        return StepResult(status="partial", text=_turn_limit_text(talk), exit_code=exit_codes.LIMIT)
+                has_asked = True
+                await self._add_user_message(loop, _ASK_FOR_RESULT)
+        return StepResult(status="partial", text=_turn_limit_text(conversation), exit_code=exit_codes.LIMIT)
 
     async def _check_stalled(
-        self, work: _LoopState, facts: Sequence[CallFact], guard: "_StallDetector"
+        self, loop: _LoopState, facts: Sequence[CallFact], stalls: _StallDetector
     ) -> StepResult | None:
-        """Return how a step ends that gets nowhere, or None to go on."""
-        if status := guard.streak.record(facts):
+        """Return the result of a step that has stalled, or None to continue."""
+        if status := stalls.streak.record(facts):
             return StepResult(status=status, text=_failure_text(facts), exit_code=exit_codes.TOOL_FAILED)
-        repeated = guard.repetition.record(facts)
+        repeated = stalls.repetition.record(facts)
         if repeated == WARN_AT:
-            await self._add_user_message(work, _REPEATED)
+            await self._add_user_message(loop, _REPEATED)
         if repeated < STOP_AT:
             return None
         reason = f"The step repeats itself: {facts[-1].tool} gave the same result {repeated + 1} times."
-        # A new plan may lead out of a circle, once; after that nobody hopes any more.
+        # A new plan may resolve the first stall; replanning after every one would never end.
         surprise, self._has_stalled = "" if self._has_stalled else reason, True
         return StepResult(status="error", reason=reason, exit_code=exit_codes.FAILED, surprise=surprise)
 
-    def _start_loop(self, request: ExecutorRequest, ctx: ExecCtx, talk: Conversation) -> _LoopState:
+    def _start_loop(self, request: ExecutorRequest, ctx: ExecCtx, conversation: Conversation) -> _LoopState:
         model = request.model or self._settings.model
         return _LoopState(
             model=model,
             ctx=ctx,
             opening=(self._settings.system, step_message(request)),
-            conversation=talk,
+            conversation=conversation,
             limit_tokens=self._context_limit(model),
             tools=self._calls.schemas(ctx),
         )
 
     def _context_limit(self, model: str) -> int:
-        """Return the tokens a conversation may fill; a reply may not take more than half of a small window."""
+        """Return the tokens a conversation may use; a reply gets at most half of a small context window."""
         window = self._settings.context_tokens(model)
         return max(window - self._settings.max_output_tokens, window // 2)
 
-    async def _turn(self, work: _LoopState) -> ModelReply:
-        work.conversation.turns += 1
-        reply = await self._ask_model(work)
-        work.conversation.messages.append(reply.message)
+    async def _turn(self, loop: _LoopState) -> ModelReply:
+        loop.conversation.turns += 1
+        reply = await self._ask_model(loop)
+        loop.conversation.messages.append(reply.message)
         calls = tuple(CallMade(id=call.id, name=call.name, input=call.arguments) for call in reply.message.tool_calls)
         said = MessageSaid(
             role="assistant",
             content=reply.message.content,
             tool_calls=calls or None,
-            # Some providers refuse a history in which the thoughts before a call are missing.
+            # Some providers reject a history in which the reasoning before a call is missing.
             reasoning=(reply.message.reasoning or None) if calls else None,
             reasoning_signature=reply.message.reasoning_signature if calls else None,
-            # What was paid for counts, also when the step comes to no end.
+            # The cost counts even if the step never ends.
             spent=reply.usage,
         )
-        # Not waited for: it reaches the disk together with what follows from it, a call's start or the step's end.
-        self._channel.emit(said, step_id=work.ctx.step_id, attempt=work.ctx.attempt)
+        # No need to wait: it reaches the disk with the next awaited event, the start of a call or the end of the step.
+        self._channel.emit(said, step_id=loop.ctx.step_id, attempt=loop.ctx.attempt)
         return reply
 
-    async def _ask_model(self, work: _LoopState) -> ModelReply:
-        """Ask; when the provider finds the conversation too long, shorten it and ask again."""
+    async def _ask_model(self, loop: _LoopState) -> ModelReply:
+        """Send the conversation; if the provider reports that it is too long, shorten it and retry."""
         for attempt in range(_OVERFLOW_TRIES + 1):
-            opening = self._model_request(work, work.opening)
-            await self._trimmer.trim(work.conversation, opening, work.limit_tokens)
-            request = replace(opening, messages=(*work.opening, *work.conversation.messages))
+            opening = self._model_request(loop, loop.opening)
+            await self._trimmer.trim(loop.conversation, opening, loop.limit_tokens)
+            request = replace(opening, messages=(*loop.opening, *loop.conversation.messages))
             try:
-                return await self._stream_reply(request, work.ctx)
+                return await self._stream_reply(request, loop.ctx)
             except ModelFault as fault:
                 if fault.kind != "overflow" or attempt == _OVERFLOW_TRIES:
                     raise
-                work.limit_tokens = min(work.limit_tokens, size_of(request.messages) // CHARS_PER_TOKEN) // 2
+                loop.limit_tokens = min(loop.limit_tokens, size_of(request.messages) // CHARS_PER_TOKEN) // 2
         raise AssertionError("unreachable")
 
-    def _model_request(self, work: _LoopState, messages: tuple[Message, ...]) -> ModelRequest:
+    def _model_request(self, loop: _LoopState, messages: tuple[Message, ...]) -> ModelRequest:
         return ModelRequest(
-            model=work.model,
+            model=loop.model,
             messages=messages,
-            tools=work.tools,
+            tools=loop.tools,
             purpose="step",
-            step_id=work.ctx.step_id,
+            step_id=loop.ctx.step_id,
             max_output_tokens=self._settings.max_output_tokens,
             temperature=self._settings.temperature,
         )
 
     async def _stream_reply(self, request: ModelRequest, ctx: ExecCtx) -> ModelReply:
-        """Return the reply; its text is emitted while it arrives."""
+        """Return the reply, emitting its text as it arrives."""
         reply: ModelReply | None = None
         async with aclosing(self._client.stream(request)) as items:
             async for item in items:
@@ -289,22 +289,22 @@ class AgentRunner:
         assert reply is not None
         return reply
 
-    async def _deliver_steering(self, work: _LoopState) -> None:
-        for words in self._control.pop_messages(work.ctx.step_id):
-            await self._add_user_message(work, f"{_STEERING_PREFIX}{words}")
+    async def _deliver_steering(self, loop: _LoopState) -> None:
+        for text in self._control.pop_messages(loop.ctx.step_id):
+            await self._add_user_message(loop, f"{_STEERING_PREFIX}{text}")
 
-    async def _add_user_message(self, work: _LoopState, text: str) -> None:
-        """Say something to the model between its turns; kept like everything that was said."""
-        work.conversation.messages.append(Message(role="user", content=text))
+    async def _add_user_message(self, loop: _LoopState, text: str) -> None:
+        """Add a user message between turns and publish it."""
+        loop.conversation.messages.append(Message(role="user", content=text))
         said = MessageSaid(role="user", content=text)
-        await self._channel.publish(said, step_id=work.ctx.step_id, attempt=work.ctx.attempt)
+        await self._channel.publish(said, step_id=loop.ctx.step_id, attempt=loop.ctx.attempt)
 
 
-def _answer_result(answer: str, talk: Conversation) -> StepResult:
+def _answer_result(answer: str, conversation: Conversation) -> StepResult:
     text, surprise = split_surprise(answer)
-    # A call that somebody stopped is no failure of the work that went on after it.
-    is_whole = all(fact.success or fact.status == "cancelled" for fact in talk.facts)
-    return StepResult(status="ok" if is_whole else "partial", text=text, surprise=surprise)
+    # A cancelled call is not a failure: the step continued after it.
+    is_complete = all(fact.success or fact.status == "cancelled" for fact in conversation.facts)
+    return StepResult(status="ok" if is_complete else "partial", text=text, surprise=surprise)
 
 
 def _failure_text(facts: Sequence[CallFact]) -> str:
@@ -312,6 +312,6 @@ def _failure_text(facts: Sequence[CallFact]) -> str:
     return f"Gave up: the last calls all failed. Last error of {last.tool}: {last.output_preview}"
 
 
-def _turn_limit_text(talk: Conversation) -> str:
-    recent = "\n".join(f"- {fact.tool}: {fact.output_preview[:300]}" for fact in talk.facts[-3:])
-    return f"Stopped at the limit of {talk.turns} turns before the step was finished. Last results:\n{recent}"
+def _turn_limit_text(conversation: Conversation) -> str:
+    recent = "\n".join(f"- {fact.tool}: {fact.output_preview[:300]}" for fact in conversation.facts[-3:])
+    return f"Stopped at the limit of {conversation.turns} turns before the step was finished. Last results:\n{recent}"

@@ -1,4 +1,4 @@
-"""What one step has said and done so far: it outlives attempts and faults, and every provider accepts it."""
+"""The conversation of one step, kept across retries, and its trimming to the context window."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
@@ -20,7 +20,7 @@ CONTINUE_PROMPT = "Your reply was cut off at its length limit. Go on exactly whe
 
 @dataclass(slots=True, kw_only=True)
 class Conversation:
-    """The messages after a step's opening, the facts of its calls, its turns and its checks."""
+    """The messages after the opening, the facts of all calls, the turns and the checks."""
 
     messages: list[Message] = field(default_factory=list)
     facts: list[CallFact] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Conversation:
 
     @classmethod
     def from_unfinished(cls, unfinished: UnfinishedStep) -> "Conversation":
-        """Return the conversation of a step that was cut off, ready to go on."""
+        """Return the conversation of an interrupted step, ready to continue."""
         return cls(
             messages=list(unfinished.messages),
             facts=list(unfinished.facts),
@@ -42,30 +42,31 @@ class Conversation:
 
     @property
     def last_answer(self) -> str:
-        """Return the answer with which the conversation ends; empty while the model has more to do or say."""
+        """The answer that ends the conversation; empty while there is none."""
         last = self.messages[-1] if self.messages else None
         is_answer = last is not None and last.role == "assistant" and not last.tool_calls
         return last.content.strip() if last and is_answer else ""
 
     @property
     def truncated_answer(self) -> str:
-        """Return the part of an answer that is known while the model is asked for the rest of it."""
-        asked = [message.content for message in self.messages[-1:] if message.role == "user"] == [CONTINUE_PROMPT]
-        return self.messages[-2].content if asked and len(self.messages) > 1 else ""
+        """The truncated answer that the model has been asked to continue, or an empty text."""
+        last = self.messages[-1] if self.messages else None
+        is_continued = last is not None and last.role == "user" and last.content == CONTINUE_PROMPT
+        return self.messages[-2].content if is_continued and len(self.messages) > 1 else ""
 
     def next_call(self, ctx: ExecCtx) -> ExecCtx:
-        """Return the context of the next call; providers reuse their own ids, ours are unique."""
+        """Return the context of the next call, with a unique id: providers reuse theirs."""
         self.calls += 1
         return replace(ctx, call_id=f"{ctx.step_id}.{ctx.attempt}.{self.calls}")
 
     def add_results(self, results: Iterable[tuple[ToolCall, ToolResult]]) -> list[CallFact]:
-        """Take in the results of one turn, in the order of its calls."""
+        """Add the results of one turn, in the order of its calls."""
         pairs = list(results)
         self.messages += [Message(role="tool", content=result.content, tool_call_id=call.id) for call, result in pairs]
         return self.record_calls(pairs)
 
     def record_calls(self, results: Iterable[tuple[ToolCall, ToolResult]]) -> list[CallFact]:
-        """Keep calls as evidence, and the files they made."""
+        """Record calls and their artifacts as evidence, without adding messages."""
         pairs = list(results)
         facts = [_fact(call, result) for call, result in pairs]
         self.facts += facts
@@ -89,12 +90,12 @@ def _fact(call: ToolCall, result: ToolResult) -> CallFact:
 CHARS_PER_TOKEN = 3
 SHORTENED_CHARS = 200
 _RECENT = 4
-# Shrinking well below the limit keeps the prefix unchanged for many turns, which providers cache.
+# Shrinking well below the limit keeps the prefix unchanged for many turns, so that providers can cache it.
 _TARGET = 0.6
 
 
 def shorten_results(messages: Sequence[Message], room: int) -> list[Message]:
-    """Return the messages with old tool results shortened, when they are longer than the room in characters."""
+    """Return the messages with old tool results shortened until they fit into `room` characters."""
     kept = list(messages)
     excess = _excess(kept, room)
     for index, message in enumerate(kept[:-_RECENT]):
@@ -107,7 +108,7 @@ def shorten_results(messages: Sequence[Message], room: int) -> list[Message]:
 
 
 def messages_to_drop(messages: Sequence[Message], room: int) -> int:
-    """Return how many of the first messages must leave: whole turns, never the newest."""
+    """Return how many leading messages to drop: complete turns only, never the newest."""
     excess = _excess(messages, room)
     starts = [index for index, message in enumerate(messages) if message.role == "assistant"]
     last = min(starts[-1], len(messages) - _RECENT) if starts else 0
@@ -121,14 +122,14 @@ def messages_to_drop(messages: Sequence[Message], room: int) -> int:
 
 
 def size_of(messages: Sequence[Message]) -> int:
-    """Return how many characters messages have, calls included."""
+    """Return the size of messages in characters, calls included."""
     return sum(
         len(message.content) + sum(len(str(call.arguments)) for call in message.tool_calls) for message in messages
     )
 
 
 def _excess(messages: Sequence[Message], room: int) -> int:
-    """Return how much must go: nothing while it fits, else more than needed."""
+    """Return how many characters to remove: 0 if the messages fit, else more than strictly needed."""
     excess = size_of(messages) - room
     return excess + int(max(room, 0) * (1 - _TARGET)) if excess > 0 else 0
 
@@ -138,7 +139,7 @@ def _shorten_message(message: Message) -> Message:
     return replace(message, content=f"{message.content[:SHORTENED_CHARS]}\n[… {cut} characters left out]")
 
 
-# A summary costs a request; turns that have to leave sooner than this after one leave without.
+# A summary costs a request; turns dropped sooner than this after the last summary get none.
 TURNS_BETWEEN_SUMMARIES = 8
 _SUMMARY_TOKENS = 1000
 _PART_CHARS = 1000
@@ -152,28 +153,31 @@ _OMITTED = "(Turns of this step were left out here to save room.)"
 
 
 class ContextTrimmer:
-    """Makes conversations shorter when they no longer fit; the opening is never touched."""
+    """Shortens conversations that no longer fit the context window; the opening is never changed."""
 
     def __init__(self, *, client: MeteredModel) -> None:
         self._client = client
 
-    async def trim(self, talk: Conversation, request: ModelRequest, limit_tokens: int) -> None:
-        """Change the conversation so that it fits behind the request's messages, and its beginning seldom."""
+    async def trim(self, conversation: Conversation, request: ModelRequest, limit_tokens: int) -> None:
+        """Shorten the conversation to fit after the request's messages, rarely changing its beginning."""
         room = limit_tokens * CHARS_PER_TOKEN - size_of(request.messages)
-        if size_of(talk.messages) <= room:
+        if size_of(conversation.messages) <= room:
             return
-        talk.messages = shorten_results(talk.messages, room)
-        leaving = messages_to_drop(talk.messages, room)
-        if not leaving:
+        conversation.messages = shorten_results(conversation.messages, room)
+        dropped = messages_to_drop(conversation.messages, room)
+        if not dropped:
             return
-        note = await self._summarize(talk, talk.messages[:leaving], request, room)
-        talk.messages = [Message(role="user", content=note), *talk.messages[leaving:]]
+        note = await self._summarize(conversation, conversation.messages[:dropped], request, room)
+        conversation.messages = [Message(role="user", content=note), *conversation.messages[dropped:]]
 
-    async def _summarize(self, talk: Conversation, old: Sequence[Message], request: ModelRequest, room: int) -> str:
-        if talk.summarized_at is not None and talk.turns - talk.summarized_at < TURNS_BETWEEN_SUMMARIES:
+    async def _summarize(
+        self, conversation: Conversation, old: Sequence[Message], request: ModelRequest, room: int
+    ) -> str:
+        last = conversation.summarized_at
+        if last is not None and conversation.turns - last < TURNS_BETWEEN_SUMMARIES:
             return _omission_note(old)
-        talk.summarized_at = talk.turns
-        asked = replace(
+        conversation.summarized_at = conversation.turns
+        summary_request = replace(
             request,
             messages=(
                 Message(role="system", content=SYSTEM),
@@ -184,16 +188,16 @@ class ContextTrimmer:
             max_output_tokens=_SUMMARY_TOKENS,
         )
         try:
-            reply = await self._client.ask(asked)
+            reply = await self._client.ask(summary_request)
         except (ModelFault, BudgetExhausted):
-            # The work can go on without; if it cannot, its own next request will say so.
+            # The step can continue without a summary; if not, its next request reports the same error.
             return _omission_note(old)
-        said = reply.message.content.strip()
-        return f"{_SUMMARY_PREFIX}{said}" if said else _omission_note(old)
+        summary = reply.message.content.strip()
+        return f"{_SUMMARY_PREFIX}{summary}" if summary else _omission_note(old)
 
 
 def _omission_note(old: Sequence[Message]) -> str:
-    """Return the note for turns that leave without a summary; an earlier summary stays."""
+    """Return the note for turns dropped without a summary; an earlier summary is kept."""
     first = old[0].content
     if old[0].role != "user" or not first.startswith(_SUMMARY_PREFIX):
         return _OMITTED
@@ -201,7 +205,7 @@ def _omission_note(old: Sequence[Message]) -> str:
 
 
 def _format_turns(messages: Sequence[Message], limit: int) -> str:
-    """Return turns as text, the newest whole, the oldest left out when even this is too long."""
+    """Return the newest turns that fit as text; the newest message is always included."""
     parts: list[str] = []
     for message in reversed(messages):
         calls = "".join(f"\n{call.name} {dict(call.arguments)}" for call in message.tool_calls)

@@ -1,4 +1,4 @@
-"""What the person wishes of steps at work: words they hear before their next turn, and an end before their time."""
+"""Steering messages and stop requests for running steps."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ _Result = TypeVar("_Result")
 
 
 class StepControl:
-    """Takes wishes in at any time and hands each to the steps it concerns, once."""
+    """Accepts commands at any time and delivers each once to every step it concerns."""
 
     def __init__(self) -> None:
         self._messages: list[Steer] = []
@@ -19,39 +19,37 @@ class StepControl:
         self._running: dict[str, Callable[[], bool]] = {}
         self._stopped: set[str] = set()
 
-    def steer(self, wish: Steer) -> bool:
-        """Keep words for one step, or for all of the run from now on; False when that step is not at work."""
-        if wish.step_id is not None and wish.step_id not in self._running:
+    def steer(self, command: Steer) -> bool:
+        """Queue a message for one step or for all steps from now on; return False if that step is not running."""
+        if command.step_id is not None and command.step_id not in self._running:
             return False
-        self._messages.append(wish)
+        self._messages.append(command)
         return True
 
-    def stop(self, wish: StopStep) -> bool:
-        """End one step; False when it is not at work."""
-        cancel = self._running.get(wish.step_id)
+    def stop(self, command: StopStep) -> bool:
+        """Cancel one step; return False if it is not running."""
+        cancel = self._running.get(command.step_id)
         if cancel is None or not cancel():
             return False
-        self._stopped.add(wish.step_id)
+        self._stopped.add(command.step_id)
         return True
 
     def pop_messages(self, step_id: str) -> list[str]:
-        """Return what a step has not heard yet; it counts as heard."""
+        """Return the undelivered messages for a step and mark them as delivered."""
         fresh = self._undelivered(step_id)
         self._delivered[step_id] = len(self._messages)
         return fresh
 
     def has_messages(self, step_id: str) -> bool:
-        """Say whether there is something a step has not heard yet."""
         return bool(self._undelivered(step_id))
 
     def is_stopped(self, step_id: str) -> bool:
-        """Say whether the person ended this step."""
         return step_id in self._stopped
 
     @contextmanager
-    def track(self, step_id: str, working: "asyncio.Future[_Result]") -> Iterator[None]:
-        """Let wishes reach a step while it works."""
-        self._running[step_id] = working.cancel
+    def track(self, step_id: str, task: "asyncio.Future[_Result]") -> Iterator[None]:
+        """Make a step reachable for commands while its task runs."""
+        self._running[step_id] = task.cancel
         try:
             yield
         finally:
@@ -59,4 +57,4 @@ class StepControl:
 
     def _undelivered(self, step_id: str) -> list[str]:
         newer = self._messages[self._delivered.get(step_id, 0) :]
-        return [wish.text for wish in newer if wish.step_id in (None, step_id)]
+        return [message.text for message in newer if message.step_id in (None, step_id)]

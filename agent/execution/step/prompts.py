@@ -1,4 +1,4 @@
-"""What the worker of a step is told; the system part is the same for every step and turn of a run."""
+"""The prompts of a step; the system message is the same for all steps and turns of a run."""
 
 from agent.vocabulary.message import Message
 from agent.vocabulary.step import ExecutorRequest
@@ -21,12 +21,12 @@ short and complete. Say plainly what did not work. Reply in the language of the 
 
 
 def system_message(*, cwd: str, platform: str, date: str) -> Message:
-    """Return the constant beginning of every step's conversation."""
+    """Return the constant first message of every step."""
     return Message(role="system", content=SYSTEM.format(cwd=cwd, platform=platform, date=date))
 
 
 def step_message(request: ExecutorRequest) -> Message:
-    """Return the step itself, with what its worker needs to know."""
+    """Return the step's instruction with its context."""
     parts = [request.context, request.goal]
     if request.expected_outputs:
         parts.append(f"A good result: {request.expected_outputs}")

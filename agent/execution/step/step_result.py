@@ -1,4 +1,4 @@
-"""How the work on a step ended, and the response that tells of it."""
+"""The result of a step, the response built from it, and what responses mean for the run."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,11 +16,14 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.safety.secrets.redact import MASK
 
 SUMMARY_CHARS = 400
+NOT_SAVED = "The step's result could not be saved."
+MASKED_SECRET = "The step's command contains a secret, which the log does not store; start a new run with `agent run`."
+NO_ANSWER = "no answer was produced"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
-    """An answer (`text`), or the reason why there is none; `surprise` says what the plan did not count on."""
+    """An answer (`text`) or the reason why there is none; `surprise` is what the plan did not expect."""
 
     status: StepStatus
     text: str = ""
@@ -32,7 +35,7 @@ class StepResult:
 
 
 class StepCancelled(asyncio.CancelledError):
-    """The run was interrupted while a step was running; `response` is how the step ended, already published."""
+    """The run was interrupted while a step was running; `response` is already published."""
 
     def __init__(self, response: ExecutorResponse) -> None:
         super().__init__()
@@ -48,29 +51,29 @@ class StepNotSaved(LogWriteError):
 
 
 def build_response(
-    task_id: str, ending: StepResult, talk: Conversation, *, usage: Usage, attempts: int
+    task_id: str, result: StepResult, conversation: Conversation, *, usage: Usage, attempts: int
 ) -> ExecutorResponse:
-    """Return the response of a step that ended so, with everything that was gathered on the way."""
+    """Return the response for a result, with the evidence from its conversation."""
     return ExecutorResponse(
         task_id=task_id,
-        status=ending.status,
-        summary=ending.reason or _summary(ending.text),
-        outputs=_outputs(ending, talk),
-        tool_calls=tuple(talk.facts),
-        next_questions=ending.questions,
+        status=result.status,
+        summary=result.reason or _summary(result.text),
+        outputs=_outputs(result, conversation),
+        tool_calls=tuple(conversation.facts),
+        next_questions=result.questions,
         usage=usage,
         attempts=attempts,
-        turns=talk.turns,
-        exit_code=ending.exit_code,
-        surprise=ending.surprise,
-        checks=tuple(talk.checks),
-        verified=ending.verified,
+        turns=conversation.turns,
+        exit_code=result.exit_code,
+        surprise=result.surprise,
+        checks=tuple(conversation.checks),
+        verified=result.verified,
     )
 
 
-def _outputs(ending: StepResult, talk: Conversation) -> tuple[StepOutput, ...]:
-    text = (StepOutput(type="text", content=ending.text),) if ending.text else ()
-    return (*text, *(StepOutput(type="file", path=path, name=PurePath(path).name) for path in talk.artifacts))
+def _outputs(result: StepResult, conversation: Conversation) -> tuple[StepOutput, ...]:
+    text = (StepOutput(type="text", content=result.text),) if result.text else ()
+    return (*text, *(StepOutput(type="file", path=path, name=PurePath(path).name) for path in conversation.artifacts))
 
 
 def _summary(text: str) -> str:
@@ -78,7 +81,7 @@ def _summary(text: str) -> str:
 
 
 def question_limit_response(step: PlanStep) -> ExecutorResponse:
-    """Return how a question ends that is one too many."""
+    """Return the response of a question beyond the limit."""
     question = step.ask_question or step.instruction
     return ExecutorResponse(
         task_id=step.id,
@@ -90,31 +93,30 @@ def question_limit_response(step: PlanStep) -> ExecutorResponse:
 
 
 def has_masked_secret(step: PlanStep) -> bool:
-    """Say whether what a step would run had a secret in it that the log masks."""
+    """Whether a step read from the log would run a command whose secret is masked."""
     return MASK in step.verify or (step.type == "tool" and MASK in str(step.args))
 
 
 def masked_secret_response(step: PlanStep) -> ExecutorResponse:
-    """Return how a step ends that would run the mask instead of the secret."""
-    summary = "What it runs holds a secret, and no log keeps secrets: start it anew with `agent run`."
-    return ExecutorResponse(task_id=step.id, status="error", summary=summary, exit_code=exit_codes.FAILED)
+    """Return the response of a step that would run the mask instead of the secret."""
+    return ExecutorResponse(task_id=step.id, status="error", summary=MASKED_SECRET, exit_code=exit_codes.FAILED)
 
 
 def internal_error_response(step: PlanStep, error: Exception) -> ExecutorResponse:
-    """Return how a step ends that could not even begin."""
+    """Return the response of a step that could not be started."""
     return ExecutorResponse(
         task_id=step.id, status="error", summary=f"internal error: {error!r}", exit_code=exit_codes.FAILED
     )
 
 
 def unsaved_response(response: ExecutorResponse) -> ExecutorResponse:
-    """Return how a step ends whose end could not be kept: it may not be called done."""
-    return replace(response, status="cancelled", summary="Its end could not be kept.")
+    """Return the response of a step whose result could not be saved: it must not count as done."""
+    return replace(response, status="cancelled", summary=NOT_SAVED)
 
 
 _REFUSED = frozenset({"denied", "blocked"})
 _REASON_CHARS = 400
-# When several steps failed for different reasons, the first of these decides.
+# If several steps failed for different reasons, the first of these decides.
 _PRECEDENCE = (
     exit_codes.BUDGET,
     exit_codes.NO_KEY,
@@ -127,14 +129,14 @@ _PRECEDENCE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusals:
-    """Calls that were not allowed, in the words of the person who must decide."""
+    """The commands, paths or tools of calls that were not allowed."""
 
     denied: tuple[str, ...] = ()
     deferred: tuple[str, ...] = ()
 
 
 def collect_refusals(responses: Sequence[ExecutorResponse]) -> Refusals:
-    """Collect what was denied, blocked or put off, and not done later after all."""
+    """Collect the calls that were denied, blocked or deferred and not allowed later."""
     refused = [fact for response in responses for fact in _refused_in(response.tool_calls)]
     return Refusals(
         denied=tuple(dict.fromkeys(_subject(fact) for fact in refused if fact.status in _REFUSED)),
@@ -143,13 +145,13 @@ def collect_refusals(responses: Sequence[ExecutorResponse]) -> Refusals:
 
 
 def is_final(response: ExecutorResponse) -> bool:
-    """Say whether a result is the step's for good; a run that goes on takes up what a limit or a no cut short."""
+    """Whether the result is final, i.e. not re-run on resume."""
     refused = collect_refusals([response])
     return is_success(response.status) and not (response.exit_code or refused.denied or refused.deferred)
 
 
 def _refused_in(facts: Sequence[CallFact]) -> list[CallFact]:
-    """Return the calls that were refused in a step; one that was allowed later is none of them."""
+    """Return the refused calls of a step, without those allowed later."""
     refused: dict[tuple[str, str], CallFact] = {}
     for fact in facts:
         if fact.status in _REFUSED or fact.status == "deferred":
@@ -160,33 +162,36 @@ def _refused_in(facts: Sequence[CallFact]) -> list[CallFact]:
 
 
 def combine_verified(responses: Sequence[ExecutorResponse]) -> bool | None:
-    """Return whether checks passed: False when any step's failed, None when there was none."""
+    """Return False if any check failed, True if some passed, None if there were none."""
     verdicts = {response.verified for response in responses}
     return False if False in verdicts else True if True in verdicts else None
 
 
+def unanswered(question: str) -> str:
+    return f"unanswered question: {question}"
+
+
 def failure_reason(responses: Sequence[ExecutorResponse], exit_code: int) -> str | None:
-    """Return why a run ended with an exit code, for the person who reads nothing else."""
+    """Return a one-sentence reason for an exit code."""
     if exit_code == exit_codes.OK:
         return None
     if exit_code == exit_codes.APPROVAL:
         return _refusal_reason(responses)
     failed = [response for response in responses if not is_success(response.status)]
-    # A step that was skipped only tells of the one that made it so.
+    # A skipped step only repeats the failure that caused it.
     failed.sort(key=lambda response: response.status == "skipped")
     deciding = [response for response in responses if response.exit_code == exit_code]
     for response in (*deciding, *failed):
-        is_question = response.status == "needs_input"
-        return f"the question stayed open: {response.summary}" if is_question else response.summary
-    return "there is no answer"
+        return unanswered(response.summary) if response.status == "needs_input" else response.summary
+    return NO_ANSWER
 
 
 def _refusal_reason(responses: Sequence[ExecutorResponse]) -> str:
-    """Return what was refused first, in the words that also say what would allow it, and what else was."""
+    """Return the first refused call with its explanation, and the names of the others."""
     refused = {_subject(fact): fact for response in responses for fact in _refused_in(response.tool_calls)}
     first, *others = refused
-    words, _, _ = refused[first].output_preview.partition("\n")
-    return f"{first}: {words[:_REASON_CHARS]}" + (f" Also: {', '.join(others)}." if others else "")
+    explanation, _, _ = refused[first].output_preview.partition("\n")
+    return f"{first}: {explanation[:_REASON_CHARS]}" + (f" Also: {', '.join(others)}." if others else "")
 
 
 def _subject(fact: CallFact) -> str:
@@ -194,7 +199,7 @@ def _subject(fact: CallFact) -> str:
 
 
 def exit_status(responses: Sequence[ExecutorResponse], answer: str) -> tuple[Subtype, int]:
-    """Return subtype and exit code; a run in which something was refused, failed or left out is no success."""
+    """Return subtype and exit code; a run with refused, failed or skipped steps is not a success."""
     refused = collect_refusals(responses)
     if refused.denied or refused.deferred:
         return "error_approval", exit_codes.APPROVAL

@@ -1,4 +1,4 @@
-"""Where calls are run: each is an event before and after, and none stays without a result, however it ends."""
+"""Runs tool calls: each is logged before and after, and every call gets a result."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from tooling.contract.tool import ToolExecutor, ToolSpec
 
 @dataclass(slots=True, kw_only=True)
 class _RunningCall:
-    """A call on its way; until it has ended its result is what a model must be told if it never does."""
+    """A call in progress; until it ends, `result` is what the model gets if it is cancelled."""
 
     call: ToolCall
     ctx: ExecCtx
@@ -28,12 +28,12 @@ class _RunningCall:
     is_reported: bool = False
 
     async def mark_started(self) -> None:
-        """Wait until its start is on disk, and take note that from now on the call may have its effect."""
+        """Wait until the start is on disk; from then on the call may have had its effect."""
         await self.wait_logged()
-        self.result = _cancelled_result(self.spec, had_begun=True)
+        self.result = _cancelled_result(self.spec, had_started=True)
 
     async def wait_logged(self) -> None:
-        """Return when the start of the call is on disk; raises LogWriteError."""
+        """Wait until the start of the call is on disk; raises LogWriteError."""
         if self.start_logged is not None:
             await asyncio.shield(self.start_logged)
 
@@ -47,98 +47,102 @@ class ToolCallRunner:
         self._charge = charge
 
     def schemas(self, ctx: ExecCtx) -> tuple[dict[str, object], ...]:
-        """Return the schemas of the tools that a step may use, in an order that never changes."""
+        """Return the schemas of the tools a step may use, in a stable order."""
         return tuple(dict(schema) for schema in self._tools.schemas() if ctx.may_use(_tool_name(schema)))
 
     def effect_of(self, tool: str) -> str | None:
-        """Return what calls of a tool do, or None when nobody knows it."""
+        """Return the effect of a tool, or None if the tool is unknown."""
         spec = self._tools.spec_of(tool)
         return spec.effect if spec else None
 
-    async def run_turn(self, calls: Sequence[ToolCall], talk: Conversation, ctx: ExecCtx) -> list[CallFact]:
-        """Run what a model asked for in one turn; the conversation hears a result of every call, whatever happens."""
-        begun = [self._prepare(call, talk, ctx) for call in calls]
+    async def run_turn(self, calls: Sequence[ToolCall], conversation: Conversation, ctx: ExecCtx) -> list[CallFact]:
+        """Run the calls of one turn and add a result for each to the conversation, even if cancelled."""
+        running = [self._prepare(call, conversation, ctx) for call in calls]
         try:
-            await self._run_all(begun)
+            await self._run_all(running)
         finally:
-            facts = talk.add_results(self._finish_all(begun))
+            facts = conversation.add_results(self._finish_all(running))
         return facts
 
-    async def call(self, call: ToolCall, talk: Conversation, ctx: ExecCtx) -> ToolResult:
-        """Run one call that no model asked for: it is evidence, and no part of the conversation."""
-        begun = [self._prepare(call, talk, ctx)]
+    async def call(self, call: ToolCall, conversation: Conversation, ctx: ExecCtx) -> ToolResult:
+        """Run one call that no model asked for; it is recorded as evidence, not as a message."""
+        running = [self._prepare(call, conversation, ctx)]
         try:
-            await self._run_all(begun)
+            await self._run_all(running)
         finally:
-            talk.record_calls(self._finish_all(begun))
-        return begun[0].result
+            conversation.record_calls(self._finish_all(running))
+        return running[0].result
 
-    def _prepare(self, call: ToolCall, talk: Conversation, ctx: ExecCtx) -> _RunningCall:
+    def _prepare(self, call: ToolCall, conversation: Conversation, ctx: ExecCtx) -> _RunningCall:
         spec = self._tools.spec_of(call.name)
         return _RunningCall(
-            call=call, ctx=talk.next_call(ctx), spec=spec, result=_cancelled_result(spec, had_begun=False)
+            call=call, ctx=conversation.next_call(ctx), spec=spec, result=_cancelled_result(spec, had_started=False)
         )
 
-    async def _run_all(self, begun: Sequence[_RunningCall]) -> None:
-        """Run calls side by side when all only read, else in order."""
-        if len(begun) > 1 and all(one.spec is not None and one.spec.parallelizable for one in begun):
-            # All end before the first failure goes on: nothing may run in a step that is over.
-            for ended in await asyncio.gather(*map(self._run, begun), return_exceptions=True):
+    async def _run_all(self, running: Sequence[_RunningCall]) -> None:
+        """Run the calls concurrently if all are parallelizable, else in order."""
+        if len(running) > 1 and all(
+            running_call.spec is not None and running_call.spec.parallelizable for running_call in running
+        ):
+            # Wait for all before raising the first failure: nothing may run on after its step has ended.
+            for ended in await asyncio.gather(*map(self._run, running), return_exceptions=True):
                 if isinstance(ended, BaseException):
                     raise ended
             return
-        for one in begun:
-            await self._run(one)
+        for running_call in running:
+            await self._run(running_call)
 
-    async def _run(self, one: _RunningCall) -> None:
-        call = one.call
-        # It goes to the disk while the call is judged: nothing is done before it is there.
-        one.start_logged = self._emit_durable(ToolStarted(tool_id=call.id, name=call.name, input=call.arguments), one)
+    async def _run(self, running_call: _RunningCall) -> None:
+        call = running_call.call
+        # Written while the call is judged; the call itself waits until it is on disk.
+        running_call.start_logged = self._emit_durable(
+            ToolStarted(tool_id=call.id, name=call.name, input=call.arguments), running_call
+        )
         await asyncio.sleep(0)
         if call.problem:
-            one.result = error_result(call.problem, exit_code=BAD_ARGUMENTS)
+            running_call.result = error_result(call.problem, exit_code=BAD_ARGUMENTS)
         else:
-            ctx = replace(one.ctx, on_start=one.mark_started)
-            one.result = await self._tools.call_tool(call.name, call.arguments, ctx)
-        await one.wait_logged()
-        if one.result.meta.cost_usd:
-            self._charge(call.name, one.result.meta.cost_usd, one.ctx.step_id)
-        if one.result.meta.changes:
-            self._emit(FilesChanged(changes=one.result.meta.changes), one)
-        if one.result.meta.tasks is not None:
-            self._emit(TodoChanged(items=one.result.meta.tasks), one)
-        one.is_reported = True
-        # Not waited for: a model may read it meanwhile, but nothing follows from that before something else is on disk,
-        # which stands behind it in the log.
-        self._emit(_completed_event(one), one)
+            ctx = replace(running_call.ctx, on_start=running_call.mark_started)
+            running_call.result = await self._tools.call_tool(call.name, call.arguments, ctx)
+        await running_call.wait_logged()
+        if running_call.result.meta.cost_usd:
+            self._charge(call.name, running_call.result.meta.cost_usd, running_call.ctx.step_id)
+        if running_call.result.meta.changes:
+            self._emit(FilesChanged(changes=running_call.result.meta.changes), running_call)
+        if running_call.result.meta.tasks is not None:
+            self._emit(TodoChanged(items=running_call.result.meta.tasks), running_call)
+        running_call.is_reported = True
+        # No need to wait: the model may read the result now, but nothing is done about it before a later event is on
+        # disk.
+        self._emit(_completed_event(running_call), running_call)
 
-    def _finish_all(self, begun: Sequence[_RunningCall]) -> list[tuple[ToolCall, ToolResult]]:
-        """Return every call with its result, and tell of those that were stopped."""
-        for one in begun:
-            if not one.is_reported:
-                self._emit(_completed_event(one), one)
-        return [(one.call, one.result) for one in begun]
+    def _finish_all(self, running: Sequence[_RunningCall]) -> list[tuple[ToolCall, ToolResult]]:
+        """Return every call with its result, reporting those that were cancelled."""
+        for running_call in running:
+            if not running_call.is_reported:
+                self._emit(_completed_event(running_call), running_call)
+        return [(running_call.call, running_call.result) for running_call in running]
 
-    def _emit_durable(self, event: Event, one: _RunningCall) -> "asyncio.Future[None]":
-        return self._channel.emit_durable(event, step_id=one.ctx.step_id, attempt=one.ctx.attempt)
+    def _emit_durable(self, event: Event, running_call: _RunningCall) -> "asyncio.Future[None]":
+        return self._channel.emit_durable(event, step_id=running_call.ctx.step_id, attempt=running_call.ctx.attempt)
 
-    def _emit(self, event: Event, one: _RunningCall) -> None:
-        self._channel.emit(event, step_id=one.ctx.step_id, attempt=one.ctx.attempt)
+    def _emit(self, event: Event, running_call: _RunningCall) -> None:
+        self._channel.emit(event, step_id=running_call.ctx.step_id, attempt=running_call.ctx.attempt)
 
 
-def _cancelled_result(spec: ToolSpec | None, *, had_begun: bool) -> ToolResult:
-    text = missing_result(spec.effect if spec else None, had_begun=had_begun)
+def _cancelled_result(spec: ToolSpec | None, *, had_started: bool) -> ToolResult:
+    text = missing_result(spec.effect if spec else None, had_started=had_started)
     return error_result(text, exit_code=CANCELLED, status="cancelled")
 
 
-def _completed_event(one: _RunningCall) -> ToolCompleted:
+def _completed_event(running_call: _RunningCall) -> ToolCompleted:
     return ToolCompleted(
-        tool_id=one.call.id,
-        name=one.call.name,
-        status=one.result.meta.status,
-        exit_code=one.result.exit_code,
-        output=one.result.content,
-        display=one.result.display,
+        tool_id=running_call.call.id,
+        name=running_call.call.name,
+        status=running_call.result.meta.status,
+        exit_code=running_call.result.exit_code,
+        output=running_call.result.content,
+        display=running_call.result.display,
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks: the command of a step that succeeds only when the step did what it should."""
+"""Verification of steps by their check commands, and steps that are a single tool call."""
 
 from dataclasses import replace
 
@@ -16,41 +16,41 @@ from agent.vocabulary.unfinished import UNKNOWN_CALL, UnfinishedStep
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import CallStatus
 
-# How often a model hears of a failed check and may try to mend its work.
+# How often a failed check is reported to the model for another try.
 MAX_CHECKS = 2
 _REFUSED = frozenset({"denied", "deferred", "blocked"})
 
 
 class Verifier:
-    """Runs the checks of steps on the one road of all commands: same judge, same approvals, same box."""
+    """Runs check commands like all others: same judge, same approvals, same sandbox."""
 
     def __init__(self, *, calls: ToolCallRunner, channel: Channel) -> None:
         self._calls = calls
         self._channel = channel
 
-    async def check(self, command: str, ending: StepResult, talk: Conversation, ctx: ExecCtx) -> StepResult:
-        """Return how the step ends after its check."""
+    async def check(self, command: str, result: StepResult, conversation: Conversation, ctx: ExecCtx) -> StepResult:
+        """Run the check and return the updated result of the step."""
         call = ToolCall(
-            id=f"{ctx.step_id}.check.{len(talk.checks) + 1}", name=CHECK_TOOL, arguments={"command": command}
+            id=f"{ctx.step_id}.check.{len(conversation.checks) + 1}", name=CHECK_TOOL, arguments={"command": command}
         )
-        result = await self._calls.call(call, talk, ctx)
-        if result.meta.status in _REFUSED or not ctx.may_use(CHECK_TOOL):
-            return replace(ending, status="blocked", reason=f"The check could not be run. {result.content}")
-        talk.checks.append(Check(command=command, exit_code=result.exit_code, output=result.content))
-        if result.is_ok:
-            # What went wrong on the way does not matter any more.
-            return replace(ending, status="ok", exit_code=0, verified=True)
-        reason = f"The check `{command}` failed. {result.content}"
-        return replace(ending, status="error", reason=reason, exit_code=exit_codes.FAILED, verified=False)
+        call_result = await self._calls.call(call, conversation, ctx)
+        if call_result.meta.status in _REFUSED or not ctx.may_use(CHECK_TOOL):
+            return replace(result, status="blocked", reason=f"The check could not be run. {call_result.content}")
+        conversation.checks.append(Check(command=command, exit_code=call_result.exit_code, output=call_result.content))
+        if call_result.is_ok:
+            # Earlier failures no longer matter.
+            return replace(result, status="ok", exit_code=0, verified=True)
+        reason = f"The check `{command}` failed. {call_result.content}"
+        return replace(result, status="error", reason=reason, exit_code=exit_codes.FAILED, verified=False)
 
-    async def report_failure(self, talk: Conversation, ctx: ExecCtx) -> None:
-        """Let the model know of the failed check."""
-        check = talk.checks[-1]
+    async def report_failure(self, conversation: Conversation, ctx: ExecCtx) -> None:
+        """Tell the model about the failed check."""
+        check = conversation.checks[-1]
         text = (
             f"The work was checked with `{check.command}`, and the check failed:\n{check.output}\n"
             "Mend what is wrong, then reply with the result as before."
         )
-        talk.messages.append(Message(role="user", content=text))
+        conversation.messages.append(Message(role="user", content=text))
         said = MessageSaid(role="user", content=text)
         await self._channel.publish(said, step_id=ctx.step_id, attempt=ctx.attempt)
 
@@ -68,41 +68,47 @@ _DONE_BEFORE = "This was done before the run was cut off."
 
 
 class ToolStepRunner:
-    """Makes the one call of a step, and never again a call that may have had its effect."""
+    """Runs a `tool` step; never repeats a call that may have had its effect."""
 
     def __init__(self, *, calls: ToolCallRunner, verifier: Verifier) -> None:
         self._calls = calls
         self._verifier = verifier
 
     async def run(
-        self, step: PlanStep, talk: Conversation, ctx: ExecCtx, *, check_ctx: ExecCtx, unfinished: UnfinishedStep | None
+        self,
+        step: PlanStep,
+        conversation: Conversation,
+        ctx: ExecCtx,
+        *,
+        check_ctx: ExecCtx,
+        unfinished: UnfinishedStep | None,
     ) -> StepResult:
-        """Make the call and check it, or take what came of it before the run was cut off."""
+        """Make the call and check it, or reuse its result from before the interruption."""
         if unfinished and any(message.content == UNKNOWN_CALL for message in unfinished.messages):
-            ending = await self._check_unknown_call(step, talk, check_ctx)
-            if ending:
-                return ending
+            result = await self._check_unknown_call(step, conversation, check_ctx)
+            if result:
+                return result
         if unfinished and unfinished.facts:
-            talk.facts += unfinished.facts
+            conversation.facts += unfinished.facts
             text = unfinished.messages[-1].content if unfinished.messages else ""
-            ending = _step_result(unfinished.facts[-1].status, text)
+            result = _step_result(unfinished.facts[-1].status, text)
         else:
             call = ToolCall(id=f"{step.id}.call", name=step.tool, arguments=step.args)
-            result = await self._calls.call(call, talk, ctx)
-            ending = _step_result(result.meta.status, result.content)
-        if not step.verify or ending.status != "ok":
-            return ending
-        return await self._verifier.check(step.verify, ending, talk, check_ctx)
+            call_result = await self._calls.call(call, conversation, ctx)
+            result = _step_result(call_result.meta.status, call_result.content)
+        if not step.verify or result.status != "ok":
+            return result
+        return await self._verifier.check(step.verify, result, conversation, check_ctx)
 
-    async def _check_unknown_call(self, step: PlanStep, talk: Conversation, ctx: ExecCtx) -> StepResult | None:
-        """Find out whether a call had its effect: only its check can tell. None when it certainly had not."""
+    async def _check_unknown_call(self, step: PlanStep, conversation: Conversation, ctx: ExecCtx) -> StepResult | None:
+        """Find out from the check whether a call had its effect; return None if it did not."""
         if not step.verify:
             return StepResult(status="error", reason=UNKNOWN_CALL, exit_code=exit_codes.TOOL_FAILED)
-        checked = await self._verifier.check(step.verify, StepResult(status="ok", text=_DONE_BEFORE), talk, ctx)
+        checked = await self._verifier.check(step.verify, StepResult(status="ok", text=_DONE_BEFORE), conversation, ctx)
         return None if checked.verified is False else checked
 
 
 def _step_result(called: CallStatus, text: str) -> StepResult:
     status = _STATUS[called]
-    # What a failing command said is the step's output too; its summary is only the beginning.
+    # The output of a failed command is the step's output too; the summary is only its beginning.
     return StepResult(status=status, text=text, exit_code=exit_codes.TOOL_FAILED if status == "error" else 0)

@@ -154,7 +154,7 @@ class _StepHistory:
         # A call still waiting for approval had not started; calls with effects wait one at a time.
         has_started = recorded.has_started and not self._pending_approvals
         # A tool that no longer exists may have had any effect.
-        return missing_result(self._effect_of(recorded.call.name) or "execute", had_begun=has_started)
+        return missing_result(self._effect_of(recorded.call.name) or "execute", had_started=has_started)
 
 
 def unfinished_task(events: Iterable[Envelope], effect_of: EffectOf) -> UnfinishedStep | None:

@@ -1,4 +1,4 @@
-"""A place where one step is worked: a model that says what it is told to, tools of the test's own, every event kept."""
+"""Runs one step with a scripted model and fake tools, and collects its events."""
 
 import asyncio
 import uuid
@@ -43,13 +43,13 @@ def text_reply(text: str, *, finish_reason: str = "stop") -> ModelReply:
 
 
 def call_reply(*names: str, **arguments: object) -> ModelReply:
-    """A reply that calls tools; ids are as unique as a provider makes them."""
-    asked = tuple(ToolCall(id=uuid.uuid4().hex[:9], name=name, arguments=arguments) for name in names)
-    return ModelReply(message=Message(role="assistant", tool_calls=asked), usage=USAGE, model="m")
+    """A reply that calls tools, with ids in the style of a provider."""
+    calls = tuple(ToolCall(id=uuid.uuid4().hex[:9], name=name, arguments=arguments) for name in names)
+    return ModelReply(message=Message(role="assistant", tool_calls=calls), usage=USAGE, model="m")
 
 
 class ScriptedClient:
-    """A ModelClient that says its lines in order and keeps what it was asked."""
+    """A ModelClient that replays its replies in order and records its requests."""
 
     def __init__(self, *replies: ScriptedTurn) -> None:
         self.replies = list(replies)
@@ -59,13 +59,13 @@ class ScriptedClient:
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         self.requests.append(request)
         await asyncio.sleep(0)
-        line = self._summary() if request.purpose == "summary" else self.replies.pop(0)
-        if isinstance(line, BaseException):
-            raise line
-        if line.message.content:
-            yield TextDelta(text=line.message.content)
+        turn = self._summary() if request.purpose == "summary" else self.replies.pop(0)
+        if isinstance(turn, BaseException):
+            raise turn
+        if turn.message.content:
+            yield TextDelta(text=turn.message.content)
             await asyncio.sleep(0)
-        yield line
+        yield turn
 
     async def close(self) -> None: ...
 
@@ -75,7 +75,7 @@ class ScriptedClient:
 
 
 class FakeTools:
-    """A ToolExecutor whose tools are functions of the test."""
+    """A ToolExecutor whose tools are functions."""
 
     def __init__(self, functions: Mapping[str, tuple[Effect, ToolFunction]]) -> None:
         self._functions = functions
@@ -86,7 +86,7 @@ class FakeTools:
             return error_result(f"There is no tool {name}.", exit_code=127)
         if not ctx.may_use(name):
             return error_result(f"The tool {name} is not available in this step.", exit_code=126)
-        # As on the one road: judging and approving take their time.
+        # Judging and approving take time in the real executor too.
         await asyncio.sleep(0)
         if ctx.on_start:
             await ctx.on_start()
@@ -113,18 +113,18 @@ async def succeed(args: JsonObject) -> ToolResult:
 
 
 def return_in_turn(*results: ToolResult) -> ToolFunction:
-    """A tool that gives these results in turn, the last one for ever."""
-    left = list(results)
+    """A tool that returns these results in turn, then the last one forever."""
+    remaining = list(results)
 
-    async def deed(args: JsonObject) -> ToolResult:
+    async def function(args: JsonObject) -> ToolResult:
         await asyncio.sleep(0)
-        return left.pop(0) if len(left) > 1 else left[0]
+        return remaining.pop(0) if len(remaining) > 1 else remaining[0]
 
-    return deed
+    return function
 
 
 def command_result(code: int, text: str = "") -> ToolResult:
-    """What a command leaves behind."""
+    """The result of a command."""
     status = "ok" if code == 0 else "error"
     return ToolResult(text or f"exit {code}", code, meta=ToolMeta(status=status))  # type: ignore[arg-type]
 
@@ -138,18 +138,18 @@ STEP = PlanStep(id="s1", title="One", instruction="Do it")
 
 
 class StepHarness:
-    """Everything around one step."""
+    """An executor with scripted dependencies; `run` runs one step."""
 
     def __init__(
         self,
-        *lines: ScriptedTurn,
+        *replies: ScriptedTurn,
         functions: Mapping[str, tuple[Effect, ToolFunction]] = TOOL_FUNCTIONS,
         budget: Budget | None = None,
         cache: StepCache | None = None,
         context_tokens: int = 100_000,
         log: EventLog | None = None,
     ) -> None:
-        self.client = ScriptedClient(*lines)
+        self.client = ScriptedClient(*replies)
         self.tools = FakeTools(functions)
         self.channel = Channel(session_id="s", run_id="r", log=log)
         self.subscription = self.channel.subscribe()
@@ -178,8 +178,8 @@ class StepHarness:
             cache=cache,
             sleep=self._sleep,
         )
-        nobody = uuid.UUID(int=0)
-        self.ctx = ExecCtx(user_id=nobody, task_id=nobody, working_dir=Path("/"), step_id="s1")
+        no_id = uuid.UUID(int=0)
+        self.ctx = ExecCtx(user_id=no_id, task_id=no_id, working_dir=Path("/"), step_id="s1")
 
     async def _sleep(self, seconds: float) -> None:
         self.sleeps.append(seconds)
@@ -195,20 +195,20 @@ class StepHarness:
     ) -> ExecutorResponse:
         """Run a step to its response."""
         profile = profile or ExecutorProfile()
-        asked = request or ExecutorRequest(task_id=step.id, goal=step.instruction, model=step.model)
+        step_request = request or ExecutorRequest(task_id=step.id, goal=step.instruction, model=step.model)
         ctx = replace(self.ctx, allowed_tools=profile.allowed_tools)
         try:
-            response = await self.executor.run(step, asked, profile, ctx, key=key, unfinished=unfinished)
+            response = await self.executor.run(step, step_request, profile, ctx, key=key, unfinished=unfinished)
         except (StepCancelled, StepNotSaved) as stop:
             self.recorded.append(stop.response)
             raise
         self.recorded.append(response)
         return response
 
-    async def run_loop(self, talk: Conversation, **more: int) -> object:
-        """Run the loop alone, on a conversation of the test's own."""
+    async def run_loop(self, conversation: Conversation, **more: int) -> object:
+        """Run only the agent loop, on the given conversation."""
         request = ExecutorRequest(task_id="s1", goal="Do it")
-        return await self.runner.run(request, ExecutorProfile(**more), self.ctx, talk)  # type: ignore[arg-type]
+        return await self.runner.run(request, ExecutorProfile(**more), self.ctx, conversation)  # type: ignore[arg-type]
 
     async def envelopes(self) -> list[Envelope]:
         """Close the channel and return every event in order."""

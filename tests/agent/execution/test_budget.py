@@ -1,4 +1,4 @@
-"""The ledger: whatever runs side by side, no limit is passed, and nothing waits for ever."""
+"""The budget: concurrent calls never exceed a limit and never deadlock."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,9 +26,9 @@ def price(model: str, usage: Usage) -> float | None:
     return usage.input_tokens * IN_USD + usage.output_tokens * OUT_USD
 
 
-def request(chars: int = 300, longest: int = 1000, model: str = "m", step: str = "s1") -> ModelRequest:
+def request(chars: int = 300, max_output: int = 1000, model: str = "m", step: str = "s1") -> ModelRequest:
     said = (Message(role="user", content="x" * chars),)
-    return ModelRequest(model=model, messages=said, max_output_tokens=longest, step_id=step)
+    return ModelRequest(model=model, messages=said, max_output_tokens=max_output, step_id=step)
 
 
 def reply(asked: ModelRequest, *, sent: int, said: int) -> ModelReply:
@@ -39,58 +39,58 @@ def reply(asked: ModelRequest, *, sent: int, said: int) -> ModelReply:
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One call of a random run: how large it is, how much of its allowance it uses, and how it ends."""
+    """One call of a random run: its size, the share of its allowance it uses, and how it ends."""
 
     chars: int
-    longest: int
+    max_output: int
     share: float
     steps: int
-    ending: str
+    result: str
 
 
 CALLS = st.builds(
     Call,
     chars=st.integers(0, 3000),
-    longest=st.integers(1, 3000),
+    max_output=st.integers(1, 3000),
     share=st.floats(0, 1),
     steps=st.integers(0, 4),
-    ending=st.sampled_from(["reply", "reply", "reply", "fault", "cut", "cancel"]),
+    result=st.sampled_from(["reply", "reply", "reply", "fault", "cut", "cancel"]),
 )
 
 
 class Provider:
-    """Answers within what a request allows, and never sees more granted than the limits hold."""
+    """Replies within the limits of each request, and checks that reservations stay within the budget."""
 
-    def __init__(self, calls: dict[str, Call], ledger: Budget) -> None:
+    def __init__(self, calls: dict[str, Call], budget: Budget) -> None:
         self._calls = calls
-        self._ledger = ledger
-        self.under_way: dict[str, tuple[int, float]] = {}
+        self._budget = budget
+        self.in_flight: dict[str, tuple[int, float]] = {}
 
     async def stream(self, asked: ModelRequest) -> AsyncIterator[StreamItem]:
         call = self._calls[asked.step_id or ""]
-        longest, sent = asked.max_output_tokens or 0, estimate_tokens(asked)
-        assert min(MIN_OUTPUT_TOKENS, call.longest) <= longest <= call.longest
-        most = Usage(input_tokens=sent, output_tokens=longest)
-        self.under_way[asked.step_id or ""] = (most.total_tokens, price("m", most) or 0.0)
+        max_output, sent = asked.max_output_tokens or 0, estimate_tokens(asked)
+        assert min(MIN_OUTPUT_TOKENS, call.max_output) <= max_output <= call.max_output
+        most = Usage(input_tokens=sent, output_tokens=max_output)
+        self.in_flight[asked.step_id or ""] = (most.total_tokens, price("m", most) or 0.0)
         try:
             self._check()
             for _ in range(call.steps):
                 await asyncio.sleep(0)
-            if call.ending == "fault":
+            if call.result == "fault":
                 raise ModelFault("server")
-            said = int(longest * call.share)
+            said = int(max_output * call.share)
             yield TextDelta(text="z" * 4 * said)
-            if call.ending == "cut":
+            if call.result == "cut":
                 raise ModelFault("reset")
             yield reply(asked, sent=sent, said=said)
         finally:
-            del self.under_way[asked.step_id or ""]
+            del self.in_flight[asked.step_id or ""]
 
     def _check(self) -> None:
-        tokens = self._ledger.total.total_tokens + sum(tokens for tokens, _ in self.under_way.values())
-        usd = (self._ledger.total.cost_usd or 0.0) + sum(usd for _, usd in self.under_way.values())
-        assert self._ledger.max_tokens is None or tokens <= self._ledger.max_tokens
-        assert self._ledger.max_budget_usd is None or usd <= self._ledger.max_budget_usd + 1e-9
+        tokens = self._budget.total.total_tokens + sum(tokens for tokens, _ in self.in_flight.values())
+        usd = (self._budget.total.cost_usd or 0.0) + sum(usd for _, usd in self.in_flight.values())
+        assert self._budget.max_tokens is None or tokens <= self._budget.max_tokens
+        assert self._budget.max_budget_usd is None or usd <= self._budget.max_budget_usd + 1e-9
 
     async def close(self) -> None: ...
 
@@ -101,66 +101,66 @@ class Provider:
     max_tokens=st.none() | st.integers(1, 12_000),
     max_usd=st.none() | st.floats(0.000_1, 0.2),
 )
-def test_calls_side_by_side_never_pass_a_limit(
+def test_concurrent_calls_never_exceed_a_limit(
     calls: list[Call], max_tokens: int | None, max_usd: float | None
 ) -> None:
     async def run() -> Budget:
-        ledger = Budget(max_tokens=max_tokens, max_budget_usd=max_usd)
+        budget = Budget(max_tokens=max_tokens, max_budget_usd=max_usd)
         by_step = {f"s{number}": call for number, call in enumerate(calls)}
         channel = Channel(session_id="s", run_id="r", log=None)
-        desk = MeteredModel(client=Provider(by_step, ledger), budget=ledger, channel=channel, price=price)
+        client = MeteredModel(client=Provider(by_step, budget), budget=budget, channel=channel, price=price)
         asking = {
-            step: asyncio.ensure_future(desk.ask(request(call.chars, call.longest, step=step)))
+            step: asyncio.ensure_future(client.ask(request(call.chars, call.max_output, step=step)))
             for step, call in by_step.items()
         }
         for step, call in by_step.items():
-            if call.ending == "cancel":
+            if call.result == "cancel":
                 for _ in range(call.steps):
                     await asyncio.sleep(0)
                 asking[step].cancel()
         ended = await asyncio.wait_for(asyncio.gather(*asking.values(), return_exceptions=True), 5)
         allowed = (ModelReply, ModelFault, BudgetExhausted, asyncio.CancelledError)
         assert all(isinstance(end, allowed) for end in ended), ended
-        assert await ledger.reserve(request(0, 1), price) if max_tokens is None and max_usd is None else True
+        assert await budget.reserve(request(0, 1), price) if max_tokens is None and max_usd is None else True
         await channel.close()
-        return ledger
+        return budget
 
-    ledger = asyncio.run(run())
-    assert max_tokens is None or ledger.total.total_tokens <= max_tokens
-    assert max_usd is None or (ledger.total.cost_usd or 0.0) <= max_usd + 1e-9
-    steps = [ledger.step_usage(f"s{number}") for number in range(len(calls))]
-    assert sum(step.total_tokens for step in steps) == ledger.total.total_tokens
-    assert sum(usage.total_tokens for usage in ledger.by_model.values()) == ledger.total.total_tokens
+    budget = asyncio.run(run())
+    assert max_tokens is None or budget.total.total_tokens <= max_tokens
+    assert max_usd is None or (budget.total.cost_usd or 0.0) <= max_usd + 1e-9
+    steps = [budget.step_usage(f"s{number}") for number in range(len(calls))]
+    assert sum(step.total_tokens for step in steps) == budget.total.total_tokens
+    assert sum(usage.total_tokens for usage in budget.by_model.values()) == budget.total.total_tokens
 
 
-async def test_a_call_waits_while_only_calls_under_way_stand_in_its_way() -> None:
-    ledger = Budget(max_tokens=2000)
-    first = await ledger.reserve(request(300, 1000), price)
-    second = asyncio.ensure_future(ledger.reserve(request(300, 1000), price))
+async def test_a_call_waits_for_running_calls_to_release_their_reservation() -> None:
+    budget = Budget(max_tokens=2000)
+    first = await budget.reserve(request(300, 1000), price)
+    second = asyncio.ensure_future(budget.reserve(request(300, 1000), price))
     await asyncio.sleep(0)
     assert not second.done()
-    ledger.commit(first, Usage(input_tokens=100, output_tokens=10))
+    budget.commit(first, Usage(input_tokens=100, output_tokens=10))
     assert (await second).request.max_output_tokens == 1000
 
 
-async def test_what_is_left_makes_a_reply_shorter_but_not_useless() -> None:
-    ledger = Budget(max_tokens=800)
-    held = await ledger.reserve(request(300, 1000), price)
+async def test_the_remaining_tokens_limit_a_reply_down_to_a_minimum() -> None:
+    budget = Budget(max_tokens=800)
+    held = await budget.reserve(request(300, 1000), price)
     assert (held.tokens, held.request.max_output_tokens) == (800, 800 - estimate_tokens(request(300)))
-    ledger.commit(held, Usage(input_tokens=100, output_tokens=400))
+    budget.commit(held, Usage(input_tokens=100, output_tokens=400))
     with pytest.raises(BudgetExhausted, match="limit of 800 tokens"):
-        await ledger.reserve(request(300, 1000), price)
+        await budget.reserve(request(300, 1000), price)
 
 
-async def test_a_limit_in_money_makes_a_reply_shorter_too() -> None:
-    ledger = Budget(max_budget_usd=0.02)
-    held = await ledger.reserve(request(300, 1000), price)
+async def test_a_cost_limit_limits_a_reply_too() -> None:
+    budget = Budget(max_budget_usd=0.02)
+    held = await budget.reserve(request(300, 1000), price)
     assert held.request.max_output_tokens == int((0.02 - estimate_tokens(request(300)) * IN_USD) / OUT_USD)
     with pytest.raises(BudgetExhausted, match=r"could exceed the limit of \$0\.001"):
         await Budget(max_budget_usd=0.001).reserve(request(300, 1000), price)
 
 
-async def test_a_limit_in_money_needs_a_known_price_before_the_first_call() -> None:
+async def test_a_cost_limit_needs_a_known_price() -> None:
     with pytest.raises(BudgetExhausted, match="use --max-tokens"):
         await Budget(max_budget_usd=1).reserve(request(model="unknown"), price)
 
@@ -172,7 +172,7 @@ async def test_a_run_without_limits_reserves_nothing_and_changes_no_request() ->
 
 
 class Restarting:
-    """Breaks off once after saying something, then answers."""
+    """A model whose stream breaks off once, then is complete."""
 
     async def stream(self, asked: ModelRequest) -> AsyncIterator[StreamItem]:
         yield TextDelta(text="a" * 400)
@@ -182,17 +182,19 @@ class Restarting:
     async def close(self) -> None: ...
 
 
-async def test_a_reply_that_broke_off_is_paid_for_and_reserved_for_again() -> None:
+async def test_a_broken_off_reply_is_charged_and_reserved_again() -> None:
     channel = Channel(session_id="s", run_id="r", log=None)
-    ear = channel.subscribe()
+    subscription = channel.subscribe()
     asked = request()
-    ledger = Budget(max_tokens=10_000)
-    await MeteredModel(client=Restarting(), budget=ledger, channel=channel, price=price).ask(asked)
-    assert ledger.step_usage("s1").total_tokens == estimate_tokens(asked) + 100 + 100 + 50
+    budget = Budget(max_tokens=10_000)
+    await MeteredModel(client=Restarting(), budget=budget, channel=channel, price=price).ask(asked)
+    assert budget.step_usage("s1").total_tokens == estimate_tokens(asked) + 100 + 100 + 50
     small = Budget(max_tokens=1200)
     with pytest.raises(BudgetExhausted):
         await MeteredModel(client=Restarting(), budget=small, channel=channel, price=price).ask(asked)
     assert small.total.total_tokens == estimate_tokens(asked) + 100
     await channel.close()
-    told = [envelope.event.usage.total_tokens async for envelope in ear if isinstance(envelope.event, BudgetSpent)]
-    assert told == [201, 351, 201]
+    reported = [
+        envelope.event.usage.total_tokens async for envelope in subscription if isinstance(envelope.event, BudgetSpent)
+    ]
+    assert reported == [201, 351, 201]

@@ -1,4 +1,4 @@
-"""What a call does follows its start on disk, and the disk is waited for only there."""
+"""A call runs only after its start is on disk, and that is the only wait for the disk."""
 
 import asyncio
 import errno
@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from agent.execution.step.step_result import StepNotSaved
 from agent.protocol.channel import LogWriteError
 from tests.agent.execution.step_harness import TOOL_FUNCTIONS, StepHarness, call_reply, succeed, text_reply
 from tooling.contract.json_codec import JsonObject
@@ -14,7 +15,7 @@ from tooling.contract.result import ToolResult
 
 
 class BlockingLog:
-    """A disk that keeps events up to one of a kind, and the rest when it is let go; or that is full from there on."""
+    """A log that blocks at the first event of a type until resumed, or is full from there on."""
 
     def __init__(self, held: str, *, is_full: bool = False) -> None:
         self._held = held
@@ -33,66 +34,80 @@ class BlockingLog:
         self.written += kinds
 
 
-def recording_tools(made: list[list[str]], log: BlockingLog) -> dict[str, object]:
-    async def deed(args: JsonObject) -> ToolResult:
-        made.append(list(log.written))
+def recording_tools(effects: list[list[str]], log: BlockingLog) -> dict[str, object]:
+    async def function(args: JsonObject) -> ToolResult:
+        effects.append(list(log.written))
         return await succeed(args)
 
-    return {**TOOL_FUNCTIONS, "write": ("write", deed)}
+    return {**TOOL_FUNCTIONS, "write": ("write", function)}
 
 
 async def wait_reached(log: BlockingLog) -> None:
     await asyncio.to_thread(log.reached.wait, 10)
-    # Whoever does not wait for the disk goes on now.
+    # Code that does not wait for the disk continues now.
     for _ in range(50):
         await asyncio.sleep(0)
 
 
-async def test_nothing_is_done_before_its_start_is_on_disk() -> None:
-    made: list[list[str]] = []
+async def test_a_call_does_not_run_before_its_start_is_on_disk() -> None:
+    effects: list[list[str]] = []
     log = BlockingLog("tool.started")
-    shop = StepHarness(call_reply("write"), text_reply("ok"), log=log, functions=recording_tools(made, log))  # type: ignore[arg-type]
-    running = asyncio.ensure_future(shop.run())
+    harness = StepHarness(call_reply("write"), text_reply("ok"), log=log, functions=recording_tools(effects, log))  # type: ignore[arg-type]
+    running = asyncio.ensure_future(harness.run())
     await wait_reached(log)
-    assert made == []
+    assert effects == []
     log.resume.set()
     assert (await running).status == "ok"
-    assert [kinds[-1] for kinds in made] == ["tool.started"]
-    await shop.channel.close()
+    assert [kinds[-1] for kinds in effects] == ["tool.started"]
+    await harness.channel.close()
 
 
-async def test_a_model_reads_a_result_while_the_disk_is_busy_but_nothing_follows_from_it() -> None:
-    made: list[list[str]] = []
+async def test_the_model_gets_a_result_during_a_write_but_the_next_call_waits_for_the_disk() -> None:
+    effects: list[list[str]] = []
     log = BlockingLog("tool.completed")
-    shop = StepHarness(
+    harness = StepHarness(
         call_reply("write", n=1),
         call_reply("write", n=2),
         text_reply("ok"),
         log=log,
-        functions=recording_tools(made, log),
+        functions=recording_tools(effects, log),
     )  # type: ignore[arg-type]
-    running = asyncio.ensure_future(shop.run())
+    running = asyncio.ensure_future(harness.run())
     await wait_reached(log)
-    assert (len(shop.client.requests), len(made)) == (2, 1)
+    assert (len(harness.client.requests), len(effects)) == (2, 1)
     log.resume.set()
     assert (await running).status == "ok"
-    assert [kinds.count("tool.completed") for kinds in made] == [0, 1]
-    await shop.channel.close()
+    assert [kinds.count("tool.completed") for kinds in effects] == [0, 1]
+    await harness.channel.close()
 
 
 @pytest.mark.parametrize(("held", "done_before"), [("tool.started", 0), ("tool.completed", 1)])
-async def test_on_a_full_disk_nothing_more_is_done(held: str, done_before: int) -> None:
-    made: list[list[str]] = []
+async def test_no_call_runs_after_the_disk_is_full(held: str, done_before: int) -> None:
+    effects: list[list[str]] = []
     log = BlockingLog(held, is_full=True)
     log.resume.set()
-    shop = StepHarness(
+    harness = StepHarness(
         call_reply("write", n=1),
         call_reply("write", n=2),
         text_reply("ok"),
         log=log,
-        functions=recording_tools(made, log),
+        functions=recording_tools(effects, log),
     )  # type: ignore[arg-type]
     with pytest.raises(LogWriteError, match="No space left"):
-        await shop.run()
-    assert len(made) == done_before
-    await shop.channel.close()
+        await harness.run()
+    assert len(effects) == done_before
+    await harness.channel.close()
+
+
+async def test_a_step_cancelled_while_its_result_cannot_be_saved_does_not_count_as_done() -> None:
+    log = BlockingLog("step.completed", is_full=True)
+    harness = StepHarness(text_reply("ok"), log=log)
+    running = asyncio.ensure_future(harness.run())
+    await wait_reached(log)
+    running.cancel()
+    await asyncio.sleep(0)
+    log.resume.set()
+    with pytest.raises(StepNotSaved):
+        await running
+    assert [response.status for response in harness.recorded] == ["cancelled"]
+    await harness.channel.close()

@@ -1,4 +1,4 @@
-"""The person at the other end: what waits for an answer, and for how long."""
+"""Pending questions and approvals: the time a step waits for the user."""
 
 import asyncio
 import time
@@ -16,35 +16,35 @@ ASK = Verdict(decision=Decision.ASK, reasons=("it asks",))
 
 
 def call(number: int) -> ExecCtx:
-    nobody = uuid.UUID(int=0)
-    return ExecCtx(user_id=nobody, task_id=nobody, working_dir=Path("/"), step_id="s1", call_id=f"s1.1.{number}")
+    no_id = uuid.UUID(int=0)
+    return ExecCtx(user_id=no_id, task_id=no_id, working_dir=Path("/"), step_id="s1", call_id=f"s1.1.{number}")
 
 
-async def test_calls_of_one_turn_can_wait_side_by_side_and_the_clock_stands_still_once() -> None:
-    person = PendingQuestions(channel=Channel(session_id="s", run_id="r", log=None), is_present=True, timeout_s=60)
+async def test_concurrent_waits_of_one_step_are_counted_once() -> None:
+    questions = PendingQuestions(channel=Channel(session_id="s", run_id="r", log=None), is_present=True, timeout_s=60)
     began = time.monotonic()
-    waiting = [asyncio.ensure_future(person.approve(ACTION, ASK, call(number))) for number in (1, 2)]
+    waiting = [asyncio.ensure_future(questions.approve(ACTION, ASK, call(number))) for number in (1, 2)]
     await asyncio.sleep(0.05)
     for number in (1, 2):
-        assert person.resolve(ResolveApproval(approval_id=f"a-s1.1.{number}", decision="allow"))
+        assert questions.resolve(ResolveApproval(approval_id=f"a-s1.1.{number}", decision="allow"))
         await asyncio.sleep(0.05)
     assert [(await answer).decision for answer in waiting] == ["allow", "allow"]
-    waited = person.waited_s("s1")
+    waited = questions.waited_s("s1")
     assert 0 < waited <= time.monotonic() - began
     await asyncio.sleep(0.02)
-    assert person.waited_s("s1") == waited
+    assert questions.waited_s("s1") == waited
 
 
-async def test_somebody_can_be_told_when_a_step_waits_and_when_it_goes_on() -> None:
-    person = PendingQuestions(channel=Channel(session_id="s", run_id="r", log=None), is_present=True, timeout_s=60)
-    told: list[str] = []
-    person.set_wait_callbacks(
-        started=lambda step: told.append(f"{step} waits"), ended=lambda step: told.append(f"{step} goes on")
+async def test_callbacks_report_when_a_step_starts_and_stops_waiting() -> None:
+    questions = PendingQuestions(channel=Channel(session_id="s", run_id="r", log=None), is_present=True, timeout_s=60)
+    calls: list[str] = []
+    questions.set_wait_callbacks(
+        started=lambda step: calls.append(f"{step} waits"), ended=lambda step: calls.append(f"{step} continues")
     )
-    waiting = [asyncio.ensure_future(person.approve(ACTION, ASK, call(number))) for number in (1, 2)]
+    waiting = [asyncio.ensure_future(questions.approve(ACTION, ASK, call(number))) for number in (1, 2)]
     await asyncio.sleep(0.01)
-    assert told == ["s1 waits"]
+    assert calls == ["s1 waits"]
     for number in (1, 2):
-        assert person.resolve(ResolveApproval(approval_id=f"a-s1.1.{number}", decision="allow"))
+        assert questions.resolve(ResolveApproval(approval_id=f"a-s1.1.{number}", decision="allow"))
     await asyncio.gather(*waiting)
-    assert told == ["s1 waits", "s1 goes on"]
+    assert calls == ["s1 waits", "s1 continues"]

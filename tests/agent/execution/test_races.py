@@ -1,4 +1,4 @@
-"""Ctrl-C at every moment of a step leaves a conversation that every provider accepts, and a stream without holes."""
+"""Cancelling a step at any moment leaves a conversation that every provider accepts, and a complete event stream."""
 
 import asyncio
 import itertools
@@ -23,8 +23,8 @@ CHECKED = PlanStep(id="s1", title="One", instruction="Do it", verify="make test"
 OPENING = (Message(role="system", content="You work."), Message(role="user", content="Do it"))
 
 
-def lines() -> tuple[ScriptedTurn, ...]:
-    """A step with calls alone, side by side, in order, and with text before them."""
+def replies() -> tuple[ScriptedTurn, ...]:
+    """A step with single, parallel and sequential calls."""
     worked = [
         (call_reply("look", "look", n=n), call_reply("write", "run_command", "write", n=n), call_reply("write", n=-n))
         for n in (1, 2, 3)
@@ -42,7 +42,7 @@ def endpoint(provider: str) -> Endpoint:
 
 
 def openai_problems(request: ModelRequest) -> list[str]:
-    """Each call is answered once, right after the message that made it, before anybody else speaks."""
+    """Each call is answered once, right after its message and before any other message."""
     found: list[str] = []
     waiting: Counter[str] = Counter()
     body = json.loads(json.dumps(openai_wire.body(request, endpoint("openai"))))
@@ -58,7 +58,7 @@ def openai_problems(request: ModelRequest) -> list[str]:
 
 
 def anthropic_problems(request: ModelRequest) -> list[str]:
-    """Turns alternate from the user on, none is empty, and each tool_use is answered in the very next turn."""
+    """Turns alternate starting with the user, none is empty, and each tool_use is answered in the next turn."""
     found: list[str] = []
     body = json.loads(json.dumps(anthropic_wire.body(request, endpoint("anthropic"))))
     turns: list[Mapping[str, list[Mapping[str, str]]]] = body["messages"]
@@ -76,66 +76,66 @@ def anthropic_problems(request: ModelRequest) -> list[str]:
     return [*found, *(f"{name} was never answered" for name in asked)]
 
 
-async def cancelled_after(moments: int, talk: Conversation) -> bool:
-    """Work on a conversation and cancel after some turns of the event loop; say whether it was still at work."""
-    shop = StepHarness(*lines())
-    working = asyncio.ensure_future(shop.run_loop(talk))
+async def cancelled_after(moments: int, conversation: Conversation) -> bool:
+    """Run a conversation and cancel it after some iterations of the event loop; return whether it was running."""
+    harness = StepHarness(*replies())
+    task = asyncio.ensure_future(harness.run_loop(conversation))
     for _ in range(moments):
         await asyncio.sleep(0)
-    was_working = working.cancel()
-    await asyncio.wait({working})
-    await shop.channel.close()
-    return was_working and working.cancelled()
+    was_working = task.cancel()
+    await asyncio.wait({task})
+    await harness.channel.close()
+    return was_working and task.cancelled()
 
 
-async def test_a_conversation_is_valid_for_both_wire_forms_whenever_it_is_cut() -> None:
+async def test_a_conversation_is_valid_for_both_wire_formats_whenever_it_is_cancelled() -> None:
     moments = 0
     while True:
-        talk = Conversation()
-        was_cut = await cancelled_after(moments, talk)
-        assert problems_of(talk.messages) == [], moments
-        shop = StepHarness(text_reply("gone on"))
-        await shop.run_loop(talk)
-        assert problems_of(shop.client.requests[0].messages[2:] if shop.client.requests else ()) == [], moments
+        conversation = Conversation()
+        was_cut = await cancelled_after(moments, conversation)
+        assert problems_of(conversation.messages) == [], moments
+        harness = StepHarness(text_reply("gone on"))
+        await harness.run_loop(conversation)
+        assert problems_of(harness.client.requests[0].messages[2:] if harness.client.requests else ()) == [], moments
         if not was_cut:
             break
         moments += 1
     assert moments > 40
 
 
-async def test_the_stream_has_no_holes_and_tells_the_conversation_again_whenever_it_is_cut() -> None:
+async def test_the_events_are_complete_and_restore_the_conversation_whenever_it_is_cancelled() -> None:
     moments = 0
     while True:
-        shop = StepHarness(*lines(), text_reply("mended"))
-        running = asyncio.ensure_future(shop.run(CHECKED))
+        harness = StepHarness(*replies(), text_reply("mended"))
+        running = asyncio.ensure_future(harness.run(CHECKED))
         for _ in range(moments):
             await asyncio.sleep(0)
         running.cancel()
         await asyncio.wait({running})
-        envelopes = await shop.envelopes()
+        envelopes = await harness.envelopes()
         events = [to_json(envelope) for envelope in envelopes]
         assert [*_steps(events), *_pairs(events)] == [], moments
-        begun = unfinished_task(envelopes, shop.calls.effect_of)
-        assert begun is None or problems_of(begun.messages) == [], moments
+        unfinished = unfinished_task(envelopes, harness.calls.effect_of)
+        assert unfinished is None or problems_of(unfinished.messages) == [], moments
         if not running.cancelled():
             break
-        told = [event["status"] for event in events if event["type"] == "step.completed"]
-        assert told == [noted.status for noted in shop.recorded], moments
+        reported = [event["status"] for event in events if event["type"] == "step.completed"]
+        assert reported == [recorded.status for recorded in harness.recorded], moments
         ended = sum(event["type"] == "tool.completed" for event in events)
-        assert ended == sum(len(noted.tool_calls) for noted in shop.recorded), moments
+        assert ended == sum(len(recorded.tool_calls) for recorded in harness.recorded), moments
         moments += 1
     assert moments > 60
     assert running.result().verified
 
 
 @pytest.mark.parametrize("moments", range(0, 60, 7))
-async def test_a_second_interruption_leaves_no_hole_either(moments: int) -> None:
-    shop = StepHarness(*lines())
-    running = asyncio.ensure_future(shop.run())
+async def test_the_events_are_complete_after_repeated_cancellation(moments: int) -> None:
+    harness = StepHarness(*replies())
+    running = asyncio.ensure_future(harness.run())
     for pause in (moments, 1, 1, 1):
         for _ in range(pause):
             await asyncio.sleep(0)
         running.cancel()
     await asyncio.wait({running})
-    events = [to_json(envelope) for envelope in await shop.envelopes()]
+    events = [to_json(envelope) for envelope in await harness.envelopes()]
     assert [*_steps(events), *_pairs(events)] == []

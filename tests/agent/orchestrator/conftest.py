@@ -1,4 +1,4 @@
-"""A stage for every test."""
+"""The run harness as a fixture."""
 
 from pathlib import Path
 
@@ -8,5 +8,5 @@ from tests.agent.orchestrator.run_harness import RunHarness
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> RunHarness:
+def harness(tmp_path: Path) -> RunHarness:
     return RunHarness(home=tmp_path)

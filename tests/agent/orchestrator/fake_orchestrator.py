@@ -1,4 +1,4 @@
-"""A whole orchestrator whose planner, workers, person and composer do what the test wrote down."""
+"""An orchestrator with a scripted planner, agent loop, user and composer."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -28,12 +28,12 @@ from tooling.contract.context import ExecCtx
 from tooling.contract.question import Question
 
 EventJson = Mapping[str, object]
-_NOBODY = UUID(int=0)
+_NO_ID = UUID(int=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepScript:
-    """How long a step works, how that ends, and whether it waits for a person in between."""
+    """How long a step runs, how it ends, and how long it waits for the user."""
 
     takes_s: float = 1.0
     ends: str = "ok"
@@ -42,7 +42,7 @@ class StepScript:
 
 @dataclass(kw_only=True)
 class RunScript:
-    """What everybody does in one run, and what was seen of it."""
+    """The script of one run, and the observations made during it."""
 
     plan: Sequence[PlanStep]
     scripts: Mapping[str, StepScript] = field(default_factory=dict)
@@ -61,10 +61,10 @@ class RunScript:
     async def run(
         self, *, cancel_at: float | None = None, unfinished: UnfinishedRun | None = None
     ) -> tuple[Outcome, list[EventJson]]:
-        """Play the run; return its outcome and its whole stream."""
+        """Run the script; return the outcome and all events."""
         channel = Channel(session_id="s", run_id="run-1", log=None)
-        heard: list[EventJson] = []
-        listening = asyncio.ensure_future(_listen(channel, heard))
+        events: list[EventJson] = []
+        listener = asyncio.ensure_future(_listen(channel, events))
         await asyncio.sleep(0)
         started = RunStarted(model="", planner_model="", cwd="", workspace="", backend="", approval_mode="", tools=())
         await channel.publish(started)
@@ -80,8 +80,8 @@ class RunScript:
             outcome = runner.early_outcome(exit_codes.INTERRUPTED, "interrupted")
         await channel.publish(run_completed(outcome, runner.plan_id))
         await channel.close()
-        await listening
-        return outcome, heard
+        await listener
+        return outcome, events
 
     def _runner(self, channel: Channel) -> OrchestratorRunner:
         worker = _Worker(self)
@@ -123,35 +123,35 @@ class RunScript:
 
 
 class _Worker:
-    """Works steps and answers questions as written down."""
+    """Runs steps and answers questions as scripted."""
 
-    def __init__(self, show: RunScript) -> None:
-        self._script = show
+    def __init__(self, script: RunScript) -> None:
+        self._script = script
         self.orchestrator: OrchestratorRunner | None = None
 
     async def run(
-        self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx, talk: Conversation
+        self, request: ExecutorRequest, profile: ExecutorProfile, ctx: ExecCtx, conversation: Conversation
     ) -> StepResult:
-        part = self._script.scripts.get(ctx.step_id, StepScript())
+        step_script = self._script.scripts.get(ctx.step_id, StepScript())
         self._script.on_start(ctx.step_id)
         try:
-            await asyncio.sleep(part.takes_s)
+            await asyncio.sleep(step_script.takes_s)
         finally:
             self._script.on_end(ctx.step_id)
-        if part.waits_s:
-            await self._wait(ctx.step_id, part.waits_s)
-        if part.ends == "bug":
+        if step_script.waits_s:
+            await self._wait(ctx.step_id, step_script.waits_s)
+        if step_script.ends == "bug":
             raise ZeroDivisionError("a bug")
-        if part.ends == "surprise":
+        if step_script.ends == "surprise":
             return StepResult(status="ok", text=ctx.step_id, surprise="all is different")
-        if part.ends in ("ok", "partial"):
-            return StepResult(status=part.ends, text=ctx.step_id)  # type: ignore[arg-type]
-        return StepResult(status=part.ends, reason=f"{ctx.step_id} failed", exit_code=1)  # type: ignore[arg-type]
+        if step_script.ends in ("ok", "partial"):
+            return StepResult(status=step_script.ends, text=ctx.step_id)  # type: ignore[arg-type]
+        return StepResult(status=step_script.ends, reason=f"{ctx.step_id} failed", exit_code=1)  # type: ignore[arg-type]
 
     async def ask(self, question: Question, ctx: ExecCtx) -> str | None:
-        part = self._script.scripts.get(ctx.step_id, StepScript())
-        await self._wait(ctx.step_id, part.waits_s)
-        return "yes" if part.ends == "ok" else None
+        step_script = self._script.scripts.get(ctx.step_id, StepScript())
+        await self._wait(ctx.step_id, step_script.waits_s)
+        return "yes" if step_script.ends == "ok" else None
 
     async def _wait(self, step_id: str, seconds: float) -> None:
         assert self.orchestrator
@@ -163,11 +163,11 @@ class _Worker:
 
 
 class _Planner:
-    """Reads plans from a piece of paper."""
+    """Returns scripted plans."""
 
-    def __init__(self, show: RunScript) -> None:
-        self._script = show
-        self._again = list(show.later_plans)
+    def __init__(self, script: RunScript) -> None:
+        self._script = script
+        self._later_plans = list(script.later_plans)
 
     async def plan(self, request: str, context: str) -> PlanStream:
         for step in self._script.plan:
@@ -178,9 +178,9 @@ class _Planner:
 
     async def replan(self, request: str, context: str, progress: str, reason: str) -> Plan | None:
         await asyncio.sleep(1.5)
-        if not self._again:
+        if not self._later_plans:
             raise ModelFault("refused", "no more plans")
-        steps = self._again.pop(0)
+        steps = self._later_plans.pop(0)
         return None if steps is None else Plan(steps=tuple(steps))
 
     def with_estimates(self, plan: Plan) -> Plan:
@@ -188,30 +188,30 @@ class _Planner:
 
 
 class _Composer:
-    """Always has something to say."""
+    """Returns a constant answer."""
 
-    async def compose(self, *asked: object, **more: object) -> tuple[str, None]:
+    async def compose(self, *args: object, **kwargs: object) -> tuple[str, None]:
         return "All in all.", None
 
 
 class _MemoryCache:
-    """A shelf in memory."""
+    """A step cache in memory."""
 
-    def __init__(self, kept: dict[str, ExecutorResponse]) -> None:
-        self._kept = kept
+    def __init__(self, entries: dict[str, ExecutorResponse]) -> None:
+        self._entries = entries
 
     def get(self, key: str) -> ExecutorResponse | None:
-        return self._kept.get(key)
+        return self._entries.get(key)
 
     async def put(self, key: str, response: ExecutorResponse) -> None:
         await asyncio.sleep(0.01)
-        self._kept[key] = response
+        self._entries[key] = response
 
 
-async def _listen(channel: Channel, heard: list[EventJson]) -> None:
+async def _listen(channel: Channel, events: list[EventJson]) -> None:
     async for envelope in channel.subscribe():
-        heard.append(to_json(envelope))
+        events.append(to_json(envelope))
 
 
 def _ctx_of(step_id: str) -> ExecCtx:
-    return ExecCtx(user_id=_NOBODY, task_id=_NOBODY, working_dir=Path("/nowhere"), session_id="s", step_id=step_id)
+    return ExecCtx(user_id=_NO_ID, task_id=_NO_ID, working_dir=Path("/nowhere"), session_id="s", step_id=step_id)

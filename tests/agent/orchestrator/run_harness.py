@@ -1,4 +1,4 @@
-"""A whole run inside the test: a scripted model, real tools, somebody who answers, and every event of it."""
+"""Runs a complete task in the test: a scripted model, real tools, a scripted user, and all events."""
 
 import asyncio
 import json
@@ -22,23 +22,21 @@ EventJson = Mapping[str, object]
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedRun:
-    """How a run went."""
+    """The outcome and events of a run."""
 
     outcome: Outcome
     events: Sequence[EventJson]
 
     def of_type(self, kind: str) -> list[EventJson]:
-        """Return the events of a type."""
         return [event for event in self.events if event["type"] == kind]
 
     @property
     def statuses(self) -> dict[object, object]:
-        """Return how each step ended."""
         return {event["step_id"]: event["status"] for event in self.of_type("step.completed")}
 
     @property
     def plans(self) -> list[tuple[str, str | None]]:
-        """Return why each plan was announced, and how it differs from the one before."""
+        """The reason and diff of each announced plan."""
         return [(str(event["reason"]), event.get("diff")) for event in self.of_type("plan")]  # type: ignore[misc]
 
     @property
@@ -48,7 +46,7 @@ class FinishedRun:
 
 @dataclass(kw_only=True)
 class RunHarness:
-    """Plays runs; `answers` are what the person says, question by question, as long as they last."""
+    """Runs tasks; `answers` are the user's answers to questions, in order."""
 
     home: Path
     answers: list[str] = field(default_factory=list)
@@ -56,12 +54,12 @@ class RunHarness:
     plan: Plan | None = None
 
     def run(self, *replies: object, **flags: object) -> FinishedRun:
-        """Play a run of a scripted model to its end; whatever happens, its stream obeys the grammar."""
+        """Run a scripted model and check that its events obey the grammar."""
         script = self.home / "script.jsonl"
         script.write_text("\n".join(json.dumps(reply) for reply in replies))
-        played = asyncio.run(self._run({"model": f"script:{script}", **flags}))
-        assert broken_rules(played.events) == []
-        return played
+        run = asyncio.run(self._run({"model": f"script:{script}", **flags}))
+        assert broken_rules(run.events) == []
+        return run
 
     async def _run(self, flags: Mapping[str, object]) -> FinishedRun:
         environ = {"HOME": str(self.home)}
@@ -72,14 +70,14 @@ class RunHarness:
                 location=SessionLocation(data_dir=self.home, cwd=self.home), is_user_present=self.is_user_present
             ),
         )
-        heard: list[EventJson] = []
-        listening = asyncio.ensure_future(self._listen(app, heard))
+        events: list[EventJson] = []
+        listener = asyncio.ensure_future(self._listen(app, events))
         outcome = await app.run(Submit(prompt="do it", plan=self.plan))
-        await listening
-        return FinishedRun(outcome=outcome, events=heard)
+        await listener
+        return FinishedRun(outcome=outcome, events=events)
 
-    async def _listen(self, app: App, heard: list[EventJson]) -> None:
+    async def _listen(self, app: App, events: list[EventJson]) -> None:
         async for envelope in app.subscribe():
-            heard.append(to_json(envelope))
+            events.append(to_json(envelope))
             if isinstance(envelope.event, QuestionAsked) and self.is_user_present:
                 app.send(AnswerQuestion(question_id=envelope.event.question_id, answer=self.answers.pop(0)))

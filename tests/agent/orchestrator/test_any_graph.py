@@ -1,4 +1,4 @@
-"""Whatever the graph, the endings, the interruptions, the answers and the new plans: the rules hold."""
+"""Property tests: the rules hold for any graph, results, interruptions, answers and replans."""
 
 import heapq
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ ENDINGS = ("ok", "ok", "ok", "partial", "error", "timeout", "surprise", "bug", "
 
 @st.composite
 def plans(draw: st.DrawFn, prefix: str = "s", asks: bool = True) -> list[PlanStep]:
-    """Draw a plan: edges in every direction, some to steps that do not exist, some questions, some writers."""
+    """Draw a plan with edges in every direction, some unknown dependencies, questions and writers."""
     count = draw(st.integers(1, 8))
     steps = []
     for number in range(count):
@@ -53,14 +53,14 @@ step_scripts = st.fixed_dictionaries({f"{prefix}{number}": parts for prefix in "
 
 @st.composite
 def run_scripts(draw: st.DrawFn) -> RunScript:
-    """Draw a run with everything that can happen in it."""
-    again: list[Sequence[PlanStep] | None] = []
+    """Draw a run with any combination of events."""
+    later_plans: list[Sequence[PlanStep] | None] = []
     for prefix in ("t", "u"):
-        again.append(draw(st.one_of(st.none(), st.just([]), plans(prefix), plans("s"))))
+        later_plans.append(draw(st.one_of(st.none(), st.just([]), plans(prefix), plans("s"))))
     return RunScript(
         plan=draw(plans()),
         scripts=draw(step_scripts),
-        later_plans=again,
+        later_plans=later_plans,
         plan_gap_s=draw(st.sampled_from((0.0, 0.0, 0.3, 1.0))),
         is_given=draw(st.booleans()),
         concurrency=draw(st.integers(1, 4)),
@@ -81,7 +81,7 @@ def last_plan_of(events: Sequence[EventJson]) -> list[str]:
 
 
 def clashes_of(events: Sequence[EventJson]) -> list[tuple[str, str]]:
-    """Return the steps that ran at the same time although they write the same places."""
+    """Return the pairs of steps that ran concurrently although they write the same paths."""
     planned: dict[str, list[str]] = {}
     running: dict[str, list[str]] = {}
     clashes: list[tuple[str, str]] = []
@@ -102,62 +102,60 @@ def clashes_of(events: Sequence[EventJson]) -> list[tuple[str, str]]:
 
 
 @given(run_scripts())
-def test_a_run_comes_to_its_end_and_every_step_of_its_plan_to_exactly_one(show: RunScript) -> None:
-    outcome, events = run_in_virtual_time(show.run())
+def test_a_run_ends_and_every_step_of_its_plan_ends_exactly_once(script: RunScript) -> None:
+    outcome, events = run_in_virtual_time(script.run())
     assert broken_rules(events) == []
     endings = endings_of(events)
     assert set(last_plan_of(events)) <= set(endings)
-    assert show.max_running <= show.concurrency
+    assert script.max_running <= script.concurrency
     assert clashes_of(events) == []
-    assert len(show.started) == len(set(show.started)), "nothing is worked on twice"
+    assert len(script.started) == len(set(script.started)), "nothing is worked on twice"
     assert (outcome.exit_code == 0) == (outcome.error is None)
     assert {response.task_id: response.status for response in outcome.responses} == endings
 
 
 @given(run_scripts(), st.floats(0, 12))
-def test_an_interruption_at_any_moment_leaves_no_step_without_an_end(show: RunScript, cancel_at: float) -> None:
-    outcome, events = run_in_virtual_time(show.run(cancel_at=cancel_at))
+def test_an_interruption_at_any_moment_ends_every_started_step(script: RunScript, cancel_at: float) -> None:
+    outcome, events = run_in_virtual_time(script.run(cancel_at=cancel_at))
     assert broken_rules(events) == []
-    assert not show.running
+    assert not script.running
     assert {response.task_id: response.status for response in outcome.responses} == endings_of(events)
     assert outcome.error is not None or outcome.exit_code == 0
 
 
 @given(run_scripts(), st.floats(0, 12), st.booleans())
-def test_a_run_that_goes_on_with_another_never_repeats_what_that_had_finished(
-    show: RunScript, cancel_at: float, knows_all: bool
-) -> None:
-    _, events = run_in_virtual_time(show.run(cancel_at=cancel_at))
-    told = [event for event in events if event["type"] == "plan"]
-    if not told:
+def test_a_resumed_run_never_repeats_finished_steps(script: RunScript, cancel_at: float, knows_all: bool) -> None:
+    _, events = run_in_virtual_time(script.run(cancel_at=cancel_at))
+    announced = [event for event in events if event["type"] == "plan"]
+    if not announced:
         return
     names = last_plan_of(events)
-    kept = {step.id: step for steps in (*(p for p in show.later_plans if p), show.plan) for step in steps}
-    is_complete = told[-1]["reason"] != "streaming"
-    plan = tuple(kept[name] for name in names if name in kept) if knows_all else ()
-    finished = {response.task_id for response in show.cache.values()}
+    known = {step.id: step for steps in (*(p for p in script.later_plans if p), script.plan) for step in steps}
+    is_complete = announced[-1]["reason"] != "streaming"
+    plan = tuple(known[name] for name in names if name in known) if knows_all else ()
+    finished = {response.task_id for response in script.cache.values()}
     before = UnfinishedRun(
         run_id="run-1", lineage="run-1", request="do it", plan=plan, is_plan_complete=is_complete and bool(plan)
     )
-    again = RunScript(
-        plan=show.plan,
-        scripts=show.scripts,
-        later_plans=[show.plan],
-        concurrency=show.concurrency,
-        replan=show.replan,
-        cache=show.cache,
+    resumed = RunScript(
+        plan=script.plan,
+        scripts=script.scripts,
+        later_plans=[script.plan],
+        concurrency=script.concurrency,
+        replan=script.replan,
+        cache=script.cache,
     )
-    outcome, events = run_in_virtual_time(again.run(unfinished=before))
+    outcome, events = run_in_virtual_time(resumed.run(unfinished=before))
     assert broken_rules(events) == []
     hits = {event["step_id"] for event in events if event["type"] == "step.started" and event["cache"] == "hit"}
     assert hits <= finished
-    if plan == tuple(show.plan) and names == [step.id for step in plan]:
-        assert not finished & set(again.started)
+    if plan == tuple(script.plan) and names == [step.id for step in plan]:
+        assert not finished & set(resumed.started)
     assert outcome.exit_code == 0 or outcome.error
 
 
 def list_schedule(steps: Sequence[PlanStep], takes_s: Mapping[str, float], slots: int) -> list[float]:
-    """Return when steps end if each starts, in the order of becoming ready, as soon as there is a slot."""
+    """Return the end times if each step starts as soon as a slot is free, in the order of becoming ready."""
     known = {step.id for step in steps}
     missing = {step.id: {dep for dep in step.depends_on if dep in known} for step in steps}
     ready = [step for step in steps if not missing[step.id]]
@@ -188,35 +186,33 @@ def _touch(one: str, other: str) -> bool:
 
 
 @given(st.integers(1, 14), st.integers(1, 5), st.integers(0, 2**32), st.booleans())
-def test_the_time_a_graph_takes_is_that_of_the_list_schedule(
-    count: int, slots: int, seed: int, has_writers: bool
-) -> None:
-    chance = Random(seed)
+def test_a_graph_takes_as_long_as_its_list_schedule(count: int, slots: int, seed: int, has_writers: bool) -> None:
+    random = Random(seed)
     steps = [
         PlanStep(
             id=f"s{number}",
             title="t",
             instruction="i",
-            depends_on=tuple(f"s{dep}" for dep in range(number) if chance.random() < 0.25),
-            writes=(chance.choice(PLACES[1:]),) if has_writers and chance.random() < 0.4 else (),
+            depends_on=tuple(f"s{dep}" for dep in range(number) if random.random() < 0.25),
+            writes=(random.choice(PLACES[1:]),) if has_writers and random.random() < 0.4 else (),
         )
         for number in range(count)
     ]
-    takes_s = {step.id: chance.uniform(0.5, 5) for step in steps}
-    cast = {name: StepScript(takes_s=seconds) for name, seconds in takes_s.items()}
-    show = RunScript(plan=steps, scripts=cast, concurrency=slots, is_given=True)
-    run_in_virtual_time(show.run())
-    # Keeping a result takes the shelf a moment, for each step of the longest chain.
+    takes_s = {step.id: random.uniform(0.5, 5) for step in steps}
+    scripts = {name: StepScript(takes_s=seconds) for name, seconds in takes_s.items()}
+    script = RunScript(plan=steps, scripts=scripts, concurrency=slots, is_given=True)
+    run_in_virtual_time(script.run())
+    # The cache takes a moment to store the result of each step of the longest chain.
     slack, dust = 0.02 * count, 1e-6
     ends = list_schedule(steps, takes_s, slots)
-    # Steps that end within such a moment may end in either order, and what they make ready starts in that order.
+    # Steps that end within such a moment may end in either order, and their dependents start in that order.
     assume(all(later - earlier > slack for earlier, later in pairwise(ends)))
     expected = ends[-1]
-    assert expected - dust <= show.ended_at <= expected + slack
+    assert expected - dust <= script.ended_at <= expected + slack
     longest = _critical_path(steps, takes_s)
-    assert show.ended_at >= longest - dust
+    assert script.ended_at >= longest - dust
     if not has_writers:
-        assert show.ended_at <= longest + (sum(takes_s.values()) - longest) / slots + slack
+        assert script.ended_at <= longest + (sum(takes_s.values()) - longest) / slots + slack
 
 
 def _critical_path(steps: Sequence[PlanStep], takes_s: Mapping[str, float]) -> float:

@@ -1,4 +1,4 @@
-"""What a step is told of those it depends on."""
+"""Excerpts of results for dependent steps."""
 
 import asyncio
 from pathlib import Path
@@ -20,7 +20,7 @@ def excerpt_text(found: list[tuple[PlanStep, ExecutorResponse]], outputs: Path) 
     return asyncio.run(dependency_excerpts(found, outputs))
 
 
-def test_a_long_result_is_an_excerpt_with_the_path_of_the_whole(tmp_path: Path) -> None:
+def test_a_long_result_is_truncated_and_refers_to_the_full_text(tmp_path: Path) -> None:
     text = excerpt_text([result("a", LONG), result("b", "short")], tmp_path)
     assert len(text) < EXCERPTS_CHARS
     assert f"the whole is in {tmp_path}/a-1-answer.txt" in text
@@ -33,26 +33,26 @@ def test_short_results_leave_no_file(tmp_path: Path) -> None:
     assert ("one" in text, "two" in text, list(tmp_path.iterdir())) == (True, True, [])
 
 
-def test_without_room_on_the_disk_the_excerpt_must_do(tmp_path: Path) -> None:
+def test_if_the_full_text_cannot_be_saved_no_path_is_given(tmp_path: Path) -> None:
     text = excerpt_text([result("a", LONG)], tmp_path / "missing")
     assert ("characters left out]" in text, "the whole is in" in text) == (True, False)
 
 
-def test_a_step_name_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
+def test_a_step_id_cannot_escape_the_output_folder(tmp_path: Path) -> None:
     inside = tmp_path / "outputs"
     inside.mkdir()
     excerpt_text([result("../../evil", LONG)], inside)
     assert [path for path in tmp_path.rglob("*") if path.is_file() and not path.is_relative_to(inside)] == []
 
 
-def test_steps_whose_names_look_the_same_in_ascii_keep_files_of_their_own(tmp_path: Path) -> None:
+def test_step_ids_that_are_equal_in_ascii_get_separate_files(tmp_path: Path) -> None:
     found = [result("шаг", LONG), result("дом", LONG.upper()), result("д" * 64, LONG.title())]
     text = excerpt_text(found, tmp_path)
     assert sorted(path.read_text() for path in tmp_path.iterdir()) == sorted((LONG, LONG.upper(), LONG.title()))
     assert all(str(path) in text for path in tmp_path.iterdir())
 
 
-def test_what_is_kept_whole_is_masked(tmp_path: Path) -> None:
+def test_saved_results_are_masked(tmp_path: Path) -> None:
     asyncio.run(
         dependency_excerpts([result("a", LONG)], tmp_path, lambda text: text.replace("line 7\n", "[REDACTED]\n"))
     )

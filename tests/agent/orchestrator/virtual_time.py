@@ -1,4 +1,4 @@
-"""An event loop whose clock is wound by hand: waiting takes no time, and waiting for nothing is found out."""
+"""An event loop with a virtual clock: sleeping takes no time, and a deadlock is detected."""
 
 import asyncio
 import selectors
@@ -9,11 +9,11 @@ T = TypeVar("T")
 
 
 class Deadlock(AssertionError):
-    """Everybody waits, and nothing will ever happen."""
+    """All tasks wait, and no timer is scheduled."""
 
 
 class _VirtualSelector(selectors.SelectSelector):
-    """Instead of sleeping until the next timer, sets the clock to it."""
+    """Advances the clock to the next timer instead of sleeping."""
 
     now = 0.0
 
@@ -27,7 +27,7 @@ class _VirtualSelector(selectors.SelectSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """A loop for tests of what takes long."""
+    """An event loop with a virtual clock."""
 
     def __init__(self) -> None:
         self._virtual_selector = _VirtualSelector()
@@ -38,6 +38,6 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def run_in_virtual_time(work: Coroutine[None, None, T]) -> T:
-    """Run to the end, in no time at all."""
+    """Run a coroutine in virtual time."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(work)

@@ -1,4 +1,4 @@
-"""A plan that is given is run as it stands, and a model is looked for only when one has work in it."""
+"""A given plan is run without a planner, and needs a model only for its tasks."""
 
 import asyncio
 import json
@@ -9,6 +9,7 @@ import pytest
 from agent.app import App
 from agent.assembly import RunOptions
 from agent.config.load import load_settings
+from agent.execution.step.step_result import unanswered
 from agent.protocol.commands import Submit
 from agent.run_scope import SessionLocation
 from agent.vocabulary.outcome import Outcome
@@ -23,10 +24,10 @@ def run(tmp_path: Path, submit: Submit, *replies: object) -> Outcome:
     loaded = load_settings(environ={"HOME": str(tmp_path)}, flags=flags, bare=True)
     options = RunOptions(location=SessionLocation(data_dir=tmp_path, is_ephemeral=True))
 
-    async def whole() -> Outcome:
+    async def run_app() -> Outcome:
         return await App(loaded=loaded, environ={"HOME": str(tmp_path)}, options=options).run(submit)
 
-    return asyncio.run(whole())
+    return asyncio.run(run_app())
 
 
 def task(name: str, *after: str) -> PlanStep:
@@ -42,12 +43,12 @@ def test_a_given_plan_needs_no_planner(tmp_path: Path) -> None:
     assert outcome.plan and [step.id for step in outcome.plan.steps] == ["a", "b"]
 
 
-def test_a_plan_of_questions_ends_without_a_model_being_looked_for(tmp_path: Path) -> None:
+def test_a_plan_of_questions_runs_without_a_model(tmp_path: Path) -> None:
     question = PlanStep(id="q", title="q", instruction="Which?", type="ask_user", ask_question="Which?")
     outcome = run(tmp_path, Submit(prompt="x", plan=Plan(steps=(question,))))
-    assert (outcome.exit_code, outcome.error) == (1, "the question stayed open: Which?")
+    assert (outcome.exit_code, outcome.error) == (1, unanswered("Which?"))
 
 
 @pytest.mark.parametrize(("plan_only", "needs"), [(False, True), (True, False)])
-def test_a_plan_that_is_only_shown_needs_no_model(plan_only: bool, needs: bool) -> None:
+def test_showing_a_plan_needs_no_model(plan_only: bool, needs: bool) -> None:
     assert Submit(prompt="x", plan=Plan(steps=(task("a"),)), plan_only=plan_only).needs_model is needs

@@ -1,4 +1,4 @@
-"""The shape of a plan."""
+"""Topological order, levels, critical path and cycles of plans."""
 
 import itertools
 
@@ -13,7 +13,7 @@ def step(name: str, *after: str, type: StepType = "task") -> PlanStep:
     return PlanStep(id=name, title=name, instruction=name, depends_on=after, type=type)
 
 
-def test_dependencies_come_first_and_the_rest_keeps_its_order() -> None:
+def test_dependencies_come_first_and_the_order_is_otherwise_stable() -> None:
     ordered = topological_order([step("c", "b"), step("b", "a"), step("x"), step("a"), step("y", "gone")])
     assert [one.id for one in ordered] == ["x", "a", "b", "c", "y"]
 
@@ -23,14 +23,14 @@ def test_a_cycle_loses_no_step() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=4), min_size=1, max_size=10))
-def test_any_graph_is_ordered_completely_and_each_acyclic_dependency_is_respected(edges: list[list[int]]) -> None:
+def test_any_acyclic_graph_is_ordered_completely_by_its_dependencies(edges: list[list[int]]) -> None:
     steps = [step(str(n), *(str(dep) for dep in deps if dep < n)) for n, deps in enumerate(edges)]
     ordered = [one.id for one in topological_order(list(reversed(steps)))]
     assert sorted(ordered) == sorted(one.id for one in steps)
     assert all(ordered.index(dep) < ordered.index(one.id) for one in steps for dep in one.depends_on)
 
 
-def test_steps_of_one_level_do_not_wait_for_each_other() -> None:
+def test_steps_of_one_level_do_not_depend_on_each_other() -> None:
     steps = [step("a"), step("b"), step("c", "a"), step("d", "c", "b", "gone"), step("e", "b")]
     assert levels(steps) == {"a": 0, "b": 0, "c": 1, "d": 2, "e": 1}
 
@@ -42,14 +42,14 @@ def test_the_critical_path_is_the_heaviest_chain() -> None:
     assert critical_path([]) == ()
 
 
-def test_steps_that_wait_for_each_other_are_named_in_their_order() -> None:
+def test_a_cycle_is_returned_in_order() -> None:
     assert find_cycle([step("a", "b"), step("b", "c"), step("c", "b"), step("d", "gone")]) == ("b", "c", "b")
     assert find_cycle([step("a", "a")]) == ("a", "a")
     assert find_cycle([step("x"), step("y", "x", "gone")]) == ()
 
 
 @given(st.lists(st.lists(st.integers(0, 7), max_size=3), min_size=1, max_size=8))
-def test_a_circle_is_found_exactly_when_there_is_one(edges: list[list[int]]) -> None:
+def test_a_cycle_is_found_exactly_if_there_is_one(edges: list[list[int]]) -> None:
     steps = [step(str(n), *map(str, deps)) for n, deps in enumerate(edges)]
     needs = {one.id: set(one.depends_on) for one in steps}
     found = find_cycle(steps)
@@ -62,7 +62,7 @@ def test_a_circle_is_found_exactly_when_there_is_one(edges: list[list[int]]) -> 
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=4), min_size=1, max_size=10))
-def test_levels_and_path_agree_with_the_dependencies(edges: list[list[int]]) -> None:
+def test_levels_and_critical_path_agree_with_the_dependencies(edges: list[list[int]]) -> None:
     steps = [step(str(n), *(str(dep) for dep in deps if dep < n)) for n, deps in enumerate(edges)]
     place, path, by_id = levels(steps), critical_path(steps), {one.id: one for one in steps}
     assert all(place[one.id] > place[dep] for one in steps for dep in one.depends_on)

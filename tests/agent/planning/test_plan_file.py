@@ -1,4 +1,4 @@
-"""Plan files: what is right becomes steps, what is wrong is told with its place."""
+"""Plan files: valid ones become steps, problems are reported with their location."""
 
 import json
 from pathlib import Path
@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from agent.planning.capabilities import Capabilities
-from agent.planning.plan_file import PlanFile, PlanFileError, parse_plan, read_plan_file
+from agent.planning.plan_file import NO_STEPS, PlanFile, PlanFileError, parse_plan, read_plan_file
 from agent.vocabulary.exit_codes import BAD_INPUT
 from agent.vocabulary.plan import PlanStep
 from tooling.tool_catalog import load_catalog
 
-MEANS = Capabilities(tools={spec.name: spec for spec in load_catalog().specs}, profiles=("default", "reviewer"))
+CAPABILITIES = Capabilities(tools={spec.name: spec for spec in load_catalog().specs}, profiles=("default", "reviewer"))
 TASK = 'instruction = "do it"\n'
 
 
 def parse(text: str, name: str = "plan.toml") -> PlanFile:
-    return parse_plan(text, name=name, default_request="plan", means=MEANS)
+    return parse_plan(text, name=name, default_request="plan", capabilities=CAPABILITIES)
 
 
 def step(fields: str) -> PlanStep:
@@ -31,12 +31,12 @@ def problem(text: str, name: str = "plan.toml") -> str:
 
 
 def problem_of_step(fields: str) -> str:
-    told = problem(f"[[steps]]\n{fields}")
-    assert told.startswith("plan.toml: line 1, step 1"), told
-    return told.partition(": ")[2].partition(": ")[2]
+    message = problem(f"[[steps]]\n{fields}")
+    assert message.startswith("plan.toml: line 1, step 1"), message
+    return message.partition(": ")[2].partition(": ")[2]
 
 
-def test_a_plan_by_hand_is_short() -> None:
+def test_a_minimal_plan_file_is_completed_with_defaults() -> None:
     plan = parse(
         """
         request = "Is the project in order?"
@@ -63,7 +63,7 @@ def test_a_plan_by_hand_is_short() -> None:
     ]
 
 
-def test_every_field_of_a_task_is_taken_over() -> None:
+def test_every_field_of_a_task_is_parsed() -> None:
     assert step(
         """
         id = "a.b_c-1"
@@ -94,8 +94,8 @@ def test_every_field_of_a_task_is_taken_over() -> None:
     )
 
 
-def test_every_field_of_a_call_is_taken_over() -> None:
-    made = step(
+def test_every_field_of_a_tool_step_is_parsed() -> None:
+    parsed = step(
         """
         tool = "search_text"
         args = { pattern = "TODO" }
@@ -104,41 +104,41 @@ def test_every_field_of_a_call_is_taken_over() -> None:
         timeout_s = 0.5
         """
     )
-    assert (made.type, made.tool, made.args) == ("tool", "search_text", {"pattern": "TODO"})
-    assert (made.title, made.verify, made.timeout_s) == ("Find what is to be done", "true", 0.5)
+    assert (parsed.type, parsed.tool, parsed.args) == ("tool", "search_text", {"pattern": "TODO"})
+    assert (parsed.title, parsed.verify, parsed.timeout_s) == ("Find what is to be done", "true", 0.5)
 
 
-def test_a_question_may_be_answered_in_free_words() -> None:
+def test_a_question_may_have_no_options() -> None:
     assert step('ask_question = "Which?"').ask_options == ()
     assert step('ask_question = "Which?"\nask_options = ["a", "b"]').ask_options == ("a", "b")
 
 
-def test_a_file_that_a_call_writes_is_known_to_be_written() -> None:
+def test_the_path_of_a_writing_call_is_added_to_writes() -> None:
     call = 'tool = "write_file"\nargs = { path = "a.txt", content = "x" }\n'
     assert step(call).writes == ("a.txt",)
     assert step(call + 'writes = ["b"]').writes == ("b",)
     assert step('tool = "read_file"\nargs = { path = "a.txt" }').writes == ()
 
 
-def test_json_says_the_same() -> None:
+def test_json_and_toml_give_the_same_plan() -> None:
     document = {"request": "r", "steps": [{"id": "a", "tool": "run_command", "args": {"command": "ls"}}]}
     toml = 'request = "r"\n[[steps]]\nid = "a"\ntool = "run_command"\nargs = { command = "ls" }'
     assert parse(json.dumps(document), "plan.json") == parse(toml)
     assert parse(json.dumps(document), "/dev/fd/63") == parse(toml)
 
 
-def test_steps_may_stand_in_any_order() -> None:
+def test_steps_may_be_listed_in_any_order() -> None:
     plan = parse(f'[[steps]]\nid = "b"\ndepends_on = ["a"]\n{TASK}[[steps]]\nid = "a"\n{TASK}').plan
     assert ([one.id for one in plan.steps], plan.reason) == (["a", "b"], "file")
 
 
-def test_a_file_without_a_request_is_called_by_its_name(tmp_path: Path) -> None:
+def test_without_a_request_the_file_name_is_used(tmp_path: Path) -> None:
     (tmp_path / "nightly.toml").write_text(f"[[steps]]\n{TASK}")
-    assert read_plan_file(tmp_path / "nightly.toml", MEANS).request == "nightly"
+    assert read_plan_file(tmp_path / "nightly.toml", CAPABILITIES).request == "nightly"
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "expected"),
     [
         ('instrution = "x"\n', "unknown field instrution, did you mean instruction?"),
         (TASK + "depends_on = 'a'\n", 'depends_on: expected a list, got "a"'),
@@ -150,9 +150,9 @@ def test_a_file_without_a_request_is_called_by_its_name(tmp_path: Path) -> None:
         (TASK + "id = ''\n", "id is empty"),
         (TASK + "id = 'a b'\n", "id: expected at most 64 letters, digits, dots, _ and -, got 'a b'"),
         (TASK + "type = 'tsk'\n", 'type: expected one of task, tool, ask_user, got "tsk", did you mean task?'),
-        (TASK + "profile = 'revewer'\n", "profile: there is no profile 'revewer', did you mean reviewer?"),
-        (TASK + "profile = 'x'\n", "profile: there is no profile 'x'; there is default, reviewer"),
-        (TASK + "allowed_tools = ['read']\n", "allowed_tools: there is no tool 'read', did you mean read_file?"),
+        (TASK + "profile = 'revewer'\n", "profile: unknown profile 'revewer', did you mean reviewer?"),
+        (TASK + "profile = 'x'\n", "profile: unknown profile 'x'; known: default, reviewer"),
+        (TASK + "allowed_tools = ['read']\n", "allowed_tools: unknown tool 'read', did you mean read_file?"),
         (TASK + "model = ''\n", "model is empty"),
         (TASK + "args = {}\n", "args is for steps of type tool; this one is of type task"),
         ("", "instruction is missing; a step without a model has tool, a question has ask_question"),
@@ -160,8 +160,8 @@ def test_a_file_without_a_request_is_called_by_its_name(tmp_path: Path) -> None:
         ("instruction = 1979-05-27\n", 'instruction: expected text, got "1979-05-27"'),
         ("type = 'tool'\n", "tool is missing"),
         ("type = 'ask_user'\n", "ask_question is missing"),
-        ("tool = 'run_comand'\n", "tool: there is no tool 'run_comand', did you mean run_command?"),
-        ("tool = 'zzz'\n", "tool: there is no tool 'zzz'; `agent tools list` shows them"),
+        ("tool = 'run_comand'\n", "tool: unknown tool 'run_comand', did you mean run_command?"),
+        ("tool = 'zzz'\n", "tool: unknown tool 'zzz'; see `agent tools list`"),
         ("tool = 'run_command'\n", "args.command is missing (`agent tools show run_command`)"),
         (
             "tool = 'run_command'\nargs = { comand = 'ls' }\n",
@@ -176,10 +176,10 @@ def test_a_file_without_a_request_is_called_by_its_name(tmp_path: Path) -> None:
             "tool = 'run_command'\ninstruction = 'x'\n",
             "instruction is for steps of type task; this one is of type tool",
         ),
-        ("tool = 'run_command'\nargs = { command = \"a\\u0000\" }\n", "args.command: holds a character that is none"),
+        ("tool = 'run_command'\nargs = { command = \"a\\u0000\" }\n", "args.command: contains an invalid character"),
         (
             "ask_question = '?'\nask_options = ['a']\n",
-            "ask_options: one option is no choice; give at least two, or none for an answer in free words",
+            "ask_options: give at least two options, or none for a free-text answer",
         ),
         (
             "ask_question = '?'\nverify = 'x'\n",
@@ -187,24 +187,24 @@ def test_a_file_without_a_request_is_called_by_its_name(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_problem_is_told_with_step_field_and_what_was_expected(fields: str, told: str) -> None:
-    assert problem_of_step(fields) == told
+def test_a_problem_is_reported_with_step_field_and_expectation(fields: str, expected: str) -> None:
+    assert problem_of_step(fields) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
-        ("", "plan.toml: there are no steps; a step begins with a line [[steps]]"),
-        ("steps = []", "plan.toml: there are no steps; a step begins with a line [[steps]]"),
-        ("steps = 3", "plan.toml: steps: expected a list of steps, each under a line [[steps]]"),
-        (f"[steps]\n{TASK}", "plan.toml: steps: expected a list of steps, each under a line [[steps]]"),
+        ("", f"plan.toml: {NO_STEPS}; a step starts with a [[steps]] line"),
+        ("steps = []", f"plan.toml: {NO_STEPS}; a step starts with a [[steps]] line"),
+        ("steps = 3", "plan.toml: steps: expected a list of steps, each under a [[steps]] line"),
+        (f"[steps]\n{TASK}", "plan.toml: steps: expected a list of steps, each under a [[steps]] line"),
         ("steps = [1]", "plan.toml: step 1: expected a table of fields, got 1"),
         (f"[[step]]\n{TASK}", "plan.toml: unknown key step, did you mean steps?"),
         (f"request = 1\n[[steps]]\n{TASK}", "plan.toml: request: expected text, got 1"),
         ("x = ", "plan.toml: not valid TOML: Invalid value (at end of document)"),
         (
             f'[[steps]]\nid = "build"\n{TASK}[[steps]]\ndepends_on = ["biuld"]\n{TASK}',
-            "plan.toml: step step2: depends_on: there is no step 'biuld', did you mean build?",
+            "plan.toml: step step2: depends_on: unknown step 'biuld', did you mean build?",
         ),
         (
             f'[[steps]]\nid = "a"\n{TASK}[[steps]]\nid = "a"\n{TASK}',
@@ -212,43 +212,43 @@ def test_a_problem_is_told_with_step_field_and_what_was_expected(fields: str, to
         ),
         (
             f'[[steps]]\nid = "a"\ndepends_on = ["b"]\n{TASK}[[steps]]\nid = "b"\ndepends_on = ["a"]\n{TASK}',
-            "plan.toml: steps wait for each other: a → b → a",
+            "plan.toml: dependency cycle: a → b → a",
         ),
         (
             f'[[steps]]\nid = "a"\ndepends_on = ["a"]\n{TASK}',
-            "plan.toml: steps wait for each other: a → a",
+            "plan.toml: dependency cycle: a → a",
         ),
     ],
 )
-def test_a_problem_of_the_whole_plan_is_told(text: str, told: str) -> None:
-    assert problem(text) == told
+def test_a_problem_of_the_plan_is_reported(text: str, expected: str) -> None:
+    assert problem(text) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("", "not valid JSON: Expecting value: line 1 column 1 (char 0)"),
         ('{"steps": [}', "not valid JSON: Expecting value: line 1 column 12 (char 11)"),
         ("[]", 'expected an object {"request": …, "steps": […]}'),
-        ('{"steps": []}', "there are no steps"),
-        ('{"steps": {}}', "there are no steps"),
-        ('{"steps": [{"id": "a", "id": "b"}]}', "not valid JSON: 'id' is given twice"),
+        ('{"steps": []}', NO_STEPS),
+        ('{"steps": {}}', NO_STEPS),
+        ('{"steps": [{"id": "a", "id": "b"}]}', "not valid JSON: duplicate key 'id'"),
         ('{"steps": [{"instruction": null}]}', "step 1: instruction: expected text, got null"),
-        ('{"steps": [{"instruction": "\\ud800"}]}', "step 1: instruction: holds a character that is none"),
+        ('{"steps": [{"instruction": "\\ud800"}]}', "step 1: instruction: contains an invalid character"),
     ],
 )
-def test_a_problem_in_json_is_told(text: str, told: str) -> None:
-    assert problem(text, "plan.json") == f"plan.json: {told}"
+def test_a_problem_in_json_is_reported(text: str, expected: str) -> None:
+    assert problem(text, "plan.json") == f"plan.json: {expected}"
 
 
-def test_brackets_without_end_are_told() -> None:
+def test_deeply_nested_brackets_are_reported() -> None:
     assert "not valid" in problem("x = " + "[" * 5000)
     assert "not valid" in problem("[" * 100_000, "plan.json")
 
 
-def test_all_problems_are_told_at_once() -> None:
-    told = problem('titel = "x"\n\n[[steps]]\nx = 1\n\n[[steps]]\nid = "b"\ntool = "run_command"\n')
-    assert told.splitlines() == [
+def test_all_problems_are_reported_at_once() -> None:
+    message = problem('titel = "x"\n\n[[steps]]\nx = 1\n\n[[steps]]\nid = "b"\ntool = "run_command"\n')
+    assert message.splitlines() == [
         "plan.toml has 3 problems:",
         "  unknown key titel",
         "  line 3, step 1: unknown field x",
@@ -261,14 +261,14 @@ def test_many_problems_are_counted() -> None:
     assert (len(lines), lines[0], lines[-1]) == (12, "plan.toml has 20 problems:", "  and 10 more")
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    for path, told in (
+def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
+    for path, expected in (
         (tmp_path / "none.toml", "No such file or directory"),
         (tmp_path, "Is a directory"),
-        (tmp_path / "large.toml", "longer than 1000000 bytes"),
+        (tmp_path / "large.toml", "too large for a plan file"),
         (tmp_path / "bytes.toml", "not UTF-8"),
     ):
         (tmp_path / "large.toml").write_bytes(b"#" * 1_000_001)
         (tmp_path / "bytes.toml").write_bytes(b"\xff")
-        with pytest.raises(PlanFileError, match=told):
-            read_plan_file(path, MEANS)
+        with pytest.raises(PlanFileError, match=expected):
+            read_plan_file(path, CAPABILITIES)

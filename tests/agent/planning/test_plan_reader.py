@@ -1,4 +1,4 @@
-"""Plans as they stream."""
+"""Parsing plans while they stream."""
 
 import json
 
@@ -12,13 +12,13 @@ PLAN = {"steps": [{"id": "a", "instruction": "do {a}"}, {"id": "b", "instruction
 
 
 @given(st.lists(st.integers(1, 20), min_size=1))
-def test_steps_come_out_whole_however_the_reply_is_cut(sizes: list[int]) -> None:
+def test_steps_are_complete_however_the_reply_is_split(sizes: list[int]) -> None:
     text, reader, found = json.dumps(PLAN), PlanReader(), []
-    place = 0
-    while place < len(text):
-        size = sizes[place % len(sizes)]
-        found += reader.feed(text[place : place + size])
-        place += size
+    position = 0
+    while position < len(text):
+        size = sizes[position % len(sizes)]
+        found += reader.feed(text[position : position + size])
+        position += size
     assert found == PLAN["steps"]
     assert list(reader.finish(text).steps) == PLAN["steps"]
 
@@ -39,7 +39,7 @@ def test_the_first_step_is_known_before_the_plan_is_complete() -> None:
         json.dumps(PLAN["steps"]),
     ],
 )
-def test_fences_prose_and_near_misses_do_no_harm(reply: str) -> None:
+def test_fences_prose_and_other_keys_are_tolerated(reply: str) -> None:
     assert list(PlanReader().finish(reply).steps) == PLAN["steps"]
 
 
@@ -49,21 +49,21 @@ def test_a_reply_with_repairable_json_is_repaired() -> None:
     ]
 
 
-def test_a_direct_answer_is_recognised() -> None:
+def test_a_direct_answer_is_recognized() -> None:
     assert PlanReader().finish('{"answer": " 42 "}').answer == "42"
 
 
-def test_what_is_no_step_is_passed_over_however_much_of_it_there_is() -> None:
+def test_any_number_of_values_that_are_no_steps_is_skipped() -> None:
     assert PlanReader().feed('{"steps": [' + "1, " * 5_000 + '{"id": "a"}') == [{"id": "a"}]
 
 
 @pytest.mark.parametrize("opening", ['{"steps": [' + "[" * 5_000, '{"a":' * 5_000, "[" * 5_000])
-def test_brackets_without_end_are_no_plan(opening: str) -> None:
+def test_deeply_nested_brackets_are_no_plan(opening: str) -> None:
     reader = PlanReader()
     assert (reader.feed(opening + "}"), reader.finish(opening + "}").steps) == ([], ())
 
 
 @pytest.mark.parametrize("reply", ["", "I cannot plan this.", "{", '{"steps": []}', '{"answer": ""}', "[1, 2]", "{}"])
 def test_a_reply_without_a_plan_gives_neither_steps_nor_an_answer(reply: str) -> None:
-    whole = PlanReader().finish(reply)
-    assert (whole.answer, whole.steps) == (None, ())
+    parsed = PlanReader().finish(reply)
+    assert (parsed.answer, parsed.steps) == (None, ())

@@ -1,4 +1,4 @@
-"""Plans as text: what is written is read back as the same plan."""
+"""Plans as TOML and JSON text."""
 
 import tomllib
 
@@ -12,7 +12,7 @@ from agent.planning.plan_text import json_text, toml_text
 from agent.vocabulary.plan import PlanStep
 from tooling.tool_catalog import load_catalog
 
-MEANS = Capabilities(tools={spec.name: spec for spec in load_catalog().specs}, profiles=("default", "reviewer"))
+CAPABILITIES = Capabilities(tools={spec.name: spec for spec in load_catalog().specs}, profiles=("default", "reviewer"))
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(str.strip)
 LISTS = st.lists(TEXTS, max_size=3).map(tuple)
 
@@ -28,13 +28,13 @@ def plans(draw: st.DrawFn) -> list[PlanStep]:
         }
         kind = draw(st.sampled_from(["task", "tool", "ask_user"]))
         if kind == "task":
-            words = {name: draw(TEXTS) for name in draw(st.sets(st.sampled_from(["expect", "verify", "model"])))}
-            steps.append(PlanStep(**common, instruction=draw(TEXTS).strip(), reads=draw(LISTS), **words))  # type: ignore[arg-type]
+            fields = {name: draw(TEXTS) for name in draw(st.sets(st.sampled_from(["expect", "verify", "model"])))}
+            steps.append(PlanStep(**common, instruction=draw(TEXTS).strip(), reads=draw(LISTS), **fields))  # type: ignore[arg-type]
         elif kind == "tool":
             args = {"path": draw(TEXTS), "content": draw(TEXTS)}
-            deed = f"write_file {args['path']}".strip()
+            title = f"write_file {args['path']}".strip()
             call = PlanStep(
-                **common, type="tool", instruction=deed, tool="write_file", args=args, writes=(args["path"],)
+                **common, type="tool", instruction=title, tool="write_file", args=args, writes=(args["path"],)
             )  # type: ignore[arg-type]
             steps.append(call)
         else:
@@ -44,13 +44,13 @@ def plans(draw: st.DrawFn) -> list[PlanStep]:
 
 
 @given(plans(), TEXTS)
-def test_what_is_written_is_read_back(steps: list[PlanStep], request: str) -> None:
+def test_a_plan_survives_a_round_trip_through_toml_and_json(steps: list[PlanStep], request: str) -> None:
     for text, name in ((toml_text(request, steps), "p.toml"), (json_text(request, steps), "p.json")):
-        found = parse_plan(text, name=name, default_request="", means=MEANS)
+        found = parse_plan(text, name=name, default_request="", capabilities=CAPABILITIES)
         assert (found.request, list(found.steps)) == (request.strip(), steps)
 
 
-def test_toml_is_pleasant_to_edit() -> None:
+def test_toml_is_formatted_for_editing() -> None:
     steps = [
         PlanStep(
             id="lint", title="Lint", instruction="ruff check", type="tool", tool="run_command",
@@ -73,5 +73,5 @@ def test_toml_is_pleasant_to_edit() -> None:
 
 
 @pytest.mark.parametrize("text", ['a"""b\n', "\\n\n", "\r\n", "\x7f\n\x01", "tab\t\n", "'''\n\\", "\n"])
-def test_no_text_breaks_out_of_its_quotes(text: str) -> None:
+def test_no_text_escapes_its_quotes(text: str) -> None:
     assert tomllib.loads(toml_text(text, []))["request"] == text

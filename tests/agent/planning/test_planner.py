@@ -1,4 +1,4 @@
-"""What becomes of a planner's reply: whatever it holds, there is work to do or an answer."""
+"""The planner: any reply becomes a plan with steps or an answer."""
 
 import asyncio
 import json
@@ -16,11 +16,11 @@ from agent.vocabulary.usage import Usage
 from tooling.tool_catalog import load_catalog
 
 REQUEST = "Make it better"
-MEANS = Capabilities(tools={spec.name: spec for spec in load_catalog().specs})
+CAPABILITIES = Capabilities(tools={spec.name: spec for spec in load_catalog().specs})
 
 
 class FakeModel:
-    """Answers every request with the same words, piece by piece, and keeps what was asked."""
+    """A model that streams the same reply to every request and records its requests."""
 
     def __init__(self, *pieces: str | StreamRestarted) -> None:
         self._pieces = pieces
@@ -36,7 +36,9 @@ class FakeModel:
 
 
 def planner(client: FakeModel) -> Planner:
-    return Planner(client=client, model="m", max_output_tokens=1000, capabilities=MEANS, estimate=lambda step: 0.5)  # type: ignore[arg-type]
+    return Planner(
+        client=client, model="m", max_output_tokens=1000, capabilities=CAPABILITIES, estimate=lambda step: 0.5
+    )  # type: ignore[arg-type]
 
 
 def planned(*pieces: str | StreamRestarted, context: str = "") -> tuple[Plan, list[PlanStep], FakeModel]:
@@ -61,52 +63,52 @@ STEPS = [
 ]
 
 
-def test_a_plan_has_the_ids_titles_and_dependencies_it_was_given() -> None:
-    plan, heard, _ = planned(json.dumps({"steps": STEPS}))
+def test_a_plan_keeps_the_ids_titles_and_dependencies_of_the_reply() -> None:
+    plan, streamed, _ = planned(json.dumps({"steps": STEPS}))
     assert [(step.id, step.title, step.depends_on) for step in plan.steps] == [
         ("a", "A", ()),
         ("b", "B", ()),
         ("c", "C", ("a", "b")),
     ]
-    assert (tuple(heard), {step.est_usd for step in heard}) == (plan.steps, {0.5})
+    assert (tuple(streamed), {step.est_usd for step in streamed}) == (plan.steps, {0.5})
 
 
 @pytest.mark.parametrize("reply", ["", "I cannot plan this.", "{", '{"steps": []}', '{"steps": [1, "x"]}', "[1]"])
 def test_a_reply_without_a_plan_makes_the_request_the_only_step(reply: str) -> None:
-    plan, heard, _ = planned(reply)
+    plan, streamed, _ = planned(reply)
     (step,) = plan.steps
-    assert (step.id, step.instruction, step.type, heard) == ("step1", REQUEST, "task", [step])
+    assert (step.id, step.instruction, step.type, streamed) == ("step1", REQUEST, "task", [step])
 
 
-def test_what_is_no_object_is_passed_over() -> None:
+def test_values_that_are_no_objects_are_skipped() -> None:
     plan, _, _ = planned(json.dumps({"steps": [1, "x", None, STEPS[0]]}))
     assert [step.id for step in plan.steps] == ["a"]
 
 
-def test_two_steps_of_one_name_are_told_apart_and_dependencies_mean_the_first() -> None:
+def test_a_duplicate_id_is_made_unique_and_dependencies_refer_to_the_first() -> None:
     steps = [{"id": "x", "title": "1"}, {"id": "x", "title": "2"}, {"id": "y", "depends_on": ["x"]}]
     plan, _, _ = planned(json.dumps({"steps": steps}))
     assert [(step.id, step.depends_on) for step in plan.steps] == [("x", ()), ("x-2", ()), ("y", ("x",))]
 
 
-def test_a_reply_that_is_asked_for_again_repeats_no_step() -> None:
+def test_a_restarted_reply_repeats_no_step() -> None:
     text = json.dumps({"steps": STEPS})
-    plan, heard, _ = planned(text[:60], StreamRestarted(reason="broke off"), text)
-    assert [step.id for step in heard] == ["a", "b", "c"] == [step.id for step in plan.steps]
+    plan, streamed, _ = planned(text[:60], StreamRestarted(reason="broke off"), text)
+    assert [step.id for step in streamed] == ["a", "b", "c"] == [step.id for step in plan.steps]
 
 
-def test_a_step_that_would_only_answer_is_left_out() -> None:
+def test_a_step_that_only_answers_is_left_out() -> None:
     last = {"id": "z", "title": "Write the final answer", "instruction": "Say it all.", "depends_on": ["a"]}
-    plan, heard, _ = planned(json.dumps({"steps": [STEPS[0], last]}))
-    assert [step.id for step in plan.steps] == ["a"] == [step.id for step in heard]
+    plan, streamed, _ = planned(json.dumps({"steps": [STEPS[0], last]}))
+    assert [step.id for step in plan.steps] == ["a"] == [step.id for step in streamed]
 
 
-def test_the_prompt_wants_neither_an_answering_step_nor_names_of_tools() -> None:
+def test_the_prompt_asks_for_no_answering_steps_and_names_no_tools() -> None:
     assert "Leave out steps that report or answer: that is done for you. Do not name tools." in SYSTEM
     assert "Assume what is usual instead of asking." in SYSTEM
-    # <memory> is a mark around text, not the tool of that name.
-    words = SYSTEM.replace("<memory>", "")
-    assert [name for name in MEANS.tools if name in words and name != "ask_user"] == []
+    # <memory> is a tag, not the tool of that name.
+    text = SYSTEM.replace("<memory>", "")
+    assert [name for name in CAPABILITIES.tools if name in text and name != "ask_user"] == []
 
 
 def test_the_prompt_is_short() -> None:
@@ -114,37 +116,37 @@ def test_the_prompt_is_short() -> None:
 
 
 @pytest.mark.parametrize("size", [CONTEXT_CHARS, CONTEXT_CHARS * 50])
-def test_a_planner_is_told_of_large_material_and_not_the_whole_of_it(size: int) -> None:
+def test_a_large_context_is_truncated_for_the_planner(size: int) -> None:
     context = f"<stdin>\n{'x' * size}\n</stdin>"
-    _, _, desk = planned('{"answer": "x"}', context=context)
-    asked = desk.asked[0].messages[1].content
+    _, _, model = planned('{"answer": "x"}', context=context)
+    asked = model.asked[0].messages[1].content
     assert len(asked) < CONTEXT_CHARS + 500
     assert asked.startswith("<stdin>") and "</stdin>\n\nRequest: Make it better" in asked
     assert "characters left out; steps see them all" in asked
 
 
-def test_replanning_is_told_what_was_done_within_bounds() -> None:
-    desk = FakeModel('{"steps": []}')
-    asyncio.run(planner(desk).replan(REQUEST, "ctx", "p" * PROGRESS_CHARS * 3, "surprise: no such file"))
-    asked = desk.asked[0].messages[1].content
+def test_the_progress_for_replanning_is_bounded() -> None:
+    model = FakeModel('{"steps": []}')
+    asyncio.run(planner(model).replan(REQUEST, "ctx", "p" * PROGRESS_CHARS * 3, "surprise: no such file"))
+    asked = model.asked[0].messages[1].content
     assert len(asked) < PROGRESS_CHARS + 1500
     assert "because: surprise: no such file" in asked and '{"steps": []}' in asked
 
 
-def test_a_new_plan_may_say_that_nothing_is_left() -> None:
+def test_a_new_plan_may_be_empty() -> None:
     assert replanned('{"steps": []}') == Plan()
 
 
 @pytest.mark.parametrize("reply", ["", "Sorry.", '{"steps": [1]}'])
-def test_a_new_plan_that_cannot_be_read_is_none(reply: str) -> None:
+def test_an_unreadable_new_plan_is_none(reply: str) -> None:
     assert replanned(reply) is None
 
 
-def test_a_new_plan_keeps_the_names_it_is_given() -> None:
+def test_a_new_plan_keeps_its_ids() -> None:
     plan = replanned(json.dumps({"steps": STEPS}))
     assert plan and [step.id for step in plan.steps] == ["a", "b", "c"]
 
 
-def test_a_plan_from_elsewhere_can_be_priced() -> None:
+def test_estimates_can_be_added_to_a_given_plan() -> None:
     plan = planner(FakeModel()).with_estimates(Plan(steps=(PlanStep(id="a", title="a", instruction="a"),)))
     assert [step.est_usd for step in plan.steps] == [0.5]

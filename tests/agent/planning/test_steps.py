@@ -1,4 +1,4 @@
-"""From raw objects to steps."""
+"""Building steps from a planner's raw objects."""
 
 import pytest
 
@@ -7,52 +7,52 @@ from agent.planning.steps import StepBuilder, fallback_step, is_answer_only
 from agent.vocabulary.plan import PlanStep
 from tooling.tool_catalog import load_catalog
 
-MEANS = Capabilities(
+CAPABILITIES = Capabilities(
     tools={spec.name: spec for spec in load_catalog().specs}, profiles=("default", "reviewer"), models=("m/one",)
 )
 
 
-def test_what_a_planner_leaves_out_is_filled_in() -> None:
-    made = StepBuilder("do it").build({})
-    assert (made.id, made.title, made.instruction, made.type) == ("step1", "do it", "do it", "task")
+def test_missing_fields_get_defaults() -> None:
+    step = StepBuilder("do it").build({})
+    assert (step.id, step.title, step.instruction, step.type) == ("step1", "do it", "do it", "task")
 
 
-def test_misshapen_fields_become_defaults_instead_of_errors() -> None:
-    made = StepBuilder("r").build({"id": 3, "depends_on": {"a": 1}, "writes": [1, None, "x"], "type": "weird"})
-    assert (made.id, made.depends_on, made.writes, made.type) == ("3", (), ("1", "x"), "task")
+def test_malformed_fields_get_defaults() -> None:
+    step = StepBuilder("r").build({"id": 3, "depends_on": {"a": 1}, "writes": [1, None, "x"], "type": "weird"})
+    assert (step.id, step.depends_on, step.writes, step.type) == ("3", (), ("1", "x"), "task")
 
 
-def test_one_dependency_needs_no_brackets() -> None:
+def test_a_single_dependency_needs_no_brackets() -> None:
     assert StepBuilder("r").build({"id": "b", "depends_on": "a"}).depends_on == ("a",)
 
 
-def test_half_a_character_in_a_name_does_no_harm() -> None:
-    made = StepBuilder("r").build({"id": "a\ud800", "title": "t\udfff", "depends_on": ["b\ud800"]})
-    assert (made.id, made.title, made.depends_on) == ("a", "t?", ("b",))
+def test_lone_surrogates_are_removed_from_names() -> None:
+    step = StepBuilder("r").build({"id": "a\ud800", "title": "t\udfff", "depends_on": ["b\ud800"]})
+    assert (step.id, step.title, step.depends_on) == ("a", "t?", ("b",))
 
 
-def test_ids_are_unique_and_a_step_never_waits_for_itself() -> None:
-    maker = StepBuilder("r")
-    made = [maker.build({"id": "a", "depends_on": ["a", "b", "b"]}) for _ in range(3)]
-    assert [one.id for one in made] == ["a", "a-2", "a-3"]
-    assert made[0].depends_on == ("b",)
+def test_ids_are_unique_and_a_step_never_depends_on_itself() -> None:
+    builder = StepBuilder("r")
+    steps = [builder.build({"id": "a", "depends_on": ["a", "b", "b"]}) for _ in range(3)]
+    assert [one.id for one in steps] == ["a", "a-2", "a-3"]
+    assert steps[0].depends_on == ("b",)
 
 
-def test_a_question_without_text_or_options_gets_both() -> None:
-    made = StepBuilder("Which colour?").build({"type": "ask_user"})
-    assert (made.ask_question, made.ask_options) == ("Which colour?", ("Yes", "No"))
+def test_a_question_without_text_or_options_gets_defaults() -> None:
+    step = StepBuilder("Which colour?").build({"type": "ask_user"})
+    assert (step.ask_question, step.ask_options) == ("Which colour?", ("Yes", "No"))
 
 
 def test_a_request_that_cannot_be_planned_is_one_step() -> None:
     assert (fallback_step("line one\nline two").title, fallback_step("x").instruction) == ("line one", "x")
 
 
-def made(**raw: object) -> PlanStep:
-    return StepBuilder("the request", MEANS).build(raw)
+def build(**raw: object) -> PlanStep:
+    return StepBuilder("the request", CAPABILITIES).build(raw)
 
 
-def test_every_field_a_planner_may_set_is_taken_over() -> None:
-    assert made(
+def test_every_field_a_planner_may_set_is_used() -> None:
+    assert build(
         id="a",
         title="T",
         instruction="I",
@@ -81,15 +81,15 @@ def test_every_field_a_planner_may_set_is_taken_over() -> None:
     )
 
 
-def test_names_of_things_there_are_not_are_left_out() -> None:
-    step = made(allowed_tools=["bash", "read_file"], profile="boss", model="evil/most-expensive", timeout_s="soon")
+def test_unknown_names_are_left_out() -> None:
+    step = build(allowed_tools=["bash", "read_file"], profile="boss", model="evil/most-expensive", timeout_s="soon")
     assert (step.allowed_tools, step.profile, step.model, step.timeout_s) == (("read_file",), "default", "", None)
-    assert made(allowed_tools=["bash"]).allowed_tools is None
+    assert build(allowed_tools=["bash"]).allowed_tools is None
 
 
 @pytest.mark.parametrize("raw", [{"type": "tool"}, {"step_type": "tool"}, {}])
-def test_a_call_that_can_be_made_is_a_step_without_a_model(raw: dict[str, object]) -> None:
-    step = made(**raw, tool="write_file", args={"path": "a.txt", "content": "x"})
+def test_a_valid_call_is_a_tool_step(raw: dict[str, object]) -> None:
+    step = build(**raw, tool="write_file", args={"path": "a.txt", "content": "x"})
     assert (step.type, step.tool, step.args) == ("tool", "write_file", {"path": "a.txt", "content": "x"})
     assert step.writes == ("a.txt",)
 
@@ -104,27 +104,27 @@ def test_a_call_that_can_be_made_is_a_step_without_a_model(raw: dict[str, object
         ("read_file", "a.txt"),
     ],
 )
-def test_a_call_that_cannot_be_made_is_a_task(tool: str, args: object) -> None:
-    step = made(type="tool", tool=tool, args=args)
+def test_an_invalid_call_becomes_a_task(tool: str, args: object) -> None:
+    step = build(type="tool", tool=tool, args=args)
     assert (step.type, step.tool, step.args) == ("task", "", {})
     assert tool in step.instruction
 
 
 def test_a_question_needs_no_type() -> None:
-    step = made(ask_question="Which?", ask_options=["a", "b"])
+    step = build(ask_question="Which?", ask_options=["a", "b"])
     assert (step.type, step.ask_question, step.ask_options) == ("ask_user", "Which?", ("a", "b"))
 
 
-def test_an_id_is_one_short_word() -> None:
-    step = made(id="first\nstep " + "x" * 100, depends_on=["other\n one", "?"])
+def test_an_id_is_shortened_to_one_word() -> None:
+    step = build(id="first\nstep " + "x" * 100, depends_on=["other\n one", "?"])
     assert (len(step.id), step.id[:11], step.depends_on) == (64, "first-step-", ("other-one",))
 
 
 @pytest.mark.parametrize(
     "title", ["Write the final answer", "Answer the user", "Report the findings to the user", "Final response"]
 )
-def test_a_step_that_only_answers_is_recognised(title: str) -> None:
-    assert is_answer_only(made(title=title, instruction="Combine all results.", depends_on=["a"]))
+def test_a_step_that_only_answers_is_recognized(title: str) -> None:
+    assert is_answer_only(build(title=title, instruction="Combine all results.", depends_on=["a"]))
 
 
 @pytest.mark.parametrize(
@@ -139,4 +139,4 @@ def test_a_step_that_only_answers_is_recognised(title: str) -> None:
     ],
 )
 def test_a_step_that_may_do_more_than_answer_is_kept(raw: dict[str, object]) -> None:
-    assert not is_answer_only(made(**raw))
+    assert not is_answer_only(build(**raw))

@@ -1,4 +1,4 @@
-"""What is published, kept and heard."""
+"""The event channel: order, durability, delivery, redaction."""
 
 import asyncio
 import errno
@@ -13,7 +13,7 @@ from tooling.safety.secrets.redact import Redactor
 
 
 class SlowLog:
-    """Counts appends and is busy long enough for others to queue up."""
+    """A log that counts appends and is slow enough for events to queue up."""
 
     def __init__(self) -> None:
         self.batches: list[int] = []
@@ -30,7 +30,7 @@ class FullDisk:
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def channel(log: object = None, **more: object) -> Channel:
+def make_channel(log: object = None, **more: object) -> Channel:
     return Channel(session_id="s", run_id="r", log=log, **more)  # type: ignore[arg-type]
 
 
@@ -40,111 +40,113 @@ async def collect(subscription: object) -> list[object]:
 
 async def test_events_are_numbered_in_the_order_they_were_published(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    out = channel(FileLog(path), first_seq=7)
-    ear = out.subscribe()
-    await asyncio.gather(*(out.publish(WarningRaised(message=str(n))) for n in range(20)))
-    await out.close()
-    assert [envelope.seq for envelope in await collect(ear)] == list(range(7, 27))
+    channel = make_channel(FileLog(path), first_seq=7)
+    subscription = channel.subscribe()
+    await asyncio.gather(*(channel.publish(WarningRaised(message=str(n))) for n in range(20)))
+    await channel.close()
+    assert [envelope.seq for envelope in await collect(subscription)] == list(range(7, 27))
     assert [envelope.seq for envelope in read_events(path)] == list(range(7, 27))
     assert last_seq(path) == 26
 
 
-async def test_a_lasting_event_is_on_disk_before_anyone_hears_it(tmp_path: Path) -> None:
+async def test_a_durable_event_is_on_disk_before_it_is_delivered(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    out = channel(FileLog(path))
-    ear = out.subscribe()
+    channel = make_channel(FileLog(path))
+    subscription = channel.subscribe()
 
     async def check() -> None:
-        async for envelope in ear:
+        async for envelope in subscription:
             assert any(kept.seq == envelope.seq for kept in read_events(path))
 
     checking = asyncio.ensure_future(check())
     for number in range(10):
-        await out.publish(WarningRaised(message=str(number)))
-    await out.close()
+        await channel.publish(WarningRaised(message=str(number)))
+    await channel.close()
     await checking
 
 
-async def test_events_that_arrive_while_the_disk_is_busy_share_one_write() -> None:
+async def test_events_that_arrive_during_a_write_share_the_next_one() -> None:
     log = SlowLog()
-    out = channel(log)
-    await asyncio.gather(*(out.publish(WarningRaised(message=str(n))) for n in range(50)))
-    await out.close()
+    channel = make_channel(log)
+    await asyncio.gather(*(channel.publish(WarningRaised(message=str(n))) for n in range(50)))
+    await channel.close()
     assert sum(log.batches) == 50
     assert len(log.batches) <= 3
 
 
-async def test_a_slow_listener_loses_fragments_but_never_lasting_events() -> None:
-    out = channel()
-    ear = out.subscribe()
+async def test_a_slow_subscriber_loses_fragments_but_no_durable_events() -> None:
+    channel = make_channel()
+    subscription = channel.subscribe()
     for number in range(DELTA_BACKLOG * 2):
-        out.emit(MessageSaid(role="assistant", content=str(number), delta=True))
+        channel.emit(MessageSaid(role="assistant", content=str(number), delta=True))
     for number in range(100):
-        await out.publish(WarningRaised(message=str(number)))
-    await out.close()
-    events = [envelope.event for envelope in await collect(ear)]
+        await channel.publish(WarningRaised(message=str(number)))
+    await channel.close()
+    events = [envelope.event for envelope in await collect(subscription)]
     assert sum(isinstance(event, MessageSaid) for event in events) == DELTA_BACKLOG
     assert sum(isinstance(event, WarningRaised) for event in events) == 100
 
 
-async def test_fragments_are_not_kept_on_disk(tmp_path: Path) -> None:
+async def test_fragments_are_not_logged(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    out = channel(FileLog(path))
-    out.emit(MessageSaid(role="assistant", content="frag", delta=True))
-    await out.publish(WarningRaised(message="kept"))
-    await out.close()
+    channel = make_channel(FileLog(path))
+    channel.emit(MessageSaid(role="assistant", content="frag", delta=True))
+    await channel.publish(WarningRaised(message="kept"))
+    await channel.close()
     assert [envelope.event for envelope in read_events(path)] == [WarningRaised(message="kept")]
 
 
-async def test_a_full_disk_stops_the_publisher_but_beginning_and_ending_are_still_heard() -> None:
-    out = channel(FullDisk())
-    ear = out.subscribe()
-    began = RunStarted(model="", planner_model="", cwd="", workspace="", backend="", approval_mode="", tools=())
-    out.emit(began)
+async def test_on_a_full_disk_publishing_fails_but_start_and_end_are_delivered() -> None:
+    channel = make_channel(FullDisk())
+    subscription = channel.subscribe()
+    started = RunStarted(model="", planner_model="", cwd="", workspace="", backend="", approval_mode="", tools=())
+    channel.emit(started)
     with pytest.raises(LogWriteError, match="No space left"):
-        await out.publish(WarningRaised(message="lost"))
-    await out.publish(ErrorRaised(message="the end"))
-    await out.close()
-    assert [envelope.event for envelope in await collect(ear)] == [began, ErrorRaised(message="the end")]
+        await channel.publish(WarningRaised(message="lost"))
+    await channel.publish(ErrorRaised(message="the end"))
+    await channel.close()
+    assert [envelope.event for envelope in await collect(subscription)] == [started, ErrorRaised(message="the end")]
 
 
-async def test_a_known_key_never_reaches_a_listener_or_the_log(tmp_path: Path) -> None:
+async def test_a_known_secret_never_reaches_a_subscriber_or_the_log(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    out = channel(FileLog(path), redactor=Redactor(("sk-SENTINEL",)))
-    ear = out.subscribe()
-    await out.publish(WarningRaised(message="the key is sk-SENTINEL."))
-    await out.close()
-    assert [envelope.event for envelope in await collect(ear)] == [WarningRaised(message="the key is [REDACTED].")]
+    channel = make_channel(FileLog(path), redactor=Redactor(("sk-SENTINEL",)))
+    subscription = channel.subscribe()
+    await channel.publish(WarningRaised(message="the key is sk-SENTINEL."))
+    await channel.close()
+    assert [envelope.event for envelope in await collect(subscription)] == [
+        WarningRaised(message="the key is [REDACTED].")
+    ]
     assert b"SENTINEL" not in path.read_bytes()
 
 
-async def test_what_looks_like_a_token_is_masked_wherever_it_stands_in_an_event() -> None:
+async def test_a_token_is_masked_in_every_field_of_an_event() -> None:
     token = "ghp_" + "a1B2" * 9
-    out = channel(redactor=Redactor())
+    channel = make_channel(redactor=Redactor())
     call = CallMade(id="c1", name="write_file", input={"content": f"first\n{token}", "lines": [1, token]})
-    said = await out.publish(MessageSaid(role="assistant", content=f"it is {token}", tool_calls=(call,)))
-    plain = await out.publish(MessageSaid(role="assistant", content="d670460b4b4aece5915caf5c68d12f560a9fe3e4"))
-    await out.close()
+    said = await channel.publish(MessageSaid(role="assistant", content=f"it is {token}", tool_calls=(call,)))
+    plain = await channel.publish(MessageSaid(role="assistant", content="d670460b4b4aece5915caf5c68d12f560a9fe3e4"))
+    await channel.close()
     masked = CallMade(id="c1", name="write_file", input={"content": "first\n[REDACTED]", "lines": [1, "[REDACTED]"]})
     assert said.event == MessageSaid(role="assistant", content="it is [REDACTED]", tool_calls=(masked,))
     assert plain.event == MessageSaid(role="assistant", content="d670460b4b4aece5915caf5c68d12f560a9fe3e4")
 
 
-async def test_whoever_approves_sees_all_but_known_keys() -> None:
-    out = channel(redactor=Redactor(("sk-SENTINEL",)))
+async def test_an_approval_request_masks_only_known_secrets() -> None:
+    channel = make_channel(redactor=Redactor(("sk-SENTINEL",)))
     command = "curl https://me:$(id)@example.org -H 'x: sk-SENTINEL'"
     asked = ApprovalRequested(approval_id="a", tool="run_command", command=command, cwd="/", reason="", rule="")
-    heard_of = await out.publish(asked)
-    await out.close()
-    assert isinstance(heard_of.event, ApprovalRequested)
-    assert heard_of.event.command == command.replace("sk-SENTINEL", "[REDACTED]")
+    envelope = await channel.publish(asked)
+    await channel.close()
+    assert isinstance(envelope.event, ApprovalRequested)
+    assert envelope.event.command == command.replace("sk-SENTINEL", "[REDACTED]")
 
 
-async def test_a_cancelled_publisher_does_not_take_its_event_back(tmp_path: Path) -> None:
+async def test_an_event_is_logged_even_if_its_publisher_is_cancelled(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    out = channel(FileLog(path))
-    publishing = asyncio.ensure_future(out.publish(WarningRaised(message="happened")))
+    channel = make_channel(FileLog(path))
+    publishing = asyncio.ensure_future(channel.publish(WarningRaised(message="happened")))
     await asyncio.sleep(0)
     publishing.cancel()
-    await out.close()
+    await channel.close()
     assert [envelope.event for envelope in read_events(path)] == [WarningRaised(message="happened")]

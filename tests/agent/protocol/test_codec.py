@@ -1,4 +1,4 @@
-"""Events as lines and back."""
+"""Encoding and decoding events."""
 
 import json
 from typing import get_args
@@ -18,13 +18,13 @@ _JSON_OBJECTS = st.dictionaries(st.text(), st.one_of(st.text(), st.integers(), s
 st.register_type_strategy(PlanStep, lambda _: st.builds(PlanStep, args=_JSON_OBJECTS))
 
 
-def envelope(event: object, **place: object) -> Envelope:
-    return Envelope(seq=1, ts="2026-01-01T00:00:00.000Z", session_id="s", run_id="r", event=event, **place)  # type: ignore[arg-type]
+def envelope(event: object, **fields: object) -> Envelope:
+    return Envelope(seq=1, ts="2026-01-01T00:00:00.000Z", session_id="s", run_id="r", event=event, **fields)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("event_type", get_args(Event), ids=lambda event: event.type)
 @given(data=st.data())
-def test_every_event_survives_the_way_to_a_line_and_back(event_type: type, data: st.DataObject) -> None:
+def test_every_event_survives_a_round_trip(event_type: type, data: st.DataObject) -> None:
     event = data.draw(
         st.builds(event_type, structured_output=st.none())
         if event_type is RunCompleted
@@ -39,7 +39,7 @@ def _plain(event_type: type) -> dict[str, st.SearchStrategy[object]]:
     return {"input": _JSON_OBJECTS} if "input" in getattr(event_type, "__slots__", ()) else {}
 
 
-def test_a_line_carries_the_format_number_and_its_place() -> None:
+def test_a_line_has_the_format_number_and_the_envelope() -> None:
     line = json.loads(to_line(envelope(WarningRaised(message="x"))))
     assert line == {
         "v": 1, "type": "warning", "ts": "2026-01-01T00:00:00.000Z", "seq": 1, "session_id": "s", "run_id": "r",
@@ -47,17 +47,17 @@ def test_a_line_carries_the_format_number_and_its_place() -> None:
     }  # fmt: skip
 
 
-def test_a_step_event_names_step_and_attempt() -> None:
+def test_a_step_event_has_step_and_attempt() -> None:
     line = to_json(envelope(StepCompleted(status="ok", summary="", usage=Usage()), step_id="s1"))
     assert (line["step_id"], line["attempt"]) == ("s1", 1)
 
 
-def test_a_fragment_is_marked_and_a_whole_message_is_not() -> None:
+def test_a_fragment_is_marked_and_a_complete_message_is_not() -> None:
     assert to_json(envelope(MessageSaid(role="assistant", content="x", delta=True)))["delta"] is True
     assert "delta" not in to_json(envelope(MessageSaid(role="assistant", content="x")))
 
 
-def test_text_that_is_no_valid_unicode_still_becomes_a_valid_line() -> None:
+def test_invalid_unicode_is_encoded_as_a_valid_line() -> None:
     line = to_line(envelope(WarningRaised(message="bad \udcff byte")))
     assert json.loads(line)["message"] == "bad \udcff byte"
 
@@ -72,7 +72,7 @@ def test_text_that_is_no_valid_unicode_still_becomes_a_valid_line() -> None:
         (b'{"v": 1, "type": "warning"}', "message"),
     ],
 )
-def test_a_line_that_is_no_event_is_refused_with_the_reason(line: bytes, problem: str) -> None:
+def test_an_invalid_line_is_rejected_with_the_reason(line: bytes, problem: str) -> None:
     with pytest.raises(CodecError, match=problem):
         from_line(line)
 

@@ -1,4 +1,4 @@
-"""The values everybody speaks in: their defaults, and that nothing is lost on the way to JSON and back."""
+"""The shared data types: defaults, JSON round trips, profiles."""
 
 import json
 from typing import TypeVar
@@ -17,18 +17,18 @@ T = TypeVar("T")
 NAMES = tuple(tool.spec.name for tool in TOOLS)
 
 
-def again(value: T) -> T:
+def round_trip(value: T) -> T:
     return decode(type(value), json.loads(json.dumps(encode(value))))
 
 
-def test_a_step_says_only_what_it_must() -> None:
+def test_a_step_has_defaults_for_optional_fields() -> None:
     step = PlanStep(id="a", title="t", instruction="i")
     assert (step.type, step.depends_on, step.allowed_tools, step.ask_question) == ("task", (), None, None)
     assert (step.profile, step.tool, step.args, step.verify, step.timeout_s) == ("default", "", {}, "", None)
     assert step.args is not PlanStep(id="b", title="t", instruction="i").args
 
 
-def test_a_request_needs_an_id_and_a_goal_only() -> None:
+def test_a_request_needs_only_an_id_and_a_goal() -> None:
     request = ExecutorRequest(task_id="a", goal="g")
     assert (request.context, request.expected_outputs, request.model) == ("", None, "")
 
@@ -56,16 +56,16 @@ def test_a_request_needs_an_id_and_a_goal_only() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
-def test_nothing_is_lost_on_the_way_to_json_and_back(value: object) -> None:
-    assert again(value) == value
+def test_values_survive_a_round_trip_through_json(value: object) -> None:
+    assert round_trip(value) == value
 
 
-def test_a_response_ends_in_one_of_the_known_ways() -> None:
+def test_a_response_with_an_unknown_status_is_rejected() -> None:
     with pytest.raises(DecodeError, match="status: expected one of ok, partial"):
         decode(ExecutorResponse, {"task_id": "a", "status": "done", "summary": ""})
 
 
-def test_the_built_in_profiles_have_the_rights_they_should() -> None:
+def test_the_built_in_profiles_have_their_tools_and_limits() -> None:
     dispatcher = Dispatcher(Settings(), NAMES)
 
     def profile(name: str) -> ExecutorProfile:
@@ -87,7 +87,7 @@ def test_the_built_in_profiles_have_the_rights_they_should() -> None:
     assert (profile("developer").allowed_tools, profile("developer").max_retries) == ((), 0)
 
 
-def test_a_step_may_have_fewer_rights_than_its_profile_and_never_more() -> None:
+def test_a_step_can_narrow_the_tools_of_its_profile_but_not_extend_them() -> None:
     settings = Settings(step_profiles={"reader": ProfileSettings(allowed_tools=("read_file", "find_files"))})
     step = PlanStep(id="a", title="t", instruction="i", profile="reader", allowed_tools=("find_files", "run_command"))
     assert Dispatcher(settings, NAMES).profile_of(step).allowed_tools == ("find_files",)

@@ -1,4 +1,4 @@
-"""Notes of a project: which are read, in which order, how much of them, and from where never."""
+"""Project notes: which files are read, in which order, and how much of them."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ def paths(notes: list[ProjectNote]) -> list[str]:
     return [note.path for note in notes]
 
 
-def test_both_files_of_the_folder_are_read(project: Path) -> None:
+def test_both_note_files_of_a_folder_are_read(project: Path) -> None:
     (project / "AGENTS.md").write_text("run make check\n")
     (project / "CLAUDE.md").write_text("use tabs\n")
     assert read_notes(project) == [
@@ -31,7 +31,7 @@ def test_both_files_of_the_folder_are_read(project: Path) -> None:
     ]
 
 
-def test_notes_above_come_first_up_to_the_top_of_the_repository_and_not_beyond(project: Path) -> None:
+def test_notes_of_parent_folders_come_first_up_to_the_repository_root(project: Path) -> None:
     (project.parent / "AGENTS.md").write_text("not ours")
     (project / "AGENTS.md").write_text("top")
     (project / "src" / "CLAUDE.md").write_text("middle")
@@ -41,7 +41,7 @@ def test_notes_above_come_first_up_to_the_top_of_the_repository_and_not_beyond(p
     assert [note.text for note in notes] == ["top", "middle", "nearest"]
 
 
-def test_without_a_repository_only_the_folder_counts(tmp_path: Path) -> None:
+def test_without_a_repository_only_the_folder_is_read(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("above")
     (tmp_path / "sub").mkdir()
     assert read_notes(tmp_path / "sub") == []
@@ -50,7 +50,7 @@ def test_without_a_repository_only_the_folder_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
-def test_a_repository_of_somebody_else_above_the_folder_is_none(project: Path) -> None:
+def test_a_repository_of_another_owner_is_ignored(project: Path) -> None:
     (project / "AGENTS.md").write_text("planted")
     folder = project / "src"
     os.chown(folder, 1000, 1000)
@@ -59,13 +59,13 @@ def test_a_repository_of_somebody_else_above_the_folder_is_none(project: Path) -
     assert paths(read_notes(folder)) == ["../AGENTS.md"]
 
 
-def test_the_same_text_under_both_names_is_told_once(project: Path) -> None:
+def test_the_same_text_under_both_names_is_read_once(project: Path) -> None:
     (project / "AGENTS.md").write_text("run make check")
     (project / "CLAUDE.md").symlink_to("AGENTS.md")
     assert len(read_notes(project)) == 1
 
 
-def test_a_link_that_leads_out_of_the_project_is_not_followed(project: Path, tmp_path: Path) -> None:
+def test_a_link_out_of_the_project_is_not_followed(project: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("secret")
     (project / "AGENTS.md").symlink_to(tmp_path / "secret.txt")
     (project / "CLAUDE.md").symlink_to("/etc/hostname")
@@ -79,7 +79,7 @@ def test_a_link_inside_the_project_is_followed(project: Path) -> None:
     assert [note.text for note in read_notes(project / "src")] == ["from docs"]
 
 
-def test_what_is_no_text_says_nothing_and_holds_nobody_up(project: Path) -> None:
+def test_files_that_are_not_text_are_ignored_without_blocking(project: Path) -> None:
     os.mkfifo(project / "AGENTS.md")
     (project / "CLAUDE.md").write_bytes(b"\x7fELF\0\0")
     assert read_notes(project) == []
@@ -88,12 +88,12 @@ def test_what_is_no_text_says_nothing_and_holds_nobody_up(project: Path) -> None
     assert read_notes(project / "src") == []
 
 
-def test_escape_sequences_are_taken_out(project: Path) -> None:
+def test_escape_sequences_are_removed(project: Path) -> None:
     (project / "AGENTS.md").write_text("plain \x1b[31mred\x1b[0m")
     assert read_notes(project)[0].text == "plain red"
 
 
-def test_long_notes_are_cut_the_nearest_last_of_all(project: Path) -> None:
+def test_long_notes_are_truncated_the_nearest_last(project: Path) -> None:
     (project / "AGENTS.md").write_text("t" * NOTES_CHARS)
     (project / "src" / "AGENTS.md").write_text("n" * (NOTES_CHARS - 100))
     top, nearest = read_notes(project / "src")
@@ -103,13 +103,13 @@ def test_long_notes_are_cut_the_nearest_last_of_all(project: Path) -> None:
     assert paths(read_notes(project / "src")) == ["CLAUDE.md"]
 
 
-def test_a_huge_file_is_not_read_to_its_end(project: Path) -> None:
+def test_a_huge_file_is_not_read_completely(project: Path) -> None:
     (project / "AGENTS.md").write_text("x" * 1_000_000)
     (note,) = read_notes(project)
     assert len(note.text) < NOTES_CHARS + 100
 
 
-def test_notes_and_memory_stand_in_marks_they_cannot_close() -> None:
+def test_notes_and_memory_cannot_close_their_tags() -> None:
     text = build_context(
         stdin=None,
         attachments=(),

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from agent.protocol.channel import log_write_error
 from tests.cli.terminal_user import ProgramResult, User, answer, event_types, one_step, step_call, step_reply
 from tests.docs.grammar import broken_rules
 from tests.house.source_tree import ROOT
@@ -37,7 +38,7 @@ def test_a_full_disk_ends_the_run_with_a_result_and_a_readable_log(user: User) -
     model = user.script(*one_step(*many, step_reply("s1", "done")))
     ended = with_file_limit(user, 12, "run", "hi", "--model", model, "--session", "s", "--output-format", "stream-json")
     assert (ended.exit_code, ended.events[-1]["type"], ended.events[-1]["exit_code"]) == (1, "result", 1)
-    assert "event log cannot be written" in str(ended.events[-1]["error"])
+    assert log_write_error("") in str(ended.events[-1]["error"])
     assert "Traceback" not in ended.stderr
     log = (user.data / "sessions/s/events.jsonl").read_text()
     assert log.endswith("\n")

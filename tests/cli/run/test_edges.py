@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from agent.execution.result.structured import schema_mismatch, unresolvable_schema
 from cli.application import COMMANDS, PIPE_HINT, build_application
 from tests.cli.terminal_user import User, answer, one_step, plan, step, step_call, step_reply
 from tests.house.source_tree import ROOT
@@ -64,7 +65,7 @@ def test_two_input_files_with_the_same_name_are_refused(user: User) -> None:
         (user.home / folder).mkdir()
         (user.home / folder / "d.txt").write_text(folder)
     ended = user.agent("run", "x", "--model", HELLO, "-i", "a/d.txt", "-i", "b/d.txt")
-    assert (ended.exit_code, "already a file" in ended.stderr) == (42, True)
+    assert (ended.exit_code, "already exists" in ended.stderr) == (42, True)
 
 
 def test_an_input_file_never_overwrites_a_file_of_the_user(user: User) -> None:
@@ -186,7 +187,7 @@ def test_a_quiet_run_still_prints_why_it_failed(user: User) -> None:
     steps = {"match": {"purpose": "step"}, "text": "ok", "repeat": True}
     long = user.script(plan(step("a"), step("b")), steps, name="long.jsonl")
     for flags, code, reason in (
-        ((misfit, "--output-schema", "schema.json"), 1, "does not fit the output schema"),
+        ((misfit, "--output-schema", "schema.json"), 1, schema_mismatch("")),
         ((long, "--max-steps", "1"), 53, "more than the limit of 1"),
     ):
         ended = user.agent("run", "x", "-q", "--model", *flags)
@@ -206,7 +207,7 @@ def test_a_remote_schema_reference_is_never_fetched(user: User) -> None:
     (user.home / "schema.json").write_text(json.dumps({"$ref": "http://127.0.0.1:9/schema.json"}))
     model = user.script(answer('{"n": 1}'))
     ended = user.agent("run", "x", "--model", model, "--output-schema", "schema.json")
-    assert (ended.exit_code, "refers to what is not in it" in ended.stderr) == (42, True)
+    assert (ended.exit_code, unresolvable_schema("") in ended.stderr) == (42, True)
 
 
 def test_the_saved_output_of_a_background_command_has_no_secrets(user: User) -> None:

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from agent.execution.result.outcome_builder import NO_CHECKS
 from cli.run.flags import NOT_IMPLEMENTED
 from cli.run.task_input import EMPTY_TASK, NO_TASK
 from tests.cli.run.test_interruptions import wait_until
@@ -174,7 +175,7 @@ def test_57_is_a_blocked_command_even_in_yolo_mode(user: User) -> None:
 
 def test_58_is_a_success_without_a_passed_check(user: User) -> None:
     model = user.script(*one_step(step_reply("s1", "done")))
-    check(user, 58, "run", "x", "--model", model, "--require-verified", says="nothing was verified")
+    check(user, 58, "run", "x", "--model", model, "--require-verified", says=NO_CHECKS)
     check(user, 58, "run", "x", "--model", model, AGENT_REQUIRE_VERIFIED="true")
 
 

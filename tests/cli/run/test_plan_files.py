@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.planning.plan_file import HINT
 from cli.run.flags import PLAN_SUFFIX_ERROR, PLANNER_UNUSED
 from cli.run.plan_editor import EDIT_SAVED, EMPTY_PLAN, RETRY_PROMPT, too_many_steps
 from cli.run.result_output import NO_PLAN
@@ -143,7 +144,7 @@ def test_an_invalid_plan_file_runs_nothing(user: User) -> None:
     file = write(user, call("a", "touch ran") + call("b", "touch ran", "aa") + "[[steps]]\nx = 1\n")
     ended = user.agent("run", "--plan", file, "-C", ".")
     assert (ended.exit_code, ended.stdout, (user.home / "ran").exists()) == (42, "", False)
-    assert "error: plan.toml: line 11, step 3: unknown field x\nhint: docs/running-tasks.md#plan-files" in ended.stderr
+    assert f"error: plan.toml: line 11, step 3: unknown field x\nhint: {HINT}" in ended.stderr
     assert not list(user.data.glob("sessions/*"))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.execution.step.step_result import MASKED_SECRET
 from cli.run.progress import CACHE_NOTES
 from cli.run.resume_target import FINISHED, forked_text
 from tests.cli.terminal_user import User, answer, composer_reply, plan, step, step_call, step_reply
@@ -361,7 +362,7 @@ def test_a_call_with_a_redacted_secret_is_not_repeated(user: User) -> None:
     (workspace / "go").touch()
     ended = user.agent("resume", *STREAM)
     assert (ended.exit_code, ended.events[-1]["steps"]) == (1, {"ok": 1, "failed": 1, "skipped": 0})
-    assert "holds a secret" in str(ended.events[-1]["error"])
+    assert MASKED_SECRET in str(ended.events[-1]["error"])
     assert (list(workspace.iterdir()), broken_rules(ended.events)) == ([workspace / "go"], [])
 
 

@@ -1,9 +1,9 @@
-"""Which steps may start now."""
+"""The ready queue: which steps may start, and which never can."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.execution.graph.ready_queue import ReadyQueue
+from agent.execution.graph.ready_queue import ReadyQueue, cycle_reason
 from agent.vocabulary.plan import PlanStep
 
 
@@ -54,7 +54,7 @@ def test_steps_that_may_write_the_same_paths_do_not_overlap() -> None:
     assert names(graph.pop_ready(9)) == ["b"]
 
 
-def test_a_name_that_only_begins_alike_is_another_path() -> None:
+def test_a_common_name_prefix_is_not_a_conflict() -> None:
     assert names(queue(step("a", writes=("src",)), step("b", writes=("src2",))).pop_ready(9)) == ["a", "b"]
 
 
@@ -66,14 +66,14 @@ def test_a_dependency_that_does_not_exist_is_dropped_when_the_plan_is_complete()
     assert names(growing.pop_ready(9)) == ["b"]
 
 
-def test_a_step_may_name_one_that_comes_later_in_the_plan() -> None:
+def test_a_step_may_depend_on_a_later_step_of_the_plan() -> None:
     graph = queue(step("b", "a"), step("a"))
     assert names(graph.pop_ready(9)) == ["a"]
     graph.finish("a", succeeded=True)
     assert names(graph.pop_ready(9)) == ["b"]
 
 
-def test_a_step_that_arrives_after_its_dependency_failed_is_refused_at_once_with_what_waits_for_it() -> None:
+def test_a_step_added_after_its_dependency_failed_is_skipped_with_its_dependents() -> None:
     growing = ReadyQueue()
     growing.add(step("a"))
     growing.pop_ready(1)
@@ -91,23 +91,23 @@ def test_a_cycle_is_reported_and_never_hangs() -> None:
     assert graph.pop_cyclic() == []
     graph.finish("c", succeeded=True)
     assert [(one.id, reason) for one, reason in graph.pop_cyclic()] == [
-        ("a", "waits in a circle for b"),
-        ("b", "waits in a circle for a"),
+        ("a", cycle_reason("b")),
+        ("b", cycle_reason("a")),
     ]
     assert graph.is_done
 
 
-def test_what_needs_a_circle_is_told_so_without_being_called_a_part_of_it() -> None:
+def test_dependents_of_a_cycle_are_skipped_but_not_reported_as_part_of_it() -> None:
     graph = queue(step("a", "b"), step("b", "a"), step("c", "a"), step("d", "c"))
     assert {one.id: reason for one, reason in graph.pop_cyclic()} == {
-        "a": "waits in a circle for b",
-        "b": "waits in a circle for a",
+        "a": cycle_reason("b"),
+        "b": cycle_reason("a"),
         "c": "needs a, which did not succeed",
         "d": "needs c, which did not succeed",
     }
 
 
-def test_writers_of_one_place_take_turns_in_the_order_in_which_they_became_ready() -> None:
+def test_steps_that_write_the_same_path_run_in_the_order_they_became_ready() -> None:
     graph = queue(*(step(name, writes=("x", "y")) for name in "abc"), step("d", writes=("y/z",)), step("e"))
     order = names(graph.pop_ready(9))
     assert order == ["a", "e"]
@@ -117,7 +117,7 @@ def test_writers_of_one_place_take_turns_in_the_order_in_which_they_became_ready
     assert order == ["a", "e", "b", "c", "d"]
 
 
-def test_a_step_that_waits_for_somebody_leaves_its_slot_but_not_what_it_writes() -> None:
+def test_a_paused_step_frees_its_slot_but_keeps_its_write_locks() -> None:
     graph = queue(step("a", writes=("x",)), step("b", writes=("x",)), step("c"))
     assert names(graph.pop_ready(1)) == ["a"]
     assert graph.active_count == 1
@@ -130,11 +130,11 @@ def test_a_step_that_waits_for_somebody_leaves_its_slot_but_not_what_it_writes()
     assert names(graph.pop_ready(9)) == ["b"]
 
 
-def test_a_revision_replaces_what_has_not_started_and_nothing_else() -> None:
+def test_a_revision_replaces_only_unstarted_steps() -> None:
     graph = queue(step("a"), step("b", "a"), step("c", "b"), step("d", writes=("x",)))
     assert names(graph.pop_ready(9)) == ["a", "d"]
-    doomed = graph.revise([step("e", "f"), step("f", "a", "b"), step("c", "d")])
-    assert doomed == []
+    skipped = graph.revise([step("e", "f"), step("f", "a", "b"), step("c", "d")])
+    assert skipped == []
     graph.finish("a", succeeded=True)
     assert names(graph.pop_ready(9)) == ["f"]
     assert not graph.is_unstarted("b") and graph.is_unstarted("c")
@@ -143,7 +143,7 @@ def test_a_revision_replaces_what_has_not_started_and_nothing_else() -> None:
     assert names(graph.pop_ready(9)) == ["e", "c"]
 
 
-def test_a_revision_does_not_bring_back_what_needs_a_failed_step() -> None:
+def test_a_revision_skips_steps_that_depend_on_a_failed_step() -> None:
     graph = queue(step("a"), step("b", "a"))
     graph.pop_ready(9)
     graph.finish("a", succeeded=False)
@@ -155,7 +155,7 @@ edges = st.lists(st.sets(st.integers(0, 11), max_size=4), min_size=1, max_size=1
 
 
 @given(edges, st.sets(st.integers(0, 11)), st.integers(1, 4), st.randoms())
-def test_every_step_of_any_graph_ends_in_exactly_one_way(graph_edges, failing, slots, chance) -> None:  # type: ignore[no-untyped-def]
+def test_every_step_of_any_graph_ends_in_exactly_one_way(graph_edges, failing, slots, random) -> None:  # type: ignore[no-untyped-def]
     steps = [step(str(n), *(str(dep) for dep in sorted(deps) if dep != n)) for n, deps in enumerate(graph_edges)]
     known = {one.id for one in steps}
     graph = queue(*steps)
@@ -168,7 +168,7 @@ def test_every_step_of_any_graph_ends_in_exactly_one_way(graph_edges, failing, s
         if not running:
             ended += [one.id for one, _ in graph.pop_cyclic()]
             continue
-        one = running.pop(chance.randrange(len(running)))
+        one = running.pop(random.randrange(len(running)))
         assert all(dep in succeeded for dep in one.depends_on if dep in known)
         fails = int(one.id) in failing
         ended.append(one.id)

@@ -1,4 +1,4 @@
-"""What a plan becomes when its rest is planned again, and what its planner is told."""
+"""Revising a plan: merging replanned steps, reasons for replanning, the progress given to the planner."""
 
 import json
 
@@ -22,49 +22,49 @@ USED = {"done": PLAN[0], "running": PLAN[1]}
 WAITING = {"waiting", "gone"}
 
 
-def test_what_waits_is_replaced_and_what_has_begun_stays() -> None:
-    revision = revise_plan(PLAN, [step("waiting", "done"), step("new")], waiting=WAITING, used=USED, leaving=())
+def test_waiting_steps_are_replaced_and_started_steps_stay() -> None:
+    revision = revise_plan(PLAN, [step("waiting", "done"), step("new")], waiting=WAITING, used=USED, replaced=())
     assert [one.id for one in revision.steps] == ["done", "running", "waiting", "new"]
     assert [one.id for one in revision.unstarted] == ["waiting", "new"]
     assert revision.diff == "- gone T gone\n~ waiting T waiting\n+ new T new"
     assert revision.has_new_work
 
 
-def test_other_work_under_a_used_name_gets_a_name_of_its_own_also_where_it_is_needed() -> None:
+def test_other_work_under_a_used_id_gets_a_new_id_in_dependencies_too() -> None:
     again = [step("done", does="something else"), step("new", "done"), step("done-2")]
-    revision = revise_plan(PLAN, again, waiting=WAITING, used=USED, leaving=())
+    revision = revise_plan(PLAN, again, waiting=WAITING, used=USED, replaced=())
     assert [one.id for one in revision.unstarted] == ["done-3", "new", "done-2"]
     assert revision.unstarted[1].depends_on == ("done-3",)
 
 
-def test_the_same_work_under_a_used_name_is_left_to_the_step_that_has_it() -> None:
-    revision = revise_plan(PLAN, [step("running"), *PLAN[2:]], waiting=WAITING, used=USED, leaving=())
+def test_the_same_work_under_a_used_id_is_the_existing_step() -> None:
+    revision = revise_plan(PLAN, [step("running"), *PLAN[2:]], waiting=WAITING, used=USED, replaced=())
     assert (revision.steps, revision.diff, revision.has_new_work) == (PLAN, "", False)
 
 
-def test_a_step_that_failed_can_be_tried_again_under_another_name() -> None:
-    revision = revise_plan(PLAN, [step("done"), *PLAN[2:]], waiting=WAITING, used=USED, leaving={"done"})
+def test_a_failed_step_can_be_retried_under_a_new_id() -> None:
+    revision = revise_plan(PLAN, [step("done"), *PLAN[2:]], waiting=WAITING, used=USED, replaced={"done"})
     assert revision.diff == "- done T done\n+ done-2 T done\n~ gone T gone"
     assert revision.unstarted[-1].depends_on == ("done-2",)
     assert revision.has_new_work
 
 
-def test_other_words_for_a_title_or_another_price_are_no_work() -> None:
+def test_a_changed_estimate_is_not_a_change_of_the_plan() -> None:
     cheaper = PlanStep(id="waiting", title="T waiting", instruction="do waiting", depends_on=("running",), est_usd=0.1)
-    assert revise_plan(PLAN, [cheaper, PLAN[3]], waiting=WAITING, used=USED, leaving=()).diff == ""
+    assert revise_plan(PLAN, [cheaper, PLAN[3]], waiting=WAITING, used=USED, replaced=()).diff == ""
 
 
-def test_new_work_that_waits_for_the_failed_step_it_replaces_does_not_wait() -> None:
+def test_a_dependency_on_the_replaced_step_is_dropped() -> None:
     failed = step("a")
     again = [step("b", "a", does="do a in another way"), step("c", "b", "a")]
-    revision = revise_plan([failed, step("c", "a")], again, waiting={"c"}, used={"a": failed}, leaving={"a"})
+    revision = revise_plan([failed, step("c", "a")], again, waiting={"c"}, used={"a": failed}, replaced={"a"})
     assert [(one.id, one.depends_on) for one in revision.unstarted] == [("b", ()), ("c", ("b",))]
 
 
-def test_new_work_under_the_name_of_the_failed_step_is_what_others_wait_for() -> None:
+def test_dependents_of_a_failed_step_depend_on_its_replacement() -> None:
     failed = step("a")
     again = [step("a", does="do a in another way"), step("c", "a")]
-    revision = revise_plan([failed, step("c", "a")], again, waiting={"c"}, used={"a": failed}, leaving={"a"})
+    revision = revise_plan([failed, step("c", "a")], again, waiting={"c"}, used={"a": failed}, replaced={"a"})
     assert [(one.id, one.depends_on) for one in revision.unstarted] == [("a-2", ()), ("c", ("a-2",))]
 
 
@@ -78,7 +78,7 @@ def response(
 
 
 @pytest.mark.parametrize(
-    ("ended", "policy", "has_waiting", "why"),
+    ("ended_with", "policy", "has_waiting", "why"),
     [
         (response("error"), "surprise", False, "a failed: so it ended"),
         (response("timeout"), "surprise", True, "a failed: so it ended"),
@@ -102,22 +102,22 @@ def response(
         (response("cancelled"), "always", True, None),
     ],
 )
-def test_what_calls_for_another_plan(
-    ended: ExecutorResponse, policy: ReplanPolicy, has_waiting: bool, why: str | None
+def test_which_responses_lead_to_replanning(
+    ended_with: ExecutorResponse, policy: ReplanPolicy, has_waiting: bool, why: str | None
 ) -> None:
-    assert replan_reason(step("a"), ended, policy=policy, has_waiting=has_waiting) == why
+    assert replan_reason(step("a"), ended_with, policy=policy, has_waiting=has_waiting) == why
 
 
-def test_a_planner_is_told_of_the_newest_results_within_a_bound() -> None:
+def test_progress_contains_the_latest_results_and_is_bounded() -> None:
     long = "x" * 5000
     results = [
         (step(f"s{number}"), ExecutorResponse(task_id=f"s{number}", status="ok", summary=long)) for number in range(40)
     ]
     waiting = [step(f"w{number}", does=long) for number in range(200)]
     text = progress_text(results, [step("r")], waiting)
-    told = json.loads(text)
-    assert [one["id"] for one in told["ended"]] == [f"s{number}" for number in range(15, 40)]
-    assert told["running"] == [{"id": "r", "title": "T r"}]
-    assert told["not started"][0]["id"] == "w0"
-    # agent/planning/prompt.py cuts what is longer, in the middle.
+    progress = json.loads(text)
+    assert [one["id"] for one in progress["ended"]] == [f"s{number}" for number in range(15, 40)]
+    assert progress["running"] == [{"id": "r", "title": "T r"}]
+    assert progress["not started"][0]["id"] == "w0"
+    # agent/planning/prompt.py truncates longer texts in the middle.
     assert len(text) < 16_000

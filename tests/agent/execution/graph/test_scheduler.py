@@ -1,4 +1,4 @@
-"""A graph at work."""
+"""The scheduler: concurrency, failures, cancellation."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ def step(name: str, *after: str) -> PlanStep:
 
 
 class FakeSteps:
-    """Steps that end when the test says so."""
+    """Steps that end when the test ends them."""
 
     def __init__(self, concurrency: int = 8) -> None:
         self.started: list[str] = []
@@ -50,114 +50,114 @@ class FakeSteps:
 
 
 async def test_a_step_starts_while_the_plan_is_still_arriving() -> None:
-    work = FakeSteps()
-    draining = asyncio.ensure_future(work.scheduler.run(work))
-    work.scheduler.add(step("a"))
-    await work.wait_idle()
-    assert work.started == ["a"]
-    work.scheduler.add(step("b"))
-    await work.wait_idle()
-    assert work.started == ["a", "b"]
-    await work.end("a")
-    await work.end("b")
-    assert not draining.done()
-    work.scheduler.seal()
-    await asyncio.wait_for(draining, 1)
+    steps = FakeSteps()
+    running = asyncio.ensure_future(steps.scheduler.run(steps))
+    steps.scheduler.add(step("a"))
+    await steps.wait_idle()
+    assert steps.started == ["a"]
+    steps.scheduler.add(step("b"))
+    await steps.wait_idle()
+    assert steps.started == ["a", "b"]
+    await steps.end("a")
+    await steps.end("b")
+    assert not running.done()
+    steps.scheduler.seal()
+    await asyncio.wait_for(running, 30)
 
 
-async def test_there_is_no_barrier_between_branches() -> None:
-    work = FakeSteps()
+async def test_branches_do_not_wait_for_each_other() -> None:
+    steps = FakeSteps()
     for one in (step("slow"), step("fast"), step("after fast", "fast")):
-        work.scheduler.add(one)
-    work.scheduler.seal()
-    draining = asyncio.ensure_future(work.scheduler.run(work))
-    await work.wait_idle()
-    await work.end("fast")
-    assert work.started == ["slow", "fast", "after fast"]
-    await work.end("after fast")
-    await work.end("slow")
-    await asyncio.wait_for(draining, 1)
+        steps.scheduler.add(one)
+    steps.scheduler.seal()
+    running = asyncio.ensure_future(steps.scheduler.run(steps))
+    await steps.wait_idle()
+    await steps.end("fast")
+    assert steps.started == ["slow", "fast", "after fast"]
+    await steps.end("after fast")
+    await steps.end("slow")
+    await asyncio.wait_for(running, 30)
 
 
-async def test_no_more_steps_run_at_once_than_allowed() -> None:
-    work = FakeSteps(concurrency=2)
+async def test_concurrency_is_limited() -> None:
+    steps = FakeSteps(concurrency=2)
     for name in "abcd":
-        work.scheduler.add(step(name))
-    work.scheduler.seal()
-    draining = asyncio.ensure_future(work.scheduler.run(work))
-    await work.wait_idle()
-    assert work.started == ["a", "b"]
-    await work.end("b")
-    assert work.started == ["a", "b", "c"]
+        steps.scheduler.add(step(name))
+    steps.scheduler.seal()
+    running = asyncio.ensure_future(steps.scheduler.run(steps))
+    await steps.wait_idle()
+    assert steps.started == ["a", "b"]
+    await steps.end("b")
+    assert steps.started == ["a", "b", "c"]
     for name in "acd":
-        await work.end(name)
-    await asyncio.wait_for(draining, 1)
+        await steps.end(name)
+    await asyncio.wait_for(running, 30)
 
 
 async def test_a_failing_step_never_cancels_an_unrelated_one() -> None:
-    work = FakeSteps()
+    steps = FakeSteps()
     for one in (step("bad"), step("good"), step("after bad", "bad")):
-        work.scheduler.add(one)
-    work.scheduler.seal()
-    draining = asyncio.ensure_future(work.scheduler.run(work))
-    await work.wait_idle()
-    await work.end("bad", "error")
-    assert work.skipped == {"after bad": "needs bad, which did not succeed"}
-    assert work.cancelled == []
-    await work.end("good")
-    await asyncio.wait_for(draining, 1)
+        steps.scheduler.add(one)
+    steps.scheduler.seal()
+    running = asyncio.ensure_future(steps.scheduler.run(steps))
+    await steps.wait_idle()
+    await steps.end("bad", "error")
+    assert steps.skipped == {"after bad": "needs bad, which did not succeed"}
+    assert steps.cancelled == []
+    await steps.end("good")
+    await asyncio.wait_for(running, 30)
 
 
-async def test_cancelling_ends_the_running_steps_first() -> None:
-    work = FakeSteps()
-    work.scheduler.add(step("a"))
-    draining = asyncio.ensure_future(work.scheduler.run(work))
-    await work.wait_idle()
-    draining.cancel()
+async def test_cancelling_the_scheduler_cancels_the_running_steps() -> None:
+    steps = FakeSteps()
+    steps.scheduler.add(step("a"))
+    running = asyncio.ensure_future(steps.scheduler.run(steps))
+    await steps.wait_idle()
+    running.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await draining
-    assert work.cancelled == ["a"]
+        await running
+    assert steps.cancelled == ["a"]
 
 
-async def test_a_step_that_waits_for_a_person_holds_no_slot() -> None:
-    work = FakeSteps(concurrency=1)
+async def test_a_step_that_waits_for_the_user_holds_no_slot() -> None:
+    steps = FakeSteps(concurrency=1)
     for name in "abc":
-        work.scheduler.add(step(name))
-    work.scheduler.seal()
-    draining = asyncio.ensure_future(work.scheduler.run(work))
-    await work.wait_idle()
-    assert work.started == ["a"]
-    work.scheduler.pause("a")
-    await work.wait_idle()
-    assert work.started == ["a", "b"]
-    work.scheduler.resume("a")
-    await work.end("b")
-    assert work.started == ["a", "b"]
-    await work.end("a")
-    await work.end("c")
-    await asyncio.wait_for(draining, 1)
+        steps.scheduler.add(step(name))
+    steps.scheduler.seal()
+    running = asyncio.ensure_future(steps.scheduler.run(steps))
+    await steps.wait_idle()
+    assert steps.started == ["a"]
+    steps.scheduler.pause("a")
+    await steps.wait_idle()
+    assert steps.started == ["a", "b"]
+    steps.scheduler.resume("a")
+    await steps.end("b")
+    assert steps.started == ["a", "b"]
+    await steps.end("a")
+    await steps.end("c")
+    await asyncio.wait_for(running, 30)
 
 
-async def test_what_fails_to_be_told_ends_the_run_and_the_running_steps_with_it() -> None:
+async def test_a_failure_to_report_a_skip_ends_the_run() -> None:
     class NoSkips(FakeSteps):
         async def skip(self, one: PlanStep, reason: str) -> None:
             raise OSError("disk full")
 
-    work = NoSkips(concurrency=9)
-    scheduler = work.scheduler
+    steps = NoSkips(concurrency=9)
+    scheduler = steps.scheduler
     for one in (step("a", "b"), step("b", "a"), step("c", "missing")):
         scheduler.add(one)
-    draining = asyncio.ensure_future(scheduler.run(work))
-    await work.wait_idle()
+    running = asyncio.ensure_future(scheduler.run(steps))
+    await steps.wait_idle()
     scheduler.seal()
-    await work.wait_idle()
-    assert work.started == ["c"]
-    await work.end("c")
+    await steps.wait_idle()
+    assert steps.started == ["c"]
+    await steps.end("c")
     with pytest.raises(OSError, match="disk full"):
-        await draining
+        await running
 
 
-async def test_five_thousand_steps_are_no_burden() -> None:
+async def test_scheduling_five_thousand_steps_takes_little_cpu_time() -> None:
     ran = 0
 
     class InstantSteps:
@@ -171,14 +171,14 @@ async def test_five_thousand_steps_are_no_burden() -> None:
 
     async def cost(count: int) -> float:
         scheduler = Scheduler(concurrency=count)
-        began = time.process_time()
+        started = time.process_time()
         for number in range(count):
             scheduler.add(replace(step(f"s{number}"), writes=("out.txt",) if number % 2 else (f"out/{number}",)))
         scheduler.seal()
         await scheduler.run(InstantSteps())
-        return time.process_time() - began
+        return time.process_time() - started
 
     cost_s = await cost(5000)
     assert ran == 5000
-    # `make bench` has the real limit; looking at every step for every step would take a minute.
+    # `make bench` has the real limit; quadratic work would take a minute.
     assert cost_s < 5

@@ -1,4 +1,4 @@
-"""The address of a step's result: the same for the same work, another for anything that decides a result."""
+"""The key of a step's result: it depends on everything that determines the result, and on nothing else."""
 
 from dataclasses import replace
 
@@ -15,27 +15,27 @@ KEY = cache_key(SOURCE, STEP, PROFILE, ["k"])
 
 
 @pytest.mark.parametrize("name", ["lineage", "model", "request", "context"])
-def test_what_a_run_shares_decides(name: str) -> None:
+def test_the_key_depends_on_the_shared_inputs_of_the_run(name: str) -> None:
     assert cache_key(replace(SOURCE, **{name: "other"}), STEP, PROFILE, ["k"]) != KEY
 
 
 @pytest.mark.parametrize("name", ["id", "instruction", "tool", "expect", "verify", "model", "ask_question"])
-def test_what_a_step_says_decides(name: str) -> None:
+def test_the_key_depends_on_the_fields_of_the_step(name: str) -> None:
     assert cache_key(SOURCE, replace(STEP, **{name: "other"}), PROFILE, ["k"]) != KEY
 
 
-def test_arguments_rights_and_what_was_given_decide() -> None:
+def test_the_key_depends_on_arguments_allowed_tools_and_dependencies() -> None:
     assert cache_key(SOURCE, replace(STEP, args={"a": 1}), PROFILE, ["k"]) != KEY
     assert cache_key(SOURCE, STEP, replace(PROFILE, allowed_tools=("read_file",)), ["k"]) != KEY
     assert cache_key(SOURCE, STEP, PROFILE, ["other"]) != KEY
     assert cache_key(SOURCE, STEP, PROFILE, []) != KEY
 
 
-def test_how_a_step_is_called_how_long_it_may_take_and_the_order_of_its_arguments_do_not() -> None:
+def test_the_key_ignores_title_time_limit_and_argument_order() -> None:
     same = replace(STEP, title="other", timeout_s=3.0, est_usd=0.1, args={"b": 2, "a": 1})
     assert cache_key(SOURCE, same, replace(PROFILE, timeout_ms=1), ["k"]) == KEY
 
 
-def test_a_key_is_a_name_for_a_file() -> None:
+def test_a_key_is_a_valid_file_name() -> None:
     assert len(KEY) == 64 and KEY.isalnum()
     assert cache_key(replace(SOURCE, request="\ud800"), STEP, PROFILE, ["k"]).isalnum()

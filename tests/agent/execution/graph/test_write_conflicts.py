@@ -1,4 +1,4 @@
-"""Who is in whose way when files are written."""
+"""Write locks: which paths conflict."""
 
 import pytest
 from hypothesis import given
@@ -10,9 +10,9 @@ ROOT = "/work/project"
 
 
 def has_conflict(held: str, wanted: str) -> bool:
-    places = WriteLocks()
-    places.acquire("a", write_prefixes([held], ROOT))
-    return places.find_holder(write_prefixes([wanted], ROOT)) == "a"
+    locks = WriteLocks()
+    locks.acquire("a", write_prefixes([held], ROOT))
+    return locks.find_holder(write_prefixes([wanted], ROOT)) == "a"
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def has_conflict(held: str, wanted: str) -> bool:
         ("**/*.py", "docs/x.md"),
     ],
 )
-def test_spellings_of_overlapping_places_are_seen_through(held: str, wanted: str) -> None:
+def test_overlapping_paths_conflict_however_they_are_spelled(held: str, wanted: str) -> None:
     assert has_conflict(held, wanted)
     assert has_conflict(wanted, held)
 
@@ -42,36 +42,36 @@ def test_spellings_of_overlapping_places_are_seen_through(held: str, wanted: str
     ("held", "wanted"),
     [("src", "src2"), ("src/a", "src/b"), ("src/a*", "docs"), ("../x", "x"), ("/tmp/a", "tmp/a")],
 )
-def test_places_that_only_look_alike_are_free(held: str, wanted: str) -> None:
+def test_similar_but_separate_paths_do_not_conflict(held: str, wanted: str) -> None:
     assert not has_conflict(held, wanted)
     assert not has_conflict(wanted, held)
 
 
-def test_a_step_may_hold_a_folder_and_what_lies_in_it() -> None:
-    places = WriteLocks()
-    places.acquire("a", write_prefixes(["src", "src/x", "src/x"], ROOT))
-    places.release("a")
-    assert places.find_holder(write_prefixes(["."], ROOT)) is None
+def test_a_step_may_lock_a_folder_and_a_path_inside_it() -> None:
+    locks = WriteLocks()
+    locks.acquire("a", write_prefixes(["src", "src/x", "src/x"], ROOT))
+    locks.release("a")
+    assert locks.find_holder(write_prefixes(["."], ROOT)) is None
 
 
 paths = st.lists(st.sampled_from("ab"), max_size=3).map(tuple)
 
 
 @given(st.lists(st.lists(paths, max_size=3, unique=True).map(tuple), max_size=8), st.randoms())
-def test_the_holder_is_found_exactly_when_places_overlap(wishes: list[tuple[PathPrefix, ...]], chance) -> None:  # type: ignore[no-untyped-def]
-    places, held = WriteLocks(), dict[str, tuple[PathPrefix, ...]]()
-    for number, wish in enumerate(wishes):
+def test_a_holder_is_found_exactly_if_paths_overlap(requests: list[tuple[PathPrefix, ...]], random) -> None:  # type: ignore[no-untyped-def]
+    locks, held = WriteLocks(), dict[str, tuple[PathPrefix, ...]]()
+    for number, prefixes in enumerate(requests):
         overlapping = {
             name
             for name, theirs in held.items()
-            if any(one[: len(other)] == other[: len(one)] for one in wish for other in theirs)
+            if any(one[: len(other)] == other[: len(one)] for one in prefixes for other in theirs)
         }
-        holder = places.find_holder(wish)
+        holder = locks.find_holder(prefixes)
         assert (holder in overlapping) if overlapping else (holder is None)
         if holder is None:
-            held[str(number)] = wish
-            places.acquire(str(number), wish)
-        if held and chance.random() < 0.5:
-            gone = chance.choice(sorted(held))
-            places.release(gone)
-            del held[gone]
+            held[str(number)] = prefixes
+            locks.acquire(str(number), prefixes)
+        if held and random.random() < 0.5:
+            released = random.choice(sorted(held))
+            locks.release(released)
+            del held[released]

@@ -1,4 +1,4 @@
-"""Receipts in an answer: real ones stay, invented ones go, other brackets are left alone."""
+"""Citations in an answer: unknown ones are removed, other brackets are not changed."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ IDS = ["s1", "s2", "build-3"]
 
 
 @pytest.mark.parametrize(
-    ("said", "stays"),
+    ("answer", "expected"),
     [
         ("Three files [s1].", "Three files [s1]."),
         ("Three files [s9].", "Three files."),
@@ -26,18 +26,18 @@ IDS = ["s1", "s2", "build-3"]
         ("[]", "[]"),
     ],
 )
-def test_only_receipts_for_steps_that_exist_stay(said: str, stays: str) -> None:
-    assert remove_unknown_citations(said, IDS) == stays
+def test_citations_of_unknown_steps_are_removed(answer: str, expected: str) -> None:
+    assert remove_unknown_citations(answer, IDS) == expected
 
 
 @given(st.text(alphabet="[]`s19,; ab\n()x"))
-def test_an_answer_only_loses_receipts(said: str) -> None:
-    kept = remove_unknown_citations(said, IDS)
-    assert remove_unknown_citations(said, []) == said
-    letters = iter(said)
-    assert all(letter in letters for letter in kept if letter not in ", ")
+def test_only_citations_are_removed_from_an_answer(answer: str) -> None:
+    cleaned = remove_unknown_citations(answer, IDS)
+    assert remove_unknown_citations(answer, []) == answer
+    letters = iter(answer)
+    assert all(letter in letters for letter in cleaned if letter not in ", ")
 
 
 @given(st.text())
-def test_any_text_can_be_read(said: str) -> None:
-    remove_unknown_citations(said, IDS)
+def test_any_text_is_accepted_without_an_error(answer: str) -> None:
+    remove_unknown_citations(answer, IDS)

@@ -1,4 +1,4 @@
-"""One answer out of many results: what the model is told, and what is said when it has no words."""
+"""Composing the answer: the request to the model, and the answer without one."""
 
 from collections.abc import AsyncIterator
 
@@ -18,17 +18,17 @@ from agent.vocabulary.usage import Usage
 
 
 class Model:
-    """Says one thing, or nothing, or fails; keeps what it was asked."""
+    """A model that gives one reply or fails, and records its requests."""
 
-    def __init__(self, words: str | ModelFault) -> None:
-        self._words = words
+    def __init__(self, reply_text: str | ModelFault) -> None:
+        self._reply = reply_text
         self.asked: list[ModelRequest] = []
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         self.asked.append(request)
-        if isinstance(self._words, ModelFault):
-            raise self._words
-        yield ModelReply(message=Message(role="assistant", content=self._words), usage=Usage(), model="m")
+        if isinstance(self._reply, ModelFault):
+            raise self._reply
+        yield ModelReply(message=Message(role="assistant", content=self._reply), usage=Usage(), model="m")
 
     async def close(self) -> None:
         pass
@@ -51,12 +51,12 @@ RESULTS = [
 
 async def compose(model: Model, constraints: str = "") -> tuple[str, object]:
     channel = Channel(session_id="s", run_id="r", log=None)
-    desk = MeteredModel(client=model, budget=Budget(), channel=channel, price=lambda model, usage: 0.0)
-    composer = Composer(client=desk, channel=channel, model="m", max_output_tokens=100)
+    client = MeteredModel(client=model, budget=Budget(), channel=channel, price=lambda model, usage: 0.0)
+    composer = Composer(client=client, channel=channel, model="m", max_output_tokens=100)
     return await composer.compose("do it", RESULTS, constraints, replaced={"s3", "s5"})
 
 
-async def test_the_model_is_told_how_every_part_ended_and_asked_for_receipts() -> None:
+async def test_the_model_gets_the_status_of_every_step_and_is_asked_for_citations() -> None:
     model = Model("The answer [s1].")
     assert await compose(model) == ("The answer [s1].", None)
     system, user = (message.content for message in model.asked[0].messages)
@@ -69,17 +69,17 @@ async def test_the_model_is_told_how_every_part_ended_and_asked_for_receipts() -
     assert user.startswith("Request: do it\n\n")
 
 
-async def test_an_answer_with_a_form_has_no_receipts_and_is_left_as_it_is() -> None:
+async def test_a_structured_answer_has_no_citations_and_is_not_changed() -> None:
     model = Model('{"ids": ["[s9]"]}')
     assert await compose(model, "one JSON document") == ('{"ids": ["[s9]"]}', None)
     assert "square brackets" not in model.asked[0].messages[0].content
 
 
-@pytest.mark.parametrize("words", ["", "  \n", ModelFault("refused", "no")])
-async def test_without_words_of_the_model_the_results_speak_for_themselves(words: str | ModelFault) -> None:
-    answer, problem = await compose(Model(words))
+@pytest.mark.parametrize("reply_text", ["", "  \n", ModelFault("refused", "no")])
+async def test_without_a_reply_the_answer_is_joined_from_the_results(reply_text: str | ModelFault) -> None:
+    answer, problem = await compose(Model(reply_text))
     assert answer == (
         "one\n\nTitle s2: it broke\n\nTitle s3: Which? (assumed, because nobody could be asked)\n\n"
         "Title s4: Not run: needs s2, which did not succeed.\n\nTitle s5: first try (error, done another way)"
     )
-    assert (problem is None) == isinstance(words, str)
+    assert (problem is None) == isinstance(reply_text, str)

@@ -1,8 +1,8 @@
-"""What a run that was stopped says: what is finished, what is missing, what the rest would cost."""
+"""Partial answers of stopped runs: finished results, missing steps, remaining cost."""
 
 import pytest
 
-from agent.execution.result.outcome_builder import partial_answer, remaining_cost
+from agent.execution.result.outcome_builder import STILL_PLANNING, partial_answer, remaining_cost
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import StepStatus
 from agent.vocabulary.step import ExecutorResponse, StepOutput
@@ -13,7 +13,7 @@ def step(name: str) -> PlanStep:
     return PlanStep(id=name, title=f"Title {name}", instruction=name)
 
 
-def ended(
+def result(
     name: str, status: StepStatus = "ok", *, tokens: int = 0, cost: float | None = None
 ) -> tuple[PlanStep, ExecutorResponse]:
     usage = Usage(input_tokens=tokens, requests=1 if tokens else 0, cost_usd=cost)
@@ -23,35 +23,40 @@ def ended(
     )
 
 
-def test_it_answers_from_what_is_finished_and_names_the_rest() -> None:
-    results = [ended("a", tokens=900, cost=0.02), ended("b", "cancelled", tokens=100, cost=0.01), ended("c", "error")]
+def test_a_partial_answer_has_the_finished_results_and_names_the_missing_steps() -> None:
+    results = [
+        result("a", tokens=900, cost=0.02),
+        result("b", "cancelled", tokens=100, cost=0.01),
+        result("c", "error"),
+    ]
     assert partial_answer(results, [step("b"), step("d")], "interrupted") == (
         "Result a\n\nTitle c: Sum c\n\n"
-        "Stopped: interrupted. Not finished: Title b; Title d. The rest would cost about 0.04 USD."
+        "Stopped: interrupted. Not finished: Title b; Title d. Finishing would cost about $0.04."
     )
 
 
-def test_a_plan_that_was_not_whole_is_said_to_be_so() -> None:
-    said = partial_answer([ended("a")], [], "the time limit of 2 s is over", is_plan_complete=False)
-    assert said == ("Result a\n\nStopped: the time limit of 2 s is over. Not finished: what was still being planned.")
+def test_a_partial_answer_mentions_an_incomplete_plan() -> None:
+    answer = partial_answer([result("a")], [], "the time limit of 2 s is over", is_plan_complete=False)
+    assert answer == (f"Result a\n\nStopped: the time limit of 2 s is over. Not finished: {STILL_PLANNING}.")
 
 
-def test_where_nothing_succeeded_there_is_no_answer() -> None:
-    assert partial_answer([ended("a", "error"), ended("b", "cancelled")], [step("b")], "interrupted") == ""
+def test_without_a_successful_step_there_is_no_answer() -> None:
+    assert partial_answer([result("a", "error"), result("b", "cancelled")], [step("b")], "interrupted") == ""
 
 
 @pytest.mark.parametrize(
     ("results", "cost"),
     [
-        ([ended("a", tokens=1000, cost=0.01), ended("b", tokens=3000, cost=0.03)], "0.06 USD"),
-        ([ended("a", tokens=1000), ended("b", tokens=3000, cost=0.03)], "6,000 tokens"),
-        ([ended("a", tokens=500, cost=0.0)], "1,500 tokens"),
-        ([ended("a")], None),
-        ([ended("a", "error", tokens=500, cost=0.1)], None),
+        ([result("a", tokens=1000, cost=0.01), result("b", tokens=3000, cost=0.03)], "$0.06"),
+        ([result("a", tokens=10, cost=0.001)], "$0.003"),
+        ([result("a", tokens=1000), result("b", tokens=3000, cost=0.03)], "6,000 tokens"),
+        ([result("a", tokens=500, cost=0.0)], "1,500 tokens"),
+        ([result("a")], None),
+        ([result("a", "error", tokens=500, cost=0.1)], None),
         ([], None),
     ],
 )
-def test_the_rest_is_priced_by_what_finished(
+def test_the_remaining_cost_is_estimated_from_the_finished_steps(
     results: list[tuple[PlanStep, ExecutorResponse]], cost: str | None
 ) -> None:
     assert remaining_cost([response for _, response in results], 3) == cost

@@ -1,4 +1,4 @@
-"""Long conversations in small windows."""
+"""Trimming long conversations to small context windows."""
 
 from itertools import pairwise
 
@@ -24,21 +24,21 @@ from tests.agent.execution.step_harness import (
 )
 
 
-def conversation(turns: int, size: int) -> list[Message]:
-    said: list[Message] = []
+def tool_turns(turns: int, size: int) -> list[Message]:
+    messages: list[Message] = []
     for turn in range(turns):
-        said.append(Message(role="assistant", tool_calls=(ToolCall(id=f"c{turn}", name="x"),)))
-        said.append(Message(role="tool", content="r" * size, tool_call_id=f"c{turn}"))
-    return said
+        messages.append(Message(role="assistant", tool_calls=(ToolCall(id=f"c{turn}", name="x"),)))
+        messages.append(Message(role="tool", content="r" * size, tool_call_id=f"c{turn}"))
+    return messages
 
 
-def test_a_conversation_that_fits_is_left_alone() -> None:
-    messages = conversation(3, 100)
+def test_a_conversation_that_fits_is_not_changed() -> None:
+    messages = tool_turns(3, 100)
     assert (shorten_results(messages, 10_000), messages_to_drop(messages, 10_000)) == (messages, 0)
 
 
-def test_old_tool_results_are_shortened_first_and_the_newest_stay_whole() -> None:
-    messages = conversation(10, 3000)
+def test_old_tool_results_are_shortened_first_and_the_newest_stay_complete() -> None:
+    messages = tool_turns(10, 3000)
     shorter = shorten_results(messages, 15_000)
     assert shorter[-4:] == messages[-4:]
     assert (len(shorter), messages_to_drop(shorter, 15_000)) == (len(messages), 0)
@@ -46,21 +46,21 @@ def test_old_tool_results_are_shortened_first_and_the_newest_stay_whole() -> Non
 
 
 @given(st.integers(1, 40), st.integers(0, 5000), st.integers(0, 60_000))
-def test_what_leaves_are_whole_turns(turns: int, size: int, room: int) -> None:
-    messages = shorten_results(conversation(turns, size), room)
+def test_only_complete_turns_are_dropped(turns: int, size: int, room: int) -> None:
+    messages = shorten_results(tool_turns(turns, size), room)
     kept = messages[messages_to_drop(messages, room) :]
     asked = [call.id for message in kept for call in message.tool_calls]
     assert asked == [message.tool_call_id for message in kept if message.role == "tool"]
     assert kept[0].role == "assistant"
 
 
-def test_after_shrinking_there_is_room_for_many_turns() -> None:
-    assert size_of(shorten_results(conversation(60, 3000), 60_000)) < 60_000 * 0.7
+def test_trimming_leaves_room_for_many_turns() -> None:
+    assert size_of(shorten_results(tool_turns(60, 3000), 60_000)) < 60_000 * 0.7
     texts = [Message(role="assistant", content="t" * 1000) for _ in range(100)]
     assert size_of(texts[messages_to_drop(texts, 60_000) :]) < 60_000 * 0.7
 
 
-def test_the_newest_turn_stays_however_little_room_there_is() -> None:
+def test_the_newest_turn_is_never_dropped() -> None:
     asked = tuple(ToolCall(id=f"c{number}", name="x") for number in range(6))
     results = [Message(role="tool", content="result", tool_call_id=call.id) for call in asked]
     newest = [Message(role="assistant", tool_calls=asked), *results]
@@ -68,60 +68,60 @@ def test_the_newest_turn_stays_however_little_room_there_is() -> None:
 
 
 def long_work(turns: int, *lines: ScriptedTurn) -> StepHarness:
-    """A step whose arguments alone fill its window every few turns; it says something new each time."""
+    """A step whose arguments fill the context window every few turns; every call is different."""
     asked = [call_reply("write", text=str(turn) * 900) for turn in range(turns)]
     results = return_in_turn(*[command_result(0, f"result {turn}") for turn in range(turns)])
     return StepHarness(*asked, text_reply("done"), *lines, functions={"write": ("write", results)}, context_tokens=4000)
 
 
-async def test_turns_that_no_longer_fit_are_summed_up_by_the_model() -> None:
-    shop = long_work(30)
-    shop.client.summaries = ["The numbers were written."]
-    response = await shop.run()
+async def test_turns_that_no_longer_fit_are_summarized_by_the_model() -> None:
+    harness = long_work(30)
+    harness.client.summaries = ["The numbers were written."]
+    response = await harness.run()
     assert response.status == "ok"
-    asked = [request for request in shop.client.requests if request.purpose == "summary"]
+    asked = [request for request in harness.client.requests if request.purpose == "summary"]
     assert "write" in asked[0].messages[1].content
     assert (asked[0].tools, asked[0].step_id) == ((), "s1")
-    after = [request for request in shop.client.requests if request.purpose == "step"][-1]
+    after = [request for request in harness.client.requests if request.purpose == "step"][-1]
     assert any("The numbers were written." in message.content for message in after.messages)
-    assert all(size_of(request.messages) <= 4000 * 3 for request in shop.client.requests)
+    assert all(size_of(request.messages) <= 4000 * 3 for request in harness.client.requests)
     assert response.usage.requests == response.turns + 1
 
 
-async def test_summaries_never_become_a_spiral() -> None:
-    shop = long_work(60)
-    shop.client.summaries = ["In short."] * 60
-    await shop.run()
-    purposes = [request.purpose for request in shop.client.requests]
-    places = [index for index, purpose in enumerate(purposes) if purpose == "summary"]
-    assert places
-    for before, after in pairwise(places):
+async def test_summaries_are_at_least_some_turns_apart() -> None:
+    harness = long_work(60)
+    harness.client.summaries = ["In short."] * 60
+    await harness.run()
+    purposes = [request.purpose for request in harness.client.requests]
+    positions = [index for index, purpose in enumerate(purposes) if purpose == "summary"]
+    assert positions
+    for before, after in pairwise(positions):
         assert after - before > TURNS_BETWEEN_SUMMARIES
 
 
-async def test_a_summary_that_fails_leaves_the_old_turns_out() -> None:
-    shop = long_work(30)
-    shop.client.summaries = [ModelFault("server")]
-    response = await shop.run()
+async def test_old_turns_are_dropped_if_their_summary_fails() -> None:
+    harness = long_work(30)
+    harness.client.summaries = [ModelFault("server")]
+    response = await harness.run()
     assert response.status == "ok"
-    notes = [message.content for message in shop.client.requests[-1].messages if message.role == "user"]
+    notes = [message.content for message in harness.client.requests[-1].messages if message.role == "user"]
     assert any("left out here to save room" in note for note in notes)
 
 
-async def test_between_two_fittings_messages_are_only_appended() -> None:
-    shop = long_work(40)
-    shop.client.summaries = ["In short."] * 40
-    await shop.run()
-    steps = [request for request in shop.client.requests if request.purpose == "step"]
+async def test_messages_are_only_appended_between_two_trims() -> None:
+    harness = long_work(40)
+    harness.client.summaries = ["In short."] * 40
+    await harness.run()
+    steps = [request for request in harness.client.requests if request.purpose == "step"]
     kept = [after.messages[: len(before.messages)] == before.messages for before, after in pairwise(steps)]
     assert kept.count(False) < len(kept) / 3
     assert len({request.messages[:2] for request in steps}) == 1
     assert all(request.tools == steps[0].tools for request in steps)
 
 
-async def test_a_conversation_that_the_provider_finds_too_long_is_made_shorter() -> None:
-    talk = Conversation(messages=conversation(20, 2000))
-    shop = StepHarness(ModelFault("overflow"), ModelFault("overflow"), text_reply("done"))
-    await shop.run_loop(talk)
-    sizes = [size_of(request.messages) for request in shop.client.requests if request.purpose == "step"]
+async def test_a_conversation_rejected_as_too_long_is_shortened() -> None:
+    conversation = Conversation(messages=tool_turns(20, 2000))
+    harness = StepHarness(ModelFault("overflow"), ModelFault("overflow"), text_reply("done"))
+    await harness.run_loop(conversation)
+    sizes = [size_of(request.messages) for request in harness.client.requests if request.purpose == "step"]
     assert sizes[0] > 2 * sizes[1] * 0.9 > 2 * sizes[2] * 0.9

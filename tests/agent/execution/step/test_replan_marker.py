@@ -1,4 +1,4 @@
-"""The line with which a worker says that the plan no longer fits."""
+"""The SURPRISE line at the end of an answer, which asks for replanning."""
 
 import pytest
 
@@ -18,5 +18,5 @@ from agent.execution.step.agent_loop import split_surprise
         ("What a surprise: it works", "What a surprise: it works", ""),
     ],
 )
-def test_the_last_line_is_taken_off_when_it_is_a_surprise(answer: str, left: str, why: str) -> None:
+def test_a_surprise_on_the_last_line_is_split_off(answer: str, left: str, why: str) -> None:
     assert split_surprise(answer) == (left, why)

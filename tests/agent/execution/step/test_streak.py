@@ -1,4 +1,4 @@
-"""When a step gets nowhere."""
+"""Ending a step after consecutive failures."""
 
 from agent.execution.step.agent_loop import FailureStreak
 from agent.vocabulary.step import CallFact
@@ -8,12 +8,12 @@ def fact(tool: str = "read_file", status: str = "error", **args: object) -> Call
     return CallFact(tool=tool, args=args, status=status, exit_code=1, output_len=0, output_preview="no")  # type: ignore[arg-type]
 
 
-def test_three_turns_of_nothing_but_failures_end_a_step() -> None:
+def test_three_turns_with_only_failures_end_a_step() -> None:
     streak = FailureStreak()
     assert [streak.record([fact()]) for _ in range(3)] == [None, None, "error"]
 
 
-def test_a_success_in_between_starts_the_count_again() -> None:
+def test_a_success_resets_the_count() -> None:
     streak = FailureStreak()
     turns = [streak.record([fact(status=status)]) for status in ("error", "error", "ok", "error", "error")]
     assert turns == [None] * 5
@@ -24,12 +24,12 @@ def test_the_same_failing_command_three_times_ends_a_step() -> None:
     assert [streak.record([fact("run_command", command="make")]) for _ in range(3)] == [None, None, "error"]
 
 
-def test_different_failing_commands_are_how_one_debugs() -> None:
+def test_different_failing_commands_do_not_end_a_step() -> None:
     streak = FailureStreak()
     assert all(streak.record([fact("run_command", command=f"test {n}")]) is None for n in range(20))
 
 
-def test_three_turns_of_refusals_leave_the_step_blocked() -> None:
+def test_three_turns_with_only_refusals_block_the_step() -> None:
     streak = FailureStreak()
     statuses = ("blocked", "denied", "blocked")
     assert [streak.record([fact("run_command", status, command="rm -rf /")]) for status in statuses][-1] == "blocked"

@@ -1,4 +1,4 @@
-"""Steps without a model: one call, on the same road as every other."""
+"""Tool steps: one call without a model."""
 
 from agent.protocol.events import StepCompleted, StepStarted, ToolCompleted, ToolStarted
 from agent.vocabulary.message import Message
@@ -14,24 +14,24 @@ UNKNOWN = UnfinishedStep(messages=(Message(role="tool", content=UNKNOWN_CALL),))
 
 
 async def test_a_tool_step_is_one_call_and_asks_no_model() -> None:
-    shop = StepHarness()
-    response = await shop.run(STEP)
-    assert (response.status, response.text, shop.client.requests) == ("ok", "done {'path': 'a'}", [])
-    started, call, ended, completed = [envelope.event for envelope in await shop.envelopes()]
+    harness = StepHarness()
+    response = await harness.run(STEP)
+    assert (response.status, response.text, harness.client.requests) == ("ok", "done {'path': 'a'}", [])
+    started, call, ended, completed = [envelope.event for envelope in await harness.envelopes()]
     assert started == StepStarted(title="Look")
     assert call == ToolStarted(tool_id="s1.call", name="look", input={"path": "a"})
     assert isinstance(ended, ToolCompleted) and ended.status == "ok"
     assert isinstance(completed, StepCompleted) and completed.evidence == ("look exit 0",)
 
 
-async def test_a_failed_call_is_a_failed_step_with_the_output_as_the_reason() -> None:
-    shop = StepHarness(functions={"look": ("read", return_in_turn(command_result(3, "Exit 3: no")))})
-    response = await shop.run(STEP)
+async def test_a_failed_call_fails_the_step_with_its_output_as_the_reason() -> None:
+    harness = StepHarness(functions={"look": ("read", return_in_turn(command_result(3, "Exit 3: no")))})
+    response = await harness.run(STEP)
     assert (response.status, response.summary, response.exit_code) == ("error", "Exit 3: no", 54)
     assert response.tool_calls[0].exit_code == 3
 
 
-async def test_a_refused_call_blocks_the_step_and_stands_among_its_facts() -> None:
+async def test_a_refused_call_blocks_the_step_and_is_recorded() -> None:
     refused = error_result("Denied.", exit_code=126, status="denied")
     response = await StepHarness(functions={"look": ("read", return_in_turn(refused))}).run(STEP)
     assert (response.status, [fact.status for fact in response.tool_calls]) == ("blocked", ["denied"])
@@ -43,7 +43,7 @@ async def test_a_profile_without_the_tool_refuses_the_step() -> None:
     assert "not available" in response.summary
 
 
-async def test_a_tool_step_is_ok_only_when_its_check_passes() -> None:
+async def test_a_tool_step_succeeds_only_if_its_check_passes() -> None:
     good = StepHarness()
     assert ((await good.run(COMMAND)).verified, good.tools.calls[1][1]) == (True, {"command": "test -f a"})
     bad = StepHarness(functions={**TOOL_FUNCTIONS, "run_command": ("execute", return_in_turn(command_result(1)))})
@@ -51,14 +51,14 @@ async def test_a_tool_step_is_ok_only_when_its_check_passes() -> None:
     assert (response.status, response.verified, response.checks[0].exit_code) == ("error", False, 1)
 
 
-async def test_a_call_that_may_have_been_made_is_not_made_again_without_a_check() -> None:
-    shop = StepHarness()
+async def test_a_call_of_unknown_effect_is_not_repeated_without_a_check() -> None:
+    harness = StepHarness()
     step = PlanStep(id="s1", title="Run", instruction="", type="tool", tool="write")
-    response = await shop.run(step, unfinished=UNKNOWN)
-    assert (response.status, response.summary, shop.tools.calls) == ("error", UNKNOWN_CALL, [])
+    response = await harness.run(step, unfinished=UNKNOWN)
+    assert (response.status, response.summary, harness.tools.calls) == ("error", UNKNOWN_CALL, [])
 
 
-async def test_the_check_tells_whether_a_call_was_made_before_the_run_was_cut_off() -> None:
+async def test_the_check_decides_whether_an_interrupted_call_is_repeated() -> None:
     passed = StepHarness()
     response = await passed.run(COMMAND, unfinished=UNKNOWN)
     assert (response.status, response.verified) == ("ok", True)
@@ -70,11 +70,11 @@ async def test_the_check_tells_whether_a_call_was_made_before_the_run_was_cut_of
     assert [name for name, _ in again.tools.calls] == ["run_command", "write", "run_command"]
 
 
-async def test_a_call_that_had_ended_is_not_made_again() -> None:
+async def test_a_call_that_ended_before_the_interruption_is_not_repeated() -> None:
     fact = CallFact(tool="look", args={}, status="ok", exit_code=0, output_len=3, output_preview="abc")
     resumed = UnfinishedStep(messages=(Message(role="tool", content="abc"),), facts=(fact,))
-    shop = StepHarness()
-    response = await shop.run(STEP, unfinished=resumed)
-    assert (response.status, response.text, response.tool_calls, shop.tools.calls) == ("ok", "abc", (fact,), [])
-    started = (await shop.events(StepStarted))[0]
+    harness = StepHarness()
+    response = await harness.run(STEP, unfinished=resumed)
+    assert (response.status, response.text, response.tool_calls, harness.tools.calls) == ("ok", "abc", (fact,), [])
+    started = (await harness.events(StepStarted))[0]
     assert started == StepStarted(title="Look", cache="resumed")
