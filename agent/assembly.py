@@ -179,6 +179,7 @@ def _open_memory(context: RunContext, request: str) -> RunMemory | None:
         channel=scope.channel,
         request=request,
         is_persistent=scope.is_persistent,
+        settings=context.settings,
     )
 
 

@@ -51,14 +51,18 @@ async def wait_ignoring_cancel(task: "asyncio.Future[T]") -> None:
         raise cancelled
 
 
-async def run_shielded(coroutine: Coroutine[None, None, None]) -> None:
-    """Run a coroutine to its end, even if the caller is cancelled meanwhile; its failure wins over a cancellation."""
-    task = asyncio.ensure_future(coroutine)
+async def _publish_shielded(publishing: Coroutine[None, None, None], response: ExecutorResponse) -> None:
+    """Publish a response completely, even when interrupted meanwhile; raises StepCancelled and StepNotSaved."""
+    task = asyncio.ensure_future(publishing)
     try:
         await wait_ignoring_cancel(task)
-    finally:
-        # Also after a cancellation: a result that could not be saved must not be reported as saved.
+    except asyncio.CancelledError:
+        failure = task.exception()
+        raise StepCancelled(unsaved_response(response) if failure else response) from failure
+    try:
         task.result()
+    except LogWriteError as error:
+        raise StepNotSaved(error, unsaved_response(response)) from error
 
 
 _BACKOFF_S, _JITTER_S = 0.6, 0.2
@@ -159,10 +163,7 @@ class Executor:
             response = self._response(StepResult(status="cancelled", reason=INTERRUPTED), work)
             await self._save_and_publish(response, work.started)
             raise StepCancelled(response) from None
-        try:
-            await self._save_and_publish(response, work.started, key if is_final(response) else None)
-        except asyncio.CancelledError:
-            raise StepCancelled(response) from None
+        await self._save_and_publish(response, work.started, key if is_final(response) else None)
         return response
 
     async def publish_result(
@@ -177,12 +178,7 @@ class Executor:
             await self._channel.publish(started, step_id=step.id, attempt=1)
             await self._publish_completed(known, time.monotonic(), key)
 
-        try:
-            await run_shielded(publish())
-        except asyncio.CancelledError:
-            raise StepCancelled(known) from None
-        except LogWriteError as error:
-            raise StepNotSaved(error, unsaved_response(known)) from error
+        await _publish_shielded(publish(), known)
         return known
 
     async def skip(self, step: PlanStep, reason: str) -> ExecutorResponse:
@@ -282,16 +278,12 @@ class Executor:
                 if key:
                     await self._cache.put(key, response)
                 await self._publish_completed(response, started, key)
-            except LogWriteError as error:
-                raise StepNotSaved(error, unsaved_response(response)) from error
             except OSError as error:
-                unsaved = unsaved_response(response)
-                await self._publish_completed(unsaved, started)
+                await self._publish_completed(unsaved_response(response), started)
                 problem = f"the result of step {response.task_id} cannot be saved: {error.strerror or error}"
-                hint = "free some space or set AGENT_SANDBOX to another folder"
-                raise StepNotSaved(LogWriteError(problem, hint), unsaved) from error
+                raise LogWriteError(problem, "free some space or set AGENT_SANDBOX to another folder") from error
 
-        await run_shielded(save_and_publish())
+        await _publish_shielded(save_and_publish(), response)
 
     async def _publish_completed(self, response: ExecutorResponse, started: float, key: str | None = None) -> None:
         completed = StepCompleted(

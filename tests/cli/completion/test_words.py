@@ -6,7 +6,7 @@ from cli.application import COMMANDS, build_application
 from cli.completion.candidates import FILES, SOURCES
 from cli.completion.command_tree import CommandNode, build_tree
 from cli.completion.complete import Completions, complete_words
-from cli.completion.setting_values import KEY_SET, LOCAL, NEEDS_KEY
+from cli.completion.model_values import KEY_SET, LOCAL, NEEDS_KEY
 from tests.cli.terminal_user import User, one_step, step_reply
 
 pytestmark = pytest.mark.usefixtures("user")

@@ -36,7 +36,7 @@ def test_a_cost_limit_stops_a_run_whose_price_is_unknown(user: User) -> None:
     model = user.script({**plan(step("s1")), "usage": {"cost_usd": None}}, step_reply("s1", "never asked"))
     ended = user.agent("run", "x", "--model", model, "--max-budget-usd", "1")
     assert (ended.exit_code, ended.stdout) == (56, "")
-    assert "price is not known" in ended.stderr
+    assert "price is unknown" in ended.stderr
 
 
 def test_an_error_is_not_printed_as_the_answer(user: User) -> None:

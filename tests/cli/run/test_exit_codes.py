@@ -38,7 +38,9 @@ def test_0_is_success(user: User) -> None:
 
 
 def test_1_is_a_failed_task(user: User) -> None:
-    check(user, 1, "run", "hi", "--model", user.script(plan(step("a")), {"fault": "refused"}), says="refused")
+    check(
+        user, 1, "run", "hi", "--model", user.script(plan(step("a")), {"fault": "refused"}), says="rejected the request"
+    )
 
 
 def test_1_is_an_empty_answer(user: User) -> None:
@@ -180,7 +182,7 @@ def test_58_is_a_success_without_a_passed_check(user: User) -> None:
 @pytest.mark.parametrize(
     ("fault", "hint"),
     [
-        ({"fault": "reset"}, "connection broke"),
+        ({"fault": "reset"}, "connection was lost"),
         # Longer than the longest wait, so the run ends at once.
         ({"fault": "overloaded", "retry_after_s": 3600}, "overloaded"),
     ],

@@ -78,7 +78,7 @@ def test_a_transient_fault_is_retried(user: User, fault: str) -> None:
         provider.reply(ANSWER)
         ended = run(user, provider)
     assert (ended.exit_code, ended.stdout, len(provider.requests)) == (0, "42\n", 2)
-    assert "trying again" in ended.stderr
+    assert "retrying in" in ended.stderr
 
 
 def test_an_unreachable_server_is_a_temporary_failure(user: User) -> None:

@@ -222,7 +222,7 @@ def test_an_unreadable_memory_costs_warnings_but_not_the_answer(user: User) -> N
     (user.data / "MEMORY.md").mkdir(parents=True)
     ended = run_with_decision(user, TABS)
     assert (ended.exit_code, ended.stdout) == (0, "ok\n")
-    assert "could not be read" in ended.stderr and "could not update the memory" in ended.stderr
+    assert "cannot read the memory" in ended.stderr and "could not update the memory" in ended.stderr
 
 
 def test_later_runs_see_the_memory_in_planner_and_steps(user: User) -> None:

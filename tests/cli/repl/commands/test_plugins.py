@@ -8,7 +8,8 @@ from tests.cli.repl.terminal_session import OpenTerminal
 from tests.cli.repl.ui.test_input import request
 from tests.cli.terminal_user import User, answer
 from tests.house.source_tree import ROOT
-from tests.tooling.test_registry import PLUGIN, install
+from tests.tooling import test_registry
+from tests.tooling.test_registry import PLUGIN
 
 pytestmark = pytest.mark.slow
 COMMANDS = """
@@ -24,7 +25,7 @@ def install_plugin(site: Path, first: str = "") -> str:
     site.mkdir()
     source = PLUGIN.format(name="shout").replace("Tool, ToolSpec", "Tool, ToolCommand, ToolSpec")
     source = source.replace("    async def run", f"{COMMANDS}\n    async def run")
-    install(site, "shout", first + source, "shout = plugin_shout:Shout")
+    test_registry.install_plugin(site, "shout", first + source, "shout = plugin_shout:Shout")
     return f"{site}:{ROOT}"
 
 

@@ -180,7 +180,7 @@ async def test_a_new_budget_applies_to_the_current_run(harness: ReplHarness) -> 
     await harness.wait_for_event("step.started")
     assert send_now(harness, "/budget 5k").endswith(APPLIES_NOW)
     app = harness.repl.queue._app
-    assert app is not None and app._budget.max_tokens == 5000
+    assert app is not None and app._context.budget.max_tokens == 5000
     harness.repl.interrupt()
     await harness.wait_idle()
 
