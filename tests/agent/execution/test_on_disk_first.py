@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from agent.execution.step.step_result import StepNotSaved
+from agent.execution.step.step_result import NOT_SAVED, StepCancelled
 from agent.protocol.channel import LogWriteError
 from tests.agent.execution.step_harness import TOOL_FUNCTIONS, StepHarness, call_reply, succeed, text_reply
 from tooling.contract.json_codec import JsonObject
@@ -107,7 +107,7 @@ async def test_a_step_cancelled_while_its_result_cannot_be_saved_does_not_count_
     running.cancel()
     await asyncio.sleep(0)
     log.resume.set()
-    with pytest.raises(StepNotSaved):
+    with pytest.raises(StepCancelled):
         await running
-    assert [response.status for response in harness.recorded] == ["cancelled"]
+    assert [(response.status, response.summary) for response in harness.recorded] == [("cancelled", NOT_SAVED)]
     await harness.channel.close()
