@@ -46,6 +46,7 @@ class App:
         self._channel = scope.channel
         self._context = RunContext(
             loaded=loaded,
+            settings=settings,
             environ=environ,
             options=options,
             scope=scope,
@@ -162,7 +163,8 @@ class App:
                 run.tools.backend.start()
             return await run.engine.execute(run.submit, run.unfinished)
         finally:
-            await run.close()
+            await run.tools.close()
+            await run.client.close()
 
     def _emit_started(self, submit: Submit, run: Run | None) -> None:
         context, settings = self._context, self._context.settings

@@ -38,6 +38,7 @@ from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import RESUMED, Plan
 from agent.vocabulary.unfinished import UnfinishedRun
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.tool import schema_name
 
 if TYPE_CHECKING:
     from agent.executor import Executor
@@ -71,6 +72,7 @@ class RunContext:
     """
 
     loaded: LoadedSettings
+    settings: Settings
     environ: Mapping[str, str]
     options: RunOptions
     scope: RunScope
@@ -80,10 +82,6 @@ class RunContext:
     prices: PriceTable
     output_schema: OutputSchema | None
     interrupt: Callable[[int, str, str], None]
-
-    @property
-    def settings(self) -> Settings:
-        return self.loaded.settings
 
     @property
     def replans_given_plans(self) -> bool:
@@ -108,11 +106,6 @@ class Run:
     orchestrator: OrchestratorRunner
     engine: AgentExecutor
 
-    async def close(self) -> None:
-        """End what the tools left running and close the model's connections."""
-        await self.tools.close()
-        await self.client.close()
-
 
 async def build_run(context: RunContext, submit: Submit) -> Run:
     """Build a run; raises AgentError if a setting, the run to resume or the model is missing or wrong."""
@@ -124,7 +117,7 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
     model = await _choose_model(context, submit) if context.needs_model(submit) else ""
     client = _build_router(context, model)
     metered = MeteredModel(client=client, budget=context.budget, channel=context.scope.channel, price=client.cost)
-    names = tuple(_tool_name(schema) for schema in tools.executor.schemas())
+    names = tuple(schema_name(schema) for schema in tools.executor.schemas())
     orchestrator = _build_orchestrator(context, tools, metered, client, names, model, unfinished)
     context.questions.set_wait_callbacks(started=orchestrator.scheduler.pause, ended=orchestrator.scheduler.resume)
     scope = context.scope
@@ -310,8 +303,3 @@ def _build_executor(
         on_bug=scope.save_traceback,
         cache=cache,
     )
-
-
-def _tool_name(schema: Mapping[str, object]) -> str:
-    function = schema.get("function")
-    return str(function.get("name")) if isinstance(function, Mapping) else ""

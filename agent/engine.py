@@ -63,11 +63,6 @@ class AgentExecutor:
         has_asked = bool(self._client.budget.total.requests or (unfinished and unfinished.answer))
         return await self._remember(outcome) if has_asked else outcome
 
-    async def publish_request(self, prompt: str, *attached: MessageSaid) -> None:
-        """Publish the request after everything attached to it: a log with the request then has all of it."""
-        self.has_published_request = True
-        await publish_request(self._scope.channel, prompt, attached)
-
     async def _build_task(self, submit: Submit) -> Task:
         """Gather the context of a request; it is used exactly as logged, so that a resumed run sees the same."""
         if self._output_schema is None and submit.schema:
@@ -80,9 +75,9 @@ class AgentExecutor:
             "schema": self._output_schema.text if self._output_schema else "",
             "plan": self._plan_text(submit.plan) if submit.plan else "",
         }
-        await self.publish_request(
-            submit.prompt, *(MessageSaid(role=role, content=text) for role, text in attached.items() if text)
-        )
+        self.has_published_request = True
+        messages = [MessageSaid(role=role, content=text) for role, text in attached.items() if text]
+        await publish_request(self._scope.channel, submit.prompt, messages)
         return Task(
             request=submit.prompt,
             lineage=self._scope.run_id if self._scope.is_persistent else "",
@@ -97,7 +92,8 @@ class AgentExecutor:
         return json.dumps(encode(mask_strings(plan.steps, self._scope.redactor.redact)))
 
     async def _resume_task(self, submit: Submit, unfinished: UnfinishedRun) -> Task:
-        await self.publish_request(unfinished.request)
+        self.has_published_request = True
+        await publish_request(self._scope.channel, unfinished.request)
         if self._output_schema is None and unfinished.schema:
             self._output_schema = OutputSchema(unfinished.schema)
         memory = await self._recall()
@@ -168,7 +164,7 @@ class AgentExecutor:
 
 
 async def publish_request(channel: Channel, prompt: str, attached: Sequence[MessageSaid] = ()) -> None:
-    """Publish a request and what is attached to it."""
+    """Publish a request after everything attached to it: a log with the request then has all of it."""
     for message in attached:
         channel.emit(message)
     await channel.publish(MessageSaid(role="user", content=prompt))

@@ -85,7 +85,8 @@ class CachingStepRunner:
         """Run a step, record its response, and replan if needed; a bug around one step does not end the others."""
         try:
             await self._state.plan_log.wait_announced(step.id)
-            response = self._recorded(await self._respond(step))
+            response = await self._respond(step)
+            self._state.record(response)
             if self._source.may_replan:
                 # While a new plan is made the step waits and needs no slot.
                 self._state.scheduler.pause(step.id)
@@ -100,12 +101,14 @@ class CachingStepRunner:
             await self._channel.publish(WarningRaised(message=f"internal error around step {step.id}: {error!r}"))
             if known := self._state.response_of(step.id):
                 return known
-            return self._recorded(await self.executor.publish_result(step, internal_error_response(step, error)))
+            response = await self.executor.publish_result(step, internal_error_response(step, error))
+            self._state.record(response)
+            return response
 
     async def skip(self, step: PlanStep, reason: str) -> None:
         """Report and record a step that will never run."""
         await self._state.plan_log.wait_announced(step.id)
-        self._recorded(await self.executor.skip(step, reason))
+        self._state.record(await self.executor.skip(step, reason))
 
     def cached_result(self, step: PlanStep) -> ExecutorResponse | None:
         """Return the result of the step if a run of this chain already has it."""
@@ -120,10 +123,6 @@ class CachingStepRunner:
         profile = self._dispatcher.profile_of(step)
         self._keys[step.id] = cache_key(shared, mask_strings(step, source.mask), profile, given)
         return self._cache.get(self._keys[step.id])
-
-    def _recorded(self, response: ExecutorResponse) -> ExecutorResponse:
-        self._state.record(response)
-        return response
 
     async def _respond(self, step: PlanStep) -> ExecutorResponse:
         """Return the response of a step: cached, refused beforehand, or executed."""

@@ -10,16 +10,15 @@ from agent.config.rules import CommandRule, add_rule, rules_for_folder
 from agent.config.settings import Settings
 from agent.config.user_dirs import config_dir, config_file
 from agent.execution.approvals import PendingQuestions, ReportingApprover
-from agent.protocol.channel import Channel
 from agent.protocol.events import NetworkTried, WarningRaised
 from agent.run_scope import RunScope
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError, ConfigError, SandboxError
 from tooling.approvals.policy import PolicyApprover
-from tooling.contract.action import Scope
+from tooling.contract.action import Adjustment, Scope
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.memory import Memory
-from tooling.safety.judges import Adjustment, AllowAll, apply_host_rules
+from tooling.safety.judges import AllowAll, apply_host_rules
 from tooling.web.network_attempt import NetworkAttempt
 from tooling.web.session import WebSession
 from tooling.web.settings import WebSettings
@@ -44,13 +43,9 @@ class ToolEnvironment:
     is_checked: bool = True
     memory: Memory | None = None
 
-    @property
-    def channel(self) -> Channel:
-        return self.scope.channel
-
     def warn(self, message: str) -> None:
         """Emit a warning for the user."""
-        self.channel.emit(WarningRaised(message=message))
+        self.scope.channel.emit(WarningRaised(message=message))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +65,11 @@ class ToolSetup:
 def build_tools(env: ToolEnvironment) -> ToolSetup:
     """Build the tools of a run; raises ConfigError for invalid host rules."""
     settings = env.settings
+    # Ephemeral runs cache nothing.
+    cache_dir = env.scope.data_dir / "web" if env.scope.is_persistent else None
     host_rules = _host_rules(settings)
     backend = BACKENDS[settings.backend](_backend_options(env))
-    policy = ReportingApprover(policy=_policy(env), channel=env.channel, on_fail=env.on_refused)
+    policy = ReportingApprover(policy=_policy(env), channel=env.scope.channel, on_fail=env.on_refused)
     executor, plugin_warnings = build_tool_executor(
         backend,
         judge=None if env.is_checked else AllowAll(),
@@ -83,9 +80,7 @@ def build_tools(env: ToolEnvironment) -> ToolSetup:
         command_timeout_s=settings.command_timeout_s,
         trim_chars=settings.output_trim_chars,
         warn=env.warn,
-        web=WebSession(
-            web_settings(settings, _web_cache_dir(env)), on_attempt=lambda attempt: _emit_attempt(env, attempt)
-        ),
+        web=WebSession(web_settings(settings, cache_dir), on_attempt=lambda attempt: _emit_attempt(env, attempt)),
         memory=env.memory,
     )
     return ToolSetup(executor=executor, backend=backend, warnings=(*backend.warnings, *plugin_warnings))
@@ -169,9 +164,4 @@ def _save_rules(env: ToolEnvironment, scope: Scope, rules: tuple[str, ...]) -> N
 
 def _emit_attempt(env: ToolEnvironment, attempt: NetworkAttempt) -> None:
     tried = NetworkTried(host=attempt.host, port=attempt.port, allowed=attempt.allowed, reason=attempt.reason)
-    env.channel.emit(tried)
-
-
-def _web_cache_dir(env: ToolEnvironment) -> Path | None:
-    """Return where pages are cached between runs; ephemeral runs cache nothing."""
-    return env.scope.data_dir / "web" if env.scope.is_persistent else None
+    env.scope.channel.emit(tried)

@@ -1,8 +1,8 @@
 """Permission for an action: the verdict, the approval it needs, and the verdict again after the answer."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
-from tooling.contract.action import USER, Action, ApprovalAnswer, Approver, Decision, Judge, Verdict
+from tooling.contract.action import USER, Action, Adjustment, ApprovalAnswer, Approver, Decision, Judge, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.contract.interceptor import Interceptor, PendingCall
 from tooling.contract.result import REFUSED, CallStatus, ToolResult, error_result
@@ -13,21 +13,34 @@ ALWAYS_ASKS = "{tool} always needs approval"
 EDITED_COMMAND = "The user changed the command to: {command}"
 
 
-class PermissionChecker:
+class PermissionInterceptor(Interceptor):
     """Judges an action and asks the approver if needed; also for further actions in the middle of a call.
 
-    `ready` is awaited before anything is approved that writes or runs: the sandbox must hold by then.
+    `ready` is awaited before anything is approved that writes or runs: the sandbox must hold by then. `allow_host` is
+    called with the hosts of a command that the user approved: they were shown with it.
     """
 
-    def __init__(self, judge: Judge, approver: Approver, *, ready: Callable[[], Awaitable[None]] | None = None) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        approver: Approver,
+        *,
+        adjustments: Sequence[Adjustment] = (),
+        ready: Callable[[], Awaitable[None]] | None = None,
+        allow_host: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
         self._judge = judge
+        self._adjustments = tuple(adjustments)
         self._approver = approver
         self._ready = ready
+        self._allow_host = allow_host
 
     def verdict(self, action: Action, ctx: ExecCtx, *, always_asks: bool = False) -> Verdict:
-        """Return the judge's verdict; an error while judging means asking."""
+        """Return the judge's verdict after all adjustments; an error while judging means asking."""
         try:
             verdict = self._judge.judge(action, ctx)
+            for adjust in self._adjustments:
+                verdict = adjust(verdict, action)
         except Exception as error:  # noqa: BLE001 (the edge: doubt while judging means asking)
             problem = f"it could not be judged ({type(error).__name__}: {error})"
             verdict = Verdict(decision=Decision.ASK, reasons=(problem,), rule="judge-failed")
@@ -60,27 +73,24 @@ class PermissionChecker:
         answer = await self.authorize(action, self.verdict(action, ctx), ctx)
         return answer.content if isinstance(answer, ToolResult) else None
 
-
-class PermissionInterceptor(Interceptor):
-    """Lets a call pass only with permission; the user may have changed its command."""
-
-    def __init__(self, checker: PermissionChecker) -> None:
-        self._checker = checker
-
     async def before(self, call: PendingCall) -> ToolResult | None:
         """Judge the call, ask if needed, and put the user's own command in its place."""
         always_asks = call.tool.spec.requires_approval
-        call.verdict = self._checker.verdict(call.action, call.ctx, always_asks=always_asks)
-        answer = await self._checker.authorize(call.action, call.verdict, call.ctx, always_asks=always_asks)
+        call.verdict = self.verdict(call.action, call.ctx, always_asks=always_asks)
+        answer = await self.authorize(call.action, call.verdict, call.ctx, always_asks=always_asks)
         if isinstance(answer, ToolResult):
             return answer
         call.approval = answer
-        if answer is None or answer.command is None:
-            return None
-        call.params = call.tool.with_subject(call.params, answer.command)
-        call.action = call.tool.action(call.params, call.ctx)
-        call.verdict = self._checker.verdict(call.action, call.ctx, always_asks=always_asks)
-        return blocked_result(call.verdict) if call.verdict.decision is Decision.BLOCK else None
+        if answer is not None and answer.command is not None:
+            call.params = call.tool.with_subject(call.params, answer.command)
+            call.action = call.tool.action(call.params, call.ctx)
+            call.verdict = self.verdict(call.action, call.ctx, always_asks=always_asks)
+            if call.verdict.decision is Decision.BLOCK:
+                return blocked_result(call.verdict)
+        if answer is not None and answer.by == USER and self._allow_host is not None and call.action.effect != "web":
+            for host in call.verdict.hosts:
+                await self._allow_host(host)
+        return None
 
     async def after(self, call: PendingCall, result: ToolResult) -> ToolResult:
         """Tell the model of a command that the user changed."""

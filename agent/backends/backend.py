@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from agent.vocabulary.errors import SandboxError
+from tooling.contract.action import Adjustment
 from tooling.contract.command import CommandRunner
 from tooling.contract.fast_dataclass import dataclass
-from tooling.safety.judges import Adjustment
 from tooling.web.network_attempt import NetworkAttempt
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from agent.backends.backend import Backend
-from tooling.contract.action import USER, Approver, Judge
+from tooling.contract.action import Adjustment, Approver, Judge
 from tooling.contract.context import ExecCtx
-from tooling.contract.interceptor import Interceptor, PendingCall
 from tooling.contract.json_codec import JsonObject
 from tooling.contract.memory import Memory
 from tooling.contract.question import Asker
@@ -15,10 +14,10 @@ from tooling.finish import OutputFinisher
 from tooling.invoke import Invoker
 from tooling.jobs import BackgroundJobs
 from tooling.output import OUTPUT_TRIM_LEN, TrimLengths
-from tooling.permission import PermissionChecker, PermissionInterceptor
+from tooling.permission import PermissionInterceptor
 from tooling.registry import ToolRegistry, load_tools
 from tooling.safety.action_judge import ActionJudge
-from tooling.safety.judges import AdjustedJudge, Adjustment, block_secret_leaks
+from tooling.safety.judges import block_secret_leaks
 from tooling.safety.secrets.redact import Redactor
 from tooling.web.session import WebSession
 
@@ -55,21 +54,6 @@ class LocalToolExecutor:
         return None if tool is None else tool.spec
 
 
-class OpenApprovedHosts(Interceptor):
-    """Opens the hosts of a command that the user approved: they were shown with it."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-
-    async def before(self, call: PendingCall) -> ToolResult | None:
-        """Let commands reach the hosts of the approved one."""
-        approval = call.approval
-        if approval is not None and approval.by == USER and call.verdict is not None and call.action.effect != "web":
-            for host in call.verdict.hosts:
-                await self._backend.allow_host(host)
-        return None
-
-
 def build_tool_executor(
     backend: Backend,
     *,
@@ -92,21 +76,26 @@ def build_tool_executor(
     redactor = Redactor(secrets)
     web = web or WebSession()
     jobs = BackgroundJobs(backend.runner, redactor.redact_file)
-    rules = (*backend.adjustments, *adjustments, block_secret_leaks(redactor))
-    checker = PermissionChecker(judge or AdjustedJudge(ActionJudge(warn=warn), rules), approver, ready=backend.ready)
+    permission = PermissionInterceptor(
+        judge or ActionJudge(warn=warn),
+        approver,
+        adjustments=() if judge else (*backend.adjustments, *adjustments, block_secret_leaks(redactor)),
+        ready=backend.ready,
+        allow_host=backend.allow_host,
+    )
     services = ToolServices(
         runner=backend.runner,
         asker=asker,
         jobs=jobs,
         command_timeout_s=command_timeout_s,
         web=web,
-        action_gate=checker,
+        action_gate=permission,
         memory=memory,
     )
     registry, warnings = load_tools(services, paths=plugin_paths)
     invoker = Invoker(
         registry=registry,
-        interceptors=(PermissionInterceptor(checker), OpenApprovedHosts(backend)),
+        interceptors=(permission,),
         finisher=OutputFinisher(redactor, TrimLengths.for_limit(trim_chars)),
     )
     return LocalToolExecutor(registry, invoker, jobs, web), warnings

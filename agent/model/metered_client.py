@@ -26,13 +26,9 @@ class MeteredModel:
 
     def __init__(self, *, client: ModelClient, budget: Budget, channel: Channel, price: CostFunction) -> None:
         self._client = client
-        self._budget = budget
+        self.budget = budget
         self._channel = channel
         self._price = price
-
-    @property
-    def budget(self) -> Budget:
-        return self._budget
 
     async def ask(self, request: ModelRequest) -> ModelReply:
         """Return the complete reply; raises ModelFault or BudgetExhausted."""
@@ -48,7 +44,7 @@ class MeteredModel:
 
         Close it (`aclosing`): the cost is booked when the stream ends.
         """
-        reservation = await self._budget.reserve(request, self._price)
+        reservation = await self.budget.reserve(request, self._price)
         reply: ModelReply | None = None
         received_chars = 0
         try:
@@ -60,7 +56,7 @@ class MeteredModel:
                         # The aborted attempt was paid for, and the next one needs its own reservation.
                         self._commit(reservation, self._estimate(reservation, received_chars))
                         received_chars = 0
-                        reservation = await self._budget.reserve(reservation.request, self._price, full_length=True)
+                        reservation = await self.budget.reserve(reservation.request, self._price, full_length=True)
                     else:
                         received_chars += len(item.text)
                     yield item
@@ -69,8 +65,8 @@ class MeteredModel:
             self._commit(reservation, reply.usage if reply else self._estimate(reservation, received_chars))
 
     def _commit(self, reservation: Reservation, usage: Usage) -> None:
-        self._budget.commit(reservation, usage)
-        if self._budget.is_limited and usage.requests:
+        self.budget.commit(reservation, usage)
+        if self.budget.is_limited and usage.requests:
             self._emit_spent(reservation.request.step_id)
 
     def _estimate(self, reservation: Reservation, received_chars: int) -> Usage:
@@ -86,12 +82,12 @@ class MeteredModel:
 
     def record_tool_cost(self, tool: str, cost_usd: float, step_id: str) -> None:
         """Record the cost of a paid tool call."""
-        self._budget.record(tool, Usage(cost_usd=cost_usd), step_id)
-        if self._budget.is_limited:
+        self.budget.record(tool, Usage(cost_usd=cost_usd), step_id)
+        if self.budget.is_limited:
             self._emit_spent(step_id)
 
     def _emit_spent(self, step_id: str | None) -> None:
-        budget = self._budget
+        budget = self.budget
         spent = BudgetSpent(
             usage=budget.total,
             cost_usd=budget.total.cost_usd,

@@ -146,7 +146,7 @@ def _play_approval(scene: Scene, user: User) -> TerminalSession:
         _with_usage(step_call("push", "run_command", command="make test && git push origin main"), 1500, after_ms=1200),
     ]
     terminal = _start_request(scene, user, PUBLISH, replies)
-    for shown in ("[y] once", "│ waits for you", " Shop"):
+    for shown in ("[y] once", "│ waiting for you", " Shop"):
         terminal.wait_for(shown)
     return terminal
 

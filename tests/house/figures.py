@@ -6,27 +6,25 @@ import os
 import statistics
 import sys
 import tempfile
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pexpect
 
-from tests.house.layer_rules import module_edges
+from tests.house.folder_rules import MAX_MODULES, SMALL_LINES, crowded_folders, folder_cycles, small_modules
 from tests.house.source_tree import ROOT, Module, read_modules
 
 PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
-MAX_MODULES, SMALL_LINES = 20, 60
 TRACER = Path(__file__).with_name("trace_run.py")
 # The same script on the last commit before the source was rearranged.
 BEFORE = {
     "source files": "441",
     "lines a file: median, 90th percentile, longest": "86, 182, 385",
     "folders with more than 20 modules": "8",
-    "folders that import each other in a cycle": "13 in 3 groups",
-    "files under 60 lines with one importer": "44",
+    "modules and folders in a cycle with their siblings": "10",
+    "files under 60 lines with one importer": "38",
     "own modules loaded by a one-step run with an approval": "266",
     "own functions called in it": "925 in 182 files",
     "the same with class bodies and comprehensions": "1,469 in 222 files",
@@ -85,63 +83,16 @@ def static_figures(files: list[SourceFile]) -> Iterator[Figure]:
     p90 = statistics.quantiles(lines, n=10)[-1]
     summary = f"{statistics.median(lines):.0f}, {p90:.0f}, {lines[-1]}"
     yield Figure(what="lines a file: median, 90th percentile, longest", value=summary)
-    crowded = {folder: count for folder, count in Counter(file.folder for file in files).items() if count > MAX_MODULES}
-    yield _counted(f"folders with more than {MAX_MODULES} modules", [f"{name}: {n}" for name, n in crowded.items()])
-    knots = folder_cycles(files)
-    tangled = sum(len(knot) for knot in knots)
-    yield Figure(
-        what="folders that import each other in a cycle",
-        value=f"{tangled} in {len(knots)} groups" if knots else "0",
-        items=tuple(", ".join(knot) for knot in knots),
-    )
-    yield _counted(f"files under {SMALL_LINES} lines with one importer", small_single_imports(files))
+    modules = [file.module for file in files]
+    yield _counted(f"folders with more than {MAX_MODULES} modules", crowded_folders(modules))
+    yield _counted("modules and folders in a cycle with their siblings", folder_cycles(modules))
+    small = small_modules(modules, {file.name: file.lines for file in files})
+    yield _counted(f"files under {SMALL_LINES} lines with one importer", small)
 
 
 def _counted(what: str, items: Iterable[str]) -> Figure:
     found = tuple(items)
     return Figure(what=what, value=str(len(found)), items=found)
-
-
-def folder_cycles(files: Iterable[SourceFile]) -> list[list[str]]:
-    """Return groups of folders that reach each other by imports at the top of modules."""
-    files = tuple(files)
-    known = {file.name: file.folder for file in files}
-    graph: dict[str, set[str]] = defaultdict(set)
-    for file in files:
-        targets = {known[name] for name in module_edges(file.module, frozenset(known))}
-        graph[file.folder] |= targets - {file.folder}
-    reachable = {folder: _reachable(graph, folder) for folder in graph}
-    groups = {
-        tuple(sorted(other for other in reachable if other in reachable[folder] and folder in reachable[other]))
-        for folder in reachable
-    }
-    return [list(group) for group in sorted(groups) if len(group) > 1]
-
-
-def _reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
-    found, pending = {start}, [start]
-    while pending:
-        fresh = graph.get(pending.pop(), set()) - found
-        found |= fresh
-        pending += fresh
-    return found
-
-
-def small_single_imports(files: Iterable[SourceFile]) -> list[str]:
-    """Return short modules with a single importer that imports them at the top: candidates for a merge."""
-    files = tuple(files)
-    known = frozenset(file.name for file in files)
-    eager, importers = defaultdict(set), defaultdict(set)
-    for file in files:
-        for name in module_edges(file.module, known):
-            eager[name].add(file.name)
-        for name in module_edges(file.module, known, include_lazy=True):
-            importers[name].add(file.name)
-    return [
-        f"{file.name} ({file.lines} lines) ← {next(iter(importers[file.name]))}"
-        for file in files
-        if file.lines < SMALL_LINES and len(importers[file.name]) == 1 and eager[file.name]
-    ]
 
 
 def run_figures(root: Path) -> Iterator[Figure]:

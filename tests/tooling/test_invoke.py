@@ -17,7 +17,7 @@ from tooling.contract.tool import Tool, ToolServices, ToolSpec
 from tooling.finish import NOT_SAVED, OutputFinisher, reserve_output
 from tooling.invoke import Invoker
 from tooling.jobs import BackgroundJobs
-from tooling.permission import PermissionChecker, PermissionInterceptor
+from tooling.permission import PermissionInterceptor
 from tooling.registry import ToolRegistry
 from tooling.safety.action_judge import ActionJudge
 from tooling.safety.secrets.redact import Redactor
@@ -66,7 +66,7 @@ class FailingJudge:
 
 
 def permission(judge: Judge, approver: Approver) -> PermissionInterceptor:
-    return PermissionInterceptor(PermissionChecker(judge, approver))
+    return PermissionInterceptor(judge, approver)
 
 
 def build_invoker(*, user: FakeUser | None = None, judge: FailingJudge | None = None) -> Invoker:

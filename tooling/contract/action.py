@@ -100,6 +100,10 @@ class Judge(Protocol):
         ...
 
 
+# A rule of the run on top of the judge: returns the verdict, possibly stricter or milder.
+Adjustment: TypeAlias = Callable[[Verdict, Action], Verdict]
+
+
 class ActionGate(Protocol):
     """Judges, and asks if need be, about a further action in the middle of a call."""
 

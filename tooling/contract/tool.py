@@ -110,6 +110,12 @@ class Tool(ABC, Generic[P]):
 AnyTool: TypeAlias = Tool[Any]
 
 
+def schema_name(schema: Mapping[str, object]) -> str:
+    """Return the name of the tool that a function schema describes."""
+    function = schema.get("function")
+    return str(function.get("name")) if isinstance(function, Mapping) else ""
+
+
 class ToolExecutor(Protocol):
     """The only door from the agent loop to the tools. Host, sandbox and container backends implement it."""
 

@@ -1,33 +1,15 @@
 """Adjustments of a verdict: rules of the run that apply on top of the judge of actions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
 from urllib.parse import unquote
 
-from tooling.contract.action import Action, ApprovalAnswer, Decision, Judge, Verdict
+from tooling.contract.action import Action, Adjustment, ApprovalAnswer, Decision, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.safety.secrets.redact import Redactor
 
-Adjustment: TypeAlias = Callable[[Verdict, Action], Verdict]
-
 KNOWN_SECRET = "it contains a key of this agent, and keys are never sent anywhere"
 LIKELY_SECRET = "the query contains something that looks like a key, which the search provider would read"
-
-
-class AdjustedJudge:
-    """A judge whose verdict passes through adjustments, in order."""
-
-    def __init__(self, judge: Judge, adjustments: Sequence[Adjustment]) -> None:
-        self._judge = judge
-        self._adjustments = tuple(adjustments)
-
-    def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
-        """Return the adjusted verdict."""
-        verdict = self._judge.judge(action, ctx)
-        for adjust in self._adjustments:
-            verdict = adjust(verdict, action)
-        return verdict
 
 
 class AllowAll:

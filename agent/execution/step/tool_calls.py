@@ -13,7 +13,7 @@ from agent.vocabulary.unfinished import missing_result
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import BAD_ARGUMENTS, CANCELLED, ToolResult, error_result
-from tooling.contract.tool import ToolExecutor, ToolSpec
+from tooling.contract.tool import ToolExecutor, ToolSpec, schema_name
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class ToolCallRunner:
 
     def schemas(self, ctx: ExecCtx) -> tuple[dict[str, object], ...]:
         """Return the schemas of the tools a step may use, in a stable order."""
-        return tuple(dict(schema) for schema in self._tools.schemas() if ctx.may_use(_tool_name(schema)))
+        return tuple(dict(schema) for schema in self._tools.schemas() if ctx.may_use(schema_name(schema)))
 
     def effect_of(self, tool: str) -> str | None:
         """Return the effect of a tool, or None if the tool is unknown."""
@@ -144,8 +144,3 @@ def _completed_event(running_call: _RunningCall) -> ToolCompleted:
         output=running_call.result.content,
         display=running_call.result.display,
     )
-
-
-def _tool_name(schema: object) -> str:
-    function = schema.get("function") if isinstance(schema, dict) else None
-    return str(function.get("name")) if isinstance(function, dict) else ""

@@ -13,7 +13,7 @@ from tooling.contract.tool import ToolServices
 from tooling.finish import OutputFinisher
 from tooling.invoke import Invoker
 from tooling.jobs import BackgroundJobs
-from tooling.permission import PermissionChecker, PermissionInterceptor
+from tooling.permission import PermissionInterceptor
 from tooling.registry import ToolRegistry
 from tooling.safety.action_judge import ActionJudge
 from tooling.safety.secrets.redact import Redactor
@@ -39,7 +39,7 @@ class SearchHarness(ToolHarness):
         finisher = OutputFinisher(Redactor())
         self._invoker = Invoker(
             registry=registry,
-            interceptors=(PermissionInterceptor(PermissionChecker(ActionJudge(), PolicyApprover())),),
+            interceptors=(PermissionInterceptor(ActionJudge(), PolicyApprover()),),
             finisher=finisher,
         )
 

@@ -10,9 +10,9 @@ from tests.tooling.tool_harness import TASK, USER, FakeUser
 from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Action, ApprovalAnswer, Decision, Verdict
 from tooling.contract.context import ExecCtx
-from tooling.permission import PermissionChecker
+from tooling.permission import PermissionInterceptor
 from tooling.safety.action_judge import ActionJudge
-from tooling.safety.judges import AdjustedJudge, apply_host_rules
+from tooling.safety.judges import apply_host_rules
 
 CTX = ExecCtx(user_id=USER, task_id=TASK, working_dir=Path("/srv"))
 DOCS = "https://docs.example.org/a?b=c"
@@ -25,7 +25,7 @@ def fetch_action(url: str) -> Action:
 def judge_fetch(url: str, **settings: tuple[str, ...]) -> Verdict:
     rules = EgressRules(allow=settings.get("allow_net", ()), deny=settings.get("deny_net", ()))
     adjustment = apply_host_rules(rules.find_deny_rule, rules.find_allow_rule)
-    return AdjustedJudge(ActionJudge(), (adjustment,)).judge(fetch_action(url), CTX)
+    return adjustment(ActionJudge().judge(fetch_action(url), CTX), fetch_action(url))
 
 
 async def decide_fetch(approver: PolicyApprover, url: str = DOCS) -> ApprovalAnswer:
@@ -125,7 +125,7 @@ async def test_concurrent_fetches_from_one_host_ask_once() -> None:
 
 
 async def test_a_further_host_is_checked_against_the_same_rules() -> None:
-    permission = PermissionChecker(ActionJudge(), PolicyApprover(allow=("fetch_page example.org",)))
+    permission = PermissionInterceptor(ActionJudge(), PolicyApprover(allow=("fetch_page example.org",)))
     assert await permission.refusal(fetch_action("https://example.org/"), CTX) is None
     refusal = await permission.refusal(fetch_action("https://other.test/"), CTX)
     assert refusal is not None
