@@ -20,7 +20,6 @@ from agent.memory.memory_file import MemoryFile
 from agent.memory.run_memory import RunMemory
 from agent.model.budget import Budget
 from agent.model.faults import ModelFault
-from agent.model.local_server import find_local_server, raise_no_model
 from agent.model.metered_client import MeteredModel
 from agent.model.prices import PriceTable
 from agent.model.router import ModelRouter
@@ -202,6 +201,8 @@ async def _choose_model(context: RunContext, submit: Submit) -> str:
     named = [step.model for step in submit.plan.steps if step.type == "task"] if submit.plan else []
     if named and all(named):
         return named[0]
+    from agent.model.local_server import find_local_server, raise_no_model
+
     found = await find_local_server()
     return found.model if found else raise_no_model()
 

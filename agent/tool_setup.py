@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from agent.backends.backend import Backend, BackendOptions
-from agent.backends.table import BACKENDS
+from agent.backends.table import build_backend
 from agent.backends.tool_executor import LocalToolExecutor, build_tool_executor
 from agent.config.rules import CommandRule, add_rule, rules_for_folder
 from agent.config.settings import Settings
@@ -68,7 +68,7 @@ def build_tools(env: ToolEnvironment) -> ToolSetup:
     # Ephemeral runs cache nothing.
     cache_dir = env.scope.data_dir / "web" if env.scope.is_persistent else None
     host_rules = _host_rules(settings)
-    backend = BACKENDS[settings.backend](_backend_options(env))
+    backend = build_backend(settings.backend, _backend_options(env))
     policy = ReportingApprover(policy=_policy(env), channel=env.scope.channel, on_fail=env.on_refused)
     executor, plugin_warnings = build_tool_executor(
         backend,

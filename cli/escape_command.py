@@ -2,7 +2,7 @@
 
 import re
 
-from tooling.safety.shell.parse import has_invisible_characters
+from tooling.safety.hidden_characters import has_invisible_characters
 
 _CONTINUATION = "  │ "
 # Longer commands do not fit a window together with the question below them.

@@ -6,11 +6,10 @@ from agent.backends.backend import Backend, BackendOptions
 from agent.backends.process.environment import clean_environment
 from agent.backends.process.host_process import HostProcess
 from agent.backends.process.output_capture import OutputCollector
-from agent.backends.process.run_process import run_process
+from agent.backends.process.run_process import GRACE_S, run_process
 from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.safety.judges import always_ask
 
-GRACE_S = 0.5
 NO_SANDBOX = "commands run on this machine without a sandbox"
 BANNER = f"{NO_SANDBOX} (--backend host); every one of them needs approval"
 
@@ -34,7 +33,7 @@ class HostCommandRunner:
         return process
 
 
-def host_backend(options: BackendOptions) -> Backend:
+def build_backend(options: BackendOptions) -> Backend:
     """Return the backend without a sandbox."""
     return Backend(
         name="host",

@@ -1,12 +1,19 @@
 """The backends by name; a new one is a file of its own and a line here."""
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import cast
 
 from agent.backends.backend import Backend, BackendOptions
-from agent.backends.host import host_backend
-from agent.backends.sandbox.lazy_runner import sandbox_backend
 
-BACKENDS: Mapping[str, Callable[[BackendOptions], Backend]] = {
-    "sandbox": sandbox_backend,
-    "host": host_backend,
+# Each module has a function `build_backend`; only the module of the chosen backend is imported.
+BACKENDS: Mapping[str, str] = {
+    "sandbox": "agent.backends.sandbox.lazy_runner",
+    "host": "agent.backends.host",
 }
+
+
+def build_backend(name: str, options: BackendOptions) -> Backend:
+    """Return the backend of that name for the commands of one run."""
+    build = cast(Callable[[BackendOptions], Backend], import_module(BACKENDS[name]).build_backend)
+    return build(options)

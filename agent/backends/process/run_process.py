@@ -9,6 +9,8 @@ from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.contract.result import CANCELLED, TIMED_OUT
 
 CANCEL_POLL_S = 0.05
+# How long a command that is asked to end may clean up before it is killed.
+GRACE_S = 0.5
 
 _EndReason: TypeAlias = Literal["exited", "timeout", "cancelled"]
 

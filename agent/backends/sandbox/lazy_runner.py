@@ -127,7 +127,7 @@ class LazySandboxRunner:
         runner.open_network(await self._proxy.start(self._options.socket_dir))
 
 
-def sandbox_backend(options: BackendOptions) -> Backend:
+def build_backend(options: BackendOptions) -> Backend:
     """Return the backend whose commands run in a sandbox."""
     runner = LazySandboxRunner(options)
     return Backend(

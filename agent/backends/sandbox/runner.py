@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.backends.egress.relay import proxy_environment, relay_argv
-from agent.backends.host import GRACE_S
-from agent.backends.process.run_process import run_process
+from agent.backends.process.run_process import GRACE_S, run_process
 from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
 from agent.backends.sandbox.cgroup import find_cgroup_parent
 from agent.backends.sandbox.detect import build_policy

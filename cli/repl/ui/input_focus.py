@@ -8,7 +8,7 @@ from prompt_toolkit.document import Document
 
 from agent.protocol.events import ApprovalRequested, Envelope, QuestionAsked
 from cli.repl.ui.approval_cards import ApprovalCards
-from tooling.safety.shell.parse import strip_invisible_characters
+from tooling.safety.hidden_characters import strip_invisible_characters
 
 # Text typed for a card: a replacement command, or a reason for declining.
 _WritingMode: TypeAlias = Literal["command", "reason"]

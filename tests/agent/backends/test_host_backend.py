@@ -6,13 +6,14 @@ from uuid import uuid4
 import pytest
 
 from agent.backends.backend import BackendOptions
-from agent.backends.host import NO_SANDBOX, host_backend
+from agent.backends.host import NO_SANDBOX
+from agent.backends.table import build_backend
 from agent.backends.tool_executor import build_tool_executor
 from tests.tooling.tool_harness import FakeUser, NoUser
 from tooling.contract.action import Action, Decision, Effect, Verdict
 from tooling.contract.context import ExecCtx
 
-BACKEND = host_backend(BackendOptions(workspace=Path("/"), environ={"PATH": "/usr/bin:/bin"}))
+BACKEND = build_backend("host", BackendOptions(workspace=Path("/"), environ={"PATH": "/usr/bin:/bin"}))
 
 
 def ctx(folder: Path) -> ExecCtx:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tooling.contract.action import Action, Decision, Verdict
 from tooling.contract.context import ExecCtx
+from tooling.safety.hidden_characters import has_control_characters, has_invisible_characters
 from tooling.safety.shell.command import (
     FORK_BOMB_REASON,
     HIDDEN,
@@ -19,7 +20,6 @@ from tooling.safety.shell.command import (
     is_unknown,
     too_deep,
 )
-from tooling.safety.shell.parse import has_control_characters, has_invisible_characters
 from tooling.safety.shell.path_access import PathAccess
 from tooling.safety.shell.programs import TEXT_ONLY
 from tooling.safety.shell.reader import ShellReader
