@@ -1,13 +1,13 @@
-# All targets work in .venv, which the first of them creates: with uv when it is there, else with pip.
+# All targets use .venv, which is created when first needed: with uv if it is installed, otherwise with pip.
 
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := cli agent tooling patterns tests bench
-# In small portions: whoever is done takes the next few.
+# Small chunks, so that no worker is idle while another still has a queue of slow tests.
 PYTEST := $(BIN)/python -m pytest -n auto --maxschedchunk 4
 
 export LITELLM_LOCAL_MODEL_COST_MAP := True
-# Without bytecode every start of the program compiles all it imports.
+# Without cached bytecode, every start of the program would compile everything it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -16,21 +16,21 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
 
-demo: .venv/.ready  ## a whole run without network or key
+demo: .venv/.ready  ## a complete run without network or key
 	$(BIN)/agent demo
 
-test: programs lint  ## everything: install missing programs, lint, all tests, again without bubblewrap where it matters
+test: programs lint  ## everything: install missing programs, lint, run all tests, repeat the sandbox tests without bubblewrap
 	$(PYTEST)
 	@$(MAKE) --no-print-directory test-without-bubblewrap
 
-test-without-bubblewrap: .venv/.ready  ## the tests around commands with Landlock as the only sandbox
+test-without-bubblewrap: .venv/.ready  ## the tests that run commands, with Landlock as the only sandbox
 	PYTHON=$(BIN)/python .ci/without-bubblewrap -n auto --maxschedchunk 4 \
 		tests/sandbox tests/agent/backends tests/cli/run tests/cli/commands
 
-programs:  ## install the programs the tests use, where that is allowed
+programs:  ## install missing programs that tests need, if permitted (root or passwordless sudo, apt)
 	@.ci/programs
 
-check: lint  ## what every commit passes: lint and the fast tests
+check: lint  ## lint and the fast tests; every commit must pass
 	$(PYTEST) -m "not slow"
 
 lint: .venv/.ready  ## style, formatting, types
@@ -38,23 +38,23 @@ lint: .venv/.ready  ## style, formatting, types
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 
-soak: .venv/.ready  ## the crash tests in full: runs killed 200 times with a model and 200 times without, on full disks too
+soak: .venv/.ready  ## the full crash tests: 200 kills with a model, 200 without, and full disks
 	$(BIN)/python -m pytest tests/crash --kills 400
 
-bench: .venv/.ready  ## speed and size against their limits
+bench: .venv/.ready  ## measure speed and size against their limits
 	$(BIN)/python -m bench
 
-demo-cassette: .venv/.ready  ## record the demonstration anew from its script
+demo-cassette: .venv/.ready  ## re-record the demo from its script
 	$(BIN)/agent demo --record
 
-screenshots: .venv/.ready  ## draw the pictures of the documents from real runs
+screenshots: .venv/.ready  ## render the screenshots of the documentation from real runs
 	$(BIN)/python -m tests.docs.screenshots
 
-fmt: .venv/.ready  ## format, and fix what can be fixed
+fmt: .venv/.ready  ## format, and apply automatic fixes
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 
-clean:  ## remove all that make made
+clean:  ## remove everything the other targets created
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find $(SOURCES) -name __pycache__ -prune -exec rm -rf {} +
 
@@ -64,7 +64,7 @@ clean:  ## remove all that make made
 			uv sync --locked --all-extras $(if $(filter-out python3,$(PYTHON)),--python $(PYTHON)); \
 	else \
 		$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-			|| { echo 'Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11' >&2; exit 1; }; \
+			|| { echo 'Python 3.11 or newer is required: make PYTHON=/path/to/python3.11' >&2; exit 1; }; \
 		$(PYTHON) -m venv .venv && \
 		$(BIN)/python .ci/constraints.py uv.lock > .venv/constraints.txt && \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check \

@@ -1,4 +1,4 @@
-"""Print the versions of uv.lock as pip constraints, so that both installers give the same packages."""
+"""Print the versions of uv.lock as pip constraints, so that uv and pip install the same packages."""
 
 import sys
 import tomllib
