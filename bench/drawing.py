@@ -30,7 +30,7 @@ def main() -> None:
 
 async def _draw(seconds: float, rate: int) -> float:
     state = ReplState(environ=os_environ(), cwd=Path.cwd())
-    repl = Repl(state=state, paint=Paint(has_colour=True), commands=COMMANDS, ui=Tui)
+    repl = Repl(state=state, paint=Paint(has_color=True), commands=COMMANDS, ui=Tui)
     ui_task = asyncio.ensure_future(repl.ui.run())
     steps = tuple(PlanStep(id=f"s{n}", title=f"Step {n}", instruction="x") for n in range(STEPS))
     for event in (_STARTED, PlanMade(plan_id="p", revision=1, hash="h", reason="request", steps=steps)):

@@ -1,1 +1,1 @@
-"""One file for each command of the contract."""
+"""One file per command of the command line."""

@@ -79,12 +79,12 @@ def forget(
 ) -> None:
     """Delete lines that contain a text. Asks first if there are several."""
     memory, words = _memory(), " ".join(text)
-    found = find_lines(memory.read(), words) if words.strip() else []
-    if not found:
+    matches = find_lines(memory.read(), words) if words.strip() else []
+    if not matches:
         raise InputError(f"no remembered line contains {words!r}", "`agent memory show` shows all of them")
-    if len(found) > 1 and not yes:
-        print_notice(sanitize("\n".join(found)))
-        if not _confirm(f"forget these {_line_count(len(found))}?"):
+    if len(matches) > 1 and not yes:
+        print_notice(sanitize("\n".join(matches)))
+        if not _confirm(f"forget these {_line_count(len(matches))}?"):
             raise typer.Exit(exit_codes.FAILED)
     forgotten = memory.forget(words)
     if as_json:

@@ -29,14 +29,14 @@ def list_runs(
         str | None, typer.Option("--session", metavar="SESSION", help="Only runs of this session.")
     ] = None,
     limit: LimitOption = _DEFAULT_LIMIT,
-    every: AllOption = False,
+    show_all: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """List runs, newest first."""
     from agent.sessions.views.listing import newest_runs, run_rows
     from cli.pages.run_pages import runs_table
 
-    store, max_rows = _store(), None if every else limit
+    store, max_rows = _store(), None if show_all else limit
     rows = run_rows(store.find(session))[:max_rows] if session else newest_runs(store, max_rows)
     if as_json:
         print_json(encode(rows))
@@ -52,9 +52,9 @@ def show_run(run: RunArgument, *, as_json: JsonOption = False) -> None:
     from agent.sessions.views.run_summary import run_view
     from cli.pages.run_pages import render_run
 
-    found = _find_run(run)
-    view = run_view(run_events(found.folder.events, found.run_id))
-    status = run_status(found, view.subtype)
+    ref = _find_run(run)
+    view = run_view(run_events(ref.folder.events, ref.run_id))
+    status = run_status(ref, view.subtype)
     if as_json:
         print_json({"status": status, **_object(encode(view))})
     else:
@@ -90,8 +90,8 @@ def show_evidence(
     from agent.sessions.views.evidence import collect_evidence
     from cli.pages.run_pages import render_evidence
 
-    found = _find_run(run)
-    evidence = collect_evidence(found.folder, found.run_id, step.strip("[]"))
+    ref = _find_run(run)
+    evidence = collect_evidence(ref.folder, ref.run_id, step.strip("[]"))
     if as_json:
         print_json(encode(evidence))
     else:

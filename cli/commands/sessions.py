@@ -41,7 +41,7 @@ NO_MATCHES = "no matches"
 
 @app.command("list")
 def list_sessions(
-    *, limit: LimitOption = _DEFAULT_LIMIT, every: AllOption = False, as_json: JsonOption = False
+    *, limit: LimitOption = _DEFAULT_LIMIT, show_all: AllOption = False, as_json: JsonOption = False
 ) -> None:
     """List sessions, newest first."""
     from agent.sessions.views.listing import newest_sessions, session_rows
@@ -49,7 +49,7 @@ def list_sessions(
 
     store = _store()
     sessions = newest_sessions(store)
-    rows = list(session_rows(store, sessions, None if every else limit))
+    rows = list(session_rows(store, sessions, None if show_all else limit))
     if as_json:
         print_json(encode(rows))
     else:
@@ -96,7 +96,7 @@ def remove_sessions(sessions: SessionsArgument, *, yes: YesOption = False) -> No
     from cli.pages.session_upkeep import remove_all
 
     store = _store()
-    raise typer.Exit(remove_all(store, [store.find(name) for name in sessions], is_agreed=yes))
+    raise typer.Exit(remove_all(store, [store.find(name) for name in sessions], is_confirmed=yes))
 
 
 @app.command("fork")
@@ -135,7 +135,7 @@ def search_sessions(
     *,
     deep: Annotated[bool, typer.Option("--deep", help="Also search messages, tool calls and changes.")] = False,
     limit: LimitOption = 50,
-    every: AllOption = False,
+    show_all: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Search tasks and answers. Exits with 1 if nothing is found."""
@@ -144,7 +144,7 @@ def search_sessions(
 
     text = " ".join(words)
     hits = search(_store(), text, is_deep=deep)
-    shown = list(islice(hits, None if every else limit))
+    shown = list(islice(hits, None if show_all else limit))
     if as_json:
         print_json(encode(shown))
     elif (width := terminal_width()) is None:
@@ -177,7 +177,7 @@ def collect_garbage(
 
     min_age = "30d" if older_than is None and keep is None else older_than
     age_s = None if min_age is None else parse_days(min_age, "--older-than") * 86400
-    run_gc(_store(), older_than_s=age_s, keep=keep or 0, is_agreed=yes, as_json=as_json)
+    run_gc(_store(), older_than_s=age_s, keep=keep or 0, is_confirmed=yes, as_json=as_json)
 
 
 @app.command("fsck")
@@ -222,7 +222,7 @@ def undo(
     """Undo the file changes of a session, run or step. An undo can itself be undone."""
     from cli.pages.session_changes import undo_changes
 
-    raise typer.Exit(undo_changes(_store().find(session), run=run, step=step, is_agreed=yes, is_forced=force))
+    raise typer.Exit(undo_changes(_store().find(session), run=run, step=step, is_confirmed=yes, is_forced=force))
 
 
 def _store() -> SessionStore:

@@ -28,12 +28,12 @@ def resolve_shell(name: str, environ: Mapping[str, str]) -> str:
             problem = f"there is no completion for {name!r}{did_you_mean(name, list(SHELLS))}"
             raise UsageError(problem, f"supported shells: {', '.join(SHELLS)}")
         return name
-    found = next(
+    shell = next(
         (shell for shell in (_parent_process_name(), Path(environ.get("SHELL", "")).name) if shell in SHELLS), None
     )
-    if found is None:
+    if shell is None:
         raise UsageError("cannot tell which shell this is", "name it: agent --install-completion bash, zsh or fish")
-    return found
+    return shell
 
 
 def install(shell: str, environ: Mapping[str, str]) -> list[str]:

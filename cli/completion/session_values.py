@@ -63,8 +63,8 @@ def _find_record(request: CompletionRequest) -> RunRecord | None:
     """Return the run whose steps are completed: the given one, else the newest of the session."""
     store = _store(request)
     if run := request.first("run"):
-        found = find_run(store, run)
-        runs = [record for record in read_session(found.folder).runs if record.run_id == found.run_id]
+        ref = find_run(store, run)
+        runs = [record for record in read_session(ref.folder).runs if record.run_id == ref.run_id]
     else:
         runs = list(read_session(store.find(request.first("session"))).runs)
     return runs[-1] if runs else None

@@ -62,11 +62,11 @@ def wrap_text(text: str) -> str:
 
 def stdout_colors() -> "Paint":
     """Return the colors for stdout."""
-    from cli.run.progress import wants_colour
+    from cli.run.progress import wants_color
     from cli.screen.colors import Paint, resolve_theme
 
     environ = os_environ()
-    return Paint(has_colour=wants_colour(environ, sys.stdout), theme=resolve_theme("auto", environ))
+    return Paint(has_color=wants_color(environ, sys.stdout), theme=resolve_theme("auto", environ))
 
 
 def terminal_width() -> int | None:

@@ -46,12 +46,14 @@ def print_diff(folder: SessionFolder, *, run: str | None, step: str | None, by_s
     print_notice(f"{count if changes and (files or by_step) else 'no changes'}; {COMMANDS_NOT_RECORDED}")
 
 
-def undo_changes(folder: SessionFolder, *, run: str | None, step: str | None, is_agreed: bool, is_forced: bool) -> int:
+def undo_changes(
+    folder: SessionFolder, *, run: str | None, step: str | None, is_confirmed: bool, is_forced: bool
+) -> int:
     """Restore the files after asking, record that in the log, and return the exit code."""
     lock = SessionLock(folder)
     try:
         files = group_by_file(_read_changes(folder, run, step))
-        if files and not is_agreed and not _confirm(files):
+        if files and not is_confirmed and not _confirm(files):
             return exit_codes.FAILED
         cwd = Path(read_session(folder).cwd)
         undone = undo(files, BlobStore(folder.blobs), cwd=cwd, is_forced=is_forced, redact=_redactor().redact)

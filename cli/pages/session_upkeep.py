@@ -37,10 +37,10 @@ from tooling.contract.json_codec import encode
 YES_REMOVES = "--yes removes them"
 
 
-def remove_all(store: SessionStore, folders: Sequence[SessionFolder], *, is_agreed: bool) -> int:
+def remove_all(store: SessionStore, folders: Sequence[SessionFolder], *, is_confirmed: bool) -> int:
     """Remove sessions after asking, and return the exit code."""
     folders = list(dict.fromkeys(folders))
-    if not is_agreed and not _confirm([session_row(folder) for folder in folders]):
+    if not is_confirmed and not _confirm([session_row(folder) for folder in folders]):
         return exit_codes.FAILED
     for folder in folders:
         remove(store, folder)
@@ -48,24 +48,24 @@ def remove_all(store: SessionStore, folders: Sequence[SessionFolder], *, is_agre
     return exit_codes.OK
 
 
-def run_gc(store: SessionStore, *, older_than_s: float | None, keep: int, is_agreed: bool, as_json: bool) -> None:
-    """List expired sessions and leftovers, or remove them if `is_agreed`."""
+def run_gc(store: SessionStore, *, older_than_s: float | None, keep: int, is_confirmed: bool, as_json: bool) -> None:
+    """List expired sessions and leftovers, or remove them if `is_confirmed`."""
     expired = find_expired(store, older_than_s=older_than_s, keep=keep)
-    if is_agreed:
+    if is_confirmed:
         expired = [session for session in expired if remove_if_unused(store, session)]
     orphans = find_orphans(store)
-    if is_agreed:
+    if is_confirmed:
         for path in orphans:
             delete_orphan(path)
     if as_json:
         sessions = [_expired_json(session) for session in expired]
-        print_json({"removed": is_agreed, "sessions": sessions, "orphans": [str(path) for path in orphans]})
+        print_json({"removed": is_confirmed, "sessions": sessions, "orphans": [str(path) for path in orphans]})
         return
-    if not is_agreed:
+    if not is_confirmed:
         print_lines([*_expired_table(expired, terminal_width()), *(shorten_path(str(path)) for path in orphans)])
     total = f"{_pluralize(len(expired), 'session')}, {format_size(sum(session.size_bytes for session in expired))}; "
     total += _pluralize(len(orphans), "leftover") + " of crashes"
-    typer.echo(f"removed {total}" if is_agreed else f"{total}; {YES_REMOVES}", err=True)
+    typer.echo(f"removed {total}" if is_confirmed else f"{total}; {YES_REMOVES}", err=True)
 
 
 def _confirm(rows: Sequence[SessionRow]) -> bool:
@@ -101,24 +101,24 @@ def _pluralize(number: int, noun: str) -> str:
 
 def check_all(folders: Iterable[SessionFolder], *, repair: bool, as_json: bool, is_named: bool) -> int:
     """Check sessions, print the problems and return the exit code; busy sessions are skipped unless `is_named`."""
-    found: dict[str, list[Problem]] = {}
+    problems_of: dict[str, list[Problem]] = {}
     for session in folders:
         try:
-            found[session.id] = check_session(session, repair=repair)
+            problems_of[session.id] = check_session(session, repair=repair)
         except SessionBusy as busy:
             if is_named:
                 raise
             print_stderr(f"skipped: {busy.message}")
         except OSError as error:
             problem = Problem(path=str(error.filename or "."), what=f"{error.strerror}", is_mended=False)
-            found[session.id] = [problem]
+            problems_of[session.id] = [problem]
     if as_json:
-        print_json([{"session": name, "problems": encode(tuple(problems))} for name, problems in found.items()])
+        print_json([{"session": name, "problems": encode(tuple(problems))} for name, problems in problems_of.items()])
     else:
-        print_lines(_problem_line(name, problem) for name, problems in found.items() for problem in problems)
-    problems = [problem for some in found.values() for problem in some]
+        print_lines(_problem_line(name, problem) for name, problems in problems_of.items() for problem in problems)
+    problems = [problem for some in problems_of.values() for problem in some]
     repaired = sum(problem.is_mended for problem in problems)
-    typer.echo(fsck_summary(len(found), len(problems), repaired), err=True)
+    typer.echo(fsck_summary(len(problems_of), len(problems), repaired), err=True)
     return exit_codes.FAILED if problems else exit_codes.OK
 
 

@@ -151,10 +151,10 @@ class Repl:
 
     def submit(self, request: str, *, is_reviewed: bool = False, title: str = "") -> None:
         """Queue a request with the files it mentions and the output of `!` commands."""
-        found = find_mentions(request, self.state.cwd)
-        for problem in found.refused:
+        mentions = find_mentions(request, self.state.cwd)
+        for problem in mentions.refused:
             self.warn(problem)
-        submit = Submit(prompt=request, files=found.files, stdin=self.shell_output or None)
+        submit = Submit(prompt=request, files=mentions.files, stdin=self.shell_output or None)
         self.shell_output = ""
         self.enqueue(QueuedRequest(submit=submit, is_reviewed=is_reviewed, title=title))
 
@@ -314,18 +314,18 @@ class Repl:
 
     def _run_command(self, line: str) -> None:
         name, argument = parse_command(line)
-        found = next((command for command in self.commands if command.name == name), None)
-        if found is None and self._loading and not self._loading.done():
+        command = next((command for command in self.commands if command.name == name), None)
+        if command is None and self._loading and not self._loading.done():
             self.spawn(self._run_command_when_loaded(line))
             return
         self._echo(line)
-        if found is None:
+        if command is None:
             self.print_error(unknown_command(name, self.commands))
             return
         try:
-            if argument and not found.usage:
+            if argument and not command.usage:
                 raise UsageError(f"/{name} takes no arguments", "/help lists commands and their arguments")
-            work = found.run(self, argument)
+            work = command.run(self, argument)
         except AgentError as error:
             self.print_error(error)
             return

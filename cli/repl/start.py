@@ -14,7 +14,7 @@ from cli.repl.commands.session_commands import switch_to
 from cli.repl.commands.user_commands import load_user_commands
 from cli.repl.repl import Repl
 from cli.repl.state import ReplState
-from cli.run.progress import wants_colour
+from cli.run.progress import wants_color
 from cli.screen.colors import Paint, resolve_theme, wrap
 from tooling.tool_catalog import load_catalog
 
@@ -31,7 +31,7 @@ def open_repl(flags: Mapping[str, object], cwd: Path | None = None, session: str
     session = None if session is None else _find_session(session, environ)
     state = ReplState(environ=environ, cwd=(cwd or Path.cwd()).resolve(), flags=dict(flags))
     theme = resolve_theme(state.read_settings().settings.theme, environ)
-    paint = Paint(has_colour=wants_colour(environ, sys.stdout), theme=theme)
+    paint = Paint(has_color=wants_color(environ, sys.stdout), theme=theme)
     return asyncio.run(_run_repl(state, paint, session))
 
 

@@ -39,14 +39,14 @@ class Offer:
 
 async def detect_models(environ: Mapping[str, str]) -> list[Offer]:
     """Return models with an API key in the environment or a server on this machine."""
-    found = [
+    offers = [
         Offer(model=f"{provider.name}/{_FIRST_MODELS[provider.name]}", why=f"{name} is set")
         for provider in PROVIDERS
         if provider.name in _FIRST_MODELS and (name := next(filter(environ.get, provider.key_variables), None))
     ]
     if server := await find_local_server():
-        found.append(Offer(model=server.model, why=f"{server.provider} is running on this machine"))
-    return found
+        offers.append(Offer(model=server.model, why=f"{server.provider} is running on this machine"))
+    return offers
 
 
 async def welcome(
@@ -56,13 +56,13 @@ async def welcome(
     report: Callable[[str], None],
 ) -> None:
     """Offer the detected models and save the chosen one; any other answer is taken as a model name."""
-    found = await detect_models(environ)
-    if not found:
+    offers = await detect_models(environ)
+    if not offers:
         report(NOTHING_FOUND)
         return
-    options = (*map(str, found), NOT_NOW)
+    options = (*map(str, offers), NOT_NOW)
     answer = await ask(CHOOSE_MODEL, options)
-    chosen = next((offer.model for offer in found if str(offer) == answer), "" if answer == NOT_NOW else answer)
+    chosen = next((offer.model for offer in offers if str(offer) == answer), "" if answer == NOT_NOW else answer)
     if chosen:
         set_value(config_file(environ), "model", chosen)
         report(saved_model(chosen, config_file(environ)))

@@ -12,7 +12,7 @@ from agent.protocol.channel import Subscription
 from agent.protocol.events import Envelope, ErrorRaised, Event, MessageSaid, PlanMade, RunCompleted
 from agent.vocabulary import exit_codes
 from cli.run.flags import RunFlags
-from cli.run.progress import Progress, can_redraw, wants_colour, write_stderr_raw
+from cli.run.progress import Progress, can_redraw, wants_color, write_stderr_raw
 from cli.run.stdout import LineWriter, event_line, sanitize_for_terminal
 from cli.run.terminal_approvals import TerminalApprovals
 from cli.screen.ascii_fallback import supports_unicode, to_ascii
@@ -39,7 +39,7 @@ class Listener:
         is_live = not (self._is_quiet or flags.plain or flags.edit) and can_redraw(environ)
         self._live = _live_progress(environ) if is_live else None
         self._has_unicode = supports_unicode(environ)
-        self._progress = self._live or Progress(write=self._write_line, has_colour=wants_colour(environ))
+        self._progress = self._live or Progress(write=self._write_line, has_color=wants_color(environ))
         self._is_answer_on_terminal = self._live is not None and sys.stdout.isatty()
         self._answers = TerminalApprovals(send=app.send, screen=self._live) if app.is_user_present else None
         self.result: Envelope | None = None

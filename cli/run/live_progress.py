@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 
 from agent.protocol.events import Envelope
-from cli.run.progress import wants_colour, write_stderr_raw
+from cli.run.progress import wants_color, write_stderr_raw
 from cli.screen.ascii_fallback import supports_unicode, to_ascii
 from cli.screen.colors import Paint, resolve_theme
 from cli.screen.live_area import LiveArea
@@ -17,7 +17,7 @@ class LiveProgress:
     """The REPL's transcript and live area without a prompt; the answer goes to stdout."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        paint = Paint(has_colour=wants_colour(environ), theme=resolve_theme("auto", environ))
+        paint = Paint(has_color=wants_color(environ), theme=resolve_theme("auto", environ))
         self._paint = paint
         self._area = LiveArea(paint=paint)
         self._has_unicode = supports_unicode(environ)

@@ -9,7 +9,7 @@ from agent.planning.estimate import total_usd
 from agent.planning.graph import critical_path, levels
 from agent.planning.plan_text import json_text, toml_text
 from agent.vocabulary.outcome import Outcome
-from cli.run.progress import wants_colour
+from cli.run.progress import wants_color
 from cli.run.stdout import sanitize_for_terminal
 from cli.safe_write import write_user_file
 from cli.screen.colors import Paint
@@ -24,7 +24,7 @@ def render_plan(outcome: Outcome) -> str:
     if outcome.plan is None or outcome.plan.answer is not None or not outcome.plan.steps:
         return sanitize_for_terminal(outcome.answer)
     width = shutil.get_terminal_size(_DEFAULT_SIZE).columns
-    paint = Paint(has_colour=wants_colour(os_environ(), sys.stdout))
+    paint = Paint(has_color=wants_color(os_environ(), sys.stdout))
     steps = outcome.plan.steps
     lines = graph_lines(steps, width=width, paint=paint)
     return "\n".join((*lines, "", *summary_lines(steps, width=width, paint=paint)))

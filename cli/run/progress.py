@@ -28,9 +28,9 @@ _ANSI_CODES = {"dim": "2", "red": "31", "green": "32", "yellow": "33", "bold": "
 class Progress:
     """Writes one line per event that the user should see."""
 
-    def __init__(self, *, write: Callable[[str], None], has_colour: bool) -> None:
+    def __init__(self, *, write: Callable[[str], None], has_color: bool) -> None:
         self._write = write
-        self._has_colour = has_colour
+        self._has_color = has_color
         self._subjects: dict[tuple[str | None, str], str] = {}
         self._shown_steps = 0
 
@@ -58,9 +58,9 @@ class Progress:
                 ending = "" if call.status == "ok" else f" [{call.status}, exit {call.exit_code}]"
                 self._print_line("dim" if call.status == "ok" else "yellow", f"  {step}: {call.name} {subject}{ending}")
             case StepCompleted() as end:
-                colour = "green" if end.status in ("ok", "partial") else "red"
+                color = "green" if end.status in ("ok", "partial") else "red"
                 why = "" if end.status in ("ok", "partial") else f": {end.summary}"
-                self._print_line(colour, f"{step}: {end.status} in {end.elapsed_ms / 1000:.1f} s{why}")
+                self._print_line(color, f"{step}: {end.status} in {end.elapsed_ms / 1000:.1f} s{why}")
             case ApprovalResolved(decision=decision, by=by) if decision != "allow":
                 self._print_line("yellow", f"  {step}: {approval_text(decision, by)}")
             case MemoryChanged(action=action, entry=entry):
@@ -82,9 +82,9 @@ class Progress:
             self._print_line("dim", f"  {planned.id}  {planned.title}{after}")
         self._shown_steps = len(steps)
 
-    def _print_line(self, colour: str, text: str) -> None:
+    def _print_line(self, color: str, text: str) -> None:
         shown = "".join(char if char.isprintable() else "?" for char in text.replace("\n", " ⏎ "))
-        self._write(f"\x1b[{_ANSI_CODES[colour]}m{shown}\x1b[0m" if self._has_colour else shown)
+        self._write(f"\x1b[{_ANSI_CODES[color]}m{shown}\x1b[0m" if self._has_color else shown)
 
 
 def write_stderr_raw(text: str) -> None:
@@ -107,7 +107,7 @@ def print_stderr(text: str) -> None:
         pass
 
 
-def wants_colour(environ: Mapping[str, str], stream: TextIO | None = None) -> bool:
+def wants_color(environ: Mapping[str, str], stream: TextIO | None = None) -> bool:
     """Whether the stream, by default stderr, is a terminal that wants colors."""
     # By no-color.org an empty NO_COLOR does not count.
     return (stream or sys.stderr).isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"

@@ -55,12 +55,12 @@ def _find_unfinished(flags: RunFlags, store: SessionStore) -> ResumableRun:
     if flags.finish == "":
         return last_unfinished(store)
     name = flags.finish or flags.resume
-    if name is not None and (found := _find_run(name, store)):
-        if not is_unfinished(found.run):
-            is_success = found.run.subtype == "success"
-            why = FINISHED if is_success else "only made a plan" if found.run.plan_only else "has no task"
-            raise UsageError(f"run {found.run.run_id} {why}; {NOTHING_TO_RESUME}", _HINT)
-        return found
+    if name is not None and (candidate := _find_run(name, store)):
+        if not is_unfinished(candidate.run):
+            is_success = candidate.run.subtype == "success"
+            why = FINISHED if is_success else "only made a plan" if candidate.run.plan_only else "has no task"
+            raise UsageError(f"run {candidate.run.run_id} {why}; {NOTHING_TO_RESUME}", _HINT)
+        return candidate
     folder = last_session(store) if name is None else store.find(name)
     in_session = unfinished_in(folder)
     if in_session is None:

@@ -67,8 +67,8 @@ _SIGNALS = {
 }
 
 
-def run_task(given: Mapping[str, object], known: Submit | None = None) -> int:
-    """Run the task of a command line, or `known`, and return the exit code.
+def run_task(given: Mapping[str, object], request: Submit | None = None) -> int:
+    """Run the task of a command line, or `request` if there is one, and return the exit code.
 
     With a JSON output format, a document is written however the run ends.
     """
@@ -82,7 +82,7 @@ def run_task(given: Mapping[str, object], known: Submit | None = None) -> int:
         if flags.edit and not is_interactive():
             raise UsageError(EDIT_NEEDS_TERMINAL)
         with _signals_as_errors():
-            submit = known or _resolve_request(flags, target, loaded, environ)
+            submit = request or _resolve_request(flags, target, loaded, environ)
             review = _plan_review(flags, loaded, environ, submit)
             app = _open_app(flags, target, loaded, environ, review)
         outcome, listener = asyncio.run(_run(app, flags, environ, submit, review))

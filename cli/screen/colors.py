@@ -27,12 +27,12 @@ THEMES: Mapping[str, Mapping[Tone, str]] = {"dark": _DARK, "light": _LIGHT}
 class Paint:
     """Applies tones to text, or returns it unchanged without color."""
 
-    def __init__(self, *, has_colour: bool, theme: str = "dark") -> None:
-        self.has_colour = has_colour
+    def __init__(self, *, has_color: bool, theme: str = "dark") -> None:
+        self.has_color = has_color
         self.theme = theme
 
     def __call__(self, tone: Tone, text: str) -> str:
-        code = THEMES[self.theme][tone] if self.has_colour else ""
+        code = THEMES[self.theme][tone] if self.has_color else ""
         return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
 
 

@@ -13,7 +13,7 @@ from cli.screen.markdown_stream import split_blocks
 from cli.screen.sanitize import sanitize, strip_invisible
 
 _MAX_WIDTH = 100
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class _LeftHeading(Heading):
@@ -36,9 +36,9 @@ def render_markdown(text: str, *, width: int, paint: Paint) -> str:
     console = Console(
         file=screen,
         width=max(10, min(width, _MAX_WIDTH)),
-        force_terminal=paint.has_colour,
-        color_system="standard" if paint.has_colour else None,
-        no_color=not paint.has_colour,
+        force_terminal=paint.has_color,
+        color_system="standard" if paint.has_color else None,
+        no_color=not paint.has_color,
         legacy_windows=False,
         highlight=False,
         theme=_theme(paint),
@@ -48,7 +48,7 @@ def render_markdown(text: str, *, width: int, paint: Paint) -> str:
         console.print()
     # Entities such as &#27; bring back characters that `sanitize` removed.
     drawn = strip_invisible(screen.getvalue())
-    lines = [line.rstrip() if _COLOUR.sub("", line).strip() else "" for line in drawn.splitlines()]
+    lines = [line.rstrip() if _COLOR.sub("", line).strip() else "" for line in drawn.splitlines()]
     # Some blocks start or end with blank lines; leave one between two blocks.
     apart = [line for line, before in zip(lines, ["", *lines], strict=False) if line or before]
     return "".join(f"{line}\n" for line in apart).rstrip("\n") + "\n"

@@ -93,12 +93,12 @@ def _envelope() -> Schema:
 def _event(event: type, found: dict[str, Schema]) -> Schema:
     name: str = event.type  # type: ignore[attr-defined]
     body = _record(event, found, optional=_OPTIONAL)
-    place = _STEP_FIELDS if is_in_step(name) else ()
+    step_fields = _STEP_FIELDS if is_in_step(name) else ()
     return {
         "description": body["description"],
         "$ref": f"#/$defs/{ENVELOPE}",
         "properties": {"type": {"const": name}, **body["properties"]},  # type: ignore[dict-item]
-        "required": [*place, *body["required"]],  # type: ignore[misc]
+        "required": [*step_fields, *body["required"]],  # type: ignore[misc]
     }
 
 

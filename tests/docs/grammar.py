@@ -27,7 +27,7 @@ def broken_rules(events: Sequence[Line]) -> list[str]:
     return [
         *_frame(events),
         *_order(events),
-        *_places(events),
+        *_step_fields(events),
         *_plans(events),
         *_steps(events),
         *_pairs(events),
@@ -37,9 +37,9 @@ def broken_rules(events: Sequence[Line]) -> list[str]:
 
 def _frame(events: Sequence[Line]) -> Iterator[str]:
     kinds = [event["type"] for event in events]
-    for name, place in (("init", 0), ("result", -1)):
-        if kinds[place] != name:
-            yield f"{name} is not at its end of the stream, but {kinds[place]}"
+    for name, index in (("init", 0), ("result", -1)):
+        if kinds[index] != name:
+            yield f"{name} is not at its end of the stream, but {kinds[index]}"
         if kinds.count(name) != 1:
             yield f"there are {kinds.count(name)} {name} events"
 
@@ -55,7 +55,7 @@ def _order(events: Sequence[Line]) -> Iterator[str]:
             yield f"{name} changes within a run"
 
 
-def _places(events: Sequence[Line]) -> Iterator[str]:
+def _step_fields(events: Sequence[Line]) -> Iterator[str]:
     for event in events:
         if is_in_step(str(event["type"])) and not (event.get("step_id") and event.get("attempt")):
             yield f"{event['type']} at seq {event['seq']} has no step_id and attempt"

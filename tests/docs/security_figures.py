@@ -61,7 +61,7 @@ def _corpora() -> Iterator[tuple[str, str, str]]:
     )
     expected = [line.split("\t", 1) for line in _lines("dangerous.txt")]
     dangerous = Counter(_decision(command) for _, command in expected)
-    softened = sum(wish == "block" and _decision(command) is not Decision.BLOCK for wish, command in expected)
+    softened = sum(wanted == "block" and _decision(command) is not Decision.BLOCK for wanted, command in expected)
     yield (
         f"dangerous commands, {dangerous.total()}",
         f"{dangerous[Decision.ALLOW]} allowed; {dangerous[Decision.ASK]} ask, {dangerous[Decision.BLOCK]} blocked, "

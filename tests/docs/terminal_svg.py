@@ -54,7 +54,7 @@ def render_svg(screen: pyte.Screen, *, title: str) -> str:
         f'aria-label="{escape(title)}" font-family="{_FONTS}" font-size="{_SIZE}">'
     )
     frame = f'<rect width="100%" height="100%" rx="8" fill="{_BACKGROUND}" stroke="{_FRAME}"/>'
-    dots = [f'<circle cx="{22 + 18 * place}" cy="20" r="5" fill="{_FRAME}"/>' for place in range(3)]
+    dots = [f'<circle cx="{22 + 18 * index}" cy="20" r="5" fill="{_FRAME}"/>' for index in range(3)]
     name = f'<text x="50%" y="25" text-anchor="middle" fill="{_COLORS["brightblack"]}">{escape(title)}</text>'
     return "\n".join((head, frame, *dots, name, *body, "</svg>")) + "\n"
 

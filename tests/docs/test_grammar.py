@@ -32,8 +32,8 @@ def stream() -> list[Event]:
     return [{"seq": seq, "session_id": "s", "run_id": "r", **event} for seq, event in enumerate(events, 1)]
 
 
-def drop_event(place: int) -> Callable[[list[Event]], object]:
-    return lambda events: events.pop(place)
+def drop_event(index: int) -> Callable[[list[Event]], object]:
+    return lambda events: events.pop(index)
 
 
 def swap_events(one: int, other: int) -> Callable[[list[Event]], object]:
@@ -45,8 +45,8 @@ def swap_events(one: int, other: int) -> Callable[[list[Event]], object]:
     return swap
 
 
-def update_event(place: int, **values: object) -> Callable[[list[Event]], object]:
-    return lambda events: events[place].update(values)
+def update_event(index: int, **values: object) -> Callable[[list[Event]], object]:
+    return lambda events: events[index].update(values)
 
 
 def test_a_complete_stream_is_valid() -> None:

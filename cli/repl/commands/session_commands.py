@@ -121,12 +121,12 @@ def complete_steps(repl: Repl, typed: Sequence[str]) -> Iterable[Candidate]:
 
 def _known_steps(repl: Repl) -> list[tuple[str, str, str]]:
     """Return (step, run, title) for all steps of the session: latest run first, each step with its latest run."""
-    found: dict[str, tuple[str, str, str]] = {}
+    steps: dict[str, tuple[str, str, str]] = {}
     for run in reversed(_record(repl, repl.require_session_id()).runs):
         if run.run_id.startswith("run-"):
             for step, title in run.titled_steps:
-                found.setdefault(step, (step, run.run_id, title))
-    return list(found.values())
+                steps.setdefault(step, (step, run.run_id, title))
+    return list(steps.values())
 
 
 def resume(repl: Repl, argument: str) -> Awaitable[None] | None:
@@ -137,13 +137,13 @@ def resume(repl: Repl, argument: str) -> Awaitable[None] | None:
     if repl.queue.is_busy:
         raise UsageError(RUN_IN_PROGRESS, WAIT_HINT)
     if argument.startswith("run-"):
-        found = find_resumable_run(store, argument)
-        if not is_unfinished(found.run):
+        candidate = find_resumable_run(store, argument)
+        if not is_unfinished(candidate.run):
             raise UsageError(
-                f"{found.run.run_id} is already finished", f"/resume {found.folder.id} continues its session"
+                f"{candidate.run.run_id} is already finished", f"/resume {candidate.folder.id} continues its session"
             )
-        repl.switch_session(found.folder.id)
-        repl.enqueue(QueuedRequest(submit=Submit(prompt=""), title=f"/resume {argument}", resumes=found))
+        repl.switch_session(candidate.folder.id)
+        repl.enqueue(QueuedRequest(submit=Submit(prompt=""), title=f"/resume {argument}", resumes=candidate))
         return None
     if argument:
         switch_to(repl, store.find(argument).id)

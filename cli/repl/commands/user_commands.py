@@ -31,13 +31,13 @@ class UserCommand:
 
 def load_user_commands(config_dir: Path, warn: Callable[[str], None]) -> list[UserCommand]:
     """Load the commands of the settings folder; invalid files are skipped with a warning."""
-    found: list[UserCommand] = []
+    commands: list[UserCommand] = []
     for path in sorted((config_dir / FOLDER).glob("*.md")):
         try:
-            found.append(_load(path))
+            commands.append(_load(path))
         except InputError as problem:
             warn(f"{problem.message}; {problem.hint}" if problem.hint else problem.message)
-    return found
+    return commands
 
 
 def _load(path: Path) -> UserCommand:
@@ -47,9 +47,9 @@ def _load(path: Path) -> UserCommand:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}") from error
-    found = _FRONT_MATTER.match(text)
-    fields = dict(_parse_fields(found[1])) if found else {}
-    body = (found[2] if found else text).strip()
+    match = _FRONT_MATTER.match(text)
+    fields = dict(_parse_fields(match[1])) if match else {}
+    body = (match[2] if match else text).strip()
     if not body:
         raise InputError(f"{path} contains no request", "write the request below the front matter")
     first = body.splitlines()[0]

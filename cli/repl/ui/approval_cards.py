@@ -76,8 +76,8 @@ class ApprovalCards:
     def on_event(self, envelope: Envelope, *, is_typing: bool) -> None:
         """Add requested cards; remove answered and expired ones."""
         match envelope.event:
-            case ApprovalRequested() | QuestionAsked() as asked:
-                self._queue.append((envelope.step_id or "", asked))
+            case ApprovalRequested() | QuestionAsked() as request:
+                self._queue.append((envelope.step_id or "", request))
                 if len(self._queue) == 1:
                     self._show_next(takes_focus=not is_typing)
             case ApprovalResolved(approval_id=answered) | QuestionAnswered(question_id=answered):
@@ -87,10 +87,10 @@ class ApprovalCards:
 
     async def ask(self, question: str, options: tuple[str, ...]) -> str:
         """Ask a question of the REPL itself, ahead of all other cards, and return the answer."""
-        asked = QuestionAsked(question_id=f"own-{len(self._own_questions)}", question=question, options=options)
+        request = QuestionAsked(question_id=f"own-{len(self._own_questions)}", question=question, options=options)
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._own_questions[asked.question_id] = answer
-        self._queue.appendleft(("", asked))
+        self._own_questions[request.question_id] = answer
+        self._queue.appendleft(("", request))
         self._show_next(takes_focus=True)
         return await answer
 
@@ -116,41 +116,41 @@ class ApprovalCards:
 
     def answer_key(self, key: str) -> bool:
         """Answer an approval with one key; return False if the key has no meaning here."""
-        asked = self.current
-        if not self.is_ready or not isinstance(asked, ApprovalRequested):
+        request = self.current
+        if not self.is_ready or not isinstance(request, ApprovalRequested):
             return False
-        if key in _SCOPES and (key in ("y", "r") or can_store_rule(asked)):
-            return self._resolve(ResolveApproval(approval_id=asked.approval_id, decision="allow", scope=_SCOPES[key]))
+        if key in _SCOPES and (key in ("y", "r") or can_store_rule(request)):
+            return self._resolve(ResolveApproval(approval_id=request.approval_id, decision="allow", scope=_SCOPES[key]))
         if key == "n":
-            return self._resolve(ResolveApproval(approval_id=asked.approval_id, decision="deny"))
+            return self._resolve(ResolveApproval(approval_id=request.approval_id, decision="deny"))
         return False
 
     def answer_text(self, line: str, *, is_command: bool = False) -> bool:
         """Answer with text: the answer to a question, a replacement command, or a reason for declining."""
-        asked = self.current
-        if isinstance(asked, QuestionAsked):
-            return self._resolve(parse_choice(asked, line))
-        if isinstance(asked, ApprovalRequested) and line:
+        request = self.current
+        if isinstance(request, QuestionAsked):
+            return self._resolve(parse_choice(request, line))
+        if isinstance(request, ApprovalRequested) and line:
             if is_command:
-                return self._resolve(ResolveApproval(approval_id=asked.approval_id, decision="allow", command=line))
-            return self._resolve(ResolveApproval(approval_id=asked.approval_id, decision="deny", remark=line))
+                return self._resolve(ResolveApproval(approval_id=request.approval_id, decision="allow", command=line))
+            return self._resolve(ResolveApproval(approval_id=request.approval_id, decision="deny", remark=line))
         return False
 
     def lines(self, width: int, *, hint: str = "") -> list[str]:
         """Return the keys of the current card, or `hint`; the card itself is in the scrollback."""
         if not self._queue:
             return []
-        step, asked = self._queue[0]
+        step, request = self._queue[0]
         more = f" ({self.count - 1} more waiting)" if self.count > 1 else ""
         if hint:
             text = f"{hint}{more}"
         elif not self.has_focus:
             text = f"{step} is waiting for you: {FOCUS_HINT}{more}"
-        elif isinstance(asked, QuestionAsked):
+        elif isinstance(request, QuestionAsked):
             text = f"{QUESTION_HINT}{more}"
         else:
-            lasting = " [p] this folder [a] always" if can_store_rule(asked) else ""
-            edit = " [e] edit" if asked.tool == "run_command" else ""
+            lasting = " [p] this folder [a] always" if can_store_rule(request) else ""
+            edit = " [e] edit" if request.tool == "run_command" else ""
             text = f"[y] once [r] this run{lasting}{edit} {DENY_HINT} [w] say why not{more}"
         return [self._paint("strong", line) for line in wrap(text, width)]
 
@@ -173,16 +173,16 @@ class ApprovalCards:
         self.has_focus = takes_focus and bool(self._queue)
         if not self._queue:
             return
-        step, asked = self._queue[0]
-        head, *rest = question_lines(asked) if isinstance(asked, QuestionAsked) else approval_lines(asked)
-        lasting = _rule_lines(asked) if isinstance(asked, ApprovalRequested) else []
+        step, request = self._queue[0]
+        head, *rest = question_lines(request) if isinstance(request, QuestionAsked) else approval_lines(request)
+        lasting = _rule_lines(request) if isinstance(request, ApprovalRequested) else []
         # Complete and in the scrollback: what the user decides on is never clipped and remains readable.
         titles = [f"{step}: {head}" if step else head]
-        if isinstance(asked, QuestionAsked):
+        if isinstance(request, QuestionAsked):
             # Prose is wrapped at word boundaries; commands are shown verbatim.
             titles, rest = wrap_lines(titles[0], self._width()), wrap_lines("\n".join(rest), self._width())
         self._write("\n".join([*(self._paint("warn", title) for title in titles), *rest, *lasting]) + "\n")
 
 
-def _rule_lines(asked: ApprovalRequested) -> list[str]:
-    return [f"  [p] and [a] save the rule {rule_text(asked)}"] if can_store_rule(asked) else []
+def _rule_lines(request: ApprovalRequested) -> list[str]:
+    return [f"  [p] and [a] save the rule {rule_text(request)}"] if can_store_rule(request) else []

@@ -47,19 +47,19 @@ class FileIndex:
     def find(self, query: str, limit: int) -> list[str]:
         """Return matches: paths with this prefix first, then file names with it, then paths that contain it."""
         low = query.lower()
-        found: tuple[list[str], list[str], list[str]] = ([], [], [])
+        groups: tuple[list[str], list[str], list[str]] = ([], [], [])
         for name in self.names():
             lower = name.lower()
             if low not in lower:
                 continue
             base = lower.rpartition("/")[2]
-            found[0 if lower.startswith(low) else 1 if base.startswith(low) else 2].append(name)
-            if len(found[0]) >= limit:
+            groups[0 if lower.startswith(low) else 1 if base.startswith(low) else 2].append(name)
+            if len(groups[0]) >= limit:
                 break
-        return [name for group in found for name in group][:limit]
+        return [name for group in groups for name in group][:limit]
 
     def _read(self) -> None:
-        names = next((found for lister in _LISTERS if (found := self._run_lister(lister)) is not None), None)
+        names = next((listed for lister in _LISTERS if (listed := self._run_lister(lister)) is not None), None)
         self._names = tuple(names if names is not None else _walk(self._folder))
         self._read_at = time.monotonic()
 
@@ -112,8 +112,8 @@ class ReplCompleter(Completer):
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         text = document.text_before_cursor
-        if found := _PATH.search(text):
-            return self._paths(found[1])
+        if match := _PATH.search(text):
+            return self._paths(match[1])
         if text.startswith("/") and "\n" not in text:
             return self._slash(text)
         return ()

@@ -96,8 +96,8 @@ class CapturedOutput:
 
     def feed(self, data: bytes) -> None:
         self.tail.extend(data)
-        for found in _SCREEN_SWITCH.finditer(self.tail[-len(data) - _MAX_SEQUENCE :]):
-            self._alternate_screen = found[1] if found[2] == b"h" else b""
+        for match in _SCREEN_SWITCH.finditer(self.tail[-len(data) - _MAX_SEQUENCE :]):
+            self._alternate_screen = match[1] if match[2] == b"h" else b""
         del self.tail[:-_TAIL_BYTES]
 
     def reset_sequence(self) -> bytes:

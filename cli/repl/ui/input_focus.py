@@ -72,10 +72,10 @@ class InputFocus:
 
     def edit(self) -> None:
         """Start editing the command of the current approval."""
-        asked = self._cards.current
-        if self._cards.is_ready and isinstance(asked, ApprovalRequested) and asked.tool == "run_command":
+        request = self._cards.current
+        if self._cards.is_ready and isinstance(request, ApprovalRequested) and request.tool == "run_command":
             # Invisible characters could not be seen in the prompt, so they are removed.
-            self._write("command", strip_invisible_characters(asked.command))
+            self._write("command", strip_invisible_characters(request.command))
 
     def explain(self) -> None:
         """Start typing a reason for declining."""

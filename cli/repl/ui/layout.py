@@ -85,7 +85,7 @@ class PromptArea(Application[int]):
         status: Callable[[int], str],
         keys: KeyBindingsBase,
         is_vi: bool,
-        has_colour: bool,
+        has_color: bool,
         before_render: Callable[[], None],
         after_render: Callable[[], None],
         on_resize: Callable[[], None],
@@ -100,7 +100,7 @@ class PromptArea(Application[int]):
             output=output,
             erase_when_done=True,
             editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
-            color_depth=None if has_colour else ColorDepth.DEPTH_1_BIT,
+            color_depth=None if has_color else ColorDepth.DEPTH_1_BIT,
             before_render=lambda _: before_render(),
             after_render=lambda _: after_render(),
             # SIGWINCH is enough; polling would only cost CPU.

@@ -111,8 +111,8 @@ class PlainUi:
         self._transcript.on_event(envelope)
         self._notify(notification_for(envelope.event, term=self._repl.state.term))
         match envelope.event:
-            case ApprovalRequested() | QuestionAsked() as asked:
-                self._add_request(asked)
+            case ApprovalRequested() | QuestionAsked() as request:
+                self._add_request(request)
             case ApprovalResolved(approval_id=answered) | QuestionAnswered(question_id=answered):
                 self._drop(answered)
             case StepStarted(title=title):
@@ -125,7 +125,7 @@ class PlainUi:
 
     def on_request_ended(self) -> None:
         """Forget the requests and steps of the run that ended."""
-        self._requests = deque(asked for asked in self._requests if request_id(asked) in self._own_questions)
+        self._requests = deque(request for request in self._requests if request_id(request) in self._own_questions)
         self._running_steps, self._is_editing = [], False
 
     def show_ready(self) -> None:
@@ -138,10 +138,10 @@ class PlainUi:
 
     async def ask(self, question: str, options: tuple[str, ...]) -> str:
         """Ask the user and return the answer."""
-        asked = QuestionAsked(question_id=f"own-{len(self._own_questions)}", question=question, options=options)
+        request = QuestionAsked(question_id=f"own-{len(self._own_questions)}", question=question, options=options)
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._own_questions[asked.question_id] = answer
-        self._add_request(asked)
+        self._own_questions[request.question_id] = answer
+        self._add_request(request)
         return await answer
 
     async def run_external(self, program: Callable[[], None]) -> None:
@@ -190,32 +190,32 @@ class PlainUi:
             self._repl.accept(line)
             self.show_ready()
             return
-        asked = self._requests[0]
-        if isinstance(asked, QuestionAsked) and not line:
+        request = self._requests[0]
+        if isinstance(request, QuestionAsked) and not line:
             return
         if is_pasted():
             self.print_line(PASTE_NOTICE)
             self._show_first()
             return
-        answer = parse_answer(asked, line, is_edited=self._is_editing)
+        answer = parse_answer(request, line, is_edited=self._is_editing)
         self._is_editing = answer is None
         if answer is None:
-            self._write(edit_prompt(asked))
+            self._write(edit_prompt(request))
             return
-        if own := self._own_questions.get(request_id(asked)):
+        if own := self._own_questions.get(request_id(request)):
             own.set_result(answer.answer if isinstance(answer, AnswerQuestion) else "")
         else:
             self._repl.queue.send(answer)
-        self._drop(request_id(asked))
+        self._drop(request_id(request))
 
-    def _add_request(self, asked: InputRequest) -> None:
-        self._requests.append(asked)
+    def _add_request(self, request: InputRequest) -> None:
+        self._requests.append(request)
         if len(self._requests) == 1:
             self._show_first()
 
     def _drop(self, answered: str) -> None:
         was_first = bool(self._requests) and request_id(self._requests[0]) == answered
-        self._requests = deque(asked for asked in self._requests if request_id(asked) != answered)
+        self._requests = deque(request for request in self._requests if request_id(request) != answered)
         if was_first:
             self._is_editing = False
             self._show_first()
@@ -224,11 +224,11 @@ class PlainUi:
         if not self._requests:
             self.show_ready()
             return
-        asked = self._requests[0]
-        lines = question_lines(asked) if isinstance(asked, QuestionAsked) else approval_lines(asked)
+        request = self._requests[0]
+        lines = question_lines(request) if isinstance(request, QuestionAsked) else approval_lines(request)
         # Input typed before the question was visible cannot be meant as its answer.
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-        self._write("\n" + "\n".join(lines) + "\n" + answer_prompt(asked))
+        self._write("\n" + "\n".join(lines) + "\n" + answer_prompt(request))
 
     def _prompt(self) -> None:
         if not self._is_prompted:

@@ -20,7 +20,7 @@ class TerminalCapabilities:
     """What the terminal supports; `reflows_lines` if it rewraps lines when its window becomes narrower."""
 
     term: str
-    has_colour: bool = True
+    has_color: bool = True
     has_unicode: bool = True
     reflows_lines: bool = False
 
@@ -62,7 +62,7 @@ class Terminal:
             status=status,
             keys=keys,
             is_vi=is_vi,
-            has_colour=capabilities.has_colour,
+            has_color=capabilities.has_color,
             before_render=self._before_render,
             after_render=self._park_cursor,
             on_resize=self._render,

@@ -99,7 +99,7 @@ class Tui:
             keys=key_bindings(repl, self),
             capabilities=TerminalCapabilities(
                 term=state.term,
-                has_colour=paint.has_colour,
+                has_color=paint.has_color,
                 has_unicode=supports_unicode(state.environ),
                 reflows_lines=reflows_lines(state.environ),
             ),

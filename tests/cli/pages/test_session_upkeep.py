@@ -168,7 +168,7 @@ def test_a_terminal_shows_matches_in_context(user: User) -> None:
 
 def test_every_match_is_highlighted() -> None:
     hit = SessionHit(session_id="s", run_id="r", where="answer", line="Alpha and alpha.")
-    paint = Paint(has_colour=True)
+    paint = Paint(has_color=True)
     _, line = highlight_hits([hit], "alpha", width=80, paint=paint)
     assert line.endswith(f"{paint('warn', 'Alpha')} and {paint('warn', 'alpha')}.")
 

@@ -100,7 +100,7 @@ async def _play(app: _App, run: int) -> AsyncIterator[tuple[Event, str | None]]:
 
 async def _run() -> None:
     state = ReplState(environ=os_environ(), cwd=Path.cwd())
-    repl = Repl(state=state, paint=Paint(has_colour=False), commands=COMMANDS, ui=Tui)
+    repl = Repl(state=state, paint=Paint(has_color=False), commands=COMMANDS, ui=Tui)
     ui = repl.ui
     assert isinstance(ui, Tui)
     app = _App()

@@ -96,7 +96,7 @@ class RecordingPrograms(ExternalPrograms):
 def _undo(environ: Mapping[str, str], session: str, *words: str) -> None:
     folder = SessionStore(Path(environ["AGENT_SANDBOX"])).find(session)
     run = words[words.index("--run") + 1] if "--run" in words else None
-    undo_changes(folder, run=run, step=None, is_agreed="--yes" in words, is_forced="--force" in words)
+    undo_changes(folder, run=run, step=None, is_confirmed="--yes" in words, is_forced="--force" in words)
 
 
 class ReplHarness:
@@ -107,7 +107,7 @@ class ReplHarness:
         project.mkdir(parents=True)
         self.environ = {"HOME": str(home), "AGENT_SANDBOX": str(home / "data"), **environ}
         state = ReplState(environ=self.environ, cwd=project)
-        self.repl = Repl(state=state, paint=Paint(has_colour=False), commands=COMMANDS, ui=FakeUi)  # type: ignore[arg-type, return-value]
+        self.repl = Repl(state=state, paint=Paint(has_color=False), commands=COMMANDS, ui=FakeUi)  # type: ignore[arg-type, return-value]
         self.programs = self.repl.programs = RecordingPrograms(self.environ, project)
         ui = self.repl.ui
         assert isinstance(ui, FakeUi)

@@ -79,8 +79,8 @@ def test_a_lasting_approval_saves_the_displayed_rule(user: User, key: str, folde
     rules = json.loads(user.agent("rules", "list", "--json").stdout)
     assert rules == [{"effect": "allow", "words": "git push", "folder": str(project) if folder else ""}]
     model = user.script(*one_step(step_call("s1", "run_command", command=PUSH), step_reply("s1", "again")))
-    for place, code in ((project, 0), (other, 57 if folder else 0)):
-        assert user.agent("run", "x", "--model", model, "-C", str(place)).exit_code == code
+    for working_dir, code in ((project, 0), (other, 57 if folder else 0)):
+        assert user.agent("run", "x", "--model", model, "-C", str(working_dir)).exit_code == code
 
 
 def test_no_lasting_approval_is_offered_for_sudo(user: User) -> None:

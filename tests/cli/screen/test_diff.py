@@ -20,7 +20,7 @@ def test_exotic_line_separators_do_not_split_a_line() -> None:
 
 def test_a_complete_diff_includes_its_header_and_every_line() -> None:
     diff = "--- a/x\n+++ b/x\n@@ -1,2 +1 @@\n--- no header\n same\n"
-    assert color_diff(diff, Paint(has_colour=False)) == diff
-    head, _, _, removed, *_ = color_diff(diff, Paint(has_colour=True)).split("\n")
+    assert color_diff(diff, Paint(has_color=False)) == diff
+    head, _, _, removed, *_ = color_diff(diff, Paint(has_color=True)).split("\n")
     assert head == "\x1b[1m--- a/x\x1b[0m" and removed == "\x1b[31m--- no header\x1b[0m"
-    assert color_diff("a file that is no text\n", Paint(has_colour=False)) == "a file that is no text\n"
+    assert color_diff("a file that is no text\n", Paint(has_color=False)) == "a file that is no text\n"

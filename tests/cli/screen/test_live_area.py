@@ -33,7 +33,7 @@ def envelope(event: Event, step: str | None = None) -> Envelope:
 
 def area(*events: tuple[Event, str | None], now: float = 12.0) -> LiveArea:
     clock = [0.0]
-    live = LiveArea(paint=Paint(has_colour=False), now=lambda: clock[0])
+    live = LiveArea(paint=Paint(has_color=False), now=lambda: clock[0])
     for event, step in events:
         live.on_event(envelope(event, step))
     clock[0] = now

@@ -64,7 +64,7 @@ def test_an_answer_looks_the_same_however_it_is_split(size: int, text: str) -> N
     stream = MarkdownStream()
     parts = [stream.feed(text[at : at + size]) for at in range(0, len(text), size)]
     parts.append(stream.finish(text) or "")
-    paint = Paint(has_colour=False)
+    paint = Paint(has_color=False)
     shown = "\n".join(render_markdown(part, width=60, paint=paint) for part in parts if part.strip())
     assert shown == render_markdown(text, width=60, paint=paint)
     assert "\n\n\n" not in shown and shown == shown.strip("\n") + "\n"
@@ -73,15 +73,15 @@ def test_an_answer_looks_the_same_however_it_is_split(size: int, text: str) -> N
 @pytest.mark.parametrize("theme", ["dark", "light"])
 def test_color_does_not_change_the_text(theme: str) -> None:
     text = f"{TEXT}\n\n{LISTS}"
-    painted = render_markdown(text, width=60, paint=Paint(has_colour=True, theme=theme))
+    painted = render_markdown(text, width=60, paint=Paint(has_color=True, theme=theme))
     bare = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in painted.splitlines()]
-    assert bare == render_markdown(text, width=60, paint=Paint(has_colour=False)).splitlines()
+    assert bare == render_markdown(text, width=60, paint=Paint(has_color=False)).splitlines()
     # A background color would be a dark box in a light window, or the reverse.
     assert not re.search(r"\x1b\[(?:[0-9;]*;)?4[0-9]", painted)
 
 
 def test_indented_blocks_stay_with_their_list_item() -> None:
-    shown = render_markdown(LISTS, width=60, paint=Paint(has_colour=False)).splitlines()
+    shown = render_markdown(LISTS, width=60, paint=Paint(has_color=False)).splitlines()
     assert [line for line in shown if "item" in line or "paragraph" in line or "and an end" in line] == [
         " 1 First item",
         "   with a second paragraph",
@@ -104,12 +104,12 @@ def test_a_final_text_that_differs_is_reported() -> None:
 
 
 def test_markdown_fits_the_width_and_works_without_color() -> None:
-    text = render_markdown(TEXT + "\n\n" + "word " * 60, width=40, paint=Paint(has_colour=False))
+    text = render_markdown(TEXT + "\n\n" + "word " * 60, width=40, paint=Paint(has_color=False))
     assert max(map(len, text.splitlines())) <= 40
     assert "\x1b" not in text
     assert [line for line in text.splitlines() if "Title" in line] == ["Title"]
 
 
 def test_escape_sequences_in_an_answer_do_not_reach_the_terminal() -> None:
-    text = render_markdown("a\x1b[2Jb \x1b]0;title\x07c", width=40, paint=Paint(has_colour=True))
+    text = render_markdown("a\x1b[2Jb \x1b]0;title\x07c", width=40, paint=Paint(has_color=True))
     assert ("\x1b[2J" in text, "\x1b]0" in text) == (False, False)

@@ -11,7 +11,7 @@ from agent.vocabulary.plan import PlanStep, StepType
 from cli.screen.colors import Paint
 from cli.screen.plan_graph import COST_FREE, COST_UNKNOWN, NO_MODEL, cost_text, graph_lines, summary_lines
 
-BARE = Paint(has_colour=False)
+BARE = Paint(has_color=False)
 
 
 def step(name: str, title: str, *after: str, type: StepType = "task", est_usd: float | None = 0.04) -> PlanStep:
@@ -59,9 +59,9 @@ def test_marks_show_the_status_of_each_step() -> None:
 
 
 def test_color_does_not_change_the_text() -> None:
-    coloured = graph_lines(STEPS, width=60, paint=Paint(has_colour=True))
-    assert [re.sub(r"\x1b\[\d*m", "", line) for line in coloured] == graph_lines(STEPS, width=60, paint=BARE)
-    assert any("\x1b" in line for line in coloured)
+    colored = graph_lines(STEPS, width=60, paint=Paint(has_color=True))
+    assert [re.sub(r"\x1b\[\d*m", "", line) for line in colored] == graph_lines(STEPS, width=60, paint=BARE)
+    assert any("\x1b" in line for line in colored)
 
 
 def test_a_title_cannot_move_the_cursor() -> None:

@@ -23,9 +23,9 @@ CARRIERS = {
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
-@pytest.mark.parametrize("has_colour", [True, False])
-def test_an_answer_cannot_smuggle_in_control_sequences(carrier: str, has_colour: bool) -> None:
-    shown = render_markdown(CARRIERS[carrier], width=60, paint=Paint(has_colour=has_colour))
+@pytest.mark.parametrize("has_color", [True, False])
+def test_an_answer_cannot_smuggle_in_control_sequences(carrier: str, has_color: bool) -> None:
+    shown = render_markdown(CARRIERS[carrier], width=60, paint=Paint(has_color=has_color))
     assert find_foreign(shown.encode()) == []
     assert "\x1b[8m" not in shown
 

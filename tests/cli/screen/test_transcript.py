@@ -33,7 +33,7 @@ def render(*events: tuple[Event, str | None], width: int = 60, has_answer: bool 
     transcript = Transcript(
         write=lines.append,
         width=lambda: width,
-        paint=Paint(has_colour=False),
+        paint=Paint(has_color=False),
         markdown=(lambda text: text.strip() + "\n") if has_answer else None,
         expand_hint=" (Ctrl-O)" if has_answer else "",
     )
@@ -257,7 +257,7 @@ def test_text_from_tools_and_models_cannot_move_the_cursor() -> None:
 
 
 def test_folded_output_is_sanitized() -> None:
-    transcript = Transcript(write=lambda text: None, width=lambda: 60, paint=Paint(has_colour=False))
+    transcript = Transcript(write=lambda text: None, width=lambda: 60, paint=Paint(has_color=False))
     call = ToolStarted(tool_id="1", name="run_command", input={"command": f"make {HOSTILE}"})
     end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output=f"{HOSTILE}\n" * 9)
     change = FileChange(path=HOSTILE, status="added", diff=f"+{HOSTILE}\n" * 20, added_lines=20, deleted_lines=0)

@@ -17,7 +17,7 @@ class CardsHarness:
         self.sent: list[Answer] = []
         self.written: list[str] = []
         self.cards = ApprovalCards(
-            send=self._send, write=self.written.append, paint=Paint(has_colour=False), now=lambda: self.time
+            send=self._send, write=self.written.append, paint=Paint(has_color=False), now=lambda: self.time
         )
 
     def receive(self, *events: Event, is_typing: bool = False) -> "CardsHarness":

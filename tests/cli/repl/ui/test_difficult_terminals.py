@@ -10,7 +10,7 @@ from tests.cli.repl.ui.test_input import MODEL_HELP, request
 from tests.cli.terminal_user import answer, composer_reply, one_step, plan, step, step_call, step_reply
 
 pytestmark = pytest.mark.slow
-COLOUR = re.compile(rb"\x1b\[[0-9;]*(3[0-7]|4[0-7]|9[0-7])m")
+COLOR = re.compile(rb"\x1b\[[0-9;]*(3[0-7]|4[0-7]|9[0-7])m")
 FRAME = b"\x1b[?2026h"
 FOUR = (
     plan(*(step(f"s{number}") for number in range(4)), step("last", *(f"s{number}" for number in range(4)))),
@@ -47,7 +47,7 @@ def test_no_color_disables_all_colors(open_terminal: OpenTerminal) -> None:
     run_request(terminal)
     terminal.send("/mo")
     terminal.wait_for(MODEL_HELP)
-    assert not COLOUR.findall(terminal.raw_output)
+    assert not COLOR.findall(terminal.raw_output)
 
 
 @pytest.mark.parametrize(("background", "accent"), [("15;0", b"\x1b[36m"), ("0;15", b"\x1b[34m")])
