@@ -48,10 +48,10 @@ def schema(*, is_strict: bool = False) -> Schema:
 
 def records() -> dict[str, Schema]:
     """Return the schemas of the records inside events, by class name."""
-    found: dict[str, Schema] = {}
+    definitions: dict[str, Schema] = {}
     for event in EVENTS:
-        _event(event, found)
-    return found
+        _event(event, definitions)
+    return definitions
 
 
 def is_in_step(event_type: str) -> bool:
@@ -90,9 +90,9 @@ def _envelope() -> Schema:
     }
 
 
-def _event(event: type, found: dict[str, Schema]) -> Schema:
+def _event(event: type, definitions: dict[str, Schema]) -> Schema:
     name: str = event.type  # type: ignore[attr-defined]
-    body = _record(event, found, optional=_OPTIONAL)
+    body = _record(event, definitions, optional=_OPTIONAL)
     step_fields = _STEP_FIELDS if is_in_step(name) else ()
     return {
         "description": body["description"],
@@ -102,9 +102,9 @@ def _event(event: type, found: dict[str, Schema]) -> Schema:
     }
 
 
-def _record(cls: type, found: dict[str, Schema], *, optional: Collection[str] = ()) -> Schema:
+def _record(cls: type, definitions: dict[str, Schema], *, optional: Collection[str] = ()) -> Schema:
     hints = get_type_hints(cls)
-    fields = {field.name: _value(hints[field.name], found) for field in dataclasses.fields(cls)}
+    fields = {field.name: _value(hints[field.name], definitions) for field in dataclasses.fields(cls)}
     return {
         "description": (cls.__doc__ or "").strip().partition("\n")[0],
         "type": "object",
@@ -119,25 +119,25 @@ def _without_null(field: Schema) -> Schema:
     return options[0] if isinstance(options, list) else field
 
 
-def _value(hint: object, found: dict[str, Schema]) -> Schema:
+def _value(hint: object, definitions: dict[str, Schema]) -> Schema:
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return {"anyOf": [_value(arg, found) for arg in args]}
+        return {"anyOf": [_value(arg, definitions) for arg in args]}
     if origin is Literal:
         return {"type": "string", "enum": list(args)}
     if origin is tuple:
-        return {"type": "array", "items": _value(args[0], found)}
+        return {"type": "array", "items": _value(args[0], definitions)}
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-        if hint.__name__ not in found:
-            found[hint.__name__] = {}
-            found[hint.__name__] = _record(hint, found)
+        if hint.__name__ not in definitions:
+            definitions[hint.__name__] = {}
+            definitions[hint.__name__] = _record(hint, definitions)
         return {"$ref": f"#/$defs/{hint.__name__}"}
     if hint is types.NoneType:
         return {"type": "null"}
     if hint in _SCALARS:
         return {"type": _SCALARS[hint]}
     if origin is not None:
-        inner = _value(args[1], found)
+        inner = _value(args[1], definitions)
         return {"type": "object", "additionalProperties": inner} if inner else {"type": "object"}
     return {}
 

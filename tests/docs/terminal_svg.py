@@ -59,11 +59,11 @@ def render_svg(screen: pyte.Screen, *, title: str) -> str:
     return "\n".join((head, frame, *dots, name, *body, "</svg>")) + "\n"
 
 
-def _without_faint(found: re.Match[bytes]) -> bytes:
+def _without_faint(match: re.Match[bytes]) -> bytes:
     """Turn faint text into grey text, because the emulator does not support faint."""
-    codes = found[1].split(b";")
+    codes = match[1].split(b";")
     is_palette = b"38" in codes or b"48" in codes
-    return found[0] if is_palette else b"\x1b[%sm" % b";".join(b"90" if code == b"2" else code for code in codes)
+    return match[0] if is_palette else b"\x1b[%sm" % b";".join(b"90" if code == b"2" else code for code in codes)
 
 
 def _runs(screen: pyte.Screen, row: int) -> Iterator[TextRun]:

@@ -37,18 +37,18 @@ def tree_entries(page: str) -> Iterator[tuple[str, str]]:
     block = page.partition("\n## Folders\n")[2].split("```")[1]
     parents: list[str] = []
     for line in block.strip("\n").splitlines():
-        found = _BRANCH.match(line)
-        assert found, line
-        depth = len(found[1]) // 2
-        parents[depth:] = [found[2]]
-        yield "".join(parents), found[3]
+        match = _BRANCH.match(line)
+        assert match, line
+        depth = len(match[1]) // 2
+        parents[depth:] = [match[2]]
+        yield "".join(parents), match[3]
 
 
 def folders() -> set[str]:
     """Return every folder of the four layers."""
     inner = (path for layer in LAYERS for path in (ROOT / layer).rglob("*") if path.is_dir())
-    found = (*(ROOT / layer for layer in LAYERS), *inner)
-    return {f"{path.relative_to(ROOT)}/" for path in found if path.name != "__pycache__"}
+    paths = (*(ROOT / layer for layer in LAYERS), *inner)
+    return {f"{path.relative_to(ROOT)}/" for path in paths if path.name != "__pycache__"}
 
 
 @pytest.mark.parametrize("page", ALL, ids=lambda page: str(page.relative_to(ROOT)))

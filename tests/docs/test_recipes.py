@@ -47,7 +47,7 @@ def recipes(page: str) -> list[Recipe]:
         Recipe(
             title=title,
             claim=claim,
-            example=found[1] if (found := re.search(r"`(.+)`", about)) else None,
+            example=quoted[1] if (quoted := re.search(r"`(.+)`", about)) else None,
             items=tuple(_item(*match) for match in _ITEM.findall(listing)),
         )
         for title, claim, about, listing in _RECIPE.findall(page)
@@ -63,11 +63,11 @@ def kind_of(source: str, name: str) -> str | None:
     """Return what a module-level name is: tuple, table, union, class, or None."""
     for node in ast.parse(source).body:
         match node:
-            case ast.ClassDef(name=found) if found == name:
+            case ast.ClassDef(name=defined) if defined == name:
                 return "class"
-            case ast.AnnAssign(target=ast.Name(id=found), value=value) if found == name:
+            case ast.AnnAssign(target=ast.Name(id=defined), value=value) if defined == name:
                 pass
-            case ast.Assign(targets=[ast.Name(id=found)], value=value) if found == name:
+            case ast.Assign(targets=[ast.Name(id=defined)], value=value) if defined == name:
                 pass
             case _:
                 continue
@@ -111,7 +111,7 @@ def test_the_files_exist_and_hold_the_table(recipe: Recipe) -> None:
             assert kind_of(item.file.read_text(), name) == kind, item.path
 
 
-@pytest.mark.parametrize("recipe", [one for one in RECIPES if one.example], ids=lambda recipe: recipe.title)
+@pytest.mark.parametrize("recipe", [recipe for recipe in RECIPES if recipe.example], ids=lambda recipe: recipe.title)
 def test_no_other_file_mentions_the_example(recipe: Recipe) -> None:
     example = recipe.example or ""
     assert mentions(SPELLINGS.get(example, example)) == {item.path for item in recipe.items}

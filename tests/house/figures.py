@@ -91,8 +91,8 @@ def static_figures(files: list[SourceFile]) -> Iterator[Figure]:
 
 
 def _counted(what: str, items: Iterable[str]) -> Figure:
-    found = tuple(items)
-    return Figure(what=what, value=str(len(found)), items=found)
+    names = tuple(items)
+    return Figure(what=what, value=str(len(names)), items=names)
 
 
 def run_figures(root: Path) -> Iterator[Figure]:

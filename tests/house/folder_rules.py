@@ -72,10 +72,10 @@ def _siblings(importer: str, imported: str) -> tuple[str, str, str]:
 
 
 def _reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
-    found: set[str] = set()
+    reached: set[str] = set()
     pending = [start]
     while pending:
-        fresh = graph.get(pending.pop(), set()) - found
-        found |= fresh
+        fresh = graph.get(pending.pop(), set()) - reached
+        reached |= fresh
         pending += fresh
-    return found
+    return reached

@@ -18,43 +18,45 @@ _ENVIRONMENT_WRITER = "agent.model.litellm_client"
 
 def upward_imports(source: Module) -> Iterator[str]:
     """Find imports against the direction cli → agent → tooling → patterns, or from outside the product."""
-    for found in imports(source):
-        layer = found.target.partition(".")[0]
+    for imported in imports(source):
+        layer = imported.target.partition(".")[0]
         if layer in _OUTSIDE or (layer in LAYERS and LAYERS.index(layer) > LAYERS.index(source.layer)):
-            yield f"{source.name}:{found.line} imports {found.target}"
+            yield f"{source.name}:{imported.line} imports {imported.target}"
 
 
 def misplaced_libraries(source: Module) -> Iterator[str]:
     """Find litellm outside agent/model and terminal libraries outside cli."""
-    for found in imports(source):
-        library = found.target.partition(".")[0]
+    for imported in imports(source):
+        library = imported.target.partition(".")[0]
         in_model = source.name.startswith("agent.model.")
         if (library in _MODEL_LIBRARIES and not in_model) or (library in _TERMINAL_LIBRARIES and source.layer != "cli"):
-            yield f"{source.name}:{found.line} imports {library}"
+            yield f"{source.name}:{imported.line} imports {library}"
 
 
 def indirect_imports(source: Module, known: frozenset[str]) -> Iterator[str]:
     """Find imports that are relative, use `*`, or take a name from a package instead of its module."""
-    for found in imports(source):
-        if found.level or "*" in found.names:
-            yield f"{source.name}:{found.line} does not import by full path"
-        if found.target.partition(".")[0] in LAYERS:
-            targets = [f"{found.target}.{name}" for name in found.names] if _is_package(found.target, known) else []
-            targets = targets or [found.target]
+    for imported in imports(source):
+        if imported.level or "*" in imported.names:
+            yield f"{source.name}:{imported.line} does not import by full path"
+        if imported.target.partition(".")[0] in LAYERS:
+            targets = (
+                [f"{imported.target}.{name}" for name in imported.names] if _is_package(imported.target, known) else []
+            )
+            targets = targets or [imported.target]
             yield from (
-                f"{source.name}:{found.line} imports {t}, which is not a module" for t in targets if t not in known
+                f"{source.name}:{imported.line} imports {t}, which is not a module" for t in targets if t not in known
             )
 
 
 def undeclared_lazy_imports(source: Module) -> Iterator[str]:
     """Find imports inside functions that are not listed; cli may import the product lazily."""
-    for found in imports(source):
-        library = found.target.partition(".")[0]
-        if not found.is_lazy or library in LAZY_LIBRARIES or found.target in LAZY_MODULES:
+    for imported in imports(source):
+        library = imported.target.partition(".")[0]
+        if not imported.is_lazy or library in LAZY_LIBRARIES or imported.target in LAZY_MODULES:
             continue
         if source.layer == "cli" and library in LAYERS:
             continue
-        yield f"{source.name}:{found.line} imports {found.target} inside a function"
+        yield f"{source.name}:{imported.line} imports {imported.target} inside a function"
 
 
 def prints(source: Module) -> Iterator[str]:
@@ -101,17 +103,17 @@ def cycles(sources: Iterable[Module]) -> list[str]:
 
 def module_edges(source: Module, known: frozenset[str], *, include_lazy: bool = False) -> Iterator[str]:
     """Yield the modules a module imports at its top, or with `include_lazy` wherever the import is."""
-    for found in imports(source):
-        if (found.is_lazy or found.is_typing_only) and not include_lazy:
+    for imported in imports(source):
+        if (imported.is_lazy or imported.is_typing_only) and not include_lazy:
             continue
-        yield from (target for target in _targets(found, known) if target in known and target != source.name)
+        yield from (target for target in _targets(imported, known) if target in known and target != source.name)
 
 
-def _targets(found: Import, known: frozenset[str]) -> Iterator[str]:
-    inner = [f"{found.target}.{name}" for name in found.names]
+def _targets(imported: Import, known: frozenset[str]) -> Iterator[str]:
+    inner = [f"{imported.target}.{name}" for name in imported.names]
     yield from (target for target in inner if target in known)
     if not inner or not all(target in known for target in inner):
-        yield found.target
+        yield imported.target
 
 
 def _find_cycles(graph: Mapping[str, list[str]]) -> Iterator[list[str]]:

@@ -67,16 +67,16 @@ def _imports(node: ast.AST, *, is_lazy: bool, is_typing_only: bool) -> Iterator[
     for child in ast.iter_child_nodes(node):
         match child:
             case ast.Import(names=names):
-                found = [(alias.name, ()) for alias in names]
+                targets = [(alias.name, ()) for alias in names]
                 level = 0
             case ast.ImportFrom(module=target, names=names, level=level):
-                found = [(target or "", tuple(alias.name for alias in names))]
+                targets = [(target or "", tuple(alias.name for alias in names))]
             case _:
                 inside = is_lazy or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
                 typing = is_typing_only or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test))
                 yield from _imports(child, is_lazy=inside, is_typing_only=typing)
                 continue
-        for target, imported in found:
+        for target, imported in targets:
             yield Import(
                 target=target,
                 names=imported,

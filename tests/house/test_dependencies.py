@@ -21,13 +21,13 @@ def declared_dependencies() -> frozenset[str]:
 def undeclared_imports(sources: Iterable[Module]) -> Iterator[str]:
     known, owners = declared_dependencies(), packages_distributions()
     for source in sources:
-        for found in imports(source):
-            library = found.target.partition(".")[0]
+        for imported in imports(source):
+            library = imported.target.partition(".")[0]
             library = TRANSITIVE.get(library, library)
             if library in LAYERS or library in sys.stdlib_module_names:
                 continue
             if not known & {_distribution(owner) for owner in owners.get(library, [library])}:
-                yield f"{source.name}:{found.line} imports {library}, which pyproject.toml does not declare"
+                yield f"{source.name}:{imported.line} imports {library}, which pyproject.toml does not declare"
 
 
 def _distribution(requirement: str) -> str:

@@ -52,7 +52,7 @@ def test_the_folder_cycle_rule_can_fail() -> None:
         module("agent.c", "from agent.a.z import h"),
         module("agent.a.z", ""),
     ]
-    assert [found.split()[1] for found in folder_cycles(circle)] == ["a", "b", "c"]
+    assert [cycle.split()[1] for cycle in folder_cycles(circle)] == ["a", "b", "c"]
     lazy = [module("agent.a.x", "from agent.b.y import f"), module("agent.b.y", "def g():\n    import agent.a.x")]
     assert list(folder_cycles(lazy)) == []
 

@@ -7,7 +7,7 @@ from tests.house.source_tree import Module, module, modules
 
 
 def violations(rule: str, sources: tuple[Module, ...]) -> list[str]:
-    return [found for source in sources for found in getattr(layer_rules, rule)(source)]
+    return [violation for source in sources for violation in getattr(layer_rules, rule)(source)]
 
 
 RULES = (
@@ -32,7 +32,7 @@ def test_every_layer_is_checked() -> None:
 
 def test_every_import_names_a_module_by_its_full_path() -> None:
     known = frozenset(source.name for source in modules())
-    assert [found for source in modules() for found in layer_rules.indirect_imports(source, known)] == []
+    assert [violation for source in modules() for violation in layer_rules.indirect_imports(source, known)] == []
 
 
 def test_there_are_no_import_cycles() -> None:

@@ -45,5 +45,5 @@ def test_make_installs_every_program_that_tests_need() -> None:
 
 
 def test_no_test_looks_for_a_program_in_another_way() -> None:
-    found = [path for path in (ROOT / "tests").rglob("*.py") if "shutil.which" in path.read_text()]
-    assert {str(path.relative_to(ROOT)) for path in found} == {"tests/programs.py", "tests/house/test_programs.py"}
+    paths = [path for path in (ROOT / "tests").rglob("*.py") if "shutil.which" in path.read_text()]
+    assert {str(path.relative_to(ROOT)) for path in paths} == {"tests/programs.py", "tests/house/test_programs.py"}

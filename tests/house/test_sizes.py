@@ -34,7 +34,7 @@ def missing_docstring(name: str, source: str) -> Iterator[str]:
 
 def violations(rule: object) -> list[str]:
     assert callable(rule)
-    return [found for path in FILES for found in rule(str(path.relative_to(ROOT)), path.read_text())]
+    return [violation for path in FILES for violation in rule(str(path.relative_to(ROOT)), path.read_text())]
 
 
 def test_no_file_or_function_is_too_large() -> None:

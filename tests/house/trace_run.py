@@ -32,11 +32,11 @@ class CallTrace:
         """Return names of loaded modules and, as `file:name`, of the functions and of all the code that was called."""
         sys.setprofile(None)
         own = [code for code in list(self._called.values()) if code.co_filename.startswith(self._prefixes)]
-        code = [one for one in own if one.co_name != _MODULE_BODY]
+        code = [code_object for code_object in own if code_object.co_name != _MODULE_BODY]
         return {
             "modules": sorted(name for name in list(sys.modules) if name.partition(".")[0] in LAYERS),
-            "functions": sorted({_name(one) for one in code if _is_function(one)}),
-            "code": sorted({_name(one) for one in code}),
+            "functions": sorted({_name(code_object) for code_object in code if _is_function(code_object)}),
+            "code": sorted({_name(code_object) for code_object in code}),
         }
 
 

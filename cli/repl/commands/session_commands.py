@@ -160,7 +160,7 @@ async def _choose_session(repl: Repl, store: SessionStore) -> None:
     from agent.sessions.views.listing import newest_sessions, session_rows
     from cli.pages.pages import format_age
 
-    newest = [one for one in newest_sessions(store) if one.id != repl.queue.session_id]
+    newest = [session for session in newest_sessions(store) if session.id != repl.queue.session_id]
     rows = list(session_rows(store, newest, _MAX_OFFERED))
     if not rows:
         raise UsageError(NO_OTHER_SESSION)

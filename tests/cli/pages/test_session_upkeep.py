@@ -175,8 +175,8 @@ def test_every_match_is_highlighted() -> None:
 
 def test_a_search_without_matches_exits_with_1(user: User) -> None:
     write_run(user.data, "s", completed_run("Count the lines", "three lines"))
-    found = user.agent("sessions", "search", "LINES")
-    assert [line.split()[:3] for line in found.stdout.splitlines()] == [
+    search = user.agent("sessions", "search", "LINES")
+    assert [line.split()[:3] for line in search.stdout.splitlines()] == [
         ["s", "run-20250101120000-aaaaaa", "request"],
         ["s", "run-20250101120000-aaaaaa", "answer"],
     ]

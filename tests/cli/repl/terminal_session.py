@@ -154,8 +154,10 @@ class TerminalSession:
 
 def child_processes(pid: int, *, with_watchdog: bool = False) -> list[int]:
     """Return all descendants of a process, without the watchdog, which lives as long as the program."""
-    found = _descendants(pid)
-    return found if with_watchdog else [one for one in found if not command_line_of(one).startswith("windlass-keeper")]
+    pids = _descendants(pid)
+    return (
+        pids if with_watchdog else [child for child in pids if not command_line_of(child).startswith("windlass-keeper")]
+    )
 
 
 def command_line_of(pid: int) -> str:

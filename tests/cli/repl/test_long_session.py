@@ -35,7 +35,7 @@ def test_half_an_hour_of_runs_is_displayed_completely_without_growing_memory(ter
         terminal.send("y")
         memory.append(resident_mb(terminal.child.pid))
     assert terminal.wait_exit() == 0
-    shown = [found[1] for line in terminal.full_text().splitlines() if (found := LINE.match(line))]
+    shown = [match[1] for line in terminal.full_text().splitlines() if (match := LINE.match(line))]
     for run in range(RUNS):
         start, end = shown.index(f"> request {run}"), shown.index(f"The end of run {run}.")
         steps = [f"r{run}s{step}" for step in range(STEPS)]

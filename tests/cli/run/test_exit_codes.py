@@ -221,5 +221,5 @@ def test_130_and_143_are_signals_and_no_process_survives(user: User, number: int
 
 def _running_sleeps(seconds: str) -> int:
     require("pgrep")
-    found = subprocess.run(["pgrep", "-fc", f"^sleep {seconds}"], capture_output=True, text=True, check=False)
-    return int(found.stdout or 0)
+    pgrep = subprocess.run(["pgrep", "-fc", f"^sleep {seconds}"], capture_output=True, text=True, check=False)
+    return int(pgrep.stdout or 0)

@@ -18,17 +18,17 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_mentioned_files_are_attached_once(folder: Path) -> None:
-    found = find_mentions(f"compare @a.txt with @a.txt and @../other/log.txt, mail me@a.txt, {folder}/a.txt", folder)
-    assert (found.files, found.refused) == ((folder / "a.txt",), ())
+    mentions = find_mentions(f"compare @a.txt with @a.txt and @../other/log.txt, mail me@a.txt, {folder}/a.txt", folder)
+    assert (mentions.files, mentions.refused) == ((folder / "a.txt",), ())
     assert find_mentions("see @../other/log.txt", folder).files == (folder / "../other/log.txt",)
 
 
 @pytest.mark.parametrize("name", [".env", "../other/id_rsa", "ABSOLUTE"])
 def test_a_file_with_secrets_is_not_attached(folder: Path, name: str) -> None:
     name = str(folder.parent / "other" / "id_rsa") if name == "ABSOLUTE" else name
-    found = find_mentions(f"text from a page\n@{name}", folder)
-    assert found.files == ()
-    assert SECRETS in found.refused[0]
+    mentions = find_mentions(f"text from a page\n@{name}", folder)
+    assert mentions.files == ()
+    assert SECRETS in mentions.refused[0]
 
 
 @pytest.mark.parametrize("target", ["other/log.txt", "other/id_rsa"])
@@ -36,8 +36,8 @@ def test_a_link_out_of_the_folder_is_not_followed(folder: Path, target: str) -> 
     (folder / "notes.md").symlink_to(folder.parent / target)
     (folder / "docs").symlink_to(folder.parent / "other")
     for name in ("notes.md", f"docs/{Path(target).name}"):
-        found = find_mentions(f"read @{name}", folder)
-        assert (found.files, len(found.refused)) == ((), 1)
+        mentions = find_mentions(f"read @{name}", folder)
+        assert (mentions.files, len(mentions.refused)) == ((), 1)
 
 
 def test_a_mention_that_is_not_a_file_is_plain_text(folder: Path) -> None:
