@@ -70,12 +70,12 @@ class App:
 
     @property
     def is_user_present(self) -> bool:
-        """Say whether the user can be asked."""
+        """Return whether the user can be asked."""
         return self._context.options.is_user_present
 
     @property
     def is_interrupted(self) -> bool:
-        """Say whether the run was ended from outside."""
+        """Return whether the run was ended from outside."""
         return self._interruption is not None
 
     def subscribe(self) -> Subscription:

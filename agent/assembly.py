@@ -65,7 +65,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """What exists before a run is built: settings, session, and what the user can control from outside.
+    """The inputs for building a run: settings, session, budget, and the user's controls.
 
     `interrupt` ends the run with an exit code, a reason and a hint.
     """
@@ -84,7 +84,7 @@ class RunContext:
 
     @property
     def replans_given_plans(self) -> bool:
-        """Whether even a given plan may be made again: only if the user asked for it in so many words."""
+        """Whether a plan from a file may be replanned: only if a flag asks for it."""
         return self.loaded.origins["replan"].layer == "flag" and self.settings.replan != "never"
 
     def needs_model(self, submit: Submit) -> bool:

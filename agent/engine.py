@@ -48,7 +48,7 @@ class AgentExecutor:
         self._output_schema = output_schema
         self._memory = memory
         self._has_notes = has_notes
-        # Set once the answer is published; remembering may still be going on.
+        # Set once the answer is published; the memory may still be being updated.
         self.answered: Outcome | None = None
         self.has_published_request = False
 
@@ -131,7 +131,7 @@ class AgentExecutor:
             return ""
 
     async def _remember(self, outcome: Outcome) -> Outcome:
-        """Update the memory; the answer is published before, and nothing takes it back."""
+        """Update the memory; the answer is already published, and no failure here changes it."""
         if self._memory is None or outcome.is_error:
             return outcome
         updater = self._memory.build_updater(self._client, self._model)

@@ -26,9 +26,9 @@ from tooling.web.settings import WebSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEnvironment:
-    """What the tools of a run work in and with.
+    """The settings, session and callbacks that the tools of a run need.
 
-    `on_refused` is called when an approval that nobody can give ends the run, `on_sandbox_error` when the sandbox does
+    `on_refused` is called if an approval is needed and no user is present, `on_sandbox_error` if the sandbox does
     not work. Without `is_checked` commands are neither judged nor approved.
     """
 
@@ -57,7 +57,7 @@ class ToolSetup:
     warnings: tuple[str, ...]
 
     async def close(self) -> None:
-        """End everything that calls left running."""
+        """Stop everything that calls left running."""
         await self.executor.close()
         await self.backend.close()
 
@@ -153,7 +153,7 @@ def _policy(env: ToolEnvironment) -> PolicyApprover:
 
 
 def _save_rules(env: ToolEnvironment, scope: Scope, rules: tuple[str, ...]) -> None:
-    """Store what the user allowed for longer than this run; if that fails it still holds for the run."""
+    """Save rules that the user allowed for longer than this run; if that fails, they still apply in this run."""
     folder = str(env.scope.cwd) if scope == "project" else ""
     try:
         for words in rules:

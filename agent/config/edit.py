@@ -82,7 +82,7 @@ def _append_table(text: str, keys: KeyPath, value: object) -> str:
 
 
 def _insert(table: MutableMapping[str, object], name: str, value: object) -> None:
-    """Add a key behind the last one of its table; tomlkit would add it behind the comment of the next table."""
+    """Add a key after the last one of its table; tomlkit would add it after the comment of the next table."""
     import tomlkit
     from tomlkit.container import Container
     from tomlkit.items import Table
