@@ -127,7 +127,7 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
         model=model,
         output_schema=context.output_schema,
         memory=memory,
-        has_notes=context.settings.project_notes and not scope.is_own_workspace,
+        has_notes=context.settings.project_notes and not scope.uses_session_workspace,
     )
     return Run(
         submit=submit,

@@ -71,7 +71,7 @@ class RunScope:
         return self._temp_dir is None
 
     @property
-    def is_own_workspace(self) -> bool:
+    def uses_session_workspace(self) -> bool:
         """Return whether commands run in a folder created for this session, not in one of the user's."""
         return self._location.cwd is None
 

@@ -10,7 +10,7 @@ from agent.config.rules import CommandRule, add_rule, rules_for_folder
 from agent.config.settings import Settings
 from agent.config.user_dirs import config_dir, config_file
 from agent.execution.approvals import PendingQuestions, ReportingApprover
-from agent.protocol.events import NetworkTried, WarningRaised
+from agent.protocol.events import NetworkAttempted, WarningRaised
 from agent.run_scope import RunScope
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError, ConfigError, SandboxError
@@ -28,8 +28,8 @@ from tooling.web.settings import WebSettings
 class ToolEnvironment:
     """The settings, session and callbacks that the tools of a run need.
 
-    `on_refused` is called if an approval is needed and no user is present, `on_sandbox_error` if the sandbox does
-    not work. Without `is_checked` commands are neither judged nor approved.
+    `on_refused` is called if the run must end because no user is present to approve an action, `on_sandbox_error` if
+    the sandbox does not work. Without `is_checked` commands are neither judged nor approved.
     """
 
     settings: Settings
@@ -147,7 +147,7 @@ def _policy(env: ToolEnvironment) -> PolicyApprover:
         deny=rules_for_folder(settings, folder, "deny"),
         on_approval=settings.on_approval,
         user=env.questions if env.is_user_present else None,
-        asks_for_edits=not env.scope.is_own_workspace,
+        asks_for_edits=not env.scope.uses_session_workspace,
         save_rules=lambda scope, rules: _save_rules(env, scope, rules),
     )
 
@@ -163,5 +163,5 @@ def _save_rules(env: ToolEnvironment, scope: Scope, rules: tuple[str, ...]) -> N
 
 
 def _emit_attempt(env: ToolEnvironment, attempt: NetworkAttempt) -> None:
-    tried = NetworkTried(host=attempt.host, port=attempt.port, allowed=attempt.allowed, reason=attempt.reason)
+    tried = NetworkAttempted(host=attempt.host, port=attempt.port, allowed=attempt.allowed, reason=attempt.reason)
     env.scope.channel.emit(tried)

@@ -16,8 +16,8 @@ EDITED_COMMAND = "The user changed the command to: {command}"
 class PermissionInterceptor(Interceptor):
     """Judges an action and asks the approver if needed; also for further actions in the middle of a call.
 
-    `ready` is awaited before anything is approved that writes or runs: the sandbox must be tested by then. `allow_host` is
-    called with the hosts of a command that the user approved: they were shown with it.
+    `ready` is awaited before anything is approved that writes or runs: the sandbox must be ready by then.
+    `allow_host` is called with the hosts of a command that the user approved: they were shown with it.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ from agent.model.faults import ModelFault
 from agent.model.metered_client import MeteredModel
 from agent.model.port import ModelReply, ModelRequest, TextDelta
 from agent.protocol.channel import Channel
-from agent.protocol.events import MessageSaid
+from agent.protocol.events import MessageAdded
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import is_success
@@ -108,7 +108,7 @@ class Composer:
         async with aclosing(self._client.stream(request)) as items:
             async for item in items:
                 if isinstance(item, TextDelta):
-                    self._channel.emit(MessageSaid(role="assistant", content=item.text, delta=True))
+                    self._channel.emit(MessageAdded(role="assistant", content=item.text, delta=True))
                 elif isinstance(item, ModelReply):
                     answer = item.message.content.strip()
         return answer

@@ -16,7 +16,7 @@ from agent.model.faults import ModelFault
 from agent.model.metered_client import MeteredModel
 from agent.model.port import ModelReply, ModelRequest, TextDelta
 from agent.protocol.channel import Channel
-from agent.protocol.events import CallMade, MessageSaid
+from agent.protocol.events import CallMade, MessageAdded
 from agent.vocabulary import exit_codes
 from agent.vocabulary.message import Message
 from agent.vocabulary.status import StepStatus
@@ -237,7 +237,7 @@ class AgentRunner:
         reply = await self._ask_model(loop)
         loop.conversation.messages.append(reply.message)
         calls = tuple(CallMade(id=call.id, name=call.name, input=call.arguments) for call in reply.message.tool_calls)
-        said = MessageSaid(
+        said = MessageAdded(
             role="assistant",
             content=reply.message.content,
             tool_calls=calls or None,
@@ -282,7 +282,7 @@ class AgentRunner:
         async with aclosing(self._client.stream(request)) as items:
             async for item in items:
                 if isinstance(item, TextDelta):
-                    said = MessageSaid(role="assistant", content=item.text, delta=True)
+                    said = MessageAdded(role="assistant", content=item.text, delta=True)
                     self._channel.emit(said, step_id=ctx.step_id, attempt=ctx.attempt)
                 elif isinstance(item, ModelReply):
                     reply = item
@@ -296,7 +296,7 @@ class AgentRunner:
     async def _add_user_message(self, loop: _LoopState, text: str) -> None:
         """Add a user message between turns and publish it."""
         loop.conversation.messages.append(Message(role="user", content=text))
-        said = MessageSaid(role="user", content=text)
+        said = MessageAdded(role="user", content=text)
         await self._channel.publish(said, step_id=loop.ctx.step_id, attempt=loop.ctx.attempt)
 
 

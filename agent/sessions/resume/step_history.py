@@ -7,7 +7,7 @@ from agent.protocol.events import (
     ApprovalResolved,
     Envelope,
     FilesChanged,
-    MessageSaid,
+    MessageAdded,
     StepCompleted,
     StepStarted,
     ToolCompleted,
@@ -54,7 +54,7 @@ class _StepHistory:
         match envelope.event:
             case StepStarted():
                 self.resume()
-            case MessageSaid(delta=False) as said:
+            case MessageAdded(delta=False) as said:
                 self._add_message(said)
             case ToolStarted() as started:
                 self._start_call(started)
@@ -86,7 +86,7 @@ class _StepHistory:
         self._pending_calls = []
         self._pending_approvals.clear()
 
-    def _add_message(self, said: MessageSaid) -> None:
+    def _add_message(self, said: MessageAdded) -> None:
         self.close_turn()
         if said.role == "user":
             self.messages.append(Message(role="user", content=said.content))
