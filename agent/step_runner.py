@@ -151,8 +151,8 @@ class CachingStepRunner:
         source = self._source
         found = [pair for pair in self._state.results if pair[0].id in step.depends_on]
         is_whole_task = step.instruction == source.request
-        asked = self._state.full_request(source.request)
-        task = "" if is_whole_task else f"The whole request, for orientation only: {asked}"
+        full_request = self._state.full_request(source.request)
+        task = "" if is_whole_task else f"The whole request, for orientation only: {full_request}"
         outputs_dir = self._ctx_of(step.id).outputs_dir
         known = await dependency_excerpts(found, outputs_dir, source.mask) if found else ""
         return ExecutorRequest(

@@ -69,12 +69,12 @@ class Planner:
     ) -> AsyncGenerator[PlanStep | Plan | None, None]:
         """Yield the steps of a reply, and last its plan, or None if it contains none."""
         reader, parser = PlanReader(), _StepParser(request, self._capabilities)
-        asked = ModelRequest(
+        model_request = ModelRequest(
             model=self._model, messages=messages, purpose="planner", max_output_tokens=self._max_output_tokens
         )
         steps: list[PlanStep] = []
         text = ""
-        async with aclosing(self._client.stream(asked)) as items:
+        async with aclosing(self._client.stream(model_request)) as items:
             async for item in items:
                 match item:
                     case StreamRestarted():

@@ -268,8 +268,8 @@ class Channel:
         """Deliver the text that was held back, before the next event of the step."""
         for key in [key for key in self._fragments if key[0] == step_id]:
             if rest := self._fragments.pop(key).flush():
-                said = MessageAdded(role="assistant", content=rest, delta=True)
-                self._enqueue(said, step_id, key[1], None)
+                event = MessageAdded(role="assistant", content=rest, delta=True)
+                self._enqueue(event, step_id, key[1], None)
 
     def _redact(self, envelope: Envelope) -> Envelope:
         """Return the event with every secret masked."""

@@ -51,8 +51,8 @@ class Verifier:
             "Mend what is wrong, then reply with the result as before."
         )
         conversation.messages.append(Message(role="user", content=text))
-        said = MessageAdded(role="user", content=text)
-        await self._channel.publish(said, step_id=ctx.step_id, attempt=ctx.attempt)
+        event = MessageAdded(role="user", content=text)
+        await self._channel.publish(event, step_id=ctx.step_id, attempt=ctx.attempt)
 
 
 _STATUS: dict[CallStatus, StepStatus] = {
