@@ -149,7 +149,7 @@ class App:
         limit_s = self._context.settings.timeout_s
         done, _ = await asyncio.wait({task}, timeout=limit_s)
         if not done:
-            self.interrupt(exit_codes.TIMED_OUT, f"the time limit of {limit_s:g} s is over")
+            self.interrupt(exit_codes.TIMED_OUT, f"the time limit of {limit_s:g} s was reached")
         return await task
 
     async def _execute(self, submit: Submit) -> Outcome:

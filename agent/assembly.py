@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 UNKNOWN_CONTEXT_TOKENS = 32_000
 # Outputs are trimmed for models; without a model they are the answer.
 FULL_OUTPUT_CHARS = 100_000
-NO_APPROVAL_POSSIBLE = "{subject!r} needs an approval that nobody can give"
+NO_APPROVAL_POSSIBLE = "{subject!r} needs approval, and no user is present"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

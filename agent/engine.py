@@ -1,4 +1,4 @@
-"""Runs one task: gathers its context, orchestrates it, fits the answer to a schema, updates the memory."""
+"""Runs one task: gathers its context, orchestrates it, converts the answer to a schema, updates the memory."""
 
 import asyncio
 import json
@@ -150,7 +150,7 @@ class AgentExecutor:
         try:
             data, answer, problem = await schema.coerce(outcome.answer, self._client, self._model)
         except (ModelFault, BudgetExhausted) as stop:
-            data, answer, problem = None, outcome.answer, f"the answer could not be fitted to the schema: {stop}"
+            data, answer, problem = None, outcome.answer, f"the answer could not be converted to the schema: {stop}"
         outcome = self._with_usage(outcome)
         if problem:
             return replace(outcome, subtype="error_task", exit_code=exit_codes.FAILED, error=problem)

@@ -266,7 +266,7 @@ class OrchestratorRunner:
             state.full_request(task.request), state.results, task.constraints, replaced=state.replaced
         )
         if problem:
-            await self._warn(f"the answer was put together without the model: {problem}")
+            await self._warn(f"the answer was assembled without the model: {problem}")
         if isinstance(problem, BudgetExhausted):
             return self._outcomes.build_stopped(answer, plan, exit_codes.BUDGET, str(problem))
         return self._outcomes.build(answer, plan)

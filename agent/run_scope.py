@@ -144,5 +144,5 @@ def open_scope(
 def _existing_folder(path: Path) -> Path:
     folder = path.expanduser().absolute()
     if not folder.is_dir():
-        raise InputError(f"{path} is not a folder that exists")
+        raise InputError(f"{path} is not an existing folder")
     return folder.resolve()
