@@ -110,7 +110,7 @@ def web_settings(settings: Settings, cache_dir: Path | None = None) -> WebSettin
 
 
 def _host_rules(settings: Settings) -> Sequence[Adjustment]:
-    """Return the rule that holds the web tools to the host lists; without lists there is none."""
+    """Return the adjustment that applies the host lists to the web tools; none without lists."""
     if not (settings.allow_net or settings.deny_net):
         return ()
     from agent.backends.egress.host_rules import EgressRules, HostRuleInvalid

@@ -82,7 +82,7 @@ def _is_type(value: object, kind: str) -> bool:
 
 
 def _list_known(known: JsonObject) -> str:
-    return f"; there is {', '.join(known)}" if known else "; it takes none"
+    return f"; known names: {', '.join(known)}" if known else "; no names are expected"
 
 
 def _short_json(value: object) -> str:
