@@ -1,1 +1,1 @@
-"""The work: planning, running steps, speaking to models, keeping sessions."""
+"""The agent: planning, running steps, calling models, storing sessions."""

@@ -70,12 +70,12 @@ class App:
 
     @property
     def is_user_present(self) -> bool:
-        """Say whether the user can be asked."""
+        """Return whether the user can be asked."""
         return self._context.options.is_user_present
 
     @property
     def is_interrupted(self) -> bool:
-        """Say whether the run was ended from outside."""
+        """Return whether the run was ended from outside."""
         return self._interruption is not None
 
     def subscribe(self) -> Subscription:
@@ -149,7 +149,7 @@ class App:
         limit_s = self._context.settings.timeout_s
         done, _ = await asyncio.wait({task}, timeout=limit_s)
         if not done:
-            self.interrupt(exit_codes.TIMED_OUT, f"the time limit of {limit_s:g} s is over")
+            self.interrupt(exit_codes.TIMED_OUT, f"the time limit of {limit_s:g} s was reached")
         return await task
 
     async def _execute(self, submit: Submit) -> Outcome:

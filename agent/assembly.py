@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 UNKNOWN_CONTEXT_TOKENS = 32_000
 # Outputs are trimmed for models; without a model they are the answer.
 FULL_OUTPUT_CHARS = 100_000
-NO_APPROVAL_POSSIBLE = "{subject!r} needs an approval that nobody can give"
+NO_APPROVAL_POSSIBLE = "{subject!r} needs approval, and no user is present"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """What exists before a run is built: settings, session, and what the user can control from outside.
+    """The inputs for building a run: settings, session, budget, and the user's controls.
 
     `interrupt` ends the run with an exit code, a reason and a hint.
     """
@@ -84,7 +84,7 @@ class RunContext:
 
     @property
     def replans_given_plans(self) -> bool:
-        """Whether even a given plan may be made again: only if the user asked for it in so many words."""
+        """Whether a plan from a file may be replanned: only if a flag asks for it."""
         return self.loaded.origins["replan"].layer == "flag" and self.settings.replan != "never"
 
     def needs_model(self, submit: Submit) -> bool:
@@ -127,7 +127,7 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
         model=model,
         output_schema=context.output_schema,
         memory=memory,
-        has_notes=context.settings.project_notes and not scope.is_own_workspace,
+        has_notes=context.settings.project_notes and not scope.uses_session_workspace,
     )
     return Run(
         submit=submit,

@@ -1,4 +1,4 @@
-"""Runs one task: gathers its context, orchestrates it, fits the answer to a schema, updates the memory."""
+"""Runs one task: gathers its context, orchestrates it, converts the answer to a schema, updates the memory."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from agent.model.metered_client import MeteredModel
 from agent.orchestrator import OrchestratorRunner, Task
 from agent.protocol.channel import Channel, LogWriteError
 from agent.protocol.commands import Submit
-from agent.protocol.events import MessageSaid, WarningRaised
+from agent.protocol.events import MessageAdded, WarningRaised
 from agent.protocol.masking import mask_strings
 from agent.run_scope import RunScope
 from agent.vocabulary import exit_codes
@@ -48,7 +48,7 @@ class AgentExecutor:
         self._output_schema = output_schema
         self._memory = memory
         self._has_notes = has_notes
-        # Set once the answer is published; remembering may still be going on.
+        # Set once the answer is published; the memory may still be being updated.
         self.answered: Outcome | None = None
         self.has_published_request = False
 
@@ -76,7 +76,7 @@ class AgentExecutor:
             "plan": self._plan_text(submit.plan) if submit.plan else "",
         }
         self.has_published_request = True
-        messages = [MessageSaid(role=role, content=text) for role, text in attached.items() if text]
+        messages = [MessageAdded(role=role, content=text) for role, text in attached.items() if text]
         await publish_request(self._scope.channel, submit.prompt, messages)
         return Task(
             request=submit.prompt,
@@ -131,7 +131,7 @@ class AgentExecutor:
             return ""
 
     async def _remember(self, outcome: Outcome) -> Outcome:
-        """Update the memory; the answer is published before, and nothing takes it back."""
+        """Update the memory; the answer is already published, and no failure here changes it."""
         if self._memory is None or outcome.is_error:
             return outcome
         updater = self._memory.build_updater(self._client, self._model)
@@ -139,7 +139,7 @@ class AgentExecutor:
             return outcome
         self.answered = outcome
         try:
-            await self._scope.channel.publish(MessageSaid(role="assistant", content=outcome.answer))
+            await self._scope.channel.publish(MessageAdded(role="assistant", content=outcome.answer))
             await updater.update(outcome.answer)
         except LogWriteError:
             # A full disk does not invalidate the answer.
@@ -150,7 +150,7 @@ class AgentExecutor:
         try:
             data, answer, problem = await schema.coerce(outcome.answer, self._client, self._model)
         except (ModelFault, BudgetExhausted) as stop:
-            data, answer, problem = None, outcome.answer, f"the answer could not be fitted to the schema: {stop}"
+            data, answer, problem = None, outcome.answer, f"the answer could not be converted to the schema: {stop}"
         outcome = self._with_usage(outcome)
         if problem:
             return replace(outcome, subtype="error_task", exit_code=exit_codes.FAILED, error=problem)
@@ -163,11 +163,11 @@ class AgentExecutor:
         return replace(outcome, usage=spent, model_usage=dict(budget.by_model), num_turns=spent.requests)
 
 
-async def publish_request(channel: Channel, prompt: str, attached: Sequence[MessageSaid] = ()) -> None:
+async def publish_request(channel: Channel, prompt: str, attached: Sequence[MessageAdded] = ()) -> None:
     """Publish a request after everything attached to it: a log with the request then has all of it."""
     for message in attached:
         channel.emit(message)
-    await channel.publish(MessageSaid(role="user", content=prompt))
+    await channel.publish(MessageAdded(role="user", content=prompt))
 
 
 def _constraints(schema_text: str, memory: str) -> str:

@@ -300,7 +300,7 @@ class Executor:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Say whether a retry may succeed: network faults, never disk faults.
+    """Return whether a retry may succeed: network faults, never disk faults.
 
     Model faults are not transient here: the model layer has already retried those that can be.
     """

@@ -34,12 +34,12 @@ from tooling.contract.fast_dataclass import dataclass
 if TYPE_CHECKING:
     from agent.executor import Executor
 
-# What steps need is imported while the planner's model thinks, once its request is on its way.
+# Modules that steps need are imported while the planner's model responds, after its request was sent.
 _PRELOAD_DELAY_S = 0.1
 # Shows a plan before its first step starts; may return another one.
 Review: TypeAlias = Callable[[Plan], Awaitable[Plan]]
 _CUT_OFF = "the planner was cut off, so that only the beginning of its plan is known"
-PLAN_REST_MISSING = "the rest of the plan could not be made: the reply contains no plan"
+PLAN_REST_MISSING = "the plan could not be completed: the reply contains no plan"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class GraphSettings:
 
 
 class OrchestratorRunner:
-    """Runs one task; its plan, steps and answer are events before they are anything else."""
+    """Runs one task; its plan, steps and answer are published as events."""
 
     def __init__(
         self,
@@ -260,13 +260,13 @@ class OrchestratorRunner:
         return outcome
 
     async def _compose(self, task: Task, plan: Plan) -> Outcome:
-        """Return the outcome with an answer composed from all results, or their own words if the model fails."""
+        """Return the outcome with the composed answer, or with the joined results if the model fails."""
         state = self._state
         answer, problem = await self._composer.compose(
             state.full_request(task.request), state.results, task.constraints, replaced=state.replaced
         )
         if problem:
-            await self._warn(f"the answer was put together without the model: {problem}")
+            await self._warn(f"the answer was assembled without the model: {problem}")
         if isinstance(problem, BudgetExhausted):
             return self._outcomes.build_stopped(answer, plan, exit_codes.BUDGET, str(problem))
         return self._outcomes.build(answer, plan)

@@ -1,4 +1,4 @@
-"""One run's place in the world: its session, its ids, its folder, its channel; closed whatever happens."""
+"""The scope of one run: its locked session, ids, folder and event channel, released when it is closed."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ _USER = uuid.uuid5(uuid.NAMESPACE_URL, f"windlass:user:{os.getuid()}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLocation:
-    """What a person may choose about where a run works and what is kept of it."""
+    """Where a run works and where its session is stored, as chosen by the user."""
 
     data_dir: Path
     session_id: str | None = None
@@ -35,22 +35,22 @@ class SessionLocation:
 
 
 class RunScope:
-    """Holds the session for one run; an ephemeral one leaves nothing behind."""
+    """Holds a session's lock for one run; an ephemeral session is deleted at the end."""
 
-    def __init__(self, place: SessionLocation, secrets: tuple[str, ...], patience: LockTimeout) -> None:
-        self._location = place
-        asked_for = _existing_folder(place.cwd) if place.cwd else None
-        self.extra_dirs = tuple(_existing_folder(path) for path in place.extra_dirs)
-        self._temp_dir = TempDir() if place.is_ephemeral else None
-        store = SessionStore(self._temp_dir.path if self._temp_dir else place.data_dir)
-        self.folder: SessionFolder = store.open(place.session_id or new_session_id(datetime.now(UTC)))
-        self.cwd = asked_for or self.folder.workspace
-        self._lock = acquire_lock(self.folder, patience)
+    def __init__(self, location: SessionLocation, secrets: tuple[str, ...], lock_timeout: LockTimeout) -> None:
+        self._location = location
+        chosen_cwd = _existing_folder(location.cwd) if location.cwd else None
+        self.extra_dirs = tuple(_existing_folder(path) for path in location.extra_dirs)
+        self._temp_dir = TempDir() if location.is_ephemeral else None
+        store = SessionStore(self._temp_dir.path if self._temp_dir else location.data_dir)
+        self.folder: SessionFolder = store.open(location.session_id or new_session_id(datetime.now(UTC)))
+        self.cwd = chosen_cwd or self.folder.workspace
+        self._lock = acquire_lock(self.folder, lock_timeout)
         self._lock.write_holder("")
         now = datetime.now(UTC)
         self.run_id = f"run-{now:%Y%m%d%H%M%S}-{uuid.uuid4().hex[:6]}"
         self.date = f"{now:%Y-%m-%d}"
-        self._log = None if place.is_ephemeral else FileLog(self.folder.events)
+        self._log = None if location.is_ephemeral else FileLog(self.folder.events)
         self.redactor = Redactor(secrets)
         self.channel = Channel(
             session_id=self.folder.id,
@@ -62,25 +62,25 @@ class RunScope:
 
     @property
     def data_dir(self) -> Path:
-        """Return where this user's sessions and memory live."""
+        """Return the folder of this user's sessions and memory."""
         return self._location.data_dir
 
     @property
     def is_persistent(self) -> bool:
-        """Say whether the session's folder outlives the run."""
+        """Return whether the session's folder outlives the run."""
         return self._temp_dir is None
 
     @property
-    def is_own_workspace(self) -> bool:
-        """Say whether commands work in a folder made for this session, not in one of the person's."""
+    def uses_session_workspace(self) -> bool:
+        """Return whether commands run in a folder created for this session, not in one of the user's."""
         return self._location.cwd is None
 
     def session(self) -> SessionRecord:
-        """Return what the session holds so far."""
+        """Return the summary of the session so far."""
         return read_session(self.folder)
 
     def record_request(self, request: str) -> None:
-        """Let whoever waits for the session know what is done in it."""
+        """Store the request in the lock, for processes that wait for this session."""
         with contextlib.suppress(OSError):
             self._lock.write_holder(self.redactor.redact(request))
 
@@ -110,14 +110,18 @@ class RunScope:
         return f"{BUG}; its traceback is in {path}"
 
     async def close(self) -> str | None:
-        """Let everybody hear the rest, refresh SESSION.json, let go; return what went wrong, if anything."""
+        """Deliver pending events, refresh SESSION.json and release the lock; return a problem, if any."""
         await self.channel.close()
         problem: str | None = None
         try:
             if self._log:
                 self._log.close()
                 aside = refresh_session(self.folder)
-                problem = f"SESSION.json was damaged; it is kept as {aside.name} and made anew" if aside else None
+                problem = (
+                    f"SESSION.json was damaged and has been rebuilt; the damaged file is now {aside.name}"
+                    if aside
+                    else None
+                )
         except OSError as error:
             problem = f"SESSION.json was not written: {error.strerror}"
         self._lock.release()
@@ -126,17 +130,19 @@ class RunScope:
         return problem
 
 
-def open_scope(place: SessionLocation, secrets: tuple[str, ...], patience: LockTimeout | None = None) -> RunScope:
-    """Open the session of a run once it is free; a disk that is full or not writable is told as such."""
+def open_scope(
+    location: SessionLocation, secrets: tuple[str, ...], lock_timeout: LockTimeout | None = None
+) -> RunScope:
+    """Open the session of a run once it is free; raises AgentError if it cannot be stored."""
     try:
-        return RunScope(place, secrets, patience or LockTimeout())
+        return RunScope(location, secrets, lock_timeout or LockTimeout())
     except OSError as error:
-        problem = f"the session cannot be kept in {place.data_dir}: {error.strerror}"
+        problem = f"cannot store the session in {location.data_dir}: {error.strerror}"
         raise AgentError(problem, "free some space, set AGENT_SANDBOX to another folder, or use --ephemeral") from error
 
 
 def _existing_folder(path: Path) -> Path:
     folder = path.expanduser().absolute()
     if not folder.is_dir():
-        raise InputError(f"{path} is not a folder that exists")
+        raise InputError(f"{path} is not an existing folder")
     return folder.resolve()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepSource:
-    """What all steps of a run share.
+    """The inputs that all steps of a run share.
 
     `lineage` is the first run of a chain of resumed runs; without one no result is cached. `unfinished` is the run that
     is resumed. `mask` hides secrets: cache keys are computed from what the log holds.
@@ -88,7 +88,7 @@ class CachingStepRunner:
             response = await self._respond(step)
             self._state.record(response)
             if self._source.may_replan:
-                # While a new plan is made the step waits and needs no slot.
+                # While the rest is replanned, the step waits and needs no slot.
                 self._state.scheduler.pause(step.id)
                 await self._replanner.after_step(step, response)
             return response
@@ -151,8 +151,8 @@ class CachingStepRunner:
         source = self._source
         found = [pair for pair in self._state.results if pair[0].id in step.depends_on]
         is_whole_task = step.instruction == source.request
-        asked = self._state.full_request(source.request)
-        task = "" if is_whole_task else f"The whole request, for orientation only: {asked}"
+        full_request = self._state.full_request(source.request)
+        task = "" if is_whole_task else f"The whole request, for orientation only: {full_request}"
         outputs_dir = self._ctx_of(step.id).outputs_dir
         known = await dependency_excerpts(found, outputs_dir, source.mask) if found else ""
         return ExecutorRequest(

@@ -10,7 +10,7 @@ from agent.config.rules import CommandRule, add_rule, rules_for_folder
 from agent.config.settings import Settings
 from agent.config.user_dirs import config_dir, config_file
 from agent.execution.approvals import PendingQuestions, ReportingApprover
-from agent.protocol.events import NetworkTried, WarningRaised
+from agent.protocol.events import NetworkAttempted, WarningRaised
 from agent.run_scope import RunScope
 from agent.version import VERSION
 from agent.vocabulary.errors import AgentError, ConfigError, SandboxError
@@ -26,10 +26,10 @@ from tooling.web.settings import WebSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEnvironment:
-    """What the tools of a run work in and with.
+    """The settings, session and callbacks that the tools of a run need.
 
-    `on_refused` is called when an approval that nobody can give ends the run, `on_sandbox_error` when the sandbox does
-    not work. Without `is_checked` commands are neither judged nor approved.
+    `on_refused` is called if the run must end because no user is present to approve an action, `on_sandbox_error` if
+    the sandbox does not work. Without `is_checked` commands are neither judged nor approved.
     """
 
     settings: Settings
@@ -57,7 +57,7 @@ class ToolSetup:
     warnings: tuple[str, ...]
 
     async def close(self) -> None:
-        """End everything that calls left running."""
+        """Stop everything that calls left running."""
         await self.executor.close()
         await self.backend.close()
 
@@ -110,7 +110,7 @@ def web_settings(settings: Settings, cache_dir: Path | None = None) -> WebSettin
 
 
 def _host_rules(settings: Settings) -> Sequence[Adjustment]:
-    """Return the rule that holds the web tools to the host lists; without lists there is none."""
+    """Return the adjustment that applies the host lists to the web tools; none without lists."""
     if not (settings.allow_net or settings.deny_net):
         return ()
     from agent.backends.egress.host_rules import EgressRules, HostRuleInvalid
@@ -147,13 +147,13 @@ def _policy(env: ToolEnvironment) -> PolicyApprover:
         deny=rules_for_folder(settings, folder, "deny"),
         on_approval=settings.on_approval,
         user=env.questions if env.is_user_present else None,
-        asks_for_edits=not env.scope.is_own_workspace,
+        asks_for_edits=not env.scope.uses_session_workspace,
         save_rules=lambda scope, rules: _save_rules(env, scope, rules),
     )
 
 
 def _save_rules(env: ToolEnvironment, scope: Scope, rules: tuple[str, ...]) -> None:
-    """Store what the user allowed for longer than this run; if that fails it still holds for the run."""
+    """Save rules that the user allowed for longer than this run; if that fails, they still apply in this run."""
     folder = str(env.scope.cwd) if scope == "project" else ""
     try:
         for words in rules:
@@ -163,5 +163,5 @@ def _save_rules(env: ToolEnvironment, scope: Scope, rules: tuple[str, ...]) -> N
 
 
 def _emit_attempt(env: ToolEnvironment, attempt: NetworkAttempt) -> None:
-    tried = NetworkTried(host=attempt.host, port=attempt.port, allowed=attempt.allowed, reason=attempt.reason)
+    tried = NetworkAttempted(host=attempt.host, port=attempt.port, allowed=attempt.allowed, reason=attempt.reason)
     env.scope.channel.emit(tried)

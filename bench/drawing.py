@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from agent.config.user_dirs import os_environ
-from agent.protocol.events import Envelope, Event, MessageSaid, PlanMade, RunStarted, StepStarted
+from agent.protocol.events import Envelope, Event, MessageAdded, PlanUpdated, RunStarted, StepStarted
 from agent.vocabulary.plan import PlanStep
 from cli.repl.commands.builtin import COMMANDS
 from cli.repl.repl import Repl
@@ -33,14 +33,14 @@ async def _draw(seconds: float, rate: int) -> float:
     repl = Repl(state=state, paint=Paint(has_color=True), commands=COMMANDS, ui=Tui)
     ui_task = asyncio.ensure_future(repl.ui.run())
     steps = tuple(PlanStep(id=f"s{n}", title=f"Step {n}", instruction="x") for n in range(STEPS))
-    for event in (_STARTED, PlanMade(plan_id="p", revision=1, hash="h", reason="request", steps=steps)):
+    for event in (_STARTED, PlanUpdated(plan_id="p", revision=1, hash="h", reason="request", steps=steps)):
         repl.ui.on_event(_envelope(event))
     for step in steps:
         repl.ui.on_event(_envelope(StepStarted(title=step.title), step.id))
     started, used = time.monotonic(), time.process_time()
     for number in range(int(seconds * rate)):
         await asyncio.sleep(max(0.0, started + number / rate - time.monotonic()))
-        message = MessageSaid(role="assistant", content=WORDS[number % len(WORDS)], delta=True)
+        message = MessageAdded(role="assistant", content=WORDS[number % len(WORDS)], delta=True)
         for step in steps:
             repl.ui.on_event(_envelope(message, step.id))
     share = (time.process_time() - used) / (time.monotonic() - started)

@@ -12,8 +12,8 @@ from agent.protocol.events import (
     CallMade,
     Envelope,
     Event,
-    MessageSaid,
-    PlanMade,
+    MessageAdded,
+    PlanUpdated,
     RunStarted,
     StepCompleted,
     StepStarted,
@@ -107,15 +107,15 @@ def _first_events(folder: SessionFolder, steps: tuple[PlanStep, ...]) -> Iterato
         tools=(),
     )
     yield None, started
-    yield None, MessageSaid(role="user", content=REQUEST)
-    yield None, PlanMade(plan_id="p", revision=1, hash="h", reason="request", steps=steps)
+    yield None, MessageAdded(role="user", content=REQUEST)
+    yield None, PlanUpdated(plan_id="p", revision=1, hash="h", reason="request", steps=steps)
 
 
 def _step_events(step: PlanStep, turns: int) -> Iterator[Event]:
     yield StepStarted(title=step.title)
     for turn in range(turns):
         call = CallMade(id=f"c{turn}", name="run_command", input={"command": f"make part-{turn}"})
-        yield MessageSaid(role="assistant", content="", tool_calls=(call,))
+        yield MessageAdded(role="assistant", content="", tool_calls=(call,))
         yield ToolStarted(tool_id=call.id, name=call.name, input=call.input)
         yield ToolCompleted(tool_id=call.id, name=call.name, status="ok", exit_code=0, output=OUTPUT)
 

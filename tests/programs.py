@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -13,14 +14,18 @@ PACKAGES = {
     "gcc": "gcc",
     "git": "git",
     "make": "make",
+    "mount": "mount",
     "node": "nodejs",
     "npm": "npm",
     "openssl": "openssl",
     "pgrep": "procps",
     "rg": "ripgrep",
     "tmux": "tmux",
+    "unshare": "util-linux",
     "zsh": "zsh",
 }
+# A compiler without the headers of the C library builds nothing.
+HEADERS = Path("/usr/include/stdio.h")
 # Names programs, separated by spaces, that a run in CI does without on purpose.
 WITHOUT = "WINDLASS_TEST_WITHOUT"
 
@@ -35,6 +40,8 @@ def needs(*names: str) -> pytest.MarkDecorator:
 def require(*names: str) -> None:
     """Skip the running test if a program is missing; in CI, fail it unless the run does without it on purpose."""
     missing = [name for name in names if shutil.which(name) is None]
+    if "gcc" in names and not HEADERS.exists():
+        missing.append("libc6-dev")
     if not missing:
         return
     packages = " ".join(PACKAGES.get(name, name) for name in missing)

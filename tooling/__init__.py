@@ -1,1 +1,1 @@
-"""What a model may do: tools, the one road every call takes, and the judgement on the way."""
+"""Tools, the path that every tool call takes, and the safety checks along it."""

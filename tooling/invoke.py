@@ -25,7 +25,7 @@ from tooling.registry import ToolRegistry
 
 
 class Invoker:
-    """Takes a call from its name and raw arguments to the result a model reads."""
+    """Runs tool calls: from a name and raw arguments to the result that the model reads."""
 
     def __init__(
         self, *, registry: ToolRegistry, interceptors: Sequence[Interceptor], finisher: OutputFinisher
@@ -82,7 +82,7 @@ class Invoker:
 
 async def _run_in_time(call: PendingCall) -> ToolResult:
     spec = call.tool.spec
-    # 0 means that the tool keeps its own clock.
+    # 0 means that the tool enforces its own timeout.
     limit_s = spec.timeout_ms / 1000 or None
     clock = asyncio.timeout(limit_s)
     try:

@@ -31,7 +31,7 @@ class BackgroundJobs:
 
     @property
     def is_full(self) -> bool:
-        """Say whether the maximum number of jobs is running."""
+        """Return whether the maximum number of jobs is running."""
         return sum(not job.task.done() for job in self._jobs.values()) >= MAX_JOBS
 
     def get(self, job_id: str) -> Job | None:
@@ -39,7 +39,7 @@ class BackgroundJobs:
         return self._jobs.get(job_id)
 
     async def start(self, command: str, request: CommandRequest, output: Path) -> Job:
-        """Start a command and return once it has survived its first moment, or ended in it."""
+        """Start a command; return after a short wait, or earlier if it has already ended."""
         # With almost no cap every byte goes to the file, where it can be read while the job runs.
         request = replace(request, spool=output, cap_bytes=2, timeout_s=MAX_JOB_S)
         job = Job(

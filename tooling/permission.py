@@ -16,8 +16,8 @@ EDITED_COMMAND = "The user changed the command to: {command}"
 class PermissionInterceptor(Interceptor):
     """Judges an action and asks the approver if needed; also for further actions in the middle of a call.
 
-    `ready` is awaited before anything is approved that writes or runs: the sandbox must hold by then. `allow_host` is
-    called with the hosts of a command that the user approved: they were shown with it.
+    `ready` is awaited before anything is approved that writes or runs: the sandbox must be ready by then.
+    `allow_host` is called with the hosts of a command that the user approved: they were shown with it.
     """
 
     def __init__(
@@ -69,12 +69,12 @@ class PermissionInterceptor(Interceptor):
         return error_result(message, exit_code=REFUSED, status=status, rule=answer.rule or verdict.rule)
 
     async def refusal(self, action: Action, ctx: ExecCtx) -> str | None:
-        """Return why a further action of a call is refused, in words for the model, or None."""
+        """Return why a further action of a call is refused, as a message for the model, or None."""
         answer = await self.authorize(action, self.verdict(action, ctx), ctx)
         return answer.content if isinstance(answer, ToolResult) else None
 
     async def before(self, call: PendingCall) -> ToolResult | None:
-        """Judge the call, ask if needed, and put the user's own command in its place."""
+        """Judge the call, ask for approval if needed, and apply the user's edit of the command."""
         always_asks = call.tool.spec.requires_approval
         call.verdict = self.verdict(call.action, call.ctx, always_asks=always_asks)
         answer = await self.authorize(call.action, call.verdict, call.ctx, always_asks=always_asks)
@@ -93,7 +93,7 @@ class PermissionInterceptor(Interceptor):
         return None
 
     async def after(self, call: PendingCall, result: ToolResult) -> ToolResult:
-        """Tell the model of a command that the user changed."""
+        """Tell the model if the user edited the command."""
         if call.approval is None or call.approval.command is None:
             return result
         note = EDITED_COMMAND.format(command=call.approval.command)

@@ -1,4 +1,4 @@
-"""A backend as a value: where commands run, when it is ready, how it opens the network, what it asks for."""
+"""The interface of backends: where commands run, and what a run must know about that."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -12,10 +12,10 @@ from tooling.web.network_attempt import NetworkAttempt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendOptions:
-    """What the commands of a run may see and reach, and whom to tell.
+    """The folders and hosts that commands of a run may access, and callbacks for events.
 
-    `hidden` are folders of our own that stay invisible even inside an opened folder. `on_sandbox_error` is called when
-    the backend cannot be used, `on_attempt` for every host a command tries to reach.
+    `hidden` are Windlass's own folders, which stay invisible even inside a visible folder. `on_sandbox_error` is called
+    if the backend cannot be used, `on_attempt` for every host a command tries to reach.
     """
 
     workspace: Path
@@ -31,7 +31,7 @@ class BackendOptions:
 
 
 async def _ready() -> None:
-    """Return at once."""
+    """Do nothing: it is always ready."""
 
 
 async def _allow_host(host: str) -> None:

@@ -41,11 +41,11 @@ class LocalToolExecutor:
         await self._web.close()
 
     def schemas(self) -> list[Mapping[str, object]]:
-        """Return the tool schemas a model may be shown."""
+        """Return the schemas of the tools that a model may call."""
         return self._registry.schemas()
 
     def has_tool(self, name: str) -> bool:
-        """Say whether `schemas` contains this name."""
+        """Return whether `schemas` contains this name."""
         return self._registry.get(name) is not None
 
     def spec_of(self, name: str) -> ToolSpec | None:
@@ -69,7 +69,7 @@ def build_tool_executor(
     web: WebSession | None = None,
     memory: Memory | None = None,
 ) -> tuple[LocalToolExecutor, tuple[str, ...]]:
-    """Put the tools on a backend; return the executor and warnings about plugins.
+    """Build the executor of all tools on a backend; return it with the warnings about plugins.
 
     `adjustments` are added to those of the backend; an own `judge` replaces them all.
     """

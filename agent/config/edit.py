@@ -82,7 +82,7 @@ def _append_table(text: str, keys: KeyPath, value: object) -> str:
 
 
 def _insert(table: MutableMapping[str, object], name: str, value: object) -> None:
-    """Add a key behind the last one of its table; tomlkit would add it behind the comment of the next table."""
+    """Add a key after the last one of its table; tomlkit would add it after the comment of the next table."""
     import tomlkit
     from tomlkit.container import Container
     from tomlkit.items import Table
@@ -100,12 +100,12 @@ def _insert(table: MutableMapping[str, object], name: str, value: object) -> Non
 def _last_assignment(container: "Container") -> int:
     from tomlkit.items import Table
 
-    places = [
-        place
-        for place, (key, item) in enumerate(container.body)
+    indexes = [
+        index
+        for index, (key, item) in enumerate(container.body)
         if key is not None and (key.is_dotted() or not isinstance(item, Table))
     ]
-    return places[-1] if places else -1
+    return indexes[-1] if indexes else -1
 
 
 def _edit_list(known: object, value: object) -> bool:

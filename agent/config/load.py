@@ -117,10 +117,10 @@ def _profile_values(
     if not name:
         return ()
     if name not in file.profiles:
-        place = "flag --profile" if profile else "environment AGENT_PROFILE"
+        source = "flag --profile" if profile else "environment AGENT_PROFILE"
         known = ", ".join(file.profiles) or "none"
         raise ConfigError(
-            f"{place}: unknown profile {name}{did_you_mean(name, list(file.profiles))}",
+            f"{source}: unknown profile {name}{did_you_mean(name, list(file.profiles))}",
             f"{path} has these profiles: {known}; add one as a table [{PROFILES}.{name}]",
         )
     return file.profiles[name]

@@ -16,20 +16,20 @@ def excerpt(text: str, limit: int = EXCERPT_CHARS) -> str:
     notice = f"({len(lines)} lines in all; the tool `memory` reads the rest)"
     room = limit - len(notice) - 1
     kept: set[int] = set()
-    newest = sorted(range(len(lines)), key=lambda place: (lines[place].stamp, place), reverse=True)
-    preferences = [place for place in newest if lines[place].tag == "PREF"]
+    newest = sorted(range(len(lines)), key=lambda index: (lines[index].stamp, index), reverse=True)
+    preferences = [index for index in newest if lines[index].tag == "PREF"]
     left = room - _fill(lines, preferences, kept, int(room * _PREF_SHARE))
     _fill(lines, newest, kept, left)
-    return "\n".join([*(_truncate(lines[place]) for place in sorted(kept)), notice])
+    return "\n".join([*(_truncate(lines[index]) for index in sorted(kept)), notice])
 
 
-def _fill(lines: list[MemoryLine], places: list[int], kept: set[int], room: int) -> int:
+def _fill(lines: list[MemoryLine], indexes: list[int], kept: set[int], room: int) -> int:
     """Add lines that fit to `kept`, and return the characters they take."""
     taken = 0
-    for place in places:
-        size = len(_truncate(lines[place])) + 1
-        if place not in kept and taken + size <= room:
-            kept.add(place)
+    for index in indexes:
+        size = len(_truncate(lines[index])) + 1
+        if index not in kept and taken + size <= room:
+            kept.add(index)
             taken += size
     return taken
 

@@ -18,13 +18,13 @@ def drop_by_priority(text: str, target: int) -> str:
     room = entry_room(text, target)
     size = byte_size([line for line in lines if line.is_entry])
     dropped: set[int] = set()
-    for place in sorted(range(len(lines)), key=lambda place: _rank(lines[place], place)):
+    for index in sorted(range(len(lines)), key=lambda index: _rank(lines[index], index)):
         if size <= room:
             break
-        if lines[place].is_entry:
-            dropped.add(place)
-            size -= byte_size([lines[place]])
-    return "\n".join(line.raw for place, line in enumerate(lines) if place not in dropped)
+        if lines[index].is_entry:
+            dropped.add(index)
+            size -= byte_size([lines[index]])
+    return "\n".join(line.raw for index, line in enumerate(lines) if index not in dropped)
 
 
 def apply_reply(before: str, reply: str, redactor: Redactor) -> tuple[str, str]:
@@ -74,14 +74,14 @@ def _check_reply(new: Sequence[MemoryLine], old: Sequence[MemoryLine], redactor:
 
 def _drop_duplicates(lines: Sequence[MemoryLine]) -> list[MemoryLine]:
     """Drop all but the newest of entries with the same text."""
-    newest = {(line.tag, normalize(line.text)): place for place, line in enumerate(lines) if line.is_entry}
+    newest = {(line.tag, normalize(line.text)): index for index, line in enumerate(lines) if line.is_entry}
     return [
         line
-        for place, line in enumerate(lines)
-        if not line.is_entry or newest[(line.tag, normalize(line.text))] == place
+        for index, line in enumerate(lines)
+        if not line.is_entry or newest[(line.tag, normalize(line.text))] == index
     ]
 
 
-def _rank(line: MemoryLine, place: int) -> tuple[int, str, int]:
+def _rank(line: MemoryLine, index: int) -> tuple[int, str, int]:
     """Return the sort key of entries in the order to drop them."""
-    return (-TAGS.index(line.tag) if line.tag else 1, line.stamp, place)
+    return (-TAGS.index(line.tag) if line.tag else 1, line.stamp, index)

@@ -2,7 +2,7 @@
 
 import re
 
-# An explicit wish to remember: only with these may text from the answer be remembered, too.
+# An explicit request to remember: only with one of these may text from the answer be remembered, too.
 _EXPLICIT = (
     r"\b(?:remember|memori[sz]e|keep in mind|take note|note (?:that|down)|for (?:the )?future reference|don'?t forget"
     r"|merk(?:e)? dir|merken|erinnere dich|behalte|vergiss nicht|notiere"

@@ -12,8 +12,8 @@ _WEIGHTS: dict[StepType, int] = {"task": 5, "tool": 1, "ask_user": 0}
 
 def topological_order(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
     """Return the steps with dependencies first, otherwise in their given order; steps of a cycle come last."""
-    place = {step.id: index for index, step in enumerate(steps)}
-    missing = [{place[dep] for dep in step.depends_on if dep in place} for step in steps]
+    index_of = {step.id: index for index, step in enumerate(steps)}
+    missing = [{index_of[dep] for dep in step.depends_on if dep in index_of} for step in steps]
     dependents: defaultdict[int, list[int]] = defaultdict(list)
     for index, needed in enumerate(missing):
         for dep in needed:

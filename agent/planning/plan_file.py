@@ -77,9 +77,9 @@ def parse_plan(text: str, *, name: str, default_request: str, capabilities: Capa
 
 
 def _parse_steps(
-    raw_steps: Sequence[object], means: Capabilities, lines: Mapping[int, int]
+    raw_steps: Sequence[object], capabilities: Capabilities, lines: Mapping[int, int]
 ) -> tuple[list[PlanStep], list[str]]:
-    reader = StepReader(means)
+    reader = StepReader(capabilities)
     steps: list[PlanStep] = []
     problems: list[str] = []
     for number, raw in enumerate(raw_steps, start=1):

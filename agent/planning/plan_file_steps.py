@@ -153,20 +153,20 @@ def _value_problems(raw: Mapping[str, object]) -> Iterator[str]:
         yield "ask_options: give at least two options, or none for a free-text answer"
 
 
-def _find_unencodable(value: object, place: str) -> str | None:
+def _find_unencodable(value: object, location: str) -> str | None:
     """Find values that JSON or UTF-8 cannot represent: TOML dates, infinity and NaN, lone surrogates."""
     if isinstance(value, Mapping):
-        inner = (_find_unencodable(item, f"{place}.{name}") for name, item in value.items())
+        inner = (_find_unencodable(item, f"{location}.{name}") for name, item in value.items())
         return next((problem for problem in inner if problem), None)
     if isinstance(value, list):
-        inner = (_find_unencodable(item, f"{place}[{number}]") for number, item in enumerate(value, start=1))
+        inner = (_find_unencodable(item, f"{location}[{number}]") for number, item in enumerate(value, start=1))
         return next((problem for problem in inner if problem), None)
     if isinstance(value, str):
         is_valid = "\0" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
-        return None if is_valid else f"{place}: contains an invalid character"
+        return None if is_valid else f"{location}: contains an invalid character"
     if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and isfinite(value)):
         return None
-    return f"{place}: expected text, a number, true or false, a list or a table, got {value!r}"
+    return f"{location}: expected text, a number, true or false, a list or a table, got {value!r}"
 
 
 def _unknown_tool(name: str, tools: list[str]) -> str:

@@ -34,9 +34,9 @@ class PlanReader:
         """Return the step objects that this fragment completes."""
         self._text += fragment
         if self._next is None:
-            if not (found := _STEPS.search(self._text)):
+            if not (match := _STEPS.search(self._text)):
                 return []
-            self._next = found.end()
+            self._next = match.end()
         fresh: list[Mapping[str, object]] = []
         # Only a closing brace can complete an object: other fragments need no decoding attempt.
         if "}" in fragment:
@@ -58,9 +58,9 @@ class PlanReader:
             if isinstance(steps, Mapping):
                 steps = steps.get("steps")
             if isinstance(steps, list):
-                found = tuple(step for step in steps if isinstance(step, Mapping))
-                if found or not steps:
-                    return RawPlan(steps=found, is_empty=not steps)
+                objects = tuple(step for step in steps if isinstance(step, Mapping))
+                if objects or not steps:
+                    return RawPlan(steps=objects, is_empty=not steps)
         return RawPlan(steps=tuple(self._steps) or _bare_list(text))
 
     def _next_step(self) -> Mapping[str, object] | None:
@@ -80,20 +80,20 @@ class PlanReader:
 
 def _objects(text: str) -> list[Mapping[str, object]]:
     """Return the JSON objects of a reply; if none is valid, repair the outermost braces."""
-    found: list[Mapping[str, object]] = []
+    objects: list[Mapping[str, object]] = []
     start = text.find("{")
     while start != -1:
         try:
             value, end = _DECODER.raw_decode(text, start)
         except _UNREADABLE:
             break
-        found.append(value)
+        objects.append(value)
         start = text.find("{", end)
-    if not found and (first := text.find("{")) != -1:
+    if not objects and (first := text.find("{")) != -1:
         value, problem = parse_arguments(text[first : text.rfind("}") + 1])
         if problem is None:
-            found.append(value)
-    return found
+            objects.append(value)
+    return objects
 
 
 def _bare_list(text: str) -> tuple[Mapping[str, object], ...]:

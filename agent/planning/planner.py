@@ -1,4 +1,4 @@
-"""Asks a model for a plan and hands out its steps while the reply is still arriving."""
+"""Asks a model for a plan and yields its steps while the reply is still arriving."""
 
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
@@ -50,7 +50,7 @@ class Planner:
                     yield Plan(steps=(step,))
 
     async def replan(self, request: str, context: str, progress: str, reason: str) -> Plan | None:
-        """Return all the work that remains, possibly no step at all; None if the reply holds no plan."""
+        """Return all the work that remains, possibly no step at all; None if the reply contains no plan."""
         plan: Plan | None = None
         async with aclosing(self._stream(replan_messages(request, context, progress, reason), request)) as items:
             async for item in items:
@@ -67,14 +67,14 @@ class Planner:
     async def _stream(
         self, messages: tuple[Message, ...], request: str
     ) -> AsyncGenerator[PlanStep | Plan | None, None]:
-        """Yield the steps of a reply, and last its plan, or None if it holds none."""
+        """Yield the steps of a reply, and last its plan, or None if it contains none."""
         reader, parser = PlanReader(), _StepParser(request, self._capabilities)
-        asked = ModelRequest(
+        model_request = ModelRequest(
             model=self._model, messages=messages, purpose="planner", max_output_tokens=self._max_output_tokens
         )
         steps: list[PlanStep] = []
         text = ""
-        async with aclosing(self._client.stream(asked)) as items:
+        async with aclosing(self._client.stream(model_request)) as items:
             async for item in items:
                 match item:
                     case StreamRestarted():
@@ -96,7 +96,7 @@ class Planner:
 
 
 class _StepParser:
-    """Turns raw steps into steps, each once: a reply that broke off is asked for again and repeats itself."""
+    """Turns raw steps into steps, each once: the reply to a retried request repeats earlier steps."""
 
     def __init__(self, request: str, capabilities: Capabilities) -> None:
         self._builder = StepBuilder(request, capabilities)

@@ -21,7 +21,7 @@ from agent.protocol.events import (
     Envelope,
     ErrorRaised,
     Event,
-    MessageSaid,
+    MessageAdded,
     RunCompleted,
     RunStarted,
     StepCompleted,
@@ -110,7 +110,7 @@ class InFlightTracker:
             case StepCompleted():
                 self._steps.pop(step_id, None)
                 self._calls = [call for call in self._calls if call[0] != step_id]
-            case MessageSaid(tool_calls=calls) if calls:
+            case MessageAdded(tool_calls=calls) if calls:
                 self._calls += [(step_id, call.id, call.name) for call in calls]
             case ToolStarted(tool_id=tool_id, name=name) if (step_id, tool_id, name) not in self._calls:
                 # A call without a model's message: a tool step or a check.
@@ -226,7 +226,7 @@ class Channel:
 
     def emit(self, event: Event, *, step_id: str | None = None, attempt: int | None = None) -> None:
         """Deliver an event in order without waiting; it is logged unless it is a fragment of text."""
-        if self._redactor and isinstance(event, MessageSaid) and event.delta:
+        if self._redactor and isinstance(event, MessageAdded) and event.delta:
             stream = self._fragments.setdefault((step_id, attempt), StreamRedactor(self._redactor))
             event = replace(event, content=stream.feed(event.content))
             if not event.content:
@@ -246,7 +246,7 @@ class Channel:
     def _enqueue(
         self, event: Event, step_id: str | None, attempt: int | None, done: asyncio.Future[None] | None
     ) -> Envelope:
-        if isinstance(event, (StepCompleted, RunCompleted)) or (isinstance(event, MessageSaid) and not event.delta):
+        if isinstance(event, (StepCompleted, RunCompleted)) or (isinstance(event, MessageAdded) and not event.delta):
             self._flush_fragments(step_id)
         self._seq += 1
         envelope = Envelope(
@@ -268,8 +268,8 @@ class Channel:
         """Deliver the text that was held back, before the next event of the step."""
         for key in [key for key in self._fragments if key[0] == step_id]:
             if rest := self._fragments.pop(key).flush():
-                said = MessageSaid(role="assistant", content=rest, delta=True)
-                self._enqueue(said, step_id, key[1], None)
+                event = MessageAdded(role="assistant", content=rest, delta=True)
+                self._enqueue(event, step_id, key[1], None)
 
     def _redact(self, envelope: Envelope) -> Envelope:
         """Return the event with every secret masked."""

@@ -33,7 +33,7 @@ class RunStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanMade:
+class PlanUpdated:
     """A plan or a revision of it."""
 
     type: ClassVar[str] = "plan"
@@ -65,7 +65,7 @@ class CallMade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MessageSaid:
+class MessageAdded:
     """A message; with `delta` a fragment that may be dropped, otherwise the complete text.
 
     `reasoning` and its signature are kept because some providers reject a conversation without them. `spent` is the
@@ -186,7 +186,7 @@ class FilesChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkTried:
+class NetworkAttempted:
     """A sandboxed command or a web tool tried to connect to a host."""
 
     type: ClassVar[str] = "network"
@@ -270,9 +270,9 @@ class RunCompleted:
 
 Event: TypeAlias = (
     RunStarted
-    | PlanMade
+    | PlanUpdated
     | StepStarted
-    | MessageSaid
+    | MessageAdded
     | ToolStarted
     | ToolCompleted
     | ApprovalRequested
@@ -282,7 +282,7 @@ Event: TypeAlias = (
     | StepCompleted
     | TodoChanged
     | FilesChanged
-    | NetworkTried
+    | NetworkAttempted
     | MemoryChanged
     | BudgetSpent
     | WarningRaised
@@ -306,4 +306,4 @@ class Envelope:
     @property
     def is_durable(self) -> bool:
         """Whether this event is logged: all except fragments of text."""
-        return not (isinstance(self.event, MessageSaid) and self.event.delta)
+        return not (isinstance(self.event, MessageAdded) and self.event.delta)

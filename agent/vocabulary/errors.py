@@ -26,7 +26,7 @@ class AgentError(Exception):
 
     @property
     def subtype(self) -> Subtype:
-        """Return how a run that ends with it is called."""
+        """Return the subtype of a run that ends with this error."""
         return exit_codes.SUBTYPES[self.exit_code]
 
 
@@ -73,5 +73,5 @@ class SessionBusy(AgentError):
 
     @property
     def subtype(self) -> Subtype:
-        """Return how a run that ends with it is called."""
+        """Return the subtype of a run that ends with this error."""
         return "error_busy"

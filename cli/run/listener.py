@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent.app import App
 from agent.protocol.channel import Subscription
-from agent.protocol.events import Envelope, ErrorRaised, Event, MessageSaid, PlanMade, RunCompleted
+from agent.protocol.events import Envelope, ErrorRaised, Event, MessageAdded, PlanUpdated, RunCompleted
 from agent.vocabulary import exit_codes
 from cli.run.flags import RunFlags
 from cli.run.progress import Progress, can_redraw, wants_color, write_stderr_raw
@@ -91,7 +91,7 @@ class Listener:
 
     def _is_progress(self, event: Event) -> bool:
         # With --plan-only the plan is the answer on stdout, so progress leaves it out.
-        is_shown = self._is_plan_shown or not isinstance(event, PlanMade)
+        is_shown = self._is_plan_shown or not isinstance(event, PlanUpdated)
         return isinstance(event, ErrorRaised) or (is_shown and not self._is_quiet)
 
     async def _write_answer_early(self, event: Event) -> None:
@@ -135,7 +135,7 @@ def _live_progress(environ: Mapping[str, str]) -> "LiveProgress":
 def _final_answer(envelope: Envelope) -> str:
     """Return the answer if this event carries all of it, before the end of the run."""
     match envelope.event:
-        case MessageSaid(role="assistant", delta=False, content=answer) if envelope.step_id is None:
+        case MessageAdded(role="assistant", delta=False, content=answer) if envelope.step_id is None:
             return answer
         case _:
             return ""

@@ -9,7 +9,7 @@ from agent.protocol.events import (
     Envelope,
     ErrorRaised,
     MemoryChanged,
-    PlanMade,
+    PlanUpdated,
     RunStarted,
     StepCompleted,
     StepStarted,
@@ -43,11 +43,11 @@ class Progress:
                     self._print_line("bold", f"resuming {started.resumes}")
                 for warning in started.warnings:
                     self._print_line("yellow", f"warning: {warning}")
-            case PlanMade(diff=diff, reason=reason) if diff:
+            case PlanUpdated(diff=diff, reason=reason) if diff:
                 self._print_line("bold", replan_text(reason))
                 for line in diff.splitlines():
                     self._print_line("dim", f"  {line}")
-            case PlanMade(steps=steps):
+            case PlanUpdated(steps=steps):
                 self._print_plan(steps)
             case StepStarted(title=title, cache=cache):
                 self._print_line("bold", f"{step}: {title}{CACHE_NOTES[cache]}")

@@ -10,8 +10,8 @@ from agent.protocol.events import (
     ApprovalResolved,
     BudgetSpent,
     Envelope,
-    MessageSaid,
-    PlanMade,
+    MessageAdded,
+    PlanUpdated,
     QuestionAnswered,
     QuestionAsked,
     RunCompleted,
@@ -74,7 +74,7 @@ class LiveArea:
             case RunStarted():
                 self.reset()
                 self._started_at = self._now()
-            case PlanMade(steps=steps):
+            case PlanUpdated(steps=steps):
                 self._planned_count = len(steps)
             case BudgetSpent() as budget:
                 self._budget = budget
@@ -120,10 +120,10 @@ class LiveArea:
                 step.activity = f"{name} {call_subject(arguments)}".strip()
             case ToolCompleted(output=output) if step:
                 step.activity = (output.strip().splitlines() or [step.activity])[-1]
-            case MessageSaid(delta=True, content=content) if step:
+            case MessageAdded(delta=True, content=content) if step:
                 step.text = (step.text + content)[-_TEXT_CHARS:]
                 step.activity = (step.text.strip().splitlines() or [""])[-1]
-            case MessageSaid(delta=False) if step:
+            case MessageAdded(delta=False) if step:
                 step.text = ""
             case _:
                 pass

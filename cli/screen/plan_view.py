@@ -1,6 +1,6 @@
 """The current plan of a run and the status of its steps, folded from events."""
 
-from agent.protocol.events import Envelope, PlanMade, RunStarted, StepCompleted, StepStarted
+from agent.protocol.events import Envelope, PlanUpdated, RunStarted, StepCompleted, StepStarted
 from agent.vocabulary.plan import PlanStep
 from cli.screen.colors import Paint
 from cli.screen.plan_graph import graph_lines
@@ -20,7 +20,7 @@ class PlanView:
         match envelope.event:
             case RunStarted():
                 self._titles, self._statuses, self.steps = {}, {}, ()
-            case PlanMade(steps=steps):
+            case PlanUpdated(steps=steps):
                 self.steps = steps
                 self._titles |= {step.id: step.title for step in steps}
             case StepStarted():

@@ -9,8 +9,8 @@ from agent.protocol.events import (
     ErrorRaised,
     FilesChanged,
     MemoryChanged,
-    MessageSaid,
-    PlanMade,
+    MessageAdded,
+    PlanUpdated,
     QuestionAnswered,
     RunCompleted,
     RunStarted,
@@ -91,9 +91,9 @@ class Transcript:
         match envelope.event:
             case RunStarted(warnings=warnings):
                 self._on_run_started(warnings)
-            case PlanMade() as plan:
+            case PlanUpdated() as plan:
                 self._on_plan(plan)
-            case MessageSaid() as said:
+            case MessageAdded() as said:
                 self._on_message(envelope, said)
             case ToolStarted() as call:
                 self._calls[(envelope.step_id, call.tool_id)] = call_subject(call.input)
@@ -135,7 +135,7 @@ class Transcript:
         for warning in warnings:
             self._print_wrapped("warn", f"warning: {warning}")
 
-    def _on_plan(self, plan: PlanMade) -> None:
+    def _on_plan(self, plan: PlanUpdated) -> None:
         """Draw the plan once it is complete; while it streams in, the live area shows the running steps."""
         if plan.reason == STREAMING or (plan.reason.startswith(ANSWER) and not plan.diff):
             return
@@ -146,7 +146,7 @@ class Transcript:
         for line in self.plan.lines(self._width()):
             self._print_line(line)
 
-    def _on_message(self, envelope: Envelope, said: MessageSaid) -> None:
+    def _on_message(self, envelope: Envelope, said: MessageAdded) -> None:
         """Stream the answer, which comes from the composer or from the only step."""
         is_answer = envelope.step_id is None or len(self.plan.steps) == 1
         if said.role != "assistant" or not is_answer or self._markdown is None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.source_tree import ROOT
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
 UNSHARE_ARGV = ("unshare", "--user", "--map-root-user", "--mount")
@@ -19,6 +20,7 @@ def can_mount() -> bool:
         return False
 
 
+@needs("mount", "unshare")
 @pytest.mark.skipif(not can_mount(), reason="needs a user namespace to mount a small disk")
 def test_runs_on_a_full_disk_can_be_resumed_when_there_is_space(tmp_path: Path, kills: int) -> None:
     argv = [*UNSHARE_ARGV, sys.executable, "-m", "tests.crash.full_disk", str(tmp_path), str(max(2, kills // 5))]

@@ -32,7 +32,7 @@ def test_a_run_can_be_resumed_after_a_power_failure(user: User) -> None:
         (folder / name).chmod(0o600)
     ended = user.agent("resume")
     assert ended.exit_code == 0, ended.stderr
-    assert "SESSION.json was damaged; it is kept as SESSION.json.corrupt" in ended.stderr
+    assert "SESSION.json was damaged and has been rebuilt; the damaged file is now SESSION.json.corrupt" in ended.stderr
     assert (Counter(work.lines), repeated_steps(read_log(user, "s"))) == (Counter(NAMES), [])
     repaired = user.agent("sessions", "fsck", "s")
     assert sorted(line.split("  ")[1] for line in repaired.stdout.splitlines()) == sorted(truncated)[1:]

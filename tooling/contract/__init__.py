@@ -1,1 +1,1 @@
-"""All a tool author must know: specs, results, contexts and the ports a tool may use."""
+"""The interface for tool authors: specs, results, contexts and the ports a tool may use."""

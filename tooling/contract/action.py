@@ -1,4 +1,4 @@
-"""What a call is about to do, the verdict on it, and the port to the person who may allow it."""
+"""The action of a tool call, the verdict on it, and the ports that judge and approve it."""
 
 from collections.abc import Callable
 from dataclasses import field
@@ -27,11 +27,11 @@ class Decision(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """One call in the terms a judge and a person understand: the exact command, the target path, the address or query.
+    """The action of one call, as judges and users see it: the exact command, path, URL or query.
 
-    `url` is the address that the model chose to ask; a call that asks only the user's own services has none.
-    `preview` makes the diff of an edit, for the person who is asked; `is_asked_for` says that the request itself asks
-    for exactly this.
+    `url` is the URL that the model chose; a call that uses only services configured by the user has none. `preview`
+    computes the diff of an edit for the approval prompt; `is_requested` means that the user's request asks for exactly
+    this action.
     """
 
     tool: str
@@ -47,9 +47,9 @@ class Action:
 class Verdict:
     """A decision and the reasons for it; `rule` names the one that decided.
 
-    `commands` are the simple commands found in a shell text, each as its canonical words; `asking` are those of them
-    that need approval, so that a rule for one of them never covers another. `is_only_network` says that nothing
-    speaks against them but the hosts they name.
+    `commands` are the simple commands found in a shell text, each as its canonical words; `commands_to_approve` are
+    those that need approval, so that a rule for one of them never covers another. `is_only_network` means that the
+    hosts they reach are the only reason for the verdict.
     """
 
     decision: Decision
@@ -64,7 +64,7 @@ class Verdict:
 
     @property
     def involves(self) -> tuple[str, ...]:
-        """Return every program, redirect target and host, each in words for the person who decides."""
+        """Return every program, redirect target and host, each as text for the user who decides."""
         return (
             *(f"runs {program}" for program in self.programs),
             *(f"redirects to {target}" for target in self.targets),
@@ -79,9 +79,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalAnswer:
-    """What the person, the mode or the lack of a terminal said, and how the model is told.
+    """The answer to an approval request: from the user, a rule, the mode, or because no user is present.
 
-    `scope` says how long an allowing answer holds; `command` is set when the person changed what is to be run.
+    `remark` is passed on to the model. `scope` is how long an approval lasts; `command` is set if the user edited the
+    command.
     """
 
     decision: Literal["allow", "deny", "defer", "fail"]
@@ -93,7 +94,7 @@ class ApprovalAnswer:
 
 
 class Judge(Protocol):
-    """Judges an action without doing anything; an error while judging is at least *ask*."""
+    """Judges an action without side effects; an error while judging counts as *ask* at least."""
 
     def judge(self, action: Action, ctx: ExecCtx) -> Verdict:
         """Return the strictest verdict that applies."""
@@ -105,16 +106,16 @@ Adjustment: TypeAlias = Callable[[Verdict, Action], Verdict]
 
 
 class ActionGate(Protocol):
-    """Judges, and asks if need be, about a further action in the middle of a call."""
+    """Judges a further action in the middle of a call, and asks for approval if needed."""
 
     async def refusal(self, action: Action, ctx: ExecCtx) -> str | None:
-        """Return why the action may not be done, in words for the model, or None."""
+        """Return why the action is refused, as a message for the model, or None if it is allowed."""
         ...
 
 
 class Approver(Protocol):
-    """Decides on actions that write or execute or whose verdict is *ask*; blocked ones never get here."""
+    """Decides on actions that write or execute or whose verdict is *ask*; blocked ones never reach it."""
 
     async def approve(self, action: Action, verdict: Verdict, ctx: ExecCtx) -> ApprovalAnswer:
-        """Wait for the decision; only the asking step waits."""
+        """Wait for the decision; only the step that asked waits."""
         ...

@@ -1,4 +1,4 @@
-"""The only door from a tool to a process."""
+"""The port through which tools run processes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -10,10 +10,10 @@ from tooling.contract.fast_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandRequest:
-    """One process to run: a program with its arguments, never a string for somebody else to split.
+    """One process to run: a program with its arguments, never a shell string.
 
-    Its environment is the runner's clean one plus `env`; its stdin is closed. Output beyond `cap_bytes` is counted
-    and, when `spool` is set, kept whole in that file; only head and tail stay in memory.
+    Its environment is the runner's clean one plus `env`; its stdin is closed. If the output
+    exceeds `cap_bytes`, only its head and tail stay in memory; if `spool` is set, that file gets the full output.
     """
 
     argv: tuple[str, ...]
@@ -28,7 +28,7 @@ class CommandRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandOutput:
-    """What a process left: its code, its output (head and tail when it was too long), and the true size."""
+    """The exit code of a process, its output (head and tail if it was too long) and the full size of that output."""
 
     exit_code: int
     output: bytes
@@ -41,11 +41,11 @@ class CommandOutput:
 
 
 class CommandRunner(Protocol):
-    """Runs processes where its backend says; host, sandbox and container adapters pass one contract suite."""
+    """Runs processes on the host or in a sandbox; all implementations pass the same contract tests."""
 
     async def run(self, request: CommandRequest) -> CommandOutput:
-        """Run to the end, the time limit or cancellation; no process of it survives the return.
+        """Run until exit, timeout or cancellation; no child process survives the return.
 
-        Raises OSError when the process cannot be started at all.
+        Raises OSError if the process cannot be started.
         """
         ...

@@ -14,7 +14,7 @@ class ExecCtx:
     """Identity, scope and cancellation of one call; nothing here is an argument of the tool.
 
     `files` reads and writes the workspace. `on_start` is awaited when the call is permitted and about to run: from then
-    on it may have its effect.
+    on it may have side effects.
     """
 
     user_id: UUID
@@ -34,5 +34,5 @@ class ExecCtx:
     files: Files = field(default_factory=NoFiles, compare=False, repr=False)
 
     def may_use(self, tool: str) -> bool:
-        """Say whether the call may use a tool."""
+        """Return whether the call may use a tool."""
         return self.allowed_tools is None or tool in self.allowed_tools

@@ -1,7 +1,7 @@
-"""`dataclass` of the standard library, for facts: the same classes, made in a fifth of the time.
+"""A faster `dataclass` for frozen, slotted, keyword-only classes: same behavior, a fifth of the time to create.
 
-Every start of the program makes more than a hundred of them, and the library compiles up to eight functions for each.
-All but the constructor can be written once for all: here they are. mypy and readers see the library's own decorator.
+The program creates more than a hundred of them at every start, and the standard library compiles up to eight functions
+for each. All but the constructor can be shared, and are defined here. mypy sees the decorator of the standard library.
 """
 
 import dataclasses
@@ -13,66 +13,66 @@ if TYPE_CHECKING:
     from dataclasses import dataclass
 else:
 
-    def dataclass(**how):
-        """Return the class as a dataclass; frozen, slotted and keyword-only ones are made the short way."""
-        return _fact if how == _AS_FACT else dataclasses.dataclass(**how)
+    def dataclass(**options):
+        """Return a decorator: the fast one for frozen, slotted, keyword-only classes, else that of `dataclasses`."""
+        return _fast_dataclass if options == _FAST_OPTIONS else dataclasses.dataclass(**options)
 
 
 __all__ = ["dataclass"]
 
 T = TypeVar("T")
-_AS_FACT = {"frozen": True, "slots": True, "kw_only": True}
+_FAST_OPTIONS = {"frozen": True, "slots": True, "kw_only": True}
 _FACTORY = object()
 
 
-def _fact(cls: type[T]) -> type[T]:
+def _fast_dataclass(cls: type[T]) -> type[T]:
     own = set(vars(cls))
-    made: Any = dataclasses.dataclass(cls, init=False, repr=False, eq=False, slots=True, kw_only=True)
-    compared = [field.name for field in dataclasses.fields(made) if field.compare]
+    new_class: Any = dataclasses.dataclass(cls, init=False, repr=False, eq=False, slots=True, kw_only=True)
+    compared = [field.name for field in dataclasses.fields(new_class) if field.compare]
     shared: dict[str, Any] = {
         **_SHARED_METHODS,
-        "__init__": _build_init(made),
+        "__init__": _build_init(new_class),
         "_compared": staticmethod(_field_getter(compared)),
     }
     for name, function in shared.items():
         if name not in own:
-            setattr(made, name, function)
-    fact: type[T] = made
-    return fact
+            setattr(new_class, name, function)
+    result: type[T] = new_class
+    return result
 
 
-def _build_init(made: type) -> Callable[..., None]:
-    """Return `__init__` with one keyword for each field, compiled as the library would."""
-    known: dict[str, Any] = {"_set": object.__setattr__, "_FACTORY": _FACTORY}
-    words: list[str] = []
+def _build_init(new_class: type) -> Callable[..., None]:
+    """Compile an `__init__` with one keyword parameter per field, as the standard library does."""
+    namespace: dict[str, Any] = {"_set": object.__setattr__, "_FACTORY": _FACTORY}
+    parameters: list[str] = []
     lines: list[str] = []
-    for field in dataclasses.fields(made):
+    for field in dataclasses.fields(new_class):
         if not field.init:
             # Set by `__post_init__`.
             continue
         name = value = field.name
         if field.default is not dataclasses.MISSING:
-            known[f"_default_{name}"] = field.default
-            words.append(f"{name}=_default_{name}")
+            namespace[f"_default_{name}"] = field.default
+            parameters.append(f"{name}=_default_{name}")
         elif field.default_factory is not dataclasses.MISSING:
-            known[f"_make_{name}"] = field.default_factory
-            words.append(f"{name}=_FACTORY")
+            namespace[f"_make_{name}"] = field.default_factory
+            parameters.append(f"{name}=_FACTORY")
             value = f"_make_{name}() if {name} is _FACTORY else {name}"
         else:
-            words.append(name)
+            parameters.append(name)
         lines.append(f" _set(self, {name!r}, {value})")
-    if hasattr(made, "__post_init__"):
+    if hasattr(new_class, "__post_init__"):
         lines.append(" self.__post_init__()")
-    keywords = f", *, {', '.join(words)}" if words else ""
-    exec(f"def __init__(self{keywords}):\n" + ("\n".join(lines) or " pass"), known)  # noqa: S102 (as the library does)
-    constructor: Callable[..., None] = known["__init__"]
-    constructor.__qualname__ = f"{made.__qualname__}.__init__"
+    signature = f", *, {', '.join(parameters)}" if parameters else ""
+    exec(f"def __init__(self{signature}):\n" + ("\n".join(lines) or " pass"), namespace)  # noqa: S102 (as the standard library does)
+    constructor: Callable[..., None] = namespace["__init__"]
+    constructor.__qualname__ = f"{new_class.__qualname__}.__init__"
     return constructor
 
 
 def _field_getter(names: list[str]) -> Callable[[object], object]:
-    """Return what reads these fields of a fact."""
-    return attrgetter(*names) if names else lambda fact: ()
+    """Return a function that reads these fields of an instance."""
+    return attrgetter(*names) if names else lambda instance: ()
 
 
 def _is_equal(self: Any, other: Any) -> bool:

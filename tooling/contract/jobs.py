@@ -52,7 +52,7 @@ class Jobs(Protocol):
 
     @property
     def is_full(self) -> bool:
-        """Say whether no further job may be started."""
+        """Return whether no further job may be started."""
         ...
 
     def get(self, job_id: str) -> Job | None:
@@ -60,7 +60,7 @@ class Jobs(Protocol):
         ...
 
     async def start(self, command: str, request: CommandRequest, output: Path) -> Job:
-        """Start a command and return once it has survived its first moment, or ended in it."""
+        """Start a command; return after a short wait, or earlier if it has already ended."""
         ...
 
     async def stop(self, job: Job) -> None:

@@ -1,4 +1,4 @@
-"""JSON in the shape of dataclasses: one schema, one decoder and one encoder for all plain data.
+"""Dataclasses as JSON: the schema, the decoder and the encoder for all plain data.
 
 Supported field types: str, int, float, bool, Path, object, Literal, X | None, tuple[X, ...],
 Mapping[str, X] and nested dataclasses. `Annotated[X, "text"]` gives the field its description.
@@ -20,7 +20,7 @@ _BOOLEAN_WORDS = {"true": True, "false": False}
 
 
 class DecodeError(ValueError):
-    """Data does not fit; the message names the place, what was expected and what came."""
+    """Data does not match its type; the message names the location, the expected type and the actual value."""
 
 
 def schema_of(cls: type) -> dict[str, object]:
@@ -34,14 +34,14 @@ def schema_of(cls: type) -> dict[str, object]:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def decode(cls: type[T], data: object, *, place: str = "", extra: Literal["forbid", "ignore"] = "forbid") -> T:
+def decode(cls: type[T], data: object, *, location: str = "", extra: Literal["forbid", "ignore"] = "forbid") -> T:
     """Build `cls` from plain JSON data, or raise DecodeError."""
     if not isinstance(data, Mapping):
-        raise DecodeError(f"{place or cls.__name__}: expected an object, got {_json_type(data)}")
+        raise DecodeError(f"{location or cls.__name__}: expected an object, got {_json_type(data)}")
     known = {field.name: (field, hint) for field, hint in _fields(cast(type, cls))}
-    prefix = f"{place}." if place else ""
-    if extra == "forbid" and (strange := [str(key) for key in data if key not in known]):
-        raise DecodeError(f"unknown field {prefix}{strange[0]}{did_you_mean(strange[0], known)}")
+    prefix = f"{location}." if location else ""
+    if extra == "forbid" and (unknown := [str(key) for key in data if key not in known]):
+        raise DecodeError(f"unknown field {prefix}{unknown[0]}{did_you_mean(unknown[0], known)}")
     values: dict[str, object] = {}
     for name, (field, hint) in known.items():
         if name in data:
@@ -95,26 +95,26 @@ def _schema(hint: object) -> dict[str, object]:
     return {"type": "object"} if origin is not None else {}
 
 
-def _decode_value(hint: object, data: object, place: str, extra: Literal["forbid", "ignore"]) -> object:
+def _decode_value(hint: object, data: object, location: str, extra: Literal["forbid", "ignore"]) -> object:
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return _decode_value(args[0], data, place, extra)
+        return _decode_value(args[0], data, location, extra)
     if origin in (Union, types.UnionType):
-        return _decode_union(args, data, place, extra)
+        return _decode_union(args, data, location, extra)
     if origin is Literal:
         if data not in args:
-            raise DecodeError(f"{place}: expected one of {', '.join(map(str, args))}, got {data!r}")
+            raise DecodeError(f"{location}: expected one of {', '.join(map(str, args))}, got {data!r}")
         return data
     if origin is tuple:
-        return _decode_items(args[0], data, place, extra)
+        return _decode_items(args[0], data, location, extra)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-        return decode(cast(type[object], hint), data, place=place, extra=extra)
+        return decode(cast(type[object], hint), data, location=location, extra=extra)
     if origin is not None:
-        return _decode_mapping(args[1], data, place, extra)
-    return _decode_scalar(cast(type, hint), data, place)
+        return _decode_mapping(args[1], data, location, extra)
+    return _decode_scalar(cast(type, hint), data, location)
 
 
-def _decode_union(args: tuple[object, ...], data: object, place: str, extra: Literal["forbid", "ignore"]) -> object:
+def _decode_union(args: tuple[object, ...], data: object, location: str, extra: Literal["forbid", "ignore"]) -> object:
     if data is None and type(None) in args:
         return None
     problem: DecodeError | None = None
@@ -122,25 +122,25 @@ def _decode_union(args: tuple[object, ...], data: object, place: str, extra: Lit
         if arg is type(None):
             continue
         try:
-            return _decode_value(arg, data, place, extra)
+            return _decode_value(arg, data, location, extra)
         except DecodeError as error:
             problem = problem or error
-    raise problem or DecodeError(f"{place}: expected null, got {_json_type(data)}")
+    raise problem or DecodeError(f"{location}: expected null, got {_json_type(data)}")
 
 
-def _decode_items(item: object, data: object, place: str, extra: Literal["forbid", "ignore"]) -> tuple[object, ...]:
+def _decode_items(item: object, data: object, location: str, extra: Literal["forbid", "ignore"]) -> tuple[object, ...]:
     if not isinstance(data, (list, tuple)):
-        raise DecodeError(f"{place}: expected a list, got {_json_type(data)}")
-    return tuple(_decode_value(item, value, f"{place}[{index}]", extra) for index, value in enumerate(data))
+        raise DecodeError(f"{location}: expected a list, got {_json_type(data)}")
+    return tuple(_decode_value(item, value, f"{location}[{index}]", extra) for index, value in enumerate(data))
 
 
-def _decode_mapping(item: object, data: object, place: str, extra: Literal["forbid", "ignore"]) -> dict[str, object]:
+def _decode_mapping(item: object, data: object, location: str, extra: Literal["forbid", "ignore"]) -> dict[str, object]:
     if not isinstance(data, Mapping):
-        raise DecodeError(f"{place}: expected an object, got {_json_type(data)}")
-    return {str(key): _decode_value(item, value, f"{place}.{key}", extra) for key, value in data.items()}
+        raise DecodeError(f"{location}: expected an object, got {_json_type(data)}")
+    return {str(key): _decode_value(item, value, f"{location}.{key}", extra) for key, value in data.items()}
 
 
-def _decode_scalar(hint: type, data: object, place: str) -> object:
+def _decode_scalar(hint: type, data: object, location: str) -> object:
     if hint is object:
         return data
     if hint is Path and isinstance(data, str):
@@ -148,14 +148,14 @@ def _decode_scalar(hint: type, data: object, place: str) -> object:
     if hint is bool and isinstance(data, str) and data.lower() in _BOOLEAN_WORDS:
         return _BOOLEAN_WORDS[data.lower()]
     if hint in (int, float) and not isinstance(data, bool):
-        return _decode_number(hint, data, place)
+        return _decode_number(hint, data, location)
     if isinstance(data, hint) and not (isinstance(data, bool) and hint is not bool):
         return data
-    raise DecodeError(f"{place}: expected {_describe_type(hint)}, got {_json_type(data)} {_short_repr(data)}")
+    raise DecodeError(f"{location}: expected {_describe_type(hint)}, got {_json_type(data)} {_short_repr(data)}")
 
 
-def _decode_number(hint: type, data: object, place: str) -> object:
-    """Accept a number or its unmistakable text: models often quote numbers."""
+def _decode_number(hint: type, data: object, location: str) -> object:
+    """Accept a number, or a string that is one: models often quote numbers."""
     if isinstance(data, (int, float, str)):
         try:
             number = float(data)
@@ -165,7 +165,7 @@ def _decode_number(hint: type, data: object, place: str) -> object:
             return number
         if number.is_integer():
             return int(data) if isinstance(data, int) else int(number)
-    raise DecodeError(f"{place}: expected {_describe_type(hint)}, got {_json_type(data)} {_short_repr(data)}")
+    raise DecodeError(f"{location}: expected {_describe_type(hint)}, got {_json_type(data)} {_short_repr(data)}")
 
 
 def _describe_type(hint: object) -> str:

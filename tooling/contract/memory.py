@@ -1,4 +1,4 @@
-"""What is remembered from run to run, as far as a tool may touch it."""
+"""The memory that persists across runs, as tools see it."""
 
 from typing import Protocol
 
@@ -6,24 +6,24 @@ from tooling.contract.context import ExecCtx
 
 
 class Memory(Protocol):
-    """The user's memory in one run; what cannot be stored is a ToolError."""
+    """Reads and changes the user's memory. Methods raise ToolError if the memory cannot be read or written."""
 
     async def read(self) -> str:
         """Return everything that is remembered."""
         ...
 
     def check(self, text: str) -> None:
-        """Raise ToolError when this text may not be remembered."""
+        """Raise ToolError if this text may not be remembered."""
         ...
 
     def is_requested(self, text: str) -> bool:
-        """Say whether the user asked in so many words that this be remembered."""
+        """Return whether the user explicitly asked to remember this."""
         ...
 
     async def append(self, text: str, ctx: ExecCtx) -> str:
-        """Remember a text and return the line it became, or why there is no need to."""
+        """Add a text; return the line that was added, or why none was needed."""
         ...
 
     async def clear(self, ctx: ExecCtx) -> int:
-        """Forget everything and return how many lines that were."""
+        """Remove all lines and return their number."""
         ...

@@ -1,4 +1,4 @@
-"""A question from the work to the person."""
+"""Questions to the user."""
 
 from typing import Protocol
 
@@ -8,15 +8,15 @@ from tooling.contract.fast_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked and the answers offered; free text is always allowed besides."""
+    """A question and its suggested answers; free text is always allowed, too."""
 
     text: str
     options: tuple[str, ...] = ()
 
 
 class Asker(Protocol):
-    """Puts questions to the person, or says that nobody is there."""
+    """Asks the user, if one is present."""
 
     async def ask(self, question: Question, ctx: ExecCtx) -> str | None:
-        """Return the answer, or None when nobody can answer."""
+        """Return the answer, or None if no user is present."""
         ...

@@ -1,4 +1,4 @@
-"""What a tool gives back: one face for the model, one for the person."""
+"""The result of a tool call: text for the model, and optionally another for the user."""
 
 from dataclasses import field
 from typing import Literal, TypeAlias
@@ -12,9 +12,9 @@ OK, TOOL_RAISED, BAD_ARGUMENTS, TIMED_OUT, REFUSED, UNKNOWN_TOOL, CANCELLED = 0,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """One file that a call changed, with its size in lines and a unified diff.
+    """One file that a call changed, with line counts and a unified diff.
 
-    `before` and `after` are hashes of the whole content (null: there was, or is, no file), `mode` is that of before.
+    `before` and `after` are hashes of the full content (None: no such file); `mode` is the file mode before the change.
     """
 
     path: str
@@ -29,7 +29,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskItem:
-    """One line of the agent's own list."""
+    """One item of the agent's own to-do list."""
 
     id: str
     content: str
@@ -40,10 +40,9 @@ class TaskItem:
 class ToolMeta:
     """Facts about a call that are neither for the model nor for the screen.
 
-    `total_bytes` is the true size of a command's output, `dropped_bytes` what never became text;
-    `output_path` names the file that holds the whole, `whole_text` is what has yet to be written there, masked.
-    `tasks` is the list after a change of it. `cost_usd` is what
-    somebody outside charges for the call.
+    `total_bytes` is the full size of a command's output, `dropped_bytes` the part that was never decoded. `output_path`
+    names the file with the full output; `full_text` still has to be masked and written there. `tasks` is the to-do list
+    after a change. `cost_usd` is the price that an external service charges for the call.
     """
 
     status: CallStatus = "ok"
@@ -60,7 +59,7 @@ class ToolMeta:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """`content` is exactly what the model reads; `display`, when set, is what the person sees instead."""
+    """`content` is exactly what the model reads; `display`, if set, is shown to the user instead."""
 
     content: str
     exit_code: int = 0
@@ -69,7 +68,7 @@ class ToolResult:
 
     @property
     def is_ok(self) -> bool:
-        """Say whether the call did what it was asked to do."""
+        """Return whether the call succeeded."""
         return self.meta.status == "ok"
 
 
@@ -81,12 +80,12 @@ def error_result(
     rule: str = "",
     display: str | None = None,
 ) -> ToolResult:
-    """Return a result that tells the model, in one sentence, what went wrong and what to try."""
+    """Build a failed result; `content` tells the model in one sentence what went wrong and what to try."""
     return ToolResult(content, exit_code, display, ToolMeta(status=status, rule=rule))
 
 
 class ToolError(Exception):
-    """A failure a tool puts in one sentence for the model; the one road turns it into a result."""
+    """A failure of a tool, in one sentence for the model; the invoker converts it to a result."""
 
     def __init__(self, message: str, *, status: CallStatus = "error", exit_code: int = TOOL_RAISED) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
-"""Data against a JSON schema, in the words of a person: which place, what is expected, what was probably meant.
+"""Validate data against a JSON schema, with messages for users: location, expected type, likely correction.
 
-Knows the words that describe tool parameters (type, properties, required, additionalProperties, items, enum); others
-are left to the tool itself.
+Supports the keywords that describe tool parameters (type, properties, required, additionalProperties, items, enum);
+the tool itself checks the rest.
 """
 
 import json
@@ -21,38 +21,37 @@ _TYPE_NAMES = {
 }
 
 
-def find_schema_error(value: object, schema: JsonObject, place: str) -> str | None:
-    """Return what is wrong with a value, or None when it fits."""
+def find_schema_error(value: object, schema: JsonObject, location: str) -> str | None:
+    """Return what is wrong with a value, or None if it is valid."""
     kinds = _allowed_types(schema)
     if kinds and not any(_is_type(value, kind) for kind in kinds):
-        return (
-            f"{place}: expected {' or '.join(_TYPE_NAMES.get(kind, kind) for kind in kinds)}, got {_short_json(value)}"
-        )
+        expected = " or ".join(_TYPE_NAMES.get(kind, kind) for kind in kinds)
+        return f"{location}: expected {expected}, got {_short_json(value)}"
     choices = schema.get("enum")
     if isinstance(choices, (list, tuple)) and value not in choices:
         near = did_you_mean(str(value), [str(choice) for choice in choices])
-        return f"{place}: expected one of {', '.join(map(str, choices))}, got {_short_json(value)}{near}"
+        return f"{location}: expected one of {', '.join(map(str, choices))}, got {_short_json(value)}{near}"
     if isinstance(value, Mapping):
-        return _find_object_error(value, schema, place)
+        return _find_object_error(value, schema, location)
     items = schema.get("items")
     if isinstance(value, (list, tuple)) and isinstance(items, Mapping):
-        found = (find_schema_error(item, items, f"{place}[{number}]") for number, item in enumerate(value, start=1))
+        found = (find_schema_error(item, items, f"{location}[{number}]") for number, item in enumerate(value, start=1))
         return next((problem for problem in found if problem), None)
     return None
 
 
-def _find_object_error(value: JsonObject, schema: JsonObject, place: str) -> str | None:
+def _find_object_error(value: JsonObject, schema: JsonObject, location: str) -> str | None:
     properties = schema.get("properties")
     known: JsonObject = properties if isinstance(properties, Mapping) else {}
-    if schema.get("additionalProperties") is False and (strange := [name for name in value if name not in known]):
-        return f"unknown name {place}.{strange[0]}{did_you_mean(strange[0], known) or _list_known(known)}"
+    if schema.get("additionalProperties") is False and (unknown := [name for name in value if name not in known]):
+        return f"unknown name {location}.{unknown[0]}{did_you_mean(unknown[0], known) or _list_known(known)}"
     required = schema.get("required")
     for name in required if isinstance(required, (list, tuple)) else ():
         if name not in value:
-            return f"{place}.{name} is missing"
+            return f"{location}.{name} is missing"
     for name, item in value.items():
         inner = known.get(name)
-        if isinstance(inner, Mapping) and (problem := find_schema_error(item, inner, f"{place}.{name}")):
+        if isinstance(inner, Mapping) and (problem := find_schema_error(item, inner, f"{location}.{name}")):
             return problem
     return None
 
@@ -83,7 +82,7 @@ def _is_type(value: object, kind: str) -> bool:
 
 
 def _list_known(known: JsonObject) -> str:
-    return f"; there is {', '.join(known)}" if known else "; it takes none"
+    return f"; known names: {', '.join(known)}" if known else "; no names are expected"
 
 
 def _short_json(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The tool itself and the executor that is the only door to it."""
+"""Tools, and the executor through which all of them are called."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -21,9 +21,9 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
-    """What a tool offers: the name and words a model reads, and the rights and limits we hold it to.
+    """The description of a tool for the model, and the effect and limits of its calls.
 
-    `timeout_ms` 0 means that the tool keeps its own clock. `output_chars` is for tools that page their own output;
+    `timeout_ms` 0 means that the tool enforces its own timeout. `output_chars` is for tools that page their own output;
     None trims at the run's setting.
     """
 
@@ -38,18 +38,18 @@ class ToolSpec:
 
     @property
     def parallelizable(self) -> bool:
-        """Say whether calls of one turn may overlap: only reading ones do."""
+        """Return whether calls of one turn may run concurrently: only those that read."""
         return self.effect in ("read", "web")
 
     def to_openai_tool(self) -> dict[str, object]:
-        """Return the function schema every provider understands."""
+        """Return the function schema that all providers understand."""
         function = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {"type": "function", "function": function}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCommand:
-    """A slash command that a tool offers to the person: a call with `args`; what is typed behind goes to `argument`."""
+    """A slash command for users that calls a tool with `args`; the text after it becomes the parameter `argument`."""
 
     name: str
     help: str
@@ -58,7 +58,7 @@ class ToolCommand:
 
 
 class DenyFurtherActions:
-    """ActionGate no call anything beyond what it was called for."""
+    """An action gate that refuses every further action of a call."""
 
     async def refusal(self, action: Action, ctx: ExecCtx) -> str | None:
         """Refuse."""
@@ -67,7 +67,7 @@ class DenyFurtherActions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolServices:
-    """The ports and limits a tool may use; handed to every tool at construction."""
+    """The ports and limits that every tool receives when it is created."""
 
     runner: CommandRunner
     asker: Asker
@@ -79,7 +79,7 @@ class ToolServices:
 
 
 class Tool(ABC, Generic[P]):
-    """One tool: a spec, a parameter dataclass (its schema is the model's), and a deed."""
+    """A tool: its spec, a dataclass of its parameters (the source of its JSON schema), and the code that runs."""
 
     spec: ClassVar[ToolSpec]
     params: type[P]
@@ -90,23 +90,23 @@ class Tool(ABC, Generic[P]):
 
     @classmethod
     def is_offered(cls, services: ToolServices) -> bool:
-        """Say whether a run with these services has a use for the tool."""
+        """Return whether a run with these services can use the tool."""
         return True
 
     @abstractmethod
     async def run(self, params: P, ctx: ExecCtx) -> ToolResult:
-        """Do it; an exception becomes a result with exit code 1 on the one road."""
+        """Run the call; the invoker converts an exception to a result with exit code 1."""
 
     def with_subject(self, params: P, subject: str) -> P:
-        """Return the parameters with the person's own subject in place of the model's, where a tool allows that."""
+        """Return the parameters with the subject as edited by the user; raise ToolError if the tool allows no edits."""
         raise ToolError(f"{self.spec.name} cannot be changed, only allowed or denied.")
 
     def action(self, params: P, ctx: ExecCtx) -> Action:
-        """Return what this call is about to do, for the judge and the person; by default, something in the folder."""
+        """Return the action of this call, for the judge and the user; by default its subject is the working folder."""
         return Action(tool=self.spec.name, effect=self.spec.effect, subject=".", cwd=ctx.working_dir)
 
 
-# Tools differ in their parameter class only; a list of them is the one place where that is forgotten.
+# Any tool, whatever its parameter class: for collections of tools.
 AnyTool: TypeAlias = Tool[Any]
 
 
@@ -117,24 +117,24 @@ def schema_name(schema: Mapping[str, object]) -> str:
 
 
 class ToolExecutor(Protocol):
-    """The only door from the agent loop to the tools. Host, sandbox and container backends implement it."""
+    """Calls tools for the agent loop. Host, sandbox and container backends implement it."""
 
     async def call_tool(self, name: str, args: JsonObject, ctx: ExecCtx) -> ToolResult:
         """Run one call and return its result; never raises."""
         ...
 
     def schemas(self) -> list[Mapping[str, object]]:
-        """Return the tool schemas a model may be shown."""
+        """Return the schemas of the tools that a model may call."""
         ...
 
     def has_tool(self, name: str) -> bool:
-        """Say whether `schemas` holds this name."""
+        """Return whether `schemas` contains this name."""
         ...
 
     def spec_of(self, name: str) -> ToolSpec | None:
-        """Return the spec of a tool, for rights and concurrency."""
+        """Return the spec of a tool, or None if it is unknown."""
         ...
 
     async def close(self) -> None:
-        """End everything that calls left running."""
+        """Stop everything that calls left running."""
         ...

@@ -12,7 +12,7 @@ FetchMode: TypeAlias = Literal["auto", "text", "raw", "reader"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchCall:
-    """The page and the part of it that a tool asks for."""
+    """The page that a tool requests, and which part of it."""
 
     tool: str
     url: str
@@ -35,7 +35,7 @@ class Web(Protocol):
 
 
 class NoWeb:
-    """The web of tools that have none."""
+    """The web port of tools without web access."""
 
     async def fetch_page(self, call: FetchCall, ctx: ExecCtx, gate: ActionGate) -> ToolResult:
         """Refuse."""

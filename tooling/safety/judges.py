@@ -36,7 +36,7 @@ def allow_open_hosts(is_open: Callable[[str], bool]) -> Adjustment:
 
 
 def apply_host_rules(deny_rule: Callable[[str], str | None], allow_rule: Callable[[str], str | None]) -> Adjustment:
-    """Hold the web tools to the same host lists as commands; both functions return the rule that matches a host."""
+    """Apply the host lists of commands to the web tools, too; both functions return the rule that matches a host."""
 
     def adjust(verdict: Verdict, action: Action) -> Verdict:
         if action.effect != "web" or not verdict.hosts:
@@ -55,7 +55,7 @@ def apply_host_rules(deny_rule: Callable[[str], str | None], allow_rule: Callabl
 
 
 def always_ask(reason: str, rule: str) -> Adjustment:
-    """Let no command pass without approval."""
+    """Require approval for every command."""
 
     def adjust(verdict: Verdict, action: Action) -> Verdict:
         if action.effect != "execute" or verdict.decision is not Decision.ALLOW:
@@ -69,7 +69,7 @@ def always_ask(reason: str, rule: str) -> Adjustment:
 def block_secret_leaks(redactor: Redactor) -> Adjustment:
     """Block web requests that contain a known key, and searches that contain anything like one.
 
-    A page can talk a model into writing a key into an address or a query.
+    A page can trick a model into writing a key into a URL or a query.
     """
 
     def adjust(verdict: Verdict, action: Action) -> Verdict:

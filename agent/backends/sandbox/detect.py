@@ -83,8 +83,8 @@ def _toolchains_on_path(path: str, home: Path, shown: tuple[Path, ...]) -> Itera
             continue
         if not _is_readable_folder(folder):
             continue
-        for place in {folder, folder.resolve()}:
-            yield _installation_root(place, home)
+        for candidate in {folder, folder.resolve()}:
+            yield _installation_root(candidate, home)
         interpreter = folder / "python"
         if os.access(folder.parent / "pyvenv.cfg", os.R_OK) and os.access(interpreter, os.X_OK):
             yield _installation_root(interpreter.resolve().parent, home)
@@ -189,7 +189,7 @@ def _outermost(folders: Iterable[Path]) -> tuple[Path, ...]:
         if not any(folder.is_relative_to(other) for other in outermost):
             outermost.append(folder)
     for folder in outermost:
-        if any(Path(place).resolve().is_relative_to(folder) for place in (*_SYSTEM, "/etc", "/proc", "/dev")):
+        if any(Path(path).resolve().is_relative_to(folder) for path in (*_SYSTEM, "/etc", "/proc", "/dev")):
             raise SandboxError(
                 f"{folder} {CONTAINS_SYSTEM}",
                 hint="choose a narrower folder",
@@ -220,7 +220,7 @@ def _certificates(environ: Mapping[str, str], shown: Iterable[Path]) -> tuple[Pa
     return tuple(
         path
         for path in sorted(named)
-        if path.is_absolute() and os.access(path, os.R_OK) and not any(path.is_relative_to(place) for place in shown)
+        if path.is_absolute() and os.access(path, os.R_OK) and not any(path.is_relative_to(parent) for parent in shown)
     )
 
 

@@ -136,5 +136,5 @@ def check_request(request: CommandRequest, policy: SandboxPolicy, path: str) -> 
 
 def find_program(name: str) -> Path | None:
     """Return the path of a system program; PATH is not used, because a command may have changed its folders."""
-    places = ("/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin", "/run/wrappers/bin", "/run/current-system/sw/bin")
-    return next((Path(place, name) for place in places if os.access(Path(place, name), os.X_OK)), None)
+    folders = ("/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin", "/run/wrappers/bin", "/run/current-system/sw/bin")
+    return next((Path(folder, name) for folder in folders if os.access(Path(folder, name), os.X_OK)), None)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from agent.execution.graph.plan_revision import progress_text, revise_plan
 from agent.execution.graph.scheduler import Scheduler
 from agent.protocol.channel import Channel
-from agent.protocol.events import PlanMade
+from agent.protocol.events import PlanUpdated
 from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import COMPLETE, STREAMING, PlanStep
 from agent.vocabulary.step import ExecutorResponse
@@ -100,7 +100,7 @@ class PlanLog:
         self._revision += 1
         digest = hashlib.sha256(json.dumps(encode(self.steps), sort_keys=True).encode()).hexdigest()
         self.plan_id = self.plan_id or f"plan-{digest[:8]}"
-        event = PlanMade(
+        event = PlanUpdated(
             plan_id=self.plan_id,
             revision=self._revision,
             hash=digest[:16],

@@ -46,7 +46,7 @@ class Scheduler:
         self._changed.set()
 
     def is_unstarted(self, step_id: str) -> bool:
-        """Say whether a step is still waiting to start."""
+        """Return whether a step is still waiting to start."""
         return self._queue.is_unstarted(step_id)
 
     def add_skipped(self, step: PlanStep, reason: str) -> None:

@@ -12,7 +12,7 @@ from agent.model.faults import ModelFault
 from agent.model.metered_client import MeteredModel
 from agent.model.port import ModelReply, ModelRequest, TextDelta
 from agent.protocol.channel import Channel
-from agent.protocol.events import MessageSaid
+from agent.protocol.events import MessageAdded
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import is_success
@@ -108,7 +108,7 @@ class Composer:
         async with aclosing(self._client.stream(request)) as items:
             async for item in items:
                 if isinstance(item, TextDelta):
-                    self._channel.emit(MessageSaid(role="assistant", content=item.text, delta=True))
+                    self._channel.emit(MessageAdded(role="assistant", content=item.text, delta=True))
                 elif isinstance(item, ModelReply):
                     answer = item.message.content.strip()
         return answer
@@ -147,10 +147,10 @@ def format_results(
     limit: int,
     *,
     replaced: Collection[str] = (),
-    places: Mapping[str, str] | None = None,
+    full_text_paths: Mapping[str, str] | None = None,
 ) -> str:
-    """Return results as tagged data, each truncated to an equal share of `limit`; `places` are paths to full texts."""
-    share, known = chars_per_result(limit, len(results)), places or {}
+    """Return results as tagged data, each truncated to an equal share of `limit` with a reference to its full text."""
+    share, known = chars_per_result(limit, len(results)), full_text_paths or {}
     return "\n".join(
         wrap_in_tag(
             "result",
@@ -168,11 +168,11 @@ def chars_per_result(limit: int, count: int) -> int:
     return max(500, limit // max(1, count))
 
 
-def _truncate(text: str, limit: int, place: str = "") -> str:
+def _truncate(text: str, limit: int, full_text_path: str = "") -> str:
     if len(text) <= limit:
         return text
-    whole = f"; the whole is in {place}" if place else ""
-    return f"{text[: limit * 2 // 3]}\n[… {len(text) - limit} characters left out{whole}]\n{text[-(limit // 3) :]}"
+    reference = f"; the whole is in {full_text_path}" if full_text_path else ""
+    return f"{text[: limit * 2 // 3]}\n[… {len(text) - limit} characters left out{reference}]\n{text[-(limit // 3) :]}"
 
 
 EXCERPTS_CHARS = 6000
@@ -185,13 +185,13 @@ async def dependency_excerpts(
 ) -> str:
     """Return the results as tagged data; the full text of a truncated one is saved in `outputs`, secrets masked."""
     share = chars_per_result(EXCERPTS_CHARS, len(results))
-    places: dict[str, str] = {}
+    full_text_paths: dict[str, str] = {}
     for step, response in results:
         if len(response.text) > share and outputs is not None:
             path = outputs / f"{output_stem(step.id, response.attempts)}-answer.txt"
             if await asyncio.to_thread(_try_write, path, mask(response.text)):
-                places[step.id] = str(path)
-    return format_results(results, EXCERPTS_CHARS, places=places)
+                full_text_paths[step.id] = str(path)
+    return format_results(results, EXCERPTS_CHARS, full_text_paths=full_text_paths)
 
 
 def _try_write(path: Path, text: str) -> bool:

@@ -16,7 +16,7 @@ from agent.model.faults import ModelFault
 from agent.model.metered_client import MeteredModel
 from agent.model.port import ModelReply, ModelRequest, TextDelta
 from agent.protocol.channel import Channel
-from agent.protocol.events import CallMade, MessageSaid
+from agent.protocol.events import CallMade, MessageAdded
 from agent.vocabulary import exit_codes
 from agent.vocabulary.message import Message
 from agent.vocabulary.status import StepStatus
@@ -178,17 +178,17 @@ class AgentRunner:
                 has_asked = True
                 await self._add_user_message(loop, _ASK_FOR_RESULT)
                 continue
-            said = reply.message.content
+            text = reply.message.content
             if reply.message.tool_calls:
                 facts = await self._calls.run_turn(reply.message.tool_calls, conversation, ctx)
                 if result := await self._check_stalled(loop, facts, stalls):
                     return result
-            elif said.strip() and reply.finish_reason == "length":
+            elif text.strip() and reply.finish_reason == "length":
                 if truncated:
-                    return StepResult(status="partial", text=truncated + said)
-                truncated = said
+                    return StepResult(status="partial", text=truncated + text)
+                truncated = text
                 await self._add_user_message(loop, CONTINUE_PROMPT)
-            elif answer := (truncated + said).strip():
+            elif answer := (truncated + text).strip():
                 if self._control.has_messages(ctx.step_id):
                     # Not done yet: the user has just sent a message.
                     continue
@@ -237,7 +237,7 @@ class AgentRunner:
         reply = await self._ask_model(loop)
         loop.conversation.messages.append(reply.message)
         calls = tuple(CallMade(id=call.id, name=call.name, input=call.arguments) for call in reply.message.tool_calls)
-        said = MessageSaid(
+        event = MessageAdded(
             role="assistant",
             content=reply.message.content,
             tool_calls=calls or None,
@@ -248,7 +248,7 @@ class AgentRunner:
             spent=reply.usage,
         )
         # No need to wait: it reaches the disk with the next awaited event, the start of a call or the end of the step.
-        self._channel.emit(said, step_id=loop.ctx.step_id, attempt=loop.ctx.attempt)
+        self._channel.emit(event, step_id=loop.ctx.step_id, attempt=loop.ctx.attempt)
         return reply
 
     async def _ask_model(self, loop: _LoopState) -> ModelReply:
@@ -282,8 +282,8 @@ class AgentRunner:
         async with aclosing(self._client.stream(request)) as items:
             async for item in items:
                 if isinstance(item, TextDelta):
-                    said = MessageSaid(role="assistant", content=item.text, delta=True)
-                    self._channel.emit(said, step_id=ctx.step_id, attempt=ctx.attempt)
+                    event = MessageAdded(role="assistant", content=item.text, delta=True)
+                    self._channel.emit(event, step_id=ctx.step_id, attempt=ctx.attempt)
                 elif isinstance(item, ModelReply):
                     reply = item
         assert reply is not None
@@ -296,8 +296,8 @@ class AgentRunner:
     async def _add_user_message(self, loop: _LoopState, text: str) -> None:
         """Add a user message between turns and publish it."""
         loop.conversation.messages.append(Message(role="user", content=text))
-        said = MessageSaid(role="user", content=text)
-        await self._channel.publish(said, step_id=loop.ctx.step_id, attempt=loop.ctx.attempt)
+        event = MessageAdded(role="user", content=text)
+        await self._channel.publish(event, step_id=loop.ctx.step_id, attempt=loop.ctx.attempt)
 
 
 def _answer_result(answer: str, conversation: Conversation) -> StepResult:

@@ -84,7 +84,7 @@ class ToolCallRunner:
         if len(running) > 1 and all(
             running_call.spec is not None and running_call.spec.parallelizable for running_call in running
         ):
-            # Wait for all before raising the first failure: nothing may run on after its step has ended.
+            # Wait for all before raising the first failure: nothing may continue after its step has ended.
             for ended in await asyncio.gather(*map(self._run, running), return_exceptions=True):
                 if isinstance(ended, BaseException):
                     raise ended

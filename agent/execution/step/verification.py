@@ -6,7 +6,7 @@ from agent.execution.step.context import Conversation
 from agent.execution.step.step_result import StepResult
 from agent.execution.step.tool_calls import ToolCallRunner
 from agent.protocol.channel import Channel
-from agent.protocol.events import MessageSaid
+from agent.protocol.events import MessageAdded
 from agent.vocabulary import exit_codes
 from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.plan import PlanStep
@@ -51,8 +51,8 @@ class Verifier:
             "Mend what is wrong, then reply with the result as before."
         )
         conversation.messages.append(Message(role="user", content=text))
-        said = MessageSaid(role="user", content=text)
-        await self._channel.publish(said, step_id=ctx.step_id, attempt=ctx.attempt)
+        event = MessageAdded(role="user", content=text)
+        await self._channel.publish(event, step_id=ctx.step_id, attempt=ctx.attempt)
 
 
 _STATUS: dict[CallStatus, StepStatus] = {

@@ -118,13 +118,13 @@ def _check_header(line: str, path: Path) -> None:
         raise InputError(f"{path} has cassette format {version}; this version supports up to {VERSION}", _HINT)
 
 
-def _parse_line(line: str, place: str) -> RecordedExchange:
+def _parse_line(line: str, location: str) -> RecordedExchange:
     try:
         exchange = decode(RecordedExchange, json.loads(line), extra="ignore")
     except (DecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"{place}: {error}", _HINT) from error
+        raise InputError(f"{location}: {error}", _HINT) from error
     if exchange.reply is None and exchange.fault is None:
-        raise InputError(f"{place}: {NO_OUTCOME}", _HINT)
+        raise InputError(f"{location}: {NO_OUTCOME}", _HINT)
     return exchange
 
 

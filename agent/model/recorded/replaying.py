@@ -119,15 +119,15 @@ def _render_request(normal: Mapping[str, object]) -> str:
     return "\n".join(_render_messages(normal))
 
 
-def _describe_difference(recorded: Mapping[str, object], asked: Mapping[str, object]) -> str:
+def _describe_difference(recorded: Mapping[str, object], request: Mapping[str, object]) -> str:
     from difflib import unified_diff
 
-    if recorded["purpose"] != asked["purpose"]:
+    if recorded["purpose"] != request["purpose"]:
         return f"no recorded request has this purpose, the nearest is for {recorded['purpose']}"
-    old, new = _render_messages(recorded), _render_messages(asked)
+    old, new = _render_messages(recorded), _render_messages(request)
     pairs = zip(old + [""] * len(new), new + [""] * len(old), strict=True)
-    place, (was, now) = next((place, pair) for place, pair in enumerate(pairs) if pair[0] != pair[1])
+    index, (was, now) = next((index, pair) for index, pair in enumerate(pairs) if pair[0] != pair[1])
     diff = unified_diff(was.splitlines(), now.splitlines(), "recorded", "asked", lineterm="", n=1)
     shown = [line[:_LINE_WIDTH] for line in diff]
     rest = [f"… {len(shown) - _DIFF_LINES} more lines"] if len(shown) > _DIFF_LINES else []
-    return "\n".join([f"nearest recorded request differs in message {place + 1}:", *shown[:_DIFF_LINES], *rest])
+    return "\n".join([f"nearest recorded request differs in message {index + 1}:", *shown[:_DIFF_LINES], *rest])

@@ -125,14 +125,14 @@ def read_script(path: Path) -> dict[int, ScriptReply]:
     return replies
 
 
-def _parse_line(line: str, place: str) -> ScriptReply:
+def _parse_line(line: str, location: str) -> ScriptReply:
     try:
         data: object = json.loads(line)
         reply = decode(ScriptReply, data)
     except (DecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"{place}: {error}", _HINT) from error
+        raise InputError(f"{location}: {error}", _HINT) from error
     if not (isinstance(data, dict) and data.keys() & {"text", "reasoning", "tool_calls", "fault"}):
-        raise InputError(f"{place}: {EMPTY_REPLY}", _HINT)
+        raise InputError(f"{location}: {EMPTY_REPLY}", _HINT)
     return reply
 
 

@@ -78,7 +78,7 @@ def _reject_constant(word: str) -> NoReturn:
 
 
 def _parse_repaired_json(text: str) -> object:
-    return _parse_json(_STRING_OR_TRAILING_COMMA.sub(lambda found: found.group(1) or "", _repair_backslashes(text)))
+    return _parse_json(_STRING_OR_TRAILING_COMMA.sub(lambda match: match.group(1) or "", _repair_backslashes(text)))
 
 
 def _repair_backslashes(text: str) -> str:
@@ -86,7 +86,7 @@ def _repair_backslashes(text: str) -> str:
     escaped = set(_ESCAPE.findall(text))
     if escaped <= _ESCAPES or escaped & _JSON_ONLY_ESCAPES or _PYTHON_ESCAPE.search(text):
         return text
-    return _ESCAPE.sub(lambda found: ("" if found.group(1) in _ESCAPES else "\\") + found.group(0), text)
+    return _ESCAPE.sub(lambda match: ("" if match.group(1) in _ESCAPES else "\\") + match.group(0), text)
 
 
 def _parse_python_literal(text: str) -> object:
@@ -129,23 +129,23 @@ def _to_json(value: object) -> object:
 
 def _parse_repaired_braces(text: str) -> object:
     """Add the final brace if only that is missing, or drop extra closing braces."""
-    repaired = _STRING_OR_TRAILING_COMMA.sub(lambda found: found.group(1) or "", text)
+    repaired = _STRING_OR_TRAILING_COMMA.sub(lambda match: match.group(1) or "", text)
     # A number at the end may be truncated, so it does not count as complete.
     if _unclosed_brackets(repaired) == "{" and _COMPLETE_END.search(repaired):
         return _parse_json(repaired + "}")
     value, end = json.JSONDecoder(strict=False).raw_decode(repaired)
     if repaired[end:].replace("}", "").strip():
         raise ValueError("text after the object")
-    found: object = value
-    return found
+    constant: object = value
+    return constant
 
 
 def _unclosed_brackets(text: str) -> str:
     """Return the brackets and the quote that are still open at the end, outermost first."""
     rest = _STRING.sub("", text)
     parts: list[str] = []
-    for found in _BRACKET_OR_QUOTE.finditer(rest):
-        mark = found.group()
+    for match in _BRACKET_OR_QUOTE.finditer(rest):
+        mark = match.group()
         if mark == '"':
             return "".join(parts) + mark
         if mark in "{[":

@@ -49,20 +49,20 @@ def extract_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCal
         return "", ()
     if not any(name in text for name in known):
         return text, ()
-    kept: list[str] = []
+    parts: list[str] = []
     calls: list[ToolCall] = []
-    place = position = 0
+    copied_until = position = 0
     while opening := _OPENING.search(text, position):
         region = _parse_region(text, opening, known)
         if region is None:
             position = _next_position(text, opening)
             continue
-        kept += [text[place : opening.start()], region.remainder]
+        parts += [text[copied_until : opening.start()], region.remainder]
         calls += region.calls
-        place = position = region.end
+        copied_until = position = region.end
     if not calls:
         return text, ()
-    return _strip_leftovers("\n".join([*(part for part in kept if part), text[place:]])), tuple(calls)
+    return _strip_leftovers("\n".join([*(part for part in parts if part), text[copied_until:]])), tuple(calls)
 
 
 def _strip_leftovers(text: str) -> str:
@@ -150,8 +150,8 @@ def _parse_bare(text: str, start: int, known: Collection[str]) -> _Region | None
 
 
 def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
-    found = pattern.match(text, position)
-    return found.end() if found else position
+    match = pattern.match(text, position)
+    return match.end() if match else position
 
 
 def _decode_values(text: str, position: int) -> tuple[list[object], int]:

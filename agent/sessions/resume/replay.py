@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent.protocol.commands import Submit
-from agent.protocol.events import Envelope, MessageSaid, PlanMade, RunStarted, StepStarted
+from agent.protocol.events import Envelope, MessageAdded, PlanUpdated, RunStarted, StepStarted
 from agent.sessions.log.log_index import run_events
 from agent.sessions.views.listing import RunRef
 from agent.vocabulary.errors import InputError
@@ -43,9 +43,9 @@ def resumed_message(run_id: str, resumes: str) -> str:
 def _build_submit(events: Sequence[Envelope]) -> Submit:
     messages: dict[str, str] = {}
     for envelope in events:
-        if isinstance(envelope.event, MessageSaid) and envelope.step_id is None:
+        if isinstance(envelope.event, MessageAdded) and envelope.step_id is None:
             messages.setdefault(envelope.event.role, envelope.event.content)
-    plans = [e.event for e in events if isinstance(e.event, PlanMade)]
+    plans = [e.event for e in events if isinstance(e.event, PlanUpdated)]
     has_started_step = any(isinstance(e.event, StepStarted) for e in events)
     return Submit(
         prompt=messages.get("user", ""),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from pathlib import Path
 
-from agent.protocol.events import MessageSaid, PlanMade, RunCompleted, RunStarted, StepCompleted, StepStarted
+from agent.protocol.events import MessageAdded, PlanUpdated, RunCompleted, RunStarted, StepCompleted, StepStarted
 from agent.sessions.log.log_index import LogLine, read_lines
 from agent.sessions.resume.step_history import EffectOf, unfinished_call, unfinished_task
 from agent.vocabulary.errors import InputError, UsageError
@@ -110,16 +110,16 @@ class _ChainState:
     def apply(self, line: LogLine) -> None:
         if line.step_id is not None:
             self._apply_to_step(line, self._steps.setdefault(line.step_id, _StepLog()))
-        elif line.type == PlanMade.type:
+        elif line.type == PlanUpdated.type:
             self._plan = line
             self.plan_reasons.append(_plan_reason(line))
-        elif line.type in (RunStarted.type, MessageSaid.type, RunCompleted.type) and (envelope := line.envelope()):
+        elif line.type in (RunStarted.type, MessageAdded.type, RunCompleted.type) and (envelope := line.envelope()):
             match envelope.event:
                 case RunStarted(model=model) if self.model is None:
                     self.model = model
-                case MessageSaid(role="assistant", content=content):
+                case MessageAdded(role="assistant", content=content):
                     self.answer = content
-                case MessageSaid(role=role, content=content):
+                case MessageAdded(role=role, content=content):
                     # Later runs of a chain repeat the request; the first one counts.
                     self.messages.setdefault(role, content)
                 case RunCompleted(subtype=subtype):
@@ -130,7 +130,7 @@ class _ChainState:
     def plan_steps(self) -> tuple[PlanStep, ...]:
         """Return the newest plan; before the first announcement that is the plan given by the user, if any."""
         announced = self._plan.envelope() if self._plan else None
-        if announced and isinstance(announced.event, PlanMade):
+        if announced and isinstance(announced.event, PlanUpdated):
             return announced.event.steps
         try:
             return tuple(decode(PlanStep, step, extra="ignore") for step in json.loads(self.messages.get("plan", "[]")))

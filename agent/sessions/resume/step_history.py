@@ -7,7 +7,7 @@ from agent.protocol.events import (
     ApprovalResolved,
     Envelope,
     FilesChanged,
-    MessageSaid,
+    MessageAdded,
     StepCompleted,
     StepStarted,
     ToolCompleted,
@@ -54,8 +54,8 @@ class _StepHistory:
         match envelope.event:
             case StepStarted():
                 self.resume()
-            case MessageSaid(delta=False) as said:
-                self._add_message(said)
+            case MessageAdded(delta=False) as added:
+                self._add_message(added)
             case ToolStarted() as started:
                 self._start_call(started)
             case FilesChanged(changes=changes):
@@ -86,18 +86,18 @@ class _StepHistory:
         self._pending_calls = []
         self._pending_approvals.clear()
 
-    def _add_message(self, said: MessageSaid) -> None:
+    def _add_message(self, event: MessageAdded) -> None:
         self.close_turn()
-        if said.role == "user":
-            self.messages.append(Message(role="user", content=said.content))
-        elif said.role == "assistant":
-            calls = tuple(ToolCall(id=call.id, name=call.name, arguments=call.input) for call in said.tool_calls or ())
+        if event.role == "user":
+            self.messages.append(Message(role="user", content=event.content))
+        elif event.role == "assistant":
+            calls = tuple(ToolCall(id=call.id, name=call.name, arguments=call.input) for call in event.tool_calls or ())
             message = Message(
                 role="assistant",
-                content=said.content,
+                content=event.content,
                 tool_calls=calls,
-                reasoning=said.reasoning or "",
-                reasoning_signature=said.reasoning_signature,
+                reasoning=event.reasoning or "",
+                reasoning_signature=event.reasoning_signature,
             )
             self.messages.append(message)
             self.turns += 1

@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from agent.protocol.events import Envelope, PlanMade
+from agent.protocol.events import Envelope, PlanUpdated
 from agent.sessions.log.log_index import read_run_chain
 from agent.sessions.step_results import StepResultStore
 from agent.sessions.store import SessionFolder
@@ -54,7 +54,7 @@ def _planned_steps(chain: list[list[Envelope]]) -> dict[str, PlanStep]:
         step.id: step
         for run in chain
         for envelope in run
-        if isinstance(envelope.event, PlanMade)
+        if isinstance(envelope.event, PlanUpdated)
         for step in envelope.event.steps
     }
 

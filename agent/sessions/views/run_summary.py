@@ -7,8 +7,8 @@ from agent.protocol.events import (
     Envelope,
     ErrorRaised,
     FilesChanged,
-    MessageSaid,
-    PlanMade,
+    MessageAdded,
+    PlanUpdated,
     RunCompleted,
     RunStarted,
     StepCompleted,
@@ -106,7 +106,7 @@ class RunView:
 
 def run_view(events: Sequence[Envelope]) -> RunView:
     """Fold the events of one run; there must be at least one."""
-    plans = [e.event for e in events if isinstance(e.event, PlanMade)]
+    plans = [e.event for e in events if isinstance(e.event, PlanUpdated)]
     started = next((e.event for e in events if isinstance(e.event, RunStarted)), None)
     end = next((e.event for e in events if isinstance(e.event, RunCompleted)), None)
     return RunView(
@@ -142,7 +142,7 @@ def run_view(events: Sequence[Envelope]) -> RunView:
 def request_text(envelope: Envelope) -> str | None:
     """Return the user's request if this event contains it."""
     match envelope.event:
-        case MessageSaid(role="user", content=content, delta=False) if envelope.step_id is None:
+        case MessageAdded(role="user", content=content, delta=False) if envelope.step_id is None:
             return content
         case _:
             return None
@@ -178,7 +178,7 @@ def step_view(planned: PlanStep, events: Iterable[Envelope]) -> StepView:
 
 def _reply_usage(events: Iterable[Envelope]) -> Usage | None:
     """Return the usage of a step's replies, or None if the log has none."""
-    known = [e.event.spent for e in events if isinstance(e.event, MessageSaid) and e.event.spent]
+    known = [e.event.spent for e in events if isinstance(e.event, MessageAdded) and e.event.spent]
     return sum(known, Usage()) if known else None
 
 
@@ -187,9 +187,9 @@ def _partial_usage(events: Sequence[Envelope]) -> Usage | None:
     spent: dict[str, Usage] = {}
     for envelope in events:
         match envelope.event:
-            case PlanMade(spent=usage) if usage:
+            case PlanUpdated(spent=usage) if usage:
                 spent[""] = usage
-            case MessageSaid(spent=usage) if usage and envelope.step_id:
+            case MessageAdded(spent=usage) if usage and envelope.step_id:
                 spent[envelope.step_id] = spent.get(envelope.step_id, Usage()) + usage
             case StepCompleted(usage=usage):
                 spent[envelope.step_id or ""] = usage
@@ -198,7 +198,7 @@ def _partial_usage(events: Sequence[Envelope]) -> Usage | None:
     return sum(spent.values(), Usage()) if spent else None
 
 
-def _steps(plans: Sequence[PlanMade], events: Sequence[Envelope]) -> tuple[StepView, ...]:
+def _steps(plans: Sequence[PlanUpdated], events: Sequence[Envelope]) -> tuple[StepView, ...]:
     """Return, in plan order, the steps of the current plan and all others that have events."""
     by_step: dict[str, list[Envelope]] = {}
     for envelope in events:
@@ -246,7 +246,7 @@ def _started_call(start: ToolStarted, envelope: Envelope) -> CallView:
 
 def _answer_text(envelope: Envelope) -> str | None:
     match envelope.event:
-        case MessageSaid(role="assistant", content=content, delta=False, tool_calls=None) if content.strip():
+        case MessageAdded(role="assistant", content=content, delta=False, tool_calls=None) if content.strip():
             return content
         case _:
             return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from pathlib import Path
 
-from agent.protocol.events import Envelope, MessageSaid, PlanMade, RunCompleted, RunStarted, StepCompleted
+from agent.protocol.events import Envelope, MessageAdded, PlanUpdated, RunCompleted, RunStarted, StepCompleted
 from agent.sessions.log.log_index import LogLine, read_lines
 from agent.sessions.store import SessionFolder
 from agent.vocabulary.usage import Usage
@@ -20,7 +20,9 @@ _SUMMARY_CHARS = 2000
 # Longer than a run is silent while it ends: a log that may still grow is not worth writing a summary for.
 _IDLE_NS = 2_000_000_000
 # Only these events are decoded; of the others the head is enough.
-_SUMMARY_EVENTS = frozenset(event.type for event in (RunStarted, MessageSaid, PlanMade, StepCompleted, RunCompleted))
+_SUMMARY_EVENTS = frozenset(
+    event.type for event in (RunStarted, MessageAdded, PlanUpdated, StepCompleted, RunCompleted)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +117,10 @@ class _SummaryBuilder:
             self._runs[line.run_id] = RunRecord(run_id=line.run_id, date=line.ts)
             self._steps[line.run_id] = {}
             self._count += 1
-        if line.type == PlanMade.type:
+        if line.type == PlanUpdated.type:
             self._plans[line.run_id] = line
             self._add_usage(line, "", Usage())
-        elif line.type == MessageSaid.type and line.step_id is not None:
+        elif line.type == MessageAdded.type and line.step_id is not None:
             self._add_usage(line, line.step_id, self._runs[line.run_id].spent.get(line.step_id, Usage()))
         elif self._is_relevant(line) and (envelope := line.envelope()):
             self._apply_event(envelope)
@@ -144,7 +146,7 @@ class _SummaryBuilder:
             case RunStarted() as start:
                 self._cwd = start.cwd
                 run = _with_start(run, start)
-            case MessageSaid(role="user", content=content, delta=False) if envelope.step_id is None:
+            case MessageAdded(role="user", content=content, delta=False) if envelope.step_id is None:
                 run = replace(run, user=content)
             case StepCompleted(status=status, summary=summary, usage=usage):
                 run = replace(run, spent={**run.spent, envelope.step_id or "": usage})
@@ -177,7 +179,7 @@ class _SummaryBuilder:
     def _with_steps(self, run: RunRecord) -> RunRecord:
         plan = self._plans.get(run.run_id)
         envelope = plan.envelope() if plan else None
-        steps = envelope.event.steps if envelope and isinstance(envelope.event, PlanMade) else None
+        steps = envelope.event.steps if envelope and isinstance(envelope.event, PlanUpdated) else None
         return replace(
             run,
             steps=run.steps if steps is None else tuple(f"{step.id}: {step.title}" for step in steps),

@@ -78,7 +78,7 @@ def test_the_time_limit_gives_a_partial_answer_and_counts_cancelled_steps(harnes
     )
     assert run.outcome.exit_code == 124
     assert run.outcome.answer == (
-        "a is done\n\nStopped: the time limit of 3 s is over. Not finished: Title of b; Title of c."
+        "a is done\n\nStopped: the time limit of 3 s was reached. Not finished: Title of b; Title of c."
     )
     assert run.statuses == {"a": "ok", "b": "cancelled"}
     assert run.of_type("result")[0]["steps"] == {"ok": 1, "failed": 1, "skipped": 0}

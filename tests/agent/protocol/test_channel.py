@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.protocol.channel import DELTA_BACKLOG, Channel, LogWriteError
-from agent.protocol.events import ApprovalRequested, CallMade, ErrorRaised, MessageSaid, RunStarted, WarningRaised
+from agent.protocol.events import ApprovalRequested, CallMade, ErrorRaised, MessageAdded, RunStarted, WarningRaised
 from agent.sessions.log.event_log import FileLog, last_seq, read_events
 from tooling.safety.secrets.redact import Redactor
 
@@ -78,19 +78,19 @@ async def test_a_slow_subscriber_loses_fragments_but_no_durable_events() -> None
     channel = make_channel()
     subscription = channel.subscribe()
     for number in range(DELTA_BACKLOG * 2):
-        channel.emit(MessageSaid(role="assistant", content=str(number), delta=True))
+        channel.emit(MessageAdded(role="assistant", content=str(number), delta=True))
     for number in range(100):
         await channel.publish(WarningRaised(message=str(number)))
     await channel.close()
     events = [envelope.event for envelope in await collect(subscription)]
-    assert sum(isinstance(event, MessageSaid) for event in events) == DELTA_BACKLOG
+    assert sum(isinstance(event, MessageAdded) for event in events) == DELTA_BACKLOG
     assert sum(isinstance(event, WarningRaised) for event in events) == 100
 
 
 async def test_fragments_are_not_logged(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     channel = make_channel(FileLog(path))
-    channel.emit(MessageSaid(role="assistant", content="frag", delta=True))
+    channel.emit(MessageAdded(role="assistant", content="frag", delta=True))
     await channel.publish(WarningRaised(message="kept"))
     await channel.close()
     assert [envelope.event for envelope in read_events(path)] == [WarningRaised(message="kept")]
@@ -124,12 +124,12 @@ async def test_a_token_is_masked_in_every_field_of_an_event() -> None:
     token = "ghp_" + "a1B2" * 9
     channel = make_channel(redactor=Redactor())
     call = CallMade(id="c1", name="write_file", input={"content": f"first\n{token}", "lines": [1, token]})
-    said = await channel.publish(MessageSaid(role="assistant", content=f"it is {token}", tool_calls=(call,)))
-    plain = await channel.publish(MessageSaid(role="assistant", content="d670460b4b4aece5915caf5c68d12f560a9fe3e4"))
+    said = await channel.publish(MessageAdded(role="assistant", content=f"it is {token}", tool_calls=(call,)))
+    plain = await channel.publish(MessageAdded(role="assistant", content="d670460b4b4aece5915caf5c68d12f560a9fe3e4"))
     await channel.close()
     masked = CallMade(id="c1", name="write_file", input={"content": "first\n[REDACTED]", "lines": [1, "[REDACTED]"]})
-    assert said.event == MessageSaid(role="assistant", content="it is [REDACTED]", tool_calls=(masked,))
-    assert plain.event == MessageSaid(role="assistant", content="d670460b4b4aece5915caf5c68d12f560a9fe3e4")
+    assert said.event == MessageAdded(role="assistant", content="it is [REDACTED]", tool_calls=(masked,))
+    assert plain.event == MessageAdded(role="assistant", content="d670460b4b4aece5915caf5c68d12f560a9fe3e4")
 
 
 async def test_an_approval_request_masks_only_known_secrets() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.protocol.codec import CodecError, from_line, to_json, to_line
-from agent.protocol.events import Envelope, Event, MessageSaid, RunCompleted, StepCompleted, WarningRaised
+from agent.protocol.events import Envelope, Event, MessageAdded, RunCompleted, StepCompleted, WarningRaised
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.usage import Usage
 
@@ -53,8 +53,8 @@ def test_a_step_event_has_step_and_attempt() -> None:
 
 
 def test_a_fragment_is_marked_and_a_complete_message_is_not() -> None:
-    assert to_json(envelope(MessageSaid(role="assistant", content="x", delta=True)))["delta"] is True
-    assert "delta" not in to_json(envelope(MessageSaid(role="assistant", content="x")))
+    assert to_json(envelope(MessageAdded(role="assistant", content="x", delta=True)))["delta"] is True
+    assert "delta" not in to_json(envelope(MessageAdded(role="assistant", content="x")))
 
 
 def test_invalid_unicode_is_encoded_as_a_valid_line() -> None:

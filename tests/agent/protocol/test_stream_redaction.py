@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.protocol.channel import Channel, StreamRedactor
-from agent.protocol.events import MessageSaid
+from agent.protocol.events import MessageAdded
 from tooling.safety.secrets.redact import MASK, Redactor
 
 KNOWN = ("sk-SENTINEL-1234", "correct horse battery staple", "pässwort-geheim")
@@ -65,15 +65,15 @@ async def test_a_subscriber_never_receives_a_secret_split_over_fragments() -> No
     channel = Channel(session_id="s", run_id="r", log=None, redactor=Redactor(KNOWN))
     subscription = channel.subscribe()
     for fragment in ("the key is sk-SEN", "TINEL-12", "34, keep", " it"):
-        channel.emit(MessageSaid(role="assistant", content=fragment, delta=True), step_id="a")
-        channel.emit(MessageSaid(role="assistant", content="other", delta=True), step_id="b")
-    await channel.publish(MessageSaid(role="assistant", content="the key is sk-SENTINEL-1234, keep it"), step_id="a")
+        channel.emit(MessageAdded(role="assistant", content=fragment, delta=True), step_id="a")
+        channel.emit(MessageAdded(role="assistant", content="other", delta=True), step_id="b")
+    await channel.publish(MessageAdded(role="assistant", content="the key is sk-SENTINEL-1234, keep it"), step_id="a")
     await channel.close()
     delivered = [envelope.event async for envelope in subscription if envelope.step_id == "a"]
     assert delivered == [
-        MessageSaid(role="assistant", content="the key is ", delta=True),
-        MessageSaid(role="assistant", content=f"{MASK}, ", delta=True),
-        MessageSaid(role="assistant", content="keep ", delta=True),
-        MessageSaid(role="assistant", content="it", delta=True),
-        MessageSaid(role="assistant", content=f"the key is {MASK}, keep it"),
+        MessageAdded(role="assistant", content="the key is ", delta=True),
+        MessageAdded(role="assistant", content=f"{MASK}, ", delta=True),
+        MessageAdded(role="assistant", content="keep ", delta=True),
+        MessageAdded(role="assistant", content="it", delta=True),
+        MessageAdded(role="assistant", content=f"the key is {MASK}, keep it"),
     ]

@@ -9,8 +9,8 @@ from agent.protocol.events import (
     Envelope,
     Event,
     FilesChanged,
-    MessageSaid,
-    PlanMade,
+    MessageAdded,
+    PlanUpdated,
     RunCompleted,
     RunStarted,
     StepCompleted,
@@ -39,10 +39,10 @@ def run_start(cwd: str = "/project", request: str = "count the lines") -> list[E
         approval_mode="ask",
         tools=("run_command",),
     )
-    return [started, MessageSaid(role="user", content=request)]
+    return [started, MessageAdded(role="user", content=request)]
 
 
-def plan_made(*ids: str) -> PlanMade:
+def plan_updated(*ids: str) -> PlanUpdated:
     """Return a plan in which each step depends on the one before."""
     depends_on: tuple[str, ...] = ()
     steps = []
@@ -51,7 +51,7 @@ def plan_made(*ids: str) -> PlanMade:
             PlanStep(id=step_id, title=f"Title of {step_id}", instruction=f"Do {step_id}", depends_on=depends_on)
         )
         depends_on = (step_id,)
-    return PlanMade(plan_id="p", revision=1, hash="h", reason="request", steps=tuple(steps))
+    return PlanUpdated(plan_id="p", revision=1, hash="h", reason="request", steps=tuple(steps))
 
 
 def command_events(command: str, output: str, exit_code: int = 0, tool_id: str = "c1") -> list[Event]:
@@ -82,7 +82,7 @@ def completed_run(request: str = "count the lines", answer: str = "three lines",
     """Return a complete run of one step with one command."""
     return [
         *run_start(cwd, request),
-        plan_made("s1"),
+        plan_updated("s1"),
         StepStarted(title="Title of s1"),
         *command_events("wc -l < a.txt", "3"),
         StepCompleted(status="ok", summary=answer, evidence=("run_command exit 0",), elapsed_ms=900),

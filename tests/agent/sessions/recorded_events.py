@@ -8,8 +8,8 @@ from agent.protocol.events import (
     CallMade,
     Envelope,
     Event,
-    MessageSaid,
-    PlanMade,
+    MessageAdded,
+    PlanUpdated,
     RunCompleted,
     RunStarted,
     StepCompleted,
@@ -40,13 +40,13 @@ def run_started(resumes: str | None = None, model: str = "script:x") -> StepEven
     )
 
 
-def plan_made(reason: str = "request", steps: tuple[PlanStep, ...] = PLAN) -> StepEvent:
-    return None, PlanMade(plan_id="p", revision=1, hash="h", reason=reason, steps=steps)
+def plan_updated(reason: str = "request", steps: tuple[PlanStep, ...] = PLAN) -> StepEvent:
+    return None, PlanUpdated(plan_id="p", revision=1, hash="h", reason=reason, steps=steps)
 
 
-def message_said(role: str, content: str, *calls: tuple[str, str], step: str | None = "a", **more: str) -> StepEvent:
+def message_added(role: str, content: str, *calls: tuple[str, str], step: str | None = "a", **more: str) -> StepEvent:
     tool_calls = tuple(CallMade(id=call_id, name=tool, input={"x": call_id}) for call_id, tool in calls)
-    return step, MessageSaid(role=role, content=content, tool_calls=tool_calls or None, **more)
+    return step, MessageAdded(role=role, content=content, tool_calls=tool_calls or None, **more)
 
 
 def tool_started(call_id: str, tool: str, step: str = "a") -> StepEvent:
@@ -72,9 +72,9 @@ def run_completed(subtype: Subtype) -> StepEvent:
 
 RUN_START = (
     run_started(),
-    message_said("user", "the request", step=None),
-    message_said("context", "<stdin>x</stdin>", step=None),
-    plan_made(),
+    message_added("user", "the request", step=None),
+    message_added("context", "<stdin>x</stdin>", step=None),
+    plan_updated(),
 )
 
 

@@ -48,7 +48,7 @@ def test_a_lock_file_without_a_process_id_has_no_holder(tmp_path: Path) -> None:
     assert lock_holder(folder) is None
 
 
-def test_a_title_is_one_line_and_can_be_taken_back(tmp_path: Path) -> None:
+def test_a_title_is_one_line_and_can_be_cleared(tmp_path: Path) -> None:
     folder = SessionStore(tmp_path).open("s")
     assert rename(folder, "  two \n words ") == "two words"
     assert (custom_title(folder), folder.title.stat().st_mode & 0o777) == ("two words", 0o600)

@@ -14,8 +14,8 @@ from agent.protocol.events import (
     Envelope,
     Event,
     FilesChanged,
-    MessageSaid,
-    PlanMade,
+    MessageAdded,
+    PlanUpdated,
     RunCompleted,
     RunStarted,
     StepCompleted,
@@ -45,7 +45,7 @@ def events_of(run: int) -> Iterator[tuple[Event, str | None]]:
     """Yield the events of one run with concurrent steps."""
     steps = tuple(PlanStep(id=f"r{run}s{n}", title=f"Step {n} of run {run}", instruction="x") for n in range(STEPS))
     yield _STARTED, None
-    yield PlanMade(plan_id="p", revision=1, hash="h", reason="request", steps=steps), None
+    yield PlanUpdated(plan_id="p", revision=1, hash="h", reason="request", steps=steps), None
     for step in steps:
         yield StepStarted(title=step.title), step.id
     for call in range(CALLS):
@@ -54,14 +54,14 @@ def events_of(run: int) -> Iterator[tuple[Event, str | None]]:
     for step in steps:
         yield StepCompleted(status="ok", summary="", elapsed_ms=1000, usage=Usage(output_tokens=100)), step.id
     for piece in _PIECES:
-        yield MessageSaid(role="assistant", content=piece, delta=True), None
+        yield MessageAdded(role="assistant", content=piece, delta=True), None
     yield BudgetSpent(usage=Usage(output_tokens=1000), cost_usd=0.1, max_tokens=10_000, max_budget_usd=None), None
     answer = "".join(_PIECES) + f"The end of run {run}."
     yield RunCompleted(subtype="success", is_error=False, exit_code=0, result=answer, duration_ms=180_000), None
 
 
 def _call(name: str, step: str, *, asks: bool) -> Iterator[tuple[Event, str | None]]:
-    yield MessageSaid(role="assistant", content=f"thinking of {name} ", delta=True), step
+    yield MessageAdded(role="assistant", content=f"thinking of {name} ", delta=True), step
     yield ToolStarted(tool_id=name, name="run_command", input={"command": f"make {name}"}), step
     if asks:
         yield (

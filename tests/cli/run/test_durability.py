@@ -30,7 +30,7 @@ def with_file_limit(user: User, kilobytes: int, *words: str) -> ProgramResult:
 def test_a_session_that_cannot_be_saved_is_an_error_without_a_traceback(user: User) -> None:
     ended = with_file_limit(user, 0, "run", "hi", "--model", HELLO)
     assert (ended.exit_code, "Traceback" in ended.stderr) == (1, False)
-    assert "cannot be kept" in ended.stderr and "--ephemeral" in ended.stderr
+    assert "cannot store the session" in ended.stderr and "--ephemeral" in ended.stderr
 
 
 def test_a_full_disk_ends_the_run_with_a_result_and_a_readable_log(user: User) -> None:

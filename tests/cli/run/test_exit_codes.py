@@ -165,7 +165,7 @@ def test_57_is_a_deferred_command_listed_in_the_result(user: User) -> None:
 
 def test_57_with_on_approval_fail_stops_the_run(user: User) -> None:
     model = user.script(*one_step(step_call("s1", "run_command", command="git push")))
-    check(user, 57, "run", "x", "--model", model, "--on-approval", "fail", says="needs an approval")
+    check(user, 57, "run", "x", "--model", model, "--on-approval", "fail", says="needs approval")
 
 
 def test_57_is_a_blocked_command_even_in_yolo_mode(user: User) -> None:

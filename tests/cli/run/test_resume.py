@@ -276,7 +276,7 @@ def test_a_missing_folder_is_reported(user: User, tmp_path: Path) -> None:
     (folder / "out.txt").unlink(missing_ok=True)
     folder.rmdir()
     ended = user.agent("resume")
-    assert (ended.exit_code, "is not a folder that exists" in ended.stderr) == (42, True)
+    assert (ended.exit_code, "is not an existing folder" in ended.stderr) == (42, True)
 
 
 def test_a_secret_in_the_task_does_not_invalidate_finished_steps(user: User) -> None:

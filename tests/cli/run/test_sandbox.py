@@ -13,7 +13,7 @@ from agent.backends.sandbox.runner import failed_bubblewrap_warning, install_hin
 from agent.backends.sandbox.types import find_program
 from tests.agent.backends.backend_cases import list_names
 from tests.cli.terminal_user import ProgramResult, User, one_step, step_call, step_reply
-from tests.programs import needs
+from tests.programs import needs, require
 
 pytestmark = pytest.mark.slow
 
@@ -147,6 +147,7 @@ wait $!; code=$?; echo "{ \\"exit-code\\": $code }" >&$status; exit $code
 
 def run_with_bwrap(user: User, bwrap: Path, *flags: str, command: str) -> ProgramResult:
     """Run a command in a project folder with another file in place of the bubblewrap program."""
+    require("mount", "unshare")
     (user.home / "project").mkdir()
     model = user.script(*one_step(step_call("s1", "run_command", command=command), step_reply("s1", "done")))
     mount = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'

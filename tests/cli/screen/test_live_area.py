@@ -9,8 +9,8 @@ from agent.protocol.events import (
     BudgetSpent,
     Envelope,
     Event,
-    MessageSaid,
-    PlanMade,
+    MessageAdded,
+    PlanUpdated,
     RunCompleted,
     RunStarted,
     StepCompleted,
@@ -40,9 +40,9 @@ def area(*events: tuple[Event, str | None], now: float = 12.0) -> LiveArea:
     return live
 
 
-def plan(*names: str) -> PlanMade:
+def plan(*names: str) -> PlanUpdated:
     steps = tuple(PlanStep(id=name, title=f"Title {name}", instruction="x") for name in names)
-    return PlanMade(plan_id="p", revision=1, hash="h", reason="request", steps=steps)
+    return PlanUpdated(plan_id="p", revision=1, hash="h", reason="request", steps=steps)
 
 
 def test_without_a_run_there_are_no_lines() -> None:
@@ -58,7 +58,7 @@ def test_every_running_step_has_a_line_with_its_activity() -> None:
         (StepStarted(title="Title a"), "a"),
         (ToolStarted(tool_id="1", name="run_command", input={"command": "make test"}), "a"),
         (StepStarted(title="Title b"), "b"),
-        (MessageSaid(role="assistant", content="thinking about\nthe second line", delta=True), "b"),
+        (MessageAdded(role="assistant", content="thinking about\nthe second line", delta=True), "b"),
     ).lines(80, 10)
     assert "a Title a 12s │ run_command make test" in lines[0]
     assert "b Title b 12s │ the second line" in lines[1]
@@ -94,7 +94,7 @@ def test_a_finished_step_has_no_line_and_is_counted() -> None:
 def test_no_title_or_output_makes_the_area_larger_than_the_window(
     width: int, height: int, title: str, output: str
 ) -> None:
-    said = MessageSaid(role="assistant", content=output, delta=True)
+    said = MessageAdded(role="assistant", content=output, delta=True)
     live = area((STARTED, None), (StepStarted(title=title), "a"), (said, "a"), (StepStarted(title="漢字" * 20), "b"))
     lines = live.lines(width, height)
     assert len(lines) <= height

@@ -7,8 +7,8 @@ from agent.protocol.events import (
     ErrorRaised,
     Event,
     FilesChanged,
-    MessageSaid,
-    PlanMade,
+    MessageAdded,
+    PlanUpdated,
     RunCompleted,
     StepCompleted,
     StepCounts,
@@ -42,13 +42,13 @@ def render(*events: tuple[Event, str | None], width: int = 60, has_answer: bool 
     return "".join(lines)
 
 
-def plan(*names: str, diff: str | None = None, revision: int = 1) -> PlanMade:
+def plan(*names: str, diff: str | None = None, revision: int = 1) -> PlanUpdated:
     steps = tuple(PlanStep(id=name, title=f"Title {name}", instruction="x") for name in names)
-    return PlanMade(plan_id="p", revision=revision, hash="h", reason="surprise: b failed", steps=steps, diff=diff)
+    return PlanUpdated(plan_id="p", revision=revision, hash="h", reason="surprise: b failed", steps=steps, diff=diff)
 
 
-def assistant_message(text: str, *, delta: bool = False) -> MessageSaid:
-    return MessageSaid(role="assistant", content=text, delta=delta)
+def assistant_message(text: str, *, delta: bool = False) -> MessageAdded:
+    return MessageAdded(role="assistant", content=text, delta=delta)
 
 
 def run_completed(result: str, **more: object) -> RunCompleted:

@@ -68,7 +68,7 @@ def test_an_invalid_argument_is_reported_with_its_path(value: object, problem: s
 
 def test_an_unknown_name_without_a_similar_one_lists_the_valid_names() -> None:
     schema = {"type": "object", "properties": {"path": {}, "depth": {}}, "additionalProperties": False}
-    assert find_schema_error({"zzz": 1}, schema, "args") == "unknown name args.zzz; there is path, depth"
+    assert find_schema_error({"zzz": 1}, schema, "args") == "unknown name args.zzz; known names: path, depth"
 
 
 def test_the_schemas_of_the_built_in_tools_are_supported() -> None:

@@ -156,17 +156,17 @@ def _find_token(text: str, start: int) -> tuple[int, int] | None:
     """Return the span of a secret that starts with this run, or a few characters into it."""
     tokens, prefixed = _compiled_patterns()
     before = text[start - 1 : start]
-    found = prefixed.match(text, start) if before in (".", ":") else None
-    if found is not None:
-        return found.span()
+    match = prefixed.match(text, start) if before in (".", ":") else None
+    if match is not None:
+        return match.span()
     # `\n`, `%3D` and dashes in front of a token belong to the text around it.
     at = start + {"\\": 1, "%": 2}.get(before, 0)
     while text[at : at + 1] in ("-", "_"):
         at += 1
     for offset in (start, at):
         regex = tokens.get(text[offset : offset + 3])
-        if regex is not None and (found := regex.match(text, offset)) is not None:
-            return found.span()
+        if regex is not None and (match := regex.match(text, offset)) is not None:
+            return match.span()
     return None
 
 
@@ -177,9 +177,9 @@ def _mask_anchored(buffer: _SearchText, secret: AnchoredPattern) -> str:
     pieces: list[str] = []
     done, at = 0, find(secret.anchor)
     while at >= 0:
-        found = regex.match(text, at)
-        if found is not None:
-            start, end = found.span(regex.groups)
+        match = regex.match(text, at)
+        if match is not None:
+            start, end = match.span(regex.groups)
             pieces += (text[done:start], MASK)
             done = end
         at = find(secret.anchor, max(done, at + 1))

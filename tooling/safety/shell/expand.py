@@ -20,19 +20,19 @@ class TooManyFields(Exception):
 
 def unescape(text: str) -> str:
     """Remove the backslashes of an unquoted word."""
-    return _ESCAPED.sub(lambda found: "" if found[1] == "\n" else found[1], text)
+    return _ESCAPED.sub(lambda match: "" if match[1] == "\n" else match[1], text)
 
 
 def unescape_double_quoted(text: str) -> str:
     """Remove the backslashes that are escapes inside double quotes."""
-    return _ESCAPED_IN_QUOTES.sub(lambda found: "" if found[1] == "\n" else found[1], text)
+    return _ESCAPED_IN_QUOTES.sub(lambda match: "" if match[1] == "\n" else match[1], text)
 
 
 def decode_ansi_c(text: str) -> str:
     """Return the value of `$'text'`."""
 
-    def decode(found: "re.Match[str]") -> str:
-        x, u, long_u, octal, control, other = found.groups()
+    def decode(match: "re.Match[str]") -> str:
+        x, u, long_u, octal, control, other = match.groups()
         if x or u or long_u:
             number = int(x or u or long_u, 16)
             return chr(number) if number <= 0x10FFFF else "?"
@@ -80,10 +80,10 @@ def _split_braces(text: str, start: int) -> tuple[list[str], int]:
 
 
 def _expand_range(inner: str) -> list[str]:
-    found = _RANGE.fullmatch(inner)
-    if not found:
+    match = _RANGE.fullmatch(inner)
+    if not match:
         return []
-    first, last = found[1], found[2]
+    first, last = match[1], match[2]
     if first.lstrip("-").isdigit() and last.lstrip("-").isdigit():
         low, high = sorted((int(first), int(last)))
         return [first, last] if high - low > 64 else [str(number) for number in range(low, high + 1)]

@@ -68,8 +68,8 @@ class RedirectReader:
         return result
 
     def _file(self, node: "Node", scope: Scope, result: Redirections) -> None:
-        found = _OPERATOR.match(node_text(node))
-        operator, descriptor = (found[2], found[1] or "") if found else (">", "")
+        match = _OPERATOR.match(node_text(node))
+        operator, descriptor = (match[2], match[1] or "") if match else (">", "")
         targets = [child for child in node.named_children if child.type not in ("file_descriptor", "ERROR")]
         for target in targets[:1]:
             for text in self._words.texts(target, scope):

@@ -134,14 +134,14 @@ def rule_texts(command: Command, access: PathAccess) -> Iterator[str]:
 
 def strip_version(program: str) -> str:
     """Return a program's name without version or variant where rules cover all of them: `python3.11`, `mkfs.ext4`."""
-    found = _VERSIONED.fullmatch(program)
-    return (found[1] or found[2]) if found else program
+    match = _VERSIONED.fullmatch(program)
+    return (match[1] or match[2]) if match else program
 
 
 def base_program(program: str) -> str:
     """Return the name of a program without version or target machine: `arm-linux-gnueabi-gcc`."""
-    found = _CROSS_TARGET.fullmatch(program) or _FAMILIES.match(program)
-    return next(group for group in found.groups() if group) if found else program
+    match = _CROSS_TARGET.fullmatch(program) or _FAMILIES.match(program)
+    return next(group for group in match.groups() if group) if match else program
 
 
 def rule_word(word: str) -> str:

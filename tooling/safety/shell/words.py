@@ -174,8 +174,8 @@ class WordReader:
     def _read_backticks(self, text: str, scope: Scope) -> None:
         """Read backticks in a here-document, which the grammar misses; any other leftover is a problem."""
         rest = _BACKTICKS.sub("", text)
-        for found in _BACKTICKS.finditer(text):
-            self._read_text(unescape_double_quoted(found[1]), scope)
+        for match in _BACKTICKS.finditer(text):
+            self._read_text(unescape_double_quoted(match[1]), scope)
         if _SUBSTITUTION_START.search(rest):
             self.problems.add(_HEREDOC_REASON)
 
@@ -216,11 +216,11 @@ class WordReader:
 
     def _parameter(self, node: "Node", scope: Scope, *, is_quoted: bool) -> Values:
         raw = node_text(node)[2:-1]
-        found = _PARAMETER.fullmatch(raw)
-        if not found or (found[1] == "!" and not found[3]):
+        match = _PARAMETER.fullmatch(raw)
+        if not match or (match[1] == "!" and not match[3]):
             self.visit(node, scope)
             return (HIDDEN,)
-        prefix, name, index, rest = found.groups()
+        prefix, name, index, rest = match.groups()
         if prefix:
             self.visit(node, scope)
             return (UNKNOWN,)

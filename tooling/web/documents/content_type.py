@@ -153,11 +153,11 @@ def decode_text(data: bytes, content_type: str = "", *, is_truncated: bool = Fal
 
 
 def _candidates(data: bytes, content_type: str) -> Iterator[str]:
-    labels = [_codec_name(found[1]) for found in [re.search(_HEADER_CHARSET, content_type, re.IGNORECASE)] if found]
+    labels = [_codec_name(match[1]) for match in [re.search(_HEADER_CHARSET, content_type, re.IGNORECASE)] if match]
     start = data[:_DECLARATION_BYTES]
     for pattern in (_XML_ENCODING, _META_CHARSET):
-        if found := re.search(pattern, start, re.IGNORECASE):
-            name = _codec_name(found[1].decode("ascii"))
+        if match := re.search(pattern, start, re.IGNORECASE):
+            name = _codec_name(match[1].decode("ascii"))
             # A declaration that is readable as ASCII cannot be in UTF-16, whatever it says.
             labels.append("utf-8" if name.startswith("utf") else name)
     if all(label in ("", *_UNRELIABLE_LABELS) for label in labels):

@@ -128,11 +128,11 @@ def _read_html(html: str, raw: RawDocument) -> ParsedDocument:
 
 def _refresh_note(html: str, url: str) -> str:
     """Return a note about a meta refresh; such pages have hardly any text of their own."""
-    found = re.search(_REFRESH, html[:_HEAD_CHARS], re.IGNORECASE)
-    if not found:
+    match = re.search(_REFRESH, html[:_HEAD_CHARS], re.IGNORECASE)
+    if not match:
         return ""
     try:
-        return refreshes_to(urljoin(url, found[1].strip()))
+        return refreshes_to(urljoin(url, match[1].strip()))
     except ValueError:
         return ""
 

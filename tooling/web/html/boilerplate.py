@@ -1,4 +1,4 @@
-"""Remove boilerplate from a page: navigation, advertisements, side boxes, hidden elements."""
+"""Remove boilerplate from a page: navigation, advertisements, sidebars, hidden elements."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -26,9 +26,9 @@ def parse_declarations(style: str) -> dict[str, str]:
         plain = re.sub(_ESCAPE, _unescape, plain, flags=re.DOTALL)
     normal: dict[str, str] = {}
     important: dict[str, str] = {}
-    for found in _DECLARATION.finditer(plain):
-        value, mark, _ = found[2].partition("!")
-        (important if mark else normal)[found[1]] = " ".join(value.split())
+    for match in _DECLARATION.finditer(plain):
+        value, mark, _ = match[2].partition("!")
+        (important if mark else normal)[match[1]] = " ".join(value.split())
     return normal | important
 
 
@@ -47,14 +47,14 @@ def font_size(values: dict[str, str]) -> float | None:
     """Return the font size in pixels, if the style sets it."""
     if "font-size" in values:
         return next(lengths(values["font-size"]), None)
-    found = re.search(rf"(?:^|\s)({_NUMBER}(?:[a-z]+|%)|0)(?=[/\s])", values.get("font", ""))
-    return next(lengths(found[1]), None) if found else None
+    match = re.search(rf"(?:^|\s)({_NUMBER}(?:[a-z]+|%)|0)(?=[/\s])", values.get("font", ""))
+    return next(lengths(match[1]), None) if match else None
 
 
 def opacity(text: str) -> float | None:
     """Return an opacity from 0 to 1, or None if the text is not one."""
-    found = _LENGTH.match(text)
-    return float(found[1]) / (100 if found[2] == "%" else 1) if found else None
+    match = _LENGTH.match(text)
+    return float(match[1]) / (100 if match[2] == "%" else 1) if match else None
 
 
 def alpha(color: str) -> float:
@@ -65,8 +65,8 @@ def alpha(color: str) -> float:
         return int(digits[1] * 2 if digits[1] else digits[2], 16) / 255
     arguments = re.fullmatch(r"(?:rgb|hsl)a?\(([^)]*)\)", color)
     parts = re.split(r"[\s,/]+", arguments[1].strip()) if arguments else []
-    found = opacity(parts[3]) if len(parts) == 4 else None
-    return 1.0 if found is None else found
+    value = opacity(parts[3]) if len(parts) == 4 else None
+    return 1.0 if value is None else value
 
 
 def rgb(color: str) -> tuple[float, ...] | None:
@@ -80,10 +80,10 @@ def rgb(color: str) -> tuple[float, ...] | None:
     return _COLOR_NAMES.get(color)
 
 
-def _unescape(found: re.Match[str]) -> str:
-    if not found[1]:
-        return found[2] or ""
-    code = int(found[1], 16)
+def _unescape(match: re.Match[str]) -> str:
+    if not match[1]:
+        return match[2] or ""
+    code = int(match[1], 16)
     return chr(code).lower() if 0 < code < 0x110000 else ""
 
 

@@ -51,8 +51,8 @@ def bwrap_argv(
 ) -> list[str]:
     """Return the command line that runs `argv` in the sandbox.
 
-    Only `setenv` of the environment is part of it: bubblewrap passes on its own environment, and arguments are visible
-    in process lists.
+    Of the environment it contains only `setenv`: bubblewrap passes on its own environment, and arguments are visible in
+    process lists.
     """
     words = [str(program), *_NAMESPACES]
     words += ["--uid", str(policy.uid), "--gid", str(policy.gid), "--hostname", HOST_NAME]

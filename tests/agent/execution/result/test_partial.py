@@ -36,8 +36,8 @@ def test_a_partial_answer_has_the_finished_results_and_names_the_missing_steps()
 
 
 def test_a_partial_answer_mentions_an_incomplete_plan() -> None:
-    answer = partial_answer([result("a")], [], "the time limit of 2 s is over", is_plan_complete=False)
-    assert answer == (f"Result a\n\nStopped: the time limit of 2 s is over. Not finished: {STILL_PLANNING}.")
+    answer = partial_answer([result("a")], [], "the time limit of 2 s was reached", is_plan_complete=False)
+    assert answer == (f"Result a\n\nStopped: the time limit of 2 s was reached. Not finished: {STILL_PLANNING}.")
 
 
 def test_without_a_successful_step_there_is_no_answer() -> None:

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from agent.model.faults import FAULTS, ModelFault
-from agent.protocol.events import MessageSaid, ToolCompleted, ToolStarted
+from agent.protocol.events import MessageAdded, ToolCompleted, ToolStarted
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import ExecutorProfile, StepOutput
@@ -42,13 +42,13 @@ async def test_two_steps_of_a_run_share_system_message_and_tools() -> None:
 async def test_a_reply_is_published_before_its_calls_start_and_a_result_before_the_next_turn() -> None:
     harness = StepHarness(call_reply("write"), text_reply("done"))
     await harness.run()
-    kinds = (MessageSaid, ToolStarted, ToolCompleted)
+    kinds = (MessageAdded, ToolStarted, ToolCompleted)
     said = [
         type(event).__name__
         for event in await harness.events(*kinds)
-        if not (isinstance(event, MessageSaid) and event.delta)
+        if not (isinstance(event, MessageAdded) and event.delta)
     ]
-    assert said == ["MessageSaid", "ToolStarted", "ToolCompleted", "MessageSaid"]
+    assert said == ["MessageAdded", "ToolStarted", "ToolCompleted", "MessageAdded"]
 
 
 async def test_a_step_can_use_its_own_model() -> None:
@@ -141,7 +141,7 @@ async def test_a_failed_check_is_reported_to_the_model_twice() -> None:
     assert (response.text, "no c" in response.summary) == ("three", True)
     reported = [message.content for message in harness.client.requests[-1].messages if message.role == "user"]
     assert ["no a" in text for text in reported] == [False, True, False]
-    said = [event for event in await harness.events(MessageSaid) if isinstance(event, MessageSaid)]
+    said = [event for event in await harness.events(MessageAdded) if isinstance(event, MessageAdded)]
     assert [event.content for event in said if event.role == "user"] == reported[1:]
 
 

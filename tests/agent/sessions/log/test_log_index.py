@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from agent.protocol.codec import to_json, to_line
-from agent.protocol.events import Envelope, MessageSaid, WarningRaised
+from agent.protocol.events import Envelope, MessageAdded, WarningRaised
 from agent.sessions.log.log_index import parse_head, read_lines
 
 PLAIN = Envelope(seq=4, ts="2025-01-01T00:00:00.000Z", session_id="s", run_id="r", event=WarningRaised(message="x"))
 STEP = Envelope(
-    seq=5, ts="t", session_id="s", run_id="r", step_id="a b", attempt=2, event=MessageSaid(role="user", content="y")
+    seq=5, ts="t", session_id="s", run_id="r", step_id="a b", attempt=2, event=MessageAdded(role="user", content="y")
 )
 ODD = Envelope(
-    seq=6, ts="t", session_id="s", run_id="r", step_id='q"\\é', attempt=1, event=MessageSaid(role="user", content="z")
+    seq=6, ts="t", session_id="s", run_id="r", step_id='q"\\é', attempt=1, event=MessageAdded(role="user", content="z")
 )
 
 

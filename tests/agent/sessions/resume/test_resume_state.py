@@ -20,8 +20,8 @@ from tests.agent.sessions.recorded_events import (
     LogBuilder,
     StepEvent,
     assistant_calls,
-    message_said,
-    plan_made,
+    message_added,
+    plan_updated,
     rebuild_step,
     run_started,
     step_completed,
@@ -40,7 +40,7 @@ def log(tmp_path: Path) -> LogBuilder:
 
 
 def test_the_state_has_the_request_the_context_and_the_newest_plan(log: LogBuilder) -> None:
-    log.add_run("r1", *RUN_START, plan_made("complete", PLAN[:1]))
+    log.add_run("r1", *RUN_START, plan_updated("complete", PLAN[:1]))
     assert log.unfinished() == UnfinishedRun(
         run_id="r1",
         lineage="r1",
@@ -65,7 +65,7 @@ def test_the_state_has_the_request_the_context_and_the_newest_plan(log: LogBuild
 def test_plan_reasons_determine_completeness_replans_and_answers(
     log: LogBuilder, reasons: list[str], is_complete: bool, is_given: bool, replans: int, answers: int
 ) -> None:
-    log.add_run("r1", *RUN_START[:3], *map(plan_made, reasons))
+    log.add_run("r1", *RUN_START[:3], *map(plan_updated, reasons))
     run = log.unfinished()
     assert (run.is_plan_complete, run.is_plan_given, run.replans, run.clarifications) == (
         is_complete,
@@ -87,7 +87,7 @@ def test_a_step_without_messages_starts_from_scratch(log: LogBuilder) -> None:
 
 
 def test_a_finished_step_is_not_unfinished(log: LogBuilder) -> None:
-    log.add_run("r1", *RUN_START, step_started(), message_said("assistant", "done"), step_completed("ok", key="k"))
+    log.add_run("r1", *RUN_START, step_started(), message_added("assistant", "done"), step_completed("ok", key="k"))
     assert log.unfinished().steps == {}
 
 
@@ -95,13 +95,13 @@ def test_the_conversation_of_a_step_is_rebuilt_with_its_facts(log: LogBuilder) -
     changed = FileChange(path="a.txt", status="added")
     step = rebuild_step(
         log,
-        message_said("assistant", "", reasoning="hm", reasoning_signature="sig"),
-        message_said("user", "Go on."),
-        message_said("assistant", "I write", ("c1", "write_file")),
+        message_added("assistant", "", reasoning="hm", reasoning_signature="sig"),
+        message_added("user", "Go on."),
+        message_added("assistant", "I write", ("c1", "write_file")),
         tool_started("c1", "write_file"),
         ("a", FilesChanged(changes=(changed,))),
         tool_completed("c1", "write_file", "written"),
-        message_said("assistant", "all done"),
+        message_added("assistant", "all done"),
     )
     assert step.messages == (
         Message(role="assistant", reasoning="hm", reasoning_signature="sig"),
@@ -120,7 +120,7 @@ def test_results_are_in_the_order_of_their_calls(log: LogBuilder) -> None:
     pair = (("c1", "read_file"), ("c2", "read_file"))
     step = rebuild_step(
         log,
-        message_said("assistant", "", *pair),
+        message_added("assistant", "", *pair),
         *(tool_started(*call) for call in pair),
         tool_completed("c2", "read_file", "two"),
         tool_completed("c1", "read_file", "one"),
@@ -129,7 +129,7 @@ def test_results_are_in_the_order_of_their_calls(log: LogBuilder) -> None:
 
 
 def test_a_reused_call_id_belongs_to_its_own_turn(log: LogBuilder) -> None:
-    turn = (message_said("assistant", "", ("c1", "read_file")), tool_started("c1", "read_file"))
+    turn = (message_added("assistant", "", ("c1", "read_file")), tool_started("c1", "read_file"))
     step = rebuild_step(
         log, *turn, tool_completed("c1", "read_file", "first"), *turn, tool_completed("c1", "read_file", "second")
     )
@@ -148,7 +148,7 @@ def test_a_reused_call_id_belongs_to_its_own_turn(log: LogBuilder) -> None:
 )
 def test_a_call_without_a_result_gets_one(log: LogBuilder, tool: str, has_started: bool, text: str) -> None:
     step = rebuild_step(
-        log, message_said("assistant", "", ("c1", tool)), *([tool_started("c1", tool)] if has_started else [])
+        log, message_added("assistant", "", ("c1", tool)), *([tool_started("c1", tool)] if has_started else [])
     )
     assert step.messages == (assistant_calls(("c1", tool)), tool_result("c1", text))
     assert [(fact.status, fact.exit_code) for fact in step.facts] == [("cancelled", 130)]
@@ -158,7 +158,7 @@ def test_of_several_calls_only_the_running_one_is_unknown(log: LogBuilder) -> No
     three = (("c1", "run_command"), ("c2", "run_command"), ("c3", "run_command"))
     step = rebuild_step(
         log,
-        message_said("assistant", "", *three),
+        message_added("assistant", "", *three),
         tool_started("c1", "run_command"),
         tool_completed("c1", "run_command", "one"),
         tool_started("c2", "run_command"),
@@ -176,7 +176,7 @@ def test_a_call_waiting_for_approval_had_not_started(log: LogBuilder, is_resolve
     yes = ApprovalResolved(approval_id="i", decision="allow", by="person")
     step = rebuild_step(
         log,
-        message_said("assistant", "", ("c1", "run_command")),
+        message_added("assistant", "", ("c1", "run_command")),
         tool_started("c1", "run_command"),
         ("a", asked),
         *([("a", yes)] if is_resolved else []),
@@ -187,11 +187,11 @@ def test_a_call_waiting_for_approval_had_not_started(log: LogBuilder, is_resolve
 def test_a_check_is_not_part_of_the_conversation(log: LogBuilder) -> None:
     step = rebuild_step(
         log,
-        message_said("assistant", "done"),
+        message_added("assistant", "done"),
         tool_started("a.check.1", "run_command"),
         tool_completed("a.check.1", "run_command", "no", status="error", exit_code=1),
-        message_said("user", "The check failed"),
-        message_said("assistant", "fixed"),
+        message_added("user", "The check failed"),
+        message_added("assistant", "fixed"),
         tool_started("a.check.2", "run_command"),
     )
     assert [message.content for message in step.messages] == ["done", "The check failed", "fixed"]
@@ -201,7 +201,7 @@ def test_a_check_is_not_part_of_the_conversation(log: LogBuilder) -> None:
 @pytest.mark.parametrize("status", ["cancelled", "timeout", "error", "blocked", "needs_input"])
 def test_an_unsuccessful_step_keeps_its_conversation(log: LogBuilder, status: str) -> None:
     turn = (
-        message_said("assistant", "", ("c1", "read_file")),
+        message_added("assistant", "", ("c1", "read_file")),
         tool_started("c1", "read_file"),
         tool_completed("c1", "read_file"),
     )
@@ -263,7 +263,9 @@ def test_the_call_of_a_tool_step_is_done_unknown_or_not_made(
 
 
 def test_steps_removed_from_the_plan_are_ignored(log: LogBuilder) -> None:
-    log.add_run("r1", *RUN_START, step_started(), message_said("assistant", "x"), plan_made("surprise: no", PLAN[1:]))
+    log.add_run(
+        "r1", *RUN_START, step_started(), message_added("assistant", "x"), plan_updated("surprise: no", PLAN[1:])
+    )
     assert log.unfinished().steps == {}
 
 
@@ -275,7 +277,7 @@ def test_an_unknown_run_is_refused(log: LogBuilder) -> None:
 
 def test_only_an_incomplete_last_line_is_lost(log: LogBuilder) -> None:
     log.add_run(
-        "r1", *RUN_START, step_started(), message_said("assistant", "kept"), message_said("assistant", "torn off")
+        "r1", *RUN_START, step_started(), message_added("assistant", "kept"), message_added("assistant", "torn off")
     )
     log.path.write_bytes(log.path.read_bytes()[:-9])
     assert [message.content for message in log.unfinished().steps["a"].messages] == ["kept"]
@@ -283,7 +285,9 @@ def test_only_an_incomplete_last_line_is_lost(log: LogBuilder) -> None:
 
 @pytest.mark.parametrize("reasons", [[], ["file"], ["file", "resumed"]])
 def test_a_given_plan_is_known_before_it_is_announced(log: LogBuilder, reasons: list[str]) -> None:
-    given = message_said("plan", json.dumps(encode(PLAN)), step=None)
-    log.add_run("r1", run_started(), given, message_said("user", "the request", step=None), *map(plan_made, reasons))
+    given = message_added("plan", json.dumps(encode(PLAN)), step=None)
+    log.add_run(
+        "r1", run_started(), given, message_added("user", "the request", step=None), *map(plan_updated, reasons)
+    )
     run = log.unfinished()
     assert (run.plan, run.is_plan_complete, run.is_plan_given) == (PLAN, True, True)

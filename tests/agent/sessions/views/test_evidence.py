@@ -8,8 +8,8 @@ import pytest
 from agent.protocol.events import (
     Event,
     FilesChanged,
-    MessageSaid,
-    PlanMade,
+    MessageAdded,
+    PlanUpdated,
     RunStarted,
     StepCompleted,
     StepStarted,
@@ -21,7 +21,14 @@ from agent.sessions.views.evidence import collect_evidence
 from agent.sessions.views.run_summary import run_view
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.plan import PlanStep
-from tests.agent.sessions.past_runs import command_events, completed_run, plan_made, run_completed, run_start, write_run
+from tests.agent.sessions.past_runs import (
+    command_events,
+    completed_run,
+    plan_updated,
+    run_completed,
+    run_start,
+    write_run,
+)
 from tooling.contract.result import FileChange
 
 RUN, RESUMED = "run-20250101120000-aaaaaa", "run-20250101130000-bbbbbb"
@@ -29,7 +36,7 @@ DONE = StepCompleted(status="ok", summary="short", elapsed_ms=900)
 
 
 def step_events(*inside: Event) -> list[Event]:
-    return [*run_start(), plan_made("s1"), StepStarted(title="Title of s1"), *inside, DONE, run_completed()]
+    return [*run_start(), plan_updated("s1"), StepStarted(title="Title of s1"), *inside, DONE, run_completed()]
 
 
 def test_every_call_has_its_exit_code_and_output(tmp_path: Path) -> None:
@@ -80,7 +87,7 @@ def test_changes_and_the_answer_are_evidence(tmp_path: Path) -> None:
     folder = write_run(tmp_path, "s", step_events(FilesChanged(changes=(change,))))
     found = collect_evidence(folder, RUN, "s1")
     assert (found.step.changes, found.answer) == ((change,), "short")
-    outside = MessageSaid(role="assistant", content="all that it said")
+    outside = MessageAdded(role="assistant", content="all that it said")
     write_run(tmp_path, "s", [outside], run=RUN)
     # A message outside any step does not belong to the step.
     assert collect_evidence(folder, RUN, "s1").answer == "short"
@@ -90,14 +97,14 @@ def test_evidence_includes_the_resumed_runs(tmp_path: Path) -> None:
     write_run(
         tmp_path,
         "s",
-        [*run_start(), plan_made("s1"), StepStarted(title="Title of s1"), *command_events("make", "made"), DONE],
+        [*run_start(), plan_updated("s1"), StepStarted(title="Title of s1"), *command_events("make", "made"), DONE],
     )
     started, asked = run_start()
     assert isinstance(started, RunStarted)
     again: list[Event] = [
         replace(started, resumes=RUN),
         asked,
-        plan_made("s1"),
+        plan_updated("s1"),
         StepStarted(cache="hit"),
         DONE,
         run_completed(),
@@ -117,14 +124,14 @@ def test_an_unknown_step_is_refused_with_a_list_of_the_known_ones(tmp_path: Path
 
 def test_a_running_run_shows_its_progress(tmp_path: Path) -> None:
     call = ToolStarted(tool_id="c", name="run_command", input={"command": "sleep 9"})
-    folder = write_run(tmp_path, "s", [*run_start(), plan_made("s1", "s2"), StepStarted(), call])
+    folder = write_run(tmp_path, "s", [*run_start(), plan_updated("s1", "s2"), StepStarted(), call])
     view = run_view(run_events(folder.events, RUN))
     assert [(step.id, step.status) for step in view.steps] == [("s1", "unfinished"), ("s2", "pending")]
     assert (view.steps[0].calls[0].status, view.subtype, view.exit_code) == ("unfinished", "unfinished", None)
 
 
 def test_a_step_dropped_from_the_plan_is_shown_only_if_it_ran(tmp_path: Path) -> None:
-    again = PlanMade(
+    again = PlanUpdated(
         plan_id="p",
         revision=2,
         hash="h",
@@ -133,7 +140,7 @@ def test_a_step_dropped_from_the_plan_is_shown_only_if_it_ran(tmp_path: Path) ->
         diff="- s2 Title of s2\n+ s3 Title of s3",
     )
     folder = write_run(
-        tmp_path, "s", [*run_start(), plan_made("s1", "s2"), StepStarted(), DONE, again, run_completed()]
+        tmp_path, "s", [*run_start(), plan_updated("s1", "s2"), StepStarted(), DONE, again, run_completed()]
     )
     view = run_view(run_events(folder.events, RUN))
     assert [step.id for step in view.steps] == ["s1", "s3"]

@@ -9,7 +9,7 @@ import pytest
 
 from agent.sessions.store import SessionStore
 from agent.sessions.views.session_summary import MAX_RUNS, read_session, refresh_session
-from tests.agent.sessions.past_runs import completed_run, plan_made, run_start, write_run
+from tests.agent.sessions.past_runs import completed_run, plan_updated, run_start, write_run
 
 OLD = time.time() - 3600
 
@@ -69,7 +69,7 @@ def test_only_the_log_after_the_summary_is_read(tmp_path: Path) -> None:
 
 
 def test_incremental_reading_gives_the_same_record_as_reading_everything(tmp_path: Path) -> None:
-    parts = [*completed_run("first"), *run_start(request="second"), plan_made("a", "b"), *completed_run("third")[2:]]
+    parts = [*completed_run("first"), *run_start(request="second"), plan_updated("a", "b"), *completed_run("third")[2:]]
     complete = write_run(tmp_path, "complete", parts, has_summary=False)
     for number, event in enumerate(parts):
         write_run(tmp_path, "grown", [event], run="run-20250101120000-aaaaaa", ts="2025-01-01T12:00:00.000Z")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.protocol.events import MessageSaid, RunCompleted
+from agent.protocol.events import MessageAdded, RunCompleted
 from agent.workspace.request_context import COMPACT_REQUEST
 from cli.repl.commands.session_commands import (
     COMPACTED,
@@ -190,7 +190,7 @@ async def test_compact_shows_the_sizes_and_hides_its_request(harness: ReplHarnes
         await harness.send("hello")
     reply = await harness.send("/compact")
     assert COMPACTED in reply and " → " in reply
-    asked = [one.event for one in harness.ui.events if isinstance(one.event, MessageSaid) and one.event.role == "user"]
+    asked = [one.event for one in harness.ui.events if isinstance(one.event, MessageAdded) and one.event.role == "user"]
     assert asked[-1].content == COMPACT_REQUEST
     assert not any(COMPACT_REQUEST in line for line in harness.ui.printed)
 
