@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -13,7 +14,9 @@ import pytest
 
 import tooling.files.openat2
 from tests.tooling.tool_harness import ToolHarness
+from tooling.contract.result import ToolError
 from tooling.files.resolve import open_to_read
+from tooling.files.workspace_files import WorkspaceFiles
 from tooling.files.workspace_paths import PathRefused, readable_path
 from tooling.tools.line_search import Search, search_by_walking
 from tooling.tools.walk import walk_files
@@ -101,6 +104,8 @@ async def test_no_tool_reads_or_writes_outside(harness: ToolHarness, outside: Pa
             assert "OUTSIDE" not in result.content
             kind = {"read_file": "read", "list_directory": "listed"}.get(tool, "written")
             done[kind if result.is_ok else "refused"] += 1
+        with suppress(ToolError):
+            assert await WorkspaceFiles(harness.ctx()).read_text("d/sub/b.txt") == INSIDE
     assert snapshot(outside) == before
     assert was_a_race(), done
 
