@@ -126,8 +126,10 @@ def check_end(work: Workload, log: list[dict[str, object]], place: str) -> None:
 def test_a_log_cut_anywhere_can_be_resumed_with_every_provider(user: User) -> None:
     work = task_plan(user)
     Killer(seed=3).run_until(user, (*work.argv, "--session", "s"), events=90)
-    assert user.agent("resume", "s").exit_code == 0
     log = user.data / "sessions/s/events.jsonl"
+    # On a busy machine the kill may come after the end: then the log is cut as a kill would have cut it.
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:90]))
+    assert user.agent("resume", "s").exit_code == 0
     # Up to the last result, after which there is nothing to resume.
     lines = log.read_bytes().splitlines(keepends=True)[:-1]
     first = json.loads(lines[0])["run_id"]
