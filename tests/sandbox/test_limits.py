@@ -131,6 +131,7 @@ async def test_a_command_that_reads_input_does_not_wait_for_it(runner: SandboxCo
 
 
 async def test_an_endless_writer_ends_with_its_reader(runner: SandboxCommandRunner) -> None:
+    # Far below the limit of one second of CPU time, which a gigabyte reaches on a slow machine.
     found = await sh(runner, "yes | head -c 128M", timeout_s=60)
     assert (found.exit_code, found.total_bytes) == (0, 128 * MIB)
 
