@@ -23,6 +23,7 @@ REPLIES = (
     step_reply("c", "c done", delay_ms=600),
     composer_reply("All three are done."),
 )
+IDLE_PROMPT = re.compile(r"(?m)^>$")
 # The lines that remain; which step ends first depends on the schedule.
 LASTING = (
     GREETING,
@@ -49,7 +50,7 @@ def assert_complete(shown: str) -> None:
 def assert_not_stale(shown: str) -> None:
     stale = [line for line in shown.splitlines() if re.search(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]|\d/\d steps|planning", line)]
     assert not stale, f"{stale} in\n{shown}"
-    assert len(re.findall(r"(?m)^>$", shown)) == 1, f"more than one prompt in\n{shown}"
+    assert len(IDLE_PROMPT.findall(shown)) == 1, f"more than one prompt in\n{shown}"
     assert len(re.findall(r"· ask ·", shown)) <= 1, f"more than one status in\n{shown}"
 
 
@@ -64,6 +65,8 @@ def test_a_terminal_that_clips_lines_keeps_finished_lines(
         terminal.resize(columns, rows)
         terminal.watch(0.25)
     terminal.wait_for("3 ok")
+    # The prompt is drawn in a frame after the last line.
+    terminal.wait_until(lambda: IDLE_PROMPT.search(terminal.window_text()) is not None, "the prompt")
     # Clipped text is lost for good, so only check for later lines.
     shown = terminal.full_text()
     for text in ("✓ a Title of a", "✓ b Title of b", "✓ c Title of c", "All three are done."):
@@ -97,7 +100,8 @@ def test_a_terminal_that_rewraps_lines_keeps_no_stale_lines(
     for columns, rows in sizes:
         terminal.resize(columns, rows)
         terminal.wait_for("steps ·")
-    shown = terminal.wait_for("3 ok")
+    terminal.wait_for("3 ok")
+    shown = terminal.wait_for("\n>\n")
     assert_complete(shown)
     assert_not_stale(shown)
 
