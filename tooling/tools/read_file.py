@@ -1,4 +1,4 @@
-"""The tool read_file: read a text file page by page."""
+"""The tool read_file: read a text file page by page, or show an image."""
 
 import asyncio
 import io
@@ -11,6 +11,7 @@ from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolSpec
 from tooling.files.regular_file import open_text
+from tooling.images.prepare import image_result
 from tooling.output import decode_output
 
 MAX_LINES = 2000
@@ -38,12 +39,12 @@ class _Page(NamedTuple):
 
 
 class ReadFile(Tool[ReadFileParams]):
-    """Reads a text file inside the workspace."""
+    """Reads a text file or an image inside the workspace."""
 
     params = ReadFileParams
     spec = ToolSpec(
         name="read_file",
-        description="Read a text file.",
+        description="Read a text file or look at an image.",
         parameters=schema_of(ReadFileParams),
         effect="read",
         output_chars=MAX_PAGE_CHARS + 2000,
@@ -53,7 +54,9 @@ class ReadFile(Tool[ReadFileParams]):
         return Action(tool=self.spec.name, effect="read", subject=params.path, cwd=ctx.working_dir)
 
     async def run(self, params: ReadFileParams, ctx: ExecCtx) -> ToolResult:
-        """Return the page and, if there is more, the offset to continue with."""
+        """Return the page and, if there is more, the offset to continue with; an image is shown."""
+        if image := await asyncio.to_thread(image_result, params.path, ctx):
+            return image
         page = await asyncio.to_thread(_read, params, ctx)
         return ToolResult(
             page.text + _more_notice(page), display=f"Read {params.path} ({page.last - page.first + 1} lines)"
