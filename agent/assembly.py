@@ -38,6 +38,7 @@ from agent.vocabulary.plan import RESUMED, Plan
 from agent.vocabulary.unfinished import UnfinishedRun
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.tool import schema_name
+from tooling.files.blobs import BlobStore
 
 if TYPE_CHECKING:
     from agent.executor import Executor
@@ -127,6 +128,7 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
         model=model,
         output_schema=context.output_schema,
         memory=memory,
+        require_vision=client.vision.require,
         has_notes=context.settings.project_notes and not scope.uses_session_workspace,
     )
     return Run(
@@ -221,6 +223,7 @@ def _build_router(context: RunContext, model: str) -> ModelRouter:
         volatile={str(scope.cwd): "<workspace>", f" on {sys.platform}. Today": " on <platform>. Today"},
         redact=scope.redactor.redact,
         on_retry=warn_retry,
+        read_image=BlobStore(scope.folder.blobs).read,
     )
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from agent.execution.result.structured import OutputSchema
@@ -21,8 +21,16 @@ from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.plan import Plan
 from agent.vocabulary.unfinished import UnfinishedRun
 from agent.workspace.project_notes import read_notes
-from agent.workspace.request_context import build_context, read_attachment, stage_inputs, wrap_in_tag
+from agent.workspace.request_context import (
+    build_context,
+    read_attachment,
+    read_images,
+    stage_inputs,
+    wrap_in_tag,
+)
+from tooling.contract.image import Image
 from tooling.contract.json_codec import encode
+from tooling.images.header import is_image_file
 
 _MEMORY_INTRO = "What is known of this user, as data; keep to what concerns the answer:"
 
@@ -40,6 +48,7 @@ class AgentExecutor:
         output_schema: OutputSchema | None = None,
         memory: RunMemory | None = None,
         has_notes: bool = False,
+        require_vision: Callable[[str], None] = lambda model: None,
     ) -> None:
         self._scope = scope
         self._orchestrator = orchestrator
@@ -48,6 +57,7 @@ class AgentExecutor:
         self._output_schema = output_schema
         self._memory = memory
         self._has_notes = has_notes
+        self._require_vision = require_vision
         # Set once the answer is published; the memory may still be being updated.
         self.answered: Outcome | None = None
         self.has_published_request = False
@@ -69,7 +79,8 @@ class AgentExecutor:
             self._output_schema = OutputSchema(submit.schema)
         memory = await self._recall()
         schema_text = self._output_schema.constraints if self._output_schema else ""
-        context = await self._build_context(submit, memory, schema_text)
+        images = await asyncio.to_thread(self._read_images, submit)
+        context = await self._build_context(submit, memory, schema_text, images)
         attached = {
             "context": context,
             "schema": self._output_schema.text if self._output_schema else "",
@@ -77,9 +88,10 @@ class AgentExecutor:
         }
         self.has_published_request = True
         messages = [MessageAdded(role=role, content=text) for role, text in attached.items() if text]
-        await publish_request(self._scope.channel, submit.prompt, messages)
+        await publish_request(self._scope.channel, submit.prompt, messages, images=images)
         return Task(
             request=submit.prompt,
+            images=images,
             lineage=self._scope.run_id if self._scope.is_persistent else "",
             context=context,
             constraints=_constraints(schema_text, memory),
@@ -93,33 +105,42 @@ class AgentExecutor:
 
     async def _resume_task(self, submit: Submit, unfinished: UnfinishedRun) -> Task:
         self.has_published_request = True
-        await publish_request(self._scope.channel, unfinished.request)
+        await publish_request(self._scope.channel, unfinished.request, images=unfinished.images)
         if self._output_schema is None and unfinished.schema:
             self._output_schema = OutputSchema(unfinished.schema)
         memory = await self._recall()
         return Task(
             request=unfinished.request,
+            images=unfinished.images,
             lineage=unfinished.lineage,
             context=unfinished.context,
             constraints=_constraints(self._output_schema.constraints if self._output_schema else "", memory),
             plan=submit.plan,
         )
 
-    async def _build_context(self, submit: Submit, memory: str, schema_text: str) -> str:
+    def _read_images(self, submit: Submit) -> tuple[Image, ...]:
+        """Store the attached images; raises InputError if the model cannot see them."""
+        images = submit.images or read_images(submit.files, self._scope.folder.blobs)
+        if images and self._model:
+            self._require_vision(self._model)
+        return images
+
+    async def _build_context(self, submit: Submit, memory: str, schema_text: str, images: tuple[Image, ...]) -> str:
         if submit.context is not None:
             await asyncio.to_thread(stage_inputs, submit.inputs, self._scope.cwd)
             return submit.context
-        gathered = await asyncio.to_thread(self._gather_context, submit, memory)
+        gathered = await asyncio.to_thread(self._gather_context, submit, memory, images)
         return "\n\n".join(part for part in (self._scope.redactor.redact(gathered), schema_text) if part)
 
-    def _gather_context(self, submit: Submit, memory: str) -> str:
+    def _gather_context(self, submit: Submit, memory: str, images: tuple[Image, ...]) -> str:
         return build_context(
             stdin=submit.stdin,
-            attachments=[read_attachment(path) for path in submit.files],
+            attachments=[read_attachment(path) for path in submit.files if not is_image_file(path)],
             staged=stage_inputs(submit.inputs, self._scope.cwd),
             session=self._scope.session(),
             notes=mask_strings(read_notes(self._scope.cwd), self._scope.redactor.redact) if self._has_notes else (),
             memory=memory,
+            images=images,
         )
 
     async def _recall(self) -> str:
@@ -163,11 +184,13 @@ class AgentExecutor:
         return replace(outcome, usage=spent, model_usage=dict(budget.by_model), num_turns=spent.requests)
 
 
-async def publish_request(channel: Channel, prompt: str, attached: Sequence[MessageAdded] = ()) -> None:
+async def publish_request(
+    channel: Channel, prompt: str, attached: Sequence[MessageAdded] = (), *, images: tuple[Image, ...] = ()
+) -> None:
     """Publish a request after everything attached to it: a log with the request then has all of it."""
     for message in attached:
         channel.emit(message)
-    await channel.publish(MessageAdded(role="user", content=prompt))
+    await channel.publish(MessageAdded(role="user", content=prompt, images=images or None))
 
 
 def _constraints(schema_text: str, memory: str) -> str:

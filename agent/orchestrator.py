@@ -30,6 +30,7 @@ from agent.vocabulary.status import is_success
 from agent.vocabulary.unfinished import UnfinishedRun
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 
 if TYPE_CHECKING:
     from agent.executor import Executor
@@ -52,6 +53,7 @@ class Task:
     request: str
     lineage: str = ""
     context: str = ""
+    images: tuple[Image, ...] = ()
     constraints: str = ""
     plan_only: bool = False
     plan: Plan | None = None
@@ -164,6 +166,7 @@ class OrchestratorRunner:
             source=StepSource(
                 request=task.request,
                 context=task.context,
+                images=task.images,
                 lineage=task.lineage,
                 model=settings.model,
                 may_replan=settings.replans_given_plans or not is_given,
@@ -201,7 +204,7 @@ class OrchestratorRunner:
             return Plan(steps=(), answer=unfinished.answer)
         plan = Plan(steps=unfinished.plan, reason=RESUMED) if unfinished and unfinished.plan else task.plan
         if plan is None:
-            async with aclosing(self._planner.plan(task.request, task.context)) as planned:
+            async with aclosing(self._planner.plan(task.request, task.context, task.images)) as planned:
                 async for item in planned:
                     if isinstance(item, Plan):
                         plan = item

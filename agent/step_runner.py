@@ -28,6 +28,7 @@ from agent.vocabulary.step import ExecutorRequest, ExecutorResponse
 from agent.vocabulary.unfinished import UnfinishedRun
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 
 if TYPE_CHECKING:
     from agent.executor import Executor
@@ -43,6 +44,7 @@ class StepSource:
 
     request: str
     context: str = ""
+    images: tuple[Image, ...] = ()
     lineage: str = ""
     model: str = ""
     may_replan: bool = True
@@ -161,4 +163,5 @@ class CachingStepRunner:
             context="\n\n".join(part for part in (source.context, task, known) if part),
             expected_outputs=step.expect or None,
             model=step.model,
+            images=source.images,
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import field
 from typing import Literal, Protocol, TypeAlias
 
 from agent.vocabulary.message import Message
@@ -15,7 +16,10 @@ Purpose: TypeAlias = Literal["planner", "step", "composer", "memory", "repair", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One request to a model; scripts, cassettes and the budget use `purpose` and `step_id`."""
+    """One request to a model; scripts, cassettes and the budget use `purpose` and `step_id`.
+
+    `image_data` has the bytes of the messages' images by their hash, as base64; it is filled in when a request is sent.
+    """
 
     model: str
     messages: tuple[Message, ...]
@@ -24,6 +28,7 @@ class ModelRequest:
     step_id: str | None = None
     max_output_tokens: int | None = None
     temperature: float | None = None
+    image_data: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

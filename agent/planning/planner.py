@@ -15,6 +15,7 @@ from agent.planning.prompt import planner_messages, replan_messages
 from agent.planning.steps import StepBuilder, fallback_step, is_answer_only
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import Plan, PlanStep
+from tooling.contract.image import Image
 
 # The steps of a plan in the order in which they become known, then the plan itself.
 PlanStream: TypeAlias = AsyncGenerator[PlanStep | Plan, None]
@@ -38,9 +39,9 @@ class Planner:
         self._capabilities = capabilities or Capabilities()
         self._estimate = estimate
 
-    async def plan(self, request: str, context: str) -> PlanStream:
+    async def plan(self, request: str, context: str, images: tuple[Image, ...] = ()) -> PlanStream:
         """Yield every step as soon as it is known, and the complete plan last."""
-        async with aclosing(self._stream(planner_messages(request, context), request)) as items:
+        async with aclosing(self._stream(planner_messages(request, context, images), request)) as items:
             async for item in items:
                 if isinstance(item, PlanStep) or (item and (item.steps or item.answer is not None)):
                     yield item

@@ -1,6 +1,7 @@
 """The prompts of the planner; kept short because every run pays for them."""
 
 from agent.vocabulary.message import Message
+from tooling.contract.image import Image
 
 CONTEXT_CHARS = 24_000
 PROGRESS_CHARS = 16_000
@@ -37,12 +38,16 @@ new id. Leave out what is done. A step may depend on steps that succeeded, never
 one. If nothing is left to do: {{"steps": []}}"""
 
 
-def planner_messages(request: str, context: str) -> tuple[Message, ...]:
+def planner_messages(request: str, context: str, images: tuple[Image, ...] = ()) -> tuple[Message, ...]:
     """Return the messages for the planner, constant text first so that providers can cache it."""
     context = truncate(context, CONTEXT_CHARS)
     return (
         Message(role="system", content=SYSTEM),
-        Message(role="user", content=f"{context}\n\nRequest: {request}" if context else f"Request: {request}"),
+        Message(
+            role="user",
+            content=f"{context}\n\nRequest: {request}" if context else f"Request: {request}",
+            images=images,
+        ),
     )
 
 

@@ -30,6 +30,7 @@ _OPTIONAL = frozenset(
         "error",
         "involves",
         "tool",
+        "images",
     }
 )
 _OMIT_IF_FALSE = frozenset({"delta", "plan_only"})

@@ -6,14 +6,16 @@ from typing import Literal, TypeAlias
 from agent.vocabulary.plan import Plan
 from tooling.contract.action import Scope
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
-    """Run one task; `files` are included in the request as text, `inputs` are copied into the workspace.
+    """Run one task; `files` are included in the request as text or images, `inputs` are copied into the workspace.
 
     A given `plan` is run as it is, without a planner. A given `context`, with its `schema`, comes from an earlier run:
-    it is used as it is, and no new context is collected.
+    it is used as it is, and no new context is collected; the same is true of `images`, which are otherwise taken from
+    `files`.
     """
 
     prompt: str
@@ -24,6 +26,7 @@ class Submit:
     plan: Plan | None = None
     context: str | None = None
     schema: str = ""
+    images: tuple[Image, ...] = ()
 
     @property
     def needs_model(self) -> bool:

@@ -8,6 +8,7 @@ from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import StepStatus, Subtype
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 from tooling.contract.result import CallStatus, FileChange, TaskItem
 
 
@@ -68,6 +69,7 @@ class CallMade:
 class MessageAdded:
     """A message; with `delta` a fragment that may be dropped, otherwise the complete text.
 
+    `images` are references: the bytes are in the session's `blobs/`.
     `reasoning` and its signature are kept because some providers reject a conversation without them. `spent` is the
     usage of the request this replies to; it comes last so that it can be found without parsing the rest of the line.
     """
@@ -79,6 +81,7 @@ class MessageAdded:
     tool_calls: tuple[CallMade, ...] | None = None
     reasoning: str | None = None
     reasoning_signature: str | None = None
+    images: tuple[Image, ...] | None = None
     spent: Usage | None = None
 
 
@@ -94,7 +97,7 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCompleted:
-    """A tool call ended; `output` is the text for the model."""
+    """A tool call ended; `output` is the text for the model, `images` are what it sees besides."""
 
     type: ClassVar[str] = "tool.completed"
     tool_id: str
@@ -103,6 +106,7 @@ class ToolCompleted:
     exit_code: int
     output: str
     display: str | None = None
+    images: tuple[Image, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from dataclasses import field
 from typing import Literal, TypeAlias
 
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
@@ -21,7 +22,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message of a conversation.
+    """One message of a conversation; `images` are those of a user's message or a tool's result.
 
     `reasoning` and `reasoning_signature` are kept because some providers reject a history without them.
     """
@@ -32,3 +33,4 @@ class Message:
     tool_call_id: str | None = None
     reasoning: str = ""
     reasoning_signature: str | None = None
+    images: tuple[Image, ...] = ()

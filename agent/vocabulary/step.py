@@ -6,6 +6,7 @@ from dataclasses import field
 from agent.vocabulary.status import StepStatus
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 from tooling.contract.result import CallStatus
 
 # The tool that runs a step's check.
@@ -36,6 +37,7 @@ class ExecutorRequest:
     context: str = ""
     expected_outputs: str | None = None
     model: str = ""
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

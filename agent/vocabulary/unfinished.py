@@ -8,6 +8,7 @@ from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.step import CallFact
 from tooling.contract.action import Effect
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
 
 _SIDE_EFFECTS: frozenset[Effect] = frozenset({"write", "execute"})
 
@@ -59,6 +60,7 @@ class UnfinishedRun:
     replans: int = 0
     clarifications: int = 0
     answer: str = ""
+    images: tuple[Image, ...] = ()
 
 
 def missing_result(effect: Effect | None, *, had_started: bool) -> str:

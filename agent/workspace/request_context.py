@@ -9,6 +9,9 @@ from agent.sessions.views.session_summary import SessionRecord
 from agent.vocabulary.errors import InputError
 from agent.workspace.project_notes import ProjectNote
 from tooling.contract.fast_dataclass import dataclass
+from tooling.contract.image import Image
+from tooling.images.header import BROKEN, ImageProblem, is_image_file
+from tooling.images.prepare import MAX_FILE_BYTES, prepare_image, store_image
 
 HISTORY_RUNS = 25
 HISTORY_CHARS = 6000
@@ -44,6 +47,24 @@ def read_attachment(path: Path) -> Attachment:
     return Attachment(name=path.name, text=data.decode("utf-8", "replace"))
 
 
+def read_images(paths: Sequence[Path], blobs: Path) -> tuple[Image, ...]:
+    """Store the images among the attached files; raises InputError if one is damaged or too large."""
+    return tuple(_store_image(path, blobs) for path in paths if is_image_file(path))
+
+
+def _store_image(path: Path, blobs: Path) -> Image:
+    try:
+        with path.open("rb") as file:
+            prepared = prepare_image(file.read(MAX_FILE_BYTES + 1))
+        if prepared is None:
+            raise ImageProblem(BROKEN)
+        return store_image(*prepared, path.name, blobs)
+    except ImageProblem as problem:
+        raise InputError(f"cannot attach {path}: {problem.message}", problem.hint) from problem
+    except OSError as error:
+        raise InputError(f"cannot attach {path}: {error.strerror}") from error
+
+
 def stage_inputs(inputs: Sequence[Path], workspace: Path) -> list[str]:
     """Copy input files into the workspace's `input/`; return their paths relative to the workspace."""
     staged: list[str] = []
@@ -70,12 +91,15 @@ def build_context(
     session: SessionRecord,
     notes: Sequence[ProjectNote] = (),
     memory: str = "",
+    images: Sequence[Image] = (),
 ) -> str:
     """Return the context of a request, each part tagged as data; parts that change often come last, for caching."""
     parts = [wrap_in_tag("project_notes", note.text, path=note.path) for note in notes]
     parts += [wrap_in_tag("memory", memory) if memory else "", history(session)]
     if staged:
         parts.append("Input files: " + ", ".join(staged))
+    if images:
+        parts.append("Attached: " + ", ".join(image.label for image in images))
     parts += [f'<file name="{attachment.name}">\n{attachment.text}\n</file>' for attachment in attachments]
     if stdin:
         parts.append(f"<stdin>\n{stdin.rstrip()}\n</stdin>")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 
-from agent.model.budget import BudgetExhausted
+from agent.model.budget import TOKENS_PER_IMAGE, BudgetExhausted
 from agent.model.faults import ModelFault
 from agent.model.metered_client import MeteredModel
 from agent.model.port import ModelRequest
@@ -62,7 +62,10 @@ class Conversation:
     def add_results(self, results: Iterable[tuple[ToolCall, ToolResult]]) -> list[CallFact]:
         """Add the results of one turn, in the order of its calls."""
         pairs = list(results)
-        self.messages += [Message(role="tool", content=result.content, tool_call_id=call.id) for call, result in pairs]
+        self.messages += [
+            Message(role="tool", content=result.content, tool_call_id=call.id, images=result.images)
+            for call, result in pairs
+        ]
         return self.record_calls(pairs)
 
     def record_calls(self, results: Iterable[tuple[ToolCall, ToolResult]]) -> list[CallFact]:
@@ -122,8 +125,9 @@ def messages_to_drop(messages: Sequence[Message], room: int) -> int:
 
 
 def size_of(messages: Sequence[Message]) -> int:
-    """Return the size of messages in characters, calls included."""
-    return sum(
+    """Return the size of messages in characters, calls and images included."""
+    images = sum(len(message.images) for message in messages)
+    return images * TOKENS_PER_IMAGE * CHARS_PER_TOKEN + sum(
         len(message.content) + sum(len(str(call.arguments)) for call in message.tool_calls) for message in messages
     )
 

@@ -30,4 +30,4 @@ def step_message(request: ExecutorRequest) -> Message:
     parts = [request.context, request.goal]
     if request.expected_outputs:
         parts.append(f"A good result: {request.expected_outputs}")
-    return Message(role="user", content="\n\n".join(part for part in parts if part))
+    return Message(role="user", content="\n\n".join(part for part in parts if part), images=request.images)

@@ -9,6 +9,7 @@ from agent.model.json_values import object_at, text_at
 from agent.model.port import ModelRequest
 from agent.model.providers import Endpoint
 from agent.vocabulary.message import Message
+from tooling.contract.image import Image
 
 Block: TypeAlias = dict[str, object]
 
@@ -34,7 +35,7 @@ def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
     data: dict[str, object] = {
         "model": endpoint.model,
         "max_tokens": request.max_output_tokens or DEFAULT_MAX_TOKENS,
-        "messages": _turns(message for message in request.messages if message.role != "system"),
+        "messages": _turns((message for message in request.messages if message.role != "system"), request.image_data),
         "stream": True,
     }
     if system:
@@ -46,12 +47,12 @@ def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
     return data
 
 
-def _turns(messages: Iterable[Message]) -> list[Block]:
+def _turns(messages: Iterable[Message], image_data: Mapping[str, str]) -> list[Block]:
     """Return alternating turns; neighbors with the same role are merged, so results of a turn stay together."""
     turns: list[tuple[str, list[Block]]] = []
     for message in messages:
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = _assistant_blocks(message) if role == "assistant" else _user_blocks(message)
+        blocks = _assistant_blocks(message) if role == "assistant" else _user_blocks(message, image_data)
         if turns and turns[-1][0] == role:
             turns[-1][1].extend(blocks)
         elif blocks:
@@ -63,11 +64,19 @@ def _turns(messages: Iterable[Message]) -> list[Block]:
     return [{"role": role, "content": blocks} for role, blocks in turns]
 
 
-def _user_blocks(message: Message) -> list[Block]:
+def _user_blocks(message: Message, image_data: Mapping[str, str]) -> list[Block]:
+    images = [_image_block(image, image_data[image.sha256]) for image in message.images]
     if message.role != "tool":
-        return _text_blocks(message.content)
+        # Models read a question better after the image it is about.
+        return [*images, *_text_blocks(message.content)]
     result: Block = {"type": "tool_result", "tool_use_id": _safe_id(message.tool_call_id or "")}
+    if images:
+        return [{**result, "content": [*_text_blocks(message.content), *images]}]
     return [{**result, "content": message.content} if message.content else result]
+
+
+def _image_block(image: Image, data: str) -> Block:
+    return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": data}}
 
 
 def _assistant_blocks(message: Message) -> list[Block]:
