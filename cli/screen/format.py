@@ -1,8 +1,9 @@
 """Short texts for events: durations, counts, costs, call subjects and decisions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from agent.vocabulary.plan import SURPRISE
+from tooling.contract.image import Image
 
 _SUBJECT_KEYS = ("command", "path", "url", "query", "pattern", "question", "action")
 # The value of `by` for decisions at the keyboard.
@@ -40,6 +41,11 @@ def format_cost(usd: float) -> str:
 def call_subject(arguments: Mapping[str, object]) -> str:
     """Return the argument that best identifies a call, such as its command, path or URL."""
     return next((" ".join(str(arguments[name]).split()) for name in _SUBJECT_KEYS if arguments.get(name)), "")
+
+
+def image_labels(images: Iterable[Image] | None) -> str:
+    """Return the labels that stand for the images of a call, each after a space."""
+    return "".join(f" {image.label}" for image in images or ())
 
 
 def approval_text(decision: str, by: str) -> str:

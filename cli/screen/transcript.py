@@ -29,6 +29,7 @@ from cli.screen.format import (
     format_cost,
     format_count,
     format_duration,
+    image_labels,
     replan_text,
     resume_hint,
 )
@@ -147,7 +148,10 @@ class Transcript:
             self._print_line(line)
 
     def _on_message(self, envelope: Envelope, said: MessageAdded) -> None:
-        """Stream the answer, which comes from the composer or from the only step."""
+        """Stream the answer, which comes from the composer or from the only step; name the images of a request."""
+        if said.role == "user" and envelope.step_id is None:
+            for image in said.images or ():
+                self._print_clipped("quiet", f"  {image.label}")
         is_answer = envelope.step_id is None or len(self.plan.steps) == 1
         if said.role != "assistant" or not is_answer or self._markdown is None:
             return
@@ -175,7 +179,7 @@ class Transcript:
         about = self._calls.pop((step, call.tool_id), "")
         ending = "" if call.status == "ok" else f"  [{call.status}, exit {call.exit_code}]"
         mark = "$" if call.name == "run_command" else call.name
-        title = f"{step} {mark} {about}{ending}"
+        title = f"{step} {mark} {about}{image_labels(call.images)}{ending}"
         changes = self._changes.pop(step, ())
         is_named = [change.path for change in changes] == [about]
         extent = _line_counts(changes[0]) if is_named else ""
