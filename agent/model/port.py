@@ -41,6 +41,19 @@ class ReasoningDelta:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallDelta:
+    """A fragment of a tool call: `text` continues the JSON of its arguments, empty when the call begins.
+
+    `index` is the position of the call in the reply; `name` is known from the first fragment on, unless the provider
+    sends it late.
+    """
+
+    index: int
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRestarted:
     """The reply broke off and the request is retried: discard the fragments received so far."""
 
@@ -57,7 +70,7 @@ class ModelReply:
     finish_reason: str = "stop"
 
 
-Delta: TypeAlias = TextDelta | ReasoningDelta | StreamRestarted
+Delta: TypeAlias = TextDelta | ReasoningDelta | CallDelta | StreamRestarted
 StreamItem: TypeAlias = Delta | ModelReply
 
 

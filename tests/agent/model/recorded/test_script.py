@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.model.faults import ModelFault
-from agent.model.port import ModelReply, ModelRequest, Purpose, ReasoningDelta, StreamItem, TextDelta
+from agent.model.port import CallDelta, ModelReply, ModelRequest, Purpose, ReasoningDelta, StreamItem, TextDelta
 from agent.model.recorded.script import EMPTY_REPLY, NO_LINES_LEFT, ScriptedModel
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.message import Message, ToolCall
@@ -56,6 +56,17 @@ async def test_the_text_arrives_in_fragments_followed_by_the_reply(tmp_path: Pat
             usage=Usage(input_tokens=7, output_tokens=2, requests=1, cost_usd=0.5),
             model="script:x",
         ),
+    ]
+
+
+async def test_calls_arrive_in_fragments_after_the_text(tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "so", "chunks": 2, "tool_calls": [{"name": "a", "arguments": {"x": 1}}]})
+    assert (await collect(model, make_request()))[:-1] == [
+        TextDelta(text="s"),
+        TextDelta(text="o"),
+        CallDelta(index=0, name="a", text=""),
+        CallDelta(index=0, name="a", text='{"x"'),
+        CallDelta(index=0, name="a", text=": 1}"),
     ]
 
 

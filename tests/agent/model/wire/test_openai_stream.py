@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from agent.model.faults import ModelFault
-from agent.model.port import ModelReply, ModelRequest, ReasoningDelta, TextDelta
+from agent.model.port import CallDelta, ModelReply, ModelRequest, ReasoningDelta, TextDelta
 from agent.model.reply.reply_builder import Fragment, ReplyBuilder
 from agent.model.wire.openai_stream import OpenAiReader
 from agent.model.wire.sse import SseEvent
@@ -72,6 +72,23 @@ def test_parallel_calls_are_assembled_by_index() -> None:
         call('{"y": 2}', index=1),
         call(": 1}", index=0),
     ) == [("look", {"x": 1}), ("run", {"y": 2})]
+
+
+def test_the_arguments_of_parallel_calls_arrive_as_they_are_written() -> None:
+    _, fragments = read(
+        call(index=0, id="a", name="look"),
+        call('{"x"', index=0),
+        call('{"y": 2}', index=1, id="b", name="run"),
+        call("", index=1),
+        call(": 1}", index=0),
+        finish("tool_calls"),
+    )
+    assert fragments == [
+        CallDelta(index=0, name="look", text=""),
+        CallDelta(index=0, name="look", text='{"x"'),
+        CallDelta(index=1, name="run", text='{"y": 2}'),
+        CallDelta(index=0, name="look", text=": 1}"),
+    ]
 
 
 def test_complete_calls_without_index_or_id_are_separate_calls() -> None:
