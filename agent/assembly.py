@@ -1,12 +1,12 @@
 """Builds a run: the object graph from tools and models up to the engine."""
 
 import asyncio
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.backends.process.environment import clean_environment
 from agent.config.load import LoadedSettings
 from agent.config.settings import Settings
 from agent.dispatcher import Dispatcher
@@ -36,6 +36,7 @@ from agent.tool_setup import ToolEnvironment, ToolSetup, build_tools
 from agent.vocabulary import exit_codes
 from agent.vocabulary.plan import RESUMED, Plan
 from agent.vocabulary.unfinished import UnfinishedRun
+from agent.workspace.opening import Surroundings, prepare_opening
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.tool import schema_name
 
@@ -112,6 +113,7 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
     if unfinished:
         submit = _resumed_submit(unfinished)
     memory = _open_memory(context, submit.prompt)
+    opening = _prepare_opening(context) if context.needs_model(submit) and not unfinished else lambda: ""
     tools = build_tools(_tool_environment(context, submit, memory))
     model = await _choose_model(context, submit) if context.needs_model(submit) else ""
     client = _build_router(context, model)
@@ -128,6 +130,7 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
         output_schema=context.output_schema,
         memory=memory,
         has_notes=context.settings.project_notes and not scope.uses_session_workspace,
+        opening=opening,
     )
     return Run(
         submit=submit,
@@ -138,6 +141,24 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
         client=client,
         orchestrator=orchestrator,
         engine=engine,
+    )
+
+
+def _prepare_opening(context: RunContext) -> Callable[[], str]:
+    """Return what builds the opening; git is asked in the background from now on."""
+    settings, scope = context.settings, context.scope
+    return prepare_opening(
+        Surroundings(
+            folder=scope.cwd,
+            environ=clean_environment(context.environ),
+            date=scope.date,
+            command_timeout_s=settings.command_timeout_s,
+            backend=settings.backend,
+            extra_dirs=scope.extra_dirs,
+            allow_net=settings.allow_net,
+            # In the mode yolo nothing is asked, and a host that nobody approved stays closed.
+            can_ask=context.options.is_user_present and settings.approval_mode in ("ask", "auto-edit"),
+        )
     )
 
 
@@ -218,7 +239,7 @@ def _build_router(context: RunContext, model: str) -> ModelRouter:
         prices=context.prices,
         record=context.options.record,
         replay=context.options.replay,
-        volatile={str(scope.cwd): "<workspace>", f" on {sys.platform}. Today": " on <platform>. Today"},
+        volatile={str(scope.cwd): "<workspace>"},
         redact=scope.redactor.redact,
         on_retry=warn_retry,
     )
@@ -286,7 +307,7 @@ def _build_executor(
     calls = ToolCallRunner(tools=tools.executor, channel=scope.channel, charge=metered.record_tool_cost)
     runner_settings = RunnerSettings(
         model=model,
-        system=system_message(cwd=str(scope.cwd), platform=sys.platform, date=scope.date),
+        system=system_message(),
         context_tokens=lambda name: context.prices.context_size(name) or UNKNOWN_CONTEXT_TOKENS,
         max_output_tokens=settings.max_output_tokens,
         temperature=settings.temperature,

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from agent.execution.result.structured import OutputSchema
@@ -40,6 +40,7 @@ class AgentExecutor:
         output_schema: OutputSchema | None = None,
         memory: RunMemory | None = None,
         has_notes: bool = False,
+        opening: Callable[[], str] = lambda: "",
     ) -> None:
         self._scope = scope
         self._orchestrator = orchestrator
@@ -48,6 +49,7 @@ class AgentExecutor:
         self._output_schema = output_schema
         self._memory = memory
         self._has_notes = has_notes
+        self._opening = opening
         # Set once the answer is published; the memory may still be being updated.
         self.answered: Outcome | None = None
         self.has_published_request = False
@@ -120,6 +122,7 @@ class AgentExecutor:
             session=self._scope.session(),
             notes=mask_strings(read_notes(self._scope.cwd), self._scope.redactor.redact) if self._has_notes else (),
             memory=memory,
+            opening=self._opening(),
         )
 
     async def _recall(self) -> str:

@@ -70,9 +70,11 @@ def build_context(
     session: SessionRecord,
     notes: Sequence[ProjectNote] = (),
     memory: str = "",
+    opening: str = "",
 ) -> str:
     """Return the context of a request, each part tagged as data; parts that change often come last, for caching."""
-    parts = [wrap_in_tag("project_notes", note.text, path=note.path) for note in notes]
+    parts = [opening]
+    parts += [wrap_in_tag("project_notes", note.text, path=note.path) for note in notes]
     parts += [wrap_in_tag("memory", memory) if memory else "", history(session)]
     if staged:
         parts.append("Input files: " + ", ".join(staged))
