@@ -12,6 +12,8 @@ from agent.config.settings import Settings
 from agent.dispatcher import Dispatcher
 from agent.engine import AgentExecutor
 from agent.execution.approvals import PendingQuestions
+from agent.execution.graph.delegation import LeadDelegation
+from agent.execution.graph.plan_tool import PlanTool
 from agent.execution.result.compose import Composer
 from agent.execution.result.structured import OutputSchema
 from agent.execution.step.control import StepControl
@@ -34,7 +36,7 @@ from agent.sessions.lock import LockTimeout
 from agent.sessions.step_results import StepResultStore
 from agent.tool_setup import ToolEnvironment, ToolSetup, build_tools
 from agent.vocabulary import exit_codes
-from agent.vocabulary.plan import RESUMED, Plan
+from agent.vocabulary.plan import PLAN_TOOL, RESUMED, Plan
 from agent.vocabulary.unfinished import UnfinishedRun
 from agent.workspace.opening import Surroundings, prepare_opening
 from tooling.contract.fast_dataclass import dataclass
@@ -120,6 +122,9 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
     metered = MeteredModel(client=client, budget=context.budget, channel=context.scope.channel, price=client.cost)
     names = tuple(schema_name(schema) for schema in tools.executor.schemas())
     orchestrator = _build_orchestrator(context, tools, metered, client, names, model, unfinished)
+    if context.settings.planning == "auto" and orchestrator.is_led(submit, unfinished):
+        tools.executor.add_tool(PlanTool(orchestrator.delegation))
+        names = (*names, PLAN_TOOL)
     context.questions.set_wait_callbacks(started=orchestrator.scheduler.pause, ended=orchestrator.scheduler.resume)
     scope = context.scope
     engine = AgentExecutor(
@@ -129,6 +134,7 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
         model=model,
         output_schema=context.output_schema,
         memory=memory,
+        effect_of=lambda tool: spec.effect if (spec := tools.executor.spec_of(tool)) else None,
         has_notes=context.settings.project_notes and not scope.uses_session_workspace,
         opening=opening,
     )
@@ -257,7 +263,7 @@ def _build_orchestrator(
     settings, scope = context.settings, context.scope
     dispatcher = Dispatcher(settings, names)
     cache = StepResultStore(scope.folder.steps, scope.redactor.redact) if scope.is_persistent else None
-    return OrchestratorRunner(
+    orchestrator = OrchestratorRunner(
         planner=Planner(
             client=metered,
             model=settings.planner_model or model,
@@ -269,7 +275,7 @@ def _build_orchestrator(
             ),
             estimate=build_estimator(model or settings.model, client.cost),
         ),
-        executor=lambda: _build_executor(context, tools, metered, model, cache),
+        executor=lambda: _build_executor(context, tools, metered, model, cache, orchestrator.delegation),
         composer=Composer(
             client=metered, channel=scope.channel, model=model, max_output_tokens=settings.max_output_tokens
         ),
@@ -283,6 +289,8 @@ def _build_orchestrator(
             root=scope.cwd,
             # Results are cached under the model that the chain of runs started with.
             model=unfinished.model if unfinished else model,
+            # A check needs a plan.
+            planning="always" if settings.require_verified else settings.planning,
             replan=settings.replan if model else "never",
             max_replans=settings.max_replans,
             replans_given_plans=context.replans_given_plans,
@@ -290,13 +298,20 @@ def _build_orchestrator(
             resume_command=f"agent resume {scope.run_id}" if scope.is_persistent else None,
             mask=scope.redactor.redact,
         ),
+        control=context.control,
         cache=cache,
         review=context.options.review,
     )
+    return orchestrator
 
 
 def _build_executor(
-    context: RunContext, tools: ToolSetup, metered: MeteredModel, model: str, cache: StepResultStore | None
+    context: RunContext,
+    tools: ToolSetup,
+    metered: MeteredModel,
+    model: str,
+    cache: StepResultStore | None,
+    delegation: LeadDelegation,
 ) -> "Executor":
     """Build the executor of steps; its modules are imported while the planner's model thinks."""
     from agent.execution.step.agent_loop import AgentRunner, RunnerSettings
@@ -314,7 +329,12 @@ def _build_executor(
     )
     return Executor(
         runner=AgentRunner(
-            client=metered, calls=calls, channel=scope.channel, control=context.control, settings=runner_settings
+            client=metered,
+            calls=calls,
+            channel=scope.channel,
+            control=context.control,
+            settings=runner_settings,
+            delegation=delegation,
         ),
         calls=calls,
         asker=context.questions,

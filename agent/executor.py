@@ -145,12 +145,14 @@ class Executor:
         A final result is stored under `key` before its end is published. `unfinished` is the conversation to resume.
         """
         is_resumed = unfinished is not None and step.type == "task"
+        conversation = Conversation.from_unfinished(unfinished) if unfinished and is_resumed else Conversation()
+        conversation.messages[:0] = request.history
         work = _StepRun(
             step=step,
             request=request,
             profile=profile,
             ctx=ctx,
-            conversation=Conversation.from_unfinished(unfinished) if unfinished and is_resumed else Conversation(),
+            conversation=conversation,
             started=time.monotonic(),
             unfinished=unfinished,
         )

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from tooling.contract.fast_dataclass import dataclass
 from tooling.web.settings import SEARCH_ORDER, SearchProvider
 
+PlanningMode: TypeAlias = Literal["auto", "always", "never"]
 ReplanPolicy: TypeAlias = Literal["surprise", "always", "never"]
 WebReader: TypeAlias = Literal["off", "fallback", "always"]
 ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo"]
@@ -89,6 +90,9 @@ class Settings:
     concurrency: Annotated[int, "maximum steps running at the same time", _COUNT] = 32
     max_steps: Annotated[int, "maximum steps in a plan", _COUNT] = 50
     max_turns: Annotated[int, "maximum model turns in a step", _COUNT] = 50
+    planning: Annotated[
+        PlanningMode, "plan when the model finds that it pays (auto), before every task (always), or never"
+    ] = "auto"
     replan: Annotated[ReplanPolicy, "when to replan the remaining steps"] = "surprise"
     max_replans: Annotated[int, "maximum number of replans in a run", Limits(ge=0)] = 3
     require_verified: Annotated[bool, "fail unless a check passed"] = False

@@ -35,7 +35,7 @@ class Planner:
         self._client = client
         self._model = model
         self._max_output_tokens = max_output_tokens
-        self._capabilities = capabilities or Capabilities()
+        self.capabilities = capabilities or Capabilities()
         self._estimate = estimate
 
     async def plan(self, request: str, context: str) -> PlanStream:
@@ -45,7 +45,7 @@ class Planner:
                 if isinstance(item, PlanStep) or (item and (item.steps or item.answer is not None)):
                     yield item
                 else:
-                    step = self._with_estimate(fallback_step(request))
+                    step = self.with_estimate(fallback_step(request))
                     yield step
                     yield Plan(steps=(step,))
 
@@ -59,16 +59,17 @@ class Planner:
 
     def with_estimates(self, plan: Plan) -> Plan:
         """Return a plan from elsewhere with the estimated cost of its steps."""
-        return replace(plan, steps=tuple(map(self._with_estimate, plan.steps)))
+        return replace(plan, steps=tuple(map(self.with_estimate, plan.steps)))
 
-    def _with_estimate(self, step: PlanStep) -> PlanStep:
+    def with_estimate(self, step: PlanStep) -> PlanStep:
+        """Return a step with its estimated cost."""
         return replace(step, est_usd=self._estimate(step))
 
     async def _stream(
         self, messages: tuple[Message, ...], request: str
     ) -> AsyncGenerator[PlanStep | Plan | None, None]:
         """Yield the steps of a reply, and last its plan, or None if it contains none."""
-        reader, parser = PlanReader(), _StepParser(request, self._capabilities)
+        reader, parser = PlanReader(), _StepParser(request, self.capabilities)
         model_request = ModelRequest(
             model=self._model, messages=messages, purpose="planner", max_output_tokens=self._max_output_tokens
         )
@@ -81,7 +82,7 @@ class Planner:
                         reader.restart()
                     case TextDelta():
                         for step in parser.parse(reader.feed(item.text)):
-                            steps.append(self._with_estimate(step))
+                            steps.append(self.with_estimate(step))
                             yield steps[-1]
                     case ModelReply():
                         text = item.message.content
@@ -90,7 +91,7 @@ class Planner:
             yield Plan(answer=complete.answer)
             return
         for step in parser.parse(complete.steps):
-            steps.append(self._with_estimate(step))
+            steps.append(self.with_estimate(step))
             yield steps[-1]
         yield Plan(steps=topological_order(steps)) if steps or complete.is_empty else None
 

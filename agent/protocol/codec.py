@@ -32,7 +32,7 @@ _OPTIONAL = frozenset(
         "tool",
     }
 )
-_OMIT_IF_FALSE = frozenset({"delta", "plan_only"})
+_OMIT_IF_FALSE = frozenset({"delta", "interrupted", "plan_only"})
 
 
 class CodecError(ValueError):

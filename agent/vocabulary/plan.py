@@ -7,6 +7,11 @@ from typing import Literal, TypeAlias
 from tooling.contract.fast_dataclass import dataclass
 
 StepType: TypeAlias = Literal["task", "tool", "ask_user"]
+# What a step knows at its start: its instruction alone, or everything the lead knows.
+StepContext: TypeAlias = Literal["fresh", "fork"]
+
+# The step that works on the whole request, and the tool with which it hands out further steps.
+LEAD, PLAN_TOOL = "lead", "plan"
 
 # Why a plan was announced. Only a streaming plan is incomplete. Reasons that end in a colon are followed by a text.
 REQUEST, STREAMING, COMPLETE, FILE, RESUMED = "request", "streaming", "complete", "file", "resumed"
@@ -29,6 +34,7 @@ class PlanStep:
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     allowed_tools: tuple[str, ...] | None = None
+    context: StepContext = "fresh"
     profile: str = "default"
     model: str = ""
     tool: str = ""

@@ -34,6 +34,7 @@ def command(
     plan_only: flag.PlanOnly = False,
     plan: flag.PlanFile = None,
     edit: flag.Edit = False,
+    planning: flag.Planning = None,
     replan: flag.Replan = None,
     concurrency: flag.Concurrency = None,
     max_steps: flag.MaxSteps = None,

@@ -182,16 +182,18 @@ async def dependency_excerpts(
     results: Sequence[tuple[PlanStep, ExecutorResponse]],
     outputs: Path | None,
     mask: Callable[[str], str] = lambda text: text,
+    *,
+    limit: int = EXCERPTS_CHARS,
 ) -> str:
     """Return the results as tagged data; the full text of a truncated one is saved in `outputs`, secrets masked."""
-    share = chars_per_result(EXCERPTS_CHARS, len(results))
+    share = chars_per_result(limit, len(results))
     full_text_paths: dict[str, str] = {}
     for step, response in results:
         if len(response.text) > share and outputs is not None:
             path = outputs / f"{output_stem(step.id, response.attempts)}-answer.txt"
             if await asyncio.to_thread(_try_write, path, mask(response.text)):
                 full_text_paths[step.id] = str(path)
-    return format_results(results, EXCERPTS_CHARS, full_text_paths=full_text_paths)
+    return format_results(results, limit, full_text_paths=full_text_paths)
 
 
 def _try_write(path: Path, text: str) -> bool:

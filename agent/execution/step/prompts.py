@@ -1,5 +1,7 @@
 """The prompts of a step; the system message is the same for all steps of all runs."""
 
+from dataclasses import replace
+
 from agent.vocabulary.message import Message
 from agent.vocabulary.step import ExecutorRequest
 
@@ -32,3 +34,12 @@ def step_message(request: ExecutorRequest) -> Message:
     if request.expected_outputs:
         parts.append(f"A good result: {request.expected_outputs}")
     return Message(role="user", content="\n\n".join(part for part in parts if part))
+
+
+_FORKED = "You now work on one step of this, at the same time as others on theirs. Do this step only.\n\n"
+
+
+def forked_step_message(request: ExecutorRequest) -> Message:
+    """Return the instruction of a step that knows the lead's conversation."""
+    message = step_message(request)
+    return replace(message, content=f"{_FORKED}{message.content}")

@@ -142,7 +142,7 @@ async def test_a_request_without_a_line_is_reported_with_the_unused_lines(tmp_pa
         ("{", "line 2: Expecting property name"),
         ('{"txt": "x"}', "line 2: unknown field txt, did you mean text?"),
         ('{"text": 1}', "line 2: text: expected text, got number 1"),
-        ('{"text": "x", "match": {"purpose": "cook"}}', "line 2: match.purpose: expected one of planner, step"),
+        ('{"text": "x", "match": {"purpose": "cook"}}', "line 2: match.purpose: expected one of planner, lead, step"),
         ('{"fault": "bad"}', "line 2: fault: expected one of connect"),
         ('{"repeat": true}', f"line 2: {EMPTY_REPLY}"),
         ("[]", "line 2: ScriptReply: expected an object, got list"),
