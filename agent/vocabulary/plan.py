@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from tooling.contract.fast_dataclass import dataclass
 
 StepType: TypeAlias = Literal["task", "tool", "ask_user"]
+CheckAuthor: TypeAlias = Literal["user", "model"]
 
 # Why a plan was announced. Only a streaming plan is incomplete. Reasons that end in a colon are followed by a text.
 REQUEST, STREAMING, COMPLETE, FILE, RESUMED = "request", "streaming", "complete", "file", "resumed"
@@ -18,7 +19,7 @@ class PlanStep:
     """One step: its instruction, dependencies, files and tools.
 
     A `tool` step is one call of `tool` with `args` and needs no model. `verify` is a check: a command that succeeds
-    only if the step achieved its goal.
+    only if the step achieved its goal. `verify_by` tells who wrote it: a model may guess one that cannot work.
     """
 
     id: str
@@ -35,6 +36,7 @@ class PlanStep:
     args: Mapping[str, object] = field(default_factory=dict)
     expect: str = ""
     verify: str = ""
+    verify_by: CheckAuthor = "user"
     timeout_s: float | None = None
     ask_question: str | None = None
     ask_options: tuple[str, ...] = ()
