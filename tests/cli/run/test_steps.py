@@ -97,3 +97,33 @@ def test_parallel_steps_share_one_budget(user: User) -> None:
         len(events_of_type(ended, "budget"))
         == len([event for event in events_of_type(ended, "step.completed") if event["status"] == "ok"]) + 1
     )
+
+
+def run_in_sandbox(user: User, *replies: dict[str, object]) -> ProgramResult:
+    words = ("--output-format", "stream-json", "--replan", "never", "-C", str(user.home))
+    ended = user.agent("run", "x", "--model", user.script(*replies), *words)
+    assert broken_rules(ended.events) == []
+    return ended
+
+
+def test_a_planned_check_that_fails_before_and_after_alike_does_not_fail_the_step(user: User) -> None:
+    ended = run_in_sandbox(
+        user,
+        plan(step("s1", verify="cat found.txt")),
+        step_reply("s1", "the answer is 42"),
+        step_reply("s1", "the answer is 42"),
+        step_reply("s1", "the answer is 42"),
+    )
+    (completed,) = events_of_type(ended, "step.completed")
+    assert (ended.exit_code, completed["status"], completed.get("verified")) == (0, "ok", None)
+    (warning,) = events_of_type(ended, "warning")
+    assert "`cat found.txt` does not count: it fails in the same way" in str(warning["message"])
+
+
+def test_nobody_is_asked_to_approve_a_planned_check_before_its_step(user: User) -> None:
+    ended = run_in_sandbox(
+        user, plan(step("s1", verify="curl https://example.org")), step_reply("s1", "the answer is 42")
+    )
+    (completed,) = events_of_type(ended, "step.completed")
+    assert (completed["status"], completed.get("verified")) == ("ok", None)
+    assert len(events_of_type(ended, "approval.requested")) == 1
