@@ -24,6 +24,8 @@ class ModelRequest:
     step_id: str | None = None
     max_output_tokens: int | None = None
     temperature: float | None = None
+    # Requests that share a beginning share this key, such as the session's id.
+    cache_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

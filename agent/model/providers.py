@@ -23,6 +23,8 @@ class Provider:
     model_prefixes: tuple[str, ...] = ()
     # Mistral rejects `stream_options` and always sends usage.
     has_usage_option: bool = True
+    # OpenAI routes requests with the same `prompt_cache_key` to the same cache.
+    has_cache_key: bool = False
     # DeepSeek rejects a history whose tool-calling turns lack their reasoning.
     should_resend_reasoning: bool = False
 
@@ -57,6 +59,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="openai",
         base_url="https://api.openai.com/v1",
         model_prefixes=("gpt-", "chatgpt-", "o1", "o3", "o4", "codex-"),
+        has_cache_key=True,
     ),
     Provider(
         name="anthropic",

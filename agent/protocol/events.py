@@ -68,8 +68,9 @@ class CallMade:
 class MessageAdded:
     """A message; with `delta` a fragment that may be dropped, otherwise the complete text.
 
-    `reasoning` and its signature are kept because some providers reject a conversation without them. `spent` is the
-    usage of the request this replies to; it comes last so that it can be found without parsing the rest of the line.
+    `reasoning`, its signature and the model that signed it are kept because some providers reject a conversation
+    without them. `spent` is the usage of the request this replies to; it comes last so that it can be found without
+    parsing the rest of the line.
     """
 
     type: ClassVar[str] = "message"
@@ -79,6 +80,7 @@ class MessageAdded:
     tool_calls: tuple[CallMade, ...] | None = None
     reasoning: str | None = None
     reasoning_signature: str | None = None
+    reasoning_model: str | None = None
     spent: Usage | None = None
 
 

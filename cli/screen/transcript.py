@@ -27,8 +27,8 @@ from cli.screen.format import (
     approval_text,
     call_subject,
     format_cost,
-    format_count,
     format_duration,
+    format_tokens,
     replan_text,
     resume_hint,
 )
@@ -215,7 +215,7 @@ class Transcript:
         is_good = is_success(end.status)
         mark = "✓" if end.status == "ok" else "~" if is_good else "✗"
         cost = f", {format_cost(end.cost_usd)}" if end.cost_usd else ""
-        tokens = f", {format_count(end.usage.total_tokens)} tokens" if end.usage.total_tokens else ""
+        tokens = f", {format_tokens(end.usage)}" if end.usage.total_tokens else ""
         checked = {True: ", verified", False: ", check failed", None: ""}[end.verified]
         status = "" if end.status == "ok" else f"{end.status}, "
         facts = f"{status}{format_duration(end.elapsed_ms / 1000)}{tokens}{cost}{checked}"
@@ -232,7 +232,7 @@ class Transcript:
             self._print_clipped("quiet", f"  wrote {path}")
         parts = [format_duration(end.duration_ms / 1000)]
         parts += [counts] if (counts := self._step_counts(end)) else []
-        parts += [f"{format_count(end.usage.total_tokens)} tokens"] if end.usage.total_tokens else []
+        parts += [format_tokens(end.usage)] if end.usage.total_tokens else []
         parts += [format_cost(end.total_cost_usd)] if end.total_cost_usd else []
         parts += [f"exit {end.exit_code}"] if end.exit_code else []
         self._print_clipped("quiet", "· " + " · ".join(parts))

@@ -244,6 +244,7 @@ class AgentRunner:
             # Some providers reject a history in which the reasoning before a call is missing.
             reasoning=(reply.message.reasoning or None) if calls else None,
             reasoning_signature=reply.message.reasoning_signature if calls else None,
+            reasoning_model=reply.message.reasoning_model if calls else None,
             # The cost counts even if the step never ends.
             spent=reply.usage,
         )

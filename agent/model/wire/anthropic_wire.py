@@ -15,6 +15,7 @@ Block: TypeAlias = dict[str, object]
 VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 8192
 _INVALID_ID_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
+_CACHED_TURNS = 2
 _CACHED: Mapping[str, object] = {"cache_control": {"type": "ephemeral"}}
 
 
@@ -29,37 +30,40 @@ def headers(endpoint: Endpoint) -> dict[str, str]:
 
 
 def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
-    """Return the request as JSON data, with cache breakpoints after system, tools and the last user turn."""
+    """Return the request as JSON data.
+
+    Four cache breakpoints, the most the API allows: after tools, after system, and after the last two user turns, so
+    that a request reads what the one before has written.
+    """
     system = [message.content for message in request.messages if message.role == "system" and message.content]
     data: dict[str, object] = {
         "model": endpoint.model,
         "max_tokens": request.max_output_tokens or DEFAULT_MAX_TOKENS,
-        "messages": _turns(message for message in request.messages if message.role != "system"),
         "stream": True,
     }
-    if system:
-        data["system"] = _mark_last_cached([{"type": "text", "text": text} for text in system])
-    if request.tools:
-        data["tools"] = _mark_last_cached([_tool(tool) for tool in request.tools])
     if request.temperature is not None:
         data["temperature"] = request.temperature
+    if request.tools:
+        data["tools"] = _mark_last_cached([_tool(tool) for tool in request.tools])
+    if system:
+        data["system"] = _mark_last_cached([{"type": "text", "text": text} for text in system])
+    # Last, so that consecutive requests begin alike.
+    data["messages"] = _turns((message for message in request.messages if message.role != "system"), request.model)
     return data
 
 
-def _turns(messages: Iterable[Message]) -> list[Block]:
+def _turns(messages: Iterable[Message], model: str) -> list[Block]:
     """Return alternating turns; neighbors with the same role are merged, so results of a turn stay together."""
     turns: list[tuple[str, list[Block]]] = []
     for message in messages:
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = _assistant_blocks(message) if role == "assistant" else _user_blocks(message)
+        blocks = _assistant_blocks(message, model) if role == "assistant" else _user_blocks(message)
         if turns and turns[-1][0] == role:
             turns[-1][1].extend(blocks)
         elif blocks:
             turns.append((role, blocks))
-    for at in range(len(turns) - 1, -1, -1):
-        if turns[at][0] == "user":
-            turns[at] = ("user", _mark_last_cached(turns[at][1]))
-            break
+    for at in [at for at, (role, _) in enumerate(turns) if role == "user"][-_CACHED_TURNS:]:
+        turns[at] = ("user", _mark_last_cached(turns[at][1]))
     return [{"role": role, "content": blocks} for role, blocks in turns]
 
 
@@ -70,19 +74,19 @@ def _user_blocks(message: Message) -> list[Block]:
     return [{**result, "content": message.content} if message.content else result]
 
 
-def _assistant_blocks(message: Message) -> list[Block]:
+def _assistant_blocks(message: Message, model: str) -> list[Block]:
     calls: list[Block] = [
         {"type": "tool_use", "id": _safe_id(call.id), "name": call.name, "input": dict(call.arguments)}
         for call in message.tool_calls
     ]
     # The API rejects an assistant turn that ends in white space.
-    return [*_thinking_blocks(message), *_text_blocks(message.content.rstrip()), *calls]
+    return [*_thinking_blocks(message, model), *_text_blocks(message.content.rstrip()), *calls]
 
 
-def _thinking_blocks(message: Message) -> list[Block]:
-    """Return reasoning as it was signed; the API rejects unsigned reasoning."""
+def _thinking_blocks(message: Message, model: str) -> list[Block]:
+    """Return reasoning as this model signed it; the API rejects any other."""
     signature = message.reasoning_signature
-    if not signature:
+    if not signature or message.reasoning_model != model:
         return []
     if not signature.startswith("["):
         return [{"type": "thinking", "thinking": message.reasoning, "signature": signature}]

@@ -22,14 +22,9 @@ def headers(endpoint: Endpoint) -> dict[str, str]:
 
 
 def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
+    """Return the request as JSON data; the messages come last, so that consecutive requests begin alike."""
     provider = get_provider(endpoint.provider)
-    data: dict[str, object] = {
-        "model": endpoint.model,
-        "messages": [
-            _message(message, with_reasoning=provider.should_resend_reasoning) for message in request.messages
-        ],
-        "stream": True,
-    }
+    data: dict[str, object] = {"model": endpoint.model, "stream": True}
     if provider.has_usage_option:
         data["stream_options"] = {"include_usage": True}
     if request.tools:
@@ -38,6 +33,12 @@ def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
         data[_length_option(endpoint)] = request.max_output_tokens
     if request.temperature is not None:
         data["temperature"] = request.temperature
+    # A server at another address may reject fields it does not know.
+    if request.cache_key and provider.has_cache_key and endpoint.base_url == provider.base_url:
+        data["prompt_cache_key"] = request.cache_key
+    data["messages"] = [
+        _message(message, with_reasoning=provider.should_resend_reasoning) for message in request.messages
+    ]
     return data
 
 
@@ -54,7 +55,8 @@ def _message(message: Message, *, with_reasoning: bool) -> dict[str, object]:
         data["content"] = message.content or None
         data["tool_calls"] = [_call(call) for call in message.tool_calls]
         if with_reasoning:
-            data["reasoning_content"] = message.reasoning
+            # Signed reasoning is another provider's.
+            data["reasoning_content"] = "" if message.reasoning_signature else message.reasoning
     return data
 
 

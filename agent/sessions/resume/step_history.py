@@ -98,6 +98,7 @@ class _StepHistory:
                 tool_calls=calls,
                 reasoning=event.reasoning or "",
                 reasoning_signature=event.reasoning_signature,
+                reasoning_model=event.reasoning_model,
             )
             self.messages.append(message)
             self.turns += 1

@@ -25,6 +25,7 @@ CONVERSATION = ModelRequest(
             tool_calls=(ToolCall(id="c:1", name="look"), ToolCall(id="c2", name="run", arguments={"x": 1})),
             reasoning="both at once",
             reasoning_signature="c2lnbmVk",
+            reasoning_model="anthropic/claude-x",
         ),
         Message(role="tool", tool_call_id="c:1", content="seen"),
         Message(role="tool", tool_call_id="c2"),
@@ -34,14 +35,14 @@ CONVERSATION = ModelRequest(
 )
 
 
-def test_a_conversation_has_its_blocks_and_three_cache_breakpoints() -> None:
+def test_a_conversation_has_its_blocks_and_four_cache_breakpoints() -> None:
     assert anthropic_wire.body(CONVERSATION, ENDPOINT) == {
         "model": "claude-x",
         "max_tokens": 8192,
         "stream": True,
         "system": [{"type": "text", "text": "be brief"}, {"type": "text", "text": "be kind", **CACHED}],
         "messages": [
-            {"role": "user", "content": [{"type": "text", "text": "look and run"}]},
+            {"role": "user", "content": [{"type": "text", "text": "look and run", **CACHED}]},
             {
                 "role": "assistant",
                 "content": [
@@ -88,9 +89,21 @@ def test_unsigned_reasoning_and_empty_turns_are_omitted() -> None:
 
 def test_several_reasoning_blocks_are_sent_back_unchanged() -> None:
     thoughts = [{"type": "thinking", "thinking": "a", "signature": "s"}, {"type": "redacted_thinking", "data": "d"}]
-    message = Message(role="assistant", content="yes", reasoning="a", reasoning_signature=json.dumps(thoughts))
+    message = Message(
+        role="assistant", content="yes", reasoning="a", reasoning_signature=json.dumps(thoughts), reasoning_model="m"
+    )
     body = anthropic_wire.body(ModelRequest(model="m", messages=(message,)), ENDPOINT)
     assert body["messages"] == [{"role": "assistant", "content": [*thoughts, {"type": "text", "text": "yes"}]}]
+
+
+def test_reasoning_signed_by_another_model_is_omitted() -> None:
+    for origin in ("anthropic/claude-y", "openrouter/anthropic/claude-x", None):
+        messages = tuple(
+            replace(message, reasoning_model=origin) if message.reasoning_signature else message
+            for message in CONVERSATION.messages
+        )
+        body = anthropic_wire.body(replace(CONVERSATION, messages=messages), ENDPOINT)
+        assert "c2lnbmVk" not in json.dumps(body)
 
 
 def test_limits_are_sent_when_set() -> None:

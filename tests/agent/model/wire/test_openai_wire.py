@@ -73,6 +73,27 @@ def test_deepseek_gets_the_reasoning_of_tool_calling_turns_back() -> None:
     assert (turn("deepseek"), turn("openai")) == ("I must look", None)
 
 
+def test_deepseek_does_not_get_the_signed_reasoning_of_another_provider() -> None:
+    signed = replace(CONVERSATION.messages[2], reasoning_signature="c2ln", reasoning_model="anthropic/claude-x")
+    request = replace(CONVERSATION, messages=(*CONVERSATION.messages[:2], signed))
+    messages = openai_wire.body(request, replace(ENDPOINT, provider="deepseek"))["messages"]
+    assert isinstance(messages, list)
+    assert messages[2]["reasoning_content"] == ""
+
+
+def test_only_openai_itself_gets_the_cache_key() -> None:
+    request = replace(CONVERSATION, cache_key="session-1")
+
+    def key(endpoint: Endpoint) -> object:
+        return openai_wire.body(request, endpoint).get("prompt_cache_key")
+
+    at_openai = replace(ENDPOINT, base_url="https://api.openai.com/v1")
+    assert key(at_openai) == "session-1"
+    assert key(ENDPOINT) is None
+    assert key(replace(ENDPOINT, provider="groq", base_url="https://api.groq.com/openai/v1")) is None
+    assert "prompt_cache_key" not in openai_wire.body(CONVERSATION, at_openai)
+
+
 def test_a_key_is_sent_as_a_bearer_token() -> None:
     assert openai_wire.headers(ENDPOINT) == {"Authorization": "Bearer k"}
     assert openai_wire.headers(replace(ENDPOINT, key="")) == {}
