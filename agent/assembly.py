@@ -211,7 +211,10 @@ def _build_router(context: RunContext, model: str) -> ModelRouter:
     scope, settings = context.scope, context.settings
 
     def warn_retry(fault: ModelFault, wait_s: float) -> None:
-        scope.channel.emit(WarningRaised(message=f"{fault}; retrying in {wait_s:.1f} s"))
+        warn(f"{fault}; retrying in {wait_s:.1f} s")
+
+    def warn(message: str) -> None:
+        scope.channel.emit(WarningRaised(message=message))
 
     return ModelRouter(
         replace(settings, model=model, planner_model=settings.planner_model if model else ""),
@@ -221,6 +224,7 @@ def _build_router(context: RunContext, model: str) -> ModelRouter:
         volatile={str(scope.cwd): "<workspace>", f" on {sys.platform}. Today": " on <platform>. Today"},
         redact=scope.redactor.redact,
         on_retry=warn_retry,
+        warn=warn,
     )
 
 

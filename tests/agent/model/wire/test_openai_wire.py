@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from agent.model.port import ModelRequest
 from agent.model.providers import Endpoint
 from agent.model.wire import openai_wire
@@ -92,6 +94,40 @@ def test_only_openai_itself_gets_the_cache_key() -> None:
     assert key(ENDPOINT) is None
     assert key(replace(ENDPOINT, provider="groq", base_url="https://api.groq.com/openai/v1")) is None
     assert "prompt_cache_key" not in openai_wire.body(CONVERSATION, at_openai)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "off", "high"),
+    [
+        ("openai", "gpt-5.2", {"reasoning_effort": "none"}, {"reasoning_effort": "high"}),
+        ("openai", "gpt-5-mini", {"reasoning_effort": "minimal"}, {"reasoning_effort": "high"}),
+        ("openai", "o4-mini", {"reasoning_effort": "low"}, {"reasoning_effort": "high"}),
+        ("groq", "openai/gpt-oss-20b", {"reasoning_effort": "low"}, {"reasoning_effort": "high"}),
+        ("gemini", "gemini/gemini-3-flash", {"reasoning_effort": "none"}, {"reasoning_effort": "high"}),
+        ("ollama", "qwen3", {"reasoning_effort": "none"}, {"reasoning_effort": "high"}),
+        ("openrouter", "z-ai/glm-5", {"reasoning": {"effort": "none"}}, {"reasoning": {"effort": "high"}}),
+        (
+            "deepseek",
+            "deepseek-v4-pro",
+            {"thinking": {"type": "disabled"}},
+            {"thinking": {"type": "enabled"}, "reasoning_effort": "high"},
+        ),
+        ("mistral", "mistral-small-latest", {"reasoning_effort": "none"}, {"reasoning_effort": "high"}),
+        (
+            "llamacpp",
+            "qwen3",
+            {"chat_template_kwargs": {"enable_thinking": False}},
+            {"chat_template_kwargs": {"enable_thinking": True}, "reasoning_effort": "high"},
+        ),
+    ],
+)
+def test_each_provider_gets_the_amount_of_reasoning_in_its_own_form(
+    provider: str, model: str, off: dict[str, object], high: dict[str, object]
+) -> None:
+    endpoint = replace(ENDPOINT, provider=provider, model=model)
+    plain = openai_wire.body(CONVERSATION, endpoint)
+    assert openai_wire.body(replace(CONVERSATION, reasoning="off"), endpoint) == plain | off
+    assert openai_wire.body(replace(CONVERSATION, reasoning="high"), endpoint) == plain | high
 
 
 def test_a_key_is_sent_as_a_bearer_token() -> None:
