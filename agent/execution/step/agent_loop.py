@@ -14,7 +14,7 @@ from agent.execution.step.step_result import StepResult
 from agent.execution.step.tool_calls import ToolCallRunner
 from agent.model.faults import ModelFault
 from agent.model.metered_client import MeteredModel
-from agent.model.port import ModelReply, ModelRequest, TextDelta
+from agent.model.port import ModelReply, ModelRequest, ReasoningDelta, TextDelta
 from agent.protocol.channel import Channel
 from agent.protocol.events import CallMade, MessageAdded
 from agent.vocabulary import exit_codes
@@ -278,12 +278,15 @@ class AgentRunner:
         )
 
     async def _stream_reply(self, request: ModelRequest, ctx: ExecCtx) -> ModelReply:
-        """Return the reply, emitting its text as it arrives."""
+        """Return the reply, emitting its text and the thoughts before it as they arrive."""
         reply: ModelReply | None = None
         async with aclosing(self._client.stream(request)) as items:
             async for item in items:
                 if isinstance(item, TextDelta):
                     event = MessageAdded(role="assistant", content=item.text, delta=True)
+                    self._channel.emit(event, step_id=ctx.step_id, attempt=ctx.attempt)
+                elif isinstance(item, ReasoningDelta):
+                    event = MessageAdded(role="thought", content=item.text, delta=True)
                     self._channel.emit(event, step_id=ctx.step_id, attempt=ctx.attempt)
                 elif isinstance(item, ModelReply):
                     reply = item
