@@ -238,7 +238,10 @@ def _build_router(context: RunContext, model: str) -> ModelRouter:
     scope, settings = context.scope, context.settings
 
     def warn_retry(fault: ModelFault, wait_s: float) -> None:
-        scope.channel.emit(WarningRaised(message=f"{fault}; retrying in {wait_s:.1f} s"))
+        warn(f"{fault}; retrying in {wait_s:.1f} s")
+
+    def warn(message: str) -> None:
+        scope.channel.emit(WarningRaised(message=message))
 
     return ModelRouter(
         replace(settings, model=model, planner_model=settings.planner_model if model else ""),
@@ -248,6 +251,7 @@ def _build_router(context: RunContext, model: str) -> ModelRouter:
         volatile={str(scope.cwd): "<workspace>"},
         redact=scope.redactor.redact,
         on_retry=warn_retry,
+        warn=warn,
     )
 
 
@@ -326,6 +330,7 @@ def _build_executor(
         context_tokens=lambda name: context.prices.context_size(name) or UNKNOWN_CONTEXT_TOKENS,
         max_output_tokens=settings.max_output_tokens,
         temperature=settings.temperature,
+        cache_key=scope.folder.id,
     )
     return Executor(
         runner=AgentRunner(

@@ -77,6 +77,12 @@ Model = Annotated[
 PlannerModel = Annotated[
     str | None, typer.Option("--planner-model", metavar="MODEL", help="Model to plan with, if not --model.")
 ]
+Reasoning = Annotated[
+    str | None,
+    typer.Option(
+        "--reasoning", metavar="LEVEL", help="How much models reason before they answer: off, low, medium or high."
+    ),
+]
 Profile = Annotated[
     str | None, typer.Option("--profile", metavar="NAME", help="Use this profile from your settings file.")
 ]
@@ -134,6 +140,7 @@ _SETTINGS = {
     "allow_net": "allow_net",
     "model": "model",
     "planner_model": "planner_model",
+    "reasoning": "reasoning",
     "concurrency": "concurrency",
     "max_steps": "max_steps",
     "max_turns": "max_turns",

@@ -10,7 +10,7 @@ from pathlib import Path
 from agent.model.budget import BudgetExhausted
 from agent.model.faults import ModelFault
 from agent.model.metered_client import MeteredModel
-from agent.model.port import ModelReply, ModelRequest, TextDelta
+from agent.model.port import ModelReply, ModelRequest, ReasoningDelta, TextDelta
 from agent.prompts.load import load_prompt
 from agent.protocol.channel import Channel
 from agent.protocol.events import MessageAdded
@@ -102,6 +102,8 @@ class Composer:
             async for item in items:
                 if isinstance(item, TextDelta):
                     self._channel.emit(MessageAdded(role="assistant", content=item.text, delta=True))
+                elif isinstance(item, ReasoningDelta):
+                    self._channel.emit(MessageAdded(role="thought", content=item.text, delta=True))
                 elif isinstance(item, ModelReply):
                     answer = item.message.content.strip()
         return answer

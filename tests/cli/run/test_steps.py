@@ -50,6 +50,24 @@ def test_the_model_repairs_a_failed_check(user: User) -> None:
     assert [event["exit_code"] for event in checks] == [1, 0]
 
 
+def test_thoughts_stream_apart_from_the_answer_and_are_not_logged(user: User) -> None:
+    replies = (
+        plan(step("s1")),
+        {**step_call("s1", "run_command", command="true"), "reasoning": "First I try. "},
+        step_reply("s1", "It works.", reasoning="So it works. ", chunks=2),
+    )
+    ended = run(user, *replies)
+    messages = [event for event in events_of_type(ended, "message") if event["role"] == "thought"]
+    assert "".join(str(event["content"]) for event in messages) == "First I try. So it works. "
+    assert all(event["delta"] and event["step_id"] == "s1" for event in messages)
+    assert ended.events[-1]["result"] == "It works."
+    (log,) = user.data.glob("sessions/*/events.jsonl")
+    assert '"thought"' not in log.read_text()
+    text = user.agent("run", "x", "--model", user.script(*replies), "--approval-mode", "yolo", "--backend", "host")
+    assert (text.exit_code, text.stdout) == (0, "It works.\n")
+    assert "So it works" not in text.stderr
+
+
 def test_a_step_timeout_kills_everything_the_step_started(user: User) -> None:
     command = "sleep 60 & echo $! > child; echo $$ > parent; sleep 60"
     ended = run(user, plan(step("s1", timeout_s=1)), step_call("s1", "run_command", command=command))

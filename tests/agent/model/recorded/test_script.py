@@ -48,7 +48,8 @@ async def test_the_text_arrives_in_fragments_followed_by_the_reply(tmp_path: Pat
     usage = {"input_tokens": 7, "output_tokens": 2, "cost_usd": 0.5}
     model = script(tmp_path, {"text": "abcdef", "reasoning": "hm", "chunks": 2, "usage": usage})
     assert await collect(model, make_request()) == [
-        ReasoningDelta(text="hm"),
+        ReasoningDelta(text="h"),
+        ReasoningDelta(text="m"),
         TextDelta(text="abc"),
         TextDelta(text="def"),
         ModelReply(
