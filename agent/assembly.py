@@ -175,9 +175,7 @@ def _open_memory(context: RunContext, request: str) -> RunMemory | None:
     )
 
 
-def _tool_environment(
-    context: RunContext, submit: Submit, memory: RunMemory | None, model: str
-) -> ToolEnvironment:
+def _tool_environment(context: RunContext, submit: Submit, memory: RunMemory | None, model: str) -> ToolEnvironment:
     settings = context.settings
     if not context.needs_model(submit):
         settings = replace(settings, output_trim_chars=max(settings.output_trim_chars or 0, FULL_OUTPUT_CHARS))

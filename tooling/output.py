@@ -12,8 +12,8 @@ OUTPUT_HEAD_LEN = 1500
 OUTPUT_TAIL_LEN = 1000
 FETCH_MAX_CHARS = 80_000
 
-# About 4 % of the context window: 25 long outputs fit before old ones must be shortened. The lower limit shows most test
-# runs and builds completely; above the upper one, models rarely use what is in the middle.
+# About 4 % of the context window: 25 long outputs fit before old ones must be shortened. The lower limit shows most
+# test runs and builds completely; above the upper one, models rarely use what is in the middle.
 MIN_OUTPUT_CHARS = 16_000
 MAX_OUTPUT_CHARS = 40_000
 _WINDOW_SHARE = 0.04

@@ -47,6 +47,8 @@ class MaskedText:
     def find_all(self, wanted: "MaskedText") -> list[int]:
         """Return where another text occurs; its masks match any secret, its secrets only themselves."""
         found: list[int] = []
+        if not wanted.text:
+            return found
         masks = [match.start() for match in re.finditer(re.escape(MASK), self.text)]
         at = self.text.find(wanted.text)
         while at >= 0:
@@ -94,7 +96,7 @@ def _is_cut(mask: int, start: int, end: int) -> bool:
 
 
 def _keep_values(old: MaskedText, new: MaskedText, path: str) -> tuple[str, ...]:
-    """Return what the masks of the new text stand for: by their line, else by the text before them, else if one is left.
+    """Return what the masks of the new text stand for: by line, else by the text before them, else the only one left.
 
     The second covers a changed comment after a secret, the third a renamed key.
     """
