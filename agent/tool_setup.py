@@ -30,8 +30,8 @@ class ToolEnvironment:
     """The settings, session and callbacks that the tools of a run need.
 
     `on_refused` is called if the run must end because no user is present to approve an action, `on_sandbox_error` if
-    the sandbox does not work. Without `is_checked` commands are neither judged nor approved. `context_tokens` returns the
-    context size of the run's model, if known; it decides how much of an output the model gets unless the settings do.
+    the sandbox does not work. Without `is_checked` commands are neither judged nor approved. `context_tokens` returns
+    the context size of the run's model, if known: more of an output is shown to a model with a larger window.
     """
 
     settings: Settings

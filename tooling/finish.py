@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import FileChange, ToolMeta, ToolResult
-from tooling.output import TrimLengths, sanitize_output, trim_output
+from tooling.output import MIN_OUTPUT_CHARS, TrimLengths, sanitize_output, trim_output
 from tooling.safety.secrets.redact import Redactor
 
 _UNSAFE_IN_NAME = r"[^A-Za-z0-9_.-]+"
@@ -22,7 +22,7 @@ NOT_SAVED = "the rest was not saved"
 class OutputFinisher:
     """Sanitizes, redacts and trims results; saves the full text of those it trims."""
 
-    def __init__(self, redactor: Redactor, trim_chars: Callable[[], int]) -> None:
+    def __init__(self, redactor: Redactor, trim_chars: Callable[[], int] = lambda: MIN_OUTPUT_CHARS) -> None:
         self._redactor = redactor
         # A function: the context size of a model is looked up with the first long output, not at startup.
         self._trim_chars = trim_chars

@@ -119,7 +119,7 @@ def _uses_crlf(hunk: Hunk, lines: list[str], start: int) -> bool:
     if any(text.endswith("\r") for _, text in hunk.lines):
         return False
     near = lines[start : start + len(hunk.old)] or lines[max(start - 1, 0) : start + 1]
-    return bool(near) and all(line.endswith("\r") for line in near)
+    return any(line.endswith("\r") for line in near)
 
 
 def _replace_lines(

@@ -9,7 +9,7 @@ import pytest
 from tests.tooling.tool_harness import ToolHarness
 from tooling.files.file_diff import MAX_DIFF_CHARS, compute_change
 from tooling.files.resolve import missing_file
-from tooling.tools.edit_file import ONLY_WHITESPACE_DIFFERS
+from tooling.safety.secrets.nearest_match import ONLY_WHITESPACE_DIFFERS
 
 
 async def test_a_new_file_is_created_with_its_folders_and_read_back(harness: ToolHarness) -> None:
@@ -36,10 +36,48 @@ async def test_a_redacted_secret_is_not_overwritten_by_its_mask(harness: ToolHar
     path = harness.write("settings.ini", "user = me\nkey = correct-horse-battery\n")
     seen = (await harness.call("read_file", path="settings.ini")).content
     assert "[REDACTED]" in seen
-    refused = await harness.call("write_file", path="settings.ini", content=seen.replace("me", "you"))
-    assert (refused.meta.status, "edit_file" in refused.content) == ("error", True)
+    written = await harness.call("write_file", path="settings.ini", content=seen.replace("me", "you"))
+    assert written.is_ok, written.content
+    assert path.read_text() == "user = you\nkey = correct-horse-battery\n"
+    unclear = await harness.call("write_file", path="settings.ini", content="a = [REDACTED]\nb = [REDACTED]\n")
+    assert (unclear.meta.status, "stands for a secret" in unclear.content) == ("error", True)
     assert "correct-horse-battery" in path.read_text()
-    assert (await harness.call("edit_file", path="settings.ini", old_text="me", new_text="you")).is_ok
+
+
+async def test_an_edit_of_a_masked_line_keeps_the_secret(harness: ToolHarness) -> None:
+    path = harness.write("settings.ini", "user = me\nkey = correct-horse-battery\n")
+    masked = {"old_text": "me\nkey = [REDACTED]", "new_text": "you\ntoken = [REDACTED]"}
+    result = await harness.call("edit_file", path="settings.ini", **masked)
+    assert result.content == "Edited settings.ini in 1 place: +2 -2 lines."
+    assert path.read_text() == "user = you\ntoken = correct-horse-battery\n"
+    assert "+token = [REDACTED]" in result.meta.changes[0].diff
+    missing = await harness.call("edit_file", path="settings.ini", old_text="x = [REDACTED]", new_text="y")
+    assert "copy its line exactly" in missing.content
+    assert "correct-horse-battery" not in missing.content
+
+
+async def test_text_inside_a_secret_is_not_replaced(harness: ToolHarness) -> None:
+    path = harness.write("settings.ini", "animal = horse\nkey = correct-horse-battery\n")
+    result = await harness.call("edit_file", path="settings.ini", old_text="horse", new_text="cow", replace_all=True)
+    assert result.content == "Edited settings.ini in 1 place: +1 -1 lines."
+    assert path.read_text() == "animal = cow\nkey = correct-horse-battery\n"
+
+
+async def test_several_edits_are_made_in_order_or_not_at_all(harness: ToolHarness) -> None:
+    path = harness.write("a.txt", "one\ntwo\ntwo\n")
+    edits = [
+        {"old_text": "one", "new_text": "1"},
+        {"old_text": "1\ntwo", "new_text": "1\n2"},
+        {"old_text": "two", "new_text": "zwei", "replace_all": True},
+    ]
+    assert (
+        await harness.call("edit_file", path="a.txt", edits=edits)
+    ).content == "Edited a.txt in 3 places: +3 -3 lines."
+    assert path.read_text() == "1\n2\nzwei\n"
+    wrong = [{"old_text": "1", "new_text": "x"}, {"old_text": "missing", "new_text": "y"}]
+    failed = await harness.call("edit_file", path="a.txt", edits=wrong)
+    assert failed.content.startswith("Edit 2 of 2 failed, nothing was changed: old_text was not found in a.txt.")
+    assert path.read_text() == "1\n2\nzwei\n"
 
 
 def test_a_huge_diff_is_truncated_but_counts_all_lines() -> None:
