@@ -28,7 +28,6 @@ class Replacement:
 
     old_text: str
     new_text: str
-    replace_all: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,15 +38,14 @@ class EditFileParams:
     old_text: Annotated[str, "exact text, unique in the file"] = ""
     new_text: str = ""
     replace_all: bool = False
-    edits: Annotated[tuple[Replacement, ...], "several at once, in order, all or none"] = ()
+    edits: Annotated[tuple[Replacement, ...], "several instead of one"] = ()
 
     @property
     def replacements(self) -> tuple[Replacement, ...]:
         """All replacements, in order."""
         if self.edits and not self.old_text:
             return self.edits
-        single = Replacement(old_text=self.old_text, new_text=self.new_text, replace_all=self.replace_all)
-        return (single, *self.edits)
+        return (Replacement(old_text=self.old_text, new_text=self.new_text), *self.edits)
 
 
 class EditFile(Tool[EditFileParams]):
@@ -97,16 +95,18 @@ class EditFile(Tool[EditFileParams]):
         total, count = 0, len(params.replacements)
         for number, replacement in enumerate(params.replacements, 1):
             try:
-                file, places = self._replace(file, replacement, display_path)
+                file, places = self._replace(file, replacement, display_path, is_for_all=params.replace_all)
             except ToolError as error:
                 which = f"Edit {number} of {count} failed, nothing was changed: " if count > 1 else ""
                 raise ToolError(f"{which}{error}") from error
             total += places
         return encode_text(file.real, display_path), total
 
-    def _replace(self, file: MaskedText, replacement: Replacement, display_path: str) -> tuple[MaskedText, int]:
+    def _replace(
+        self, file: MaskedText, replacement: Replacement, display_path: str, *, is_for_all: bool
+    ) -> tuple[MaskedText, int]:
         old, new, places = self._find(file, replacement, display_path)
-        if len(places) > 1 and not replacement.replace_all:
+        if len(places) > 1 and not is_for_all:
             raise ToolError(
                 f"old_text occurs {len(places)} times in {display_path}; "
                 "add surrounding lines to make it unique, or set replace_all."

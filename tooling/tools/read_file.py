@@ -26,16 +26,15 @@ MAX_COUNTED_BYTES = 64_000_000
 class ReadFileParams:
     """Arguments of read_file."""
 
-    path: str = ""
+    path: str
     offset: Annotated[int, "first line, from 1"] = 1
     limit: Annotated[int, "maximum lines"] = MAX_LINES
-    files: Annotated[tuple[str, ...], "several at once: path or path:first-last"] = ()
+    more: Annotated[tuple[str, ...], "also read these: path or path:first-last"] = ()
 
     @property
     def ranges(self) -> tuple["_Range", ...]:
         """All files and their lines, in order."""
-        single = (_Range(self.path, self.offset, self.limit),) if self.path else ()
-        return (*single, *map(_Range.parse, self.files))
+        return (_Range(self.path, self.offset, self.limit), *map(_Range.parse, self.more))
 
 
 class _Range(NamedTuple):
@@ -80,8 +79,6 @@ class ReadFile(Tool[ReadFileParams]):
 
     def action(self, params: ReadFileParams, ctx: ExecCtx) -> Action:
         paths = tuple(dict.fromkeys(part.path for part in params.ranges))
-        if not paths:
-            raise ToolError("Give a path, or several as files.")
         return Action(tool=self.spec.name, effect="read", subject=", ".join(paths), cwd=ctx.working_dir, paths=paths)
 
     async def run(self, params: ReadFileParams, ctx: ExecCtx) -> ToolResult:

@@ -123,7 +123,7 @@ async def test_nothing_is_written_if_one_hunk_fails_and_the_error_shows_the_near
         "*** Begin Patch\n*** Update File: a.txt\none\n-two\n+2\n\nthree\n*** End Patch\n",
         "*** Begin Patch\n*** Update File: a.txt\n-two  \n+2\n*** End Patch\n",
         "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n\n three\n",
-        "diff --git a/a.txt b/a.txt\nindex 1..2 100644\n--- a/a.txt\n+++ b/a.txt\n@@ -40,9 +41,2 @@ def f\n one\n-two\n+2\n",
+        "diff --git a/a.txt b/a.txt\nindex 1..2\n--- a/a.txt\n+++ b/a.txt\n@@ -40,9 +41,2 @@\n one\n-two\n+2\n",
         "--- a.txt\t2026-01-01\n+++ a.txt\t2026-01-01\n@@ ... @@\n-two\n+2\n",
         "*** Begin Patch\n--- a/a.txt\n+++ b/a.txt\n@@ -2 +2 @@\n-two\n+2\n*** End Patch\n",
     ],
@@ -296,6 +296,6 @@ def test_git_renames_new_and_deleted_files_are_understood(tmp_path: Path) -> Non
 
 
 def test_two_hunks_for_the_same_lines_are_an_error() -> None:
-    (file,) = parse_unified("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n@@ -1 +1 @@\n-a\n+c".split("\n"))
+    (file,) = parse_unified(["--- a/f", "+++ b/f", "@@ -1 +1 @@", "-a", "+b", "@@ -1 +1 @@", "-a", "+c"])
     with pytest.raises(ToolError, match="same lines"):
         apply_hunks("a\n", file, NoSecrets())

@@ -68,7 +68,7 @@ async def test_several_edits_are_made_in_order_or_not_at_all(harness: ToolHarnes
     edits = [
         {"old_text": "one", "new_text": "1"},
         {"old_text": "1\ntwo", "new_text": "1\n2"},
-        {"old_text": "two", "new_text": "zwei", "replace_all": True},
+        {"old_text": "two", "new_text": "zwei"},
     ]
     assert (
         await harness.call("edit_file", path="a.txt", edits=edits)
@@ -146,11 +146,38 @@ async def test_crlf_and_invalid_utf8_are_preserved(harness: ToolHarness) -> None
 async def test_a_long_file_is_read_page_by_page(harness: ToolHarness) -> None:
     harness.write("long.txt", "".join(f"line {n}\n" for n in range(1, 5001)))
     first = await harness.call("read_file", path="long.txt")
-    assert first.content.endswith("line 2000\n\n[lines 1-2000 of 5000; continue with offset=2001]")
+    assert first.content.endswith(
+        "line 2000\n\n[lines 1-2000 of 5000, 48893 bytes in the file; continue with offset=2001]"
+    )
     last = await harness.call("read_file", path="long.txt", offset=4999, limit=10)
     assert last.content == "line 4999\nline 5000\n"
     beyond = await harness.call("read_file", path="long.txt", offset=6000)
     assert beyond.content == "long.txt has 5000 lines; offset 6000 is beyond its end."
+
+
+async def test_several_files_and_ranges_are_read_in_one_call(harness: ToolHarness) -> None:
+    harness.write("long.txt", "".join(f"line {n}\n" for n in range(1, 101)))
+    harness.write("b.txt", "b\n")
+    more = ["b.txt", "missing.txt", "long.txt:100"]
+    result = await harness.call("read_file", path="long.txt", offset=2, limit=2, more=more)
+    assert (result.is_ok, result.display) == (True, "Read 3 of 4 files")
+    assert result.content == (
+        "==> long.txt (lines 2-3 of 100, 792 bytes) <==\nline 2\nline 3\n"
+        "[lines 2-3 of 100, 792 bytes in the file; continue with offset=4]\n\n"
+        "==> b.txt (lines 1-1 of 1, 2 bytes) <==\nb\n\n"
+        f"==> missing.txt <==\n{missing_file('missing.txt')}\n\n"
+        "==> long.txt (lines 100-100 of 100, 792 bytes) <==\nline 100"
+    )
+    assert (await harness.call("read_file", path="b.txt", more=["../x"])).meta.status == "blocked"
+
+
+async def test_a_huge_file_leaves_room_for_the_others_of_a_call(harness: ToolHarness) -> None:
+    harness.write("huge.txt", "word\n" * 40_000)
+    harness.write("b.txt", "the end\n")
+    result = await harness.call("read_file", path="huge.txt", more=["b.txt"])
+    assert result.content.endswith("the end")
+    assert "of 40000, 200000 bytes" in result.content
+    assert len(result.content) < 50_000
 
 
 async def test_a_very_long_line_is_truncated(harness: ToolHarness) -> None:
