@@ -24,7 +24,7 @@ from tooling.tools.write_file import encode_text
 class ApplyPatchParams:
     """Arguments of apply_patch."""
 
-    patch: Annotated[str, "*** Begin Patch … *** End Patch, or a unified diff"]
+    patch: Annotated[str, "*** Begin Patch ... *** End Patch, or a unified diff"]
 
 
 class ApplyPatch(Tool[ApplyPatchParams]):
