@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tooling.contract.fast_dataclass import dataclass
 from tooling.patch.file_patch import FilePatch, Hunk, PatchInvalid, Sign
 
-_RANGES = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_RANGES = r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@"
 _NO_FILE = "/dev/null"
 _NO_NEWLINE = "\\ "
 
@@ -66,7 +66,7 @@ class _Parser:
                 self._at += 1
 
     def _hunk(self) -> Hunk:
-        ranges = _RANGES.match(self._lines[self._at])
+        ranges = re.match(_RANGES, self._lines[self._at])
         counts = [int(ranges[group] or 1) for group in (2, 4)] if ranges else [0, 0]
         self._at += 1
         body: list[tuple[Sign, str]] = []

@@ -6,15 +6,16 @@ from tooling.patch.file_patch import EXPECTED_FORM, FilePatch, Hunk, PatchInvali
 
 BEGIN, END = "*** Begin Patch", "*** End Patch"
 _END_OF_FILE = "*** End of File"
-_FILE_HEADER = re.compile(r"\*\*\* (Add|Update|Delete) File: *(\S.*?)\s*$")
-_MOVE = re.compile(r"\*\*\* Move to: *(\S.*?)\s*$")
+# Strings rather than compiled patterns: compiled on first use, not at startup.
+_FILE_HEADER = r"\*\*\* (Add|Update|Delete) File: *(\S.*?)\s*$"
+_MOVE = r"\*\*\* Move to: *(\S.*?)\s*$"
 # Some models mix in the ranges of unified diffs, with or without numbers.
-_RANGES = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)")
+_RANGES = r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)"
 
 
 def is_v4a(lines: list[str]) -> bool:
     """Return whether a text is a patch of this form, possibly inside a heredoc or a code block."""
-    return any(_FILE_HEADER.match(line) for line in lines)
+    return any(re.match(_FILE_HEADER, line) for line in lines)
 
 
 def parse_v4a(lines: list[str]) -> list[FilePatch]:
@@ -22,7 +23,7 @@ def parse_v4a(lines: list[str]) -> list[FilePatch]:
     body = _body(lines)
     sections: list[tuple[re.Match[str], list[str]]] = []
     for line in body:
-        header = _FILE_HEADER.match(line)
+        header = re.match(_FILE_HEADER, line)
         if header is not None:
             sections.append((header, []))
         elif sections:
@@ -41,7 +42,7 @@ def _body(lines: list[str]) -> list[str]:
     start = (
         marks.index(BEGIN) + 1
         if BEGIN in marks
-        else next(index for index, line in enumerate(lines) if _FILE_HEADER.match(line))
+        else next(index for index, line in enumerate(lines) if re.match(_FILE_HEADER, line))
     )
     return lines[start:end]
 
@@ -53,7 +54,7 @@ def _parse_file(kind: str, path: str, lines: list[str]) -> FilePatch:
         return FilePatch(path=path, kind="delete")
     if kind == "Add":
         return FilePatch(path=path, kind="add", content=_added_content(path, lines))
-    move = _MOVE.match(lines[0]) if lines else None
+    move = re.match(_MOVE, lines[0]) if lines else None
     hunks = _parse_hunks(path, lines[1:] if move else lines)
     if not hunks and not move:
         raise PatchInvalid(f"{path}: *** Update File: has no changed lines. {EXPECTED_FORM}")
@@ -96,7 +97,7 @@ def _parse_hunks(path: str, lines: list[str]) -> list[Hunk]:
         elif line.startswith("@@"):
             if body:
                 finish()
-            ranges = _RANGES.match(line)
+            ranges = re.match(_RANGES, line)
             number = int(ranges[1]) if ranges else number
             anchors += [text] if (text := _anchor(line if ranges is None else ranges[2])) else []
         elif line.startswith("*** "):
