@@ -8,6 +8,7 @@ from tooling.contract.secrets import Secrets
 from tooling.patch.file_patch import FilePatch, Hunk
 from tooling.safety.secrets.masked_text import MaskedText
 from tooling.safety.secrets.nearest_match import describe_nearest_match
+from tooling.safety.secrets.redact import MASK
 
 # Typographic characters that models replace with plain ones when they copy a line.
 _PLAIN = str.maketrans(
@@ -47,13 +48,14 @@ def apply_hunks(text: str, patch: FilePatch, secrets: Secrets) -> str:
 
 def _find_place(file: MaskedText, lines: list[str], hunk: Hunk, cursor: int, secrets: Secrets) -> int | None:
     """Return the first line of a hunk: after the hunk before it and its anchors, or near the line it names."""
-    wanted = [MaskedText.of(line, secrets).text for line in hunk.old]
+    masked = [MaskedText.of(line, secrets) for line in hunk.old]
+    wanted = [line.text for line in masked]
     for form in _FORMS:
         formed, pattern = [form(line) for line in lines], [form(line) for line in wanted]
         first = _after_anchors(formed, hunk.anchors, cursor, form)
         if first is None:
             continue
-        places = _places(formed, pattern)
+        places = [place for place in _places(formed, pattern) if _hides_same(file, lines, masked, place)]
         if hunk.is_at_end and len(lines) - len(pattern) in places:
             return len(lines) - len(pattern)
         if not wanted:
@@ -97,6 +99,13 @@ def _places(lines: list[str], wanted: list[str]) -> list[int]:
     if not size:
         return []
     return [at for at in range(len(lines) - size + 1) if lines[at] == wanted[0] and lines[at : at + size] == wanted]
+
+
+def _hides_same(file: MaskedText, lines: list[str], wanted: list[MaskedText], place: int) -> bool:
+    """Whether the secrets that a patch spells out are those of the file; a mask stands for any."""
+    first = sum(line.count(MASK) for line in lines[:place])
+    values = [value for line in wanted for value in line.values]
+    return all(value in (MASK, hidden) for value, hidden in zip(values, file.values[first:], strict=False))
 
 
 def _new_lines(hunk: Hunk, lines: list[str], start: int) -> list[str]:

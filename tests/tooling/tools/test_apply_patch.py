@@ -182,6 +182,15 @@ async def test_secrets_stay_in_the_file_and_out_of_the_diff(harness: ToolHarness
     assert "stands for a secret" in unclear.content
 
 
+async def test_a_patch_that_spells_out_another_secret_does_not_match(harness: ToolHarness) -> None:
+    other = "ghp_" + "a1B2" * 9
+    path = harness.write("a.ini", f"key = {SECRET}\nkey = {other}\n")
+    assert (await patch(harness, v4a("*** Update File: a.ini", f"-key = {other}", "+key = none"))).is_ok
+    assert path.read_text() == f"key = {SECRET}\nkey = none\n"
+    result = await patch(harness, v4a("*** Update File: a.ini", f"-key = {other}", "+key = 1"))
+    assert (result.is_ok, SECRET in result.content) == (False, False)
+
+
 def test_no_line_of_a_private_key_is_in_a_diff_that_starts_inside_it() -> None:
     from tooling.safety.secrets.redact import Redactor
 
