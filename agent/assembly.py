@@ -116,8 +116,8 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
         submit = _resumed_submit(unfinished)
     memory = _open_memory(context, submit.prompt)
     opening = _prepare_opening(context) if context.needs_model(submit) and not unfinished else lambda: ""
-    tools = build_tools(_tool_environment(context, submit, memory))
     model = await _choose_model(context, submit) if context.needs_model(submit) else ""
+    tools = build_tools(_tool_environment(context, submit, memory, model))
     client = _build_router(context, model)
     metered = MeteredModel(client=client, budget=context.budget, channel=context.scope.channel, price=client.cost)
     names = tuple(schema_name(schema) for schema in tools.executor.schemas())
@@ -202,10 +202,10 @@ def _open_memory(context: RunContext, request: str) -> RunMemory | None:
     )
 
 
-def _tool_environment(context: RunContext, submit: Submit, memory: RunMemory | None) -> ToolEnvironment:
+def _tool_environment(context: RunContext, submit: Submit, memory: RunMemory | None, model: str) -> ToolEnvironment:
     settings = context.settings
     if not context.needs_model(submit):
-        settings = replace(settings, output_trim_chars=max(settings.output_trim_chars, FULL_OUTPUT_CHARS))
+        settings = replace(settings, output_trim_chars=max(settings.output_trim_chars or 0, FULL_OUTPUT_CHARS))
     return ToolEnvironment(
         settings=settings,
         environ=context.environ,
@@ -218,6 +218,7 @@ def _tool_environment(context: RunContext, submit: Submit, memory: RunMemory | N
         ),
         on_sandbox_error=lambda error: context.interrupt(error.exit_code, error.message, error.hint),
         memory=memory,
+        context_tokens=lambda: context.prices.context_size(model),
     )
 
 
