@@ -18,6 +18,7 @@ from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Adjustment, Scope
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.memory import Memory
+from tooling.output import output_chars_for
 from tooling.safety.judges import AllowAll, apply_host_rules
 from tooling.web.network_attempt import NetworkAttempt
 from tooling.web.session import WebSession
@@ -29,7 +30,8 @@ class ToolEnvironment:
     """The settings, session and callbacks that the tools of a run need.
 
     `on_refused` is called if the run must end because no user is present to approve an action, `on_sandbox_error` if
-    the sandbox does not work. Without `is_checked` commands are neither judged nor approved.
+    the sandbox does not work. Without `is_checked` commands are neither judged nor approved. `context_tokens` returns
+    the context size of the run's model, if known: more of an output is shown to a model with a larger window.
     """
 
     settings: Settings
@@ -42,6 +44,7 @@ class ToolEnvironment:
     on_sandbox_error: Callable[[SandboxError], None]
     is_checked: bool = True
     memory: Memory | None = None
+    context_tokens: Callable[[], int | None] = lambda: None
 
     def warn(self, message: str) -> None:
         """Emit a warning for the user."""
@@ -78,7 +81,7 @@ def build_tools(env: ToolEnvironment) -> ToolSetup:
         asker=env.questions,
         secrets=env.secrets,
         command_timeout_s=settings.command_timeout_s,
-        trim_chars=settings.output_trim_chars,
+        trim_chars=lambda: settings.output_trim_chars or output_chars_for(env.context_tokens()),
         warn=env.warn,
         web=WebSession(web_settings(settings, cache_dir), on_attempt=lambda attempt: _emit_attempt(env, attempt)),
         memory=env.memory,

@@ -9,11 +9,11 @@ from tooling.contract.json_codec import JsonObject
 from tooling.contract.memory import Memory
 from tooling.contract.question import Asker
 from tooling.contract.result import ToolResult
-from tooling.contract.tool import ToolServices, ToolSpec
+from tooling.contract.tool import AnyTool, ToolServices, ToolSpec
 from tooling.finish import OutputFinisher
 from tooling.invoke import Invoker
 from tooling.jobs import BackgroundJobs
-from tooling.output import OUTPUT_TRIM_LEN, TrimLengths
+from tooling.output import MIN_OUTPUT_CHARS
 from tooling.permission import PermissionInterceptor
 from tooling.registry import ToolRegistry, load_tools
 from tooling.safety.action_judge import ActionJudge
@@ -40,6 +40,10 @@ class LocalToolExecutor:
         await self._jobs.close()
         await self._web.close()
 
+    def add_tool(self, tool: AnyTool) -> None:
+        """Add a tool that belongs to this run alone."""
+        self._registry.register(tool)
+
     def schemas(self) -> list[Mapping[str, object]]:
         """Return the schemas of the tools that a model may call."""
         return self._registry.schemas()
@@ -63,7 +67,7 @@ def build_tool_executor(
     adjustments: Sequence[Adjustment] = (),
     secrets: Iterable[str] = (),
     command_timeout_s: float = 120.0,
-    trim_chars: int = OUTPUT_TRIM_LEN,
+    trim_chars: Callable[[], int] = lambda: MIN_OUTPUT_CHARS,
     warn: Callable[[str], None] | None = None,
     plugin_paths: Sequence[str] | None = None,
     web: WebSession | None = None,
@@ -91,11 +95,12 @@ def build_tool_executor(
         web=web,
         action_gate=permission,
         memory=memory,
+        secrets=redactor,
     )
     registry, warnings = load_tools(services, paths=plugin_paths)
     invoker = Invoker(
         registry=registry,
         interceptors=(permission,),
-        finisher=OutputFinisher(redactor, TrimLengths.for_limit(trim_chars)),
+        finisher=OutputFinisher(redactor, trim_chars),
     )
     return LocalToolExecutor(registry, invoker, jobs, web), warnings

@@ -26,6 +26,7 @@ _OPTIONAL = frozenset(
         "tool_calls",
         "reasoning",
         "reasoning_signature",
+        "reasoning_model",
         "hint",
         "error",
         "involves",
@@ -33,7 +34,7 @@ _OPTIONAL = frozenset(
         "images",
     }
 )
-_OMIT_IF_FALSE = frozenset({"delta", "plan_only"})
+_OMIT_IF_FALSE = frozenset({"delta", "interrupted", "plan_only"})
 
 
 class CodecError(ValueError):

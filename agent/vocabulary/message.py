@@ -24,7 +24,8 @@ class ToolCall:
 class Message:
     """One message of a conversation; `images` are those of a user's message or a tool's result.
 
-    `reasoning` and `reasoning_signature` are kept because some providers reject a history without them.
+    `reasoning` and `reasoning_signature` are kept because some providers reject a history without them;
+    `reasoning_model` is the model that signed it, the only one that accepts it.
     """
 
     role: Role
@@ -33,4 +34,5 @@ class Message:
     tool_call_id: str | None = None
     reasoning: str = ""
     reasoning_signature: str | None = None
+    reasoning_model: str | None = None
     images: tuple[Image, ...] = ()
