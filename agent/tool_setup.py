@@ -129,6 +129,7 @@ def _backend_options(env: ToolEnvironment) -> BackendOptions:
         workspace=scope.cwd,
         extra_dirs=scope.extra_dirs,
         hidden=(scope.data_dir, config_dir(env.environ)),
+        outputs=(scope.folder.outputs,),
         environ=env.environ,
         allow_net=env.settings.allow_net,
         deny_net=env.settings.deny_net,

@@ -14,7 +14,8 @@ from tooling.web.network_attempt import NetworkAttempt
 class BackendOptions:
     """The folders and hosts that commands of a run may access, and callbacks for events.
 
-    `hidden` are Windlass's own folders, which stay invisible even inside a visible folder. `on_sandbox_error` is called
+    `hidden` are Windlass's own folders, which stay invisible even inside a visible folder, except for `outputs`, the
+    full outputs of commands, which they can read. `on_sandbox_error` is called
     if the backend cannot be used, `on_attempt` for every host a command tries to reach.
     """
 
@@ -22,6 +23,7 @@ class BackendOptions:
     environ: Mapping[str, str]
     extra_dirs: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
+    outputs: tuple[Path, ...] = ()
     allow_net: tuple[str, ...] = ()
     deny_net: tuple[str, ...] = ()
     socket_dir: Path = Path("/nonexistent")
