@@ -199,9 +199,11 @@ class WorkerLimits:
             self._cgroup = None
 
     def discard(self) -> None:
-        """Remove the control group if it is empty."""
-        if self._cgroup is not None:
-            self._cgroup.remove()
+        """Remove the control group of processes that have been killed; they are counted for a moment longer."""
+        for _ in range(_TRIES):
+            if self._cgroup is None or self._cgroup.remove():
+                return
+            time.sleep(_REMOVE_POLL_S)
 
 
 class SpawnWorkerPool:

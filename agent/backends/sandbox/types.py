@@ -16,7 +16,7 @@ from tooling.contract.fast_dataclass import dataclass
 MIB = 1024 * 1024
 GIB = 1024 * MIB
 # Where the socket of the egress proxy is mounted in the sandbox.
-PROXY_SOCKET = Path("/run/windlass/net/proxy.sock")
+PROXY_SOCKET = Path("/.windlass/net/proxy.sock")
 
 
 def split_words(text: str) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ _NAMESPACES = (
     "--unshare-cgroup-try",
 )
 # The starter, in the sandbox and here.
-STARTER = Path("/run/windlass/starter.py")
+STARTER = Path("/.windlass/starter.py")
 _STARTER_SOURCE = Path(__file__).with_name("starter_main.py")
 
 

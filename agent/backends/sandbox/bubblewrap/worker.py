@@ -39,6 +39,11 @@ class Worker:
         self._loop.add_reader(channel, self._receive)
 
     @property
+    def has_started(self) -> bool:
+        """Whether it exists in the sandbox."""
+        return self._pid is not None
+
+    @property
     def is_idle(self) -> bool:
         """Whether it can run the next command."""
         return self.ready.done() and self.empty.done() and not self.is_lost
@@ -83,16 +88,19 @@ class Worker:
 
     async def retire(self) -> None:
         """Close the channel, which ends the worker, and remove its limits."""
-        self.close()
+        self._close_channel()
         await self._limits.release()
 
     def close(self) -> None:
-        """Close the channel."""
+        """Close the channel of a worker that has been killed."""
+        self._close_channel()
+        self._limits.discard()
+
+    def _close_channel(self) -> None:
         if self._channel.fileno() >= 0:
             if not self._loop.is_closed():
                 self._loop.remove_reader(self._channel)
             self._channel.close()
-        self._limits.discard()
         self._lose()
 
     def _receive(self) -> None:

@@ -149,21 +149,22 @@ class World:
         """Kill what is left of a command, and end its worker: signals sent to it may arrive later."""
         worker = command.worker
         try:
-            if not worker.ready.done() or not command.has_started:
+            if worker.is_lost:
+                await self._fail(worker)
+            elif not command.has_started:
                 await self._retire(worker)
-            elif not worker.is_lost and await worker.kill():
+            elif await worker.kill():
                 await asyncio.wait({command.pipes.drained}, timeout=_DRAIN_S)
                 await self._retire(worker)
             else:
-                await self._fail(command)
+                await self._fail(worker)
         finally:
             command.pipes.close()
 
-    async def _fail(self, command: WorldCommand) -> None:
+    async def _fail(self, worker: Worker) -> None:
         """End the sandbox: it never started, or a command killed its worker, or cannot be killed."""
-        worker = command.worker
         try:
-            await self._end(in_doubt=command.has_started)
+            await self._end(in_doubt=worker.has_started)
         except OSError as problem:
             worker.error = worker.error or problem
         await self._retire(worker)

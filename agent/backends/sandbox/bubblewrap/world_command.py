@@ -89,7 +89,7 @@ class WorldCommand:
 
     def _start(self) -> None:
         is_waiting = any(future is not None and not future.done() for future in (self.worker.ready, self._wait_for))
-        if is_waiting or self._request is None or not self._outputs:
+        if is_waiting or self.worker.is_lost or self._request is None or not self._outputs:
             return
         self.worker.run(self._request.fd, self._outputs)
         self._request = None
