@@ -1,6 +1,7 @@
 """The interface of backends: where commands run, and what a run must know about that."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from agent.vocabulary.errors import SandboxError
@@ -31,6 +32,11 @@ class BackendOptions:
     warn: Callable[[str], None] = lambda message: None
     on_sandbox_error: Callable[[SandboxError], None] = lambda error: None
 
+    def without_callbacks(self) -> "BackendOptions":
+        """Return the same choices for no run in particular."""
+        plain = BackendOptions(workspace=self.workspace, environ=self.environ)
+        return replace(self, on_attempt=plain.on_attempt, warn=plain.warn, on_sandbox_error=plain.on_sandbox_error)
+
 
 async def _ready() -> None:
     """Do nothing: it is always ready."""
@@ -45,8 +51,8 @@ class Backend:
     """Where the commands of a run are executed.
 
     `start` prepares it in the background, `ready` returns when commands can run safely or raises SandboxError,
-    `allow_host` lets commands reach a host from now on, `adjustments` are its own rules for verdicts, `warnings` are
-    shown at the start of a run.
+    `allow_host` lets commands reach a host from now on, `end_run` forgets what was allowed for one run, for the next one,
+    `adjustments` are its own rules for verdicts, `warnings` are shown at the start of a run.
     """
 
     name: str
@@ -54,6 +60,7 @@ class Backend:
     start: Callable[[], None] = lambda: None
     ready: Callable[[], Awaitable[None]] = _ready
     allow_host: Callable[[str], Awaitable[None]] = _allow_host
+    end_run: Callable[[], None] = lambda: None
     close: Callable[[], Awaitable[None]] = _ready
     adjustments: tuple[Adjustment, ...] = ()
     warnings: tuple[str, ...] = ()

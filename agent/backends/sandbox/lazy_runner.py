@@ -10,6 +10,7 @@ from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.safety.judges import allow_open_hosts
 
 if TYPE_CHECKING:
+    from agent.backends.egress.host_rules import EgressRules
     from agent.backends.egress.proxy import EgressProxy
     from agent.backends.sandbox.runner import SandboxCommandRunner
 
@@ -50,14 +51,16 @@ class LazySandboxRunner:
 
     def is_host_allowed(self, host: str) -> bool:
         """Whether commands may already reach a host."""
-        from agent.backends.egress.host_rules import EgressRules
-
-        rules = (
-            self._proxy.rules
-            if self._proxy
-            else EgressRules(allow=self._options.allow_net, deny=self._options.deny_net)
-        )
+        rules = self._proxy.rules if self._proxy else self._rules()
         return bool(rules.decide(host, HTTPS).allowed)
+
+    def end_run(self) -> None:
+        """Close the hosts that were allowed for one run, and protect the repositories that it has created."""
+        if self._proxy is not None:
+            self._proxy.set_rules(self._rules())
+        task = self._open_task
+        if task is not None and task.done() and not task.cancelled() and task.exception() is None:
+            task.result().protect_new_repositories()
 
     async def close(self) -> None:
         """End running commands and remove temporary files."""
@@ -111,6 +114,11 @@ class LazySandboxRunner:
             self._options.warn(failed_bubblewrap_warning(problem) if problem else missing_bubblewrap_warning())
         return runner
 
+    def _rules(self) -> "EgressRules":
+        from agent.backends.egress.host_rules import EgressRules
+
+        return EgressRules(allow=self._options.allow_net, deny=self._options.deny_net)
+
     def _create_proxy_dir(self) -> Path | None:
         """Return the folder of the proxy's socket, which is mounted before it is known whether a host is allowed."""
         try:
@@ -120,11 +128,9 @@ class LazySandboxRunner:
         return self._options.socket_dir
 
     async def _open_network(self, runner: "SandboxCommandRunner") -> None:
-        from agent.backends.egress.host_rules import EgressRules
         from agent.backends.egress.proxy import EgressProxy
 
-        rules = EgressRules(allow=self._options.allow_net, deny=self._options.deny_net)
-        self._proxy = EgressProxy(rules, self._options.on_attempt)
+        self._proxy = EgressProxy(self._rules(), self._options.on_attempt)
         runner.open_network(await self._proxy.start(self._options.socket_dir))
 
 
@@ -137,6 +143,7 @@ def build_backend(options: BackendOptions) -> Backend:
         start=runner.start,
         ready=runner.ready,
         allow_host=runner.allow_host,
+        end_run=runner.end_run,
         close=runner.close,
         adjustments=(allow_open_hosts(runner.is_host_allowed),),
     )

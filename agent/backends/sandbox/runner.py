@@ -12,6 +12,7 @@ from agent.backends.process.run_process import GRACE_S, run_process
 from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
 from agent.backends.sandbox.cgroup import find_cgroup_parent
 from agent.backends.sandbox.detect import build_policy
+from agent.backends.sandbox.git_protection import find_git_paths
 from agent.backends.sandbox.landlock.landlock_sandbox import LandlockSandbox
 from agent.backends.sandbox.seatbelt import SeatbeltSandbox
 from agent.backends.sandbox.seccomp import UnknownArchitecture
@@ -128,6 +129,15 @@ class SandboxCommandRunner:
         if not isinstance(self._sandbox, BubblewrapSandbox):
             raise SandboxError(ALLOWED_HOSTS_NEED_BUBBLEWRAP, hint=install_hint())
         self._sandbox.policy = with_proxy(self._sandbox.policy, socket)
+
+    def protect_new_repositories(self) -> None:
+        """Protect the repositories that commands have created, unless a process is running that could interfere."""
+        sandbox = self._sandbox
+        if isinstance(sandbox, BubblewrapSandbox) and sandbox.is_idle:
+            git = find_git_paths(sandbox.policy.writable)
+            pinned = tuple(dict.fromkeys((*sandbox.policy.pinned, *git.pinned)))
+            protected = tuple(dict.fromkeys((*sandbox.policy.protected, *git.protected)))
+            sandbox.policy = replace(sandbox.policy, pinned=pinned, protected=protected)
 
     def use_landlock(self) -> None:
         """Replace bubblewrap, which does not work here, by Landlock. Raises SandboxError."""

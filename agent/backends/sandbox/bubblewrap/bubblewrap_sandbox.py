@@ -81,6 +81,11 @@ class BubblewrapSandbox:
             wait_for=world.open_relay(policy.relay, env) if policy.relay else None,
         )
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs in it, not even in the background."""
+        return all(world.is_idle for world in (*self._retired_worlds, self._world) if world is not None)
+
     async def stop(self) -> None:
         """End all commands and background processes, and wait for their end."""
         worlds = self._take_worlds()
