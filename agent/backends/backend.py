@@ -51,7 +51,7 @@ class Backend:
     """Where the commands of a run are executed.
 
     `start` prepares it in the background, `ready` returns when commands can run safely or raises SandboxError,
-    `allow_host` lets commands reach a host from now on, `end_run` forgets what was allowed for one run, for the next one,
+    `allow_host` lets commands reach a host from now on, `end_run` forgets what was allowed for one run,
     `adjustments` are its own rules for verdicts, `warnings` are shown at the start of a run.
     """
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent.backends.process.output_capture import OutputCollector
 from agent.backends.process.output_pipes import OutputPipes
-from agent.backends.sandbox.bubblewrap.sandboxed_process import Memfd, SandboxedProcess
+from agent.backends.sandbox.bubblewrap.sandboxed_process import COULD_NOT_START, Memfd, SandboxedProcess
 from agent.backends.sandbox.bubblewrap.worker import Worker
 from agent.backends.sandbox.bubblewrap.world_command import WorldCommand
 from agent.backends.sandbox.process_limits import WorkerLimits
@@ -165,6 +165,8 @@ class World:
         """End the sandbox: it never started, or a command killed its worker, or cannot be killed."""
         try:
             await self._end(in_doubt=worker.has_started)
+            if not worker.has_started:
+                raise OSError(f"{COULD_NOT_START}its first process ended")
         except OSError as problem:
             worker.error = worker.error or problem
         await self._retire(worker)
