@@ -30,15 +30,23 @@ _COVERED = (
     "reads: the system, toolchains and those folders; not the home folder, /etc, /var, /run or other projects",
     "network: the sandbox's own loopback, and the proxy's socket when hosts are allowed",
     "own users, processes, shared memory and host name; no capabilities; about 60 system calls refused by seccomp",
-    "a clean environment, no open files, no terminal; processes end with their command",
+    "a clean environment, no open files, no terminal; processes end with their command, at the latest with the run",
     "Landlock around the sandbox: no signals and no abstract sockets to the outside (kernel 6.12 or newer)",
 )
 # Why Landlock does not repeat the file rules inside: a thread under such rules cannot mount, so they cannot be set
-# before bubblewrap has built the sandbox, and after that only a program between it and the command could set them.
-# Starting an interpreter there takes more than twice as long as the sandbox, and this package has no compiled helper.
+# before bubblewrap has built the sandbox, and the starter inside sets none.
+_SHARED = (
+    "commands of one run share files in /tmp and home, loopback and processes: one can change the output, the files and "
+    "the background processes of another, but not its exit code, limits or approval"
+)
+_NEW_REPOSITORY = (
+    "a repository that a command creates: its hooks and configuration are protected from the next run on, at the prompt "
+    "once no background process is left"
+)
 _NOT_COVERED = (
     "the file rules are enforced by bubblewrap alone; Landlock does not repeat them inside",
-    "a repository that a command creates: its hooks and configuration are protected from the next run on",
+    _SHARED,
+    _NEW_REPOSITORY,
     "programs of the workspace that you run later outside the sandbox",
     "the total size of files written to the workspace, as long as some disk space is left",
 )
