@@ -36,8 +36,8 @@ _COVERED = (
 # Why Landlock does not repeat the file rules inside: a thread under such rules cannot mount, so they cannot be set
 # before bubblewrap has built the sandbox, and the starter inside sets none.
 _SHARED = (
-    "commands of one run share files in /tmp and home, loopback and processes: one can change the output, the files and "
-    "the background processes of another, but not its exit code, limits or approval"
+    "commands of one run share files in /tmp and home, loopback and processes: one can change the output, the files "
+    "and the background processes of another, but not its exit code, limits or approval"
 )
 _NEW_REPOSITORY = (
     "a repository that a command creates: its hooks and configuration are protected from the next run on, at the prompt "
