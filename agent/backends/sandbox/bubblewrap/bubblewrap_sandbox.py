@@ -40,8 +40,8 @@ _SHARED = (
     "and the background processes of another, but not its exit code, limits or approval"
 )
 _NEW_REPOSITORY = (
-    "a repository that a command creates: its hooks and configuration are protected from the next run on, at the prompt "
-    "once no background process is left"
+    "a repository that a command creates: its hooks and configuration are protected from the next run on, at the "
+    "prompt once no background process is left"
 )
 _NOT_COVERED = (
     "the file rules are enforced by bubblewrap alone; Landlock does not repeat them inside",
