@@ -14,7 +14,6 @@ from bench.program import AGENT
 
 # A request may take minutes on a slow machine; the time limit of the task is what ends it.
 _PATIENCE_S = 1800
-_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +54,10 @@ def run_windlass(job: Job) -> Ending:
         job.request,
     ]
     environ = {
-        **{"PATH": _PATH, "HOME": str(job.home), "LANG": "C.UTF-8", "AGENT_SANDBOX": str(job.home / "data")},
-        **{"AGENT_API_BASE": job.api_base, "AGENT_API_KEY": "none", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+        **_bare_environ(job),
+        "AGENT_SANDBOX": str(job.home / "data"),
+        "AGENT_API_BASE": job.api_base,
+        "AGENT_API_KEY": "none",
     }
     output, exit_code = _run_limited(words, environ, job)
     try:
@@ -100,9 +101,12 @@ def _run_mini(job: Job, prompts: str, model_class: str) -> Ending:
         *(word for spec in config for word in ("--config", spec)),
     ]
     environ = {
-        **{"PATH": _PATH, "HOME": str(job.home), "LANG": "C.UTF-8", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
-        **{"MSWEA_CONFIGURED": "true", "MSWEA_SILENT_STARTUP": "1", "MSWEA_GLOBAL_CONFIG_DIR": str(job.home)},
-        **{"MSWEA_MODEL_RETRY_STOP_AFTER_ATTEMPT": "1", "TERM": "dumb"},
+        **_bare_environ(job),
+        "TERM": "dumb",
+        "MSWEA_CONFIGURED": "true",
+        "MSWEA_SILENT_STARTUP": "1",
+        "MSWEA_GLOBAL_CONFIG_DIR": str(job.home),
+        "MSWEA_MODEL_RETRY_STOP_AFTER_ATTEMPT": "1",
     }
     output, exit_code = _run_limited(words, environ, job)
     if not trajectory.exists():
@@ -110,6 +114,11 @@ def _run_mini(job: Job, prompts: str, model_class: str) -> Ending:
     saved = json.loads(trajectory.read_text())
     said = [str(message["content"]) for message in saved["messages"] if message["role"] == "assistant"]
     return Ending(status=saved["info"]["exit_status"] or exit_code, answer=said[-1] if said else "")
+
+
+def _bare_environ(job: Job) -> dict[str, str]:
+    path = "/usr/local/bin:/usr/bin:/bin"
+    return {"PATH": path, "HOME": str(job.home), "LANG": "C.UTF-8", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 
 
 def _run_limited(words: Sequence[str], environ: Mapping[str, str], job: Job) -> tuple[str, str]:

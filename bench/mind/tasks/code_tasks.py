@@ -141,7 +141,9 @@ CODE_TASKS = (
     ),
     Task(
         name="write-test",
-        request="Write test_temperature.py with a pytest test for to_fahrenheit in temperature.py: 0 is 32 and 100 is 212.",
+        request=(
+            "Write test_temperature.py with a pytest test for to_fahrenheit in temperature.py: 0 is 32 and 100 is 212."
+        ),
         files={"temperature.py": _TEMPERATURE},
         check=_is_test_written,
     ),
