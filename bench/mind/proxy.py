@@ -1,4 +1,4 @@
-"""A proxy between an agent and the model: it counts requests and tokens, ends both at a limit, fixes the sampling."""
+"""A proxy between an agent and the model: it counts requests and tokens, and sets limits and sampling."""
 
 import json
 import threading
@@ -10,8 +10,24 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-MAX_REPLY_TOKENS = 1024
 _REPLY_TIMEOUT_S = 1800.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What is the same for every agent, whatever it asks for."""
+
+    max_requests: int
+    max_reply_tokens: int
+    temperature: float
+    seed: int
+
+    def apply(self, body: dict[str, object]) -> dict[str, object]:
+        """Return a request with these conditions; a lower limit of the agent's own stays."""
+        asked = [value for name in ("max_tokens", "max_completion_tokens") if isinstance(value := body.get(name), int)]
+        rest = {name: value for name, value in body.items() if name != "max_completion_tokens"}
+        sampling = {"temperature": self.temperature, "seed": self.seed}
+        return rest | sampling | {"max_tokens": min([self.max_reply_tokens, *asked])}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,11 +43,11 @@ class Traffic:
 
 
 class CountingProxy:
-    """`with CountingProxy("http://127.0.0.1:18090/v1", limit=15) as proxy: ...`; past the limit it answers 400."""
+    """`with CountingProxy(api_base, conditions) as proxy: ...`; past the limit of requests it answers 400."""
 
-    def __init__(self, api_base: str, *, limit: int) -> None:
+    def __init__(self, api_base: str, conditions: Conditions) -> None:
         self.traffic = Traffic()
-        self._limit = limit
+        self._conditions = conditions
         self._target = urlsplit(api_base)
         # One request at a time: the model has a single slot, and two conversations would evict each other's prefix.
         self._turn = threading.Lock()
@@ -72,7 +88,7 @@ class CountingProxy:
 
     def answer(self, handler: BaseHTTPRequestHandler, body: dict[str, object]) -> None:
         """Forward a request and count it, or refuse it past the limit."""
-        if self.traffic.requests >= self._limit:
+        if self.traffic.requests >= self._conditions.max_requests:
             self.traffic.refused += 1
             refusal = json.dumps({"error": {"message": "the limit of requests is reached", "code": 400}}).encode()
             handler.send_response(400)
@@ -83,7 +99,7 @@ class CountingProxy:
             return
         self.traffic.requests += 1
         started = time.monotonic()
-        self._count_tokens(self.forward(handler, json.dumps(_fix_sampling(body)).encode()))
+        self._count_tokens(self.forward(handler, json.dumps(self._conditions.apply(body)).encode()))
         self.traffic.model_s += time.monotonic() - started
 
     def forward(self, handler: BaseHTTPRequestHandler, body: bytes | None) -> bytes:
@@ -103,13 +119,6 @@ class CountingProxy:
         self.traffic.prompt_tokens += int(usage.get("prompt_tokens", 0))
         self.traffic.completion_tokens += int(usage.get("completion_tokens", 0))
         self.traffic.cached_tokens += int(timings.get("cache_n", 0))
-
-
-def _fix_sampling(body: dict[str, object]) -> dict[str, object]:
-    """Take the most likely token, and end replies that do not end, for every agent alike."""
-    asked = [value for name in ("max_tokens", "max_completion_tokens") if isinstance(value := body.get(name), int)]
-    rest = {name: value for name, value in body.items() if name != "max_completion_tokens"}
-    return rest | {"temperature": 0, "seed": 1, "max_tokens": min([MAX_REPLY_TOKENS, *asked])}
 
 
 def _pass_on(response: HTTPResponse, handler: BaseHTTPRequestHandler) -> bytes:

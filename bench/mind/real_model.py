@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.mind.agents import AGENTS, Job
-from bench.mind.proxy import CountingProxy
+from bench.mind.proxy import Conditions, CountingProxy
 from bench.mind.tasks.code_tasks import CODE_TASKS
 from bench.mind.tasks.data_tasks import DATA_TASKS
 from bench.mind.tasks.task import Task, Work
@@ -24,6 +24,7 @@ class TaskResult:
     agent: str
     label: str
     task: str
+    conditions: Conditions
     solved: bool
     status: str
     requests: int
@@ -54,9 +55,15 @@ def main() -> None:
 
 
 def _run_task(task: Task, options: argparse.Namespace) -> TaskResult:
+    conditions = Conditions(
+        max_requests=options.limit_requests,
+        max_reply_tokens=options.limit_reply_tokens,
+        temperature=options.temperature,
+        seed=options.seed,
+    )
     with (
         tempfile.TemporaryDirectory(prefix="task-") as name,
-        CountingProxy(options.api_base, limit=options.limit_requests) as proxy,
+        CountingProxy(options.api_base, conditions) as proxy,
     ):
         folder, home = Path(name, task.name), options.keep / task.name if options.keep else Path(name, "home")
         folder.mkdir()
@@ -80,6 +87,7 @@ def _run_task(task: Task, options: argparse.Namespace) -> TaskResult:
         agent=options.agent,
         label=options.label or options.agent,
         task=task.name,
+        conditions=conditions,
         solved=solved,
         status=ending.status,
         requests=traffic.requests,
@@ -106,6 +114,9 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument("--agent", choices=sorted(AGENTS), default="windlass")
     parser.add_argument("--label", help="name of the row in the report; the agent's name by default")
     parser.add_argument("--limit-requests", type=int, default=15, metavar="N", help="requests per task")
+    parser.add_argument("--limit-reply-tokens", type=int, default=2048, metavar="N", help="tokens per reply")
+    parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="sampling, for every agent alike")
+    parser.add_argument("--seed", type=int, default=1, metavar="N")
     parser.add_argument("--timeout", type=float, default=900, metavar="SECONDS", help="time per task")
     parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=f"one of {', '.join(names)}")
     parser.add_argument("--results", type=Path, default=Path("results.jsonl"), metavar="FILE", help="append lines here")
