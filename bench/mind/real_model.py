@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
@@ -12,6 +13,7 @@ from bench.mind.proxy import Conditions, CountingProxy
 from bench.mind.tasks.code_tasks import CODE_TASKS
 from bench.mind.tasks.data_tasks import DATA_TASKS
 from bench.mind.tasks.task import Task, Work
+from bench.program import BenchError
 
 TASKS = (*CODE_TASKS, *DATA_TASKS)
 DEFAULT_MINI = Path("/tmp/mswe/bin/mini")
@@ -82,7 +84,10 @@ def _run_task(task: Task, options: argparse.Namespace) -> TaskResult:
         started = time.monotonic()
         ending = AGENTS[options.agent](job)
         seconds = time.monotonic() - started
-        solved, traffic = task.check(Work(folder=folder)), proxy.traffic
+        traffic = proxy.traffic
+        if not traffic.requests:
+            raise BenchError(f"{options.agent} sent no request on {task.name}, {ending.status}: {ending.answer}")
+        solved = task.check(Work(folder=folder))
     return TaskResult(
         agent=options.agent,
         label=options.label or options.agent,
@@ -128,4 +133,7 @@ def _parse_options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BenchError as failure:
+        sys.exit(f"error: {failure}")

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from itertools import pairwise
-from os.path import commonprefix
 
 from tests.provider.openai_frames import arguments_text, call_id
 from tests.provider.replies import Reply
@@ -22,7 +21,7 @@ def prompt_bytes(raw: bytes) -> bytes:
 def changed_shares(bodies: Sequence[bytes]) -> list[float]:
     """Return for each request after the first which share of the previous prompt is not a prefix of its own."""
     prompts = [prompt_bytes(raw) for raw in bodies]
-    return [1 - len(commonprefix([earlier, later])) / len(earlier) for earlier, later in pairwise(prompts)]
+    return [1 - _shared_prefix(earlier, later) / len(earlier) for earlier, later in pairwise(prompts)]
 
 
 class BareLoop:
@@ -60,6 +59,11 @@ class BareLoop:
             {"role": "tool", "tool_call_id": call["id"], "content": result}
             for call, result in zip(calls, results, strict=True)
         ]
+
+
+def _shared_prefix(earlier: bytes, later: bytes) -> int:
+    pairs = zip(earlier, later, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(earlier), len(later)))
 
 
 def _members(text: str) -> dict[str, str]:
