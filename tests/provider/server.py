@@ -76,6 +76,10 @@ class Provider:
         """Script a fault."""
         self._script.extend([Fault(name=name, retry_after=retry_after)] * times)
 
+    def drop_script(self) -> None:
+        """Forget scripted replies that nobody asked for."""
+        self._script.clear()
+
     async def stop_listening(self) -> None:
         """Refuse connections from now on."""
         if self._server is not None:
