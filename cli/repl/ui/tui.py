@@ -174,13 +174,15 @@ class Tui:
         self.print_line(f"\n{text}")
 
     def on_event(self, envelope: Envelope) -> None:
+        was_silent = not self._transcript.partial_answer
         self.focus.on_event(envelope)
         self._live_area.on_event(envelope)
         self._transcript.on_event(envelope)
         self.terminal.send_sequence(notification_for(envelope.event, term=self._repl.state.term))
         if isinstance(envelope.event, RunCompleted):
             self.focus.reset()
-        self.terminal.refresh()
+        # The first word of an answer does not wait for the next frame.
+        self.terminal.refresh(is_urgent=was_silent and bool(self._transcript.partial_answer))
 
     def on_request_ended(self) -> None:
         """Clear the cards and live lines of the run that ended."""
@@ -287,13 +289,9 @@ class Tui:
 
     def _live_lines(self, width: int, height: int) -> list[str]:
         card = self.focus.lines(width)[:height]
-        answer = self._answer_lines(width, max(0, (height - len(card)) // 2))
+        answer = self._transcript.partial_answer_lines(width, (height - len(card)) // 2)
         steps = self._live_area.lines(width, max(0, height - len(card) - len(answer)))
         return [*answer, *steps, *card]
-
-    def _answer_lines(self, width: int, height: int) -> list[str]:
-        lines = self._transcript.partial_answer.splitlines()
-        return [clip(line, width) for line in lines[-height:]] if height else []
 
     def _status(self, width: int) -> str:
         queued = f" · {len(self._repl.queue.pending)} queued" if self._repl.queue.pending else ""
