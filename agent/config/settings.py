@@ -9,7 +9,7 @@ from tooling.web.settings import SEARCH_ORDER, SearchProvider
 
 ReplanPolicy: TypeAlias = Literal["surprise", "always", "never"]
 WebReader: TypeAlias = Literal["off", "fallback", "always"]
-ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo"]
+ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo", "plan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,8 @@ _REPLAN = (
     "always (after every step) or never."
 )
 _APPROVAL_MODE = (
-    "When to ask for approval: ask (commands and edits), auto-edit (commands only), never (deny instead) "
-    "or yolo (allow instead)."
+    "When to ask for approval: ask (commands and edits), auto-edit (commands only), never (deny instead), "
+    "yolo (allow instead) or plan (change nothing, only look around)."
 )
 _ON_APPROVAL = "What to do if approval is needed without a terminal: deny, defer or fail."
 

@@ -17,7 +17,7 @@ from cli.repl.state import ReplState
 from cli.screen.colors import THEMES
 from cli.screen.format import format_cost, format_count
 
-MODES = ("ask", "auto-edit", "never", "yolo")
+MODES = ("ask", "auto-edit", "plan", "never", "yolo")
 _SCRIPT = "script:"
 MODEL_HINT = "use provider/name, for example openai/gpt-5-mini; Tab lists them"
 MODEL_UNSET = "model: none; set one with /model provider/name (Tab lists them)"
