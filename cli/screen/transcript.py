@@ -1,7 +1,7 @@
 """The transcript of a run: events as finished lines for the scrollback, in order, never redrawn."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from agent.protocol.events import (
     ApprovalResolved,
@@ -19,7 +19,7 @@ from agent.protocol.events import (
     ToolStarted,
     WarningRaised,
 )
-from agent.vocabulary.plan import ANSWER, LEAD, STREAMING
+from agent.vocabulary.plan import ANSWER, LEAD, STREAMING, PlanStep
 from agent.vocabulary.status import is_success
 from cli.screen.colors import Paint, Tone, clip, clip_line, to_single_line, wrap
 from cli.screen.diff import diff_lines
@@ -33,6 +33,7 @@ from cli.screen.format import (
     resume_hint,
 )
 from cli.screen.markdown_stream import MarkdownStream
+from cli.screen.plan_graph import graph_lines
 from cli.screen.plan_view import PlanView
 from cli.screen.sanitize import sanitize
 from tooling.contract.fast_dataclass import dataclass
@@ -82,6 +83,7 @@ class Transcript:
         self._answer = MarkdownStream()
         self._has_answered = False
         self._lead_text = ""
+        self._shown_plan: tuple[PlanStep, ...] = ()
         self._is_after_answer = False
         self._expand_hint = expand_hint
         self.plan = PlanView(paint)
@@ -121,6 +123,12 @@ class Transcript:
             case _:
                 self._on_minor_event(envelope)
 
+    def show_plan(self, steps: Sequence[PlanStep]) -> None:
+        """Draw a plan that has not started; it is not drawn again when it starts unchanged."""
+        self._shown_plan = tuple(steps)
+        for line in graph_lines(steps, width=self._width(), paint=self._paint):
+            self._print_line(line)
+
     def _on_minor_event(self, envelope: Envelope) -> None:
         """Write the events that take one line each."""
         match envelope.event:
@@ -144,13 +152,16 @@ class Transcript:
         self._calls, self._changes = {}, {}
         self._answer, self._errors = MarkdownStream(), []
         self._has_answered = self._is_after_answer = False
-        self._lead_text = ""
+        self._lead_text, self._shown_plan = "", ()
         for warning in warnings:
             self._print_wrapped("warn", f"warning: {warning}")
 
     def _on_plan(self, plan: PlanUpdated, *, is_first: bool) -> None:
         """Draw the plan once it is complete; while it streams in, the live area shows the running steps."""
-        if not self.plan.steps or plan.reason == STREAMING or (plan.reason.startswith(ANSWER) and not plan.diff):
+        shown = [(step.id, step.title, step.depends_on) for step in self._shown_plan]
+        if shown == [(step.id, step.title, step.depends_on) for step in self.plan.steps] and not plan.diff:
+            return
+        if plan.reason == STREAMING or (plan.reason.startswith(ANSWER) and not plan.diff):
             return
         if plan.diff and not is_first:
             self._print_wrapped("strong", replan_text(plan.reason))

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from prompt_toolkit.search import stop_search
 
 from agent.config.user_dirs import data_dir
 from agent.protocol.events import Envelope, RunCompleted
+from agent.vocabulary.plan import PlanStep
 from cli.repl.input import LargePastes, open_history
 from cli.repl.slash_commands import Candidate, SlashCommand
 from cli.repl.ui.approval_cards import ApprovalCards
@@ -66,6 +68,7 @@ def reflows_lines(environ: Mapping[str, str]) -> bool:
 
 
 _FOLD_RULE = "─" * 8
+_DOUBLE_ESCAPE_S = 1.0
 
 
 class Tui:
@@ -78,6 +81,7 @@ class Tui:
         self._paint = paint
         self._live_area = LiveArea(paint=paint)
         self._pastes = LargePastes()
+        self._escaped_at = float("-inf")
         self.buffer = Buffer(
             history=open_history(data_dir(state.environ), Redactor(settings.secrets).redact),
             completer=ThreadedCompleter(
@@ -193,6 +197,10 @@ class Tui:
         """Redraw the prompt."""
         self.terminal.refresh()
 
+    def show_plan(self, steps: Sequence[PlanStep]) -> None:
+        """Draw a plan that has not started yet."""
+        self._transcript.show_plan(steps)
+
     def refresh_completions(self) -> None:
         """Offer newly loaded commands if a command name is being typed."""
         chosen = self.buffer.complete_state and self.buffer.complete_state.current_completion
@@ -257,6 +265,11 @@ class Tui:
             stop_search()
             return True
         return self.focus.cancel_edit()
+
+    def is_second_escape(self) -> bool:
+        """Note that Esc was pressed; return whether it was a moment ago, too."""
+        before, self._escaped_at = self._escaped_at, time.monotonic()
+        return self._escaped_at - before < _DOUBLE_ESCAPE_S
 
     def clear(self) -> None:
         """Clear the prompt without saving its text."""

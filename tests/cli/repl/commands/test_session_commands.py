@@ -16,7 +16,8 @@ from cli.repl.commands.session_commands import (
     WHICH_SESSION,
 )
 from cli.repl.commands.setting_commands import APPLIES_NOW
-from cli.repl.repl import CANCEL, NEW_SESSION
+from cli.repl.plan_choice import CANCEL
+from cli.repl.repl import NEW_SESSION
 from tests.cli.repl.commands.test_commands import completions, write_script
 from tests.cli.repl.repl_harness import ReplHarness
 from tests.cli.repl.test_conversation import reply_to
