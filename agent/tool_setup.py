@@ -164,8 +164,15 @@ def _policy(env: ToolEnvironment) -> PolicyApprover:
         on_approval=settings.on_approval,
         user=env.questions if env.is_user_present else None,
         asks_for_edits=not env.scope.uses_session_workspace,
+        only_reads=_only_reads,
         save_rules=lambda scope, rules: _save_rules(env, scope, rules),
     )
+
+
+def _only_reads(command: str, cwd: Path) -> bool:
+    from tooling.safety.shell.read_only import only_reads
+
+    return only_reads(command, cwd)
 
 
 def _save_rules(env: ToolEnvironment, scope: Scope, rules: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ PlanningMode: TypeAlias = Literal["auto", "always", "never"]
 ReplanPolicy: TypeAlias = Literal["surprise", "always", "never"]
 WebReader: TypeAlias = Literal["off", "fallback", "always"]
 Reasoning: TypeAlias = Literal["off", "low", "medium", "high"]
-ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo"]
+ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo", "plan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

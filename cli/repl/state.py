@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from agent.sessions.resume.lookup import ResumableRun
 
 NO_MODEL = "no model"
+PLAN_MODE = "plan"
+_CYCLE = ("ask", "auto-edit", PLAN_MODE)
 UNREADABLE_SETTINGS = "cannot read settings"
 
 
@@ -28,6 +30,8 @@ class ReplState:
     cwd: Path
     flags: dict[str, object] = field(default_factory=dict)
     profile: str | None = None
+    # The approval mode of the last request that was not in plan mode.
+    used_mode: str = "ask"
     _status: str = ""
     _shared_backend: "SharedBackend | None" = None
 
@@ -67,6 +71,26 @@ class ReplState:
         except AgentError:
             self.flags = before
             raise
+
+    @property
+    def approval_mode(self) -> str:
+        """The current approval mode; empty if the settings cannot be read."""
+        try:
+            return self.read_settings().settings.approval_mode
+        except ConfigError:
+            return ""
+
+    def cycle_mode(self) -> None:
+        """Switch to the next of the approval modes that a key selects."""
+        mode = self.approval_mode
+        following = _CYCLE[(_CYCLE.index(mode) + 1) % len(_CYCLE)] if mode in _CYCLE else _CYCLE[0]
+        self.override("approval_mode", following)
+        self.refresh_status()
+
+    def leave_plan_mode(self) -> None:
+        """Return to the mode that was used before plan mode."""
+        self.override("approval_mode", self.used_mode)
+        self.refresh_status()
 
     def warm_up(self) -> None:
         """Import the modules the first request needs."""
