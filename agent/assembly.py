@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.backends.process.environment import clean_environment
+from agent.backends.shared import SharedBackend
 from agent.config.load import LoadedSettings
 from agent.config.settings import Settings
 from agent.dispatcher import Dispatcher
@@ -55,7 +56,10 @@ NO_APPROVAL_POSSIBLE = "{subject!r} needs approval, and no user is present"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What the user chose for this run beyond the settings; `resumes` names the run to resume."""
+    """What the user chose for this run beyond the settings; `resumes` names the run to resume.
+
+    A `shared_backend` keeps background commands and temporary files for the next run.
+    """
 
     location: SessionLocation
     is_user_present: bool = False
@@ -65,6 +69,7 @@ class RunOptions:
     lock_timeout: LockTimeout = field(default_factory=LockTimeout)
     review: Review | None = None
     resumes: str | None = None
+    shared_backend: SharedBackend | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +226,7 @@ def _tool_environment(context: RunContext, submit: Submit, memory: RunMemory | N
         on_sandbox_error=lambda error: context.interrupt(error.exit_code, error.message, error.hint),
         memory=memory,
         context_tokens=lambda: context.prices.context_size(model),
+        shared_backend=context.options.shared_backend,
     )
 
 

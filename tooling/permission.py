@@ -68,7 +68,8 @@ class PermissionInterceptor(Interceptor):
             # The user may take long to answer: the action may mean something else by now.
             again = self.verdict(action, ctx, always_asks=always_asks)
             return blocked_result(again) if again.decision > verdict.decision else answer
-        status: CallStatus = "deferred" if answer.decision == "defer" else "denied"
+        refused: CallStatus = "denied" if answer.is_failure else "error"
+        status: CallStatus = "deferred" if answer.decision == "defer" else refused
         message = _denial_message(answer, verdict)
         return error_result(message, exit_code=REFUSED, status=status, rule=answer.rule or verdict.rule)
 

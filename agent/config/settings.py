@@ -12,7 +12,7 @@ ReplanPolicy: TypeAlias = Literal["surprise", "always", "never"]
 WebReader: TypeAlias = Literal["off", "fallback", "always"]
 Vision: TypeAlias = Literal["auto", "yes", "no"]
 Reasoning: TypeAlias = Literal["off", "low", "medium", "high"]
-ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo"]
+ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo", "plan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -206,6 +206,14 @@ class NetworkAttempted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRewound:
+    """The session was rewound: `before_run` and all runs since, up to this one, left the conversation."""
+
+    type: ClassVar[str] = "rewind"
+    before_run: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryChanged:
     """The memory was changed, cleared or compacted."""
 
@@ -302,6 +310,7 @@ Event: TypeAlias = (
     | StepCompleted
     | TodoChanged
     | FilesChanged
+    | SessionRewound
     | NetworkAttempted
     | MemoryChanged
     | ContextCompacted

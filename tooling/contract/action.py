@@ -84,7 +84,7 @@ class ApprovalAnswer:
     """The answer to an approval request: from the user, a rule, the mode, or because no user is present.
 
     `remark` is passed on to the model. `scope` is how long an approval lasts; `command` is set if the user edited the
-    command.
+    command. A refusal that the user expects, as in plan mode, is no failure of the run.
     """
 
     decision: Literal["allow", "deny", "defer", "fail"]
@@ -93,6 +93,7 @@ class ApprovalAnswer:
     rule: str = ""
     scope: Scope = "once"
     command: str | None = None
+    is_failure: bool = True
 
 
 class Judge(Protocol):
