@@ -278,3 +278,11 @@ async def test_reading_a_damaged_image_says_so(harness: ToolHarness) -> None:
         False,
         "plot.png cannot be shown: the image is damaged or incomplete.",
     )
+
+
+async def test_images_and_texts_are_read_in_one_call(harness: ToolHarness) -> None:
+    harness.write("a.txt", "one\n")
+    (harness.root / "plot.png").write_bytes(png(40, 30))
+    result = await harness.call("read_file", path="plot.png", more=["a.txt"])
+    (image,) = result.images
+    assert result.content == f"==> plot.png <==\n{image.description}\n\n==> a.txt (lines 1-1 of 1, 4 bytes) <==\none"

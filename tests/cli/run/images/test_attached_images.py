@@ -11,22 +11,14 @@ from tests.cli.run.test_resume import STREAM, is_event, run_until
 from tests.cli.terminal_user import ProgramResult, User, answer, plan, step, step_call
 from tests.provider.replies import Calls, Text
 from tests.provider.threaded import ThreadedProvider
-from tests.tooling.images.sample_images import png
+from tests.tooling.images.sample_images import SHOT, png
 from tooling.files.blobs import content_hash
 from tooling.images.header import BROKEN
 
 pytestmark = pytest.mark.slow
 
 PLAN = Text('{"steps": [{"id": "s1", "title": "Look", "instruction": "look at it"}]}')
-SHOT = png(40, 30)
 DATA = base64.b64encode(SHOT).decode()
-
-
-@pytest.fixture
-def shot(user: User) -> Path:
-    path = user.home / "shot.png"
-    path.write_bytes(SHOT)
-    return path
 
 
 def run(user: User, provider: ThreadedProvider, *more: str, model: str) -> ProgramResult:
