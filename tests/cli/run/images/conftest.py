@@ -1,3 +1,5 @@
+"""The image that the tests of this folder attach."""
+
 from pathlib import Path
 
 import pytest
