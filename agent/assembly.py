@@ -1,17 +1,19 @@
 """Builds a run: the object graph from tools and models up to the engine."""
 
 import asyncio
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.backends.process.environment import clean_environment
 from agent.config.load import LoadedSettings
 from agent.config.settings import Settings
 from agent.dispatcher import Dispatcher
 from agent.engine import AgentExecutor
 from agent.execution.approvals import PendingQuestions
+from agent.execution.graph.delegation import LeadDelegation
+from agent.execution.graph.plan_tool import PlanTool
 from agent.execution.result.compose import Composer
 from agent.execution.result.structured import OutputSchema
 from agent.execution.step.control import StepControl
@@ -34,8 +36,9 @@ from agent.sessions.lock import LockTimeout
 from agent.sessions.step_results import StepResultStore
 from agent.tool_setup import ToolEnvironment, ToolSetup, build_tools
 from agent.vocabulary import exit_codes
-from agent.vocabulary.plan import RESUMED, Plan
+from agent.vocabulary.plan import PLAN_TOOL, RESUMED, Plan
 from agent.vocabulary.unfinished import UnfinishedRun
+from agent.workspace.opening import Surroundings, prepare_opening
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.tool import schema_name
 
@@ -112,12 +115,16 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
     if unfinished:
         submit = _resumed_submit(unfinished)
     memory = _open_memory(context, submit.prompt)
+    opening = _prepare_opening(context) if context.needs_model(submit) and not unfinished else lambda: ""
     tools = build_tools(_tool_environment(context, submit, memory))
     model = await _choose_model(context, submit) if context.needs_model(submit) else ""
     client = _build_router(context, model)
     metered = MeteredModel(client=client, budget=context.budget, channel=context.scope.channel, price=client.cost)
     names = tuple(schema_name(schema) for schema in tools.executor.schemas())
     orchestrator = _build_orchestrator(context, tools, metered, client, names, model, unfinished)
+    if context.settings.planning == "auto" and orchestrator.is_led(submit, unfinished):
+        tools.executor.add_tool(PlanTool(orchestrator.delegation))
+        names = (*names, PLAN_TOOL)
     context.questions.set_wait_callbacks(started=orchestrator.scheduler.pause, ended=orchestrator.scheduler.resume)
     scope = context.scope
     engine = AgentExecutor(
@@ -127,7 +134,9 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
         model=model,
         output_schema=context.output_schema,
         memory=memory,
+        effect_of=lambda tool: spec.effect if (spec := tools.executor.spec_of(tool)) else None,
         has_notes=context.settings.project_notes and not scope.uses_session_workspace,
+        opening=opening,
     )
     return Run(
         submit=submit,
@@ -138,6 +147,24 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
         client=client,
         orchestrator=orchestrator,
         engine=engine,
+    )
+
+
+def _prepare_opening(context: RunContext) -> Callable[[], str]:
+    """Return what builds the opening; git is asked in the background from now on."""
+    settings, scope = context.settings, context.scope
+    return prepare_opening(
+        Surroundings(
+            folder=scope.cwd,
+            environ=clean_environment(context.environ),
+            date=scope.date,
+            command_timeout_s=settings.command_timeout_s,
+            backend=settings.backend,
+            extra_dirs=scope.extra_dirs,
+            allow_net=settings.allow_net,
+            # In the mode yolo nothing is asked, and a host that nobody approved stays closed.
+            can_ask=context.options.is_user_present and settings.approval_mode in ("ask", "auto-edit"),
+        )
     )
 
 
@@ -211,16 +238,20 @@ def _build_router(context: RunContext, model: str) -> ModelRouter:
     scope, settings = context.scope, context.settings
 
     def warn_retry(fault: ModelFault, wait_s: float) -> None:
-        scope.channel.emit(WarningRaised(message=f"{fault}; retrying in {wait_s:.1f} s"))
+        warn(f"{fault}; retrying in {wait_s:.1f} s")
+
+    def warn(message: str) -> None:
+        scope.channel.emit(WarningRaised(message=message))
 
     return ModelRouter(
         replace(settings, model=model, planner_model=settings.planner_model if model else ""),
         prices=context.prices,
         record=context.options.record,
         replay=context.options.replay,
-        volatile={str(scope.cwd): "<workspace>", f" on {sys.platform}. Today": " on <platform>. Today"},
+        volatile={str(scope.cwd): "<workspace>"},
         redact=scope.redactor.redact,
         on_retry=warn_retry,
+        warn=warn,
     )
 
 
@@ -236,7 +267,7 @@ def _build_orchestrator(
     settings, scope = context.settings, context.scope
     dispatcher = Dispatcher(settings, names)
     cache = StepResultStore(scope.folder.steps, scope.redactor.redact) if scope.is_persistent else None
-    return OrchestratorRunner(
+    orchestrator = OrchestratorRunner(
         planner=Planner(
             client=metered,
             model=settings.planner_model or model,
@@ -248,7 +279,7 @@ def _build_orchestrator(
             ),
             estimate=build_estimator(model or settings.model, client.cost),
         ),
-        executor=lambda: _build_executor(context, tools, metered, model, cache),
+        executor=lambda: _build_executor(context, tools, metered, model, cache, orchestrator.delegation),
         composer=Composer(
             client=metered, channel=scope.channel, model=model, max_output_tokens=settings.max_output_tokens
         ),
@@ -262,6 +293,8 @@ def _build_orchestrator(
             root=scope.cwd,
             # Results are cached under the model that the chain of runs started with.
             model=unfinished.model if unfinished else model,
+            # A check needs a plan.
+            planning="always" if settings.require_verified else settings.planning,
             replan=settings.replan if model else "never",
             max_replans=settings.max_replans,
             replans_given_plans=context.replans_given_plans,
@@ -269,13 +302,20 @@ def _build_orchestrator(
             resume_command=f"agent resume {scope.run_id}" if scope.is_persistent else None,
             mask=scope.redactor.redact,
         ),
+        control=context.control,
         cache=cache,
         review=context.options.review,
     )
+    return orchestrator
 
 
 def _build_executor(
-    context: RunContext, tools: ToolSetup, metered: MeteredModel, model: str, cache: StepResultStore | None
+    context: RunContext,
+    tools: ToolSetup,
+    metered: MeteredModel,
+    model: str,
+    cache: StepResultStore | None,
+    delegation: LeadDelegation,
 ) -> "Executor":
     """Build the executor of steps; its modules are imported while the planner's model thinks."""
     from agent.execution.step.agent_loop import AgentRunner, RunnerSettings
@@ -286,14 +326,20 @@ def _build_executor(
     calls = ToolCallRunner(tools=tools.executor, channel=scope.channel, charge=metered.record_tool_cost)
     runner_settings = RunnerSettings(
         model=model,
-        system=system_message(cwd=str(scope.cwd), platform=sys.platform, date=scope.date),
+        system=system_message(),
         context_tokens=lambda name: context.prices.context_size(name) or UNKNOWN_CONTEXT_TOKENS,
         max_output_tokens=settings.max_output_tokens,
         temperature=settings.temperature,
+        cache_key=scope.folder.id,
     )
     return Executor(
         runner=AgentRunner(
-            client=metered, calls=calls, channel=scope.channel, control=context.control, settings=runner_settings
+            client=metered,
+            calls=calls,
+            channel=scope.channel,
+            control=context.control,
+            settings=runner_settings,
+            delegation=delegation,
         ),
         calls=calls,
         asker=context.questions,

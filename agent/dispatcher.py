@@ -4,10 +4,11 @@ from dataclasses import replace
 
 from agent.config.settings import Settings
 from agent.vocabulary.errors import ConfigError
-from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.plan import LEAD, PlanStep
 from agent.vocabulary.step import CHECK_TOOL, ExecutorProfile
 from tooling.contract.json_codec import did_you_mean
 
+_NO_LIMIT_MS = 7 * 24 * 3600 * 1000
 READ_ONLY_TOOLS = ("read_file", "list_directory", "find_files", "search_text", "run_command")
 
 
@@ -15,6 +16,8 @@ class Dispatcher:
     """Finds the profile of each step among the built-in ones and the user's."""
 
     def __init__(self, settings: Settings, tools: tuple[str, ...]) -> None:
+        # It works as long as the run: the limits of the run apply.
+        self._lead = ExecutorProfile(name=LEAD, timeout_ms=_NO_LIMIT_MS, max_turns=settings.max_turns)
         self._profiles = _builtin_profiles(settings) | _configured_profiles(settings)
         for profile in self._profiles.values():
             for tool in profile.allowed_tools or ():
@@ -29,6 +32,8 @@ class Dispatcher:
 
     def profile_of(self, step: PlanStep) -> ExecutorProfile:
         """Return the step's profile, its tools narrowed to those the step may use."""
+        if step.id == LEAD:
+            return self._lead
         profile = self._profiles.get(step.profile, self._profiles["default"])
         profile = replace(profile, may_check=profile.allowed_tools is None or CHECK_TOOL in profile.allowed_tools)
         if step.allowed_tools is None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from agent.execution.result.structured import OutputSchema
@@ -16,12 +16,15 @@ from agent.protocol.commands import Submit
 from agent.protocol.events import MessageAdded, WarningRaised
 from agent.protocol.masking import mask_strings
 from agent.run_scope import RunScope
+from agent.sessions.resume.conversation import read_conversation, request_message
+from agent.sessions.resume.step_history import EffectOf
 from agent.vocabulary import exit_codes
+from agent.vocabulary.message import Message
 from agent.vocabulary.outcome import Outcome
 from agent.vocabulary.plan import Plan
 from agent.vocabulary.unfinished import UnfinishedRun
 from agent.workspace.project_notes import read_notes
-from agent.workspace.request_context import build_context, read_attachment, stage_inputs, wrap_in_tag
+from agent.workspace.request_context import attached, background, history, read_attachment, stage_inputs, wrap_in_tag
 from tooling.contract.json_codec import encode
 
 _MEMORY_INTRO = "What is known of this user, as data; keep to what concerns the answer:"
@@ -40,6 +43,8 @@ class AgentExecutor:
         output_schema: OutputSchema | None = None,
         memory: RunMemory | None = None,
         has_notes: bool = False,
+        effect_of: EffectOf = lambda tool: None,
+        opening: Callable[[], str] = lambda: "",
     ) -> None:
         self._scope = scope
         self._orchestrator = orchestrator
@@ -48,6 +53,8 @@ class AgentExecutor:
         self._output_schema = output_schema
         self._memory = memory
         self._has_notes = has_notes
+        self._effect_of = effect_of
+        self._opening = opening
         # Set once the answer is published; the memory may still be being updated.
         self.answered: Outcome | None = None
         self.has_published_request = False
@@ -69,17 +76,22 @@ class AgentExecutor:
             self._output_schema = OutputSchema(submit.schema)
         memory = await self._recall()
         schema_text = self._output_schema.constraints if self._output_schema else ""
-        context = await self._build_context(submit, memory, schema_text)
-        attached = {
+        is_led = self._orchestrator.is_led(submit)
+        before = await asyncio.to_thread(self._conversation) if is_led else ()
+        known, context = await self._build_context(submit, memory, schema_text, before if is_led else None)
+        texts = {
             "context": context,
             "schema": self._output_schema.text if self._output_schema else "",
             "plan": self._plan_text(submit.plan) if submit.plan else "",
         }
         self.has_published_request = True
-        messages = [MessageAdded(role=role, content=text) for role, text in attached.items() if text]
+        messages = [MessageAdded(role=role, content=text) for role, text in texts.items() if text]
         await publish_request(self._scope.channel, submit.prompt, messages)
+        asked = request_message(context, self._scope.redactor.redact(submit.prompt))
         return Task(
             request=submit.prompt,
+            history=(*before, asked) if is_led else (),
+            background=known if before else "",
             lineage=self._scope.run_id if self._scope.is_persistent else "",
             context=context,
             constraints=_constraints(schema_text, memory),
@@ -99,28 +111,41 @@ class AgentExecutor:
         memory = await self._recall()
         return Task(
             request=unfinished.request,
+            history=unfinished.conversation,
             lineage=unfinished.lineage,
             context=unfinished.context,
             constraints=_constraints(self._output_schema.constraints if self._output_schema else "", memory),
             plan=submit.plan,
         )
 
-    async def _build_context(self, submit: Submit, memory: str, schema_text: str) -> str:
+    def _conversation(self) -> tuple[Message, ...]:
+        return tuple(read_conversation(self._scope.folder.events, self._effect_of))
+
+    async def _build_context(
+        self, submit: Submit, memory: str, schema_text: str, before: Sequence[Message] | None
+    ) -> tuple[str, str]:
+        """Return all that is known of the place, and the context of a request that continues a conversation."""
         if submit.context is not None:
             await asyncio.to_thread(stage_inputs, submit.inputs, self._scope.cwd)
-            return submit.context
-        gathered = await asyncio.to_thread(self._gather_context, submit, memory)
-        return "\n\n".join(part for part in (self._scope.redactor.redact(gathered), schema_text) if part)
+            return "", submit.context
+        known, context = await asyncio.to_thread(self._gather_context, submit, memory, before)
+        redact = self._scope.redactor.redact
+        return redact(known), "\n\n".join(part for part in (redact(context), schema_text) if part)
 
-    def _gather_context(self, submit: Submit, memory: str) -> str:
-        return build_context(
+    def _gather_context(self, submit: Submit, memory: str, before: Sequence[Message] | None) -> tuple[str, str]:
+        """Gather the context; `before` is the conversation so far, None if the request is planned on its own."""
+        notes = mask_strings(read_notes(self._scope.cwd), self._scope.redactor.redact) if self._has_notes else ()
+        opening = self._opening()
+        known = background(opening=opening, notes=notes, memory=memory)
+        said = "\n".join(message.content for message in before or () if message.role == "user")
+        fresh = background(opening=opening, notes=notes, memory=memory, said=said) if said else known
+        earlier = history(self._scope.session()) if before is None else ""
+        given = attached(
             stdin=submit.stdin,
             attachments=[read_attachment(path) for path in submit.files],
             staged=stage_inputs(submit.inputs, self._scope.cwd),
-            session=self._scope.session(),
-            notes=mask_strings(read_notes(self._scope.cwd), self._scope.redactor.redact) if self._has_notes else (),
-            memory=memory,
         )
+        return known, "\n\n".join(part for part in (fresh, earlier, given) if part)
 
     async def _recall(self) -> str:
         """Return the part of the memory that fits into prompts."""

@@ -1,32 +1,45 @@
 """One request from plan to answer: plans, runs the graph while the plan streams, composes, builds the outcome."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from agent.config.settings import ReplanPolicy
+from agent.config.settings import PlanningMode, ReplanPolicy
 from agent.dispatcher import Dispatcher
+from agent.execution.graph.delegation import DelegationSettings, LeadDelegation
 from agent.execution.graph.plan_revision import progress_text
+from agent.execution.graph.plan_tool import RESULT_CHARS
 from agent.execution.graph.replanning import Replanner
 from agent.execution.graph.run_state import OVER_LIMIT, PlanLog, RunState
 from agent.execution.graph.scheduler import Scheduler
 from agent.execution.graph.step_cache import StepCache
-from agent.execution.result.compose import Composer, join_results, list_outputs
+from agent.execution.result.compose import (
+    Composer,
+    dependency_excerpts,
+    join_results,
+    list_outputs,
+    remove_unknown_citations,
+)
 from agent.execution.result.outcome_builder import OutcomeBuilder, partial_answer
+from agent.execution.step.control import StepControl
 from agent.execution.step.step_result import failure_reason
 from agent.model.budget import Budget, BudgetExhausted
 from agent.planning.graph import outline, topological_order
 from agent.planning.planner import Planner
+from agent.planning.steps import short_title
 from agent.protocol.channel import Channel
+from agent.protocol.commands import Submit
 from agent.protocol.events import WarningRaised
 from agent.step_runner import CachingStepRunner, StepSource
 from agent.vocabulary import exit_codes
+from agent.vocabulary.message import Message
 from agent.vocabulary.outcome import Outcome
-from agent.vocabulary.plan import RESUMED, Plan, PlanStep
+from agent.vocabulary.plan import LEAD, RESUMED, Plan, PlanStep
 from agent.vocabulary.status import is_success
+from agent.vocabulary.step import ExecutorResponse
 from agent.vocabulary.unfinished import UnfinishedRun
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
@@ -46,10 +59,14 @@ PLAN_REST_MISSING = "the plan could not be completed: the reply contains no plan
 class Task:
     """A request, its context, the form its answer must have, and its plan if one is given.
 
-    `lineage` is the first run of the chain this one belongs to; without one no result is cached or reused.
+    `lineage` is the first run of the chain this one belongs to; without one no result is cached or reused. `history`
+    is the session's conversation up to this request, for the lead; a planner has none. `background` is what steps of
+    the lead must know of the earlier conversation's beginning.
     """
 
     request: str
+    history: tuple[Message, ...] = ()
+    background: str = ""
     lineage: str = ""
     context: str = ""
     constraints: str = ""
@@ -68,6 +85,7 @@ class GraphSettings:
     max_steps: int
     root: Path
     model: str = ""
+    planning: PlanningMode = "always"
     replan: ReplanPolicy = "surprise"
     max_replans: int = 3
     replans_given_plans: bool = False
@@ -90,6 +108,7 @@ class OrchestratorRunner:
         budget: Budget,
         ctx_of: Callable[[str], ExecCtx],
         settings: GraphSettings,
+        control: StepControl | None = None,
         cache: StepCache | None = None,
         review: Review | None = None,
     ) -> None:
@@ -105,6 +124,13 @@ class OrchestratorRunner:
         self.scheduler = Scheduler(concurrency=settings.concurrency, root=str(settings.root))
         self._plan_log = PlanLog(channel=channel, max_steps=settings.max_steps, spent=budget.step_usage)
         self._state = RunState(plan_log=self._plan_log, scheduler=self.scheduler)
+        self.delegation = LeadDelegation(
+            state=self._state,
+            control=control or StepControl(),
+            planner=planner,
+            report=self._report_results,
+            settings=DelegationSettings(policy=settings.replan, max_replans=settings.max_replans),
+        )
         self._outcomes = OutcomeBuilder(
             state=self._state,
             budget=budget,
@@ -117,6 +143,14 @@ class OrchestratorRunner:
     def plan_id(self) -> str | None:
         """Return the id of the announced plan, if there is one."""
         return self._plan_log.plan_id
+
+    def is_led(self, submit: Submit, unfinished: UnfinishedRun | None = None) -> bool:
+        """Whether a lead works on a request, instead of a planner with steps and a composer."""
+        if submit.plan or submit.plan_only or self._review:
+            return False
+        if unfinished and unfinished.plan:
+            return unfinished.is_led
+        return self._settings.planning != "always"
 
     async def run(self, task: Task, unfinished: UnfinishedRun | None = None) -> Outcome:
         """Plan, execute, compose; raises ModelFault or BudgetExhausted only if there is nothing to answer from.
@@ -145,6 +179,8 @@ class OrchestratorRunner:
         plan = replace(plan, steps=self._plan_log.all_steps)
         if plan.answer is not None:
             return self._outcomes.build(plan.answer, plan)
+        if task.history:
+            return self._build_led_outcome(plan)
         known = unfinished.answer if unfinished and not steps.has_executed else None
         return await self._build_outcome(task, plan, known)
 
@@ -164,6 +200,9 @@ class OrchestratorRunner:
             source=StepSource(
                 request=task.request,
                 context=task.context,
+                background=task.background,
+                history=task.history,
+                prefix_of=self.delegation.prefix_of,
                 lineage=task.lineage,
                 model=settings.model,
                 may_replan=settings.replans_given_plans or not is_given,
@@ -173,7 +212,9 @@ class OrchestratorRunner:
             executor=self._executor,
             dispatcher=self._dispatcher,
             state=self._state,
-            replanner=Replanner(
+            observer=self.delegation
+            if task.history
+            else Replanner(
                 planner=self._planner,
                 state=self._state,
                 channel=self._channel,
@@ -190,10 +231,25 @@ class OrchestratorRunner:
         )
 
     async def _plan(self, task: Task, unfinished: UnfinishedRun | None, steps: CachingStepRunner) -> Plan:
-        plan = await self._make_plan(task, unfinished, steps)
+        plan = self._lead_plan(task) if task.history else await self._make_plan(task, unfinished, steps)
         self._plan_log.complete(plan.reason)
+        if task.history:
+            await self._state.lead_ended.wait()
+            self.delegation.stop_all()
         self.scheduler.seal()
         return plan
+
+    def _lead_plan(self, task: Task) -> Plan:
+        """Return the plan of one step: the lead, which works on the request and may hand out further ones."""
+        step = PlanStep(id=LEAD, title=short_title(task.request) or "Do the task", instruction=task.request)
+        self._add(step, task)
+        return Plan(steps=(step,))
+
+    async def _report_results(self, results: Sequence[tuple[PlanStep, ExecutorResponse]]) -> str:
+        """Return results for the lead, with the paths of those that are too long."""
+        return await dependency_excerpts(
+            results, self._ctx_of(LEAD).outputs_dir, self._settings.mask, limit=RESULT_CHARS // 2
+        )
 
     async def _make_plan(self, task: Task, unfinished: UnfinishedRun | None, steps: CachingStepRunner) -> Plan:
         """Return the plan, its steps started; a given, resumed or reviewed plan starts when it is complete."""
@@ -258,6 +314,21 @@ class OrchestratorRunner:
             why = f"the plan has {excess} steps more than the limit of {self._settings.max_steps}"
             return self._outcomes.build_stopped(outcome.answer, plan, exit_codes.LIMIT, why)
         return outcome
+
+    def _build_led_outcome(self, plan: Plan) -> Outcome:
+        """Return the outcome of the lead's answer; if it has none, that of the steps it handed out."""
+        state = self._state
+        lead = state.response_of(LEAD)
+        if lead and lead.exit_code == exit_codes.BUDGET:
+            return self.early_outcome(exit_codes.BUDGET, lead.summary)
+        others = [pair for pair in state.results if pair[0].id != LEAD]
+        if lead and (is_success(lead.status) or lead.text):
+            if self.delegation.was_mended(lead):
+                state.replaced |= {step.id for step, response in others if not is_success(response.status)}
+            answer = remove_unknown_citations(lead.text, [step.id for step, _ in others]) if others else lead.text
+        else:
+            answer = join_results(others) if any(is_success(response.status) for _, response in others) else ""
+        return self._outcomes.build(answer, plan)
 
     async def _compose(self, task: Task, plan: Plan) -> Outcome:
         """Return the outcome with the composed answer, or with the joined results if the model fails."""

@@ -3,13 +3,20 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from agent.dispatcher import Dispatcher
-from agent.execution.graph.replanning import Replanner
 from agent.execution.graph.run_state import RunState
-from agent.execution.graph.step_cache import KeySource, NoStepCache, StepCache, cache_key, provisional_key
+from agent.execution.graph.step_cache import (
+    KeySource,
+    NoStepCache,
+    StepCache,
+    cache_key,
+    conversation_digest,
+    provisional_key,
+)
 from agent.execution.result.compose import dependency_excerpts
+from agent.execution.step.prompts import forked_step_message
 from agent.execution.step.step_result import (
     StepCancelled,
     StepNotSaved,
@@ -23,7 +30,8 @@ from agent.protocol.channel import Channel
 from agent.protocol.events import WarningRaised
 from agent.protocol.masking import mask_strings
 from agent.vocabulary.errors import AgentError
-from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.message import Message
+from agent.vocabulary.plan import LEAD, PlanStep
 from agent.vocabulary.step import ExecutorRequest, ExecutorResponse
 from agent.vocabulary.unfinished import UnfinishedRun
 from tooling.contract.context import ExecCtx
@@ -33,16 +41,32 @@ if TYPE_CHECKING:
     from agent.executor import Executor
 
 
+class StepObserver(Protocol):
+    """Looks at every step that ends: the replanner, or the lead that handed it out."""
+
+    async def after_step(self, step: PlanStep, response: ExecutorResponse) -> None:
+        """Return when the dependents of the step may start."""
+        ...
+
+    def may_ask(self) -> bool:
+        """Count one more question to the user and tell whether it is within the limit."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepSource:
     """The inputs that all steps of a run share.
 
     `lineage` is the first run of a chain of resumed runs; without one no result is cached. `unfinished` is the run that
-    is resumed. `mask` hides secrets: cache keys are computed from what the log holds.
+    is resumed. `mask` hides secrets: cache keys are computed from what the log holds. `background` is context that is
+    not part of the keys. `history` is the lead's conversation up to the request, `prefix_of` that of a forked step.
     """
 
     request: str
     context: str = ""
+    background: str = ""
+    history: tuple[Message, ...] = ()
+    prefix_of: Callable[[str], tuple[Message, ...]] = lambda step_id: ()
     lineage: str = ""
     model: str = ""
     may_replan: bool = True
@@ -60,7 +84,7 @@ class CachingStepRunner:
         executor: "Callable[[], Executor]",
         dispatcher: Dispatcher,
         state: RunState,
-        replanner: Replanner,
+        observer: StepObserver,
         channel: Channel,
         ctx_of: Callable[[str], ExecCtx],
         cache: StepCache | None = None,
@@ -69,7 +93,7 @@ class CachingStepRunner:
         self._make_executor = executor
         self._dispatcher = dispatcher
         self._state = state
-        self._replanner = replanner
+        self._observer = observer
         self._channel = channel
         self._ctx_of = ctx_of
         self._cache = cache or NoStepCache()
@@ -90,7 +114,7 @@ class CachingStepRunner:
             if self._source.may_replan:
                 # While the rest is replanned, the step waits and needs no slot.
                 self._state.scheduler.pause(step.id)
-                await self._replanner.after_step(step, response)
+                await self._observer.after_step(step, response)
             return response
         except (StepCancelled, StepNotSaved) as stop:
             self._state.record(stop.response)
@@ -120,6 +144,8 @@ class CachingStepRunner:
             lineage=source.lineage, model=source.model, request=source.mask(source.request), context=source.context
         )
         given = [self._keys[dep] for dep in step.depends_on if dep in self._keys]
+        if forked := source.prefix_of(step.id):
+            given.append(conversation_digest(forked))
         profile = self._dispatcher.profile_of(step)
         self._keys[step.id] = cache_key(shared, mask_strings(step, source.mask), profile, given)
         return self._cache.get(self._keys[step.id])
@@ -129,7 +155,7 @@ class CachingStepRunner:
         source = self._source
         if found := self.cached_result(step):
             return await self.executor.publish_result(step, found, key=self._keys[step.id])
-        if step.type == "ask_user" and source.may_replan and not self._replanner.may_ask():
+        if step.type == "ask_user" and source.may_replan and not self._observer.may_ask():
             return await self.executor.publish_result(step, question_limit_response(step))
         if source.unfinished and has_masked_secret(step):
             return await self.executor.publish_result(step, masked_secret_response(step))
@@ -149,16 +175,21 @@ class CachingStepRunner:
 
     async def _build_request(self, step: PlanStep) -> ExecutorRequest:
         source = self._source
+        if step.id == LEAD:
+            return ExecutorRequest(task_id=step.id, goal=source.request, history=source.history)
         found = [pair for pair in self._state.results if pair[0].id in step.depends_on]
         is_whole_task = step.instruction == source.request
         full_request = self._state.full_request(source.request)
         task = "" if is_whole_task else f"The whole request, for orientation only: {full_request}"
         outputs_dir = self._ctx_of(step.id).outputs_dir
         known = await dependency_excerpts(found, outputs_dir, source.mask) if found else ""
-        return ExecutorRequest(
+        forked = source.prefix_of(step.id)
+        context = (known,) if forked else (source.background, source.context, task, known)
+        request = ExecutorRequest(
             task_id=step.id,
             goal=step.instruction if is_whole_task else f"Your step: {step.instruction}",
-            context="\n\n".join(part for part in (source.context, task, known) if part),
+            context="\n\n".join(part for part in context if part),
             expected_outputs=step.expect or None,
             model=step.model,
         )
+        return replace(request, history=(*forked, forked_step_message(request))) if forked else request

@@ -10,6 +10,7 @@ from tooling.contract.result import REFUSED, CallStatus, ToolResult, error_resul
 # Reading, asking and taking notes need no approval unless the judge says so.
 _NEEDS_APPROVAL = ("write", "execute", "web", "remember", "forget")
 ALWAYS_ASKS = "{tool} always needs approval"
+MAY_NOT_ASK = "It needs approval, and nobody is asked for this call."
 EDITED_COMMAND = "The user changed the command to: {command}"
 
 
@@ -55,6 +56,8 @@ class PermissionInterceptor(Interceptor):
         """Return a refusal, the approval, or None if none is needed."""
         if verdict.decision is Decision.BLOCK:
             return blocked_result(verdict)
+        if verdict.decision is Decision.ASK and not ctx.may_ask:
+            return error_result(MAY_NOT_ASK, exit_code=REFUSED, status="denied", rule=verdict.rule)
         if verdict.decision is Decision.ALLOW and action.effect not in _NEEDS_APPROVAL:
             return None
         if self._ready is not None and action.effect != "web":

@@ -9,7 +9,7 @@ from tooling.contract.json_codec import JsonObject
 from tooling.contract.memory import Memory
 from tooling.contract.question import Asker
 from tooling.contract.result import ToolResult
-from tooling.contract.tool import ToolServices, ToolSpec
+from tooling.contract.tool import AnyTool, ToolServices, ToolSpec
 from tooling.finish import OutputFinisher
 from tooling.invoke import Invoker
 from tooling.jobs import BackgroundJobs
@@ -39,6 +39,10 @@ class LocalToolExecutor:
         """Stop background jobs and close connections."""
         await self._jobs.close()
         await self._web.close()
+
+    def add_tool(self, tool: AnyTool) -> None:
+        """Add a tool that belongs to this run alone."""
+        self._registry.register(tool)
 
     def schemas(self) -> list[Mapping[str, object]]:
         """Return the schemas of the tools that a model may call."""

@@ -7,8 +7,10 @@ from typing import Annotated, Literal, TypeAlias
 from tooling.contract.fast_dataclass import dataclass
 from tooling.web.settings import SEARCH_ORDER, SearchProvider
 
+PlanningMode: TypeAlias = Literal["auto", "always", "never"]
 ReplanPolicy: TypeAlias = Literal["surprise", "always", "never"]
 WebReader: TypeAlias = Literal["off", "fallback", "always"]
+Reasoning: TypeAlias = Literal["off", "low", "medium", "high"]
 ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo", "plan"]
 
 
@@ -52,6 +54,13 @@ class ProfileSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings:
+    """Settings that apply to one model only."""
+
+    reasoning: Annotated[Reasoning | None, "how much this model reasons; `reasoning` if unset"] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectRules:
     """Rules that apply in one folder only."""
 
@@ -71,7 +80,13 @@ class Settings:
     temperature: Annotated[
         float | None, "sampling temperature; the provider's default if unset", Limits(ge=0, le=2)
     ] = None
-    max_output_tokens: Annotated[int, "maximum tokens in a reply", _COUNT] = 8192
+    reasoning: Annotated[
+        Reasoning | None, "how much models reason before they answer; the provider's default if unset"
+    ] = None
+    models: Annotated[Mapping[str, ModelSettings], "settings by model, named like `model`"] = field(
+        default_factory=dict
+    )
+    max_output_tokens: Annotated[int, "maximum tokens in a reply, including its reasoning", _COUNT] = 8192
     connect_timeout_s: Annotated[float, "time limit for connecting to the provider", _POSITIVE] = 10.0
     first_byte_timeout_s: Annotated[float, "time limit for the first byte of a reply", _POSITIVE] = 120.0
     chunk_timeout_s: Annotated[float, "time limit between two chunks of a reply", _POSITIVE] = 60.0
@@ -89,6 +104,9 @@ class Settings:
     concurrency: Annotated[int, "maximum steps running at the same time", _COUNT] = 32
     max_steps: Annotated[int, "maximum steps in a plan", _COUNT] = 50
     max_turns: Annotated[int, "maximum model turns in a step", _COUNT] = 50
+    planning: Annotated[
+        PlanningMode, "plan when the model finds that it pays (auto), before every task (always), or never"
+    ] = "auto"
     replan: Annotated[ReplanPolicy, "when to replan the remaining steps"] = "surprise"
     max_replans: Annotated[int, "maximum number of replans in a run", Limits(ge=0)] = 3
     require_verified: Annotated[bool, "fail unless a check passed"] = False

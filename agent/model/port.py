@@ -4,13 +4,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Literal, Protocol, TypeAlias
 
+from agent.config.settings import Reasoning
 from agent.vocabulary.message import Message
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
 
 # Model and usage → cost in USD, None if unknown.
 CostFunction: TypeAlias = Callable[[str, Usage], float | None]
-Purpose: TypeAlias = Literal["planner", "step", "composer", "memory", "repair", "summary"]
+Purpose: TypeAlias = Literal["planner", "lead", "step", "composer", "memory", "repair", "summary"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,9 @@ class ModelRequest:
     step_id: str | None = None
     max_output_tokens: int | None = None
     temperature: float | None = None
+    reasoning: Reasoning | None = None
+    # Requests that share a beginning share this key, such as the session's id.
+    cache_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,19 @@ class TextDelta:
 class ReasoningDelta:
     """A fragment of the model's thinking; never part of an answer."""
 
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallDelta:
+    """A fragment of a tool call: `text` continues the JSON of its arguments, empty when the call begins.
+
+    `index` is the position of the call in the reply; `name` is known from the first fragment on, unless the provider
+    sends it late.
+    """
+
+    index: int
+    name: str
     text: str
 
 
@@ -57,7 +74,7 @@ class ModelReply:
     finish_reason: str = "stop"
 
 
-Delta: TypeAlias = TextDelta | ReasoningDelta | StreamRestarted
+Delta: TypeAlias = TextDelta | ReasoningDelta | CallDelta | StreamRestarted
 StreamItem: TypeAlias = Delta | ModelReply
 
 

@@ -11,11 +11,13 @@ from agent.planning.capabilities import Capabilities
 from agent.planning.estimate import Estimate
 from agent.planning.graph import topological_order
 from agent.planning.plan_reader import PlanReader
-from agent.planning.prompt import planner_messages, replan_messages
 from agent.planning.steps import StepBuilder, fallback_step, is_answer_only
+from agent.prompts.load import load_prompt
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import Plan, PlanStep
 
+CONTEXT_CHARS = 24_000
+PROGRESS_CHARS = 16_000
 # The steps of a plan in the order in which they become known, then the plan itself.
 PlanStream: TypeAlias = AsyncGenerator[PlanStep | Plan, None]
 
@@ -35,7 +37,7 @@ class Planner:
         self._client = client
         self._model = model
         self._max_output_tokens = max_output_tokens
-        self._capabilities = capabilities or Capabilities()
+        self.capabilities = capabilities or Capabilities()
         self._estimate = estimate
 
     async def plan(self, request: str, context: str) -> PlanStream:
@@ -45,7 +47,7 @@ class Planner:
                 if isinstance(item, PlanStep) or (item and (item.steps or item.answer is not None)):
                     yield item
                 else:
-                    step = self._with_estimate(fallback_step(request))
+                    step = self.with_estimate(fallback_step(request))
                     yield step
                     yield Plan(steps=(step,))
 
@@ -59,16 +61,17 @@ class Planner:
 
     def with_estimates(self, plan: Plan) -> Plan:
         """Return a plan from elsewhere with the estimated cost of its steps."""
-        return replace(plan, steps=tuple(map(self._with_estimate, plan.steps)))
+        return replace(plan, steps=tuple(map(self.with_estimate, plan.steps)))
 
-    def _with_estimate(self, step: PlanStep) -> PlanStep:
+    def with_estimate(self, step: PlanStep) -> PlanStep:
+        """Return a step with its estimated cost."""
         return replace(step, est_usd=self._estimate(step))
 
     async def _stream(
         self, messages: tuple[Message, ...], request: str
     ) -> AsyncGenerator[PlanStep | Plan | None, None]:
         """Yield the steps of a reply, and last its plan, or None if it contains none."""
-        reader, parser = PlanReader(), _StepParser(request, self._capabilities)
+        reader, parser = PlanReader(), _StepParser(request, self.capabilities)
         model_request = ModelRequest(
             model=self._model, messages=messages, purpose="planner", max_output_tokens=self._max_output_tokens
         )
@@ -81,7 +84,7 @@ class Planner:
                         reader.restart()
                     case TextDelta():
                         for step in parser.parse(reader.feed(item.text)):
-                            steps.append(self._with_estimate(step))
+                            steps.append(self.with_estimate(step))
                             yield steps[-1]
                     case ModelReply():
                         text = item.message.content
@@ -90,7 +93,7 @@ class Planner:
             yield Plan(answer=complete.answer)
             return
         for step in parser.parse(complete.steps):
-            steps.append(self._with_estimate(step))
+            steps.append(self.with_estimate(step))
             yield steps[-1]
         yield Plan(steps=topological_order(steps)) if steps or complete.is_empty else None
 
@@ -109,3 +112,28 @@ class _StepParser:
             self._seen.append(raw)
             if not is_answer_only(step := self._builder.build(raw)):
                 yield step
+
+
+def planner_messages(request: str, context: str) -> tuple[Message, ...]:
+    """Return the messages for the planner, constant text first so that providers can cache it."""
+    context = truncate(context, CONTEXT_CHARS)
+    return (
+        Message(role="system", content=load_prompt("planner")),
+        Message(role="user", content=f"{context}\n\nRequest: {request}" if context else f"Request: {request}"),
+    )
+
+
+def replan_messages(request: str, context: str, progress: str, reason: str) -> tuple[Message, ...]:
+    """Return the messages for replanning the remaining work."""
+    system, asked = planner_messages(request, context)
+    again = load_prompt("replan", progress=truncate(progress, PROGRESS_CHARS), reason=reason)
+    return system, Message(role="user", content=f"{asked.content}\n\n{again}")
+
+
+def truncate(text: str, limit: int) -> str:
+    """Return the text, with its middle left out if it is longer than `limit`."""
+    if len(text) <= limit:
+        return text
+    head, tail = text[: limit * 2 // 3], text[-(limit // 3) :]
+    left_out = len(text) - len(head) - len(tail)
+    return f"{head}\n[… {left_out} characters left out; steps see them all, so plan a step for them …]\n{tail}"

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from agent.planning.capabilities import Capabilities
@@ -24,10 +24,10 @@ _FILE = r"(?i)\bfiles?\b|\b[\w-]+\.[a-z]\w{0,5}\b"
 class StepBuilder:
     """Builds steps from raw objects one at a time, as they stream in."""
 
-    def __init__(self, request: str, capabilities: Capabilities | None = None) -> None:
+    def __init__(self, request: str, capabilities: Capabilities | None = None, taken: Collection[str] = ()) -> None:
         self._request = request
         self._capabilities = capabilities or Capabilities()
-        self._ids: set[str] = set()
+        self._ids: set[str] = set(taken)
 
     def build(self, raw: Mapping[str, object]) -> PlanStep:
         """Return the step, with defaults for missing or malformed fields and without unknown names."""
@@ -45,6 +45,7 @@ class StepBuilder:
             writes=_texts(raw.get("writes")),
             profile=_if_known(self._capabilities.profiles, raw.get("profile")) or "default",
             verify=_text(raw.get("verify")),
+            verify_by="model" if _text(raw.get("verify")) else "user",
             timeout_s=_seconds(raw.get("timeout_s")),
         )
         match step_type:

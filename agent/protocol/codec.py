@@ -26,13 +26,14 @@ _OPTIONAL = frozenset(
         "tool_calls",
         "reasoning",
         "reasoning_signature",
+        "reasoning_model",
         "hint",
         "error",
         "involves",
         "tool",
     }
 )
-_OMIT_IF_FALSE = frozenset({"delta", "plan_only"})
+_OMIT_IF_FALSE = frozenset({"delta", "interrupted", "plan_only"})
 
 
 class CodecError(ValueError):

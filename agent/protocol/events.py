@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar, Literal, TypeAlias
 
+from agent.vocabulary.compaction import Compaction
 from agent.vocabulary.plan import PlanStep
 from agent.vocabulary.status import StepStatus, Subtype
 from agent.vocabulary.usage import Usage
@@ -68,17 +69,21 @@ class CallMade:
 class MessageAdded:
     """A message; with `delta` a fragment that may be dropped, otherwise the complete text.
 
-    `reasoning` and its signature are kept because some providers reject a conversation without them. `spent` is the
-    usage of the request this replies to; it comes last so that it can be found without parsing the rest of the line.
+    An `interrupted` one has the words that had arrived when the user stopped the reply.
+    `reasoning`, its signature and the model that signed it are kept because some providers reject a conversation
+    without them. `spent` is the usage of the request this replies to; it comes last so that it can be found without
+    parsing the rest of the line.
     """
 
     type: ClassVar[str] = "message"
     role: str
     content: str
     delta: bool = False
+    interrupted: bool = False
     tool_calls: tuple[CallMade, ...] | None = None
     reasoning: str | None = None
     reasoning_signature: str | None = None
+    reasoning_model: str | None = None
     spent: Usage | None = None
 
 
@@ -214,6 +219,17 @@ class MemoryChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContextCompacted:
+    """A conversation was shortened to fit the model's context window; sizes are estimates in tokens."""
+
+    type: ClassVar[str] = "context"
+    compaction: Compaction
+    tokens_before: int
+    tokens_after: int
+    window: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetSpent:
     """The cost of the run so far, and its limits."""
 
@@ -293,6 +309,7 @@ Event: TypeAlias = (
     | SessionRewound
     | NetworkAttempted
     | MemoryChanged
+    | ContextCompacted
     | BudgetSpent
     | WarningRaised
     | ErrorRaised

@@ -7,13 +7,16 @@ from typing import Literal, TypeAlias
 from tooling.contract.fast_dataclass import dataclass
 
 StepType: TypeAlias = Literal["task", "tool", "ask_user"]
+# What a step knows at its start: its instruction alone, or everything the lead knows.
+StepContext: TypeAlias = Literal["fresh", "fork"]
+
+# The step that works on the whole request, and the tool with which it hands out further steps.
+LEAD, PLAN_TOOL = "lead", "plan"
+CheckAuthor: TypeAlias = Literal["user", "model"]
 
 # Why a plan was announced. Only a streaming plan is incomplete. Reasons that end in a colon are followed by a text.
 REQUEST, STREAMING, COMPLETE, FILE, RESUMED = "request", "streaming", "complete", "file", "resumed"
 SURPRISE, ANSWER, ASSUMPTION = "surprise: ", "answer: ", "assumption: "
-
-# The id of the step that works on the whole request in the session's conversation; its text is the answer.
-LEAD = "lead"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +24,7 @@ class PlanStep:
     """One step: its instruction, dependencies, files and tools.
 
     A `tool` step is one call of `tool` with `args` and needs no model. `verify` is a check: a command that succeeds
-    only if the step achieved its goal.
+    only if the step achieved its goal. `verify_by` tells who wrote it: a model may guess one that cannot work.
     """
 
     id: str
@@ -32,12 +35,14 @@ class PlanStep:
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     allowed_tools: tuple[str, ...] | None = None
+    context: StepContext = "fresh"
     profile: str = "default"
     model: str = ""
     tool: str = ""
     args: Mapping[str, object] = field(default_factory=dict)
     expect: str = ""
     verify: str = ""
+    verify_by: CheckAuthor = "user"
     timeout_s: float | None = None
     ask_question: str | None = None
     ask_options: tuple[str, ...] = ()

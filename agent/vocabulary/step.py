@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 
+from agent.vocabulary.message import Message
 from agent.vocabulary.status import StepStatus
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
@@ -29,11 +30,12 @@ class ExecutorProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorRequest:
-    """One step to run, with its context."""
+    """One step to run, with its context; `history` is the conversation that it continues."""
 
     task_id: str
     goal: str
     context: str = ""
+    history: tuple[Message, ...] = ()
     expected_outputs: str | None = None
     model: str = ""
 

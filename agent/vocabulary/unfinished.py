@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import field
 
-from agent.vocabulary.message import Message
-from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.message import Message, ToolCall
+from agent.vocabulary.plan import LEAD, PlanStep
 from agent.vocabulary.step import CallFact
 from tooling.contract.action import Effect
 from tooling.contract.fast_dataclass import dataclass
@@ -17,6 +17,9 @@ UNKNOWN_CALL = (
     "Unknown: the run was stopped while this call ran; it may or may not have had its effect. "
     "Check before doing it again."
 )
+# Marks a reply that was cut off, and asks for the rest of it on resume.
+INTERRUPTED_REPLY = "[interrupted]"
+GO_ON = "You were interrupted. Go on."
 # The first message on resume to a model that was refused something in a finished run.
 TRY_AGAIN = (
     "The work goes on. What was refused before may be allowed now: do what is still missing, "
@@ -30,9 +33,11 @@ class UnfinishedStep:
 
     Calls without a result get CANCELLED_CALL, or UNKNOWN_CALL if they may have had their effect. A `tool` step has no
     conversation: its messages are at most the result of its call, and its facts are empty unless the call ended.
+    `open_calls` handed out steps that have not all ended: they are made again, and reuse every finished result.
     """
 
     messages: tuple[Message, ...] = ()
+    open_calls: tuple[ToolCall, ...] = ()
     facts: tuple[CallFact, ...] = ()
     turns: int = 0
 
@@ -44,6 +49,7 @@ class UnfinishedRun:
     With `is_plan_given` the plan came from a file and is never replanned. `clarifications` counts the answers that led
     to a new plan. `schema` is the output schema. `model` is the model of the first run: cached results are stored under
     its name, whichever model resumes. `answer` is set if only the work after the final answer was interrupted.
+    `conversation` is the lead's, from the session's first request on.
     """
 
     run_id: str
@@ -59,6 +65,12 @@ class UnfinishedRun:
     replans: int = 0
     clarifications: int = 0
     answer: str = ""
+    conversation: tuple[Message, ...] = ()
+
+    @property
+    def is_led(self) -> bool:
+        """Whether a lead worked on the request."""
+        return any(step.id == LEAD for step in self.plan)
 
 
 def missing_result(effect: Effect | None, *, had_started: bool) -> str:

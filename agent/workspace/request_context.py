@@ -5,20 +5,18 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from agent.sessions.resume.conversation import COMPACT_REQUEST
 from agent.sessions.views.session_summary import SessionRecord, active_runs
 from agent.vocabulary.errors import InputError
+from agent.workspace.opening import changed_opening
 from agent.workspace.project_notes import ProjectNote
 from tooling.contract.fast_dataclass import dataclass
 
 HISTORY_RUNS = 25
 HISTORY_CHARS = 6000
 _ANSWER_CHARS = 600
-# The request behind /compact; its answer replaces the history before it.
-COMPACT_REQUEST = (
-    "Sum up this conversation for yourself: what was asked, decided, found and changed, and what is still open. "
-    "Leave out nothing that later requests may rely on. Do no work; answer with the summary alone."
-)
 ATTACHMENT_BYTES = 1_000_000
+_ENVIRONMENT = re.compile(r"<environment>.*?</environment>", re.DOTALL)
 USE_INPUT = "pass it as a file with -i/--input"
 
 
@@ -62,24 +60,22 @@ def stage_inputs(inputs: Sequence[Path], workspace: Path) -> list[str]:
     return staged
 
 
-def build_context(
-    *,
-    stdin: str | None,
-    attachments: Sequence[Attachment],
-    staged: Sequence[str],
-    session: SessionRecord,
-    notes: Sequence[ProjectNote] = (),
-    memory: str = "",
-) -> str:
-    """Return the context of a request, each part tagged as data; parts that change often come last, for caching."""
-    parts = [wrap_in_tag("project_notes", note.text, path=note.path) for note in notes]
-    parts += [wrap_in_tag("memory", memory) if memory else "", history(session)]
-    if staged:
-        parts.append("Input files: " + ", ".join(staged))
+def background(*, opening: str, notes: Sequence[ProjectNote], memory: str, said: str = "") -> str:
+    """Return where the agent is and what it should know, each part tagged as data, without what was `said` before."""
+    known = "\n".join(_ENVIRONMENT.findall(said))
+    parts = [changed_opening(known, opening) if known else opening]
+    parts += [wrap_in_tag("project_notes", note.text, path=note.path) for note in notes]
+    parts.append(wrap_in_tag("memory", memory) if memory else "")
+    return "\n\n".join(part for part in parts if part and part not in said)
+
+
+def attached(*, stdin: str | None, attachments: Sequence[Attachment], staged: Sequence[str]) -> str:
+    """Return what the user gave along with a request, each part tagged as data."""
+    parts = ["Input files: " + ", ".join(staged)] if staged else []
     parts += [f'<file name="{attachment.name}">\n{attachment.text}\n</file>' for attachment in attachments]
     if stdin:
         parts.append(f"<stdin>\n{stdin.rstrip()}\n</stdin>")
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join(parts)
 
 
 def wrap_in_tag(name: str, text: str, **attributes: str) -> str:

@@ -17,6 +17,7 @@ _REPLAN = (
     "When to replan the remaining steps: surprise (when a step fails or its result differs from the plan), "
     "always (after every step) or never."
 )
+_PLANNING = "When to plan: auto (the model hands out steps if that pays), always (before every task) or never."
 _APPROVAL_MODE = (
     "When to ask for approval: ask (commands and edits), auto-edit (commands only), never (deny instead), "
     "yolo (allow instead) or plan (change nothing, only look around)."
@@ -76,6 +77,12 @@ Model = Annotated[
 PlannerModel = Annotated[
     str | None, typer.Option("--planner-model", metavar="MODEL", help="Model to plan with, if not --model.")
 ]
+Reasoning = Annotated[
+    str | None,
+    typer.Option(
+        "--reasoning", metavar="LEVEL", help="How much models reason before they answer: off, low, medium or high."
+    ),
+]
 Profile = Annotated[
     str | None, typer.Option("--profile", metavar="NAME", help="Use this profile from your settings file.")
 ]
@@ -93,6 +100,7 @@ ShownPlan = Annotated[
 ]
 Edit = Annotated[bool, typer.Option("--edit", help="Open the plan in your editor first.")]
 Save = Annotated[Path | None, typer.Option("--save", metavar="FILE", help="Save the plan as .toml or .json.")]
+Planning = Annotated[str | None, typer.Option("--planning", metavar="WHEN", help=_PLANNING)]
 Replan = Annotated[str | None, typer.Option("--replan", metavar="WHEN", help=_REPLAN)]
 Concurrency = Annotated[
     int | None, typer.Option("--concurrency", metavar="N", help="Maximum steps running at the same time.")
@@ -132,9 +140,11 @@ _SETTINGS = {
     "allow_net": "allow_net",
     "model": "model",
     "planner_model": "planner_model",
+    "reasoning": "reasoning",
     "concurrency": "concurrency",
     "max_steps": "max_steps",
     "max_turns": "max_turns",
+    "planning": "planning",
     "replan": "replan",
     "require_verified": "require_verified",
     "max_tokens": "max_tokens",

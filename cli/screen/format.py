@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from agent.vocabulary.plan import SURPRISE
+from agent.vocabulary.usage import Usage
 
 _SUBJECT_KEYS = ("command", "path", "url", "query", "pattern", "question", "action")
 # The value of `by` for decisions at the keyboard.
@@ -30,6 +31,12 @@ def format_count(number: int) -> str:
             value = number / limit
             return f"{value:.1f}{unit}" if value < 10 else f"{value:.0f}{unit}"
     return str(number)
+
+
+def format_tokens(usage: Usage) -> str:
+    """Format the tokens of calls: 950 tokens, 12k tokens (9.8k cached)."""
+    cached = f" ({format_count(usage.cache_read_tokens)} cached)" if usage.cache_read_tokens else ""
+    return f"{format_count(usage.total_tokens)} tokens{cached}"
 
 
 def format_cost(usd: float) -> str:

@@ -23,13 +23,17 @@ from agent.protocol.events import (
 )
 from agent.vocabulary.plan import LEAD
 from agent.vocabulary.usage import Usage
-from cli.screen.colors import Paint, Tone, clip, clip_start
+from cli.screen.colors import Paint, Tone, clip, clip_line, clip_start
 from cli.screen.format import call_subject, format_cost, format_count, format_duration
+from cli.screen.thoughts import Thoughts
 from tooling.contract.fast_dataclass import dataclass
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _BAR_CELLS = 10
 _TEXT_CHARS = 400
+_THOUGHT_LINES = 3
+_THOUGHT_INDENT = "    "
+THINKING = "thinking"
 WAITING_FOR_USER = "waiting for you"
 THINKING, ANSWERING = "thinking", "answering"
 
@@ -50,6 +54,7 @@ class LiveArea:
     def __init__(self, *, paint: Paint, now: Callable[[], float] = time.monotonic) -> None:
         self._paint = paint
         self._now = now
+        self._thoughts = Thoughts(now)
         self._steps: dict[str, _RunningStep] = {}
         self._lead: _RunningStep | None = None
         self._pending: dict[str, str] = {}
@@ -75,6 +80,7 @@ class LiveArea:
 
     def on_event(self, envelope: Envelope) -> None:
         """Update the state from one event."""
+        self._thoughts.on_event(envelope)
         match envelope.event:
             case RunStarted():
                 self.reset()
@@ -113,7 +119,12 @@ class LiveArea:
         lines = [self._step_line(step_id, step, width) for step_id, step in shown]
         if hidden := len(running) - len(shown):
             lines.append(self._paint("quiet", clip(f"… and {hidden} more steps", width)))
+        lines += self._thought_lines(width, min(_THOUGHT_LINES, room - len(lines)))
         return [*lines[:room], self._footer(width, self._now() - self._started_at)]
+
+    def _thought_lines(self, width: int, height: int) -> list[str]:
+        lines = self._thoughts.lines(width - len(_THOUGHT_INDENT), height)
+        return [self._paint("quiet", clip_line(_THOUGHT_INDENT + line, width)) for line in lines]
 
     def _on_step_event(self, step_id: str, envelope: Envelope) -> None:
         step = self._steps.get(step_id)
@@ -128,6 +139,8 @@ class LiveArea:
                 step.activity = f"{name} {call_subject(arguments)}".strip()
             case ToolCompleted(output=output) if step:
                 step.activity = (output.strip().splitlines() or [step.activity])[-1]
+            case MessageAdded(role="thought") if step:
+                step.activity = THINKING
             case MessageAdded(delta=True, content=content) if step:
                 step.text = (step.text + content)[-_TEXT_CHARS:]
                 step.activity = (step.text.strip().splitlines() or [""])[-1]

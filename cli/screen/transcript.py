@@ -1,5 +1,6 @@
 """The transcript of a run: events as finished lines for the scrollback, in order, never redrawn."""
 
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -27,8 +28,8 @@ from cli.screen.format import (
     approval_text,
     call_subject,
     format_cost,
-    format_count,
     format_duration,
+    format_tokens,
     replan_text,
     resume_hint,
 )
@@ -36,12 +37,15 @@ from cli.screen.markdown_stream import MarkdownStream
 from cli.screen.plan_graph import graph_lines
 from cli.screen.plan_view import PlanView
 from cli.screen.sanitize import sanitize
+from cli.screen.thoughts import FinishedThought, Thoughts
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import FileChange
 
 _OUTPUT_LINES = 3
 _DIFF_LINES = 12
 _MAX_FOLDED = 50
+# Not worth a line: many models think for a moment before every call.
+_MIN_THOUGHT_S = 1.0
 
 Markdown = Callable[[str], str]
 
@@ -69,6 +73,7 @@ class Transcript:
         markdown: Markdown | None = None,
         write_answer: Callable[[str], None] | None = None,
         expand_hint: str = "",
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._write = write
         self._width = width
@@ -86,6 +91,7 @@ class Transcript:
         self._shown_plan: tuple[PlanStep, ...] = ()
         self._is_after_answer = False
         self._expand_hint = expand_hint
+        self._thoughts = Thoughts(now)
         self.plan = PlanView(paint)
         self.folded: deque[FoldedOutput] = deque(maxlen=_MAX_FOLDED)
 
@@ -102,6 +108,8 @@ class Transcript:
         """Write the lines of an event, if it has any."""
         had_steps = bool(self.plan.steps)
         self.plan.on_event(envelope)
+        if thought := self._thoughts.on_event(envelope):
+            self._on_thought_ended(envelope.step_id, thought)
         match envelope.event:
             case RunStarted(warnings=warnings):
                 self._on_run_started(warnings)
@@ -192,6 +200,13 @@ class Transcript:
         if result.strip() != self._lead_text:
             self._finish_answer(result)
 
+    def _on_thought_ended(self, step: str | None, thought: FinishedThought) -> None:
+        if thought.seconds < _MIN_THOUGHT_S:
+            return
+        title = f"{_prefix(step)}thought for {format_duration(thought.seconds)}"
+        self.folded.append(FoldedOutput(title=title, text=sanitize(thought.text)))
+        self._print_clipped("quiet", f"  {title}{self._expand_hint}")
+
     def _finish_answer(self, text: str) -> None:
         """Write the part of the final text that was not streamed."""
         missing = self._answer.finish(text)
@@ -252,7 +267,7 @@ class Transcript:
         is_good = is_success(end.status)
         mark = "✓" if end.status == "ok" else "~" if is_good else "✗"
         cost = f", {format_cost(end.cost_usd)}" if end.cost_usd else ""
-        tokens = f", {format_count(end.usage.total_tokens)} tokens" if end.usage.total_tokens else ""
+        tokens = f", {format_tokens(end.usage)}" if end.usage.total_tokens else ""
         checked = {True: ", verified", False: ", check failed", None: ""}[end.verified]
         status = "" if end.status == "ok" else f"{end.status}, "
         facts = f"{status}{format_duration(end.elapsed_ms / 1000)}{tokens}{cost}{checked}"
@@ -273,7 +288,7 @@ class Transcript:
             self._print_clipped("quiet", f"  wrote {path}")
         parts = [format_duration(end.duration_ms / 1000)]
         parts += [counts] if (counts := self._step_counts(end)) else []
-        parts += [f"{format_count(end.usage.total_tokens)} tokens"] if end.usage.total_tokens else []
+        parts += [format_tokens(end.usage)] if end.usage.total_tokens else []
         parts += [format_cost(end.total_cost_usd)] if end.total_cost_usd else []
         parts += [f"exit {end.exit_code}"] if end.exit_code else []
         self._print_clipped("quiet", "· " + " · ".join(parts))

@@ -50,6 +50,8 @@ class User:
             "PYTHONPATH": str(ROOT),
             "TMPDIR": tempfile.gettempdir(),
             "PYTHONWARNINGS": "error",
+            # Most tests are about graphs of steps, which a planner makes for certain.
+            "AGENT_PLANNING": "always",
             **self.environ,
             **more,
         }

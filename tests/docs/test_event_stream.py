@@ -125,7 +125,7 @@ CASES = {
         ),
         exit_code=56,
         expected_types=("budget",),
-        args=("--max-tokens", "900"),
+        args=("--max-tokens", "1400"),
     ),
     "the wall clock": Case(
         replies=one_step(command("sleep 60")), exit_code=124, expected_types=("tool.started",), args=("--timeout", "2")
@@ -201,9 +201,9 @@ def test_an_interrupted_run_has_a_complete_stream(user: User, number: int) -> No
 def test_a_run_interrupted_while_planning_has_a_complete_stream(user: User) -> None:
     model = user.script({**answer("late"), "delay_ms": 60_000})
     words = user.command("run", "x", "--model", model, *STREAM)
-    events = run_and_signal(words, user, signal.SIGINT, lambda line: '"message"' in line)
+    events = run_and_signal(words, user, signal.SIGINT, lambda line: '"role": "user"' in line)
     check_stream(events)
-    assert event_types(events) == ["init", "message", "error", "result"]
+    assert event_types(events) == ["init", "message", "message", "error", "result"]
 
 
 def run_and_signal(

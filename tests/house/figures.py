@@ -141,6 +141,7 @@ def _environment(home: Path, root: Path) -> dict[str, str]:
         "PYTHONPATH": str(root),
         "TERM": "xterm-256color",
         "NO_COLOR": "1",
+        "AGENT_PLANNING": "always",
     }
 
 

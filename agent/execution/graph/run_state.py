@@ -10,7 +10,7 @@ from agent.execution.graph.scheduler import Scheduler
 from agent.protocol.channel import Channel
 from agent.protocol.events import PlanUpdated
 from agent.vocabulary import exit_codes
-from agent.vocabulary.plan import COMPLETE, STREAMING, PlanStep
+from agent.vocabulary.plan import COMPLETE, LEAD, STREAMING, PlanStep
 from agent.vocabulary.step import ExecutorResponse
 from agent.vocabulary.usage import Usage
 from tooling.contract.json_codec import encode
@@ -75,7 +75,9 @@ class PlanLog:
     def remaining_capacity(self, dropped: Collection[str]) -> int:
         """Return how many steps may be added once those in `dropped` are removed."""
         leaving = sum(step_id in self._all_steps for step_id in dropped)
-        return max(0, self._max_steps - (len(self._all_steps) - len(self.over_limit) - leaving))
+        # The lead is not one of the steps it hands out.
+        staying = len(self._all_steps) - (LEAD in self._all_steps) - len(self.over_limit) - leaving
+        return max(0, self._max_steps - staying)
 
     def revise(self, steps: Sequence[PlanStep], dropped: Collection[str], reason: str, diff: str) -> None:
         """Replace the plan; the `dropped` steps never ran and are forgotten."""
@@ -131,6 +133,9 @@ class RunState:
         self.plan_log = plan_log
         self.scheduler = scheduler
         self.replaced: set[str] = set()
+        # Set whenever a step ends.
+        self.changed = asyncio.Event()
+        self.lead_ended = asyncio.Event()
         self._responses: dict[str, ExecutorResponse] = {}
         self._answers: list[str] = []
 
@@ -161,6 +166,9 @@ class RunState:
     def record(self, response: ExecutorResponse) -> None:
         """Store the response of a step."""
         self._responses[response.task_id] = response
+        self.changed.set()
+        if response.task_id == LEAD:
+            self.lead_ended.set()
 
     def record_answer(self, question: str, answer: str) -> None:
         """Add a user's answer to the request."""

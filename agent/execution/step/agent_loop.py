@@ -1,109 +1,36 @@
 """The agent loop of one step: ask the model, run the tools it calls, and repeat until it answers."""
 
-import json
-import re
-from collections import Counter
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Protocol
 
-from agent.execution.step.context import CHARS_PER_TOKEN, CONTINUE_PROMPT, ContextTrimmer, Conversation, size_of
+from agent.execution.step.compact import ContextCompactor, ContextSize, size_of, tokens_of
+from agent.execution.step.context import CONTINUE_PROMPT, Conversation
 from agent.execution.step.control import StepControl
+from agent.execution.step.described_change import MAKE_THE_CHANGE, describes_change
 from agent.execution.step.prompts import step_message
+from agent.execution.step.stalls import MUTATING, STOP_AT, WARN_AT, StallDetector, split_surprise
 from agent.execution.step.step_result import StepResult
 from agent.execution.step.tool_calls import ToolCallRunner
 from agent.model.faults import ModelFault
 from agent.model.metered_client import MeteredModel
-from agent.model.port import ModelReply, ModelRequest, TextDelta
+from agent.model.port import CallDelta, ModelReply, ModelRequest, ReasoningDelta, StreamRestarted, TextDelta
 from agent.protocol.channel import Channel
 from agent.protocol.events import CallMade, MessageAdded
 from agent.vocabulary import exit_codes
 from agent.vocabulary.message import Message
-from agent.vocabulary.status import StepStatus
+from agent.vocabulary.plan import LEAD, PLAN_TOOL
 from agent.vocabulary.step import CallFact, ExecutorProfile, ExecutorRequest
+from agent.vocabulary.usage import Usage
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
-
-MAX_FAILED_TURNS = 3
-_REFUSED = frozenset({"blocked", "denied", "deferred"})
-
-
-class FailureStreak:
-    """Counts consecutive turns in which every call failed.
-
-    A new command that fails is information, not a lack of progress: that is how debugging works.
-    """
-
-    def __init__(self) -> None:
-        self._turns = 0
-        self._unproductive = 0
-        self._refused = 0
-        self._tried: set[str] = set()
-
-    def record(self, facts: Sequence[CallFact]) -> StepStatus | None:
-        """Return the status the step must end with after this turn, or None to continue."""
-        if any(fact.success for fact in facts):
-            self._turns = self._unproductive = self._refused = 0
-            return None
-        self._turns += 1
-        self._refused = self._refused + 1 if all(fact.status in _REFUSED for fact in facts) else 0
-        self._unproductive = 0 if self._has_new_errors(facts) else self._unproductive + 1
-        if self._refused >= MAX_FAILED_TURNS:
-            return "blocked"
-        return "error" if self._turns >= MAX_FAILED_TURNS and self._unproductive >= MAX_FAILED_TURNS - 1 else None
-
-    def _has_new_errors(self, facts: Sequence[CallFact]) -> bool:
-        commands = {str(fact.args) for fact in facts if fact.tool == "run_command" and fact.status == "error"}
-        new = commands - self._tried
-        self._tried |= commands
-        return bool(new)
-
-
-# The second repetition gets a warning, the third ends the step.
-WARN_AT, STOP_AT = 2, 3
-_MUTATING = frozenset({"write", "execute"})
-
-
-class RepetitionDetector:
-    """Counts how often a call returned the same result.
-
-    A new call with side effects resets the count: tests that still fail after another edit are work, not a loop.
-    """
-
-    def __init__(self, effect_of: Callable[[str], str | None]) -> None:
-        self._effect_of = effect_of
-        self._seen: Counter[str] = Counter()
-
-    def record(self, facts: Sequence[CallFact]) -> int:
-        """Return how often all calls of this turn have been repeated so far; 0 if any was new."""
-        fingerprints = [_fingerprint(fact) for fact in facts]
-        for fact, fingerprint in zip(facts, fingerprints, strict=True):
-            if fingerprint not in self._seen and self._effect_of(fact.tool) in _MUTATING:
-                self._seen.clear()
-        self._seen.update(fingerprints)
-        return min((self._seen[fingerprint] - 1 for fingerprint in fingerprints), default=0)
-
-
-def _fingerprint(fact: CallFact) -> str:
-    call = json.dumps([fact.tool, dict(fact.args)], sort_keys=True, default=str)
-    return f"{call} {fact.status} {fact.exit_code} {fact.output_len} {fact.output_preview}"
-
-
-_SURPRISE_LINE = re.compile(r"^[\s>*_`#-]*SURPRISE:[*_`]*\s*(?P<why>.*?)[\s*_`]*$")
-
-
-def split_surprise(answer: str) -> tuple[str, str]:
-    """Split the SURPRISE line off the end of an answer."""
-    before, _, last = answer.rstrip().rpartition("\n")
-    found = _SURPRISE_LINE.match(last)
-    if found is None:
-        return answer, ""
-    why = found["why"] or "the plan no longer fits"
-    return before.rstrip() or why, why
-
+from tooling.contract.tool import schema_name
 
 _STEERING_PREFIX = "The user adds, while you work: "
 _ASK_FOR_RESULT = "Go on: reply with the result, or call a tool."
+_NOT_DONE = "The reply describes a change, but nothing was changed."
 _REPEATED = "You already made this call with the same result. Try something else, or reply with what you have."
 _OVERFLOW_TRIES = 3
 
@@ -117,26 +44,41 @@ class RunnerSettings:
     context_tokens: Callable[[str], int]
     max_output_tokens: int
     temperature: float | None = None
+    cache_key: str | None = None
+
+
+class Delegation(Protocol):
+    """The steps that the lead hands out."""
+
+    def begin_turn(self, messages: Sequence[Message]) -> None:
+        """Note what the lead knows at its next turn: steps that fork its conversation begin with that."""
+        ...
+
+    def feed(self, fragment: CallDelta) -> None:
+        """Start the steps of a plan that is still being written."""
+        ...
+
+    def restart(self) -> None:
+        """Forget a plan that broke off."""
+        ...
+
+    async def unreported(self) -> str:
+        """Wait for all steps and return the results that the lead has not seen."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)
 class _LoopState:
     """The state of one loop: the constant opening messages and the growing conversation."""
 
+    goal: str
     model: str
     ctx: ExecCtx
     opening: tuple[Message, ...]
     conversation: Conversation
-    limit_tokens: int
+    size: ContextSize
     tools: tuple[dict[str, object], ...]
-
-
-class _StallDetector:
-    """The stall detection of one loop."""
-
-    def __init__(self, calls: ToolCallRunner) -> None:
-        self.streak = FailureStreak()
-        self.repetition = RepetitionDetector(calls.effect_of)
+    has_nudged: bool = False
 
 
 class AgentRunner:
@@ -150,13 +92,15 @@ class AgentRunner:
         channel: Channel,
         settings: RunnerSettings,
         control: StepControl | None = None,
+        delegation: Delegation | None = None,
     ) -> None:
         self._control = control or StepControl()
+        self._delegation = delegation
         self._client = client
         self._calls = calls
         self._channel = channel
         self._settings = settings
-        self._trimmer = ContextTrimmer(client=client)
+        self._compactor = ContextCompactor(client=client, channel=channel, effect_of=calls.effect_of)
         self._has_stalled = False
 
     async def run(
@@ -164,16 +108,17 @@ class AgentRunner:
     ) -> StepResult:
         """Loop until the model answers, stalls or reaches the turn limit, starting from the given conversation."""
         loop = self._start_loop(request, ctx, conversation)
+        await self._repeat_open_calls(loop)
         if answer := conversation.last_answer:
             return _answer_result(answer, conversation)
-        stalls, has_asked, truncated = _StallDetector(self._calls), False, conversation.truncated_answer
+        stalls, has_asked, truncated = StallDetector(self._calls.effect_of), False, conversation.truncated_answer
         while conversation.turns < profile.max_turns:
             await self._deliver_steering(loop)
             try:
                 reply = await self._turn(loop)
             except ModelFault as fault:
                 # A small model may return nothing once the work is done; asked for the result, it gives it.
-                if fault.kind != "empty" or has_asked or not conversation.facts:
+                if fault.kind != "empty" or has_asked:
                     raise
                 has_asked = True
                 await self._add_user_message(loop, _ASK_FOR_RESULT)
@@ -192,7 +137,9 @@ class AgentRunner:
                 if self._control.has_messages(ctx.step_id):
                     # Not done yet: the user has just sent a message.
                     continue
-                return _answer_result(answer, conversation)
+                if result := await self._finish(loop, answer):
+                    return result
+                truncated = ""
             elif has_asked:
                 return StepResult(status="error", reason="The model gave no answer.", exit_code=exit_codes.FAILED)
             else:
@@ -200,8 +147,42 @@ class AgentRunner:
                 await self._add_user_message(loop, _ASK_FOR_RESULT)
         return StepResult(status="partial", text=_turn_limit_text(conversation), exit_code=exit_codes.LIMIT)
 
+    async def _finish(self, loop: _LoopState, answer: str) -> StepResult | None:
+        """Return the result of an answer, or None if the work goes on after it."""
+        if self._delegation and loop.ctx.step_id == LEAD and (results := await self._delegation.unreported()):
+            await self._add_user_message(loop, results)
+            return None
+        result = _answer_result(answer, loop.conversation)
+        if self._has_changed_something(loop) or not describes_change(loop.goal, answer):
+            return result
+        if not loop.has_nudged:
+            loop.has_nudged = True
+            await self._add_user_message(loop, MAKE_THE_CHANGE)
+            return None
+        return replace(result, status="partial", reason=_NOT_DONE, exit_code=exit_codes.FAILED)
+
+    def _has_changed_something(self, loop: _LoopState) -> bool:
+        mutating = (self._calls.effect_of(fact.tool) in MUTATING for fact in loop.conversation.facts if fact.success)
+        return any(mutating) or any(fact.tool == PLAN_TOOL for fact in loop.conversation.facts)
+
+    async def _repeat_open_calls(self, loop: _LoopState) -> None:
+        """Make calls again that handed out steps when the run was interrupted; finished steps keep their results."""
+        calls = loop.conversation.open_calls
+        if not calls:
+            return
+        known = {call.id for message in loop.conversation.messages for call in message.tool_calls}
+        if any(call.id not in known for call in calls):
+            # The plan was interrupted while it was being written: its message never arrived.
+            message = Message(role="assistant", tool_calls=calls)
+            loop.conversation.messages.append(message)
+            self._emit_reply(loop, message)
+        if self._delegation:
+            self._delegation.begin_turn(loop.conversation.messages[:-1])
+        loop.conversation.open_calls = ()
+        await self._calls.run_turn(calls, loop.conversation, loop.ctx)
+
     async def _check_stalled(
-        self, loop: _LoopState, facts: Sequence[CallFact], stalls: _StallDetector
+        self, loop: _LoopState, facts: Sequence[CallFact], stalls: StallDetector
     ) -> StepResult | None:
         """Return the result of a step that has stalled, or None to continue."""
         if status := stalls.streak.record(facts):
@@ -218,51 +199,60 @@ class AgentRunner:
 
     def _start_loop(self, request: ExecutorRequest, ctx: ExecCtx, conversation: Conversation) -> _LoopState:
         model = request.model or self._settings.model
+        # What continues a conversation has its instruction in there, and all its tools: the prefix stays the same.
+        opening = () if request.history else (step_message(request),)
+        tools = self._calls.schemas(ctx)
         return _LoopState(
+            goal=request.goal,
             model=model,
             ctx=ctx,
-            opening=(self._settings.system, step_message(request)),
+            opening=(self._settings.system, *opening),
             conversation=conversation,
-            limit_tokens=self._context_limit(model),
-            tools=self._calls.schemas(ctx),
+            size=self._context_size(model),
+            tools=tools if request.history else tuple(tool for tool in tools if schema_name(tool) != PLAN_TOOL),
         )
 
-    def _context_limit(self, model: str) -> int:
+    def _context_size(self, model: str) -> ContextSize:
         """Return the tokens a conversation may use; a reply gets at most half of a small context window."""
         window = self._settings.context_tokens(model)
-        return max(window - self._settings.max_output_tokens, window // 2)
+        return ContextSize(limit=max(window - self._settings.max_output_tokens, window // 2), window=window)
 
     async def _turn(self, loop: _LoopState) -> ModelReply:
         loop.conversation.turns += 1
         reply = await self._ask_model(loop)
         loop.conversation.messages.append(reply.message)
-        calls = tuple(CallMade(id=call.id, name=call.name, input=call.arguments) for call in reply.message.tool_calls)
+        self._emit_reply(loop, reply.message, reply.usage)
+        return reply
+
+    def _emit_reply(self, loop: _LoopState, message: Message, spent: Usage | None = None) -> None:
+        calls = tuple(CallMade(id=call.id, name=call.name, input=call.arguments) for call in message.tool_calls)
         event = MessageAdded(
             role="assistant",
-            content=reply.message.content,
+            content=message.content,
             tool_calls=calls or None,
             # Some providers reject a history in which the reasoning before a call is missing.
-            reasoning=(reply.message.reasoning or None) if calls else None,
-            reasoning_signature=reply.message.reasoning_signature if calls else None,
+            reasoning=(message.reasoning or None) if calls else None,
+            reasoning_signature=message.reasoning_signature if calls else None,
+            reasoning_model=message.reasoning_model if calls else None,
             # The cost counts even if the step never ends.
-            spent=reply.usage,
+            spent=spent,
         )
         # No need to wait: it reaches the disk with the next awaited event, the start of a call or the end of the step.
         self._channel.emit(event, step_id=loop.ctx.step_id, attempt=loop.ctx.attempt)
-        return reply
 
     async def _ask_model(self, loop: _LoopState) -> ModelReply:
         """Send the conversation; if the provider reports that it is too long, shorten it and retry."""
         for attempt in range(_OVERFLOW_TRIES + 1):
             opening = self._model_request(loop, loop.opening)
-            await self._trimmer.trim(loop.conversation, opening, loop.limit_tokens)
+            await self._compactor.fit(loop.conversation, opening, loop.size, loop.ctx)
             request = replace(opening, messages=(*loop.opening, *loop.conversation.messages))
             try:
                 return await self._stream_reply(request, loop.ctx)
             except ModelFault as fault:
                 if fault.kind != "overflow" or attempt == _OVERFLOW_TRIES:
                     raise
-                loop.limit_tokens = min(loop.limit_tokens, size_of(request.messages) // CHARS_PER_TOKEN) // 2
+                limit = min(loop.size.limit, tokens_of(size_of(request.messages))) // 2
+                loop.size = replace(loop.size, limit=limit)
         raise AssertionError("unreachable")
 
     def _model_request(self, loop: _LoopState, messages: tuple[Message, ...]) -> ModelRequest:
@@ -270,24 +260,46 @@ class AgentRunner:
             model=loop.model,
             messages=messages,
             tools=loop.tools,
-            purpose="step",
+            purpose="lead" if loop.ctx.step_id == LEAD else "step",
             step_id=loop.ctx.step_id,
             max_output_tokens=self._settings.max_output_tokens,
             temperature=self._settings.temperature,
+            cache_key=self._settings.cache_key,
         )
 
     async def _stream_reply(self, request: ModelRequest, ctx: ExecCtx) -> ModelReply:
-        """Return the reply, emitting its text as it arrives."""
+        """Return the reply, emitting its text as it arrives; what had arrived of an interrupted one is kept."""
         reply: ModelReply | None = None
-        async with aclosing(self._client.stream(request)) as items:
-            async for item in items:
-                if isinstance(item, TextDelta):
-                    event = MessageAdded(role="assistant", content=item.text, delta=True)
-                    self._channel.emit(event, step_id=ctx.step_id, attempt=ctx.attempt)
-                elif isinstance(item, ModelReply):
-                    reply = item
+        said = ""
+        delegation = self._delegation if ctx.step_id == LEAD else None
+        if delegation:
+            delegation.begin_turn(request.messages[1:])
+        try:
+            async with aclosing(self._client.stream(request)) as items:
+                async for item in items:
+                    match item:
+                        case TextDelta(text=text):
+                            said += text
+                            self._emit_text(MessageAdded(role="assistant", content=text, delta=True), ctx)
+                        case ReasoningDelta(text=text):
+                            self._emit_text(MessageAdded(role="thought", content=text, delta=True), ctx)
+                        case CallDelta(name=name) if delegation and name == PLAN_TOOL:
+                            delegation.feed(item)
+                        case StreamRestarted():
+                            said = ""
+                            if delegation:
+                                delegation.restart()
+                        case ModelReply():
+                            reply = item
+        except asyncio.CancelledError:
+            if said.strip():
+                self._emit_text(MessageAdded(role="assistant", content=said, interrupted=True), ctx)
+            raise
         assert reply is not None
         return reply
+
+    def _emit_text(self, event: MessageAdded, ctx: ExecCtx) -> None:
+        self._channel.emit(event, step_id=ctx.step_id, attempt=ctx.attempt)
 
     async def _deliver_steering(self, loop: _LoopState) -> None:
         for text in self._control.pop_messages(loop.ctx.step_id):

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 _REPLACEMENTS: tuple[tuple[str, str], ...] = (
+    # Where a run takes place: folder, platform, date, programs.
+    (r"(?s)<environment>.*?</environment>", "<environment/>"),
     (r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b", "<uuid>"),
     (r"\b(?:call|toolu|chatcmpl|msg)_[0-9A-Za-z_-]+", "<call>"),
     (r"/tmp/tmp[a-z0-9_]{8}\b", "<temporary>"),

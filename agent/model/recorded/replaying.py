@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent.model.faults import ModelFault
-from agent.model.port import ModelReply, ModelRequest, ReasoningDelta, StreamItem, TextDelta
+from agent.model.port import CallDelta, ModelReply, ModelRequest, ReasoningDelta, StreamItem, TextDelta
 from agent.model.recorded.cassette import (
     RecordedExchange,
     RecordedRequest,
@@ -16,6 +16,7 @@ from agent.model.recorded.cassette import (
     record_request,
 )
 from agent.model.recorded.normal_form import Placeholders, map_strings, normalize_text
+from agent.model.recorded.script import split_text
 from agent.vocabulary.message import Message
 from tooling.contract.json_codec import decode
 
@@ -48,9 +49,12 @@ class ReplayingClient:
         )
         if message.reasoning:
             yield ReasoningDelta(text=message.reasoning)
-        size = max(1, -(-len(message.content) // _FRAGMENT_COUNT))
-        for start in range(0, len(message.content), size):
-            yield TextDelta(text=message.content[start : start + size])
+        for part in split_text(message.content, _FRAGMENT_COUNT):
+            yield TextDelta(text=part)
+        for index, call in enumerate(message.tool_calls):
+            yield CallDelta(index=index, name=call.name, text="")
+            for part in split_text(json.dumps(dict(call.arguments), ensure_ascii=False), _FRAGMENT_COUNT):
+                yield CallDelta(index=index, name=call.name, text=part)
         reply = exchange.reply
         yield ModelReply(message=message, usage=reply.usage, model=request.model, finish_reason=reply.finish_reason)
 

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 
 from agent.model.faults import FaultKind, ModelFault
@@ -69,14 +70,19 @@ class ScriptedModel:
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Yield the fragments and the reply of the first line that matches the request."""
         number, reply = self._next_reply(request)
-        builder = _builder(request, reply, id_prefix=f"call_{number}_{self._request_count}")
+        builder = _builder(request, reply)
         await asyncio.sleep(reply.delay_ms / 1000)
-        for fragment in builder.add_reasoning(reply.reasoning):
-            yield fragment
-        for index, part in enumerate(_split_text(reply.text, reply.chunks)):
+        parts = [partial(builder.add_reasoning, part) for part in split_text(reply.reasoning, reply.chunks)]
+        parts += [partial(builder.add_text, part) for part in split_text(reply.text, reply.chunks)]
+        for index, call in enumerate(reply.tool_calls):
+            id = call.id or f"call_{number}_{self._request_count}_{index}"
+            parts.append(partial(builder.add_call, str(index), id=id, name=call.name))
+            for part in split_text(_arguments(call), reply.chunks):
+                parts.append(partial(builder.add_call, str(index), arguments=part))
+        for index, add in enumerate(parts):
             if index:
                 await asyncio.sleep(reply.chunk_delay_ms / 1000)
-            for fragment in builder.add_text(part):
+            for fragment in add():
                 yield fragment
         if reply.fault:
             detail = reply.detail or f"scripted in line {number} of {self._path.name}"
@@ -158,20 +164,22 @@ def _last_message(request: ModelRequest) -> str:
     return next((message.content for message in messages), "")
 
 
-def _split_text(text: str, chunks: int) -> Iterator[str]:
+def split_text(text: str, chunks: int) -> Iterator[str]:
+    """Yield a text in at most `chunks` parts of equal size."""
     size = max(1, -(-len(text) // max(1, chunks)))
     return (text[start : start + size] for start in range(0, len(text), size))
 
 
-def _builder(request: ModelRequest, reply: ScriptReply, *, id_prefix: str) -> ReplyBuilder:
+def _builder(request: ModelRequest, reply: ScriptReply) -> ReplyBuilder:
     """Return a builder that treats the script like a provider's reply: it finds reasoning and calls in the text."""
     builder = ReplyBuilder(request, lambda model, usage: usage.cost_usd)
     builder.usage = reply.usage
     builder.finish_reason = reply.finish_reason
-    for index, call in enumerate(reply.tool_calls):
-        text = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
-        builder.add_call(str(index), id=call.id or f"{id_prefix}_{index}", name=call.name, arguments=text)
     return builder
+
+
+def _arguments(call: ScriptCall) -> str:
+    return call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
 
 
 def _describe(reply: ScriptReply) -> str:

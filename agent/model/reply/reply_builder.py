@@ -6,7 +6,7 @@ from typing import TypeAlias
 from uuid import uuid4
 
 from agent.model.faults import ModelFault
-from agent.model.port import CostFunction, ModelReply, ModelRequest, ReasoningDelta, TextDelta
+from agent.model.port import CallDelta, CostFunction, ModelReply, ModelRequest, ReasoningDelta, TextDelta
 from agent.model.reply.call_arguments import parse_arguments
 from agent.model.reply.textual_calls import extract_calls
 from agent.model.reply.thinking import ThinkingFilter, split_thinking
@@ -14,7 +14,7 @@ from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
 
-Fragment: TypeAlias = TextDelta | ReasoningDelta
+Fragment: TypeAlias = TextDelta | ReasoningDelta | CallDelta
 
 CHARS_PER_TOKEN = 4
 _TRUNCATED = (
@@ -26,6 +26,7 @@ _NO_NAME = "the call names no tool; make it again with the name of the tool"
 
 @dataclass(slots=True)
 class _CallParts:
+    index: int
     id: str = ""
     name: str = ""
     arguments: str = ""
@@ -54,13 +55,15 @@ class ReplyBuilder:
         """Add reasoning that the server sent separately."""
         return [self._append("reasoning", fragment)] if fragment else []
 
-    def add_call(self, key: str, *, id: str = "", name: str = "", arguments: str = "") -> None:
-        """Add a fragment of the tool call identified by `key`."""
-        parts = self._calls.setdefault(key, _CallParts())
+    def add_call(self, key: str, *, id: str = "", name: str = "", arguments: str = "") -> list[Fragment]:
+        """Add a fragment of the tool call identified by `key`; return it if it begins or continues the call."""
+        is_new = key not in self._calls
+        parts = self._calls.setdefault(key, _CallParts(len(self._calls)))
         parts.id = parts.id or id
         # Some servers repeat the full name in every fragment.
         parts.name = parts.name or name
         parts.arguments += arguments
+        return [CallDelta(index=parts.index, name=parts.name, text=arguments)] if is_new or arguments else []
 
     def flush(self) -> list[Fragment]:
         """Return the text held back because it could have been the start of a thinking tag."""
@@ -81,6 +84,7 @@ class ReplyBuilder:
             tool_calls=calls,
             reasoning=reasoning,
             reasoning_signature=self.reasoning_signature,
+            reasoning_model=self._request.model if self.reasoning_signature else None,
         )
         finish = "tool_calls" if calls and self.finish_reason != "length" else self.finish_reason or "stop"
         return ModelReply(message=message, usage=self._final_usage(), model=self._request.model, finish_reason=finish)

@@ -78,7 +78,7 @@ class AnthropicReader:
                 given = block.get("input")
                 arguments = json.dumps(given) if given else ""
                 name = text_at(block, "name")
-                self._builder.add_call(index, id=text_at(block, "id"), name=name, arguments=arguments)
+                return self._builder.add_call(index, id=text_at(block, "id"), name=name, arguments=arguments)
             case "thinking":
                 text = text_at(block, "thinking")
                 self._append_thinking(index, "thinking", text)
@@ -93,7 +93,7 @@ class AnthropicReader:
             case "text_delta":
                 return self._builder.add_text(text_at(delta, "text"))
             case "input_json_delta":
-                self._builder.add_call(index, arguments=text_at(delta, "partial_json"))
+                return self._builder.add_call(index, arguments=text_at(delta, "partial_json"))
             case "thinking_delta":
                 self._append_thinking(index, "thinking", text_at(delta, "thinking"))
                 return self._builder.add_reasoning(text_at(delta, "thinking"))

@@ -68,17 +68,17 @@ class OpenAiReader:
             for thought in objects_at(block, "thinking"):
                 fragments += self._builder.add_reasoning(text_at(thought, "text"))
         for call in objects_at(delta, "tool_calls"):
-            self._read_call(call)
+            fragments += self._read_call(call)
         return fragments
 
-    def _read_call(self, call: Mapping[str, object]) -> None:
+    def _read_call(self, call: Mapping[str, object]) -> list[Fragment]:
         function = object_at(call, "function")
         arguments = function.get("arguments")
         name, id = text_at(function, "name"), text_at(call, "id")
         # Ollama and others send the arguments as an object instead of a string.
         text = arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
         key = self._call_key(call.get("index"), id=id, name=name)
-        self._builder.add_call(key, id=id, name=name, arguments=text)
+        return self._builder.add_call(key, id=id, name=name, arguments=text)
 
     def _call_key(self, index: object, *, id: str, name: str) -> str:
         """Return the key of the call that a fragment belongs to.
@@ -101,7 +101,8 @@ class OpenAiReader:
             input_tokens=count_at(usage, "prompt_tokens"),
             output_tokens=count_at(usage, "completion_tokens"),
             cache_read_tokens=count_at(prompt, "cached_tokens") or count_at(usage, "prompt_cache_hit_tokens"),
-            cache_write_tokens=count_at(prompt, "cache_write_tokens"),
+            # litellm passes on Anthropic's name.
+            cache_write_tokens=count_at(prompt, "cache_write_tokens") or count_at(usage, "cache_creation_input_tokens"),
             reasoning_tokens=count_at(completion, "reasoning_tokens"),
         )
         # OpenRouter reports the actual cost of the call.

@@ -3,17 +3,19 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 from agent.protocol.events import MessageAdded, PlanUpdated, RunCompleted, RunStarted, StepCompleted, StepStarted
 from agent.sessions.log.log_index import LogLine, read_lines
+from agent.sessions.resume.conversation import resumed_conversation
 from agent.sessions.resume.step_history import EffectOf, unfinished_call, unfinished_task
 from agent.vocabulary.errors import InputError, UsageError
-from agent.vocabulary.plan import ANSWER, STREAMING, SURPRISE, PlanStep
+from agent.vocabulary.message import ToolCall
+from agent.vocabulary.plan import ANSWER, LEAD, PLAN_TOOL, STREAMING, SURPRISE, PlanStep
 from agent.vocabulary.unfinished import UnfinishedRun, UnfinishedStep
 from tooling.contract.fast_dataclass import dataclass
-from tooling.contract.json_codec import decode
+from tooling.contract.json_codec import decode, encode
 
 # Statuses of a step that was stopped from outside; "" means that the log has no end for it.
 _INTERRUPTED = frozenset({"", "cancelled", "timeout"})
@@ -70,6 +72,10 @@ def unfinished_run(log: Path, run_id: str, effect_of: EffectOf) -> UnfinishedRun
             hint = 'to continue the session with a new task: agent run --continue "your task"'
             raise RunIsFinished(f"run {run} finished successfully; there is nothing to resume", hint)
     plan = state.plan_steps()
+    steps = {step.id: unfinished for step in plan if (unfinished := state.unfinished_step(step, effect_of))}
+    led = resumed_conversation(log, run_id, effect_of) if any(step.id == LEAD for step in plan) else None
+    if led:
+        steps[LEAD] = replace(led, messages=(), open_calls=led.open_calls or _lost_plan_call(plan, led))
     return UnfinishedRun(
         run_id=chain[-1],
         lineage=chain[0],
@@ -80,11 +86,29 @@ def unfinished_run(log: Path, run_id: str, effect_of: EffectOf) -> UnfinishedRun
         plan=plan,
         is_plan_complete=bool(plan) and state.plan_reasons[-1:] != [STREAMING],
         is_plan_given="plan" in state.messages,
-        steps={step.id: unfinished for step in plan if (unfinished := state.unfinished_step(step, effect_of))},
+        steps=steps,
+        conversation=led.messages if led else (),
         replans=sum(reason.startswith(SURPRISE) for reason in state.plan_reasons),
         clarifications=sum(reason.startswith(ANSWER) for reason in state.plan_reasons),
         answer=state.answer,
     )
+
+
+def _lost_plan_call(plan: tuple[PlanStep, ...], led: UnfinishedStep) -> tuple[ToolCall, ...]:
+    """Return the call for steps that were started while the lead still wrote its plan, which it never finished."""
+    calls = (call for message in led.messages for call in message.tool_calls if call.name == PLAN_TOOL)
+    told = {str(step.get("id")) for call in calls for step in _steps_of(call)}
+    lost = [step for step in plan if step.id not in (LEAD, *told)]
+    if not lost:
+        return ()
+    fields = ("id", "title", "instruction", "depends_on", "writes", "context", "verify")
+    steps = [{name: encode(getattr(step, name)) for name in fields} for step in lost]
+    return (ToolCall(id=f"resumed{len(led.messages)}", name=PLAN_TOOL, arguments={"steps": steps}),)
+
+
+def _steps_of(call: ToolCall) -> list[Mapping[str, object]]:
+    steps = call.arguments.get("steps")
+    return [step for step in steps if isinstance(step, Mapping)] if isinstance(steps, (list, tuple)) else []
 
 
 @dataclass(slots=True)
@@ -141,7 +165,7 @@ class _ChainState:
         """Return the unfinished work of a step, or None if it starts from scratch."""
         step_log = self._steps.get(step.id, _StepLog())
         events = [envelope for line in step_log.lines if (envelope := line.envelope())]
-        if step.type == "task":
+        if step.type == "task" and step.id != LEAD:
             return unfinished_task(events, effect_of)
         if step.type == "tool" and step_log.status in _INTERRUPTED:
             return unfinished_call(events, effect_of, step.id)

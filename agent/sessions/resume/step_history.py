@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from agent.protocol.events import (
     ApprovalRequested,
     ApprovalResolved,
+    ContextCompacted,
     Envelope,
     FilesChanged,
     MessageAdded,
@@ -14,8 +15,16 @@ from agent.protocol.events import (
     ToolStarted,
 )
 from agent.vocabulary.message import Message, ToolCall
+from agent.vocabulary.plan import PLAN_TOOL
 from agent.vocabulary.step import CallFact
-from agent.vocabulary.unfinished import TRY_AGAIN, UNKNOWN_CALL, UnfinishedStep, missing_result
+from agent.vocabulary.unfinished import (
+    GO_ON,
+    INTERRUPTED_REPLY,
+    TRY_AGAIN,
+    UNKNOWN_CALL,
+    UnfinishedStep,
+    missing_result,
+)
 from tooling.contract.action import Effect
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import CANCELLED
@@ -35,8 +44,8 @@ class _RecordedCall:
     fact: CallFact | None = None
 
 
-class _StepHistory:
-    """Accumulates a step's conversation event by event."""
+class StepHistory:
+    """Accumulates a conversation event by event: one step's, or the lead's over all runs of a session."""
 
     def __init__(self, effect_of: EffectOf) -> None:
         self._effect_of = effect_of
@@ -49,6 +58,7 @@ class _StepHistory:
         self._pending_approvals: set[str] = set()
         self._changed_paths: list[str] = []
         self._has_ended = False
+        self._is_interrupted = False
 
     def apply(self, envelope: Envelope) -> None:
         match envelope.event:
@@ -66,14 +76,36 @@ class _StepHistory:
                 self._pending_approvals.add(approval_id)
             case ApprovalResolved(approval_id=approval_id):
                 self._pending_approvals.discard(approval_id)
+            case ContextCompacted(compaction=compaction):
+                self.close_turn()
+                self.messages = compaction.apply(self.messages)
             case StepCompleted():
                 self._has_ended = True
             case _:
                 pass
 
+    @property
+    def open_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that handed out steps and have not ended."""
+        return tuple(pending.call for pending in self._pending_calls if _can_repeat(pending))
+
+    def start_request(self, message: Message) -> None:
+        """Begin the next request of the conversation; calls that never ended will not."""
+        self.close_turn()
+        self.messages.append(message)
+        self.facts, self.internal_calls = [], []
+        self.turns, self._has_ended = 0, False
+
     def resume(self) -> None:
         """Prepare for the next run, which has its own turn limit and may retry what was refused."""
+        still_open = [pending for pending in self._pending_calls if _can_repeat(pending)]
+        self._pending_calls = [pending for pending in self._pending_calls if not _can_repeat(pending)]
         self.close_turn()
+        self._pending_calls = still_open
+        for pending in still_open:
+            pending.has_started = False
+        if self.messages and self.messages[-1].role == "assistant" and self._is_interrupted:
+            self.messages.append(Message(role="user", content=GO_ON))
         if self._has_ended:
             self.turns, self._has_ended = 0, False
             if any(fact.status in _REFUSED for fact in self.facts):
@@ -92,12 +124,14 @@ class _StepHistory:
             self.messages.append(Message(role="user", content=event.content))
         elif event.role == "assistant":
             calls = tuple(ToolCall(id=call.id, name=call.name, arguments=call.input) for call in event.tool_calls or ())
+            self._is_interrupted = event.interrupted
             message = Message(
                 role="assistant",
-                content=event.content,
+                content=f"{event.content} {INTERRUPTED_REPLY}" if event.interrupted else event.content,
                 tool_calls=calls,
                 reasoning=event.reasoning or "",
                 reasoning_signature=event.reasoning_signature,
+                reasoning_model=event.reasoning_model,
             )
             self.messages.append(message)
             self.turns += 1
@@ -118,7 +152,7 @@ class _StepHistory:
             if call.call.id == completed.tool_id and not call.result
         )
         recorded = next(running, None)
-        if recorded is None:
+        if recorded is None or (_can_repeat(recorded) and completed.status == "cancelled"):
             return
         recorded.result = Message(role="tool", content=completed.output, tool_call_id=recorded.call.id)
         recorded.fact = self._fact(recorded.call, completed)
@@ -157,13 +191,23 @@ class _StepHistory:
         return missing_result(self._effect_of(recorded.call.name) or "execute", had_started=has_started)
 
 
+def _can_repeat(recorded: _RecordedCall) -> bool:
+    """Whether an unfinished call is made again on resume: steps that were handed out keep their results."""
+    return recorded.result is None and recorded.call.name == PLAN_TOOL
+
+
 def unfinished_task(events: Iterable[Envelope], effect_of: EffectOf) -> UnfinishedStep | None:
     """Return the conversation of a task step, or None if it is empty."""
     history = _replay(events, effect_of)
     history.resume()
     if not history.messages:
         return None
-    return UnfinishedStep(messages=tuple(history.messages), facts=tuple(history.facts), turns=history.turns)
+    return UnfinishedStep(
+        messages=tuple(history.messages),
+        open_calls=history.open_calls,
+        facts=tuple(history.facts),
+        turns=history.turns,
+    )
 
 
 def unfinished_call(events: Iterable[Envelope], effect_of: EffectOf, step_id: str) -> UnfinishedStep | None:
@@ -181,8 +225,8 @@ def unfinished_call(events: Iterable[Envelope], effect_of: EffectOf, step_id: st
     return UnfinishedStep(messages=(Message(role="tool", content=text, tool_call_id=last.call.id),))
 
 
-def _replay(events: Iterable[Envelope], effect_of: EffectOf) -> _StepHistory:
-    history = _StepHistory(effect_of)
+def _replay(events: Iterable[Envelope], effect_of: EffectOf) -> StepHistory:
+    history = StepHistory(effect_of)
     for envelope in events:
         history.apply(envelope)
     return history

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from agent.config.user_dirs import data_dir
 from agent.protocol.commands import Submit
+from agent.sessions.resume.conversation import COMPACT_REQUEST
 from agent.sessions.store import SessionStore
 from agent.sessions.views.session_summary import RunRecord, SessionRecord, read_session
 from agent.vocabulary.errors import UsageError
-from agent.workspace.request_context import COMPACT_REQUEST, history
+from agent.workspace.request_context import history
 from cli.repl.plan_choice import CANCEL
 from cli.repl.repl import Repl
 from cli.repl.request_queue import QueuedRequest

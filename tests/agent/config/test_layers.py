@@ -8,7 +8,7 @@ import pytest
 from agent.config.environment import key_variables
 from agent.config.load import LoadedSettings, load_settings
 from agent.config.origin import Origin
-from agent.config.settings import ProfileSettings, Settings
+from agent.config.settings import ModelSettings, ProfileSettings, Settings
 from agent.config.values import NOT_A_URL
 from agent.vocabulary.errors import ConfigError, UsageError
 
@@ -122,6 +122,16 @@ def test_bare_ignores_the_file_and_rejects_a_profile(home: ConfigFolder) -> None
 def test_every_kind_of_setting_can_be_given_as_text(home: ConfigFolder, name: str, text: str, value: object) -> None:
     assert getattr(home.load({f"AGENT_{name.upper()}": text}).settings, name) == value
     assert getattr(home.load(assignments=[f"{name}={text}"]).settings, name) == value
+
+
+def test_a_flag_for_reasoning_applies_to_all_models(home: ConfigFolder) -> None:
+    home.write('reasoning = "low"\n[models."openai/gpt-5.2"]\nreasoning = "high"\n')
+    settings = home.load().settings
+    assert settings.reasoning == "low"
+    assert settings.models == {"openai/gpt-5.2": ModelSettings(reasoning="high")}
+    assert home.load({"AGENT_REASONING": "off"}).settings.models == settings.models
+    flagged = home.load(flags={"reasoning": "off"}).settings
+    assert (flagged.reasoning, flagged.models) == ("off", {})
 
 
 def test_tables_of_several_layers_are_merged_by_entry(home: ConfigFolder) -> None:

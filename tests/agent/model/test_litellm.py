@@ -15,7 +15,7 @@ from agent.config.settings import Settings
 from agent.model.faults import FaultKind, ModelFault
 from agent.model.litellm_client import Chunk, Library, LitellmClient
 from agent.model.litellm_faults import fault_from_exception
-from agent.model.port import ModelReply, ModelRequest, ReasoningDelta, StreamItem, TextDelta
+from agent.model.port import CallDelta, ModelReply, ModelRequest, ReasoningDelta, StreamItem, TextDelta
 from agent.vocabulary.message import Message, ToolCall
 from agent.vocabulary.usage import Usage
 
@@ -106,7 +106,8 @@ async def test_tool_calls_are_assembled_from_fragments() -> None:
     first = {"index": 0, "id": "c1", "function": {"name": "ls", "arguments": '{"path"'}}
     second = {"index": 0, "function": {"arguments": ': "."}'}}
     fake = FakeLitellm([chunk(tool_calls=[first]), chunk("tool_calls", tool_calls=[second])])
-    reply = (await collect(client(fake)))[-1]
+    *fragments, reply = await collect(client(fake))
+    assert fragments == [CallDelta(index=0, name="ls", text='{"path"'), CallDelta(index=0, name="ls", text=': "."}')]
     assert isinstance(reply, ModelReply)
     assert reply.message.tool_calls == (ToolCall(id="c1", name="ls", arguments={"path": "."}),)
 

@@ -57,7 +57,7 @@ class RunHarness:
         """Run a scripted model and check that its events obey the grammar."""
         script = self.home / "script.jsonl"
         script.write_text("\n".join(json.dumps(reply) for reply in replies))
-        run = asyncio.run(self._run({"model": f"script:{script}", **flags}))
+        run = asyncio.run(self._run({"model": f"script:{script}", "planning": "always", **flags}))
         assert broken_rules(run.events) == []
         return run
 

@@ -212,14 +212,14 @@ def test_a_run_ends_with_a_summary() -> None:
         "x",
         steps=StepCounts(ok=2, failed=1),
         duration_ms=65_000,
-        usage=Usage(input_tokens=20_000),
+        usage=Usage(input_tokens=20_000, cache_read_tokens=9800),
         total_cost_usd=0.5,
         artifacts=("report.md",),
         resume="agent resume run-1",
     )
     assert render((end, None)).splitlines()[-3:] == [
         "  wrote report.md",
-        "· 1m05s · 2 ok, 1 failed · 20k tokens · $0.50",
+        "· 1m05s · 2 ok, 1 failed · 20k tokens (9.8k cached) · $0.50",
         f"  {resume_hint('agent resume run-1', in_repl=True)}",
     ]
 

@@ -183,6 +183,6 @@ async def test_an_empty_reply_after_tool_calls_is_answered_with_a_request_for_th
     assert (silent.status, silent.summary, len(silent.tool_calls)) == ("error", FAULTS["empty"].message, 1)
 
 
-async def test_an_empty_first_reply_is_an_error() -> None:
-    response = await StepHarness(ModelFault("empty")).run()
+async def test_two_empty_first_replies_are_an_error() -> None:
+    response = await StepHarness(ModelFault("empty"), ModelFault("empty")).run()
     assert (response.status, response.summary) == ("error", FAULTS["empty"].message)

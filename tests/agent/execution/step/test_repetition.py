@@ -1,6 +1,6 @@
 """Detecting calls that are repeated with the same result."""
 
-from agent.execution.step.agent_loop import RepetitionDetector
+from agent.execution.step.stalls import RepetitionDetector
 from agent.vocabulary.step import CallFact
 
 EFFECTS = {"read_file": "read", "run_command": "execute", "write_file": "write"}

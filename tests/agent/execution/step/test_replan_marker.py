@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.execution.step.agent_loop import split_surprise
+from agent.execution.step.stalls import split_surprise
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Ending a step after consecutive failures."""
 
-from agent.execution.step.agent_loop import FailureStreak
+from agent.execution.step.stalls import FailureStreak
 from agent.vocabulary.step import CallFact
 
 

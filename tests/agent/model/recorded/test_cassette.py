@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.model.faults import ModelFault
-from agent.model.port import ModelReply, ModelRequest, Purpose, ReasoningDelta, StreamItem, TextDelta
+from agent.model.port import CallDelta, ModelReply, ModelRequest, Purpose, ReasoningDelta, StreamItem, TextDelta
 from agent.model.recorded.cassette import NO_OUTCOME
 from agent.model.recorded.normal_form import normalize_text
 from agent.model.recorded.recording import RecordingClient
@@ -90,6 +90,11 @@ async def test_a_run_in_another_folder_and_later_gets_the_same_replies(tmp_path:
     here = ToolCall(id="call_1", name="read_file", arguments={"path": "/elsewhere/x.txt"})
     assert first == [
         ReasoningDelta(text="hm"),
+        CallDelta(index=0, name="read_file", text=""),
+        CallDelta(index=0, name="read_file", text='{"path"'),
+        CallDelta(index=0, name="read_file", text=': "/els'),
+        CallDelta(index=0, name="read_file", text="ewhere/"),
+        CallDelta(index=0, name="read_file", text='x.txt"}'),
         ModelReply(message=answer("", here), usage=USAGE, model="m"),
     ]
     result = Message(role="tool", content="mtime 2027-01-02T12:00:00Z, took 800 ms, pid 9", tool_call_id="call_1")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.model.faults import ModelFault
-from agent.model.port import ModelReply, ModelRequest, Purpose, ReasoningDelta, StreamItem, TextDelta
+from agent.model.port import CallDelta, ModelReply, ModelRequest, Purpose, ReasoningDelta, StreamItem, TextDelta
 from agent.model.recorded.script import EMPTY_REPLY, NO_LINES_LEFT, ScriptedModel
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.message import Message, ToolCall
@@ -48,7 +48,8 @@ async def test_the_text_arrives_in_fragments_followed_by_the_reply(tmp_path: Pat
     usage = {"input_tokens": 7, "output_tokens": 2, "cost_usd": 0.5}
     model = script(tmp_path, {"text": "abcdef", "reasoning": "hm", "chunks": 2, "usage": usage})
     assert await collect(model, make_request()) == [
-        ReasoningDelta(text="hm"),
+        ReasoningDelta(text="h"),
+        ReasoningDelta(text="m"),
         TextDelta(text="abc"),
         TextDelta(text="def"),
         ModelReply(
@@ -56,6 +57,17 @@ async def test_the_text_arrives_in_fragments_followed_by_the_reply(tmp_path: Pat
             usage=Usage(input_tokens=7, output_tokens=2, requests=1, cost_usd=0.5),
             model="script:x",
         ),
+    ]
+
+
+async def test_calls_arrive_in_fragments_after_the_text(tmp_path: Path) -> None:
+    model = script(tmp_path, {"text": "so", "chunks": 2, "tool_calls": [{"name": "a", "arguments": {"x": 1}}]})
+    assert (await collect(model, make_request()))[:-1] == [
+        TextDelta(text="s"),
+        TextDelta(text="o"),
+        CallDelta(index=0, name="a", text=""),
+        CallDelta(index=0, name="a", text='{"x"'),
+        CallDelta(index=0, name="a", text=": 1}"),
     ]
 
 
@@ -131,7 +143,7 @@ async def test_a_request_without_a_line_is_reported_with_the_unused_lines(tmp_pa
         ("{", "line 2: Expecting property name"),
         ('{"txt": "x"}', "line 2: unknown field txt, did you mean text?"),
         ('{"text": 1}', "line 2: text: expected text, got number 1"),
-        ('{"text": "x", "match": {"purpose": "cook"}}', "line 2: match.purpose: expected one of planner, step"),
+        ('{"text": "x", "match": {"purpose": "cook"}}', "line 2: match.purpose: expected one of planner, lead, step"),
         ('{"fault": "bad"}', "line 2: fault: expected one of connect"),
         ('{"repeat": true}', f"line 2: {EMPTY_REPLY}"),
         ("[]", "line 2: ScriptReply: expected an object, got list"),

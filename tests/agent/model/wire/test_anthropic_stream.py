@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agent.model.faults import ModelFault
-from agent.model.port import ModelReply, ModelRequest, ReasoningDelta, TextDelta
+from agent.model.port import CallDelta, ModelReply, ModelRequest, ReasoningDelta, TextDelta
 from agent.model.reply.reply_builder import Fragment, ReplyBuilder
 from agent.model.wire.anthropic_stream import AnthropicReader
 from agent.model.wire.sse import SseParser
@@ -49,6 +49,7 @@ def test_reasoning_text_and_parallel_calls_are_parsed_from_one_stream() -> None:
             ),
             reasoning="hm, both",
             reasoning_signature="c2ln",
+            reasoning_model="anthropic/m",
         ),
         usage=Usage(
             input_tokens=100,
@@ -61,7 +62,25 @@ def test_reasoning_text_and_parallel_calls_are_parsed_from_one_stream() -> None:
         model="anthropic/m",
         finish_reason="tool_calls",
     )
-    assert fragments == [ReasoningDelta(text="hm, both"), TextDelta(text="I will.")]
+    said = [part for part in fragments if not isinstance(part, CallDelta)]
+    assert said == [ReasoningDelta(text="hm, both"), TextDelta(text="I will.")]
+
+
+def test_the_arguments_of_a_call_arrive_as_they_are_written() -> None:
+    block = {"type": "tool_use", "id": "t", "name": "write_file", "input": {}}
+    _, fragments = read(
+        frame({"type": "content_block_start", "index": 1, "content_block": block}),
+        *(
+            frame({"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": p}})
+            for p in ("", '{"path": "a', '.txt"}')
+        ),
+        frame({"type": "message_stop"}),
+    )
+    assert fragments == [
+        CallDelta(index=0, name="write_file", text=""),
+        CallDelta(index=0, name="write_file", text='{"path": "a'),
+        CallDelta(index=0, name="write_file", text='.txt"}'),
+    ]
 
 
 def test_several_reasoning_blocks_are_stored_unchanged() -> None:

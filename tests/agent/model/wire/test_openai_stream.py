@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from agent.model.faults import ModelFault
-from agent.model.port import ModelReply, ModelRequest, ReasoningDelta, TextDelta
+from agent.model.port import CallDelta, ModelReply, ModelRequest, ReasoningDelta, TextDelta
 from agent.model.reply.reply_builder import Fragment, ReplyBuilder
 from agent.model.wire.openai_stream import OpenAiReader
 from agent.model.wire.sse import SseEvent
@@ -74,6 +74,23 @@ def test_parallel_calls_are_assembled_by_index() -> None:
     ) == [("look", {"x": 1}), ("run", {"y": 2})]
 
 
+def test_the_arguments_of_parallel_calls_arrive_as_they_are_written() -> None:
+    _, fragments = read(
+        call(index=0, id="a", name="look"),
+        call('{"x"', index=0),
+        call('{"y": 2}', index=1, id="b", name="run"),
+        call("", index=1),
+        call(": 1}", index=0),
+        finish("tool_calls"),
+    )
+    assert fragments == [
+        CallDelta(index=0, name="look", text=""),
+        CallDelta(index=0, name="look", text='{"x"'),
+        CallDelta(index=1, name="run", text='{"y": 2}'),
+        CallDelta(index=0, name="look", text=": 1}"),
+    ]
+
+
 def test_complete_calls_without_index_or_id_are_separate_calls() -> None:
     assert calls(call('{"x": 1}', name="look"), call('{"x": 2}', name="look")) == [
         ("look", {"x": 1}),
@@ -128,6 +145,21 @@ def test_usage_is_parsed_with_its_details() -> None:
     assert reply.usage == Usage(
         input_tokens=100, output_tokens=20, cache_read_tokens=60, reasoning_tokens=15, requests=1, cost_usd=None
     )
+
+
+@pytest.mark.parametrize(
+    ("usage", "cached", "written"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30}}, 60, 30),
+        ({"prompt_cache_hit_tokens": 60, "prompt_cache_miss_tokens": 40}, 60, 0),
+        ({"prompt_tokens_details": {"cached_tokens": 60}, "cache_creation_input_tokens": 30}, 60, 30),
+    ],
+    ids=["openrouter", "deepseek", "litellm"],
+)
+def test_cache_reads_and_writes_are_counted(usage: dict[str, object], cached: int, written: int) -> None:
+    counts = {"prompt_tokens": 100, "completion_tokens": 1, **usage}
+    reply, _ = read(delta(content="yes"), finish(), {"choices": [], "usage": counts})
+    assert (reply.usage.cache_read_tokens, reply.usage.cache_write_tokens) == (cached, written)
 
 
 def test_a_cost_reported_by_the_provider_is_used() -> None:

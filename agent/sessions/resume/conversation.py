@@ -1,0 +1,159 @@
+"""Folds a session's log into its conversation: every request with its calls and results, as the model saw them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent.protocol.events import Envelope, MessageAdded, RunCompleted, RunStarted, StepStarted
+from agent.sessions.log.log_index import LogLine, read_lines, rewound_runs
+from agent.sessions.resume.step_history import EffectOf, StepHistory
+from agent.vocabulary.compaction import SUMMARY_PREFIX
+from agent.vocabulary.message import Message
+from agent.vocabulary.plan import LEAD
+from agent.vocabulary.unfinished import UnfinishedStep
+
+# The request behind /compact; its answer replaces the conversation before it.
+COMPACT_REQUEST = (
+    "Sum up this conversation for yourself: what was asked, decided, found and changed, and what is still open. "
+    "Leave out nothing that later requests may rely on. Do no work; answer with the summary alone."
+)
+# Sent when a run is resumed after other requests came in between.
+RESUMED_LATER = "Go on with this earlier request, which was interrupted: {request}"
+_NO_ANSWER = "(This request ended without an answer: {why})"
+
+
+def request_message(context: str, request: str) -> Message:
+    """Return a request as the model reads it: its context, then its words."""
+    return Message(role="user", content="\n\n".join(part for part in (context, request) if part))
+
+
+def read_conversation(log: Path, effect_of: EffectOf) -> Sequence[Message]:
+    """Return the conversation of a session so far; every call has a result, as providers require."""
+    fold = _fold(log, effect_of)
+    fold.finish()
+    return fold.history.messages
+
+
+def resumed_conversation(log: Path, run_id: str, effect_of: EffectOf) -> UnfinishedStep:
+    """Return the conversation at the point where a run stopped, ready to continue it.
+
+    Other requests that came in between stay in the conversation.
+    """
+    fold = _fold(log, effect_of)
+    if fold.last_chain_member(run_id):
+        fold.flush_request()
+        fold.history.resume()
+    else:
+        fold.finish()
+        fold.history.start_request(Message(role="user", content=RESUMED_LATER.format(request=fold.request_of(run_id))))
+    history = fold.history
+    return UnfinishedStep(
+        messages=tuple(history.messages),
+        open_calls=history.open_calls,
+        facts=tuple(history.facts),
+        turns=history.turns,
+    )
+
+
+def _fold(log: Path, effect_of: EffectOf) -> "_ConversationFold":
+    fold = _ConversationFold(effect_of)
+    rewound = rewound_runs(log)
+    for line in read_lines(log):
+        if line.run_id not in rewound:
+            fold.apply(line)
+    return fold
+
+
+class _ConversationFold:
+    """Accumulates a session's conversation line by line, decoding only what belongs to it."""
+
+    def __init__(self, effect_of: EffectOf) -> None:
+        self.history = StepHistory(effect_of)
+        self._requests: dict[str, str] = {}
+        self._parents: dict[str, str | None] = {}
+        self._run_id = ""
+        self._context = ""
+        # The request of the current run until it is known whether a lead works on it.
+        self._waiting: str | None = None
+        self._has_lead = False
+        self._resumes_directly = False
+
+    def request_of(self, run_id: str) -> str:
+        return self._requests.get(run_id, "")
+
+    def last_chain_member(self, run_id: str) -> bool:
+        """Whether no other request came after the run, or after the runs that resumed it."""
+        current: str | None = self._run_id
+        while current is not None and current != run_id:
+            current = self._parents.get(current)
+        return current is not None
+
+    def apply(self, line: LogLine) -> None:
+        if line.step_id == LEAD:
+            if envelope := line.envelope():
+                self._apply_to_lead(envelope)
+        elif line.step_id is None and line.type in _RUN_EVENTS and (envelope := line.envelope()):
+            self._apply_to_run(envelope)
+
+    def finish(self) -> None:
+        """Close the last turn: the next message is a new request."""
+        self.flush_request()
+        self.history.close_turn()
+
+    def flush_request(self) -> None:
+        """Add the request of a run that ended before any work."""
+        if self._waiting is not None:
+            self._add_request(self._waiting)
+
+    def _add_request(self, request: str) -> None:
+        self.history.start_request(request_message(self._context, request))
+        self._waiting = None
+
+    def _apply_to_lead(self, envelope: Envelope) -> None:
+        self._has_lead = True
+        if isinstance(envelope.event, StepStarted) and self._waiting is not None:
+            if self._parents.get(envelope.run_id) is None:
+                self._add_request(self._waiting)
+            else:
+                self._resume(envelope.run_id)
+        self.history.apply(envelope)
+
+    def _resume(self, run_id: str) -> None:
+        """Continue an interrupted request; after other requests it is named again."""
+        if self._resumes_directly:
+            self._waiting = None
+            return
+        self._context = ""
+        self._add_request(RESUMED_LATER.format(request=self._requests.get(run_id, "")))
+
+    def _apply_to_run(self, envelope: Envelope) -> None:
+        match envelope.event:
+            case RunStarted(resumes=resumes):
+                self.flush_request()
+                self._parents[envelope.run_id] = resumes
+                self._resumes_directly = resumes is not None and self.last_chain_member(resumes)
+                self._run_id, self._context, self._has_lead = envelope.run_id, "", False
+            case MessageAdded(role="context", content=content):
+                self._context = content
+            case MessageAdded(role="user", content=content):
+                self._requests[envelope.run_id] = content
+                self._waiting = content
+            case RunCompleted() as end:
+                self._complete_run(end)
+            case _:
+                pass
+
+    def _complete_run(self, end: RunCompleted) -> None:
+        request = self._requests.get(self._run_id, "")
+        if request == COMPACT_REQUEST and end.subtype == "success":
+            self.history.messages = []
+            self.history.start_request(Message(role="user", content=f"{SUMMARY_PREFIX}{end.result}"))
+            self._waiting = None
+        elif not self._has_lead and self._waiting is not None:
+            # Worked on by a plan of steps: what counts is the question and its answer.
+            self._context = ""
+            self._add_request(request)
+            answer = end.result or _NO_ANSWER.format(why=end.error or end.subtype)
+            self.history.messages.append(Message(role="assistant", content=answer))
+
+
+_RUN_EVENTS = frozenset(event.type for event in (RunStarted, MessageAdded, RunCompleted))
