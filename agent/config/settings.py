@@ -117,7 +117,11 @@ class Settings:
         float, "how long to wait for a session in use when there is no terminal", Limits(ge=0)
     ] = 30.0
     command_timeout_s: Annotated[float, "time limit for one command", _POSITIVE] = 120.0
-    output_trim_chars: Annotated[int, "tool output longer than this is trimmed for the model", Limits(ge=200)] = 3000
+    output_trim_chars: Annotated[
+        int | None,
+        "tool output longer than this is trimmed for the model; unset, it grows with the model's context window",
+        Limits(ge=200),
+    ] = None
     web_timeout_s: Annotated[float, "time limit for one web request, including redirects", _POSITIVE] = 30.0
     web_max_bytes: Annotated[int, "pages are truncated at this size, after decompression", Limits(ge=1000)] = 5_000_000
     web_allow_loopback: Annotated[bool, "web tools may connect to this machine"] = False

@@ -12,6 +12,7 @@ from tooling.contract.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from agent.app import App
+    from agent.backends.shared import SharedBackend
     from agent.orchestrator import Review
     from agent.sessions.resume.lookup import ResumableRun
 
@@ -32,6 +33,7 @@ class ReplState:
     # The approval mode of the last request that was not in plan mode.
     used_mode: str = "ask"
     _status: str = ""
+    _shared_backend: "SharedBackend | None" = None
 
     @property
     def term(self) -> str:
@@ -100,13 +102,25 @@ class ReplState:
         """Open a run in the session, or in a new one; a resumed run works in its original folder."""
         from agent.app import App
         from agent.assembly import RunOptions
+        from agent.backends.shared import SharedBackend
         from agent.run_scope import SessionLocation
 
         location = SessionLocation(
             data_dir=data_dir(self.environ), session_id=session_id, cwd=resumes.cwd if resumes else self.cwd
         )
+        if self._shared_backend is None:
+            self._shared_backend = SharedBackend()
         options = RunOptions(
-            location=location, is_user_present=True, review=review, resumes=resumes.run.run_id if resumes else None
+            location=location,
+            is_user_present=True,
+            review=review,
+            resumes=resumes.run.run_id if resumes else None,
+            shared_backend=self._shared_backend,
         )
         loaded = self.read_settings(resumes.settings if resumes else None)
         return App(loaded=loaded, environ=self.environ, options=options)
+
+    async def close(self) -> None:
+        """End what the requests of this REPL have left running."""
+        if self._shared_backend is not None:
+            await self._shared_backend.close()

@@ -1,11 +1,13 @@
 """Short texts for events: durations, counts, costs, call subjects and decisions."""
 
+import re
 from collections.abc import Mapping
 
 from agent.vocabulary.plan import SURPRISE
 from agent.vocabulary.usage import Usage
 
 _SUBJECT_KEYS = ("command", "path", "url", "query", "pattern", "question", "action")
+_PATCHED_FILE = r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ b/)(.*?)\s*$"
 # The value of `by` for decisions at the keyboard.
 _USER = "person"
 _USER_DECISIONS = {"allow": "you allowed it", "deny": "you declined"}
@@ -46,6 +48,8 @@ def format_cost(usd: float) -> str:
 
 def call_subject(arguments: Mapping[str, object]) -> str:
     """Return the argument that best identifies a call, such as its command, path or URL."""
+    if arguments.get("patch"):
+        return ", ".join(dict.fromkeys(re.findall(_PATCHED_FILE, str(arguments["patch"]), re.MULTILINE)))
     return next((" ".join(str(arguments[name]).split()) for name in _SUBJECT_KEYS if arguments.get(name)), "")
 
 

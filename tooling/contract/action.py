@@ -29,15 +29,17 @@ class Decision(IntEnum):
 class Action:
     """The action of one call, as judges and users see it: the exact command, path, URL or query.
 
-    `url` is the URL that the model chose; a call that uses only services configured by the user has none. `preview`
-    computes the diff of an edit for the approval prompt; `is_requested` means that the user's request asks for exactly
-    this action.
+    `paths` are all files of a call that names several, `deletes` those of them that it deletes. `url` is the URL that
+    the model chose; a call that uses only services configured by the user has none. `preview` computes the diff of an
+    edit for the approval prompt; `is_requested` means that the user's request asks for exactly this action.
     """
 
     tool: str
     effect: Effect
     subject: str
     cwd: Path
+    paths: tuple[str, ...] = ()
+    deletes: tuple[str, ...] = ()
     is_requested: bool = False
     url: str = ""
     preview: Callable[[], str] | None = field(default=None, compare=False, repr=False)

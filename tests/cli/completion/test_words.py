@@ -61,7 +61,7 @@ def offered_kind(line: str) -> str:
         ("run --set web_rob", ["web_robots="]),
         ("rules rm ", ["git push"]),
         ("tools show man", ["manage_tasks", "manage_jobs"]),
-        ("tools call read_file ", ["path=", "offset=", "limit="]),
+        ("tools call read_file ", ["path=", "offset=", "limit=", "more="]),
         ("tools call read_file path=x of", ["offset="]),
         ("run --deny write_", ["write_file"]),
         ("runs events last --type approval", ["approval.requested", "approval.resolved"]),
