@@ -198,7 +198,7 @@ class Transcript:
     def _on_thought_ended(self, step: str | None, thought: FinishedThought) -> None:
         if thought.seconds < _MIN_THOUGHT_S:
             return
-        title = f"{f'{step}: ' if step else ''}thought for {format_duration(thought.seconds)}"
+        title = f"{_prefix(step)}thought for {format_duration(thought.seconds)}"
         self.folded.append(FoldedOutput(title=title, text=sanitize(thought.text)))
         self._print_clipped("quiet", f"  {title}{self._expand_hint}")
 

@@ -37,7 +37,7 @@ _OVERFLOW_TRIES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerSettings:
-    """Settings shared by the loops of all steps of a run."""
+    """Settings shared by the loops of all steps of a run; without `may_change` the answer is a proposal."""
 
     model: str
     system: Message
@@ -45,6 +45,7 @@ class RunnerSettings:
     max_output_tokens: int
     temperature: float | None = None
     cache_key: str | None = None
+    may_change: bool = True
 
 
 class Delegation(Protocol):
@@ -153,7 +154,8 @@ class AgentRunner:
             await self._add_user_message(loop, results)
             return None
         result = _answer_result(answer, loop.conversation)
-        if self._has_changed_something(loop) or not describes_change(loop.goal, answer):
+        is_proposal = not self._settings.may_change
+        if is_proposal or self._has_changed_something(loop) or not describes_change(loop.goal, answer):
             return result
         if not loop.has_nudged:
             loop.has_nudged = True
