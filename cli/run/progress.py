@@ -1,7 +1,7 @@
 """Progress as plain lines on stderr: plan, steps and tool calls, never redrawn."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
 from agent.protocol.events import (
@@ -17,7 +17,7 @@ from agent.protocol.events import (
     ToolStarted,
     WarningRaised,
 )
-from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.plan import LEAD, PLAN_TOOL, PlanStep
 from cli.screen.format import approval_text, call_subject, replan_text
 
 _SUBJECT_CHARS = 100
@@ -37,18 +37,25 @@ class Progress:
     def on_event(self, envelope: Envelope) -> None:
         """Write the lines of an event, if it has any."""
         step = envelope.step_id
+        prefix = "" if step in (None, LEAD) else f"  {step}: "
         match envelope.event:
             case RunStarted() as started:
                 if started.resumes:
                     self._print_line("bold", f"resuming {started.resumes}")
                 for warning in started.warnings:
                     self._print_line("yellow", f"warning: {warning}")
-            case PlanUpdated(diff=diff, reason=reason) if diff:
+            case PlanUpdated(diff=diff, reason=reason) if diff and self._shown_steps:
                 self._print_line("bold", replan_text(reason))
                 for line in diff.splitlines():
                     self._print_line("dim", f"  {line}")
             case PlanUpdated(steps=steps):
-                self._print_plan(steps)
+                self._print_plan([step for step in steps if step.id != LEAD])
+            case StepStarted() | StepCompleted() if step == LEAD:
+                # Its text is the answer, and its failure the error of the run.
+                pass
+            case ToolCompleted(name=tool, status="ok") if tool == PLAN_TOOL:
+                # The steps it handed out have their own lines.
+                pass
             case StepStarted(title=title, cache=cache):
                 self._print_line("bold", f"{step}: {title}{CACHE_NOTES[cache]}")
             case ToolStarted() as call:
@@ -56,13 +63,13 @@ class Progress:
             case ToolCompleted() as call:
                 subject = self._subjects.pop((step, call.tool_id), "")
                 ending = "" if call.status == "ok" else f" [{call.status}, exit {call.exit_code}]"
-                self._print_line("dim" if call.status == "ok" else "yellow", f"  {step}: {call.name} {subject}{ending}")
+                self._print_line("dim" if call.status == "ok" else "yellow", f"{prefix}{call.name} {subject}{ending}")
             case StepCompleted() as end:
                 color = "green" if end.status in ("ok", "partial") else "red"
                 why = "" if end.status in ("ok", "partial") else f": {end.summary}"
                 self._print_line(color, f"{step}: {end.status} in {end.elapsed_ms / 1000:.1f} s{why}")
             case ApprovalResolved(decision=decision, by=by) if decision != "allow":
-                self._print_line("yellow", f"  {step}: {approval_text(decision, by)}")
+                self._print_line("yellow", f"{prefix}{approval_text(decision, by)}")
             case MemoryChanged(action=action, entry=entry):
                 self._print_line("dim", f"memory {action}{': ' + entry if entry else ''}")
             case WarningRaised(message=message):
@@ -74,8 +81,8 @@ class Progress:
             case _:
                 pass
 
-    def _print_plan(self, steps: tuple[PlanStep, ...]) -> None:
-        if not self._shown_steps:
+    def _print_plan(self, steps: Sequence[PlanStep]) -> None:
+        if steps and not self._shown_steps:
             self._print_line("bold", "plan:")
         for planned in steps[self._shown_steps :]:
             after = f"  (after {', '.join(planned.depends_on)})" if planned.depends_on else ""

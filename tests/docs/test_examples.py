@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.repl.terminal_session import TerminalSession
-from tests.cli.terminal_user import User, one_step, step_call, step_reply
+from tests.cli.terminal_user import User, lead_call, lead_reply
 from tests.docs.console_blocks import PAGES, ConsoleBlock, blocks
 from tests.docs.update_console_blocks import merge_lines, shell, update_block
 from tests.house.source_tree import ROOT
@@ -60,7 +60,7 @@ def test_the_plugin_of_the_page_is_a_tool(user: User) -> None:
     environ = {"PYTHONPATH": f"{ROOT}:{plugin}"}
     listed = user.agent("tools", "list", **environ)
     assert "word_count      read     Count the words of a text file." in listed.stdout
-    model = user.script(*one_step(step_call("s1", "word_count", path="poem.txt"), step_reply("s1", "counted")))
+    model = user.script(lead_call("word_count", path="poem.txt"), lead_reply("counted"))
     ended = user.agent("run", "count", "--model", model, "-C", "work", "--output-format", "json", **environ)
     (call,) = ended.document["step_results"][0]["tool_calls"]  # type: ignore[index]
     assert (call["status"], call["output_preview"]) == ("ok", "3 words")
