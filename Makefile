@@ -11,7 +11,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP := True
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-cassette screenshots test test-without-bubblewrap programs check lint soak bench fmt clean
+.PHONY: help demo demo-cassette screenshots test test-without-bubblewrap programs check lint soak bench bench-mind fmt clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ soak: .venv/.ready  ## the full crash tests: 200 kills with a model, 200 without
 
 bench: .venv/.ready  ## measure speed and size against their limits
 	$(BIN)/python -m bench
+
+bench-mind: .venv/.ready  ## measure requests, prefixes and bytes sent to the model
+	$(BIN)/python -m bench.mind
 
 demo-cassette: .venv/.ready  ## re-record the demo from its script
 	$(BIN)/agent demo --record

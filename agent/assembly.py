@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.backends.process.environment import clean_environment
+from agent.backends.shared import SharedBackend
 from agent.config.load import LoadedSettings
 from agent.config.settings import Settings
 from agent.dispatcher import Dispatcher
@@ -54,7 +55,10 @@ NO_APPROVAL_POSSIBLE = "{subject!r} needs approval, and no user is present"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What the user chose for this run beyond the settings; `resumes` names the run to resume."""
+    """What the user chose for this run beyond the settings; `resumes` names the run to resume.
+
+    A `shared_backend` keeps background commands and temporary files for the next run.
+    """
 
     location: SessionLocation
     is_user_present: bool = False
@@ -64,6 +68,7 @@ class RunOptions:
     lock_timeout: LockTimeout = field(default_factory=LockTimeout)
     review: Review | None = None
     resumes: str | None = None
+    shared_backend: SharedBackend | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +121,8 @@ async def build_run(context: RunContext, submit: Submit) -> Run:
         submit = _resumed_submit(unfinished)
     memory = _open_memory(context, submit.prompt)
     opening = _prepare_opening(context) if context.needs_model(submit) and not unfinished else lambda: ""
-    tools = build_tools(_tool_environment(context, submit, memory))
     model = await _choose_model(context, submit) if context.needs_model(submit) else ""
+    tools = build_tools(_tool_environment(context, submit, memory, model))
     client = _build_router(context, model)
     metered = MeteredModel(client=client, budget=context.budget, channel=context.scope.channel, price=client.cost)
     names = tuple(schema_name(schema) for schema in tools.executor.schemas())
@@ -202,10 +207,10 @@ def _open_memory(context: RunContext, request: str) -> RunMemory | None:
     )
 
 
-def _tool_environment(context: RunContext, submit: Submit, memory: RunMemory | None) -> ToolEnvironment:
+def _tool_environment(context: RunContext, submit: Submit, memory: RunMemory | None, model: str) -> ToolEnvironment:
     settings = context.settings
     if not context.needs_model(submit):
-        settings = replace(settings, output_trim_chars=max(settings.output_trim_chars, FULL_OUTPUT_CHARS))
+        settings = replace(settings, output_trim_chars=max(settings.output_trim_chars or 0, FULL_OUTPUT_CHARS))
     return ToolEnvironment(
         settings=settings,
         environ=context.environ,
@@ -218,6 +223,8 @@ def _tool_environment(context: RunContext, submit: Submit, memory: RunMemory | N
         ),
         on_sandbox_error=lambda error: context.interrupt(error.exit_code, error.message, error.hint),
         memory=memory,
+        context_tokens=lambda: context.prices.context_size(model),
+        shared_backend=context.options.shared_backend,
     )
 
 
@@ -238,7 +245,10 @@ def _build_router(context: RunContext, model: str) -> ModelRouter:
     scope, settings = context.scope, context.settings
 
     def warn_retry(fault: ModelFault, wait_s: float) -> None:
-        scope.channel.emit(WarningRaised(message=f"{fault}; retrying in {wait_s:.1f} s"))
+        warn(f"{fault}; retrying in {wait_s:.1f} s")
+
+    def warn(message: str) -> None:
+        scope.channel.emit(WarningRaised(message=message))
 
     return ModelRouter(
         replace(settings, model=model, planner_model=settings.planner_model if model else ""),
@@ -248,6 +258,7 @@ def _build_router(context: RunContext, model: str) -> ModelRouter:
         volatile={str(scope.cwd): "<workspace>"},
         redact=scope.redactor.redact,
         on_retry=warn_retry,
+        warn=warn,
     )
 
 
@@ -326,6 +337,7 @@ def _build_executor(
         context_tokens=lambda name: context.prices.context_size(name) or UNKNOWN_CONTEXT_TOKENS,
         max_output_tokens=settings.max_output_tokens,
         temperature=settings.temperature,
+        cache_key=scope.folder.id,
     )
     return Executor(
         runner=AgentRunner(

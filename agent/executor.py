@@ -20,7 +20,7 @@ from agent.execution.step.step_result import (
     unsaved_response,
 )
 from agent.execution.step.tool_calls import ToolCallRunner
-from agent.execution.step.verification import MAX_CHECKS, ToolStepRunner, Verifier
+from agent.execution.step.verification import MAX_CHECKS, StepCheck, ToolStepRunner, Verifier
 from agent.model.budget import BudgetExhausted
 from agent.model.faults import ModelFault
 from agent.protocol.channel import Channel, LogWriteError
@@ -83,6 +83,7 @@ class _StepRun:
     started: float
     unfinished: UnfinishedStep | None = None
     attempts: int = 1
+    check: StepCheck | None = None
 
     @property
     def attempt_ctx(self) -> ExecCtx:
@@ -245,20 +246,23 @@ class Executor:
         step, conversation = work.step, work.conversation
         if step.type == "ask_user":
             return await self._ask_user(step, work.attempt_ctx)
+        if work.check is None:
+            work.check = await self._verifier.prepare(step, work.check_ctx, is_resumed=work.unfinished is not None)
+        check = work.check
         if step.type == "tool":
             return await self._tool_steps.run(
-                step, conversation, work.attempt_ctx, check_ctx=work.check_ctx, unfinished=work.unfinished
+                step, check, conversation, work.attempt_ctx, check_ctx=work.check_ctx, unfinished=work.unfinished
             )
         if not work.request.goal.strip():
             return _error_result(NO_INSTRUCTION, exit_codes.FAILED)
         while True:
             result = await self._runner.run(work.request, work.profile, work.attempt_ctx, conversation)
-            if not step.verify or not is_success(result.status):
+            if not check.command or not is_success(result.status):
                 return result
             can_repair = not result.exit_code and len(conversation.checks) < MAX_CHECKS
-            result = await self._verifier.check(step.verify, result, conversation, work.check_ctx)
-            if result.verified is not False or not can_repair:
-                return result
+            checked = await self._verifier.check(check, result, conversation, work.check_ctx)
+            if checked.verified is not False or not can_repair:
+                return await self._verifier.conclude(check, result, checked, conversation, work.check_ctx)
             await self._verifier.report_failure(conversation, work.attempt_ctx)
 
     async def _ask_user(self, step: PlanStep, ctx: ExecCtx) -> StepResult:

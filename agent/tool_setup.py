@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from agent.backends.backend import Backend, BackendOptions
+from agent.backends.shared import SharedBackend
 from agent.backends.table import build_backend
 from agent.backends.tool_executor import LocalToolExecutor, build_tool_executor
 from agent.config.rules import CommandRule, add_rule, rules_for_folder
@@ -18,6 +19,8 @@ from tooling.approvals.policy import PolicyApprover
 from tooling.contract.action import Adjustment, Scope
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.memory import Memory
+from tooling.jobs import BackgroundJobs
+from tooling.output import output_chars_for
 from tooling.safety.judges import AllowAll, apply_host_rules
 from tooling.web.network_attempt import NetworkAttempt
 from tooling.web.session import WebSession
@@ -29,7 +32,9 @@ class ToolEnvironment:
     """The settings, session and callbacks that the tools of a run need.
 
     `on_refused` is called if the run must end because no user is present to approve an action, `on_sandbox_error` if
-    the sandbox does not work. Without `is_checked` commands are neither judged nor approved.
+    the sandbox does not work. Without `is_checked` commands are neither judged nor approved. `context_tokens` returns
+    the context size of the run's model, if known: more of an output is shown to a model with a larger window.
+    `shared_backend` outlives the run.
     """
 
     settings: Settings
@@ -42,6 +47,8 @@ class ToolEnvironment:
     on_sandbox_error: Callable[[SandboxError], None]
     is_checked: bool = True
     memory: Memory | None = None
+    context_tokens: Callable[[], int | None] = lambda: None
+    shared_backend: SharedBackend | None = None
 
     def warn(self, message: str) -> None:
         """Emit a warning for the user."""
@@ -68,7 +75,7 @@ def build_tools(env: ToolEnvironment) -> ToolSetup:
     # Ephemeral runs cache nothing.
     cache_dir = env.scope.data_dir / "web" if env.scope.is_persistent else None
     host_rules = _host_rules(settings)
-    backend = build_backend(settings.backend, _backend_options(env))
+    backend, jobs = _open_backend(env)
     policy = ReportingApprover(policy=_policy(env), channel=env.scope.channel, on_fail=env.on_refused)
     executor, plugin_warnings = build_tool_executor(
         backend,
@@ -78,10 +85,11 @@ def build_tools(env: ToolEnvironment) -> ToolSetup:
         asker=env.questions,
         secrets=env.secrets,
         command_timeout_s=settings.command_timeout_s,
-        trim_chars=settings.output_trim_chars,
+        trim_chars=lambda: settings.output_trim_chars or output_chars_for(env.context_tokens()),
         warn=env.warn,
         web=WebSession(web_settings(settings, cache_dir), on_attempt=lambda attempt: _emit_attempt(env, attempt)),
         memory=env.memory,
+        jobs=jobs,
     )
     return ToolSetup(executor=executor, backend=backend, warnings=(*backend.warnings, *plugin_warnings))
 
@@ -123,12 +131,20 @@ def _host_rules(settings: Settings) -> Sequence[Adjustment]:
     return (apply_host_rules(rules.find_deny_rule, rules.find_allow_rule),)
 
 
+def _open_backend(env: ToolEnvironment) -> tuple[Backend, BackgroundJobs | None]:
+    """Return the backend, and the background commands that it has kept from earlier runs."""
+    if env.shared_backend is not None:
+        return env.shared_backend.open(env.settings.backend, _backend_options(env), env.secrets)
+    return build_backend(env.settings.backend, _backend_options(env)), None
+
+
 def _backend_options(env: ToolEnvironment) -> BackendOptions:
     scope = env.scope
     return BackendOptions(
         workspace=scope.cwd,
         extra_dirs=scope.extra_dirs,
         hidden=(scope.data_dir, config_dir(env.environ)),
+        outputs=(scope.folder.outputs,),
         environ=env.environ,
         allow_net=env.settings.allow_net,
         deny_net=env.settings.deny_net,
@@ -148,8 +164,15 @@ def _policy(env: ToolEnvironment) -> PolicyApprover:
         on_approval=settings.on_approval,
         user=env.questions if env.is_user_present else None,
         asks_for_edits=not env.scope.uses_session_workspace,
+        only_reads=_only_reads,
         save_rules=lambda scope, rules: _save_rules(env, scope, rules),
     )
+
+
+def _only_reads(command: str, cwd: Path) -> bool:
+    from tooling.safety.shell.read_only import only_reads
+
+    return only_reads(command, cwd)
 
 
 def _save_rules(env: ToolEnvironment, scope: Scope, rules: tuple[str, ...]) -> None:

@@ -3,6 +3,7 @@
 import argparse
 import compileall
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench import (
@@ -51,9 +52,14 @@ BENCHES = (
 
 
 def main() -> int:
-    """Run the selected benches, or all."""
-    names = [bench.name for bench in BENCHES]
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    """Measure speed and size."""
+    return run_benches(BENCHES, program="python -m bench", description=__doc__)
+
+
+def run_benches(benches: Sequence[Bench], *, program: str, description: str | None) -> int:
+    """Run the benches selected on the command line, or all; return the exit code."""
+    names = [bench.name for bench in benches]
+    parser = argparse.ArgumentParser(prog=program, description=description)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one or more of {', '.join(names)}; all by default")
     parser.add_argument("--json", type=Path, metavar="FILE", help="save the figures")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table into a document")
@@ -61,22 +67,21 @@ def main() -> int:
     if unknown := [name for name in options.names if name not in names]:
         parser.error(f"unknown: {', '.join(unknown)}; choose from {', '.join(names)}")
     _compile()
-    figures = _measure(options.names or names)
+    figures = _measure([bench for bench in benches if bench.name in (options.names or names)])
     print(table.render_text(figures))
     if options.json:
         table.save(options.json, figures)
     if options.markdown:
-        table.update_document(options.markdown, figures)
+        table.update_document(options.markdown, table.render_markdown(figures), program=program)
     return 0 if all(figure.is_met for figure in figures) else 1
 
 
-def _measure(names: list[str]) -> list[BenchResult]:
+def _measure(benches: Sequence[Bench]) -> list[BenchResult]:
     figures: list[BenchResult] = []
-    for bench in BENCHES:
-        if bench.name in names:
-            print(f"{bench.name} …", end=" ", flush=True, file=sys.stderr)
-            figures += bench.run()
-            print("done", file=sys.stderr)
+    for bench in benches:
+        print(f"{bench.name} …", end=" ", flush=True, file=sys.stderr)
+        figures += bench.run()
+        print("done", file=sys.stderr)
     return figures
 
 

@@ -106,11 +106,11 @@ def prompt() -> list[BenchResult]:
         home = Home(Path(name))
 
         def ours() -> float:
-            with _open_session(home, AGENT) as session:
+            with open_session(home, AGENT) as session:
                 return session.wait_for(b"> ") - session.started_at
 
         samples, floors = sample_interleaved(ROUNDS, ours, lambda: home.run([PYTHON, "-c", "pass"]).seconds)
-        with _open_session(home, AGENT) as session:
+        with open_session(home, AGENT) as session:
             session.wait_for(READY)
             session.measure_cpu(SETTLED_S)
             idle = session.measure_cpu(WATCHED_S)
@@ -134,7 +134,7 @@ def typing() -> list[BenchResult]:
     with tempfile.TemporaryDirectory() as name, ThreadedProvider(otherwise=DONE) as provider:
         home = Home(Path(name), provider)
         provider.reply(plan(STEPS), *[stream] * STEPS)
-        with _open_session(home, AGENT) as session:
+        with open_session(home, AGENT) as session:
             session.wait_for(READY)
             session.send_keys(b"do what the benchmark asks\r")
             session.wait_for(f"0/{STEPS} steps".encode())
@@ -149,7 +149,7 @@ def drawing() -> list[BenchResult]:
     with tempfile.TemporaryDirectory() as name:
         home, result = Home(Path(name)), Path(name, "share")
         words = (PYTHON, "-m", "bench.drawing", str(WATCHED_S), str(TOKENS_PER_SECOND), str(result))
-        with _open_session(home, *words) as session:
+        with open_session(home, *words) as session:
             session.wait_for_exit()
         if not result.exists():
             raise BenchError("nothing was drawn")
@@ -167,7 +167,7 @@ def _echo(session: PtySession, number: int) -> float:
 
 
 @contextmanager
-def _open_session(home: Home, *words: str) -> Iterator[PtySession]:
+def open_session(home: Home, *words: str) -> Iterator[PtySession]:
     session = PtySession(home, words)
     try:
         yield session

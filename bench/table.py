@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.measure import BenchResult
 
 _HEAD = ("what", "measured", "at most", "verdict", "how")
-_BEGIN, _END = "<!-- table: written by `python -m bench --markdown FILE` -->\n", "<!-- end of table -->\n"
+_END = "<!-- end of table -->\n"
 
 
 def render_text(figures: Sequence[BenchResult]) -> str:
@@ -26,12 +26,13 @@ def render_markdown(figures: Sequence[BenchResult]) -> str:
     return machine + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def update_document(path: Path, figures: Sequence[BenchResult]) -> None:
-    """Replace the table in a document, or create a document with only the table."""
+def update_document(path: Path, rendered: str, *, program: str) -> None:
+    """Replace the table that a program writes into a document, or append it."""
+    mark = f"<!-- table: written by `{program} --markdown FILE` -->\n"
     text = path.read_text() if path.exists() else ""
-    before, begin, rest = text.partition(_BEGIN)
+    before, begin, rest = text.partition(mark)
     after = rest.partition(_END)[2] if begin else ""
-    path.write_text(f"{before}{_BEGIN}{render_markdown(figures)}{_END}{after}")
+    path.write_text(f"{before}{mark}{rendered}{_END}{after}")
 
 
 def save(path: Path, figures: Sequence[BenchResult]) -> None:

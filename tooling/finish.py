@@ -6,11 +6,12 @@ import hashlib
 import itertools
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import FileChange, ToolMeta, ToolResult
-from tooling.output import TrimLengths, sanitize_output, trim_output
+from tooling.output import MIN_OUTPUT_CHARS, TrimLengths, sanitize_output, trim_output
 from tooling.safety.secrets.redact import Redactor
 
 _UNSAFE_IN_NAME = r"[^A-Za-z0-9_.-]+"
@@ -21,22 +22,24 @@ NOT_SAVED = "the rest was not saved"
 class OutputFinisher:
     """Sanitizes, redacts and trims results; saves the full text of those it trims."""
 
-    def __init__(self, redactor: Redactor, lengths: TrimLengths | None = None) -> None:
+    def __init__(self, redactor: Redactor, trim_chars: Callable[[], int] = lambda: MIN_OUTPUT_CHARS) -> None:
         self._redactor = redactor
-        self._lengths = lengths or TrimLengths()
+        # A function: the context size of a model is looked up with the first long output, not at startup.
+        self._trim_chars = trim_chars
 
     async def finish(self, result: ToolResult, ctx: ExecCtx, *, output_chars: int | None = None) -> ToolResult:
         """Return the result as it may be shown; `output_chars` overrides the default length limit."""
-        lengths = self._lengths if output_chars is None else TrimLengths.for_limit(output_chars)
         text = self._clean(result.content)
         meta = self._clean_meta(result.meta)
+        lengths = TrimLengths.for_limit(self._trim_chars() if output_chars is None else output_chars)
         if len(text) > lengths.limit or meta.dropped_bytes:
-            path = await self._save_output(text, meta, ctx)
+            path, lines = await self._save_output(text, meta, ctx)
             text = trim_output(
                 text,
                 lengths,
                 hint=f"full output: {path}" if path else NOT_SAVED,
                 total_bytes=(meta.total_bytes or 0) if meta.dropped_bytes else 0,
+                total_lines=lines,
             )
             meta = dataclasses.replace(meta, output_path=path)
         if meta.full_text is not None:
@@ -73,19 +76,32 @@ class OutputFinisher:
         ]
         return dataclasses.replace(meta, changes=tuple(changes))
 
-    async def _save_output(self, text: str, meta: ToolMeta, ctx: ExecCtx) -> str | None:
+    async def _save_output(self, text: str, meta: ToolMeta, ctx: ExecCtx) -> tuple[str | None, int | None]:
+        """Save the full output; return its path and, if the command runner wrote all of it, its number of lines."""
         try:
             if meta.output_path is not None:
                 # The command runner spools raw output.
+                lines = await asyncio.to_thread(_count_saved_lines, Path(meta.output_path), meta.total_bytes)
                 await asyncio.to_thread(self._redactor.redact_file, Path(meta.output_path))
-                return meta.output_path
+                return meta.output_path, lines
             target = output_file(ctx)
             if target is None:
-                return None
+                return None, None
             await asyncio.to_thread(_write_text, target, text)
-            return str(target)
+            return str(target), None
         except OSError:
-            return None
+            return None, None
+
+
+def _count_saved_lines(path: Path, total_bytes: int | None) -> int | None:
+    """Return the number of lines of an output, or None if not all of it was saved."""
+    lines, size, last = 0, 0, b"\n"
+    with path.open("rb") as file:
+        while chunk := file.read(1_000_000):
+            lines += chunk.count(b"\n")
+            size += len(chunk)
+            last = chunk[-1:]
+    return lines + (last != b"\n") if size == total_bytes else None
 
 
 def output_file(ctx: ExecCtx) -> Path | None:

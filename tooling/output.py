@@ -12,6 +12,14 @@ OUTPUT_HEAD_LEN = 1500
 OUTPUT_TAIL_LEN = 1000
 FETCH_MAX_CHARS = 80_000
 
+# About 4 % of the context window: 25 long outputs fit before old ones must be shortened. The lower limit shows most
+# test runs and builds completely; above the upper one, models rarely use what is in the middle.
+MIN_OUTPUT_CHARS = 16_000
+MAX_OUTPUT_CHARS = 40_000
+_WINDOW_SHARE = 0.04
+_MAX_WINDOW_SHARE = 0.25
+_CHARS_PER_TOKEN = 4
+
 # Strings rather than compiled patterns: compiled on first use, not at startup.
 _CONTROL_CHARS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 # UTF-8 bytes that are not control characters on their own.
@@ -56,29 +64,64 @@ class TrimLengths:
 
     @classmethod
     def for_limit(cls, limit: int) -> "TrimLengths":
-        """Scale the default head and tail to another limit."""
+        """Split a limit: the tail is twice as long as the head, since errors and totals are at the end."""
         limit = max(limit, 0)
-        return cls(
-            limit=limit,
-            head=limit * OUTPUT_HEAD_LEN // OUTPUT_TRIM_LEN,
-            tail=limit * OUTPUT_TAIL_LEN // OUTPUT_TRIM_LEN,
-        )
+        return cls(limit=limit, head=limit * 3 // 10, tail=limit * 6 // 10)
 
 
-def trim_output(text: str, lengths: TrimLengths | None = None, *, hint: str = "", total_bytes: int = 0) -> str:
-    """Trim a long text to its head and tail, with a notice in between that gives the exact number of characters cut.
+def output_chars_for(context_tokens: int | None) -> int:
+    """Return how many characters of an output a model with this context size gets."""
+    if context_tokens is None:
+        return MIN_OUTPUT_CHARS
+    chars = context_tokens * _CHARS_PER_TOKEN
+    wanted = min(max(int(chars * _WINDOW_SHARE), MIN_OUTPUT_CHARS), MAX_OUTPUT_CHARS)
+    # A small local model must not lose its window to one command.
+    return min(wanted, int(chars * _MAX_WINDOW_SHARE))
 
-    `hint` says how to get the full text; `total_bytes` is set if bytes were dropped before decoding.
+
+def trim_output(
+    text: str,
+    lengths: TrimLengths | None = None,
+    *,
+    hint: str = "",
+    total_bytes: int = 0,
+    total_lines: int | None = None,
+) -> str:
+    """Trim a long text to its head and tail, cut at line ends, with a notice in between that gives the true totals.
+
+    `hint` says how to get the full text. `total_bytes` is set if bytes were dropped before decoding; `total_lines` is
+    then the number of lines of the original, if known.
     """
     lengths = lengths or TrimLengths()
     if len(text) <= lengths.limit and not total_bytes:
         return text
-    head = min(lengths.head, len(text))
-    tail = min(lengths.tail, len(text) - head)
-    cut = len(text) - head - tail
-    notice = f"{cut} characters cut" if not total_bytes else f"cut, the whole output was {total_bytes} bytes"
+    head = _head_end(text, min(lengths.head, len(text)))
+    tail = _tail_start(text, max(len(text) - lengths.tail, head))
+    if total_bytes:
+        lines = "" if total_lines is None else f"{total_lines} lines, "
+        notice = f"cut, the whole output was {lines}{total_bytes} bytes"
+    else:
+        size = len(text.encode("utf-8", "surrogatepass"))
+        notice = f"{tail - head} characters cut, the whole output was {count_lines(text)} lines, {size} bytes"
     suffix = f"; {hint}" if hint else ""
-    return f"{text[:head]}\n[... {notice}{suffix} ...]\n{text[len(text) - tail :]}"
+    return f"{text[:head]}\n[... {notice}{suffix} ...]\n{text[tail:]}"
+
+
+def count_lines(text: str) -> int:
+    """Return the number of lines; the last one counts even without a line feed."""
+    return text.count("\n") + (not text.endswith("\n") and bool(text))
+
+
+def _head_end(text: str, end: int) -> int:
+    """Return where to end the head: before a line feed if one is near, so that no line is shown in part."""
+    line_end = text.rfind("\n", 0, end + 1)
+    return line_end if line_end >= end // 2 > 0 else end
+
+
+def _tail_start(text: str, start: int) -> int:
+    """Return where to start the tail: after a line feed if one is near."""
+    line_end = text.find("\n", max(start - 1, 0), start + (len(text) - start) // 2)
+    return start if line_end < 0 else line_end + 1
 
 
 def trim_fetch_output(text: str, *, reason: str = "limit exceeded", limit: int = FETCH_MAX_CHARS) -> str:

@@ -10,6 +10,7 @@ from tooling.contract.result import REFUSED, CallStatus, ToolResult, error_resul
 # Reading, asking and taking notes need no approval unless the judge says so.
 _NEEDS_APPROVAL = ("write", "execute", "web", "remember", "forget")
 ALWAYS_ASKS = "{tool} always needs approval"
+MAY_NOT_ASK = "It needs approval, and nobody is asked for this call."
 EDITED_COMMAND = "The user changed the command to: {command}"
 
 
@@ -55,6 +56,8 @@ class PermissionInterceptor(Interceptor):
         """Return a refusal, the approval, or None if none is needed."""
         if verdict.decision is Decision.BLOCK:
             return blocked_result(verdict)
+        if verdict.decision is Decision.ASK and not ctx.may_ask:
+            return error_result(MAY_NOT_ASK, exit_code=REFUSED, status="denied", rule=verdict.rule)
         if verdict.decision is Decision.ALLOW and action.effect not in _NEEDS_APPROVAL:
             return None
         if self._ready is not None and action.effect != "web":
@@ -64,7 +67,8 @@ class PermissionInterceptor(Interceptor):
             # The user may take long to answer: the action may mean something else by now.
             again = self.verdict(action, ctx, always_asks=always_asks)
             return blocked_result(again) if again.decision > verdict.decision else answer
-        status: CallStatus = "deferred" if answer.decision == "defer" else "denied"
+        refused: CallStatus = "denied" if answer.is_failure else "error"
+        status: CallStatus = "deferred" if answer.decision == "defer" else refused
         message = _denial_message(answer, verdict)
         return error_result(message, exit_code=REFUSED, status=status, rule=answer.rule or verdict.rule)
 

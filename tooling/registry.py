@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tooling.contract.tool import AnyTool, Tool, ToolCommand, ToolServices, ToolSpec
 from tooling.entry_points import EntryPoint, entry_points
+from tooling.tools.apply_patch import ApplyPatch
 from tooling.tools.ask_user import AskUser
 from tooling.tools.delete_file import DeleteFile
 from tooling.tools.edit_file import EditFile
@@ -25,6 +26,7 @@ TOOLS: tuple[type[AnyTool], ...] = (
     ReadFile,
     WriteFile,
     EditFile,
+    ApplyPatch,
     DeleteFile,
     ListDirectory,
     FindFiles,

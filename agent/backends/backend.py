@@ -1,6 +1,7 @@
 """The interface of backends: where commands run, and what a run must know about that."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from agent.vocabulary.errors import SandboxError
@@ -14,7 +15,8 @@ from tooling.web.network_attempt import NetworkAttempt
 class BackendOptions:
     """The folders and hosts that commands of a run may access, and callbacks for events.
 
-    `hidden` are Windlass's own folders, which stay invisible even inside a visible folder. `on_sandbox_error` is called
+    `hidden` are Windlass's own folders, which stay invisible even inside a visible folder, except for `outputs`, the
+    full outputs of commands, which they can read. `on_sandbox_error` is called
     if the backend cannot be used, `on_attempt` for every host a command tries to reach.
     """
 
@@ -22,12 +24,18 @@ class BackendOptions:
     environ: Mapping[str, str]
     extra_dirs: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
+    outputs: tuple[Path, ...] = ()
     allow_net: tuple[str, ...] = ()
     deny_net: tuple[str, ...] = ()
     socket_dir: Path = Path("/nonexistent")
     on_attempt: Callable[[NetworkAttempt], None] = lambda attempt: None
     warn: Callable[[str], None] = lambda message: None
     on_sandbox_error: Callable[[SandboxError], None] = lambda error: None
+
+    def without_callbacks(self) -> "BackendOptions":
+        """Return the same choices for no run in particular."""
+        plain = BackendOptions(workspace=self.workspace, environ=self.environ)
+        return replace(self, on_attempt=plain.on_attempt, warn=plain.warn, on_sandbox_error=plain.on_sandbox_error)
 
 
 async def _ready() -> None:
@@ -43,8 +51,8 @@ class Backend:
     """Where the commands of a run are executed.
 
     `start` prepares it in the background, `ready` returns when commands can run safely or raises SandboxError,
-    `allow_host` lets commands reach a host from now on, `adjustments` are its own rules for verdicts, `warnings` are
-    shown at the start of a run.
+    `allow_host` lets commands reach a host from now on, `end_run` forgets what was allowed for one run,
+    `adjustments` are its own rules for verdicts, `warnings` are shown at the start of a run.
     """
 
     name: str
@@ -52,6 +60,7 @@ class Backend:
     start: Callable[[], None] = lambda: None
     ready: Callable[[], Awaitable[None]] = _ready
     allow_host: Callable[[str], Awaitable[None]] = _allow_host
+    end_run: Callable[[], None] = lambda: None
     close: Callable[[], Awaitable[None]] = _ready
     adjustments: tuple[Adjustment, ...] = ()
     warnings: tuple[str, ...] = ()

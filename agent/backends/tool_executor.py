@@ -13,7 +13,7 @@ from tooling.contract.tool import AnyTool, ToolServices, ToolSpec
 from tooling.finish import OutputFinisher
 from tooling.invoke import Invoker
 from tooling.jobs import BackgroundJobs
-from tooling.output import OUTPUT_TRIM_LEN, TrimLengths
+from tooling.output import MIN_OUTPUT_CHARS
 from tooling.permission import PermissionInterceptor
 from tooling.registry import ToolRegistry, load_tools
 from tooling.safety.action_judge import ActionJudge
@@ -25,10 +25,12 @@ from tooling.web.session import WebSession
 class LocalToolExecutor:
     """Runs every tool in this process, and their commands in the backend."""
 
-    def __init__(self, registry: ToolRegistry, invoker: Invoker, jobs: BackgroundJobs, web: WebSession) -> None:
+    def __init__(
+        self, registry: ToolRegistry, invoker: Invoker, own_jobs: BackgroundJobs | None, web: WebSession
+    ) -> None:
         self._registry = registry
         self._invoker = invoker
-        self._jobs = jobs
+        self._own_jobs = own_jobs
         self._web = web
 
     async def call_tool(self, name: str, args: JsonObject, ctx: ExecCtx) -> ToolResult:
@@ -37,7 +39,8 @@ class LocalToolExecutor:
 
     async def close(self) -> None:
         """Stop background jobs and close connections."""
-        await self._jobs.close()
+        if self._own_jobs is not None:
+            await self._own_jobs.close()
         await self._web.close()
 
     def add_tool(self, tool: AnyTool) -> None:
@@ -67,19 +70,23 @@ def build_tool_executor(
     adjustments: Sequence[Adjustment] = (),
     secrets: Iterable[str] = (),
     command_timeout_s: float = 120.0,
-    trim_chars: int = OUTPUT_TRIM_LEN,
+    trim_chars: Callable[[], int] = lambda: MIN_OUTPUT_CHARS,
     warn: Callable[[str], None] | None = None,
     plugin_paths: Sequence[str] | None = None,
     web: WebSession | None = None,
     memory: Memory | None = None,
+    jobs: BackgroundJobs | None = None,
 ) -> tuple[LocalToolExecutor, tuple[str, ...]]:
     """Build the executor of all tools on a backend; return it with the warnings about plugins.
 
-    `adjustments` are added to those of the backend; an own `judge` replaces them all.
+    `adjustments` are added to those of the backend; an own `judge` replaces them all. Given `jobs` are not stopped when
+    the executor is closed.
     """
     redactor = Redactor(secrets)
     web = web or WebSession()
-    jobs = BackgroundJobs(backend.runner, redactor.redact_file)
+    own_jobs = None
+    if jobs is None:
+        jobs = own_jobs = BackgroundJobs(backend.runner, redactor.redact_file)
     permission = PermissionInterceptor(
         judge or ActionJudge(warn=warn),
         approver,
@@ -95,11 +102,12 @@ def build_tool_executor(
         web=web,
         action_gate=permission,
         memory=memory,
+        secrets=redactor,
     )
     registry, warnings = load_tools(services, paths=plugin_paths)
     invoker = Invoker(
         registry=registry,
         interceptors=(permission,),
-        finisher=OutputFinisher(redactor, TrimLengths.for_limit(trim_chars)),
+        finisher=OutputFinisher(redactor, trim_chars),
     )
-    return LocalToolExecutor(registry, invoker, jobs, web), warnings
+    return LocalToolExecutor(registry, invoker, own_jobs, web), warnings

@@ -97,6 +97,7 @@ def load_settings(
         merged |= _by_path(_BARE_OVERRIDES)
     merged |= _by_path(read_flags(flags or {}, assignments, below=merged))
     _drop_misplaced_openai_base(merged)
+    _drop_overridden_reasoning(merged)
     settings = decode(Settings, unflatten({path: given.value for path, given in merged.items()}))
     return LoadedSettings(
         settings=settings,
@@ -141,6 +142,16 @@ def _drop_misplaced_openai_base(merged: dict[KeyPath, SettingValue]) -> None:
     provider = str(model.value).partition("/")[0]
     if model.origin.where not in PROVIDER_VARIABLES and provider in _PROVIDERS - {"openai"}:
         del merged[("api_base",)]
+
+
+def _drop_overridden_reasoning(merged: dict[KeyPath, SettingValue]) -> None:
+    """Drop what the user's file says about single models if a flag says it for all of them."""
+    general = merged.get(("reasoning",))
+    if general is None or general.origin.layer != "flag":
+        return
+    for path, given in tuple(merged.items()):
+        if path[0] == "models" and path[-1] == "reasoning" and given.origin.layer != "flag":
+            del merged[path]
 
 
 def _origins(merged: Mapping[KeyPath, SettingValue]) -> dict[str, Origin]:

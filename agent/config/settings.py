@@ -10,7 +10,8 @@ from tooling.web.settings import SEARCH_ORDER, SearchProvider
 PlanningMode: TypeAlias = Literal["auto", "always", "never"]
 ReplanPolicy: TypeAlias = Literal["surprise", "always", "never"]
 WebReader: TypeAlias = Literal["off", "fallback", "always"]
-ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo"]
+Reasoning: TypeAlias = Literal["off", "low", "medium", "high"]
+ApprovalMode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo", "plan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,13 @@ class ProfileSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings:
+    """Settings that apply to one model only."""
+
+    reasoning: Annotated[Reasoning | None, "how much this model reasons; `reasoning` if unset"] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectRules:
     """Rules that apply in one folder only."""
 
@@ -72,7 +80,13 @@ class Settings:
     temperature: Annotated[
         float | None, "sampling temperature; the provider's default if unset", Limits(ge=0, le=2)
     ] = None
-    max_output_tokens: Annotated[int, "maximum tokens in a reply", _COUNT] = 8192
+    reasoning: Annotated[
+        Reasoning | None, "how much models reason before they answer; the provider's default if unset"
+    ] = None
+    models: Annotated[Mapping[str, ModelSettings], "settings by model, named like `model`"] = field(
+        default_factory=dict
+    )
+    max_output_tokens: Annotated[int, "maximum tokens in a reply, including its reasoning", _COUNT] = 8192
     connect_timeout_s: Annotated[float, "time limit for connecting to the provider", _POSITIVE] = 10.0
     first_byte_timeout_s: Annotated[float, "time limit for the first byte of a reply", _POSITIVE] = 120.0
     chunk_timeout_s: Annotated[float, "time limit between two chunks of a reply", _POSITIVE] = 60.0
@@ -103,7 +117,11 @@ class Settings:
         float, "how long to wait for a session in use when there is no terminal", Limits(ge=0)
     ] = 30.0
     command_timeout_s: Annotated[float, "time limit for one command", _POSITIVE] = 120.0
-    output_trim_chars: Annotated[int, "tool output longer than this is trimmed for the model", Limits(ge=200)] = 3000
+    output_trim_chars: Annotated[
+        int | None,
+        "tool output longer than this is trimmed for the model; unset, it grows with the model's context window",
+        Limits(ge=200),
+    ] = None
     web_timeout_s: Annotated[float, "time limit for one web request, including redirects", _POSITIVE] = 30.0
     web_max_bytes: Annotated[int, "pages are truncated at this size, after decompression", Limits(ge=1000)] = 5_000_000
     web_allow_loopback: Annotated[bool, "web tools may connect to this machine"] = False

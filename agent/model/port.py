@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Literal, Protocol, TypeAlias
 
+from agent.config.settings import Reasoning
 from agent.vocabulary.message import Message
 from agent.vocabulary.usage import Usage
 from tooling.contract.fast_dataclass import dataclass
@@ -24,6 +25,9 @@ class ModelRequest:
     step_id: str | None = None
     max_output_tokens: int | None = None
     temperature: float | None = None
+    reasoning: Reasoning | None = None
+    # Requests that share a beginning share this key, such as the session's id.
+    cache_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,8 @@ from agent.model.faults import ModelFault
 from tooling.contract.fast_dataclass import dataclass
 
 Wire: TypeAlias = Literal["openai", "anthropic", "litellm"]
+# The form in which a server takes the amount of reasoning; `effort` is OpenAI's `reasoning_effort`.
+ReasoningOption: TypeAlias = Literal["effort", "effort_object", "thinking", "on_or_off", "template"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +25,9 @@ class Provider:
     model_prefixes: tuple[str, ...] = ()
     # Mistral rejects `stream_options` and always sends usage.
     has_usage_option: bool = True
+    # OpenAI routes requests with the same `prompt_cache_key` to the same cache.
+    has_cache_key: bool = False
+    reasoning_option: ReasoningOption = "effort"
     # DeepSeek rejects a history whose tool-calling turns lack their reasoning.
     should_resend_reasoning: bool = False
 
@@ -57,6 +62,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="openai",
         base_url="https://api.openai.com/v1",
         model_prefixes=("gpt-", "chatgpt-", "o1", "o3", "o4", "codex-"),
+        has_cache_key=True,
     ),
     Provider(
         name="anthropic",
@@ -64,15 +70,21 @@ PROVIDERS: tuple[Provider, ...] = (
         wire="anthropic",
         model_prefixes=("claude-",),
     ),
-    Provider(name="openrouter", base_url="https://openrouter.ai/api/v1"),
+    Provider(name="openrouter", base_url="https://openrouter.ai/api/v1", reasoning_option="effort_object"),
     Provider(
         name="deepseek",
         base_url="https://api.deepseek.com/v1",
         model_prefixes=("deepseek-chat", "deepseek-reasoner"),
+        reasoning_option="thinking",
         should_resend_reasoning=True,
     ),
     Provider(name="groq", base_url="https://api.groq.com/openai/v1"),
-    Provider(name="mistral", base_url="https://api.mistral.ai/v1", has_usage_option=False),
+    Provider(
+        name="mistral",
+        base_url="https://api.mistral.ai/v1",
+        has_usage_option=False,
+        reasoning_option="on_or_off",
+    ),
     Provider(
         name="together",
         base_url="https://api.together.xyz/v1",
@@ -80,8 +92,13 @@ PROVIDERS: tuple[Provider, ...] = (
     ),
     Provider(name="ollama", base_url="http://127.0.0.1:11434/v1", aliases=("ollama_chat",)),
     Provider(name="lm-studio", base_url="http://127.0.0.1:1234/v1", aliases=("lm_studio", "lmstudio")),
-    Provider(name="vllm", base_url="http://127.0.0.1:8000/v1", aliases=("hosted_vllm",)),
-    Provider(name="llamacpp", base_url="http://127.0.0.1:8080/v1", aliases=("llama.cpp", "llama-cpp", "llama_cpp")),
+    Provider(name="vllm", base_url="http://127.0.0.1:8000/v1", aliases=("hosted_vllm",), reasoning_option="template"),
+    Provider(
+        name="llamacpp",
+        base_url="http://127.0.0.1:8080/v1",
+        aliases=("llama.cpp", "llama-cpp", "llama_cpp"),
+        reasoning_option="template",
+    ),
 )
 
 GENERIC = Provider(name="api_base", base_url="")

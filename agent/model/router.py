@@ -13,6 +13,7 @@ from agent.model.faults import ModelFault
 from agent.model.port import ModelClient, ModelRequest, StreamItem
 from agent.model.prices import PriceTable
 from agent.model.providers import resolve
+from agent.model.reasoning import ReasoningClient
 from agent.model.retry import OnRetry, RetryingClient
 from agent.vocabulary.errors import UsageError
 from agent.vocabulary.usage import Usage
@@ -38,6 +39,7 @@ class ModelRouter:
         volatile: Mapping[str, str] | None = None,
         redact: Callable[[str], str] = str,
         on_retry: OnRetry | None = None,
+        warn: Callable[[str], None] | None = None,
     ) -> None:
         if record and replay:
             raise UsageError("--record and --replay exclude each other")
@@ -49,7 +51,7 @@ class ModelRouter:
             self._client = _open_replay(replay, volatile or {}, clean)
             return
         self._pool.open_scripts()
-        self._client = RetryingClient(self._pool, on_retry=on_retry)
+        self._client = RetryingClient(ReasoningClient(self._pool, settings, warn), on_retry=on_retry)
         if record:
             self._client = _open_recording(self._client, record, volatile or {}, clean)
 

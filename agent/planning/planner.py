@@ -11,11 +11,13 @@ from agent.planning.capabilities import Capabilities
 from agent.planning.estimate import Estimate
 from agent.planning.graph import topological_order
 from agent.planning.plan_reader import PlanReader
-from agent.planning.prompt import planner_messages, replan_messages
 from agent.planning.steps import StepBuilder, fallback_step, is_answer_only
+from agent.prompts.load import load_prompt
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import Plan, PlanStep
 
+CONTEXT_CHARS = 24_000
+PROGRESS_CHARS = 16_000
 # The steps of a plan in the order in which they become known, then the plan itself.
 PlanStream: TypeAlias = AsyncGenerator[PlanStep | Plan, None]
 
@@ -110,3 +112,28 @@ class _StepParser:
             self._seen.append(raw)
             if not is_answer_only(step := self._builder.build(raw)):
                 yield step
+
+
+def planner_messages(request: str, context: str) -> tuple[Message, ...]:
+    """Return the messages for the planner, constant text first so that providers can cache it."""
+    context = truncate(context, CONTEXT_CHARS)
+    return (
+        Message(role="system", content=load_prompt("planner")),
+        Message(role="user", content=f"{context}\n\nRequest: {request}" if context else f"Request: {request}"),
+    )
+
+
+def replan_messages(request: str, context: str, progress: str, reason: str) -> tuple[Message, ...]:
+    """Return the messages for replanning the remaining work."""
+    system, asked = planner_messages(request, context)
+    again = load_prompt("replan", progress=truncate(progress, PROGRESS_CHARS), reason=reason)
+    return system, Message(role="user", content=f"{asked.content}\n\n{again}")
+
+
+def truncate(text: str, limit: int) -> str:
+    """Return the text, with its middle left out if it is longer than `limit`."""
+    if len(text) <= limit:
+        return text
+    head, tail = text[: limit * 2 // 3], text[-(limit // 3) :]
+    left_out = len(text) - len(head) - len(tail)
+    return f"{head}\n[… {left_out} characters left out; steps see them all, so plan a step for them …]\n{tail}"

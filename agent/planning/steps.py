@@ -45,6 +45,7 @@ class StepBuilder:
             writes=_texts(raw.get("writes")),
             profile=_if_known(self._capabilities.profiles, raw.get("profile")) or "default",
             verify=_text(raw.get("verify")),
+            verify_by="model" if _text(raw.get("verify")) else "user",
             timeout_s=_seconds(raw.get("timeout_s")),
         )
         match step_type:

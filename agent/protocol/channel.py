@@ -200,7 +200,7 @@ class Channel:
         self._thread = ThreadPoolExecutor(1, "event-log") if log else None
         self._write_error: OSError | None = None
         self._in_flight = InFlightTracker()
-        self._fragments: dict[tuple[str | None, int | None], StreamRedactor] = {}
+        self._fragments: dict[tuple[str | None, int | None, str], StreamRedactor] = {}
 
     def subscribe(self) -> Subscription:
         """Return a subscription to all events from now on."""
@@ -227,7 +227,11 @@ class Channel:
     def emit(self, event: Event, *, step_id: str | None = None, attempt: int | None = None) -> None:
         """Deliver an event in order without waiting; it is logged unless it is a fragment of text."""
         if self._redactor and isinstance(event, MessageAdded) and event.delta:
-            stream = self._fragments.setdefault((step_id, attempt), StreamRedactor(self._redactor))
+            key = (step_id, attempt, event.role)
+            if key not in self._fragments:
+                # A thought ends where the answer begins.
+                self._flush_fragments(step_id)
+            stream = self._fragments.setdefault(key, StreamRedactor(self._redactor))
             event = replace(event, content=stream.feed(event.content))
             if not event.content:
                 return
@@ -268,8 +272,8 @@ class Channel:
         """Deliver the text that was held back, before the next event of the step."""
         for key in [key for key in self._fragments if key[0] == step_id]:
             if rest := self._fragments.pop(key).flush():
-                event = MessageAdded(role="assistant", content=rest, delta=True)
-                self._enqueue(event, step_id, key[1], None)
+                _, attempt, role = key
+                self._enqueue(MessageAdded(role=role, content=rest, delta=True), step_id, attempt, None)
 
     def _redact(self, envelope: Envelope) -> Envelope:
         """Return the event with every secret masked."""

@@ -27,6 +27,7 @@ _OPTIONAL = frozenset(
         "tool_calls",
         "reasoning",
         "reasoning_signature",
+        "reasoning_model",
         "hint",
         "error",
         "involves",

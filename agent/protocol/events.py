@@ -70,8 +70,9 @@ class MessageAdded:
     """A message; with `delta` a fragment that may be dropped, otherwise the complete text.
 
     An `interrupted` one has the words that had arrived when the user stopped the reply.
-    `reasoning` and its signature are kept because some providers reject a conversation without them. `spent` is the
-    usage of the request this replies to; it comes last so that it can be found without parsing the rest of the line.
+    `reasoning`, its signature and the model that signed it are kept because some providers reject a conversation
+    without them. `spent` is the usage of the request this replies to; it comes last so that it can be found without
+    parsing the rest of the line.
     """
 
     type: ClassVar[str] = "message"
@@ -82,6 +83,7 @@ class MessageAdded:
     tool_calls: tuple[CallMade, ...] | None = None
     reasoning: str | None = None
     reasoning_signature: str | None = None
+    reasoning_model: str | None = None
     spent: Usage | None = None
 
 
@@ -200,6 +202,14 @@ class NetworkAttempted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRewound:
+    """The session was rewound: `before_run` and all runs since, up to this one, left the conversation."""
+
+    type: ClassVar[str] = "rewind"
+    before_run: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryChanged:
     """The memory was changed, cleared or compacted."""
 
@@ -296,6 +306,7 @@ Event: TypeAlias = (
     | StepCompleted
     | TodoChanged
     | FilesChanged
+    | SessionRewound
     | NetworkAttempted
     | MemoryChanged
     | ContextCompacted

@@ -23,7 +23,8 @@ class ToolCall:
 class Message:
     """One message of a conversation.
 
-    `reasoning` and `reasoning_signature` are kept because some providers reject a history without them.
+    `reasoning` and `reasoning_signature` are kept because some providers reject a history without them;
+    `reasoning_model` is the model that signed it, the only one that accepts it.
     """
 
     role: Role
@@ -32,3 +33,4 @@ class Message:
     tool_call_id: str | None = None
     reasoning: str = ""
     reasoning_signature: str | None = None
+    reasoning_model: str | None = None

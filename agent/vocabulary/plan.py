@@ -12,10 +12,14 @@ StepContext: TypeAlias = Literal["fresh", "fork"]
 
 # The step that works on the whole request, and the tool with which it hands out further steps.
 LEAD, PLAN_TOOL = "lead", "plan"
+CheckAuthor: TypeAlias = Literal["user", "model"]
 
 # Why a plan was announced. Only a streaming plan is incomplete. Reasons that end in a colon are followed by a text.
 REQUEST, STREAMING, COMPLETE, FILE, RESUMED = "request", "streaming", "complete", "file", "resumed"
 SURPRISE, ANSWER, ASSUMPTION = "surprise: ", "answer: ", "assumption: "
+
+# The id of the step that works on the whole request in the session's conversation; its text is the answer.
+LEAD = "lead"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +27,7 @@ class PlanStep:
     """One step: its instruction, dependencies, files and tools.
 
     A `tool` step is one call of `tool` with `args` and needs no model. `verify` is a check: a command that succeeds
-    only if the step achieved its goal.
+    only if the step achieved its goal. `verify_by` tells who wrote it: a model may guess one that cannot work.
     """
 
     id: str
@@ -41,6 +45,7 @@ class PlanStep:
     args: Mapping[str, object] = field(default_factory=dict)
     expect: str = ""
     verify: str = ""
+    verify_by: CheckAuthor = "user"
     timeout_s: float | None = None
     ask_question: str | None = None
     ask_options: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent.sessions.resume.conversation import COMPACT_REQUEST
-from agent.sessions.views.session_summary import SessionRecord
+from agent.sessions.views.session_summary import SessionRecord, active_runs
 from agent.vocabulary.errors import InputError
 from agent.workspace.opening import changed_opening
 from agent.workspace.project_notes import ProjectNote
@@ -89,7 +89,7 @@ def history(session: SessionRecord) -> str:
     """Return the newest finished runs that fit, oldest first, starting at the last summary of the session."""
     entries: list[str] = []
     remaining = HISTORY_CHARS
-    for run in reversed(session.runs[-HISTORY_RUNS:]):
+    for run in reversed(active_runs(session.runs)[-HISTORY_RUNS:]):
         if not run.final:
             continue
         is_summary = run.user == COMPACT_REQUEST

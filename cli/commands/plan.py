@@ -15,6 +15,7 @@ def command(
     cwd: flag.Folder = None,
     model: flag.Model = None,
     planner_model: flag.PlannerModel = None,
+    reasoning: flag.Reasoning = None,
     profile: flag.Profile = None,
     assignments: flag.Assignments = None,
     strict: flag.Strict = False,

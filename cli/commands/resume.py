@@ -19,6 +19,7 @@ def command(
     allow_net: flag.AllowNet = None,
     model: flag.Model = None,
     planner_model: flag.PlannerModel = None,
+    reasoning: flag.Reasoning = None,
     profile: flag.Profile = None,
     assignments: flag.Assignments = None,
     strict: flag.Strict = False,

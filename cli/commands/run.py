@@ -27,6 +27,7 @@ def command(
     no_cache: flag.NoCache = False,
     model: flag.Model = None,
     planner_model: flag.PlannerModel = None,
+    reasoning: flag.Reasoning = None,
     profile: flag.Profile = None,
     assignments: flag.Assignments = None,
     strict: flag.Strict = False,

@@ -55,6 +55,7 @@ SOURCES: Mapping[str, str] = {
     "backend": "setting_values",
     "approval_mode": "setting_values",
     "mode": "setting_values",
+    "reasoning": "setting_values",
     "replan": "setting_values",
     "on_approval": "setting_values",
     "rules rm words": "setting_values",

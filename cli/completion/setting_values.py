@@ -78,6 +78,7 @@ VALUES: Mapping[str, CompletionSource] = {
     "backend": _flag_values,
     "approval_mode": _flag_values,
     "mode": _flag_values,
+    "reasoning": _flag_values,
     "replan": _flag_values,
     "on_approval": _flag_values,
     "rules rm words": _rules,

@@ -45,7 +45,10 @@ def render_run(run: RunView, *, status: str, width: int | None) -> Iterator[str]
     yield f"  folder   {one_line(run.cwd, 1000)}"
     yield f"  model    {one_line(run.model, 200) or 'none'}"
     if run.usage:
-        tokens = f"{format_count(run.usage.input_tokens)} tokens in, {format_count(run.usage.output_tokens)} out"
+        cached = f" ({format_count(run.usage.cache_read_tokens)} cached)" if run.usage.cache_read_tokens else ""
+        tokens = (
+            f"{format_count(run.usage.input_tokens)} tokens in{cached}, {format_count(run.usage.output_tokens)} out"
+        )
         yield f"  cost     {cost_or_dash(run.usage.cost_usd)}  ({tokens}, {run.usage.requests} requests)"
     if run.verified is not None:
         yield f"  verified {'yes' if run.verified else 'no'}"

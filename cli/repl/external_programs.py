@@ -5,13 +5,9 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from agent.planning.graph import topological_order
-from agent.vocabulary.errors import AgentError, InputError
-from agent.vocabulary.plan import Plan, PlanStep
-from cli.repl.state import ReplState
+from agent.vocabulary.errors import InputError
 from tooling.files.temp_dir import TempDir
 from tooling.output import decode_output
 
@@ -81,34 +77,3 @@ def _split_command(command: str) -> list[str]:
         return shlex.split(command) or [_EDITOR]
     except ValueError as error:
         raise InputError(f"cannot parse {command!r}: {error}") from error
-
-
-class ReplPlanReview:
-    """Opens a plan in the user's editor while the run waits; an error there ends the run, not the REPL."""
-
-    def __init__(self, state: ReplState, run_external: RunExternal, request: str) -> None:
-        self._state = state
-        self._run_external = run_external
-        self._request = request
-
-    async def __call__(self, plan: Plan) -> Plan:
-        """Return the edited plan."""
-        if plan.answer is not None:
-            return plan
-        edited: list[tuple[PlanStep, ...] | AgentError] = []
-        await self._run_external(lambda: edited.append(self._edit(plan)))
-        if isinstance(edited[0], AgentError):
-            raise edited[0]
-        return replace(plan, steps=topological_order(edited[0]))
-
-    def _edit(self, plan: Plan) -> tuple[PlanStep, ...] | AgentError:
-        from cli.run.plan_editor import PlanEditor, check_step_limit, plan_capabilities
-
-        settings = self._state.read_settings().settings
-        editor = PlanEditor(plan_capabilities(settings), self._state.environ)
-        try:
-            steps = tuple(editor.edit(plan.steps, self._request))
-            check_step_limit(len(steps), settings)
-        except AgentError as error:
-            return error
-        return steps

@@ -6,22 +6,23 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent.config.user_dirs import data_dir
-from agent.protocol.commands import Steer, StopStep, Submit
+from agent.protocol.commands import Steer, Submit
 from agent.protocol.events import Envelope, RunCompleted
 from agent.sessions.store import SessionStore
 from agent.sessions.views.session_summary import read_session
 from agent.vocabulary import exit_codes
 from agent.vocabulary.errors import AgentError, UsageError
 from agent.vocabulary.usage import Usage
-from cli.repl.external_programs import ExternalPrograms, ReplPlanReview
+from cli.repl.external_programs import ExternalPrograms
 from cli.repl.input import find_mentions
+from cli.repl.plan_choice import PlanReview, ask_about_proposal
 from cli.repl.request_queue import BUG_HINT, QueuedRequest, RequestQueue
 from cli.repl.shell_escape import ShellEscape
 from cli.repl.slash_commands import SlashCommand, parse_command, unknown_command
-from cli.repl.state import ReplState
+from cli.repl.state import PLAN_MODE, ReplState
 from cli.repl.welcome import welcome
 from cli.screen.colors import Paint, Tone, clip, wrap_lines
-from cli.screen.format import format_cost, format_count
+from cli.screen.format import format_cost, format_tokens
 from cli.screen.sanitize import sanitize
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 _REQUEST_LINES = 20
 _SIGNALS = {signal.SIGTERM: "terminated", signal.SIGHUP: "the terminal was closed"}
-CANCEL = "Cancel"
-WHICH_STEP = "Stop which step?"
 CONFIRM_EXIT = "press Ctrl-C again or Ctrl-D to quit"
 SHELL_OUTPUT_NOTE = "output will be included in your next message"
 NEW_SESSION = "started a new session"
@@ -73,6 +72,9 @@ class Repl:
         self.shell_output = ""
         self._echoed_line = ""
         self._usage = Usage()
+        # The answer of a successful run in plan mode, until the user has decided on it.
+        self._proposal = ""
+        self._run_mode = ""
         self._tasks: set[asyncio.Future[None]] = set()
         self._loading: asyncio.Future[None] | None = None
         self.ui = ui(self)
@@ -230,7 +232,7 @@ class Repl:
         """Return tokens, requests and cost of this session."""
         cost = "unknown cost" if self._usage.cost_usd is None else format_cost(self._usage.cost_usd)
         requests = "1 request" if self._usage.requests == 1 else f"{self._usage.requests} requests"
-        return f"{format_count(self._usage.total_tokens)} tokens in {requests}, {cost}"
+        return f"{format_tokens(self._usage)} in {requests}, {cost}"
 
     def exit(self, exit_code: int = exit_codes.OK) -> None:
         """Close the prompt; a current run is stopped first."""
@@ -253,6 +255,14 @@ class Repl:
             self._is_exit_requested = True
             self._print_quiet(CONFIRM_EXIT)
 
+    def cycle_mode(self) -> None:
+        """Switch to the next approval mode."""
+        try:
+            self.state.cycle_mode()
+        except AgentError as error:
+            self.print_error(error)
+        self.ui.show_ready()
+
     def steer(self, text: str) -> bool:
         """Send a message to the running steps, which read it before their next turn; return False if none does."""
         message = text.strip()
@@ -264,18 +274,6 @@ class Repl:
             self.print_line(sanitize(f"» {message}"), "strong")
         return is_accepted
 
-    async def stop_step(self) -> None:
-        """Stop a running step; ask which one if there are several."""
-        running = self.ui.running_steps
-        if not running:
-            return
-        step = running[0]
-        if len(running) > 1:
-            answer = await self.ui.ask(WHICH_STEP, (*running, CANCEL))
-            step = answer if answer in running else ""
-        if step:
-            self.queue.send(StopStep(step_id=step))
-
     def print_error(self, error: AgentError) -> None:
         self.print_line(f"error: {error.message}", "bad")
         if error.hint:
@@ -285,11 +283,22 @@ class Repl:
         self.print_line(text, "quiet")
 
     def _open_app(self, request: QueuedRequest) -> "App":
-        prompt = request.submit.prompt
-        review = ReplPlanReview(self.state, self.ui.run_external, prompt) if request.is_reviewed else None
+        review = self._plan_review(request.submit.prompt) if request.is_reviewed else None
         return self.state.open_app(self.queue.session_id, review, request.resumes)
 
+    def _plan_review(self, request: str) -> PlanReview:
+        return PlanReview(
+            state=self.state,
+            request=request,
+            ask=self.ui.ask,
+            show=self.ui.show_plan,
+            run_external=self.ui.run_external,
+        )
+
     def _on_request_started(self, prompt: str) -> None:
+        self._run_mode = self.state.approval_mode
+        if self._run_mode != PLAN_MODE:
+            self.state.used_mode = self._run_mode or self.state.used_mode
         is_echoed, self._echoed_line = prompt == self._echoed_line, ""
         if is_echoed:
             return
@@ -303,6 +312,8 @@ class Repl:
         self.ui.on_event(envelope)
         if isinstance(envelope.event, RunCompleted):
             self._usage += envelope.event.usage
+            is_proposal = self._run_mode == PLAN_MODE and not envelope.event.is_error
+            self._proposal = envelope.event.result if is_proposal else ""
 
     def _on_request_ended(self) -> None:
         self._is_exit_requested = False
@@ -310,6 +321,9 @@ class Repl:
         self.state.refresh_status()
         if self.queue.is_paused:
             self._print_quiet(paused_notice(len(self.queue.pending)))
+        proposal, self._proposal = self._proposal, ""
+        if proposal and not self.queue.pending:
+            self.spawn(ask_about_proposal(self, proposal))
         self.ui.show_ready()
 
     def _run_command(self, line: str) -> None:

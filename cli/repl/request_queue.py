@@ -21,7 +21,7 @@ _DISPLAY_FAILED = "events can no longer be displayed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedRequest:
-    """One request; with `is_reviewed` its plan is opened in the user's editor before it runs.
+    """One request; with `is_reviewed` its plan is shown to the user before it runs.
 
     `resumes` is the run to resume, if any. `title` is displayed instead of the prompt. `on_success` is called after a
     successful run.
@@ -57,6 +57,7 @@ class RequestQueue:
         self._on_end = on_end
         self._app: App | None = None
         self._interruption: tuple[int, str] | None = None
+        self._is_redirected = False
         self._wake = asyncio.Event()
         self._is_stopping = False
         self.is_busy = False
@@ -66,8 +67,9 @@ class RequestQueue:
         self.run_id: str | None = None
 
     def add(self, request: QueuedRequest) -> None:
-        """Queue a request; on a paused queue it goes to the front and resumes the queue."""
-        if self.is_paused:
+        """Queue a request; on a paused queue, or while a run is being stopped, it is the next one to run."""
+        if self.is_paused or self._interruption:
+            self._is_redirected = True
             self.pending.appendleft(request)
         else:
             self.pending.append(request)
@@ -117,11 +119,11 @@ class RequestQueue:
                 self._wake.clear()
                 await self._wake.wait()
                 continue
-            self.is_busy, self._interruption = True, None
+            self.is_busy, self._is_redirected = True, False
             request = self.pending.popleft()
             is_success = await self._run_request(request)
-            self._app, self.is_busy = None, False
-            self.is_paused = not is_success and bool(self.pending)
+            self._app, self.is_busy, self._interruption = None, False, None
+            self.is_paused = not is_success and bool(self.pending) and not self._is_redirected
             if is_success:
                 request.on_success()
             self._on_end()

@@ -47,7 +47,10 @@ async def _run_repl(state: ReplState, paint: Paint, session: str | None) -> int:
     repl.load_in_background(_load_commands(repl))
     if session:
         repl.spawn(_open_session(repl, session))
-    return await repl.run_until_exit("\n".join(wrap(GREETING, repl.ui.columns)))
+    try:
+        return await repl.run_until_exit("\n".join(wrap(GREETING, repl.ui.columns)))
+    finally:
+        await state.close()
 
 
 def _choose_ui(state: ReplState) -> "Callable[[Repl], ReplUi]":

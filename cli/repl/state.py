@@ -12,10 +12,13 @@ from tooling.contract.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from agent.app import App
+    from agent.backends.shared import SharedBackend
     from agent.orchestrator import Review
     from agent.sessions.resume.lookup import ResumableRun
 
 NO_MODEL = "no model"
+PLAN_MODE = "plan"
+_CYCLE = ("ask", "auto-edit", PLAN_MODE)
 UNREADABLE_SETTINGS = "cannot read settings"
 
 
@@ -27,7 +30,10 @@ class ReplState:
     cwd: Path
     flags: dict[str, object] = field(default_factory=dict)
     profile: str | None = None
+    # The approval mode of the last request that was not in plan mode.
+    used_mode: str = "ask"
     _status: str = ""
+    _shared_backend: "SharedBackend | None" = None
 
     @property
     def term(self) -> str:
@@ -66,6 +72,26 @@ class ReplState:
             self.flags = before
             raise
 
+    @property
+    def approval_mode(self) -> str:
+        """The current approval mode; empty if the settings cannot be read."""
+        try:
+            return self.read_settings().settings.approval_mode
+        except ConfigError:
+            return ""
+
+    def cycle_mode(self) -> None:
+        """Switch to the next of the approval modes that a key selects."""
+        mode = self.approval_mode
+        following = _CYCLE[(_CYCLE.index(mode) + 1) % len(_CYCLE)] if mode in _CYCLE else _CYCLE[0]
+        self.override("approval_mode", following)
+        self.refresh_status()
+
+    def leave_plan_mode(self) -> None:
+        """Return to the mode that was used before plan mode."""
+        self.override("approval_mode", self.used_mode)
+        self.refresh_status()
+
     def warm_up(self) -> None:
         """Import the modules the first request needs."""
         import agent.app  # noqa: F401 (loaded for later)
@@ -76,13 +102,25 @@ class ReplState:
         """Open a run in the session, or in a new one; a resumed run works in its original folder."""
         from agent.app import App
         from agent.assembly import RunOptions
+        from agent.backends.shared import SharedBackend
         from agent.run_scope import SessionLocation
 
         location = SessionLocation(
             data_dir=data_dir(self.environ), session_id=session_id, cwd=resumes.cwd if resumes else self.cwd
         )
+        if self._shared_backend is None:
+            self._shared_backend = SharedBackend()
         options = RunOptions(
-            location=location, is_user_present=True, review=review, resumes=resumes.run.run_id if resumes else None
+            location=location,
+            is_user_present=True,
+            review=review,
+            resumes=resumes.run.run_id if resumes else None,
+            shared_backend=self._shared_backend,
         )
         loaded = self.read_settings(resumes.settings if resumes else None)
         return App(loaded=loaded, environ=self.environ, options=options)
+
+    async def close(self) -> None:
+        """End what the requests of this REPL have left running."""
+        if self._shared_backend is not None:
+            await self._shared_backend.close()

@@ -19,8 +19,8 @@ _REPLAN = (
 )
 _PLANNING = "When to plan: auto (the model hands out steps if that pays), always (before every task) or never."
 _APPROVAL_MODE = (
-    "When to ask for approval: ask (commands and edits), auto-edit (commands only), never (deny instead) "
-    "or yolo (allow instead)."
+    "When to ask for approval: ask (commands and edits), auto-edit (commands only), never (deny instead), "
+    "yolo (allow instead) or plan (change nothing, only look around)."
 )
 _ON_APPROVAL = "What to do if approval is needed without a terminal: deny, defer or fail."
 
@@ -76,6 +76,12 @@ Model = Annotated[
 ]
 PlannerModel = Annotated[
     str | None, typer.Option("--planner-model", metavar="MODEL", help="Model to plan with, if not --model.")
+]
+Reasoning = Annotated[
+    str | None,
+    typer.Option(
+        "--reasoning", metavar="LEVEL", help="How much models reason before they answer: off, low, medium or high."
+    ),
 ]
 Profile = Annotated[
     str | None, typer.Option("--profile", metavar="NAME", help="Use this profile from your settings file.")
@@ -134,6 +140,7 @@ _SETTINGS = {
     "allow_net": "allow_net",
     "model": "model",
     "planner_model": "planner_model",
+    "reasoning": "reasoning",
     "concurrency": "concurrency",
     "max_steps": "max_steps",
     "max_turns": "max_turns",

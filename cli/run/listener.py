@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from agent.protocol.events import Envelope, ErrorRaised, Event, MessageAdded, Pl
 from agent.vocabulary import exit_codes
 from cli.run.flags import RunFlags
 from cli.run.progress import Progress, can_redraw, wants_color, write_stderr_raw
-from cli.run.stdout import LineWriter, event_line, sanitize_for_terminal
+from cli.run.stdout import LineWriter, event_line, sanitize_for_terminal, write_line
 from cli.run.terminal_approvals import TerminalApprovals
 from cli.screen.ascii_fallback import supports_unicode, to_ascii
 
@@ -37,10 +37,13 @@ class Listener:
         self._is_plan_shown = not flags.plan_only
         # The editor needs the terminal to itself.
         is_live = not (self._is_quiet or flags.plain or flags.edit) and can_redraw(environ)
-        self._live = _live_progress(environ) if is_live else None
+        is_on_terminal = is_live and sys.stdout.isatty()
+        # Otherwise the answer is written when it is complete: a pipe gets it once, as it is.
+        self._is_streamed = is_on_terminal and self._is_text and self._is_plan_shown
+        self._live = _live_progress(environ, self._write_block if self._is_streamed else None) if is_live else None
         self._has_unicode = supports_unicode(environ)
         self._progress = self._live or Progress(write=self._write_line, has_color=wants_color(environ))
-        self._is_answer_on_terminal = self._live is not None and sys.stdout.isatty()
+        self._is_answer_on_terminal = is_on_terminal
         self._answers = TerminalApprovals(send=app.send, screen=self._live) if app.is_user_present else None
         self.result: Envelope | None = None
         self.has_answered = False
@@ -78,13 +81,13 @@ class Listener:
         async for envelope in events:
             if self._answers:
                 self._answers.on_event(envelope)
-            await self._write_answer_early(envelope.event)
             if self._is_progress(envelope.event):
                 self._progress.on_event(envelope)
             if isinstance(envelope.event, RunCompleted):
                 self.result = envelope
+                self.has_answered = self.has_answered or self._is_streamed
             await self._write_event(envelope)
-            if self._is_text and (answer := _final_answer(envelope)):
+            if self._is_text and not self._is_streamed and (answer := _final_answer(envelope)):
                 await self._write_answer(answer)
         if self._live:
             self._live.close()
@@ -94,11 +97,12 @@ class Listener:
         is_shown = self._is_plan_shown or not isinstance(event, PlanUpdated)
         return isinstance(event, ErrorRaised) or (is_shown and not self._is_quiet)
 
-    async def _write_answer_early(self, event: Event) -> None:
-        """Write the answer before the last line of the transcript, as the REPL does."""
-        is_due = self._is_text and self._is_answer_on_terminal and self._is_plan_shown and not self.has_answered
-        if is_due and isinstance(event, RunCompleted) and event.result:
-            await self._write_answer(event.result)
+    def _write_block(self, text: str) -> None:
+        """Write a part of the answer to the terminal as it arrives."""
+        try:
+            write_line(text.removesuffix("\n"))
+        except OSError as problem:
+            self.write_error = problem
 
     async def _write_answer(self, text: str) -> None:
         """Write the answer at once; the run may still be busy updating the memory."""
@@ -125,11 +129,11 @@ class Listener:
             self._app.interrupt(exit_codes.TERMINATED, STDOUT_CLOSED)
 
 
-def _live_progress(environ: Mapping[str, str]) -> "LiveProgress":
+def _live_progress(environ: Mapping[str, str], write_answer: Callable[[str], None] | None) -> "LiveProgress":
     # Imported here: scripts write to pipes and files and need nothing that draws.
     from cli.run.live_progress import LiveProgress
 
-    return LiveProgress(environ)
+    return LiveProgress(environ, write_answer=write_answer)
 
 
 def _final_answer(envelope: Envelope) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from agent.protocol.events import Envelope
 from cli.run.progress import wants_color, write_stderr_raw
@@ -14,21 +14,32 @@ from cli.screen.transcript import Transcript
 
 
 class LiveProgress:
-    """The REPL's transcript and live area without a prompt; the answer goes to stdout."""
+    """The REPL's transcript and live area without a prompt.
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    With `write_answer`, what the model says is rendered and passed on as it arrives, between the lines on stderr.
+    """
+
+    def __init__(self, environ: Mapping[str, str], *, write_answer: Callable[[str], None] | None = None) -> None:
         paint = Paint(has_color=wants_color(environ), theme=resolve_theme("auto", environ))
         self._paint = paint
         self._area = LiveArea(paint=paint)
         self._has_unicode = supports_unicode(environ)
-        self._screen = LiveScreen(write=self._write, live=self._area.lines, size=_size)
-        self._transcript = Transcript(write=self._screen.print, width=lambda: _size()[0], paint=paint)
+        self._screen = LiveScreen(write=self._write, live=self._live_lines, size=_size)
+        self._write_answer = write_answer
+        self._transcript = Transcript(
+            write=self._screen.print,
+            width=lambda: _size()[0],
+            paint=paint,
+            markdown=self.render_answer if write_answer else None,
+            write_answer=self._print_answer if write_answer else None,
+        )
 
     def on_event(self, envelope: Envelope) -> None:
         """Update the live area and the transcript."""
+        was_silent = not self._transcript.partial_answer
         self._area.on_event(envelope)
         self._transcript.on_event(envelope)
-        self._screen.refresh()
+        self._screen.refresh(is_urgent=was_silent and bool(self._transcript.partial_answer))
 
     def render_answer(self, answer: str) -> str:
         """Render Markdown as the REPL does."""
@@ -48,6 +59,13 @@ class LiveProgress:
     def close(self) -> None:
         """Draw the remaining lines and stop."""
         self._screen.close()
+
+    def _live_lines(self, width: int, height: int) -> list[str]:
+        answer = self._transcript.partial_answer_lines(width, height // 2)
+        return [*answer, *self._area.lines(width, height - len(answer))]
+
+    def _print_answer(self, text: str) -> None:
+        self._screen.print(text, self._write_answer)
 
     def _write(self, text: str) -> None:
         write_stderr_raw(text if self._has_unicode else to_ascii(text))

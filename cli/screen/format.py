@@ -1,10 +1,13 @@
 """Short texts for events: durations, counts, costs, call subjects and decisions."""
 
+import re
 from collections.abc import Mapping
 
 from agent.vocabulary.plan import SURPRISE
+from agent.vocabulary.usage import Usage
 
 _SUBJECT_KEYS = ("command", "path", "url", "query", "pattern", "question", "action")
+_PATCHED_FILE = r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ b/)(.*?)\s*$"
 # The value of `by` for decisions at the keyboard.
 _USER = "person"
 _USER_DECISIONS = {"allow": "you allowed it", "deny": "you declined"}
@@ -32,6 +35,12 @@ def format_count(number: int) -> str:
     return str(number)
 
 
+def format_tokens(usage: Usage) -> str:
+    """Format the tokens of calls: 950 tokens, 12k tokens (9.8k cached)."""
+    cached = f" ({format_count(usage.cache_read_tokens)} cached)" if usage.cache_read_tokens else ""
+    return f"{format_count(usage.total_tokens)} tokens{cached}"
+
+
 def format_cost(usd: float) -> str:
     """Format a cost: $0.0004, $0.03, $12.50."""
     return f"${usd:.4f}" if usd < 0.01 else f"${usd:.2f}"
@@ -39,6 +48,8 @@ def format_cost(usd: float) -> str:
 
 def call_subject(arguments: Mapping[str, object]) -> str:
     """Return the argument that best identifies a call, such as its command, path or URL."""
+    if arguments.get("patch"):
+        return ", ".join(dict.fromkeys(re.findall(_PATCHED_FILE, str(arguments["patch"]), re.MULTILINE)))
     return next((" ".join(str(arguments[name]).split()) for name in _SUBJECT_KEYS if arguments.get(name)), "")
 
 

@@ -21,19 +21,27 @@ from agent.protocol.events import (
     ToolCompleted,
     ToolStarted,
 )
+from agent.vocabulary.plan import LEAD
 from agent.vocabulary.usage import Usage
-from cli.screen.colors import Paint, Tone, clip, clip_start
+from cli.screen.colors import Paint, Tone, clip, clip_line, clip_start
 from cli.screen.format import call_subject, format_cost, format_count, format_duration
+from cli.screen.thoughts import Thoughts
 from tooling.contract.fast_dataclass import dataclass
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _BAR_CELLS = 10
 _TEXT_CHARS = 400
+_THOUGHT_LINES = 3
+_THOUGHT_INDENT = "    "
+THINKING = "thinking"
 WAITING_FOR_USER = "waiting for you"
+THINKING, ANSWERING = "thinking", "answering"
 
 
 @dataclass(slots=True, kw_only=True)
 class _RunningStep:
+    """What a step does now; the title of the lead is its current activity."""
+
     title: str
     started_at: float
     activity: str = ""
@@ -46,9 +54,11 @@ class LiveArea:
     def __init__(self, *, paint: Paint, now: Callable[[], float] = time.monotonic) -> None:
         self._paint = paint
         self._now = now
+        self._thoughts = Thoughts(now)
         self._steps: dict[str, _RunningStep] = {}
+        self._lead: _RunningStep | None = None
         self._pending: dict[str, str] = {}
-        self._planned_count = 0
+        self._planned_count: int | None = None
         self._completed_count = 0
         self._usage = Usage()
         self._budget: BudgetSpent | None = None
@@ -60,7 +70,7 @@ class LiveArea:
 
     @property
     def running_steps(self) -> tuple[str, ...]:
-        """Return the ids of the running steps."""
+        """Return the ids of the running steps, without the lead."""
         return tuple(self._steps)
 
     @property
@@ -70,12 +80,13 @@ class LiveArea:
 
     def on_event(self, envelope: Envelope) -> None:
         """Update the state from one event."""
+        self._thoughts.on_event(envelope)
         match envelope.event:
             case RunStarted():
                 self.reset()
                 self._started_at = self._now()
             case PlanUpdated(steps=steps):
-                self._planned_count = len(steps)
+                self._planned_count = sum(step.id != LEAD for step in steps)
             case BudgetSpent() as budget:
                 self._budget = budget
             case ApprovalRequested(approval_id=asked) | QuestionAsked(question_id=asked):
@@ -84,6 +95,8 @@ class LiveArea:
                 self._pending.pop(asked, None)
             case RunCompleted():
                 self.reset()
+            case _ if envelope.step_id == LEAD:
+                self._on_lead_event(envelope)
             case _ if envelope.step_id:
                 self._on_step_event(envelope.step_id, envelope)
             case _:
@@ -91,8 +104,8 @@ class LiveArea:
 
     def reset(self) -> None:
         """Forget the run; `lines` returns nothing until the next one starts."""
-        self._steps, self._pending = {}, {}
-        self._planned_count = self._completed_count = 0
+        self._steps, self._lead, self._pending = {}, None, {}
+        self._planned_count, self._completed_count = None, 0
         self._usage, self._budget, self._started_at = Usage(), None, None
 
     def lines(self, width: int, height: int) -> list[str]:
@@ -100,12 +113,18 @@ class LiveArea:
         if self._started_at is None or height <= 0:
             return []
         room = max(0, height - 1)
-        running = list(self._steps.items())
+        # While steps run, the lead waits for them.
+        running = list(self._steps.items()) or ([(LEAD, self._lead)] if self._lead else [])
         shown = running if len(running) <= room else running[: max(0, room - 1)]
         lines = [self._step_line(step_id, step, width) for step_id, step in shown]
         if hidden := len(running) - len(shown):
             lines.append(self._paint("quiet", clip(f"… and {hidden} more steps", width)))
+        lines += self._thought_lines(width, min(_THOUGHT_LINES, room - len(lines)))
         return [*lines[:room], self._footer(width, self._now() - self._started_at)]
+
+    def _thought_lines(self, width: int, height: int) -> list[str]:
+        lines = self._thoughts.lines(width - len(_THOUGHT_INDENT), height)
+        return [self._paint("quiet", clip_line(_THOUGHT_INDENT + line, width)) for line in lines]
 
     def _on_step_event(self, step_id: str, envelope: Envelope) -> None:
         step = self._steps.get(step_id)
@@ -120,6 +139,8 @@ class LiveArea:
                 step.activity = f"{name} {call_subject(arguments)}".strip()
             case ToolCompleted(output=output) if step:
                 step.activity = (output.strip().splitlines() or [step.activity])[-1]
+            case MessageAdded(role="thought") if step:
+                step.activity = THINKING
             case MessageAdded(delta=True, content=content) if step:
                 step.text = (step.text + content)[-_TEXT_CHARS:]
                 step.activity = (step.text.strip().splitlines() or [""])[-1]
@@ -128,11 +149,29 @@ class LiveArea:
             case _:
                 pass
 
+    def _on_lead_event(self, envelope: Envelope) -> None:
+        match envelope.event:
+            case StepStarted() | ToolCompleted():
+                self._set_lead(THINKING)
+            case ToolStarted(name=name, input=arguments):
+                self._set_lead(f"{name} {call_subject(arguments)}".strip())
+            case MessageAdded(delta=True) if self._lead and self._lead.title == THINKING:
+                self._set_lead(ANSWERING)
+            case StepCompleted(usage=usage):
+                self._lead = None
+                self._usage += usage
+            case _:
+                pass
+
+    def _set_lead(self, activity: str) -> None:
+        self._lead = _RunningStep(title=activity, started_at=self._now())
+
     def _step_line(self, step_id: str, step: _RunningStep, width: int) -> str:
         is_waiting = step_id in self._pending.values()
         mark = "?" if is_waiting else _SPINNER[int(self._now() * 10) % len(_SPINNER)]
         elapsed = f" {format_duration(self._now() - step.started_at)}"[:width]
-        head = clip(f"{mark} {step_id} {step.title}", min(width * 2 // 3, width - len(elapsed)))
+        name = "" if step_id == LEAD else f"{step_id} "
+        head = clip(f"{mark} {name}{step.title}", min(width * 2 // 3, width - len(elapsed)))
         left = width - cell_len(head) - len(elapsed) - 3
         activity = clip(WAITING_FOR_USER, left) if is_waiting else clip_start(step.activity, left)
         tail = f" │ {activity}" if activity and left > 8 else ""
@@ -141,7 +180,9 @@ class LiveArea:
 
     def _footer(self, width: int, seconds: float) -> str:
         spent = self._budget.usage if self._budget else self._usage
-        parts = [f"{self._completed_count}/{self._planned_count} steps" if self._planned_count else "planning"]
+        parts = ["planning"] if self._planned_count is None else []
+        if self._planned_count:
+            parts.append(f"{self._completed_count}/{self._planned_count} steps")
         parts.append(format_duration(seconds))
         if spent.total_tokens:
             parts.append(f"{format_count(spent.total_tokens)} tokens")

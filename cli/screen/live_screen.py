@@ -28,21 +28,26 @@ class LiveScreen:
         self._size = size
         self._drawn_size = (0, 0)
         self._lines = LiveLines()
-        self._finished: list[str] = []
+        self._finished: list[tuple[str, Callable[[str], None]]] = []
         self._is_paused = False
         self._last_frame = 0.0
         self._next_frame: asyncio.TimerHandle | None = None
 
-    def print(self, lines: str) -> None:
-        """Add finished lines."""
-        self._finished.append(lines if lines.endswith("\n") else lines + "\n")
+    def print(self, lines: str, write: Callable[[str], None] | None = None) -> None:
+        """Add finished lines; `write` sends them to another stream of the same terminal."""
+        self._finished.append((lines if lines.endswith("\n") else lines + "\n", write or self._write))
         self.refresh()
 
-    def refresh(self) -> None:
-        """Schedule a frame; calls before it is drawn have no effect."""
-        if self._next_frame is None and not self._is_paused:
+    def refresh(self, *, is_urgent: bool = False) -> None:
+        """Schedule a frame; calls before it is drawn have no effect. An urgent one is drawn at once."""
+        if self._is_paused:
+            return
+        if self._next_frame and is_urgent:
+            self._next_frame.cancel()
+            self._next_frame = None
+        if self._next_frame is None:
             loop = asyncio.get_running_loop()
-            wait = max(0.0, self._last_frame + _FRAME_S - loop.time())
+            wait = 0.0 if is_urgent else max(0.0, self._last_frame + _FRAME_S - loop.time())
             self._next_frame = loop.call_later(wait, self._frame)
 
     def pause(self) -> None:
@@ -60,6 +65,7 @@ class LiveScreen:
 
     def close(self) -> None:
         """Print the remaining lines and stop drawing."""
+        self._is_paused = False
         self.pause()
 
     def _frame(self) -> None:
@@ -77,12 +83,26 @@ class LiveScreen:
         before, size = self._lines.drawn, self._size()
         if self._finished or len(lines) != len(before) or size != self._drawn_size:
             erased = ERASE_DOWN if before else ""
-            finished, self._finished = "".join(self._finished), []
-            text = f"{erased}{finished}{self._lines.draw(lines)}{cursor_up(len(lines))}"
+            text = f"{self._write_finished(erased)}{self._lines.draw(lines)}{cursor_up(len(lines))}"
         elif lines != before:
             text = self._lines.update(lines)
         else:
             return
         self._drawn_size = size
+        self._write_frame(text)
+
+    def _write_finished(self, text: str) -> str:
+        """Write finished lines as far as another stream needs it; return the text that still is to be written."""
+        finished, self._finished = self._finished, []
+        for lines, write in finished:
+            if write is self._write:
+                text += lines
+            else:
+                self._write_frame(text)
+                write(lines)
+                text = ""
+        return text
+
+    def _write_frame(self, text: str) -> None:
         if text:
             self._write(f"{_BEGIN}{text}{_END}")

@@ -1,7 +1,8 @@
 """The transcript of a run: events as finished lines for the scrollback, in order, never redrawn."""
 
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from agent.protocol.events import (
     ApprovalResolved,
@@ -19,28 +20,32 @@ from agent.protocol.events import (
     ToolStarted,
     WarningRaised,
 )
-from agent.vocabulary.plan import ANSWER, STREAMING
+from agent.vocabulary.plan import ANSWER, LEAD, STREAMING, PlanStep
 from agent.vocabulary.status import is_success
-from cli.screen.colors import Paint, Tone, clip_line, to_single_line, wrap
+from cli.screen.colors import Paint, Tone, clip, clip_line, to_single_line, wrap
 from cli.screen.diff import diff_lines
 from cli.screen.format import (
     approval_text,
     call_subject,
     format_cost,
-    format_count,
     format_duration,
+    format_tokens,
     replan_text,
     resume_hint,
 )
 from cli.screen.markdown_stream import MarkdownStream
+from cli.screen.plan_graph import graph_lines
 from cli.screen.plan_view import PlanView
 from cli.screen.sanitize import sanitize
+from cli.screen.thoughts import FinishedThought, Thoughts
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.result import FileChange
 
 _OUTPUT_LINES = 3
 _DIFF_LINES = 12
 _MAX_FOLDED = 50
+# Not worth a line: many models think for a moment before every call.
+_MIN_THOUGHT_S = 1.0
 
 Markdown = Callable[[str], str]
 
@@ -54,7 +59,10 @@ class FoldedOutput:
 
 
 class Transcript:
-    """Writes the events of a run as lines; without `markdown`, the caller prints the answer."""
+    """Writes the events of a run as lines; without `markdown`, the caller prints the answer.
+
+    `write_answer` receives what the model says, if that goes elsewhere than the progress.
+    """
 
     def __init__(
         self,
@@ -63,20 +71,27 @@ class Transcript:
         width: Callable[[], int],
         paint: Paint,
         markdown: Markdown | None = None,
+        write_answer: Callable[[str], None] | None = None,
         expand_hint: str = "",
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._write = write
         self._width = width
         self._paint = paint
         self._markdown = markdown
+        self._write_answer = write_answer or write
+        self._is_in_repl = markdown is not None and write_answer is None
         self._calls: dict[tuple[str | None, str], str] = {}
         # These events arrive before the end of the call they belong to, and are shown below it.
         self._changes: dict[str, tuple[FileChange, ...]] = {}
         self._errors: list[ErrorRaised] = []
         self._answer = MarkdownStream()
         self._has_answered = False
+        self._lead_text = ""
+        self._shown_plan: tuple[PlanStep, ...] = ()
         self._is_after_answer = False
         self._expand_hint = expand_hint
+        self._thoughts = Thoughts(now)
         self.plan = PlanView(paint)
         self.folded: deque[FoldedOutput] = deque(maxlen=_MAX_FOLDED)
 
@@ -85,14 +100,21 @@ class Transcript:
         """Return the end of the answer that is not a complete block yet."""
         return self._answer.pending
 
+    def partial_answer_lines(self, width: int, height: int) -> list[str]:
+        """Return the last lines of the incomplete block, each on one row."""
+        return [clip(line, width) for line in self.partial_answer.splitlines()[-height:]] if height > 0 else []
+
     def on_event(self, envelope: Envelope) -> None:
         """Write the lines of an event, if it has any."""
+        had_steps = bool(self.plan.steps)
         self.plan.on_event(envelope)
+        if thought := self._thoughts.on_event(envelope):
+            self._on_thought_ended(envelope.step_id, thought)
         match envelope.event:
             case RunStarted(warnings=warnings):
                 self._on_run_started(warnings)
             case PlanUpdated() as plan:
-                self._on_plan(plan)
+                self._on_plan(plan, is_first=not had_steps)
             case MessageAdded() as said:
                 self._on_message(envelope, said)
             case ToolStarted() as call:
@@ -109,15 +131,21 @@ class Transcript:
             case _:
                 self._on_minor_event(envelope)
 
+    def show_plan(self, steps: Sequence[PlanStep]) -> None:
+        """Draw a plan that has not started; it is not drawn again when it starts unchanged."""
+        self._shown_plan = tuple(steps)
+        for line in graph_lines(steps, width=self._width(), paint=self._paint):
+            self._print_line(line)
+
     def _on_minor_event(self, envelope: Envelope) -> None:
         """Write the events that take one line each."""
         match envelope.event:
             case ApprovalResolved(decision=decision, by=by):
                 tone: Tone = "quiet" if decision == "allow" else "warn"
-                self._print_clipped(tone, f"  {envelope.step_id}: {approval_text(decision, by)}")
+                self._print_clipped(tone, f"  {_prefix(envelope.step_id)}{approval_text(decision, by)}")
             case QuestionAnswered(answer=answer):
                 reply = f"answered: {line}" if (line := to_single_line(answer or "")) else "not answered"
-                self._print_clipped("quiet", f"  {envelope.step_id}: {reply}")
+                self._print_clipped("quiet", f"  {_prefix(envelope.step_id)}{reply}")
             case MemoryChanged(action=action, entry=entry):
                 self._print_clipped("quiet", f"memory {action}{': ' + entry if entry else ''}")
             case WarningRaised(message=message):
@@ -132,14 +160,18 @@ class Transcript:
         self._calls, self._changes = {}, {}
         self._answer, self._errors = MarkdownStream(), []
         self._has_answered = self._is_after_answer = False
+        self._lead_text, self._shown_plan = "", ()
         for warning in warnings:
             self._print_wrapped("warn", f"warning: {warning}")
 
-    def _on_plan(self, plan: PlanUpdated) -> None:
+    def _on_plan(self, plan: PlanUpdated, *, is_first: bool) -> None:
         """Draw the plan once it is complete; while it streams in, the live area shows the running steps."""
+        shown = [(step.id, step.title, step.depends_on) for step in self._shown_plan]
+        if shown == [(step.id, step.title, step.depends_on) for step in self.plan.steps] and not plan.diff:
+            return
         if plan.reason == STREAMING or (plan.reason.startswith(ANSWER) and not plan.diff):
             return
-        if plan.diff:
+        if plan.diff and not is_first:
             self._print_wrapped("strong", replan_text(plan.reason))
             for line in plan.diff.splitlines():
                 self._print_clipped(_diff_tone(line), f"  {line}")
@@ -147,17 +179,33 @@ class Transcript:
             self._print_line(line)
 
     def _on_message(self, envelope: Envelope, said: MessageAdded) -> None:
-        """Stream the answer, which comes from the composer or from the only step."""
-        is_answer = envelope.step_id is None or len(self.plan.steps) == 1
+        """Stream the answer, which comes from the lead, from the composer or from the only step."""
+        is_only = len(self.plan.steps) == 1 and not self.plan.has_lead
+        is_answer = envelope.step_id in (None, LEAD) or is_only
         if said.role != "assistant" or not is_answer or self._markdown is None:
             return
         if said.delta:
             self._write_markdown(self._answer.feed(said.content))
         elif said.tool_calls:
             self._finish_answer(said.content)
-        elif envelope.step_id is None:
+        elif envelope.step_id == LEAD:
             self._finish_answer(said.content)
+            self._lead_text = said.content.strip()
+        elif envelope.step_id is None:
+            self._write_result(said.content)
             self._has_answered = True
+
+    def _on_thought_ended(self, step: str | None, thought: FinishedThought) -> None:
+        if thought.seconds < _MIN_THOUGHT_S:
+            return
+        title = f"{f'{step}: ' if step else ''}thought for {format_duration(thought.seconds)}"
+        self.folded.append(FoldedOutput(title=title, text=sanitize(thought.text)))
+        self._print_clipped("quiet", f"  {title}{self._expand_hint}")
+
+    def _write_result(self, result: str) -> None:
+        """Write the answer of the run, unless the lead has said it already."""
+        if result.strip() != self._lead_text:
+            self._finish_answer(result)
 
     def _finish_answer(self, text: str) -> None:
         """Write the part of the final text that was not streamed."""
@@ -168,18 +216,19 @@ class Transcript:
     def _write_markdown(self, text: str) -> None:
         if text.strip() and self._markdown:
             # A blank line separates the model's text from the progress above.
-            self._write("\n" + self._markdown(text.strip("\n")))
+            self._write_answer("\n" + self._markdown(text.strip("\n")))
             self._is_after_answer = True
 
     def _on_tool_completed(self, step: str, call: ToolCompleted) -> None:
         about = self._calls.pop((step, call.tool_id), "")
         ending = "" if call.status == "ok" else f"  [{call.status}, exit {call.exit_code}]"
         mark = "$" if call.name == "run_command" else call.name
-        title = f"{step} {mark} {about}{ending}"
+        indent, title = ("", "") if step == LEAD else ("  ", f"{step} ")
+        title += f"{mark} {about}{ending}"
         changes = self._changes.pop(step, ())
         is_named = [change.path for change in changes] == [about]
         extent = _line_counts(changes[0]) if is_named else ""
-        self._print_clipped("plain" if call.status == "ok" else "warn", f"  {title}{extent}")
+        self._print_clipped("plain" if call.status == "ok" else "warn", f"{indent}{title}{extent}")
         self._print_changes(changes, is_named=is_named)
         if call.name == "run_command" or call.status != "ok":
             self._print_output(title, sanitize(call.display or call.output))
@@ -212,10 +261,13 @@ class Transcript:
 
     def _on_step_completed(self, step: str, end: StepCompleted) -> None:
         self._print_changes(self._changes.pop(step, ()))
+        if step == LEAD:
+            # Its text is the answer, and its failure the error of the run.
+            return
         is_good = is_success(end.status)
         mark = "✓" if end.status == "ok" else "~" if is_good else "✗"
         cost = f", {format_cost(end.cost_usd)}" if end.cost_usd else ""
-        tokens = f", {format_count(end.usage.total_tokens)} tokens" if end.usage.total_tokens else ""
+        tokens = f", {format_tokens(end.usage)}" if end.usage.total_tokens else ""
         checked = {True: ", verified", False: ", check failed", None: ""}[end.verified]
         status = "" if end.status == "ok" else f"{end.status}, "
         facts = f"{status}{format_duration(end.elapsed_ms / 1000)}{tokens}{cost}{checked}"
@@ -224,25 +276,35 @@ class Transcript:
         self._print_wrapped(tone, f"{mark} {step} {self.plan.title(step)} ({facts}){why}")
 
     def _on_run_completed(self, end: RunCompleted) -> None:
+        if end.is_error and (not end.result or self._answer.finish(end.result) is None):
+            # The run was stopped in the middle of a sentence.
+            self._write_markdown(self._answer.pending)
+            self._answer = MarkdownStream()
         if end.result and not self._has_answered:
-            self._finish_answer(end.result)
+            self._write_result(end.result)
         self._answer = MarkdownStream()
         self._print_errors()
         for path in end.artifacts:
             self._print_clipped("quiet", f"  wrote {path}")
         parts = [format_duration(end.duration_ms / 1000)]
         parts += [counts] if (counts := self._step_counts(end)) else []
-        parts += [f"{format_count(end.usage.total_tokens)} tokens"] if end.usage.total_tokens else []
+        parts += [format_tokens(end.usage)] if end.usage.total_tokens else []
         parts += [format_cost(end.total_cost_usd)] if end.total_cost_usd else []
         parts += [f"exit {end.exit_code}"] if end.exit_code else []
         self._print_clipped("quiet", "· " + " · ".join(parts))
         if end.resume:
-            self._print_wrapped("quiet", f"  {resume_hint(end.resume, in_repl=self._markdown is not None)}")
+            self._print_wrapped("quiet", f"  {resume_hint(end.resume, in_repl=self._is_in_repl)}")
 
     def _step_counts(self, end: RunCompleted) -> str:
+        if self.plan.has_lead and not self.plan.steps:
+            return ""
+        # The event counts the lead, too.
+        lead = self.plan.status(LEAD)
+        ok = end.steps.ok - is_success(lead)
+        failed = end.steps.failed - (lead not in ("", "running") and not is_success(lead))
         # The event counts cancelled steps as failed; the user stopped them.
-        stopped = min(self.plan.count_status("cancelled"), end.steps.failed)
-        counts = (("ok", end.steps.ok), ("failed", end.steps.failed - stopped), ("stopped", stopped))
+        stopped = min(self.plan.count_status("cancelled"), failed)
+        counts = (("ok", ok), ("failed", failed - stopped), ("stopped", stopped))
         return ", ".join(f"{count} {word}" for word, count in counts if count)
 
     def _print_errors(self) -> None:
@@ -264,6 +326,11 @@ class Transcript:
             self._write("\n")
             self._is_after_answer = False
         self._write(line + "\n")
+
+
+def _prefix(step: str | None) -> str:
+    """Return the name of the step before its line; the lead needs none."""
+    return "" if step in (None, LEAD) else f"{step}: "
 
 
 def _wrap_hanging(text: str, width: int) -> list[str]:

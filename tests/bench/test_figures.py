@@ -38,9 +38,9 @@ def test_samples_are_interleaved_and_the_first_round_is_a_warm_up() -> None:
 def test_a_table_in_a_document_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# before\n")
-    table.update_document(page, [MISSED])
+    table.update_document(page, table.render_markdown([MISSED]), program="bench")
     page.write_text(page.read_text() + "after\n")
-    table.update_document(page, [MET])
+    table.update_document(page, table.render_markdown([MET]), program="bench")
     lines = page.read_text().splitlines()
     assert (lines[0], lines[-1]) == ("# before", "after")
     assert "| a | 1.50 × | 1.60 × | ok | how |" in lines

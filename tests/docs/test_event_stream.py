@@ -274,7 +274,7 @@ def test_an_interrupted_run_has_a_complete_stream(user: User, number: int) -> No
 def test_a_run_interrupted_while_planning_has_a_complete_stream(user: User) -> None:
     model = user.script({**answer("late"), "delay_ms": 60_000})
     words = user.command("run", "x", "--model", model, *PLANNED, *STREAM)
-    events = run_and_signal(words, user, signal.SIGINT, lambda line: '"message"' in line)
+    events = run_and_signal(words, user, signal.SIGINT, lambda line: '"role": "user"' in line)
     check_stream(events)
     assert [kind for kind in event_types(events) if kind != "message"] == ["init", "error", "result"]
 

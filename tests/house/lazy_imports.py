@@ -48,6 +48,7 @@ LAZY_MODULES: dict[str, str] = {
     "agent.model.recorded.replaying": "only for --replay",
     "cli.run.plan_output": "only for plans that are shown or saved",
     "tooling.safety.shell.code_scan": "its tables load with the first program text",
+    "tooling.safety.shell.read_only": "only in plan mode; imports the shell reader",
     "tooling.safety.shell.shell_judge": "the shell reader and the rules load with the first command",
     "agent.backends.sandbox.landlock.kernel": "imports ctypes; loads with the first command",
     "agent.version": "`agent --version` imports nothing else",

@@ -7,7 +7,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, TypeAlias
 
@@ -18,17 +18,22 @@ from tests.provider.responses import build_response, error_body, json_response
 
 @dataclass(slots=True, kw_only=True)
 class ReceivedRequest:
-    """One received request; `answered_at` is when the last byte of its response was written."""
+    """One received request; `answered_at` is when the last byte of its response was written, `sent_at` each part."""
 
     method: str
     path: str
     form: Form
     headers: Mapping[str, str]
     body: dict[str, object]
-    size: int
+    raw: bytes
     connection: int
     received_at: float
     answered_at: float | None = None
+    sent_at: list[float] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return len(self.raw)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +76,10 @@ class Provider:
         """Script a fault."""
         self._script.extend([Fault(name=name, retry_after=retry_after)] * times)
 
+    def drop_script(self) -> None:
+        """Forget scripted replies that nobody asked for."""
+        self._script.clear()
+
     async def stop_listening(self) -> None:
         """Refuse connections from now on."""
         if self._server is not None:
@@ -110,9 +119,9 @@ class Provider:
             request = await _read_request(reader, connection)
             self.requests.append(request)
             response = self._choose_response(request)
-            await _send_parts(response.before, reader, writer, is_body=False)
+            await _send_parts(response.before, reader, writer)
             writer.write(_encode_head(response))
-            await _send_parts(response.parts, reader, writer, is_body=True)
+            await _send_parts(response.parts, reader, writer, sent_at=request.sent_at)
             # Set before the last byte, so that no client can receive it earlier than recorded.
             request.answered_at = time.monotonic()
             writer.write(b"0\r\n\r\n")
@@ -157,7 +166,7 @@ async def _read_request(reader: asyncio.StreamReader, connection: int) -> Receiv
         form="anthropic" if path.endswith("/messages") else "openai",
         headers=headers,
         body=json.loads(raw) if raw else {},
-        size=len(raw),
+        raw=raw,
         connection=connection,
         received_at=time.monotonic(),
     )
@@ -170,8 +179,13 @@ def _encode_head(response: HttpResponse) -> bytes:
 
 
 async def _send_parts(
-    parts: tuple[ResponsePart, ...], reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_body: bool
+    parts: tuple[ResponsePart, ...],
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    *,
+    sent_at: list[float] | None = None,
 ) -> None:
+    """Play the parts of a response; those of its body are written, and the time of each is noted."""
     for part in parts:
         match part:
             case Pause(seconds=seconds):
@@ -183,7 +197,9 @@ async def _send_parts(
             case Reset():
                 await writer.drain()
                 _reset(writer)
-            case _ if part and is_body:
+            case _ if part and sent_at is not None:
+                # Noted before the write, so that no client can receive it earlier than recorded.
+                sent_at.append(time.monotonic())
                 writer.write(b"%x\r\n%b\r\n" % (len(part), part))
                 await writer.drain()
 

@@ -19,6 +19,7 @@ class ThreadedProvider:
         # Only one thread appends to each of these lists, so no lock is needed.
         self.reply = self._provider.reply
         self.fault = self._provider.fault
+        self.drop_script = self._provider.drop_script
         self.requests = self._provider.requests
         self._is_listening = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)

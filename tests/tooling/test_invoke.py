@@ -190,7 +190,7 @@ async def test_a_timed_out_command_returns_its_output_so_far(harness: ToolHarnes
 async def test_without_an_outputs_folder_trimming_is_still_reported(harness: ToolHarness) -> None:
     ctx = harness.ctx(outputs_dir=None)
     result = await harness.executor.call_tool("run_command", {"command": "seq 1 5000"}, ctx)
-    assert f"characters cut; {NOT_SAVED} ...]" in result.content
+    assert f"bytes; {NOT_SAVED} ...]" in result.content
     assert result.meta.output_path is None
 
 

@@ -15,7 +15,9 @@ from tooling.output import (
     TOOL_TIMEOUT_MS,
     WEB_FETCH_TIMEOUT_MS,
     TrimLengths,
+    count_lines,
     decode_output,
+    output_chars_for,
     sanitize_output,
     trim_fetch_output,
     trim_output,
@@ -26,7 +28,8 @@ def test_the_documented_limits_have_not_changed() -> None:
     lengths = (TOOL_TIMEOUT_MS, GREP_TIMEOUT_MS, WEB_FETCH_TIMEOUT_MS, OUTPUT_TRIM_LEN, OUTPUT_HEAD_LEN)
     assert lengths == (120_000, 30_000, 90_000, 3000, 1500)
     assert (OUTPUT_TAIL_LEN, FETCH_MAX_CHARS) == (1000, 80_000)
-    assert TrimLengths.for_limit(3000) == TrimLengths()
+    lengths_of_default = TrimLengths()
+    assert (lengths_of_default.limit, lengths_of_default.head, lengths_of_default.tail) == (3000, 1500, 1000)
 
 
 @pytest.mark.parametrize(
@@ -73,9 +76,40 @@ def test_the_trim_notice_gives_the_exact_number_of_characters_cut(text: str, lim
     if len(text) <= limit:
         assert trimmed == text
         return
-    cut = len(text) - lengths.head - lengths.tail
-    tail = text[len(text) - lengths.tail :]
-    assert trimmed == f"{text[: lengths.head]}\n[... {cut} characters cut; full output: F ...]\n{tail}"
+    lines, size = count_lines(text), len(text.encode("utf-8", "surrogatepass"))
+    notice = f" characters cut, the whole output was {lines} lines, {size} bytes; full output: F ...]\n"
+    head, _, rest = trimmed.partition("\n[... ")
+    while notice not in rest.partition("\n[... ")[0] and "\n[... " in rest:
+        more, _, rest = rest.partition("\n[... ")
+        head += "\n[... " + more
+    cut, _, tail = rest.partition(notice)
+    assert (text.startswith(head), text.endswith(tail)) == (True, True)
+    assert int(cut) == len(text) - len(head) - len(tail)
+    assert (len(head) <= lengths.head, len(tail) <= lengths.tail) == (True, True)
+
+
+def test_output_is_cut_at_line_ends_and_keeps_more_of_its_end() -> None:
+    text = "".join(f"line {number}\n" for number in range(10_000))
+    trimmed = trim_output(text, TrimLengths.for_limit(16_000), hint="full output: F")
+    head, notice, tail = (
+        trimmed.split("\n[... ")[0],
+        trimmed.split("[... ")[1].split(" ...]")[0],
+        trimmed.split("...]\n")[1],
+    )
+    assert (head.splitlines()[0], head.splitlines()[-1] in text.splitlines()) == ("line 0", True)
+    assert tail.startswith("line ")
+    assert tail.endswith("line 9999\n")
+    assert len(tail) > 1.9 * len(head)
+    assert 14_000 < len(trimmed) < 16_000
+    assert notice.endswith("the whole output was 10000 lines, 98890 bytes; full output: F")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "chars"),
+    [(None, 16_000), (8000, 8000), (32_000, 16_000), (128_000, 20_480), (200_000, 32_000), (1_000_000, 40_000)],
+)
+def test_the_model_sees_more_of_an_output_if_its_window_is_larger(tokens: int | None, chars: int) -> None:
+    assert output_chars_for(tokens) == chars
 
 
 @pytest.mark.parametrize("unit", ["word ", "\x1b[31m", "\x1b]", "\x1b[1", "a\r", "a\x08", "\x9d", "\r"])

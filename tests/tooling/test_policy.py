@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests.tooling.tool_harness import TASK, USER, FakeUser
-from tooling.approvals.policy import NO_USER_TO_ASK, PolicyApprover
+from tooling.approvals.policy import NO_USER_TO_ASK, PLAN_MODE, PolicyApprover
 from tooling.approvals.rule_text import covers_command, rule_for
 from tooling.contract.action import Action, ApprovalAnswer, Decision, Verdict
 from tooling.contract.context import ExecCtx
 from tooling.safety.action_judge import ActionJudge
+from tooling.safety.shell.read_only import only_reads
 
 WORKSPACE = Path("/srv/project")
 CTX = ExecCtx(user_id=USER, task_id=TASK, working_dir=WORKSPACE)
@@ -34,6 +35,30 @@ async def test_modes_without_a_user(mode: str, risky: str, harmless: str) -> Non
     approver = PolicyApprover(mode=mode)  # type: ignore[arg-type]
     assert (await decide(approver, "git push")).decision == risky
     assert (await decide(approver, "git status")).decision == harmless
+
+
+PLAN_APPROVER = PolicyApprover(mode="plan", allow=("make", "edit_file"), only_reads=only_reads)
+
+
+@pytest.mark.parametrize(
+    ("text", "decision"),
+    [("git log", "allow"), ("make", "deny"), ("echo x > a.txt", "deny"), ("cat /etc/shadow", "deny")],
+)
+async def test_plan_mode_runs_only_commands_that_read(text: str, decision: str) -> None:
+    assert (await decide(PLAN_APPROVER, text)).decision == decision
+
+
+async def test_plan_mode_refuses_edits_and_says_what_to_do() -> None:
+    answer = await PLAN_APPROVER.approve(EDIT, ALLOWED, CTX)
+    assert (answer.decision, answer.remark, answer.is_failure) == ("deny", PLAN_MODE, False)
+    tool = Action(tool="deploy", effect="execute", subject="ls", cwd=WORKSPACE)
+    assert (await PLAN_APPROVER.approve(tool, ALLOWED, CTX)).decision == "deny"
+
+
+async def test_plan_mode_asks_before_it_reads_what_needs_approval() -> None:
+    user = FakeUser()
+    approver = PolicyApprover(mode="plan", user=user, only_reads=only_reads)
+    assert (await decide(approver, "cat ~/notes.txt")).by == "person"
 
 
 @pytest.mark.parametrize("choice", ["deny", "defer", "fail"])

@@ -6,27 +6,30 @@
 | auto-edit | asks                       | allowed                             | asks         |
 | never     | denied                     | allowed                             | denied       |
 | yolo      | allowed                    | allowed                             | asks         |
+| plan      | asks                       | refused                             | asks         |
 
-Blocked actions never reach the policy and stay blocked in every mode. Clearing the memory is asked about every time:
-neither rules nor earlier answers apply to it.
+In mode plan only commands that just read are run at all. Blocked actions never reach the policy and stay blocked in
+every mode. Clearing the memory is asked about every time: neither rules nor earlier answers apply to it.
 """
 
 import asyncio
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tooling.approvals.rule_text import covers_command, covers_host, is_command_prefix, rule_for, suggest_rules
 from tooling.contract.action import Action, ApprovalAnswer, Approver, Decision, Scope, Verdict
 from tooling.contract.context import ExecCtx
 
-Mode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo"]
+Mode: TypeAlias = Literal["ask", "auto-edit", "never", "yolo", "plan"]
 OnApproval: TypeAlias = Literal["deny", "defer", "fail"]
 _THIS_RUN = "this run"
 
 NO_USER_TO_ASK = "This run cannot ask for approval"
 MODE_NEVER_ASKS = "This mode never asks for approval"
+PLAN_MODE = "Plan mode: nothing may be changed yet, and only commands that just read are run. Look around and propose."
 
 # For these effects a rule names a command or host; otherwise a tool.
 _SUBJECT_RULE_EFFECTS = ("execute", "web")
@@ -44,6 +47,7 @@ class PolicyApprover:
         on_approval: OnApproval = "deny",
         user: Approver | None = None,
         asks_for_edits: bool = False,
+        only_reads: Callable[[str, Path], bool] = lambda command, cwd: False,
         save_rules: Callable[[Scope, tuple[str, ...]], None] | None = None,
     ) -> None:
         self._mode = mode
@@ -52,6 +56,7 @@ class PolicyApprover:
         self._on_approval = on_approval
         self._user = user
         self._asks_for_edits = asks_for_edits
+        self._only_reads = only_reads
         self._save_rules = save_rules
         self._allowed_for_run: set[Action] = set()
         self._ask_locks: dict[tuple[str, ...], asyncio.Lock] = {}
@@ -85,6 +90,8 @@ class PolicyApprover:
         if denied := self._denied_by(action, verdict):
             remark = f"The rule --deny {shlex.quote(denied)} forbids it."
             return ApprovalAnswer(decision="deny", by="a rule", remark=remark, rule=denied)
+        if self._mode == "plan" and self._changes_something(action):
+            return ApprovalAnswer(decision="deny", by="approval mode plan", remark=PLAN_MODE, is_failure=False)
         if not self._needs_approval(action, verdict):
             return ApprovalAnswer(decision="allow", by="the verdict")
         if action.effect != "forget" and (by := self._allowed_by(action, verdict)):
@@ -92,6 +99,12 @@ class PolicyApprover:
         if self._mode == "never":
             return _refusal("deny", "approval mode never", MODE_NEVER_ASKS, action, verdict)
         return None
+
+    def _changes_something(self, action: Action) -> bool:
+        is_command = action.effect == "execute" and action.tool == "run_command"
+        if is_command:
+            return not self._only_reads(action.subject, action.cwd)
+        return action.effect in ("write", "execute")
 
     def _allowed_by(self, action: Action, verdict: Verdict) -> str:
         """Return what allows the action without asking, or an empty string."""

@@ -29,15 +29,17 @@ class Decision(IntEnum):
 class Action:
     """The action of one call, as judges and users see it: the exact command, path, URL or query.
 
-    `url` is the URL that the model chose; a call that uses only services configured by the user has none. `preview`
-    computes the diff of an edit for the approval prompt; `is_requested` means that the user's request asks for exactly
-    this action.
+    `paths` are all files of a call that names several, `deletes` those of them that it deletes. `url` is the URL that
+    the model chose; a call that uses only services configured by the user has none. `preview` computes the diff of an
+    edit for the approval prompt; `is_requested` means that the user's request asks for exactly this action.
     """
 
     tool: str
     effect: Effect
     subject: str
     cwd: Path
+    paths: tuple[str, ...] = ()
+    deletes: tuple[str, ...] = ()
     is_requested: bool = False
     url: str = ""
     preview: Callable[[], str] | None = field(default=None, compare=False, repr=False)
@@ -82,7 +84,7 @@ class ApprovalAnswer:
     """The answer to an approval request: from the user, a rule, the mode, or because no user is present.
 
     `remark` is passed on to the model. `scope` is how long an approval lasts; `command` is set if the user edited the
-    command.
+    command. A refusal that the user expects, as in plan mode, is no failure of the run.
     """
 
     decision: Literal["allow", "deny", "defer", "fail"]
@@ -91,6 +93,7 @@ class ApprovalAnswer:
     rule: str = ""
     scope: Scope = "once"
     command: str | None = None
+    is_failure: bool = True
 
 
 class Judge(Protocol):

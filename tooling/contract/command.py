@@ -14,6 +14,7 @@ class CommandRequest:
 
     Its environment is the runner's clean one plus `env`; its stdin is closed. If the output
     exceeds `cap_bytes`, only its head and tail stay in memory; if `spool` is set, that file gets the full output.
+    With `may_leave_processes`, processes that it starts in the background may outlive it, where the runner supports it.
     """
 
     argv: tuple[str, ...]
@@ -23,12 +24,24 @@ class CommandRequest:
     cap_bytes: int = 1_000_000
     spool: Path | None = None
     merge_stderr: bool = True
+    may_leave_processes: bool = False
     cancel_check: Callable[[], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundProcess:
+    """A process that a command left running; `pid` is its id for later commands."""
+
+    pid: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandOutput:
-    """The exit code of a process, its output (head and tail if it was too long) and the full size of that output."""
+    """The exit code of a process, its output (head and tail if it was too long) and the full size of that output.
+
+    `left_running` are processes that still run in the background; `ended_processes` counts those that were ended.
+    """
 
     exit_code: int
     output: bytes
@@ -38,13 +51,15 @@ class CommandOutput:
     timed_out: bool = False
     cancelled: bool = False
     spool: Path | None = None
+    left_running: tuple[BackgroundProcess, ...] = ()
+    ended_processes: int = 0
 
 
 class CommandRunner(Protocol):
     """Runs processes on the host or in a sandbox; all implementations pass the same contract tests."""
 
     async def run(self, request: CommandRequest) -> CommandOutput:
-        """Run until exit, timeout or cancellation; no child process survives the return.
+        """Run until exit, timeout or cancellation; unless the request says otherwise, no child survives the return.
 
         Raises OSError if the process cannot be started.
         """

@@ -14,7 +14,7 @@ class ExecCtx:
     """Identity, scope and cancellation of one call; nothing here is an argument of the tool.
 
     `files` reads and writes the workspace. `on_start` is awaited when the call is permitted and about to run: from then
-    on it may have side effects.
+    on it may have side effects. Without `may_ask` the call is refused instead of asking for approval.
     """
 
     user_id: UUID
@@ -31,6 +31,7 @@ class ExecCtx:
     blobs_dir: Path | None = None
     allowed_tools: tuple[str, ...] | None = None
     chat_type: str = "private"
+    may_ask: bool = True
     files: Files = field(default_factory=NoFiles, compare=False, repr=False)
 
     def may_use(self, tool: str) -> bool:

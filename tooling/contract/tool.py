@@ -14,6 +14,7 @@ from tooling.contract.json_codec import JsonObject
 from tooling.contract.memory import Memory
 from tooling.contract.question import Asker
 from tooling.contract.result import ToolError, ToolResult
+from tooling.contract.secrets import NoSecrets, Secrets
 from tooling.contract.web import NoWeb, Web
 
 P = TypeVar("P")
@@ -76,6 +77,7 @@ class ToolServices:
     web: Web = field(default_factory=NoWeb)
     memory: Memory | None = None
     action_gate: ActionGate = field(default_factory=DenyFurtherActions)
+    secrets: Secrets = field(default_factory=NoSecrets)
 
 
 class Tool(ABC, Generic[P]):

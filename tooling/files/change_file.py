@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from tooling.contract.context import ExecCtx
 from tooling.contract.result import FileChange, ToolError
+from tooling.contract.secrets import NoSecrets, Secrets
 from tooling.files.blobs import BlobStore, content_hash
 from tooling.files.file_diff import compute_change
 from tooling.files.pending_write import FileContent, open_for_write
@@ -14,7 +15,9 @@ from tooling.files.resolve import resolve_writable
 Transform: TypeAlias = Callable[[bytes | None, str], bytes | None]
 
 
-def change_file(path: str, ctx: ExecCtx, transform: Transform, *, makes_folders: bool = False) -> FileChange:
+def change_file(
+    path: str, ctx: ExecCtx, transform: Transform, *, makes_folders: bool = False, secrets: Secrets | None = None
+) -> FileChange:
     """Change one file: `transform` receives its content (None if it does not exist) and its name, and returns the new.
 
     The old content is saved to disk before anything changes, so that the change can be undone.
@@ -28,10 +31,10 @@ def change_file(path: str, ctx: ExecCtx, transform: Transform, *, makes_folders:
             file.replace(after, over=before)
         elif before is not None:
             file.remove(over=before)
-        return undoable_change(file.display_path, before, after)
+        return undoable_change(file.display_path, before, after, secrets)
 
 
-def preview_diff(path: str, ctx: ExecCtx, transform: Transform) -> str:
+def preview_diff(path: str, ctx: ExecCtx, transform: Transform, secrets: Secrets) -> str:
     """Return the diff of a change without applying it; empty if the change would fail."""
     try:
         with open_for_write(lambda: resolve_writable(path, ctx), makes_folders=False) as file:
@@ -44,14 +47,17 @@ def preview_diff(path: str, ctx: ExecCtx, transform: Transform) -> str:
         after = transform(before, path)
     except ToolError:
         return ""
-    return compute_change(path, as_text(before), as_text(after)).diff
+    return compute_change(path, as_text(before), as_text(after), mask_lines=secrets.mask_lines).diff
 
 
-def undoable_change(display_path: str, before: FileContent | None, after: bytes | None) -> FileChange:
-    """Describe a change with the hashes and mode needed to undo it."""
+def undoable_change(
+    display_path: str, before: FileContent | None, after: bytes | None, secrets: Secrets | None = None
+) -> FileChange:
+    """Describe a change with the hashes and mode needed to undo it; its diff has masks for the secrets."""
     old = None if before is None else before.data
+    mask_lines = (secrets or NoSecrets()).mask_lines
     return replace(
-        compute_change(display_path, as_text(old), as_text(after)),
+        compute_change(display_path, as_text(old), as_text(after), mask_lines=mask_lines),
         before=None if old is None else content_hash(old),
         after=None if after is None else content_hash(after),
         mode=None if before is None else before.mode,

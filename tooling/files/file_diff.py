@@ -1,20 +1,37 @@
 """Compute the change of a file: line counts and a bounded unified diff."""
 
+import re
+from collections.abc import Callable, Iterator
+
 from tooling.contract.result import FileChange
 
 MAX_DIFF_CHARS = 20_000
 # difflib is quadratic; larger changes are shown as one hunk.
 MAX_DIFF_LINES = 3000
 _CONTEXT_LINES = 3
+_HUNK_HEADER = r"@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@"
 
 
-def compute_change(path: str, before: str | None, after: str | None, *, max_chars: int = MAX_DIFF_CHARS) -> FileChange:
-    """Compare two contents of a file; None means that the file does not exist."""
+def compute_change(
+    path: str,
+    before: str | None,
+    after: str | None,
+    *,
+    max_chars: int = MAX_DIFF_CHARS,
+    mask_lines: Callable[[str], str] = str,
+) -> FileChange:
+    """Compare two contents of a file; None means that the file does not exist.
+
+    `mask_lines` masks the secrets of a text and keeps its lines. It gets whole files: a diff can start inside a key.
+    """
     if "\0" in (before or "") or "\0" in (after or ""):
         deleted_lines = added_lines = 0
         body = [] if before == after else ["Binary files differ\n"]
     else:
         deleted_lines, added_lines, body = _diff_lines(_split_lines(before), _split_lines(after))
+        shown_before, shown_after = mask_lines(before or ""), mask_lines(after or "")
+        if (shown_before, shown_after) != (before or "", after or ""):
+            body = list(_show_lines(body, _split_lines(shown_before), _split_lines(shown_after)))
     old_name = "/dev/null" if before is None else f"a/{path}"
     new_name = "/dev/null" if after is None else f"b/{path}"
     return FileChange(
@@ -51,6 +68,21 @@ def _diff_lines(old: list[str], new: list[str]) -> tuple[int, int, list[str]]:
     diff = difflib.unified_diff([*lead, *removed, *trail], [*lead, *added, *trail], n=_CONTEXT_LINES)
     _, _, *lines = (_shift_hunk(line, first) if line.startswith("@@") else _note_missing_newline(line) for line in diff)
     return sum(line.startswith("-") for line in lines), sum(line.startswith("+") for line in lines), lines
+
+
+def _show_lines(diff: list[str], old: list[str], new: list[str]) -> Iterator[str]:
+    """Yield a diff with other texts for the same lines."""
+    old_at = new_at = 0
+    for line in diff:
+        if header := re.match(_HUNK_HEADER, line):
+            # An empty range names the line before it.
+            old_at = int(header[1]) - (header[2] != ",0")
+            new_at = int(header[3]) - (header[4] != ",0")
+            yield line
+            continue
+        yield _note_missing_newline(line[0] + (new[new_at] if line[0] == "+" else old[old_at]))
+        old_at += line[0] != "+"
+        new_at += line[0] != "-"
 
 
 def _common_prefix_len(old: list[str], new: list[str]) -> int:

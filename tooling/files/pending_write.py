@@ -55,20 +55,29 @@ class PendingWrite:
 
     def replace(self, data: bytes, *, over: FileContent | None, mode: int | None = None) -> None:
         """Replace the content that was read; other readers see the old or the new content, never a part."""
+        with self.stage(data, over=over, mode=mode) as commit:
+            commit()
+
+    @contextlib.contextmanager
+    def stage(self, data: bytes, *, over: FileContent | None, mode: int | None = None) -> Iterator[Callable[[], None]]:
+        """Write new content next to the file, and yield the function that replaces the file with it."""
         temporary = f".windlass-{os.urandom(6).hex()}.tmp"
+
+        def commit() -> None:
+            self.check_unchanged(over)
+            os.rename(temporary, self._name, src_dir_fd=self._folder_fd, dst_dir_fd=self._folder_fd)
+            os.fsync(self._folder_fd)
+
         try:
             self._write(temporary, data, over, mode)
-            self._check_unchanged(over)
-            os.rename(temporary, self._name, src_dir_fd=self._folder_fd, dst_dir_fd=self._folder_fd)
-        except BaseException:
+            yield commit
+        finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary, dir_fd=self._folder_fd)
-            raise
-        os.fsync(self._folder_fd)
 
     def remove(self, *, over: FileContent) -> None:
         """Remove the file that was read."""
-        self._check_unchanged(over)
+        self.check_unchanged(over)
         os.unlink(self._name, dir_fd=self._folder_fd)
         os.fsync(self._folder_fd)
 
@@ -84,7 +93,7 @@ class PendingWrite:
         if status.st_size > MAX_CHANGED_BYTES:
             raise ToolError(f"{self.display_path} is larger than {MAX_CHANGED_BYTES} bytes; change it with a command.")
 
-    def _check_unchanged(self, over: FileContent | None) -> None:
+    def check_unchanged(self, over: FileContent | None) -> None:
         """Raise ToolError if the file changed since it was read."""
         try:
             status = os.stat(self._name, dir_fd=self._folder_fd, follow_symlinks=False)
@@ -111,15 +120,13 @@ def open_for_write(resolve: Callable[[], ResolvedPath], *, makes_folders: bool) 
     """Open the parent folder of a file to change it; raise ToolError if the system refuses anything."""
     display_path = ""
 
-    def open_parent(target: ResolvedPath) -> int:
+    def open_folder(target: ResolvedPath) -> int:
         nonlocal display_path
         display_path = target.display_path
-        if target.relative_path == ".":
-            raise ToolError(f"{display_path} is a directory; only files can be changed.")
-        return _open_parent(target, makes_folders=makes_folders)
+        return open_parent(target, makes_folders=makes_folders)
 
     try:
-        folder, target = open_with_retry(resolve, open_parent)
+        folder, target = open_with_retry(resolve, open_folder)
         try:
             yield PendingWrite(folder, target)
         finally:
@@ -130,7 +137,10 @@ def open_for_write(resolve: Callable[[], ResolvedPath], *, makes_folders: bool) 
         raise ToolError(f"{display_path} cannot be written: {error.strerror or error}.") from error
 
 
-def _open_parent(target: ResolvedPath, *, makes_folders: bool) -> int:
+def open_parent(target: ResolvedPath, *, makes_folders: bool = False) -> int:
+    """Open the folder of a file; raises OSError, and ToolError if the path is a root folder itself."""
+    if target.relative_path == ".":
+        raise ToolError(f"{target.display_path} is a directory; only files can be changed.")
     parent = os.path.dirname(target.relative_path)  # noqa: PTH120 (relative to the root, not to our directory)
     root = target.open_root()
     try:

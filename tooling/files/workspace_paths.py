@@ -30,6 +30,11 @@ def contains(root: Path, path: Path) -> bool:
     return path == root or root in path.parents
 
 
+def is_in_outputs(path: Path, ctx: ExecCtx) -> bool:
+    """Return whether a resolved path is in the folder with the full outputs of earlier calls."""
+    return ctx.outputs_dir is not None and contains(ctx.outputs_dir.resolve(), path)
+
+
 def display_path(path: Path, ctx: ExecCtx) -> str:
     """Return a path for the model, relative to the workspace if possible."""
     root = ctx.working_dir.resolve()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tooling.safety.shell.shell_judge import ShellJudge
 
 REMEMBER_REASON = "you did not ask for it explicitly, and every later run would read it"
+DELETES_REASON = "it deletes {paths}"
 FORGET_REASON = "it deletes everything that is remembered for you"
 
 
@@ -52,9 +53,13 @@ class ActionJudge:
 def _file_verdict(action: Action, ctx: ExecCtx) -> Verdict:
     check = writable_path if action.effect == "write" else readable_path
     try:
-        check(action.subject, ctx)
+        for path in action.paths or (action.subject,):
+            check(path, ctx)
     except PathRefused as refused:
         return Verdict(decision=Decision.BLOCK, reasons=(str(refused),), rule="leaves-workspace")
+    if action.deletes:
+        reason = DELETES_REASON.format(paths=", ".join(action.deletes))
+        return Verdict(decision=Decision.ASK, reasons=(reason,), rule="deletes-files")
     return Verdict(decision=Decision.ALLOW)
 
 

@@ -4,7 +4,6 @@ import asyncio
 import os
 import stat
 import time
-from itertools import islice
 from pathlib import PurePath
 from typing import Annotated
 
@@ -16,7 +15,7 @@ from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
 from tooling.files.resolve import ResolvedPath, open_to_read, stat_readable
 from tooling.files.sensitive_files import is_sensitive_file
-from tooling.files.workspace_paths import display_path
+from tooling.files.workspace_paths import display_path, is_in_outputs
 from tooling.output import GREP_TIMEOUT_MS
 from tooling.tools.ripgrep import Ripgrep
 from tooling.tools.walk import MAX_ENTRIES, glob_regex, walk_files
@@ -57,18 +56,25 @@ class FindFiles(Tool[FindFilesParams]):
         folder, status = await asyncio.to_thread(stat_readable, params.path, ctx)
         if not stat.S_ISDIR(status.st_mode):
             raise ToolError(f"{params.path} is not a directory.")
-        names = await self._find_names(params, folder, ctx)
+        names, is_complete = await self._find_names(params, folder, ctx)
         paths = [path for path in (folder.path / name for name in names) if not is_sensitive_file(path)]
         lines = [display_path(path, ctx) for path in paths[:MAX_ENTRIES]]
         if len(paths) > MAX_ENTRIES:
-            lines.append(f"[first {MAX_ENTRIES}; there are more: narrow the pattern or the path]")
+            total = len(paths) if is_complete else f"more than {len(paths)}"
+            lines.append(f"[{MAX_ENTRIES} of {total} files; narrow the pattern or the path]")
         return ToolResult("\n".join(lines) or f"No files match {params.pattern!r} in {params.path!r}.")
 
-    async def _find_names(self, params: FindFilesParams, folder: ResolvedPath, ctx: ExecCtx) -> list[str]:
-        output = await self._ripgrep.run(("--files", "--null"), glob=params.pattern, cwd=folder.path, ctx=ctx)
+    async def _find_names(self, params: FindFilesParams, folder: ResolvedPath, ctx: ExecCtx) -> tuple[list[str], bool]:
+        """Return the names beneath the folder, and whether they are all."""
+        # Commands may see the outputs of the session under another path, or not at all.
+        output = (
+            None
+            if is_in_outputs(folder.path, ctx)
+            else await self._ripgrep.run(("--files", "--null"), glob=params.pattern, cwd=folder.path, ctx=ctx)
+        )
         if output is None:
-            return await asyncio.to_thread(_find_by_walking, params, ctx)
-        return [os.fsdecode(name) for name in output.split(b"\0") if name]
+            return await asyncio.to_thread(_find_by_walking, params, ctx), True
+        return [os.fsdecode(name) for name in output.data.split(b"\0") if name], output.is_complete
 
 
 def _find_by_walking(params: FindFilesParams, ctx: ExecCtx) -> list[str]:
@@ -77,6 +83,6 @@ def _find_by_walking(params: FindFilesParams, ctx: ExecCtx) -> list[str]:
     folder, _ = open_to_read(params.path, ctx, os.O_RDONLY | os.O_DIRECTORY)
     try:
         found = (name for name in walk_files(folder, deadline=deadline) if matches(name))
-        return list(islice((name for name in found if not is_sensitive_file(name)), MAX_ENTRIES + 1))
+        return [name for name in found if not is_sensitive_file(name)]
     finally:
         os.close(folder)

@@ -3,7 +3,9 @@
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from tooling.contract.context import ExecCtx
@@ -14,9 +16,11 @@ from tooling.files.regular_file import READ_FLAGS, text_reader
 from tooling.files.resolve import open_to_read
 from tooling.files.sensitive_files import is_sensitive_file
 from tooling.output import decode_output
-from tooling.tools.walk import MAX_ENTRIES, glob_regex, walk_files
+from tooling.tools.walk import check_deadline, glob_regex, walk_files
 
 _MAX_FILE_BYTES = 20_000_000
+_LINES_PER_CLOCK_CHECK = 10_000
+MAX_LINES = 20_000
 _LINE_NUMBER = rb"(\d+)([:-])"
 
 
@@ -53,8 +57,8 @@ class Search:
     deadline: float
 
 
-def search_by_walking(path: str, ctx: ExecCtx, search: Search) -> list[SearchLine]:
-    """Search without ripgrep; stop soon after MAX_ENTRIES lines."""
+def search_by_walking(path: str, ctx: ExecCtx, search: Search) -> tuple[list[SearchLine], bool]:
+    """Search without ripgrep; return the lines, and whether they are all: after MAX_LINES the search ends."""
     try:
         regex = re.compile(search.pattern, re.IGNORECASE if search.ignore_case else 0)
     except re.error as error:
@@ -66,31 +70,43 @@ def search_by_walking(path: str, ctx: ExecCtx, search: Search) -> list[SearchLin
         is_folder = stat.S_ISDIR(os.fstat(root).st_mode)
         for name in walk_files(root, deadline=search.deadline) if is_folder else (target.path.name,):
             if (glob is None or glob.match(name)) and not is_sensitive_file(name):
-                data = _read_text(root, name if is_folder else None)
-                found += _search_lines(data, name, regex, search.context)
-            if len(found) > MAX_ENTRIES:
-                break
+                found += islice(_search_file(root, name, regex, search, is_folder=is_folder), MAX_LINES)
+            if len(found) >= MAX_LINES:
+                return found, False
     finally:
         os.close(root)
-    return found
+    return found, True
 
 
-def _read_text(root: int, name: str | None) -> bytes:
-    """Return the content of a file; binary, huge and unreadable files count as empty, as in ripgrep."""
+def _search_file(
+    root: int, name: str, regex: re.Pattern[str], search: Search, *, is_folder: bool
+) -> Iterator[SearchLine]:
+    """Yield the lines of one file. In a folder, binary, huge and unreadable files are skipped, as in ripgrep."""
     try:
-        fd = os.dup(root) if name is None else open_beneath(root, name, READ_FLAGS)
-        with text_reader(fd, name or "") as file:
-            data = file.read(_MAX_FILE_BYTES + 1)
+        fd = open_beneath(root, name, READ_FLAGS) if is_folder else os.dup(root)
+        file = text_reader(fd, name)
     except (OSError, ToolError):
-        return b""
-    return data if len(data) <= _MAX_FILE_BYTES else b""
+        return
+    with file:
+        if not is_folder or os.fstat(file.fileno()).st_size <= _MAX_FILE_BYTES:
+            yield from _search_lines(file, name, regex, search)
 
 
-def _search_lines(data: bytes, name: str, regex: re.Pattern[str], context: int) -> Iterator[SearchLine]:
-    lines = decode_output(data).removesuffix("\n").split("\n") if data else []
-    matches = {index for index, line in enumerate(lines) if regex.search(line)}
-    shown = {
-        near for match in matches for near in range(match - context, match + context + 1) if 0 <= near < len(lines)
-    }
-    for index in sorted(shown):
-        yield SearchLine(name, index + 1, index in matches, lines[index].removesuffix("\r"))
+def _search_lines(file: Iterable[bytes], name: str, regex: re.Pattern[str], search: Search) -> Iterator[SearchLine]:
+    before: deque[SearchLine] = deque(maxlen=search.context)
+    remaining = 0
+    for number, data in enumerate(file, 1):
+        if number % _LINES_PER_CLOCK_CHECK == 0:
+            check_deadline(search.deadline)
+        text = decode_output(data.removesuffix(b"\n"))
+        line = SearchLine(name, number, regex.search(text) is not None, text.removesuffix("\r"))
+        if line.is_match:
+            yield from before
+            before.clear()
+            remaining = search.context
+            yield line
+        elif remaining:
+            remaining -= 1
+            yield line
+        else:
+            before.append(line)

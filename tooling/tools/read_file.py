@@ -1,20 +1,23 @@
-"""The tool read_file: read a text file page by page."""
+"""The tool read_file: read text files page by page."""
 
 import asyncio
 import io
+import os
+import re
 from typing import Annotated, NamedTuple
 
 from tooling.contract.action import Action
 from tooling.contract.context import ExecCtx
 from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import schema_of
-from tooling.contract.result import ToolError, ToolResult
+from tooling.contract.result import ToolError, ToolResult, error_result
 from tooling.contract.tool import Tool, ToolSpec
 from tooling.files.regular_file import open_text
 from tooling.output import decode_output
 
 MAX_LINES = 2000
 MAX_PAGE_CHARS = 50_000
+MIN_PAGE_CHARS = 1000
 # The total number of lines is only for the notice; a huge file is not read to its end for it.
 MAX_COUNTED_BYTES = 64_000_000
 
@@ -26,6 +29,30 @@ class ReadFileParams:
     path: str
     offset: Annotated[int, "first line, from 1"] = 1
     limit: Annotated[int, "maximum lines"] = MAX_LINES
+    more: Annotated[tuple[str, ...], "also read these: path or path:first-last"] = ()
+
+    @property
+    def ranges(self) -> tuple["_Range", ...]:
+        """All files and their lines, in order."""
+        return (_Range(self.path, self.offset, self.limit), *map(_Range.parse, self.more))
+
+
+class _Range(NamedTuple):
+    """A part of a file."""
+
+    path: str
+    offset: int
+    limit: int
+
+    @classmethod
+    def parse(cls, text: str) -> "_Range":
+        """Parse `path`, `path:line` or `path:first-last`."""
+        parts = re.fullmatch(r"(.+?):(\d+)(?:-(\d*))?", text)
+        if parts is None:
+            return cls(text, 1, MAX_LINES)
+        first = max(int(parts[2]), 1)
+        last = first if parts[3] is None else int(parts[3] or first + MAX_LINES - 1)
+        return cls(parts[1], first, max(last - first + 1, 1))
 
 
 class _Page(NamedTuple):
@@ -35,6 +62,7 @@ class _Page(NamedTuple):
     is_truncated: bool
     has_more: bool
     total: int | None
+    size: int
 
 
 class ReadFile(Tool[ReadFileParams]):
@@ -50,24 +78,45 @@ class ReadFile(Tool[ReadFileParams]):
     )
 
     def action(self, params: ReadFileParams, ctx: ExecCtx) -> Action:
-        return Action(tool=self.spec.name, effect="read", subject=params.path, cwd=ctx.working_dir)
+        paths = tuple(dict.fromkeys(part.path for part in params.ranges))
+        return Action(tool=self.spec.name, effect="read", subject=", ".join(paths), cwd=ctx.working_dir, paths=paths)
 
     async def run(self, params: ReadFileParams, ctx: ExecCtx) -> ToolResult:
-        """Return the page and, if there is more, the offset to continue with."""
-        page = await asyncio.to_thread(_read, params, ctx)
-        return ToolResult(
-            page.text + _more_notice(page), display=f"Read {params.path} ({page.last - page.first + 1} lines)"
-        )
+        """Return the pages and, where there is more, the offset to continue with."""
+        if len(params.ranges) > 1:
+            return await asyncio.to_thread(_read_several, params.ranges, ctx)
+        page = await asyncio.to_thread(_read, params.ranges[0], ctx, MAX_PAGE_CHARS)
+        path = params.ranges[0].path
+        return ToolResult(page.text + _more_notice(page), display=f"Read {path} ({page.last - page.first + 1} lines)")
 
 
-def _read(params: ReadFileParams, ctx: ExecCtx) -> _Page:
-    first = max(params.offset, 1)
-    file, target = open_text(params.path, ctx)
+def _read_several(ranges: tuple[_Range, ...], ctx: ExecCtx) -> ToolResult:
+    """Read several files into one result; one that cannot be read does not hide the others."""
+    sections: list[str] = []
+    problems = 0
+    remaining = MAX_PAGE_CHARS
+    for index, part in enumerate(ranges):
+        try:
+            page = _read(part, ctx, max(remaining // (len(ranges) - index), MIN_PAGE_CHARS))
+            remaining -= len(page.text)
+            sections.append(f"==> {part.path} ({_describe_page(page)}) <==\n{page.text.rstrip()}{_more_notice(page)}")
+        except ToolError as error:
+            problems += 1
+            sections.append(f"==> {part.path} <==\n{error}")
+    text, display = "\n\n".join(sections), f"Read {len(ranges) - problems} of {len(ranges)} files"
+    if problems == len(ranges):
+        return error_result(text, display=display)
+    return ToolResult(text, display=display)
+
+
+def _read(part: _Range, ctx: ExecCtx, max_chars: int) -> _Page:
+    first = max(part.offset, 1)
+    file, target = open_text(part.path, ctx)
     with file:
         skipped = _skip_lines(file, first - 1)
         if skipped < first - 1:
             raise ToolError(f"{target.display_path} has {skipped} lines; offset {first} is beyond its end.")
-        return _read_page(file, first, min(max(params.limit, 1), MAX_LINES))
+        return _read_page(file, first, min(max(part.limit, 1), MAX_LINES), max_chars)
 
 
 def _skip_lines(file: io.BufferedReader, lines: int) -> int:
@@ -82,9 +131,9 @@ def _skip_lines(file: io.BufferedReader, lines: int) -> int:
     return skipped
 
 
-def _read_page(file: io.BufferedReader, first: int, limit: int) -> _Page:
+def _read_page(file: io.BufferedReader, first: int, limit: int, max_chars: int) -> _Page:
     lines: list[str] = []
-    remaining = MAX_PAGE_CHARS
+    remaining = max_chars
     is_truncated = False
     while len(lines) < limit and remaining > 0:
         chunk = file.readline(remaining + 1)
@@ -99,7 +148,13 @@ def _read_page(file: io.BufferedReader, first: int, limit: int) -> _Page:
     last = first + len(lines) - 1
     has_more = is_truncated or bool(file.peek(1))
     return _Page(
-        text or "(empty file)", first, last, is_truncated, has_more, _count_lines(file, last) if has_more else last
+        text=text or "(empty file)",
+        first=first,
+        last=last,
+        is_truncated=is_truncated,
+        has_more=has_more,
+        total=_count_lines(file, last) if has_more else last,
+        size=os.fstat(file.fileno()).st_size,
     )
 
 
@@ -114,10 +169,14 @@ def _count_lines(file: io.BufferedReader, last: int) -> int | None:
     return count if ends_with_newline else count + 1
 
 
+def _describe_page(page: _Page) -> str:
+    total = "" if page.total is None else f" of {page.total}"
+    return f"lines {page.first}-{page.last}{total}, {page.size} bytes"
+
+
 def _more_notice(page: _Page) -> str:
     if not page.has_more:
         return ""
     if page.is_truncated:
         return f"\n[line {page.last} was cut: it is too long for a page; use a command to see the rest of it]"
-    total = "" if page.total is None else f" of {page.total}"
-    return f"\n[lines {page.first}-{page.last}{total}; continue with offset={page.last + 1}]"
+    return f"\n[{_describe_page(page)} in the file; continue with offset={page.last + 1}]"

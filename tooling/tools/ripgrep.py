@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from tooling.contract.command import CommandOutput, CommandRequest, CommandRunner
 from tooling.contract.context import ExecCtx
@@ -13,6 +14,15 @@ _NOT_FOUND = 127
 _FAILED = 2
 _BASE_ARGS = ("--no-config", "--hidden", "--no-require-git", "--no-messages", "--color=never", "--sort=path")
 _EXCLUDE_ARGS = tuple(part for name in SKIPPED_DIRS for part in ("--glob", f"!{name}"))
+# Results say how many matches there are, so all of them are read.
+_MAX_OUTPUT_BYTES = 16_000_000
+
+
+class RipgrepOutput(NamedTuple):
+    """What ripgrep printed; an enormous output is not complete."""
+
+    data: bytes
+    is_complete: bool
 
 
 class Ripgrep:
@@ -22,7 +32,7 @@ class Ripgrep:
         self._runner = runner
         self._is_missing = False
 
-    async def run(self, args: Sequence[str], *, glob: str | None, cwd: Path, ctx: ExecCtx) -> bytes | None:
+    async def run(self, args: Sequence[str], *, glob: str | None, cwd: Path, ctx: ExecCtx) -> RipgrepOutput | None:
         """Return the output, or None if ripgrep is not installed; raise ToolError if the search fails."""
         if self._is_missing:
             return None
@@ -33,6 +43,7 @@ class Ripgrep:
             cwd=cwd,
             timeout_s=GREP_TIMEOUT_MS / 1000,
             merge_stderr=False,
+            cap_bytes=_MAX_OUTPUT_BYTES,
             cancel_check=ctx.cancel_check,
         )
         try:
@@ -45,7 +56,7 @@ class Ripgrep:
         return _check_output(output)
 
 
-def _check_output(output: CommandOutput) -> bytes:
+def _check_output(output: CommandOutput) -> RipgrepOutput:
     if output.timed_out:
         raise ToolError("The search took too long; narrow the path.", status="timeout", exit_code=TIMED_OUT)
     if output.cancelled:
@@ -54,4 +65,4 @@ def _check_output(output: CommandOutput) -> bytes:
     # Exit code 2 without a message means that some files could not be read; the others were searched.
     if output.exit_code >= _FAILED and problem:
         raise ToolError(f"The search failed: {problem[:1000]}")
-    return output.output
+    return RipgrepOutput(output.output[: output.cut_at], is_complete=output.cut_at is None)

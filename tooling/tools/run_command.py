@@ -16,6 +16,8 @@ from tooling.output import decode_output
 MAX_TIMEOUT_S = 3600.0
 EMPTY_OUTPUT = "(empty output)"
 SHELLS = ("bash", "sh")
+MAX_SHOWN_PROCESSES = 5
+MAX_COMMAND_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,7 @@ class RunCommand(Tool[RunCommandParams]):
                 cwd=ctx.working_dir,
                 timeout_s=limit_s,
                 spool=output_file(ctx),
+                may_leave_processes=True,
                 cancel_check=ctx.cancel_check,
             )
             try:
@@ -110,8 +113,25 @@ def _to_result(output: CommandOutput, command: str, limit_s: float, ctx: ExecCtx
         total_bytes=output.total_bytes,
         dropped_bytes=0 if output.cut_at is None else max(output.total_bytes - len(output.output), 0),
     )
-    text = text or EMPTY_OUTPUT
+    text = "\n".join(part for part in (text or EMPTY_OUTPUT, _background_note(output)) if part)
     return ToolResult(text, code, display=None if text == raw else raw, meta=meta)
+
+
+def _background_note(output: CommandOutput) -> str:
+    """Return what became of processes that the command left behind."""
+    if left := output.left_running:
+        shown = ", ".join(f"{process.pid} ({_shorten(process.command)})" for process in left[:MAX_SHOWN_PROCESSES])
+        more = ", ..." if len(left) > MAX_SHOWN_PROCESSES else ""
+        what = "1 process is" if len(left) == 1 else f"{len(left)} processes are"
+        return f"[{what} still running in the background: {shown}{more}; its later output is not kept]"
+    if count := output.ended_processes:
+        what = "1 process" if count == 1 else f"{count} processes"
+        return f"[{what} left in the background ended with the command; use background: true to keep one running]"
+    return ""
+
+
+def _shorten(command: str) -> str:
+    return command if len(command) <= MAX_COMMAND_CHARS else f"{command[:MAX_COMMAND_CHARS]}..."
 
 
 def _decode_text(output: CommandOutput) -> str:

@@ -15,7 +15,7 @@ from tooling.contract.result import ToolError, ToolResult
 from tooling.contract.tool import Tool, ToolServices, ToolSpec
 from tooling.files.resolve import ResolvedPath, stat_readable
 from tooling.files.sensitive_files import is_sensitive_file
-from tooling.files.workspace_paths import display_path
+from tooling.files.workspace_paths import display_path, is_in_outputs
 from tooling.output import GREP_TIMEOUT_MS
 from tooling.tools.line_search import Search, SearchLine, parse_ripgrep_output, search_by_walking
 from tooling.tools.ripgrep import Ripgrep
@@ -61,18 +61,23 @@ class SearchText(Tool[SearchTextParams]):
         if not params.pattern:
             raise ToolError("The pattern is empty.")
         root = _SearchRoot.of(*await asyncio.to_thread(stat_readable, params.path, ctx), path=params.path)
-        lines = await self._search(params, root, ctx)
+        lines, is_complete = await self._search(params, root, ctx)
         found = [line for line in lines if not is_sensitive_file(root.folder / line.path)]
         if not found:
             return ToolResult(f"No matches for {params.pattern!r} in {params.path!r}.")
-        return ToolResult(_format_lines(found, root.folder, ctx))
+        return ToolResult(_format_lines(found, root.folder, ctx) + _more_notice(found, is_complete=is_complete))
 
-    async def _search(self, params: SearchTextParams, root: "_SearchRoot", ctx: ExecCtx) -> list[SearchLine]:
+    async def _search(
+        self, params: SearchTextParams, root: "_SearchRoot", ctx: ExecCtx
+    ) -> tuple[list[SearchLine], bool]:
+        """Return the matching lines with their context, and whether they are all."""
         context = min(max(params.context, 0), MAX_CONTEXT)
         args = _ripgrep_args(params, root.name, context)
-        output = await self._ripgrep.run(args, glob=params.glob, cwd=root.folder, ctx=ctx)
+        # Commands may see the outputs of the session under another path, or not at all.
+        is_command = not is_in_outputs(root.folder, ctx)
+        output = await self._ripgrep.run(args, glob=params.glob, cwd=root.folder, ctx=ctx) if is_command else None
         if output is not None:
-            return parse_ripgrep_output(output)
+            return parse_ripgrep_output(output.data), output.is_complete
         search = Search(
             pattern=params.pattern,
             glob=params.glob,
@@ -100,7 +105,9 @@ class _SearchRoot(NamedTuple):
 
 def _ripgrep_args(params: SearchTextParams, name: str, context: int) -> list[str]:
     args = ["--line-number", "--with-filename", "--no-heading", "--null", f"--context={context}"]
-    args += [f"--max-columns={_MAX_COLUMNS}", "--max-columns-preview", "--max-filesize=20M"]
+    args += [f"--max-columns={_MAX_COLUMNS}", "--max-columns-preview"]
+    # A huge file is searched only if it is named.
+    args += ["--max-filesize=20M"] if name == "." else []
     args += ["--ignore-case"] if params.ignore_case else []
     return [*args, "--", params.pattern, f"./{name}"]
 
@@ -112,6 +119,14 @@ def _format_lines(found: list[SearchLine], folder: Path, ctx: ExecCtx) -> str:
         name = names.setdefault(line.path, display_path(folder / line.path, ctx))
         separator = ":" if line.is_match else "-"
         lines.append(f"{name}{separator}{line.number}{separator} {line.text[:_MAX_COLUMNS]}")
-    if len(found) > MAX_ENTRIES:
-        lines.append(f"[first {MAX_ENTRIES} lines; there are more: narrow the pattern, the path or the glob]")
     return "\n".join(lines)
+
+
+def _more_notice(found: list[SearchLine], *, is_complete: bool) -> str:
+    """Return the true totals if not all lines are shown."""
+    if len(found) <= MAX_ENTRIES:
+        return ""
+    matches, files = sum(line.is_match for line in found), len({line.path for line in found if line.is_match})
+    shown = sum(line.is_match for line in found[:MAX_ENTRIES])
+    total = f"{matches} matches in {files} files" if is_complete else f"more than {matches} matches"
+    return f"\n[{shown} of {total}; narrow the pattern, the path or the glob]"

@@ -17,13 +17,18 @@ def walk_files(root: int, *, deadline: float) -> Iterator[str]:
     """Yield the relative paths of regular files beneath an open folder, sorted like ripgrep."""
     pending = ["."]
     while pending:
-        if time.monotonic() > deadline:
-            raise ToolError("The search took too long; narrow the path.", status="timeout", exit_code=TIMED_OUT)
+        check_deadline(deadline)
         path = pending.pop()
         if not path.endswith("/") and path != ".":
             yield path
             continue
         pending += reversed(_entries(root, path))
+
+
+def check_deadline(deadline: float) -> None:
+    """Raise ToolError if a search has taken too long."""
+    if time.monotonic() > deadline:
+        raise ToolError("The search took too long; narrow the path.", status="timeout", exit_code=TIMED_OUT)
 
 
 def _entries(root: int, path: str) -> list[str]:

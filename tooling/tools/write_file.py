@@ -8,7 +8,8 @@ from tooling.contract.fast_dataclass import dataclass
 from tooling.contract.json_codec import schema_of
 from tooling.contract.result import ToolError, ToolMeta, ToolResult
 from tooling.contract.tool import Tool, ToolSpec
-from tooling.files.change_file import change_file, preview_diff
+from tooling.files.change_file import as_text, change_file, preview_diff
+from tooling.safety.secrets.masked_text import MaskedText
 from tooling.safety.secrets.redact import MASK
 
 
@@ -37,30 +38,36 @@ class WriteFile(Tool[WriteFileParams]):
             effect="write",
             subject=params.path,
             cwd=ctx.working_dir,
-            preview=lambda: preview_diff(params.path, ctx, lambda before, name: encode_text(params.content, name)),
+            preview=lambda: preview_diff(
+                params.path, ctx, lambda before, name: self._new_content(before, params, name), self._services.secrets
+            ),
         )
 
     async def run(self, params: WriteFileParams, ctx: ExecCtx) -> ToolResult:
         """Write the file and report the change."""
-        data = encode_text(params.content, params.path)
+        sizes: list[int] = []
 
         def transform(before: bytes | None, display_path: str) -> bytes:
-            _reject_masked_secrets(before, data, display_path)
+            data = self._new_content(before, params, display_path)
+            sizes.append(len(data))
             return data
 
-        change = await asyncio.to_thread(change_file, params.path, ctx, transform, makes_folders=True)
+        change = await asyncio.to_thread(
+            change_file, params.path, ctx, transform, makes_folders=True, secrets=self._services.secrets
+        )
         verb = "Created" if change.status == "added" else "Wrote"
-        text = f"{verb} {change.path}: {len(data)} bytes, +{change.added_lines} -{change.deleted_lines} lines."
+        text = f"{verb} {change.path}: {sizes[-1]} bytes, +{change.added_lines} -{change.deleted_lines} lines."
         return ToolResult(text, meta=ToolMeta(changes=(change,)))
 
-
-def _reject_masked_secrets(before: bytes | None, after: bytes, display_path: str) -> None:
-    """Raise ToolError if the model would overwrite a secret with the mask it saw in its place."""
-    mask = MASK.encode()
-    if before is not None and mask in after and mask not in before:
-        raise ToolError(
-            f"{display_path} contains a secret that you saw as {MASK}; change the rest of it with edit_file."
-        )
+    def _new_content(self, before: bytes | None, params: WriteFileParams, display_path: str) -> bytes:
+        """Return the new content; a mask in it keeps the secret that the model saw as that mask."""
+        old = as_text(before)
+        if old is None or MASK not in params.content:
+            return encode_text(params.content, display_path)
+        secrets = self._services.secrets
+        masked = MaskedText.of(old, secrets)
+        new = masked.replace(0, len(masked.text), MaskedText.of(params.content, secrets), display_path)
+        return encode_text(new.real, display_path)
 
 
 def encode_text(text: str, display_path: str) -> bytes:

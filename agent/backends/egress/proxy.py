@@ -58,6 +58,10 @@ class EgressProxy:
         """Allow one more host or suffix; a denied one stays denied."""
         self._config = replace(self._config, rules=self.rules.with_allowed(rule))
 
+    def set_rules(self, rules: EgressRules) -> None:
+        """Replace all rules; open connections stay."""
+        self._config = replace(self._config, rules=rules)
+
     async def start(self, folder: Path) -> Path:
         """Listen in a private folder, created if missing; return the socket to mount into the sandbox."""
         self._listening = _listening_socket(folder)

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 # Paths and ports inside the sandbox, which has its own loopback.
-SANDBOX_SOCKET = "/run/windlass/proxy.sock"
+SANDBOX_SOCKET = "/.windlass/net/proxy.sock"
 RELAY_PORT = 3128
 
 _RELAY_SCRIPT = Path(__file__).with_name("relay_main.py")

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from agent.backends.process.orphans import kill_orphans
 from agent.backends.process.output_capture import OutputCollector
+from agent.backends.process.output_pipes import OutputPipes
 from agent.backends.process.spawn_thread import Spawn, spawn_directly
 from agent.backends.process.watchdog import MARKER, get_watchdog
+from tooling.contract.command import BackgroundProcess
 
-READ_BYTES = 65_536
 # How long background children may continue writing after the command itself has exited.
 LINGER_S = 0.2
 # How long to wait for the kernel to end a killed process.
@@ -30,18 +31,14 @@ class HostProcess:
         self._popen = popen
         self._marker = marker
         self._loop = asyncio.get_running_loop()
-        self._fds: set[int] = set()
         self._pidfd: int | None = None
         self._is_closed = False
         self._started_at = self._loop.time()
         self.should_kill_orphans = False
-        self.drained: asyncio.Future[None] = self._loop.create_future()
+        self.ended_processes = 0
         self.exited = self._watch_exit()
-        for pipe, sink in zip((popen.stdout, popen.stderr), sinks, strict=False):
-            if pipe is not None:
-                os.set_blocking(pipe.fileno(), False)
-                self._fds.add(pipe.fileno())
-                self._loop.add_reader(pipe.fileno(), self._read, pipe.fileno(), sink)
+        pipes = [pipe.fileno() for pipe in (popen.stdout, popen.stderr) if pipe is not None]
+        self._pipes = OutputPipes(pipes, sinks)
 
     @classmethod
     def start(
@@ -81,6 +78,11 @@ class HostProcess:
         """The id of the started process, which is also that of its group and session."""
         return self._popen.pid
 
+    @property
+    def left_running(self) -> tuple[BackgroundProcess, ...]:
+        """Nothing: all processes end with the command."""
+        return ()
+
     def kill(self) -> None:
         """Kill the process group without waiting for its end."""
         self._signal(signal.SIGKILL)
@@ -88,31 +90,40 @@ class HostProcess:
     async def stop(self, grace_s: float) -> None:
         """Send SIGTERM to the process group, and give it a moment to clean up."""
         self._signal(signal.SIGTERM)
-        await asyncio.wait({self.exited, self.drained}, timeout=grace_s)
+        await asyncio.wait({self.exited, self._pipes.drained}, timeout=grace_s)
 
     async def finish(self, *, in_doubt: bool) -> int:
         """Kill the process group and return the exit code; `in_doubt` also kills children that left the group."""
         try:
-            if not in_doubt and not self.drained.done():
-                await asyncio.wait({self.drained}, timeout=LINGER_S)
-                in_doubt = not self.drained.done()
+            if not in_doubt and not self._pipes.drained.done():
+                await asyncio.wait({self._pipes.drained}, timeout=LINGER_S)
+                in_doubt = not self._pipes.drained.done()
+            if self.exited.done() and (in_doubt or self.should_kill_orphans):
+                # Before the group is killed, because then those in it would not be counted.
+                self.kill_left_behind(in_doubt=in_doubt)
             self._signal(signal.SIGKILL)
             await asyncio.wait({self.exited}, timeout=KILL_TIMEOUT_S)
             if in_doubt or self.should_kill_orphans:
-                is_short = not in_doubt and self._loop.time() - self._started_at < PID_REUSE_SAFE_S
-                kill_orphans(session=self._popen.pid, marker=f"{MARKER}={self._marker}", only_younger=is_short)
-                await asyncio.wait({self.drained}, timeout=LINGER_S)
+                self._kill_orphans(in_doubt=in_doubt)
+                await asyncio.wait({self._pipes.drained}, timeout=LINGER_S)
         finally:
-            code = self._close()
+            code = self.close_now()
         return code
 
-    def _close(self) -> int:
+    def kill_left_behind(self, *, in_doubt: bool) -> None:
+        """Kill and count the processes that a command has left behind."""
+        self.ended_processes += self._kill_orphans(in_doubt=in_doubt)
+
+    def _kill_orphans(self, *, in_doubt: bool) -> int:
+        is_short = not in_doubt and self._loop.time() - self._started_at < PID_REUSE_SAFE_S
+        return kill_orphans(session=self._popen.pid, marker=f"{MARKER}={self._marker}", only_younger=is_short)
+
+    def close_now(self) -> int:
+        """Kill the process group, release all resources and return the exit code."""
         # The group is killed before its leader is reaped: until then its id cannot be reused.
         self._signal(signal.SIGKILL)
         self._is_closed = True
-        for fd in self._fds:
-            self._loop.remove_reader(fd)
-        self._fds.clear()
+        self._pipes.stop()
         self._unwatch_exit()
         for pipe in (self._popen.stdout, self._popen.stderr):
             if pipe is not None:
@@ -120,9 +131,8 @@ class HostProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._popen.wait(timeout=KILL_TIMEOUT_S)
             get_watchdog().remove_command()
-        for future in (self.exited, self.drained):
-            if not future.done():
-                future.cancel()
+        if not self.exited.done() and not self._loop.is_closed():
+            self.exited.cancel()
         code = self._popen.returncode
         return 128 - code if code is not None and code < 0 else code or 0
 
@@ -130,19 +140,6 @@ class HostProcess:
         if not self._is_closed:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._popen.pid, number)
-
-    def _read(self, fd: int, sink: OutputCollector) -> None:
-        try:
-            data = os.read(fd, READ_BYTES)
-        except BlockingIOError:
-            return
-        if data:
-            sink.feed(data)
-            return
-        self._loop.remove_reader(fd)
-        self._fds.discard(fd)
-        if not self._fds and not self.drained.done():
-            self.drained.set_result(None)
 
     def _watch_exit(self) -> "asyncio.Future[None]":
         exited: asyncio.Future[None] = self._loop.create_future()
@@ -161,6 +158,7 @@ class HostProcess:
 
     def _unwatch_exit(self) -> None:
         if self._pidfd is not None:
-            self._loop.remove_reader(self._pidfd)
+            if not self._loop.is_closed():
+                self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = None

@@ -3,8 +3,10 @@
 import contextlib
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+from tooling.contract.command import BackgroundProcess
 
 _PROC = Path("/proc")
 # Processes that fork while they are being killed need more than one scan.
@@ -38,12 +40,44 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def is_childless(pid: int) -> bool:
-    """Whether a single-threaded process has no children, not even zombies; False if unknown."""
+def kill_descendants(pid: int) -> None:
+    """Kill all descendants of a process, which are stopped first, because a stopped process cannot fork.
+
+    Those that are being created meanwhile need another call.
+    """
+    found: set[int] = set()
+    for _ in range(_MAX_SCANS):
+        new = set(descendants(pid)) - found
+        if not new:
+            break
+        _signal_all(new, signal.SIGSTOP)
+        found |= new
+    _signal_all(found, signal.SIGKILL)
+
+
+def find_background(pids: Iterable[int]) -> tuple[BackgroundProcess, ...]:
+    """Return those processes that have not ended, with their ids in the innermost namespace."""
+    found = (_read_background(pid) for pid in pids)
+    return tuple(process for process in found if process is not None)
+
+
+def _read_background(pid: int) -> BackgroundProcess | None:
+    folder = _PROC / str(pid)
     try:
-        return not (_PROC / str(pid) / "task" / str(pid) / "children").read_bytes()
+        status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines() if ":" in line)
+        words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
-        return False
+        return None
+    if status["State"].split()[0] in "ZX":
+        return None
+    inner = int(status.get("NSpid", str(pid)).split()[-1])
+    return BackgroundProcess(pid=inner, command=" ".join(words).strip() or status["Name"].strip())
+
+
+def _signal_all(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
 
 
 def _children(pid: int) -> list[int]:
@@ -62,9 +96,7 @@ def _stop_matching(session: int, marker: bytes, *, only_younger: bool) -> set[in
         new = {pid for pid in pids if pid not in found and _matches(pid, session, marker)}
         if not new:
             break
-        for pid in new:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGSTOP)
+        _signal_all(new, signal.SIGSTOP)
         found |= new
     return found
 

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal, Protocol, TypeAlias
 
 from agent.backends.process.output_capture import OutputCollector
-from tooling.contract.command import CommandOutput, CommandRequest
+from tooling.contract.command import BackgroundProcess, CommandOutput, CommandRequest
 from tooling.contract.result import CANCELLED, TIMED_OUT
 
 CANCEL_POLL_S = 0.05
@@ -23,12 +24,22 @@ class RunningProcess(Protocol):
         """A future that is done when the command itself has exited."""
         ...
 
+    @property
+    def left_running(self) -> tuple[BackgroundProcess, ...]:
+        """The processes that `finish` has let run in the background."""
+        ...
+
+    @property
+    def ended_processes(self) -> int:
+        """How many processes `finish` has ended that the command had left behind."""
+        ...
+
     async def stop(self, grace_s: float) -> None:
         """Ask all processes of the command to end, and give them a moment to clean up."""
         ...
 
     async def finish(self, *, in_doubt: bool) -> int:
-        """Kill all remaining processes and return the exit code.
+        """Kill all remaining processes, except those that may stay, and return the exit code.
 
         `in_doubt` means that some may have left the process group.
         """
@@ -39,7 +50,7 @@ Launch: TypeAlias = Callable[[CommandRequest, Sequence[OutputCollector]], Runnin
 
 
 async def run_process(request: CommandRequest, launch: Launch, *, grace_s: float) -> CommandOutput:
-    """Run until the command exits, times out or is cancelled; no process it started survives the return."""
+    """Run until the command exits, times out or is cancelled; what it started ends with it unless it may stay."""
     if request.cancel_check is not None and request.cancel_check():
         return CommandOutput(exit_code=CANCELLED, output=b"", cancelled=True)
     sinks = [OutputCollector(cap_bytes=request.cap_bytes, spool=request.spool)]
@@ -68,7 +79,8 @@ async def _run(
                 await process.stop(grace_s)
         finally:
             code = await process.finish(in_doubt=end != "exited")
-    return _build_output(sinks, code, end)
+    output = _build_output(sinks, code, end)
+    return output if end != "exited" else _add_background(output, process)
 
 
 async def _wait_for_end(process: RunningProcess, request: CommandRequest) -> _EndReason:
@@ -83,6 +95,12 @@ async def _wait_for_end(process: RunningProcess, request: CommandRequest) -> _En
         wait_s = left if request.cancel_check is None else min(left, CANCEL_POLL_S)
         await asyncio.wait({process.exited}, timeout=wait_s)
     return "exited"
+
+
+def _add_background(output: CommandOutput, process: RunningProcess) -> CommandOutput:
+    if not process.left_running and not process.ended_processes:
+        return output
+    return replace(output, left_running=process.left_running, ended_processes=process.ended_processes)
 
 
 def _build_output(sinks: Sequence[OutputCollector], code: int, end: _EndReason) -> CommandOutput:

@@ -1,6 +1,7 @@
 """The sandbox of a run, started and tested in the background while the model responds."""
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.backends.backend import Backend, BackendOptions
@@ -9,6 +10,7 @@ from tooling.contract.command import CommandOutput, CommandRequest
 from tooling.safety.judges import allow_open_hosts
 
 if TYPE_CHECKING:
+    from agent.backends.egress.host_rules import EgressRules
     from agent.backends.egress.proxy import EgressProxy
     from agent.backends.sandbox.runner import SandboxCommandRunner
 
@@ -25,7 +27,6 @@ class LazySandboxRunner:
         self._options = options
         self._open_task: asyncio.Task[SandboxCommandRunner] | None = None
         self._proxy: EgressProxy | None = None
-        self._is_closed = False
 
     def start(self) -> None:
         """Start and test the sandbox in the background."""
@@ -38,10 +39,7 @@ class LazySandboxRunner:
 
     async def run(self, request: CommandRequest) -> CommandOutput:
         """Run a command once the sandbox has passed the self-test."""
-        runner = await self._get_runner()
-        # After this command has started: the loop is idle then, and the next command may follow immediately.
-        asyncio.get_running_loop().call_soon(self._prewarm, runner)
-        return await runner.run(request)
+        return await (await self._get_runner()).run(request)
 
     async def allow_host(self, host: str) -> None:
         """Let later commands reach one more host."""
@@ -53,14 +51,16 @@ class LazySandboxRunner:
 
     def is_host_allowed(self, host: str) -> bool:
         """Whether commands may already reach a host."""
-        from agent.backends.egress.host_rules import EgressRules
-
-        rules = (
-            self._proxy.rules
-            if self._proxy
-            else EgressRules(allow=self._options.allow_net, deny=self._options.deny_net)
-        )
+        rules = self._proxy.rules if self._proxy else self._rules()
         return bool(rules.decide(host, HTTPS).allowed)
+
+    def end_run(self) -> None:
+        """Close the hosts that were allowed for one run, and protect the repositories that it has created."""
+        if self._proxy is not None:
+            self._proxy.set_rules(self._rules())
+        task = self._open_task
+        if task is not None and task.done() and not task.cancelled() and task.exception() is None:
+            task.result().protect_new_repositories()
 
     async def close(self) -> None:
         """End running commands and remove temporary files."""
@@ -68,8 +68,7 @@ class LazySandboxRunner:
             self._open_task.cancel()
             await asyncio.wait({self._open_task})
             if not self._open_task.cancelled() and self._open_task.exception() is None:
-                self._is_closed = True
-                await self._open_task.result().discard_prewarmed()
+                await self._open_task.result().stop()
                 self._open_task.result().close()
         if self._proxy:
             await self._proxy.close()
@@ -94,6 +93,8 @@ class LazySandboxRunner:
                 environ=self._options.environ,
                 extra_dirs=self._options.extra_dirs,
                 hidden=self._options.hidden,
+                outputs=self._options.outputs,
+                proxy_dir=self._create_proxy_dir(),
             )
         except SandboxError as error:
             self._options.on_sandbox_error(error)
@@ -111,19 +112,25 @@ class LazySandboxRunner:
             raise
         if runner.describe().name == LANDLOCK:
             self._options.warn(failed_bubblewrap_warning(problem) if problem else missing_bubblewrap_warning())
-        runner.prewarm(self._options.workspace)
         return runner
 
-    def _prewarm(self, runner: "SandboxCommandRunner") -> None:
-        if not self._is_closed:
-            runner.prewarm(self._options.workspace)
+    def _rules(self) -> "EgressRules":
+        from agent.backends.egress.host_rules import EgressRules
+
+        return EgressRules(allow=self._options.allow_net, deny=self._options.deny_net)
+
+    def _create_proxy_dir(self) -> Path | None:
+        """Return the folder of the proxy's socket, which is mounted before it is known whether a host is allowed."""
+        try:
+            self._options.socket_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError:
+            return None
+        return self._options.socket_dir
 
     async def _open_network(self, runner: "SandboxCommandRunner") -> None:
-        from agent.backends.egress.host_rules import EgressRules
         from agent.backends.egress.proxy import EgressProxy
 
-        rules = EgressRules(allow=self._options.allow_net, deny=self._options.deny_net)
-        self._proxy = EgressProxy(rules, self._options.on_attempt)
+        self._proxy = EgressProxy(self._rules(), self._options.on_attempt)
         runner.open_network(await self._proxy.start(self._options.socket_dir))
 
 
@@ -136,6 +143,7 @@ def build_backend(options: BackendOptions) -> Backend:
         start=runner.start,
         ready=runner.ready,
         allow_host=runner.allow_host,
+        end_run=runner.end_run,
         close=runner.close,
         adjustments=(allow_open_hosts(runner.is_host_allowed),),
     )

@@ -121,7 +121,9 @@ class CommandLimiter:
 
     def apply(self, pid: int) -> None:
         """Limit a process that has not started any other yet. Raises OSError."""
-        group = self._worker.cgroup or self._join_own_cgroup(pid)
+        group = self._worker.cgroup
+        if group is None and self._cgroup_parent is not None and not self._cgroup_parent.is_per_thread:
+            group = self._cgroup = _create_cgroup_for(pid, self._limits, self._cgroup_parent)
         has_memory_group = (
             group is not None and self._cgroup_parent is not None and self._cgroup_parent.memory is not None
         )
@@ -144,30 +146,64 @@ class CommandLimiter:
         self._pool.release(self._worker)
 
     async def release(self) -> None:
-        """Release the limits; a control group that cannot be removed is removed by a later run."""
+        """Release the limits."""
         self._pool.release(self._worker)
-        if self._cgroup is None or self._cgroup.remove():
-            return
-        self._cgroup.kill()
-        for _ in range(_TRIES):
-            await asyncio.sleep(_POLL_S)
-            if self._cgroup.remove():
-                return
+        if self._cgroup is not None:
+            await _remove_cgroup(self._cgroup)
 
-    def _join_own_cgroup(self, pid: int) -> Cgroup | None:
-        if self._cgroup_parent is None or self._cgroup_parent.is_per_thread:
-            return None
-        try:
-            group = self._cgroup_parent.create_cgroup(self._limits)
-        except OSError:
-            return None
-        try:
-            group.add_process(pid)
-        except OSError:
-            group.remove()
-            return None
-        self._cgroup = group
-        return group
+
+def _create_cgroup_for(pid: int, limits: ResourceLimits, parent: CgroupParent) -> Cgroup | None:
+    """Return a new control group with this process in it, or None if the groups cannot be used."""
+    try:
+        group = parent.create_cgroup(limits)
+    except OSError:
+        return None
+    try:
+        group.add_process(pid)
+    except OSError:
+        group.remove()
+        return None
+    return group
+
+
+async def _remove_cgroup(group: Cgroup) -> None:
+    """Remove a control group; one that cannot be removed is removed by a later run."""
+    if group.remove():
+        return
+    group.kill()
+    for _ in range(_TRIES):
+        await asyncio.sleep(_POLL_S)
+        if group.remove():
+            return
+
+
+class WorkerLimits:
+    """The limits of a process that starts commands, which inherit them."""
+
+    def __init__(self, limits: ResourceLimits, cgroup_parent: CgroupParent | None) -> None:
+        self._limits = limits
+        self._cgroup_parent = cgroup_parent
+        self._cgroup: Cgroup | None = None
+
+    def apply(self, pid: int) -> None:
+        """Limit a process that has not started any other yet. Raises OSError."""
+        parent = self._cgroup_parent
+        self._cgroup = _create_cgroup_for(pid, self._limits, parent) if parent else None
+        has_memory_group = self._cgroup is not None and parent is not None and parent.memory is not None
+        limit_process(pid, self._limits, has_memory_group=has_memory_group)
+
+    async def release(self) -> None:
+        """Remove the control group, and kill what is left in it."""
+        if self._cgroup is not None:
+            await _remove_cgroup(self._cgroup)
+            self._cgroup = None
+
+    def discard(self) -> None:
+        """Remove the control group of processes that have been killed; they are counted for a moment longer."""
+        for _ in range(_TRIES):
+            if self._cgroup is None or self._cgroup.remove():
+                return
+            time.sleep(_REMOVE_POLL_S)
 
 
 class SpawnWorkerPool:

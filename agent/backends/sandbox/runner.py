@@ -12,6 +12,7 @@ from agent.backends.process.run_process import GRACE_S, run_process
 from agent.backends.sandbox.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
 from agent.backends.sandbox.cgroup import find_cgroup_parent
 from agent.backends.sandbox.detect import build_policy
+from agent.backends.sandbox.git_protection import find_git_paths
 from agent.backends.sandbox.landlock.landlock_sandbox import LandlockSandbox
 from agent.backends.sandbox.seatbelt import SeatbeltSandbox
 from agent.backends.sandbox.seccomp import UnknownArchitecture
@@ -119,11 +120,6 @@ class SandboxCommandRunner:
         output = await run_process(watched, self._sandbox.launch, grace_s=self._grace_s)
         return disk.add_reason(output) if disk.was_full and output.cancelled else output
 
-    def prewarm(self, cwd: Path) -> None:
-        """Start a sandbox ahead for the next command, if this kind of sandbox supports it."""
-        if isinstance(self._sandbox, BubblewrapSandbox):
-            self._sandbox.prewarm(cwd)
-
     def describe(self) -> SandboxDescription:
         """Return what the sandbox protects and what it does not."""
         return self._sandbox.describe()
@@ -134,6 +130,15 @@ class SandboxCommandRunner:
             raise SandboxError(ALLOWED_HOSTS_NEED_BUBBLEWRAP, hint=install_hint())
         self._sandbox.policy = with_proxy(self._sandbox.policy, socket)
 
+    def protect_new_repositories(self) -> None:
+        """Protect the repositories that commands have created, unless a process is running that could interfere."""
+        sandbox = self._sandbox
+        if isinstance(sandbox, BubblewrapSandbox) and sandbox.is_idle:
+            git = find_git_paths(sandbox.policy.writable)
+            pinned = tuple(dict.fromkeys((*sandbox.policy.pinned, *git.pinned)))
+            protected = tuple(dict.fromkeys((*sandbox.policy.protected, *git.protected)))
+            sandbox.policy = replace(sandbox.policy, pinned=pinned, protected=protected)
+
     def use_landlock(self) -> None:
         """Replace bubblewrap, which does not work here, by Landlock. Raises SandboxError."""
         if not isinstance(self._sandbox, BubblewrapSandbox):
@@ -142,10 +147,10 @@ class SandboxCommandRunner:
         self._sandbox.close()
         self._sandbox = fallback
 
-    async def discard_prewarmed(self) -> None:
-        """End the prewarmed sandbox; call this before `close`."""
+    async def stop(self) -> None:
+        """End all commands and background processes, and wait for their end; call this before `close`."""
         if isinstance(self._sandbox, BubblewrapSandbox):
-            await self._sandbox.discard_prewarmed()
+            await self._sandbox.stop()
 
     def close(self) -> None:
         """End running commands and remove temporary files."""
@@ -159,14 +164,18 @@ def build_sandbox_runner(
     extra_dirs: Iterable[Path] = (),
     hidden: Iterable[Path] = (),
     limits: ResourceLimits | None = None,
+    outputs: Iterable[Path] = (),
+    proxy_dir: Path | None = None,
     proxy_socket: Path | None = None,
     grace_s: float = GRACE_S,
 ) -> SandboxCommandRunner:
     """Return a runner whose commands may change these folders only. Raises SandboxError.
 
-    `hidden` are folders of this program (data, configuration) that are hidden even inside a writable folder.
+    `hidden` are folders of this program (data, configuration) that are hidden even inside a writable folder, except
+    for `outputs`. A socket that is created in `proxy_dir` later can be opened without starting the sandbox again.
     """
     policy = build_policy(workspace=workspace, environ=environ, extra_dirs=extra_dirs, hidden=hidden, limits=limits)
+    policy = _with_interpreter(replace(policy, outputs=tuple(outputs), proxy_dir=proxy_dir))
     runner = SandboxCommandRunner(choose_sandbox(policy), grace_s=grace_s)
     if proxy_socket is not None:
         runner.open_network(proxy_socket)
@@ -187,16 +196,17 @@ def choose_sandbox(policy: SandboxPolicy) -> Sandbox:
 
 
 def with_proxy(policy: SandboxPolicy, socket: Path) -> SandboxPolicy:
-    """Return a policy whose commands reach the proxy through the relay in front of them."""
-    interpreter = Path(sys.base_prefix)
-    is_shown = policy.is_visible(interpreter)
+    """Return a policy whose commands reach the proxy through a relay in the sandbox."""
+    proxy_dir = policy.proxy_dir if socket.parent == policy.proxy_dir else None
     return replace(
-        policy,
-        proxy_socket=socket,
-        proxy_env=proxy_environment(),
-        command_prefix=relay_argv(()),
-        toolchains=policy.toolchains if is_shown else (*policy.toolchains, interpreter),
+        policy, proxy_dir=proxy_dir, proxy_socket=socket, proxy_env=proxy_environment(), relay=relay_argv(())
     )
+
+
+def _with_interpreter(policy: SandboxPolicy) -> SandboxPolicy:
+    """Return a policy that shows our interpreter, which starts the commands and the relay."""
+    interpreter = Path(sys.base_prefix)
+    return policy if policy.is_visible(interpreter) else replace(policy, toolchains=(*policy.toolchains, interpreter))
 
 
 def _build_landlock(policy: SandboxPolicy) -> LandlockSandbox:

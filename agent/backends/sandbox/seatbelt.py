@@ -89,7 +89,7 @@ class SeatbeltSandbox:
         """Start a command. Raises OSError if it cannot be started in this sandbox."""
         env = self.policy.build_environment(request.env)
         check_request(request, self.policy, env.get("PATH", os.defpath))
-        argv = (str(PROGRAM), "-p", seatbelt_profile(self.policy), *self.policy.command_prefix, *request.argv)
+        argv = (str(PROGRAM), "-p", seatbelt_profile(self.policy), *request.argv)
         return HostProcess.start(argv, cwd=request.cwd, env=env, sinks=sinks)
 
     def describe(self) -> SandboxDescription:

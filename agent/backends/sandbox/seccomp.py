@@ -57,6 +57,7 @@ class Architecture:
     audit_arch: int
     clone: int
     ioctl: int
+    prlimit: int
     socket: int
     has_x32: bool
     denied: Mapping[str, int]
@@ -69,6 +70,7 @@ ARCHITECTURES = {
         audit_arch=0xC000003E,
         clone=56,
         ioctl=16,
+        prlimit=302,
         socket=41,
         has_x32=True,
         denied=_table(_X86_64 + _COMMON),
@@ -79,6 +81,7 @@ ARCHITECTURES = {
         audit_arch=0xC00000B7,
         clone=220,
         ioctl=29,
+        prlimit=261,
         socket=198,
         has_x32=False,
         denied=_table(_AARCH64 + _COMMON),
@@ -152,6 +155,8 @@ def _rules(machine: Architecture, *, has_sockets: bool) -> dict[int, list[Instru
         **{number: [_fail(errno.EPERM)] for number in denied},
         machine.clone: [_load(_ARGUMENTS), *_fail_on_bits(NEW_NAMESPACES), _return(ALLOW)],
         machine.ioctl: [_load(_ARGUMENTS + 8), *terminal, _return(ALLOW)],
+        # Of its own limits only: the first process of the sandbox could be killed by its limits.
+        machine.prlimit: [_load(_ARGUMENTS), *_if_equal(0, [_return(ALLOW)]), _fail(errno.EPERM)],
         machine.socket: [*_sockets()] if has_sockets else [_fail(errno.EACCES)],
     }
 

@@ -16,7 +16,7 @@ from tooling.contract.fast_dataclass import dataclass
 MIB = 1024 * 1024
 GIB = 1024 * MIB
 # Where the socket of the egress proxy is mounted in the sandbox.
-PROXY_SOCKET = Path("/run/windlass/proxy.sock")
+PROXY_SOCKET = Path("/.windlass/net/proxy.sock")
 
 
 def split_words(text: str) -> tuple[str, ...]:
@@ -58,8 +58,9 @@ class SandboxPolicy:
     """What a sandbox shows and allows: paths are absolute and resolved, and those not listed do not exist in it.
 
     `writable` are the folders that commands may change. Inside them, `pinned` folders can be neither renamed nor
-    removed, `protected` paths cannot be changed and `hidden_*` paths cannot be read. `home` is an empty folder that
-    exists for one command. `command_prefix` is put in front of every command.
+    removed, `protected` paths cannot be changed and `hidden_*` paths cannot be read, except for `outputs`, the full
+    outputs of earlier commands. `home` is empty at first. `proxy_dir` is where the socket of the proxy is created when
+    hosts are allowed; `relay` is the command that connects the sandbox to it.
     """
 
     writable: tuple[Path, ...]
@@ -72,9 +73,11 @@ class SandboxPolicy:
     protected: tuple[Path, ...] = ()
     hidden_folders: tuple[Path, ...] = ()
     hidden_files: tuple[Path, ...] = ()
+    outputs: tuple[Path, ...] = ()
+    proxy_dir: Path | None = None
     proxy_socket: Path | None = None
     proxy_env: Mapping[str, str] = field(default_factory=dict)
-    command_prefix: tuple[str, ...] = ()
+    relay: tuple[str, ...] = ()
     limits: ResourceLimits = field(default_factory=ResourceLimits)
     environment: Mapping[str, str] = field(default_factory=dict)
     uid: int = 1000

@@ -6,10 +6,9 @@ from pathlib import Path
 
 from agent.model.metered_client import MeteredModel
 from agent.model.port import ModelRequest
+from agent.prompts.load import load_prompt
 from agent.vocabulary.errors import InputError
 from agent.vocabulary.message import Message
-
-_SYSTEM = "You put an answer into JSON. Reply with one JSON document that is valid against the schema and nothing else."
 
 
 def schema_mismatch(problem: str) -> str:
@@ -57,7 +56,7 @@ class OutputSchema:
             model=model,
             purpose="repair",
             messages=(
-                Message(role="system", content=_SYSTEM),
+                Message(role="system", content=load_prompt("schema_repair")),
                 Message(role="user", content=f"Schema: {self.text}\n\nAnswer:\n{answer}\n\nProblem: {problem}"),
             ),
         )

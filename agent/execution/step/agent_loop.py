@@ -16,7 +16,7 @@ from agent.execution.step.step_result import StepResult
 from agent.execution.step.tool_calls import ToolCallRunner
 from agent.model.faults import ModelFault
 from agent.model.metered_client import MeteredModel
-from agent.model.port import CallDelta, ModelReply, ModelRequest, StreamRestarted, TextDelta
+from agent.model.port import CallDelta, ModelReply, ModelRequest, ReasoningDelta, StreamRestarted, TextDelta
 from agent.protocol.channel import Channel
 from agent.protocol.events import CallMade, MessageAdded
 from agent.vocabulary import exit_codes
@@ -44,6 +44,7 @@ class RunnerSettings:
     context_tokens: Callable[[str], int]
     max_output_tokens: int
     temperature: float | None = None
+    cache_key: str | None = None
 
 
 class Delegation(Protocol):
@@ -232,6 +233,7 @@ class AgentRunner:
             # Some providers reject a history in which the reasoning before a call is missing.
             reasoning=(message.reasoning or None) if calls else None,
             reasoning_signature=message.reasoning_signature if calls else None,
+            reasoning_model=message.reasoning_model if calls else None,
             # The cost counts even if the step never ends.
             spent=spent,
         )
@@ -262,6 +264,7 @@ class AgentRunner:
             step_id=loop.ctx.step_id,
             max_output_tokens=self._settings.max_output_tokens,
             temperature=self._settings.temperature,
+            cache_key=self._settings.cache_key,
         )
 
     async def _stream_reply(self, request: ModelRequest, ctx: ExecCtx) -> ModelReply:
@@ -278,6 +281,8 @@ class AgentRunner:
                         case TextDelta(text=text):
                             said += text
                             self._emit_text(MessageAdded(role="assistant", content=text, delta=True), ctx)
+                        case ReasoningDelta(text=text):
+                            self._emit_text(MessageAdded(role="thought", content=text, delta=True), ctx)
                         case CallDelta(name=name) if delegation and name == PLAN_TOOL:
                             delegation.feed(item)
                         case StreamRestarted():

@@ -73,6 +73,25 @@ class ToolCallRunner:
             conversation.record_calls(self._finish_all(running))
         return running[0].result
 
+    async def call_unasked(self, call: ToolCall, ctx: ExecCtx) -> ToolResult | None:
+        """Run one call that is no part of the step's work; None, and no event, if it needs approval or is refused."""
+        spec = self._tools.spec_of(call.name)
+        ctx = replace(ctx, call_id=call.id, may_ask=False)
+        running_call = _RunningCall(call=call, ctx=ctx, spec=spec, result=_cancelled_result(spec, had_started=False))
+
+        async def start() -> None:
+            started = ToolStarted(tool_id=call.id, name=call.name, input=call.arguments)
+            running_call.start_logged = self._emit_durable(started, running_call)
+            await running_call.mark_started()
+
+        try:
+            result = await self._tools.call_tool(call.name, call.arguments, replace(ctx, on_start=start))
+            running_call.result = result if running_call.start_logged else running_call.result
+        finally:
+            if running_call.start_logged:
+                self._finish_all([running_call])
+        return running_call.result if running_call.start_logged else None
+
     def _prepare(self, call: ToolCall, conversation: Conversation, ctx: ExecCtx) -> _RunningCall:
         spec = self._tools.spec_of(call.name)
         return _RunningCall(

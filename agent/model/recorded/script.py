@@ -72,9 +72,8 @@ class ScriptedModel:
         number, reply = self._next_reply(request)
         builder = _builder(request, reply)
         await asyncio.sleep(reply.delay_ms / 1000)
-        for fragment in builder.add_reasoning(reply.reasoning):
-            yield fragment
-        parts = [partial(builder.add_text, part) for part in split_text(reply.text, reply.chunks)]
+        parts = [partial(builder.add_reasoning, part) for part in split_text(reply.reasoning, reply.chunks)]
+        parts += [partial(builder.add_text, part) for part in split_text(reply.text, reply.chunks)]
         for index, call in enumerate(reply.tool_calls):
             id = call.id or f"call_{number}_{self._request_count}_{index}"
             parts.append(partial(builder.add_call, str(index), id=id, name=call.name))

@@ -84,6 +84,7 @@ class ReplyBuilder:
             tool_calls=calls,
             reasoning=reasoning,
             reasoning_signature=self.reasoning_signature,
+            reasoning_model=self._request.model if self.reasoning_signature else None,
         )
         finish = "tool_calls" if calls and self.finish_reason != "length" else self.finish_reason or "stop"
         return ModelReply(message=message, usage=self._final_usage(), model=self._request.model, finish_reason=finish)

@@ -14,7 +14,12 @@ Block: TypeAlias = dict[str, object]
 
 VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 8192
+# Claude 3, 4, 4.1 and 4.5 take a number of tokens for thinking, a part of those for the reply.
+_OLD_MODELS = re.compile(r"claude-(\w+-)?(3\b|4(-[0-5])?(-\d{6,}|$))")
+_MIN_THINKING_TOKENS = 1024
+_THINKING_QUARTERS = {"low": 1, "medium": 2, "high": 3}
 _INVALID_ID_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
+_CACHED_TURNS = 2
 _CACHED: Mapping[str, object] = {"cache_control": {"type": "ephemeral"}}
 
 
@@ -29,37 +34,67 @@ def headers(endpoint: Endpoint) -> dict[str, str]:
 
 
 def body(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
-    """Return the request as JSON data, with cache breakpoints after system, tools and the last user turn."""
+    """Return the request as JSON data.
+
+    Four cache breakpoints, the most the API allows: after tools, after system, and after the last two user turns, so
+    that a request reads what the one before has written.
+    """
     system = [message.content for message in request.messages if message.role == "system" and message.content]
     data: dict[str, object] = {
         "model": endpoint.model,
         "max_tokens": request.max_output_tokens or DEFAULT_MAX_TOKENS,
-        "messages": _turns(message for message in request.messages if message.role != "system"),
         "stream": True,
     }
-    if system:
-        data["system"] = _mark_last_cached([{"type": "text", "text": text} for text in system])
+    thinking = _thinking(request, endpoint)
+    data |= thinking
+    # The API rejects a temperature together with thinking.
+    if request.temperature is not None and (not thinking or request.reasoning == "off"):
+        data["temperature"] = request.temperature
     if request.tools:
         data["tools"] = _mark_last_cached([_tool(tool) for tool in request.tools])
-    if request.temperature is not None:
-        data["temperature"] = request.temperature
+    if system:
+        data["system"] = _mark_last_cached([{"type": "text", "text": text} for text in system])
+    # Last, so that consecutive requests begin alike.
+    # Without thinking, the API rejects earlier thoughts too.
+    signed_by = None if request.reasoning == "off" else request.model
+    data["messages"] = _turns((message for message in request.messages if message.role != "system"), signed_by)
     return data
 
 
-def _turns(messages: Iterable[Message]) -> list[Block]:
+def _thinking(request: ModelRequest, endpoint: Endpoint) -> dict[str, object]:
+    """Return the options for an amount of reasoning: effort for models since 4.6, a number of tokens before."""
+    level = request.reasoning
+    if level is None:
+        return {}
+    if level == "off":
+        return {"thinking": {"type": "disabled"}}
+    if not _OLD_MODELS.match(endpoint.model):
+        # Without `display` the thoughts of newer models are empty.
+        return {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": level}}
+    limit = request.max_output_tokens or DEFAULT_MAX_TOKENS
+    budget = max(_MIN_THINKING_TOKENS, limit * _THINKING_QUARTERS[level] // 4)
+    has_room = budget < limit and not _is_amid_calls_without_thinking(request)
+    return {"thinking": {"type": "enabled", "budget_tokens": budget}} if has_room else {}
+
+
+def _is_amid_calls_without_thinking(request: ModelRequest) -> bool:
+    """Return whether the turn to continue began without thinking, which the API then rejects: the model was changed."""
+    last = next((message for message in reversed(request.messages) if message.role != "tool"), None)
+    return last is not None and bool(last.tool_calls) and not _thinking_blocks(last, request.model)
+
+
+def _turns(messages: Iterable[Message], signed_by: str | None) -> list[Block]:
     """Return alternating turns; neighbors with the same role are merged, so results of a turn stay together."""
     turns: list[tuple[str, list[Block]]] = []
     for message in messages:
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = _assistant_blocks(message) if role == "assistant" else _user_blocks(message)
+        blocks = _assistant_blocks(message, signed_by) if role == "assistant" else _user_blocks(message)
         if turns and turns[-1][0] == role:
             turns[-1][1].extend(blocks)
         elif blocks:
             turns.append((role, blocks))
-    for at in range(len(turns) - 1, -1, -1):
-        if turns[at][0] == "user":
-            turns[at] = ("user", _mark_last_cached(turns[at][1]))
-            break
+    for at in [at for at, (role, _) in enumerate(turns) if role == "user"][-_CACHED_TURNS:]:
+        turns[at] = ("user", _mark_last_cached(turns[at][1]))
     return [{"role": role, "content": blocks} for role, blocks in turns]
 
 
@@ -70,19 +105,19 @@ def _user_blocks(message: Message) -> list[Block]:
     return [{**result, "content": message.content} if message.content else result]
 
 
-def _assistant_blocks(message: Message) -> list[Block]:
+def _assistant_blocks(message: Message, signed_by: str | None) -> list[Block]:
     calls: list[Block] = [
         {"type": "tool_use", "id": _safe_id(call.id), "name": call.name, "input": dict(call.arguments)}
         for call in message.tool_calls
     ]
     # The API rejects an assistant turn that ends in white space.
-    return [*_thinking_blocks(message), *_text_blocks(message.content.rstrip()), *calls]
+    return [*_thinking_blocks(message, signed_by), *_text_blocks(message.content.rstrip()), *calls]
 
 
-def _thinking_blocks(message: Message) -> list[Block]:
-    """Return reasoning as it was signed; the API rejects unsigned reasoning."""
+def _thinking_blocks(message: Message, signed_by: str | None) -> list[Block]:
+    """Return reasoning as this model signed it; the API rejects any other."""
     signature = message.reasoning_signature
-    if not signature:
+    if not signature or message.reasoning_model != signed_by:
         return []
     if not signature.startswith("["):
         return [{"type": "thinking", "thinking": message.reasoning, "signature": signature}]

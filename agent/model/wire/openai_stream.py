@@ -101,7 +101,8 @@ class OpenAiReader:
             input_tokens=count_at(usage, "prompt_tokens"),
             output_tokens=count_at(usage, "completion_tokens"),
             cache_read_tokens=count_at(prompt, "cached_tokens") or count_at(usage, "prompt_cache_hit_tokens"),
-            cache_write_tokens=count_at(prompt, "cache_write_tokens"),
+            # litellm passes on Anthropic's name.
+            cache_write_tokens=count_at(prompt, "cache_write_tokens") or count_at(usage, "cache_creation_input_tokens"),
             reasoning_tokens=count_at(completion, "reasoning_tokens"),
         )
         # OpenRouter reports the actual cost of the call.

@@ -15,6 +15,7 @@ from agent.protocol.events import (
     PlanUpdated,
     RunCompleted,
     RunStarted,
+    SessionRewound,
     StepCompleted,
     StepCounts,
     StepStarted,
@@ -39,6 +40,7 @@ ALREADY_RESTORED = "{path} already has its original content"
 _STEP_ID = "undo"
 _REQUEST_PREFIX = "Undo the file changes of "
 _WHOLE_SESSION = "this session"
+_SINCE = "everything since run "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +106,13 @@ def _check_unmodified(file: ChangedFile, current_hash: str | None) -> None:
         raise ToolError(f"{file.display_path} was also changed by something else in between; --force undoes that too.")
 
 
-def record_undo(folder: SessionFolder, undone: UndoResult, *, request: str, cwd: Path) -> str:
-    """Append the undo to the log as a run, refresh SESSION.json, and return the run id. Needs the session's lock."""
+def record_undo(
+    folder: SessionFolder, undone: UndoResult, *, request: str, cwd: Path, rewound_to: str | None = None
+) -> str:
+    """Append the undo to the log as a run, refresh SESSION.json, and return the run id. Needs the session's lock.
+
+    `rewound_to` is the run that a rewind removes from the conversation, with all later ones.
+    """
     now = datetime.now(UTC)
     run_id = f"{UNDO_RUN_PREFIX}{now:%Y%m%d%H%M%S}-{uuid.uuid4().hex[:6]}"
     ts = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -120,7 +127,9 @@ def record_undo(folder: SessionFolder, undone: UndoResult, *, request: str, cwd:
             step_id=_STEP_ID if isinstance(event, (StepStarted, FilesChanged, StepCompleted)) else None,
             attempt=1 if isinstance(event, (StepStarted, FilesChanged, StepCompleted)) else None,
         )
-        for number, event in enumerate(_build_events(folder, undone, request=request, cwd=cwd, plan_id=run_id))
+        for number, event in enumerate(
+            _build_events(folder, undone, request=request, cwd=cwd, plan_id=run_id, rewound_to=rewound_to)
+        )
     ]
     log = FileLog(folder.events)
     try:
@@ -145,7 +154,9 @@ def _describe_restored(change: FileChange) -> str:
     return f"Restored {change.path}" + (" (it had been deleted)" if change.status == "added" else "")
 
 
-def _build_events(folder: SessionFolder, undone: UndoResult, *, request: str, cwd: Path, plan_id: str) -> list[Event]:
+def _build_events(
+    folder: SessionFolder, undone: UndoResult, *, request: str, cwd: Path, plan_id: str, rewound_to: str | None
+) -> list[Event]:
     code = exit_codes.FAILED if undone.refused else exit_codes.OK
     step = PlanStep(id=_STEP_ID, title="Restore files", instruction="Restore files", type="tool")
     ending = StepCompleted(status="error" if code else "ok", summary=summarize_undo(undone))
@@ -164,6 +175,7 @@ def _build_events(folder: SessionFolder, undone: UndoResult, *, request: str, cw
         StepStarted(title=step.title),
         *([FilesChanged(changes=undone.restored)] if undone.restored else []),
         ending,
+        *([SessionRewound(before_run=rewound_to)] if rewound_to else []),
         RunCompleted(
             subtype=exit_codes.SUBTYPES[code],
             is_error=bool(code),
@@ -189,12 +201,19 @@ def undo_request(run: str | None, step: str | None) -> str:
     return _REQUEST_PREFIX + (f"step {step}" if step else f"run {run}" if run else _WHOLE_SESSION)
 
 
+def rewind_request(run: str) -> str:
+    """Return the request under which a rewind is logged."""
+    return f"{_REQUEST_PREFIX}{_SINCE}{run}"
+
+
 def undo_history(folder: SessionFolder) -> UndoHistory:
     """Return the runs of a session that can be undone, and the undos that can be redone."""
     changed = {recorded.run_id for recorded in collect_changes(read_events(folder.events))}
     undoable: list[str] = []
     redoable: list[str] = []
+    order: list[str] = []
     for run in read_all_runs(folder).runs:
+        order.append(run.run_id)
         if run.run_id not in changed:
             continue
         if not run.run_id.startswith(UNDO_RUN_PREFIX):
@@ -205,6 +224,11 @@ def undo_history(folder: SessionFolder) -> UndoHistory:
         source, target = (redoable, undoable) if scope.removeprefix("run ") in redoable else (undoable, redoable)
         # A partial undo can be tried again.
         if run.subtype == "success":
-            source[:] = [run_id for run_id in source if scope not in (_WHOLE_SESSION, f"run {run_id}")]
+            since = order.index(scope.removeprefix(_SINCE)) if scope.startswith(_SINCE) else len(order)
+            source[:] = [
+                run_id
+                for run_id in source
+                if scope not in (_WHOLE_SESSION, f"run {run_id}") and order.index(run_id) < since
+            ]
         target.append(run.run_id)
     return UndoHistory(undoable=tuple(undoable), redoable=tuple(redoable))

@@ -7,7 +7,7 @@ from agent.sessions.lock import lock_holder
 from agent.sessions.resume.resume_state import latest_of_chains, runs_in_chain
 from agent.sessions.store import LONGER_PREFIX, SessionFolder, SessionStore
 from agent.sessions.views.listing import find_runs_by_prefix, newest_sessions
-from agent.sessions.views.session_summary import RunRecord, SessionRecord, read_all_runs, read_session
+from agent.sessions.views.session_summary import RunRecord, SessionRecord, active_runs, read_all_runs, read_session
 from agent.vocabulary.errors import InputError, UsageError
 from tooling.contract.fast_dataclass import dataclass
 
@@ -74,7 +74,9 @@ def last_unfinished(store: SessionStore) -> ResumableRun:
 def unfinished_in(folder: SessionFolder) -> ResumableRun | None:
     """Return the newest run of a session that is unfinished and was not resumed, if any."""
     record = read_session(folder)
-    open_ends = latest_of_chains(_parents(record), (run.run_id for run in record.runs if is_unfinished(run)))
+    open_ends = latest_of_chains(
+        _parents(record), (run.run_id for run in active_runs(record.runs) if is_unfinished(run))
+    )
     return _resumable_run(folder, record, open_ends[-1]) if open_ends else None
 
 

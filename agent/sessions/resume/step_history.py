@@ -131,6 +131,7 @@ class StepHistory:
                 tool_calls=calls,
                 reasoning=event.reasoning or "",
                 reasoning_signature=event.reasoning_signature,
+                reasoning_model=event.reasoning_model,
             )
             self.messages.append(message)
             self.turns += 1

@@ -3,11 +3,19 @@
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
-from agent.protocol.events import Envelope, MessageAdded, PlanUpdated, RunCompleted, RunStarted, StepCompleted
+from agent.protocol.events import (
+    Envelope,
+    MessageAdded,
+    PlanUpdated,
+    RunCompleted,
+    RunStarted,
+    SessionRewound,
+    StepCompleted,
+)
 from agent.sessions.log.log_index import LogLine, read_lines
 from agent.sessions.store import SessionFolder
 from agent.vocabulary.usage import Usage
@@ -21,7 +29,7 @@ _SUMMARY_CHARS = 2000
 _IDLE_NS = 2_000_000_000
 # Only these events are decoded; of the others the head is enough.
 _SUMMARY_EVENTS = frozenset(
-    event.type for event in (RunStarted, MessageAdded, PlanUpdated, StepCompleted, RunCompleted)
+    event.type for event in (RunStarted, MessageAdded, PlanUpdated, StepCompleted, SessionRewound, RunCompleted)
 )
 
 
@@ -36,7 +44,7 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One past run; `resumes` is the id of the run it resumed.
+    """One past run; `resumes` is the id of the run it resumed, `rewound_to` that of the run a rewind went back to.
 
     `spent` is the known usage, by step, of a run without an end; planning has an empty step id.
     """
@@ -57,6 +65,7 @@ class RunRecord:
     model: str = ""
     planner_model: str = ""
     plan_only: bool = False
+    rewound_to: str | None = None
     spent: Mapping[str, Usage] = field(default_factory=dict)
 
     @property
@@ -94,6 +103,18 @@ class SessionRecord(SessionHead):
     """A session with its newest runs."""
 
     runs: tuple[RunRecord, ...] = ()
+
+
+def active_runs(runs: Sequence[RunRecord]) -> tuple[RunRecord, ...]:
+    """Return the runs that belong to the conversation: without those that were rewound, and without the rewinds."""
+    kept: list[RunRecord] = []
+    for run in runs:
+        if run.rewound_to is None:
+            kept.append(run)
+        else:
+            # A run that is not listed is older than all that are.
+            kept = kept[: next((at for at, known in enumerate(kept) if known.run_id == run.rewound_to), 0)]
+    return tuple(kept)
 
 
 class _SummaryBuilder:
@@ -153,6 +174,8 @@ class _SummaryBuilder:
                 record = StepRecord(id=envelope.step_id or "", status=status, summary=summary[:_SUMMARY_CHARS])
                 self._steps[run.run_id].pop(record.id, None)
                 self._steps[run.run_id][record.id] = record
+            case SessionRewound(before_run=before):
+                run = replace(run, rewound_to=before)
             case RunCompleted() as end:
                 self._cost += end.usage
                 run = _with_end(run, end)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+from agent.protocol.commands import StopStep
 from agent.vocabulary.errors import UsageError
 from cli.pages.columns import render_rows
 from cli.repl.commands import session_commands as sessions
@@ -10,6 +11,7 @@ from cli.repl.commands import setting_commands as settings
 from cli.repl.commands.session_commands import split_words
 from cli.repl.commands.setting_commands import context_lines
 from cli.repl.commands.user_commands import UserCommand
+from cli.repl.plan_choice import CANCEL
 from cli.repl.repl import Repl
 from cli.repl.slash_commands import Candidate, SlashCommand, unknown_command
 from cli.screen.colors import THEMES, clip
@@ -17,6 +19,7 @@ from tooling.tool_catalog import CatalogCommand
 
 EMPTY_QUEUE = "the queue is empty"
 NO_PLAN = "no plan yet"
+WHICH_STEP = "Stop which step?"
 
 
 async def _help(repl: Repl, argument: str) -> None:
@@ -81,6 +84,22 @@ def _plan(repl: Repl, argument: str) -> None:
         repl.ui.print_line("\n".join(lines) or NO_PLAN)
 
 
+async def _stop(repl: Repl, argument: str) -> None:
+    """Stop a running step: the named one, the only one, or the one the user picks."""
+    running = repl.ui.running_steps
+    if argument not in ("", *running) or not running:
+        raise UsageError(f"no running step {argument}".rstrip(), f"running: {', '.join(running) or 'none'}")
+    step = argument or running[0]
+    if not argument and len(running) > 1:
+        step = await repl.ui.ask(WHICH_STEP, (*running, CANCEL))
+    if step in running:
+        repl.queue.send(StopStep(step_id=step))
+
+
+def _complete_running(repl: Repl, typed: Sequence[str]) -> Iterable[Candidate]:
+    return [(step, repl.ui.plan.title(step)) for step in repl.ui.running_steps] if len(typed) == 1 else ()
+
+
 def _context(repl: Repl, argument: str) -> None:
     if argument not in ("", "drop"):
         raise UsageError(f"unknown argument {argument!r}", "/context drop discards the output of your ! commands")
@@ -143,7 +162,8 @@ def _usage(command: SlashCommand) -> str:
 KEY_HELP = (
     "Enter sends, Alt-Enter starts a new line, Tab completes, Ctrl-R searches your history,"
     " Ctrl-X Ctrl-E opens your editor.",
-    "During a run: Enter queues, Ctrl-S sends to the running steps, Esc stops a step, Ctrl-C stops the run.",
+    "During a run: Enter queues, Ctrl-S sends to the running steps, Esc stops the run to redirect it, Ctrl-C stops it.",
+    "Shift-Tab switches between ask, auto-edit and plan mode, Esc Esc rewinds to an earlier request.",
     "Ctrl-O shows folded output, Ctrl-L clears, Ctrl-Z suspends, Ctrl-D quits.",
     "@path attaches a file, !command runs a shell command, #note saves to memory.",
 )
@@ -205,7 +225,14 @@ COMMANDS = (
         run=_queue,
         complete=_complete_queue,
     ),
-    SlashCommand(name="plan", usage="[REQUEST]", help="Show the plan, or edit a plan and run it.", run=_plan),
+    SlashCommand(name="plan", usage="[REQUEST]", help="Show the plan, or make one and decide on it.", run=_plan),
+    SlashCommand(
+        name="stop",
+        usage="[STEP]",
+        help="Stop a step of the running plan.",
+        run=_stop,
+        complete=_complete_running,
+    ),
     SlashCommand(
         name="steps",
         usage="[--json]",
@@ -277,6 +304,7 @@ COMMANDS = (
         run=sessions.redo,
         complete=_complete_as("sessions", "undo", "_"),
     ),
+    SlashCommand(name="rewind", help="Take back a request and everything after it.", run=sessions.rewind),
     SlashCommand(
         name="resume",
         usage="[SESSION|RUN]",

@@ -1,5 +1,6 @@
 """Commands for sessions: undo, redo, fork, compact, export, why, resume."""
 
+import asyncio
 import shlex
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
@@ -12,22 +13,29 @@ from agent.sessions.store import SessionStore
 from agent.sessions.views.session_summary import RunRecord, SessionRecord, read_session
 from agent.vocabulary.errors import UsageError
 from agent.workspace.request_context import history
-from cli.repl.repl import CANCEL, Repl
+from cli.repl.plan_choice import CANCEL
+from cli.repl.repl import Repl
 from cli.repl.request_queue import QueuedRequest
 from cli.repl.slash_commands import Candidate
-from cli.screen.colors import clip
+from cli.screen.colors import clip, to_single_line
 from cli.screen.format import format_count
+from cli.screen.sanitize import sanitize
+from tooling.safety.secrets.redact import Redactor
 
 if TYPE_CHECKING:
     from agent.sessions.views.listing import SessionRow
 
 _MAX_OFFERED = 8
+_MAX_REWOUND = 20
 _TITLE_CELLS = 48
 _PREVIEW_LINES = 3
 RUN_IN_PROGRESS = "a run is in progress"
 WAIT_HINT = "wait until it has finished, or stop it with Ctrl-C"
 NOTHING_TO_UNDO = "nothing to undo in this session"
 NOTHING_TO_REDO = "nothing to redo in this session"
+NOTHING_TO_REWIND = "this session has no request to go back to"
+WHICH_REQUEST = "Go back to before which request?"
+REWOUND = "the conversation continues from before that request"
 NO_OTHER_SESSION = "no other session to resume"
 WHICH_SESSION = "Resume which session?"
 COMPACTED = "history sent with later requests"
@@ -66,6 +74,37 @@ def redo(repl: Repl, argument: str) -> Awaitable[None]:
     if not redoable:
         raise UsageError(NOTHING_TO_REDO, "/redo restores what /undo reverted")
     return repl.run_agent_command("sessions", "undo", session, "--run", redoable[-1], *split_words(argument))
+
+
+async def rewind(repl: Repl, argument: str) -> None:
+    """Let the user choose a request; take back what happened since, and put its text into the prompt."""
+    from agent.sessions.changes.rewind import rewind as rewind_session
+    from agent.sessions.changes.rewind import rewindable_runs
+    from agent.sessions.changes.undo import summarize_undo
+    from cli.pages.pages import format_age
+
+    folder = _store(repl).find(_require_idle(repl))
+    runs = [run for run in rewindable_runs(folder) if run.user != COMPACT_REQUEST][:_MAX_REWOUND]
+    if not runs:
+        raise UsageError(NOTHING_TO_REWIND)
+    room = repl.ui.columns - len(f"  {len(runs)}. ")
+    options: dict[str, RunRecord] = {}
+    for run in runs:
+        label = clip(to_single_line(f"{run.user} ({format_age(run.date)})"), room)
+        options[f"{label} {run.run_id}" if label in options else label] = run
+    choice = options.get(await repl.ui.ask(WHICH_REQUEST, (*options, CANCEL)))
+    if choice is None:
+        return
+    redact = Redactor(repl.state.read_settings().secrets).redact
+    _require_idle(repl)
+    undone = await asyncio.to_thread(rewind_session, folder, choice.run_id, redact=redact)
+    left = rewindable_runs(folder)
+    repl.queue.run_id = left[0].run_id if left else None
+    if undone.restored or undone.refused:
+        repl.print_line(sanitize(summarize_undo(undone)))
+    repl.print_line(f"{REWOUND}; /redo restores the files" if undone.restored else REWOUND, "quiet")
+    if not repl.ui.set_text(choice.user):
+        repl.print_line(sanitize(choice.user))
 
 
 def fork(repl: Repl, argument: str) -> None:

@@ -13,11 +13,11 @@ from agent.vocabulary.errors import UsageError
 from agent.workspace.project_notes import read_notes
 from agent.workspace.request_context import HISTORY_CHARS, history
 from cli.repl.repl import Repl
-from cli.repl.state import ReplState
+from cli.repl.state import PLAN_MODE, ReplState
 from cli.screen.colors import THEMES
 from cli.screen.format import format_cost, format_count
 
-MODES = ("ask", "auto-edit", "never", "yolo")
+MODES = ("ask", "auto-edit", "plan", "never", "yolo")
 _SCRIPT = "script:"
 MODEL_HINT = "use provider/name, for example openai/gpt-5-mini; Tab lists them"
 MODEL_UNSET = "model: none; set one with /model provider/name (Tab lists them)"
@@ -70,6 +70,8 @@ def mode(repl: Repl, argument: str) -> None:
         raise UsageError(f"unknown approval mode {argument!r}", f"choose from {', '.join(MODES)}")
     if argument:
         repl.state.override("approval_mode", argument)
+        if argument != PLAN_MODE:
+            repl.state.used_mode = argument
     repl.print_line(f"approval mode: {repl.state.read_settings().settings.approval_mode}")
 
 

@@ -92,7 +92,23 @@ class ApprovalCards:
         self._own_questions[request.question_id] = answer
         self._queue.appendleft(("", request))
         self._show_next(takes_focus=True)
-        return await answer
+        try:
+            return await answer
+        finally:
+            # Also if the run that asked was stopped meanwhile.
+            self._drop(request.question_id)
+
+    @property
+    def has_own_question(self) -> bool:
+        """Whether the current card is a question of the REPL itself."""
+        return self.current_id in self._own_questions
+
+    def decline_own(self) -> bool:
+        """Answer a question of the REPL itself with its last option, which does nothing; False if none is shown."""
+        request = self.current
+        if not isinstance(request, QuestionAsked) or not self.has_own_question:
+            return False
+        return self._resolve(AnswerQuestion(question_id=request.question_id, answer=request.options[-1]))
 
     def clear(self) -> None:
         """Drop the cards of a run that has ended."""

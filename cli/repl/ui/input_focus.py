@@ -35,6 +35,16 @@ class InputFocus:
         return cards.has_focus and isinstance(cards.current, ApprovalRequested) and not self._writing
 
     @property
+    def has_card(self) -> bool:
+        """Whether an approval or a question is open, focused or not."""
+        return self._cards.current is not None
+
+    @property
+    def has_own_question(self) -> bool:
+        """Whether the REPL itself asks something."""
+        return self._cards.has_own_question
+
+    @property
     def is_too_early(self) -> bool:
         """Whether the card has only just appeared, so that keys are meant for the prompt."""
         return self._cards.has_focus and not self._cards.is_seen and not self._writing
@@ -110,12 +120,20 @@ class InputFocus:
         return True
 
     def cancel_edit(self) -> bool:
-        """Cancel typing text for a card; return False if there is none."""
+        """Cancel typing text for a card, or a question of the REPL itself; return False if there is neither."""
         if self._writing is None:
-            return False
+            return self.decline_own()
         self._writing = None
         self._buffer.reset()
         self._refresh()
+        return True
+
+    def decline_own(self) -> bool:
+        """Decline a question of the REPL itself; return False if none is shown."""
+        if not self._cards.decline_own():
+            return False
+        self._buffer.reset()
+        self._after_answer()
         return True
 
     def _write(self, mode: _WritingMode, text: str) -> None:

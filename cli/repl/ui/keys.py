@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application.current import get_app
-from prompt_toolkit.filters import Condition, emacs_mode, has_completions, is_searching
+from prompt_toolkit.filters import Condition, emacs_mode, has_completions, is_searching, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
@@ -130,9 +130,33 @@ def _bind_run(keys: KeyBindings, repl: "Repl", ui: "Tui") -> None:
         if repl.steer(ui.full_text()):
             ui.save_and_clear()
 
-    @keys.add("escape", filter=is_busy & emacs_mode & ~has_completions & ~is_searching)
-    def _stop_step(event: KeyPressEvent) -> None:
-        repl.spawn(repl.stop_step())
+    has_card = Condition(lambda: ui.focus.has_card)
+    # In vi mode the first Esc ends inserting.
+    can_escape = (emacs_mode | vi_navigation_mode) & ~is_searching
+
+    @keys.add("escape", filter=can_escape & has_completions)
+    def _close_menu(event: KeyPressEvent) -> None:
+        event.current_buffer.cancel_completion()
+
+    @keys.add("escape", filter=can_escape & ~has_completions & Condition(lambda: ui.focus.has_own_question))
+    def _decline(event: KeyPressEvent) -> None:
+        ui.focus.decline_own()
+
+    @keys.add("escape", filter=can_escape & ~has_completions & ~has_card & is_busy)
+    def _redirect(event: KeyPressEvent) -> None:
+        repl.queue.interrupt()
+
+    is_empty = Condition(lambda: repl.is_idle and not ui.buffer.text)
+
+    # Not a sequence of two keys: a single Esc would have to wait for the second one longer than a user wants to.
+    @keys.add("escape", filter=can_escape & ~has_card & is_empty)
+    def _rewind(event: KeyPressEvent) -> None:
+        if ui.is_second_escape():
+            repl.accept("/rewind")
+
+    @keys.add("s-tab", filter=~has_completions & ~is_searching)
+    def _mode(event: KeyPressEvent) -> None:
+        repl.cycle_mode()
 
     @keys.add("c-o", eager=True)
     def _unfold(event: KeyPressEvent) -> None:

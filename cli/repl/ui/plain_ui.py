@@ -6,7 +6,7 @@ import signal
 import sys
 import termios
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from agent.protocol.events import (
     StepCompleted,
     StepStarted,
 )
+from agent.vocabulary.plan import LEAD, PlanStep
 from cli.repl.ui.notifications import notification_for
 from cli.run.terminal_approvals import (
     PASTE_NOTICE,
@@ -116,8 +117,9 @@ class PlainUi:
             case ApprovalResolved(approval_id=answered) | QuestionAnswered(question_id=answered):
                 self._drop(answered)
             case StepStarted(title=title):
-                self._running_steps.append(envelope.step_id or "")
-                self.print_line(to_single_line(f"{envelope.step_id}: {title}"))
+                if envelope.step_id != LEAD:
+                    self._running_steps.append(envelope.step_id or "")
+                    self.print_line(to_single_line(f"{envelope.step_id}: {title}"))
             case StepCompleted():
                 self._running_steps = [step for step in self._running_steps if step != envelope.step_id]
             case _:
@@ -133,6 +135,10 @@ class PlainUi:
         if not self._requests and self._repl.is_idle:
             self._prompt()
 
+    def show_plan(self, steps: Sequence[PlanStep]) -> None:
+        """Draw a plan that has not started yet."""
+        self._transcript.show_plan(steps)
+
     def refresh_completions(self) -> None:
         """Do nothing: there is no completion."""
 
@@ -142,7 +148,11 @@ class PlainUi:
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._own_questions[request.question_id] = answer
         self._add_request(request)
-        return await answer
+        try:
+            return await answer
+        finally:
+            # Also if the run that asked was stopped meanwhile.
+            self._drop(request.question_id)
 
     async def run_external(self, program: Callable[[], None]) -> None:
         """Call `program` in a thread while it owns the terminal."""
@@ -163,7 +173,12 @@ class PlainUi:
         return False
 
     def cancel_edit(self) -> bool:
-        """Cancel editing a command and show its approval again; return False if none is edited."""
+        """Cancel editing a command and show its approval again, or decline a question of the REPL itself."""
+        request = self._requests[0] if self._requests else None
+        if isinstance(request, QuestionAsked) and (own := self._own_questions.get(request.question_id)):
+            own.set_result(request.options[-1])
+            self._drop(request.question_id)
+            return True
         if not self._is_editing:
             return False
         self._is_editing = False

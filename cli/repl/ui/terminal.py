@@ -131,11 +131,14 @@ class Terminal:
             self._write("\n" * self._output.window_size().rows + "\x1b[H")
             self._render()
 
-    def refresh(self) -> None:
-        """Schedule a redraw, at most ten times per second."""
+    def refresh(self, *, is_urgent: bool = False) -> None:
+        """Schedule a redraw, at most ten times per second; an urgent one is drawn at once."""
+        if self._next_frame and is_urgent:
+            self._next_frame.cancel()
+            self._next_frame = None
         if self._next_frame is None:
             loop = asyncio.get_running_loop()
-            wait = max(0.0, self._last_frame + _FRAME_S - loop.time())
+            wait = 0.0 if is_urgent else max(0.0, self._last_frame + _FRAME_S - loop.time())
             self._next_frame = loop.call_later(wait, self._frame)
 
     def _frame(self) -> None:

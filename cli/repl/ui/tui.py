@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from prompt_toolkit.search import stop_search
 
 from agent.config.user_dirs import data_dir
 from agent.protocol.events import Envelope, RunCompleted
+from agent.vocabulary.plan import PlanStep
 from cli.repl.input import LargePastes, open_history
 from cli.repl.slash_commands import Candidate, SlashCommand
 from cli.repl.ui.approval_cards import ApprovalCards
@@ -66,6 +68,7 @@ def reflows_lines(environ: Mapping[str, str]) -> bool:
 
 
 _FOLD_RULE = "─" * 8
+_DOUBLE_ESCAPE_S = 1.0
 
 
 class Tui:
@@ -78,6 +81,7 @@ class Tui:
         self._paint = paint
         self._live_area = LiveArea(paint=paint)
         self._pastes = LargePastes()
+        self._escaped_at = float("-inf")
         self.buffer = Buffer(
             history=open_history(data_dir(state.environ), Redactor(settings.secrets).redact),
             completer=ThreadedCompleter(
@@ -174,13 +178,15 @@ class Tui:
         self.print_line(f"\n{text}")
 
     def on_event(self, envelope: Envelope) -> None:
+        was_silent = not self._transcript.partial_answer
         self.focus.on_event(envelope)
         self._live_area.on_event(envelope)
         self._transcript.on_event(envelope)
         self.terminal.send_sequence(notification_for(envelope.event, term=self._repl.state.term))
         if isinstance(envelope.event, RunCompleted):
             self.focus.reset()
-        self.terminal.refresh()
+        # The first word of an answer does not wait for the next frame.
+        self.terminal.refresh(is_urgent=was_silent and bool(self._transcript.partial_answer))
 
     def on_request_ended(self) -> None:
         """Clear the cards and live lines of the run that ended."""
@@ -190,6 +196,10 @@ class Tui:
     def show_ready(self) -> None:
         """Redraw the prompt."""
         self.terminal.refresh()
+
+    def show_plan(self, steps: Sequence[PlanStep]) -> None:
+        """Draw a plan that has not started yet."""
+        self._transcript.show_plan(steps)
 
     def refresh_completions(self) -> None:
         """Offer newly loaded commands if a command name is being typed."""
@@ -256,6 +266,11 @@ class Tui:
             return True
         return self.focus.cancel_edit()
 
+    def is_second_escape(self) -> bool:
+        """Note that Esc was pressed; return whether it was a moment ago, too."""
+        before, self._escaped_at = self._escaped_at, time.monotonic()
+        return self._escaped_at - before < _DOUBLE_ESCAPE_S
+
     def clear(self) -> None:
         """Clear the prompt without saving its text."""
         self.buffer.reset()
@@ -287,13 +302,9 @@ class Tui:
 
     def _live_lines(self, width: int, height: int) -> list[str]:
         card = self.focus.lines(width)[:height]
-        answer = self._answer_lines(width, max(0, (height - len(card)) // 2))
+        answer = self._transcript.partial_answer_lines(width, (height - len(card)) // 2)
         steps = self._live_area.lines(width, max(0, height - len(card) - len(answer)))
         return [*answer, *steps, *card]
-
-    def _answer_lines(self, width: int, height: int) -> list[str]:
-        lines = self._transcript.partial_answer.splitlines()
-        return [clip(line, width) for line in lines[-height:]] if height else []
 
     def _status(self, width: int) -> str:
         queued = f" · {len(self._repl.queue.pending)} queued" if self._repl.queue.pending else ""

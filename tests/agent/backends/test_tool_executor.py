@@ -42,6 +42,7 @@ def test_the_schemas_are_those_of_the_tools(executor: ToolExecutor) -> None:
         "read_file",
         "write_file",
         "edit_file",
+        "apply_patch",
         "delete_file",
         "list_directory",
         "find_files",
@@ -58,7 +59,7 @@ def test_the_schemas_are_those_of_the_tools(executor: ToolExecutor) -> None:
 
 
 def test_the_schemas_are_small(executor: ToolExecutor) -> None:
-    assert len(json.dumps(executor.schemas())) < 5400
+    assert len(json.dumps(executor.schemas())) < 6000
 
 
 async def test_a_call_returns_the_output(executor: ToolExecutor, ctx: ExecCtx) -> None:
@@ -115,13 +116,17 @@ async def test_long_output_is_trimmed_and_the_number_of_cut_characters_is_given(
     full = "\n".join(map(str, range(1, 50001)))
     path = result.meta.output_path
     assert path is not None
-    notice = f"\n[... {len(full) - 2500} characters cut; full output: {path} ...]\n"
-    assert result.content == full[:1500] + notice + full[-1000:]
+    head, tail = full[: full.index("\n1182")], full[full.rindex("\n48401") + 1 :]
+    cut = len(full) - len(head) - len(tail)
+    notice = (
+        f"\n[... {cut} characters cut, the whole output was 50000 lines, {len(full)} bytes; full output: {path} ...]\n"
+    )
+    assert result.content == head + notice + tail
     assert text_of(path) == full
 
 
 async def test_the_saved_output_can_be_read_but_not_written(executor: ToolExecutor, ctx: ExecCtx) -> None:
-    result = await executor.call_tool("run_command", {"command": "seq 1 3000"}, ctx)
+    result = await executor.call_tool("run_command", {"command": "seq 1 9000"}, ctx)
     path = result.meta.output_path
     page = await executor.call_tool("read_file", {"path": path, "offset": 1500, "limit": 2}, ctx)
     assert page.content.startswith("1500\n1501\n")
@@ -133,7 +138,7 @@ async def test_very_long_output_is_saved_redacted_and_counted(executor: ToolExec
     command = "yes correct-horse-battery | head -c 2999920"
     result = await executor.call_tool("run_command", {"command": command}, ctx)
     assert result.meta.total_bytes == 2_999_920
-    assert "the whole output was 2999920 bytes" in result.content
+    assert "the whole output was 136360 lines, 2999920 bytes" in result.content
     assert "correct-horse" not in result.content
     assert result.meta.output_path is not None
     assert "correct-horse" not in text_of(result.meta.output_path)

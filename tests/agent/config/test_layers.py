@@ -8,7 +8,7 @@ import pytest
 from agent.config.environment import key_variables
 from agent.config.load import LoadedSettings, load_settings
 from agent.config.origin import Origin
-from agent.config.settings import ProfileSettings, Settings
+from agent.config.settings import ModelSettings, ProfileSettings, Settings
 from agent.config.values import NOT_A_URL
 from agent.vocabulary.errors import ConfigError, UsageError
 
@@ -124,6 +124,16 @@ def test_every_kind_of_setting_can_be_given_as_text(home: ConfigFolder, name: st
     assert getattr(home.load(assignments=[f"{name}={text}"]).settings, name) == value
 
 
+def test_a_flag_for_reasoning_applies_to_all_models(home: ConfigFolder) -> None:
+    home.write('reasoning = "low"\n[models."openai/gpt-5.2"]\nreasoning = "high"\n')
+    settings = home.load().settings
+    assert settings.reasoning == "low"
+    assert settings.models == {"openai/gpt-5.2": ModelSettings(reasoning="high")}
+    assert home.load({"AGENT_REASONING": "off"}).settings.models == settings.models
+    flagged = home.load(flags={"reasoning": "off"}).settings
+    assert (flagged.reasoning, flagged.models) == ("off", {})
+
+
 def test_tables_of_several_layers_are_merged_by_entry(home: ConfigFolder) -> None:
     home.write('[keys]\nopenai = "file-key-1"\ngroq = "file-key-2"\n[step_profiles.fast]\ntimeout_s = 5\n')
     loaded = home.load({"OPENAI_API_KEY": "env-key-1"}, assignments=["step_profiles.fast.max_retries=0"])
@@ -183,7 +193,7 @@ def test_the_openai_base_url_is_not_used_for_another_providers_model(home: Confi
         ),
         (
             'approval_mode = "askk"\n',
-            "/config.toml:1: approval_mode: expected one of ask, auto-edit, never, yolo, got 'askk'",
+            "/config.toml:1: approval_mode: expected one of ask, auto-edit, never, yolo, plan, got 'askk'",
         ),
         (
             'api_base = "localhost"\n',

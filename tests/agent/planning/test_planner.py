@@ -8,8 +8,8 @@ import pytest
 
 from agent.model.port import ModelReply, ModelRequest, StreamItem, StreamRestarted, TextDelta
 from agent.planning.capabilities import Capabilities
-from agent.planning.planner import Planner, PlanStream
-from agent.planning.prompt import CONTEXT_CHARS, PROGRESS_CHARS, SYSTEM
+from agent.planning.planner import CONTEXT_CHARS, PROGRESS_CHARS, Planner, PlanStream
+from agent.prompts.load import load_prompt
 from agent.vocabulary.message import Message
 from agent.vocabulary.plan import Plan, PlanStep
 from agent.vocabulary.usage import Usage
@@ -104,15 +104,16 @@ def test_a_step_that_only_answers_is_left_out() -> None:
 
 
 def test_the_prompt_asks_for_no_answering_steps_and_names_no_tools() -> None:
-    assert "Leave out steps that report or answer: that is done for you. Do not name tools." in SYSTEM
-    assert "Assume what is usual instead of asking." in SYSTEM
+    prompt = load_prompt("planner")
+    assert "Leave out steps that report or answer: that is done for you. Do not name tools." in prompt
+    assert "Assume what is usual instead of asking." in prompt
     # <memory> is a tag, not the tool of that name.
-    text = SYSTEM.replace("<memory>", "")
+    text = prompt.replace("<memory>", "")
     assert [name for name in CAPABILITIES.tools if name in text and name != "ask_user"] == []
 
 
 def test_the_prompt_is_short() -> None:
-    assert len(SYSTEM) < 1600
+    assert len(load_prompt("planner")) < 1600
 
 
 @pytest.mark.parametrize("size", [CONTEXT_CHARS, CONTEXT_CHARS * 50])

@@ -77,6 +77,7 @@ def test_every_field_a_planner_may_set_is_used() -> None:
         model="m/one",
         expect="E",
         verify="make test",
+        verify_by="model",
         timeout_s=30.0,
     )
 

@@ -61,6 +61,31 @@ def test_an_endless_text_is_not_buffered() -> None:
     assert len(stream._text) < 5000
 
 
+async def test_a_thought_and_the_answer_after_it_are_separate_streams() -> None:
+    channel = Channel(session_id="s", run_id="r", log=None, redactor=Redactor(KNOWN))
+    subscription = channel.subscribe()
+    for role, fragment in (
+        ("thought", "it is sk-SEN"),
+        ("thought", "TINEL-12"),
+        ("assistant", "34 is"),
+        ("thought", "x"),
+    ):
+        channel.emit(MessageAdded(role=role, content=fragment, delta=True), step_id="a")
+    await channel.publish(MessageAdded(role="assistant", content="34 is"), step_id="a")
+    await channel.close()
+    texts = [
+        (event.role, event.content) async for item in subscription if isinstance(event := item.event, MessageAdded)
+    ]
+    assert texts == [
+        ("thought", "it is "),
+        ("thought", "sk-SENTINEL-12"),
+        ("assistant", "34 "),
+        ("assistant", "is"),
+        ("thought", "x"),
+        ("assistant", "34 is"),
+    ]
+
+
 async def test_a_subscriber_never_receives_a_secret_split_over_fragments() -> None:
     channel = Channel(session_id="s", run_id="r", log=None, redactor=Redactor(KNOWN))
     subscription = channel.subscribe()

@@ -10,7 +10,7 @@ from cli.completion.model_values import KEY_SET, LOCAL, NEEDS_KEY
 from tests.cli.terminal_user import User, one_step, step_reply
 
 pytestmark = pytest.mark.usefixtures("user")
-MODES = ["ask", "auto-edit", "never", "yolo"]
+MODES = ["ask", "auto-edit", "never", "yolo", "plan"]
 
 
 def complete(*words: str) -> Completions:
@@ -61,7 +61,7 @@ def offered_kind(line: str) -> str:
         ("run --set web_rob", ["web_robots="]),
         ("rules rm ", ["git push"]),
         ("tools show man", ["manage_tasks", "manage_jobs"]),
-        ("tools call read_file ", ["path=", "offset=", "limit="]),
+        ("tools call read_file ", ["path=", "offset=", "limit=", "more="]),
         ("tools call read_file path=x of", ["offset="]),
         ("run --deny write_", ["write_file"]),
         ("runs events last --type approval", ["approval.requested", "approval.resolved"]),

@@ -1,11 +1,12 @@
 """A REPL without a terminal: printed lines and `agent` commands are recorded."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from agent.protocol.events import Envelope
 from agent.sessions.store import SessionStore
+from agent.vocabulary.plan import PlanStep
 from cli.pages.session_changes import undo_changes
 from cli.repl.commands.builtin import COMMANDS
 from cli.repl.external_programs import ExternalPrograms
@@ -53,6 +54,9 @@ class FakeUi:
 
     def show_ready(self) -> None:
         self.ready_event.set()
+
+    def show_plan(self, steps: Sequence[PlanStep]) -> None:
+        self.printed.append(" ".join(step.id for step in steps))
 
     def refresh_completions(self) -> None:
         """Do nothing."""

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from cli.repl.repl import CONFIRM_EXIT, NEW_SESSION
+from tests.agent.backends.backend_cases import find_processes, find_survivors
 from tests.cli.repl.terminal_session import (
     ENTER,
     OpenTerminal,
@@ -17,6 +18,7 @@ from tests.cli.repl.terminal_session import (
     wait_gone,
 )
 from tests.cli.terminal_user import answer, composer_reply, one_step, plan, step, step_call, step_reply
+from tests.programs import needs
 
 pytestmark = pytest.mark.slow
 
@@ -161,3 +163,27 @@ def test_resuming_an_unknown_session_is_an_error(open_terminal: OpenTerminal) ->
     terminal = open_terminal(answer("x"), words=("-r", "nonsense"))
     assert terminal.wait_exit() == 42
     assert "'nonsense'" in terminal.full_text()
+
+
+@needs("bwrap")
+def test_what_one_request_leaves_running_is_there_for_the_next_until_the_end(open_terminal: OpenTerminal) -> None:
+    mark = f"3{os.getpid()}"
+    terminal = open_terminal(
+        reply_to("leave", plan(step("s1"))),
+        step_call("s1", "run_command", command=f"echo kept > /tmp/note; sleep {mark} & true"),
+        step_reply("s1", "Left."),
+        reply_to("look", plan(step("s2"))),
+        step_call("s2", "run_command", command=f"cat /tmp/note; pgrep -fx 'sleep {mark}' | wc -l"),
+        step_reply("s2", "Looked."),
+        AGENT_APPROVAL_MODE="yolo",
+    )
+    terminal.send_line("leave")
+    terminal.wait_for("Left.")
+    assert find_processes(f"sleep {mark}")
+    terminal.send_line("look")
+    terminal.wait_for("Looked.")
+    outputs = [event["output"] for event in events(terminal) if event["type"] == "tool.completed"]
+    assert outputs[-1] == "kept\n1"
+    terminal.send(ctrl("d"))
+    assert terminal.wait_exit() == 0
+    assert find_survivors(f"sleep {mark}") == []

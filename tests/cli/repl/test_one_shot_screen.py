@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.repl.terminal_session import TerminalSession
 from tests.cli.repl.ui.test_resizing import LASTING, REPLIES
-from tests.cli.terminal_user import User
+from tests.cli.terminal_user import User, one_step, step_reply
 
 pytestmark = pytest.mark.slow
 Run = Callable[..., TerminalSession]
@@ -77,7 +77,7 @@ def test_the_answer_is_rendered_as_in_the_repl_above_the_last_line(user: User) -
     model = user.script({"match": {"purpose": "planner"}, "text": '{"answer": "There are **4 orders**."}'})
     terminal = TerminalSession(user, "run", "count", model=model)
     assert terminal.wait_exit() == 0
-    answer, end = terminal.full_text().strip().splitlines()
+    answer, _, end = terminal.full_text().strip().splitlines()
     assert answer == "There are 4 orders." and end.startswith("· ")
 
 
@@ -87,3 +87,14 @@ def test_a_pipe_gets_the_raw_answer(user: User) -> None:
     terminal = TerminalSession(user, program=program, model=model)
     assert terminal.wait_exit() == 0
     assert "There are **4 orders**." in terminal.full_text()
+
+
+def test_the_answer_streams_to_the_terminal_and_is_printed_once(user: User) -> None:
+    said = step_reply("s1", "The first part.\n\nThe second part.", chunks=30, chunk_delay_ms=100)
+    terminal = TerminalSession(user, "run", "count", model=user.script(*one_step(said)))
+    shown = terminal.wait_for("The first part.")
+    assert "The second part." not in shown
+    assert terminal.wait_exit() == 0
+    shown = terminal.full_text()
+    assert (shown.count("The first part."), shown.count("The second part.")) == (1, 1)
+    assert shown.index("The second part.") < shown.index("· ")

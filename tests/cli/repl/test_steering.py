@@ -2,8 +2,8 @@
 
 import pytest
 
-from cli.repl.repl import WHICH_STEP
-from tests.cli.repl.terminal_session import ENTER, ESC, OpenTerminal, TerminalSession, ctrl
+from cli.repl.commands.builtin import WHICH_STEP
+from tests.cli.repl.terminal_session import ENTER, OpenTerminal, TerminalSession, ctrl
 from tests.cli.repl.test_conversation import events
 from tests.cli.terminal_user import composer_reply, one_step, plan, step, step_call, step_reply
 
@@ -39,17 +39,17 @@ def test_a_steering_message_during_the_last_turn_is_not_lost(open_terminal: Open
     terminal.wait_for("And in French: bonjour.")
 
 
-def test_escape_stops_the_only_running_step(open_terminal: OpenTerminal) -> None:
+def test_stop_ends_the_only_running_step(open_terminal: OpenTerminal) -> None:
     terminal = open_terminal(*one_step(step_call("s1", "run_command", command="sleep 60"), step_reply("s1", "x")))
     terminal.send_line("wait")
     terminal.wait_until(
         lambda: any(event["type"] == "tool.started" for event in events(terminal)), "the command to start"
     )
-    terminal.send(ESC)
+    terminal.send_line("/stop")
     terminal.wait_until(lambda: step_statuses(terminal) == ["cancelled"], "the step to stop")
 
 
-def test_escape_asks_which_of_several_steps_to_stop(open_terminal: OpenTerminal) -> None:
+def test_stop_asks_which_of_several_steps_to_end(open_terminal: OpenTerminal) -> None:
     terminal = open_terminal(
         plan(step("a"), step("b")),
         step_call("a", "run_command", command="sleep 60"),
@@ -60,7 +60,7 @@ def test_escape_asks_which_of_several_steps_to_stop(open_terminal: OpenTerminal)
     terminal.wait_until(
         lambda: any(event["type"] == "tool.started" for event in events(terminal)), "the command to start"
     )
-    terminal.send(ESC)
+    terminal.send_line("/stop")
     terminal.wait_for(WHICH_STEP)
     terminal.pause()
     terminal.send("1" + ENTER)

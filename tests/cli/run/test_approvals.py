@@ -10,6 +10,7 @@ from cli.run.terminal_approvals import ANSWER_PROMPT, PASTE_NOTICE
 from tests.cli.pty_terminal import PtyTerminal
 from tests.cli.terminal_user import User, one_step, plan, step, step_call, step_reply
 from tests.programs import needs
+from tooling.approvals.policy import PLAN_MODE
 
 pytestmark = pytest.mark.slow
 
@@ -240,3 +241,23 @@ def test_pasted_lines_do_not_answer_an_approval(user: User) -> None:
     terminal.wait_for("[n] no")
     terminal.send_line("n")
     assert terminal.wait_exit()[0] == 57
+
+
+def test_plan_mode_looks_around_and_changes_nothing(user: User) -> None:
+    project = user.home / "project"
+    project.mkdir(exist_ok=True)
+    (project / "a.txt").write_text("old")
+    model = user.script(
+        *one_step(
+            step_call("s1", "write_file", path="a.txt", content="new"),
+            step_call("s1", "run_command", command="echo new > a.txt"),
+            step_call("s1", "run_command", command="cat a.txt"),
+            step_reply("s1", "I would write new into a.txt."),
+        )
+    )
+    flags = ("-C", str(project), "--approval-mode", "plan", "--output-format", "stream-json")
+    ended = user.agent("run", "write new", "--model", model, *flags)
+    outputs = [str(event["output"]) for event in ended.events if event["type"] == "tool.completed"]
+    assert (ended.exit_code, (project / "a.txt").read_text()) == (0, "old")
+    assert [PLAN_MODE in output for output in outputs] == [True, True, False]
+    assert "old" in outputs[2]

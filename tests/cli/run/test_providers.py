@@ -4,6 +4,7 @@ import pytest
 
 from tests.cli.terminal_user import ProgramResult, User
 from tests.provider.replies import Calls, Text
+from tests.provider.responses import error_body, json_response
 from tests.provider.threaded import ThreadedProvider
 
 pytestmark = pytest.mark.slow
@@ -42,6 +43,21 @@ def test_parallel_calls_work_with_both_wire_formats(user: User, model: str) -> N
     calls = ended.document["step_results"][0]["tool_calls"]
     assert (ended.exit_code, ended.document["result"], provider.connections) == (0, "one and two", 1)
     assert [call["output_preview"].strip() for call in calls[2:]] == ["one", "two"]
+
+
+def test_a_model_without_reasoning_answers_with_a_warning(user: User) -> None:
+    rejection = json_response(400, error_body("openai", "invalid_request_error", "reasoning_effort is not supported"))
+    with ThreadedProvider(rejection, ANSWER) as provider:
+        ended = run(user, provider, "--reasoning", "high")
+    assert (ended.exit_code, ended.stdout) == (0, "42\n")
+    assert "warning: openai/test-model does not take reasoning high" in ended.stderr
+    assert [request.body.get("reasoning_effort") for request in provider.requests] == ["high", None]
+
+
+def test_an_unknown_amount_of_reasoning_is_a_usage_error(user: User) -> None:
+    ended = user.agent("run", "x", "--model", MODELS[0], "--reasoning", "much")
+    assert ended.exit_code == 52
+    assert "reasoning: expected one of off, low, medium, high, got 'much'" in ended.stderr
 
 
 @pytest.mark.parametrize(

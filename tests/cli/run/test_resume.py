@@ -141,9 +141,9 @@ def test_folder_model_and_context_are_inherited(user: User) -> None:
     assert (ended.exit_code, ended.events[0]["cwd"]) == (0, str(folder)), ended.stderr
     assert step_caches(ended.events) == {"a": "hit", "b": "resumed"}, "another model finds the same results"
     events = [json.loads(line) for line in (user.data / "sessions/s/events.jsonl").read_text().splitlines()]
-    assert [event["content"] for event in events if event.get("role") == "context"] == [
-        "<stdin>\nthe piped text\n</stdin>"
-    ]
+    (context,) = [event["content"] for event in events if event.get("role") == "context"]
+    assert context.startswith(f"<environment>\nfolder: {folder}\n")
+    assert context.endswith("</environment>\n\n<stdin>\nthe piped text\n</stdin>")
 
 
 def test_a_run_can_be_stopped_and_resumed_many_times(user: User) -> None:

@@ -1,6 +1,7 @@
 """The sandbox of the real program."""
 
 import os
+import re
 import socket
 import subprocess
 import threading
@@ -139,8 +140,12 @@ as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can replace bub
 
 # Reports like bubblewrap, but confines nothing.
 LEAKY_BWRAP = """
-while [ "$1" != "--" ]; do [ "$1" = "--json-status-fd" ] && status=$2; shift; done; shift
-"$@" & echo "{ \\"child-pid\\": $! }" >&$status
+while [ "$1" != "--" ]; do
+  [ "$1" = "--json-status-fd" ] && status=$2
+  [ "$3" = /.windlass/starter.py ] && starter=$2
+  shift
+done; shift
+"${@:1:$#-1}" "$starter" <&0 & echo "{ \\"child-pid\\": $! }" >&$status
 wait $!; code=$?; echo "{ \\"exit-code\\": $code }" >&$status; exit $code
 """
 
@@ -207,3 +212,61 @@ def test_if_bubblewrap_cannot_start_the_warning_gives_the_reason(user: User, tmp
     warning = failed_bubblewrap_warning("bubblewrap cannot start: bwrap: no namespaces here")
     assert [line for line in ended.stderr.splitlines() if "warning" in line] == [f"warning: {warning}"]
     assert created_files(user) == ([], ["inside"])
+
+
+def outputs_of(user: User, *calls: dict[str, object]) -> list[str]:
+    """Run these calls of one step, and return their outputs."""
+    model = user.script(*one_step(*calls, step_reply("s1", "done")))
+    ended = user.agent("run", "x", "--model", model, "--output-format", "json", "--approval-mode", "yolo")
+    return [str(call["output_preview"]) for call in ended.document["step_results"][0]["tool_calls"]]
+
+
+@needs("bwrap", "curl", "pgrep")
+def test_a_server_started_in_one_call_is_reached_in_the_next_and_ends_with_the_run(user: User) -> None:
+    server = "/usr/bin/python3 -m http.server 8123 --bind 127.0.0.1"
+    curl = "curl -sS --retry 50 --retry-delay 1 --retry-connrefused http://localhost:8123/ | head -n 1; cat /tmp/note"
+    started, reached = outputs_of(
+        user,
+        step_call("s1", "run_command", command=f"exec {server} # {user.home}", background=True),
+        step_call("s1", "run_command", command=f"echo kept > /tmp/note; {curl}"),
+    )
+    assert started.startswith("Started job1 in the background")
+    assert reached.splitlines()[0].startswith("<!DOCTYPE")
+    assert reached.splitlines()[-1] == "kept"
+    assert subprocess.run(["pgrep", "-f", str(user.home)], capture_output=True, check=False).stdout == b""
+
+
+@needs("bwrap")
+def test_the_model_is_told_what_still_runs_in_the_background(user: User) -> None:
+    left, found = outputs_of(
+        user,
+        step_call("s1", "run_command", command="echo kept > /tmp/note; sleep 300 & echo started"),
+        step_call("s1", "run_command", command="cat /tmp/note; pgrep -x sleep | wc -l"),
+    )
+    assert re.fullmatch(
+        r"started\n\[1 process is still running in the background: \d+ \(sleep 300\); its later output is not kept\]",
+        left,
+    )
+    assert found.splitlines() == ["kept", "1"]
+
+
+def test_without_bubblewrap_the_model_is_told_what_has_ended(user: User) -> None:
+    ended = run(user, "sleep 300 & echo started", "--backend", "host")
+    assert "[1 process left in the background ended with the command" in first_tool_output(ended)
+
+
+@needs("bwrap")
+def test_the_full_output_of_an_earlier_command_can_be_searched_in_the_sandbox(user: User) -> None:
+    _, found = outputs_of(
+        user,
+        step_call("s1", "run_command", command="seq 1 200000"),
+        step_call(
+            "s1",
+            "run_command",
+            command=f"cd {user.data}/sessions/*/outputs && grep -x 123456 *; touch x; cat ../events.jsonl",
+        ),
+    )
+    lines = found.splitlines()
+    assert lines[0].endswith("123456")
+    assert "Read-only file system" in lines[1]
+    assert "No such file" in lines[2]

@@ -50,6 +50,24 @@ def test_the_model_repairs_a_failed_check(user: User) -> None:
     assert [event["exit_code"] for event in checks] == [1, 0]
 
 
+def test_thoughts_stream_apart_from_the_answer_and_are_not_logged(user: User) -> None:
+    replies = (
+        plan(step("s1")),
+        {**step_call("s1", "run_command", command="true"), "reasoning": "First I try. "},
+        step_reply("s1", "It works.", reasoning="So it works. ", chunks=2),
+    )
+    ended = run(user, *replies)
+    messages = [event for event in events_of_type(ended, "message") if event["role"] == "thought"]
+    assert "".join(str(event["content"]) for event in messages) == "First I try. So it works. "
+    assert all(event["delta"] and event["step_id"] == "s1" for event in messages)
+    assert ended.events[-1]["result"] == "It works."
+    (log,) = user.data.glob("sessions/*/events.jsonl")
+    assert '"thought"' not in log.read_text()
+    text = user.agent("run", "x", "--model", user.script(*replies), "--approval-mode", "yolo", "--backend", "host")
+    assert (text.exit_code, text.stdout) == (0, "It works.\n")
+    assert "So it works" not in text.stderr
+
+
 def test_a_step_timeout_kills_everything_the_step_started(user: User) -> None:
     command = "sleep 60 & echo $! > child; echo $$ > parent; sleep 60"
     ended = run(user, plan(step("s1", timeout_s=1)), step_call("s1", "run_command", command=command))
@@ -97,3 +115,33 @@ def test_parallel_steps_share_one_budget(user: User) -> None:
         len(events_of_type(ended, "budget"))
         == len([event for event in events_of_type(ended, "step.completed") if event["status"] == "ok"]) + 1
     )
+
+
+def run_in_sandbox(user: User, *replies: dict[str, object]) -> ProgramResult:
+    words = ("--output-format", "stream-json", "--replan", "never", "-C", str(user.home))
+    ended = user.agent("run", "x", "--model", user.script(*replies), *words)
+    assert broken_rules(ended.events) == []
+    return ended
+
+
+def test_a_planned_check_that_fails_before_and_after_alike_does_not_fail_the_step(user: User) -> None:
+    ended = run_in_sandbox(
+        user,
+        plan(step("s1", verify="cat found.txt")),
+        step_reply("s1", "the answer is 42"),
+        step_reply("s1", "the answer is 42"),
+        step_reply("s1", "the answer is 42"),
+    )
+    (completed,) = events_of_type(ended, "step.completed")
+    assert (ended.exit_code, completed["status"], completed.get("verified")) == (0, "ok", None)
+    (warning,) = events_of_type(ended, "warning")
+    assert "`cat found.txt` does not count: it fails in the same way" in str(warning["message"])
+
+
+def test_nobody_is_asked_to_approve_a_planned_check_before_its_step(user: User) -> None:
+    ended = run_in_sandbox(
+        user, plan(step("s1", verify="curl https://example.org")), step_reply("s1", "the answer is 42")
+    )
+    (completed,) = events_of_type(ended, "step.completed")
+    assert (completed["status"], completed.get("verified")) == ("ok", None)
+    assert len(events_of_type(ended, "approval.requested")) == 1

@@ -17,10 +17,10 @@ from agent.protocol.events import (
     StepStarted,
     ToolStarted,
 )
-from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.plan import LEAD, PlanStep
 from agent.vocabulary.usage import Usage
 from cli.screen.colors import Paint
-from cli.screen.live_area import WAITING_FOR_USER, LiveArea
+from cli.screen.live_area import ANSWERING, THINKING, WAITING_FOR_USER, LiveArea
 
 STARTED = RunStarted(
     model="m", planner_model="m", cwd="/", workspace="/", backend="sandbox", approval_mode="ask", tools=()
@@ -88,6 +88,27 @@ def test_a_finished_step_has_no_line_and_is_counted() -> None:
     end = StepCompleted(status="ok", summary="", usage=Usage(output_tokens=1500))
     (footer,) = area((STARTED, None), (plan("a"), None), (StepStarted(title="A"), "a"), (end, "a")).lines(80, 10)
     assert footer.strip() == "1/1 steps · 12s · 1.5k tokens"
+
+
+def test_the_lead_has_one_line_with_its_activity_and_is_not_counted() -> None:
+    begun = [(STARTED, None), (plan(LEAD), None), (StepStarted(title="count the orders"), LEAD)]
+    call = (ToolStarted(tool_id="1", name="run_command", input={"command": "make"}), LEAD)
+    said = (MessageAdded(role="assistant", content="There are", delta=True), LEAD)
+    for events, activity in (([], THINKING), ([call], "run_command make"), ([said], ANSWERING)):
+        live = area(*begun, *events)
+        first, footer = live.lines(80, 10)
+        assert (first[2:], footer.strip()) == (f"{activity} 12s", "12s")
+        assert live.running_steps == ()
+
+
+def test_the_lead_has_no_line_while_its_steps_run() -> None:
+    first, footer = area(
+        (STARTED, None),
+        (StepStarted(title="do both"), LEAD),
+        (plan(LEAD, "a", "b"), None),
+        (StepStarted(title="Title a"), "a"),
+    ).lines(80, 10)
+    assert (first[2:], footer.strip()) == ("a Title a 12s", "0/2 steps · 12s")
 
 
 @given(st.integers(10, 200), st.integers(0, 12), st.text(max_size=60), st.text(max_size=200))

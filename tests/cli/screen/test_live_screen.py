@@ -84,3 +84,23 @@ async def test_a_paused_screen_leaves_the_terminal_to_others() -> None:
     harness.screen.resume()
     await frames(2)
     assert harness.visible_lines() == ["first", "a question", "second", "live"]
+
+
+async def test_lines_for_another_stream_keep_their_place() -> None:
+    written: list[tuple[str, str]] = []
+    screen = LiveScreen(
+        write=lambda text: written.append(("stderr", text)), live=lambda _, __: ["live"], size=lambda: (80, 24)
+    )
+    screen.print("before")
+    screen.pause()
+    screen.print("the answer", lambda text: written.append(("stdout", text)))
+    screen.print("after")
+    assert [where for where, _ in written] == ["stderr"]
+    screen.close()
+    assert [
+        (where, "".join(word for word in ("before", "the answer", "after") if word in text)) for where, text in written
+    ] == [
+        ("stderr", "before"),
+        ("stdout", "the answer"),
+        ("stderr", "after"),
+    ]

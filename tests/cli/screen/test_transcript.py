@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from agent.protocol.events import (
     ApprovalResolved,
+    CallMade,
     ErrorRaised,
     Event,
     FilesChanged,
@@ -12,11 +13,12 @@ from agent.protocol.events import (
     RunCompleted,
     StepCompleted,
     StepCounts,
+    StepStarted,
     ToolCompleted,
     ToolStarted,
     WarningRaised,
 )
-from agent.vocabulary.plan import PlanStep
+from agent.vocabulary.plan import LEAD, PlanStep
 from agent.vocabulary.usage import Usage
 from cli.screen.colors import Paint
 from cli.screen.format import replan_text, resume_hint
@@ -210,14 +212,14 @@ def test_a_run_ends_with_a_summary() -> None:
         "x",
         steps=StepCounts(ok=2, failed=1),
         duration_ms=65_000,
-        usage=Usage(input_tokens=20_000),
+        usage=Usage(input_tokens=20_000, cache_read_tokens=9800),
         total_cost_usd=0.5,
         artifacts=("report.md",),
         resume="agent resume run-1",
     )
     assert render((end, None)).splitlines()[-3:] == [
         "  wrote report.md",
-        "· 1m05s · 2 ok, 1 failed · 20k tokens · $0.50",
+        "· 1m05s · 2 ok, 1 failed · 20k tokens (9.8k cached) · $0.50",
         f"  {resume_hint('agent resume run-1', in_repl=True)}",
     ]
 
@@ -265,3 +267,73 @@ def test_folded_output_is_sanitized() -> None:
         transcript.on_event(envelope(event, "a"))
     assert len(transcript.folded) > 1
     assert find_foreign("".join(f"{one.title}\n{one.text}" for one in transcript.folded).encode()) == []
+
+
+LEAD_PLAN = replace(plan(LEAD), reason="request")
+LEAD_STARTED = (StepStarted(title="count"), LEAD)
+LEAD_ENDED = (StepCompleted(status="ok", summary="x", elapsed_ms=10), LEAD)
+
+
+def test_the_lead_streams_the_answer_and_is_not_drawn_as_a_step() -> None:
+    text = render(
+        (LEAD_PLAN, None),
+        LEAD_STARTED,
+        (assistant_message("There are\n\nfour", delta=True), LEAD),
+        (assistant_message(" orders.", delta=True), LEAD),
+        (assistant_message("There are\n\nfour orders."), LEAD),
+        LEAD_ENDED,
+        (run_completed("There are\n\nfour orders.", steps=StepCounts(ok=1), duration_ms=400), None),
+    )
+    assert text == "\nThere are\n\nfour orders.\n\n· 0.4s\n"
+
+
+def test_the_answer_of_the_lead_is_not_repeated_before_the_memory_is_updated() -> None:
+    text = render(
+        (LEAD_PLAN, None),
+        LEAD_STARTED,
+        (assistant_message("Four."), LEAD),
+        LEAD_ENDED,
+        (assistant_message("Four."), None),
+        (run_completed("Four."), None),
+    )
+    assert text.count("Four.") == 1
+
+
+def test_the_calls_of_the_lead_have_no_step_and_no_indent() -> None:
+    call = ToolStarted(tool_id="1", name="run_command", input={"command": "ls"})
+    end = ToolCompleted(tool_id="1", name="run_command", status="ok", exit_code=0, output="a.txt")
+    said = MessageAdded(
+        role="assistant", content="Let me look.", tool_calls=(CallMade(id="1", name="run_command", input={}),)
+    )
+    allowed = ApprovalResolved(approval_id="1", decision="allow", by="person")
+    text = render((LEAD_PLAN, None), LEAD_STARTED, (said, LEAD), (call, LEAD), (allowed, LEAD), (end, LEAD))
+    assert text == "\nLet me look.\n\n  you allowed it\n$ ls\n      a.txt\n"
+
+
+def test_steps_that_the_lead_hands_out_are_drawn_and_counted_without_it() -> None:
+    handed_out = plan(LEAD, "a", "b", diff="+ a Title a\n+ b Title b", revision=2)
+    ended = StepCompleted(status="ok", summary="", elapsed_ms=10)
+    text = render(
+        (LEAD_PLAN, None),
+        LEAD_STARTED,
+        (handed_out, None),
+        (ended, "a"),
+        (ended, "b"),
+        LEAD_ENDED,
+        (run_completed("Done.", steps=StepCounts(ok=3), duration_ms=400), None),
+    )
+    assert text == (
+        "1 ┌ ● a  Title a\n  └ ○ b  Title b\n✓ a Title a (0.0s)\n✓ b Title b (0.0s)\n\nDone.\n\n· 0.4s · 2 ok\n"
+    )
+
+
+def test_a_stopped_run_keeps_what_was_said() -> None:
+    cancelled = StepCompleted(status="cancelled", summary="")
+    stopped = RunCompleted(
+        subtype="error_interrupted", is_error=True, exit_code=130, result="", steps=StepCounts(failed=1)
+    )
+    said = assistant_message("First.\n\nSecond, in the mid", delta=True)
+    for step in (LEAD, None):
+        first = [(LEAD_PLAN, None), LEAD_STARTED] if step else [(plan("a", "b"), None)]
+        text = render(*first, (said, step), *([(cancelled, LEAD)] if step else []), (stopped, None))
+        assert "First.\n" in text and "Second, in the mid\n" in text

@@ -114,7 +114,7 @@ async def test_searching_without_ripgrep_stays_inside(harness: ToolHarness, outs
     search = Search(pattern="i", glob=None, ignore_case=True, context=0, deadline=time.monotonic() + 60)
     found: list[int] = []
     for _ in race_iterations(lambda: len(found) > 20 and any(found)):
-        lines = search_by_walking(".", harness.ctx(), search)
+        lines, _ = search_by_walking(".", harness.ctx(), search)
         assert not any("OUTSIDE" in line.text for line in lines)
         found.append(len(lines))
         root, _ = open_to_read(".", harness.ctx(), os.O_RDONLY)

@@ -9,7 +9,7 @@ import pytest
 from tests.tooling.tool_harness import ToolHarness
 from tooling.files.file_diff import MAX_DIFF_CHARS, compute_change
 from tooling.files.resolve import missing_file
-from tooling.tools.edit_file import ONLY_WHITESPACE_DIFFERS
+from tooling.safety.secrets.nearest_match import ONLY_WHITESPACE_DIFFERS
 
 
 async def test_a_new_file_is_created_with_its_folders_and_read_back(harness: ToolHarness) -> None:
@@ -36,10 +36,48 @@ async def test_a_redacted_secret_is_not_overwritten_by_its_mask(harness: ToolHar
     path = harness.write("settings.ini", "user = me\nkey = correct-horse-battery\n")
     seen = (await harness.call("read_file", path="settings.ini")).content
     assert "[REDACTED]" in seen
-    refused = await harness.call("write_file", path="settings.ini", content=seen.replace("me", "you"))
-    assert (refused.meta.status, "edit_file" in refused.content) == ("error", True)
+    written = await harness.call("write_file", path="settings.ini", content=seen.replace("me", "you"))
+    assert written.is_ok, written.content
+    assert path.read_text() == "user = you\nkey = correct-horse-battery\n"
+    unclear = await harness.call("write_file", path="settings.ini", content="a = [REDACTED]\nb = [REDACTED]\n")
+    assert (unclear.meta.status, "stands for a secret" in unclear.content) == ("error", True)
     assert "correct-horse-battery" in path.read_text()
-    assert (await harness.call("edit_file", path="settings.ini", old_text="me", new_text="you")).is_ok
+
+
+async def test_an_edit_of_a_masked_line_keeps_the_secret(harness: ToolHarness) -> None:
+    path = harness.write("settings.ini", "user = me\nkey = correct-horse-battery\n")
+    masked = {"old_text": "me\nkey = [REDACTED]", "new_text": "you\ntoken = [REDACTED]"}
+    result = await harness.call("edit_file", path="settings.ini", **masked)
+    assert result.content == "Edited settings.ini in 1 place: +2 -2 lines."
+    assert path.read_text() == "user = you\ntoken = correct-horse-battery\n"
+    assert "+token = [REDACTED]" in result.meta.changes[0].diff
+    missing = await harness.call("edit_file", path="settings.ini", old_text="x = [REDACTED]", new_text="y")
+    assert "copy its line exactly" in missing.content
+    assert "correct-horse-battery" not in missing.content
+
+
+async def test_text_inside_a_secret_is_not_replaced(harness: ToolHarness) -> None:
+    path = harness.write("settings.ini", "animal = horse\nkey = correct-horse-battery\n")
+    result = await harness.call("edit_file", path="settings.ini", old_text="horse", new_text="cow", replace_all=True)
+    assert result.content == "Edited settings.ini in 1 place: +1 -1 lines."
+    assert path.read_text() == "animal = cow\nkey = correct-horse-battery\n"
+
+
+async def test_several_edits_are_made_in_order_or_not_at_all(harness: ToolHarness) -> None:
+    path = harness.write("a.txt", "one\ntwo\ntwo\n")
+    edits = [
+        {"old_text": "one", "new_text": "1"},
+        {"old_text": "1\ntwo", "new_text": "1\n2"},
+        {"old_text": "two", "new_text": "zwei"},
+    ]
+    assert (
+        await harness.call("edit_file", path="a.txt", edits=edits)
+    ).content == "Edited a.txt in 3 places: +3 -3 lines."
+    assert path.read_text() == "1\n2\nzwei\n"
+    wrong = [{"old_text": "1", "new_text": "x"}, {"old_text": "missing", "new_text": "y"}]
+    failed = await harness.call("edit_file", path="a.txt", edits=wrong)
+    assert failed.content.startswith("Edit 2 of 2 failed, nothing was changed: old_text was not found in a.txt.")
+    assert path.read_text() == "1\n2\nzwei\n"
 
 
 def test_a_huge_diff_is_truncated_but_counts_all_lines() -> None:
@@ -108,11 +146,38 @@ async def test_crlf_and_invalid_utf8_are_preserved(harness: ToolHarness) -> None
 async def test_a_long_file_is_read_page_by_page(harness: ToolHarness) -> None:
     harness.write("long.txt", "".join(f"line {n}\n" for n in range(1, 5001)))
     first = await harness.call("read_file", path="long.txt")
-    assert first.content.endswith("line 2000\n\n[lines 1-2000 of 5000; continue with offset=2001]")
+    assert first.content.endswith(
+        "line 2000\n\n[lines 1-2000 of 5000, 48893 bytes in the file; continue with offset=2001]"
+    )
     last = await harness.call("read_file", path="long.txt", offset=4999, limit=10)
     assert last.content == "line 4999\nline 5000\n"
     beyond = await harness.call("read_file", path="long.txt", offset=6000)
     assert beyond.content == "long.txt has 5000 lines; offset 6000 is beyond its end."
+
+
+async def test_several_files_and_ranges_are_read_in_one_call(harness: ToolHarness) -> None:
+    harness.write("long.txt", "".join(f"line {n}\n" for n in range(1, 101)))
+    harness.write("b.txt", "b\n")
+    more = ["b.txt", "missing.txt", "long.txt:100"]
+    result = await harness.call("read_file", path="long.txt", offset=2, limit=2, more=more)
+    assert (result.is_ok, result.display) == (True, "Read 3 of 4 files")
+    assert result.content == (
+        "==> long.txt (lines 2-3 of 100, 792 bytes) <==\nline 2\nline 3\n"
+        "[lines 2-3 of 100, 792 bytes in the file; continue with offset=4]\n\n"
+        "==> b.txt (lines 1-1 of 1, 2 bytes) <==\nb\n\n"
+        f"==> missing.txt <==\n{missing_file('missing.txt')}\n\n"
+        "==> long.txt (lines 100-100 of 100, 792 bytes) <==\nline 100"
+    )
+    assert (await harness.call("read_file", path="b.txt", more=["../x"])).meta.status == "blocked"
+
+
+async def test_a_huge_file_leaves_room_for_the_others_of_a_call(harness: ToolHarness) -> None:
+    harness.write("huge.txt", "word\n" * 40_000)
+    harness.write("b.txt", "the end\n")
+    result = await harness.call("read_file", path="huge.txt", more=["b.txt"])
+    assert result.content.endswith("the end")
+    assert "of 40000, 200000 bytes" in result.content
+    assert len(result.content) < 50_000
 
 
 async def test_a_very_long_line_is_truncated(harness: ToolHarness) -> None:

@@ -91,7 +91,7 @@ async def test_a_long_list_of_files_is_truncated_with_a_notice(harness: SearchHa
         harness.write(f"many/{number:03}.log", "")
     lines = (await harness.call("find_files", pattern="*.log")).content.splitlines()
     assert (len(lines), lines[0]) == (201, "many/000.log")
-    assert lines[-1].startswith("[first 200;")
+    assert lines[-1].startswith("[200 of 300 files;")
 
 
 async def test_matches_have_path_and_line_number(harness: SearchHarness) -> None:
@@ -139,4 +139,18 @@ async def test_links_out_of_the_workspace_are_not_followed(harness: SearchHarnes
 async def test_many_matches_are_truncated_with_a_notice(harness: SearchHarness) -> None:
     harness.write("big.txt", "needle\n" * 1000)
     lines = (await harness.call("search_text", pattern="needle")).content.splitlines()
-    assert (len(lines), lines[-1][:16]) == (201, "[first 200 lines")
+    assert (len(lines), lines[-1][:16]) == (201, "[200 of 1000 mat")
+
+
+async def test_the_full_output_of_an_earlier_call_can_be_read_searched_and_listed(harness: SearchHarness) -> None:
+    harness.outputs.mkdir()
+    output = harness.outputs / "step1-1-call1.txt"
+    output.write_text("".join(f"{n} {'ERROR' if n % 1000 == 0 else 'ok'}\n" for n in range(1, 3001)))
+    found = await harness.call("search_text", pattern="ERROR", path=str(output), context=1)
+    assert found.content.splitlines()[:3] == [
+        f"{output}-999- 999 ok",
+        f"{output}:1000: 1000 ERROR",
+        f"{output}-1001- 1001 ok",
+    ]
+    assert "2000 ERROR" in (await harness.call("search_text", pattern="ERROR", path=str(harness.outputs))).content
+    assert (await harness.call("find_files", pattern="*.txt", path=str(harness.outputs))).content == str(output)

@@ -4,10 +4,12 @@ import base64
 import json
 import re
 import urllib.parse
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from tooling.contract.secrets import Span
 from tooling.safety.secrets.patterns import (
     ANCHORED_PATTERNS,
     MIN_TOKEN_LENGTH,
@@ -43,16 +45,57 @@ def _to_ascii(text: str) -> bytes:
 
 
 class _SearchText:
-    """A text, and a copy with one byte per character that is faster to search and has the same offsets."""
+    """A text with the secrets found so far masked, and a copy with one byte per character that is faster to search.
 
-    __slots__ = ("flat", "text")
+    `spans` are their positions in the original; `flat` has the offsets of `text`.
+    """
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.flat = _to_ascii(text)
+    __slots__ = ("flat", "original", "spans", "starts", "text")
 
-    def with_text(self, text: str) -> "_SearchText":
-        return self if text is self.text else _SearchText(text)
+    def __init__(self, original: str, spans: list[Span]) -> None:
+        self.original = original
+        self.spans = spans
+        self.text, self.starts = _mask_spans(original, spans) if spans else (original, [])
+        self.flat = _to_ascii(self.text)
+
+    def with_found(self, found: list[Span]) -> "_SearchText":
+        """Return the text with these parts of `text` masked as well."""
+        if not found:
+            return self
+        spans = [(self._origin(start, is_end=False), self._origin(end, is_end=True)) for start, end in found]
+        return _SearchText(self.original, _merge_spans(sorted([*self.spans, *spans])))
+
+    def _origin(self, at: int, *, is_end: bool) -> int:
+        """Return the position in the original; one inside a mask is extended to the edge of its secret."""
+        index = bisect_left(self.starts, at) - 1 if is_end else bisect_right(self.starts, at) - 1
+        if index < 0:
+            return at
+        beyond = at - self.starts[index] - len(MASK)
+        start, end = self.spans[index]
+        return end + beyond if beyond >= 0 else end if is_end else start
+
+
+def _mask_spans(text: str, spans: list[Span]) -> tuple[str, list[int]]:
+    """Return the text with a mask in place of each span, and where the masks start."""
+    pieces: list[str] = []
+    starts: list[int] = []
+    done = length = 0
+    for start, end in spans:
+        pieces += (text[done:start], MASK)
+        starts.append(length + start - done)
+        length = starts[-1] + len(MASK)
+        done = end
+    return "".join((*pieces, text[done:])), starts
+
+
+def _merge_spans(spans: list[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in spans:
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
 
 
 class Redactor:
@@ -67,13 +110,29 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         """Return the text with every secret masked."""
-        buffer = self._mask_values(_SearchText(text))
-        buffer = buffer.with_text(_mask_tokens(buffer.text, buffer.flat))
+        return self._search(text).text
+
+    def find_secrets(self, text: str) -> list[Span]:
+        """Return the positions of all secrets, sorted and without overlaps."""
+        return self._search(text).spans
+
+    def mask_lines(self, text: str) -> str:
+        """Return the text masked line by line: it keeps its number of lines."""
+        pieces: list[str] = []
+        done = 0
+        for start, end in self.find_secrets(text):
+            pieces += (text[done:start], "\n".join([MASK] * (text.count("\n", start, end) + 1)))
+            done = end
+        return "".join((*pieces, text[done:]))
+
+    def _search(self, text: str) -> _SearchText:
+        buffer = self._mask_values(_SearchText(text, []))
+        buffer = buffer.with_found(_find_tokens(buffer.text, buffer.flat))
         for secret in ANCHORED_PATTERNS:
             # Searching for a fixed text is cheap; a regular expression over a megabyte is not.
             if secret.required_byte in buffer.flat and secret.anchor in buffer.flat:
-                buffer = buffer.with_text(_mask_anchored(buffer, secret))
-        return buffer.text
+                buffer = buffer.with_found(_find_anchored(buffer, secret))
+        return buffer
 
     def safe_length(self, text: str) -> int:
         """Return the length up to which an incomplete text cannot end in the middle of a secret."""
@@ -86,12 +145,12 @@ class Redactor:
 
     def mask_known(self, text: str) -> str:
         """Return the text with known values masked, but nothing that only looks like a secret."""
-        return self._mask_values(_SearchText(text)).text
+        return self._mask_values(_SearchText(text, [])).text
 
-    def _mask_values(self, buffer: "_SearchText") -> "_SearchText":
+    def _mask_values(self, buffer: _SearchText) -> _SearchText:
         for flat, value in self._values:
             if flat in buffer.flat:
-                buffer = buffer.with_text(buffer.text.replace(value, MASK))
+                buffer = buffer.with_found(_find_value(buffer.text, value))
         return buffer
 
     def redact_chunks(self, text: str) -> Iterator[str]:
@@ -130,14 +189,22 @@ def _compiled_patterns() -> tuple[dict[str, re.Pattern[str]], re.Pattern[str]]:
     return tokens, re.compile("|".join(PREFIXED_PATTERNS))
 
 
-def _mask_tokens(text: str, flat: bytes) -> str:
+def _find_value(text: str, value: str) -> list[Span]:
+    found: list[Span] = []
+    at = text.find(value)
+    while at >= 0:
+        found.append((at, at + len(value)))
+        at = text.find(value, at + len(value))
+    return found
+
+
+def _find_tokens(text: str, flat: bytes) -> list[Span]:
     runs = b" " + flat.translate(_TOKEN_TABLE)
     start = runs.find(_TOKEN_START)
+    found: list[Span] = []
     if start < 0:
-        return text
+        return found
     find, first_bytes, prefixes, preceding = runs.find, _FIRST_BYTES, _PREFIXES, _PRECEDING_BYTES
-    pieces: list[str] = []
-    done = 0
     while start >= 0:
         # Most runs are names and hashes, so check their first bytes before anything else.
         byte = flat[start]
@@ -145,14 +212,13 @@ def _mask_tokens(text: str, flat: bytes) -> str:
         if is_candidate or flat[start - 1] in preceding:
             span = _find_token(text, start)
             if span is not None:
-                pieces += (text[done : span[0]], MASK)
-                done = span[1]
-                start = max(start, done - MIN_TOKEN_LENGTH)
+                found.append(span)
+                start = max(start, span[1] - MIN_TOKEN_LENGTH)
         start = find(_TOKEN_START, start + MIN_TOKEN_LENGTH)
-    return "".join((*pieces, text[done:])) if pieces else text
+    return found
 
 
-def _find_token(text: str, start: int) -> tuple[int, int] | None:
+def _find_token(text: str, start: int) -> Span | None:
     """Return the span of a secret that starts with this run, or a few characters into it."""
     tokens, prefixed = _compiled_patterns()
     before = text[start - 1 : start]
@@ -170,20 +236,19 @@ def _find_token(text: str, start: int) -> tuple[int, int] | None:
     return None
 
 
-def _mask_anchored(buffer: _SearchText, secret: AnchoredPattern) -> str:
+def _find_anchored(buffer: _SearchText, secret: AnchoredPattern) -> list[Span]:
     # `re` caches compiled expressions.
     regex = re.compile(secret.regex)
     text, find = buffer.text, buffer.flat.find
-    pieces: list[str] = []
+    found: list[Span] = []
     done, at = 0, find(secret.anchor)
     while at >= 0:
         match = regex.match(text, at)
         if match is not None:
-            start, end = match.span(regex.groups)
-            pieces += (text[done:start], MASK)
-            done = end
+            start, done = match.span(regex.groups)
+            found.append((start, done))
         at = find(secret.anchor, max(done, at + 1))
-    return "".join((*pieces, text[done:])) if pieces else text
+    return found
 
 
 def _read_chunks(read: Callable[[int], bytes], consume: Callable[[str], object]) -> None:

@@ -1,6 +1,6 @@
 """Builds the bubblewrap command line from a policy, as a pure function."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agent.backends.sandbox.types import MIB, PROXY_SOCKET, SandboxPolicy
@@ -19,6 +19,9 @@ _NAMESPACES = (
     "--unshare-uts",
     "--unshare-cgroup-try",
 )
+# The starter, in the sandbox and here.
+STARTER = Path("/.windlass/starter.py")
+_STARTER_SOURCE = Path(__file__).with_name("starter_main.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,35 +43,24 @@ class BwrapFds:
         return (self.seccomp, self.status, self.gate, *self.generated_files)
 
 
-def bwrap_argv(
-    policy: SandboxPolicy,
-    argv: Sequence[str],
-    cwd: Path,
-    *,
-    program: Path,
-    fds: BwrapFds,
-    setenv: Mapping[str, str] | None = None,
-) -> list[str]:
-    """Return the command line that runs `argv` in the sandbox.
-
-    Of the environment it contains only `setenv`: bubblewrap passes on its own environment, and arguments are visible in
-    process lists.
-    """
+def bwrap_argv(policy: SandboxPolicy, argv: Sequence[str], *, program: Path, fds: BwrapFds) -> list[str]:
+    """Return the command line of a sandbox whose first process is `argv`, with the environment of bubblewrap."""
     words = [str(program), *_NAMESPACES]
-    words += ["--uid", str(policy.uid), "--gid", str(policy.gid), "--hostname", HOST_NAME]
+    words += ["--uid", str(policy.uid), "--gid", str(policy.gid), "--hostname", HOST_NAME, "--as-pid-1"]
     words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     words += _system_mounts(policy, fds)
     words += _mounts(policy)
-    if policy.proxy_socket is not None:
+    words += ["--ro-bind", str(_STARTER_SOURCE), str(STARTER)]
+    if policy.proxy_dir is not None:
+        words += ["--ro-bind", str(policy.proxy_dir), str(PROXY_SOCKET.parent)]
+    elif policy.proxy_socket is not None:
         words += ["--bind", str(policy.proxy_socket), str(PROXY_SOCKET)]
     # A sandbox started by root could write the settings of the machine in /proc/sys. Mount points are created in /dev
     # and in the root folder while mounting, so these become read-only last.
-    words += ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(cwd)]
-    for name, value in (setenv or {}).items():
-        words += ["--setenv", name, value]
+    words += ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
     words += ["--seccomp", str(fds.seccomp)]
     words += ["--json-status-fd", str(fds.status), "--block-fd", str(fds.gate)]
-    return [*words, "--", *policy.command_prefix, *argv]
+    return [*words, "--", *argv]
 
 
 def _system_mounts(policy: SandboxPolicy, fds: BwrapFds) -> Iterator[str]:
@@ -91,9 +83,13 @@ def _mounts(policy: SandboxPolicy) -> Iterator[str]:
     mounts += [(path, _bind("--ro-bind", path)) for path in policy.protected]
     mounts += [(path, _empty_folder(path)) for path in policy.hidden_folders]
     mounts += [(path, ("--ro-bind", "/dev/null", str(path))) for path in policy.hidden_files]
+    mounts += [(path, _bind("--ro-bind", path)) for path in policy.outputs]
     # The sort is stable: for the same path the later entry wins, so a home that is the workspace is writable.
     for _, words in sorted(mounts, key=lambda mount: mount[0].parts):
         yield from words
+    # Only now, because the outputs may be in one of them.
+    for path in policy.hidden_folders:
+        yield from ("--remount-ro", str(path))
 
 
 def _bind(option: str, path: Path) -> tuple[str, ...]:
@@ -101,7 +97,7 @@ def _bind(option: str, path: Path) -> tuple[str, ...]:
 
 
 def _empty_folder(path: Path) -> tuple[str, ...]:
-    return ("--perms", "0500", "--size", "4096", "--tmpfs", str(path), "--remount-ro", str(path))
+    return ("--perms", "0500", "--size", "4096", "--tmpfs", str(path))
 
 
 def _tmpfs(path: Path, size: int) -> tuple[str, ...]:

@@ -1,42 +1,52 @@
-"""The Linux sandbox: runs every command in bubblewrap."""
+"""The Linux sandbox: runs the commands of a run in bubblewrap."""
 
-import asyncio
 import contextlib
 import errno
 import os
 import platform
 import stat
-import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from agent.backends.egress.relay import relay_interpreter
 from agent.backends.process.output_capture import OutputCollector
-from agent.backends.sandbox.bubblewrap.argv import bwrap_argv
-from agent.backends.sandbox.bubblewrap.prewarmed import PrewarmedSandbox, build_prewarmed
+from agent.backends.sandbox.bubblewrap.argv import STARTER, bwrap_argv
 from agent.backends.sandbox.bubblewrap.sandboxed_process import Memfd, SandboxedProcess
+from agent.backends.sandbox.bubblewrap.world import World
+from agent.backends.sandbox.bubblewrap.world_command import WorldCommand
 from agent.backends.sandbox.cgroup import CgroupParent
-from agent.backends.sandbox.process_limits import CommandLimiter, SpawnWorkerPool
+from agent.backends.sandbox.process_limits import CommandLimiter, SpawnWorkerPool, WorkerLimits
 from agent.backends.sandbox.seccomp import bubblewrap_filter
-from agent.backends.sandbox.types import SandboxDescription, SandboxPolicy, check_request
+from agent.backends.sandbox.types import ResourceLimits, SandboxDescription, SandboxPolicy, check_request
 from tooling.contract.command import CommandRequest
 
-_LOADER_PREFIXES = ("LD_", "GLIBC_", "GCONV_", "MALLOC_")
+_ERROR_BYTES = 4096
+# The first process itself; its workers get the limits of a command.
+_UNLIMITED = ResourceLimits(processes=None, memory_bytes=None, file_bytes=None, open_files=None)
 
 _COVERED = (
     "writes: only the workspace and added folders, without .git/hooks and .git/config",
     "reads: the system, toolchains and those folders; not the home folder, /etc, /var, /run or other projects",
     "network: the sandbox's own loopback, and the proxy's socket when hosts are allowed",
     "own users, processes, shared memory and host name; no capabilities; about 60 system calls refused by seccomp",
-    "a clean environment, no open files, no terminal; processes end with their command",
+    "a clean environment, no open files, no terminal; processes end with their command, at the latest with the run",
     "Landlock around the sandbox: no signals and no abstract sockets to the outside (kernel 6.12 or newer)",
 )
 # Why Landlock does not repeat the file rules inside: a thread under such rules cannot mount, so they cannot be set
-# before bubblewrap has built the sandbox, and after that only a program between it and the command could set them.
-# Starting an interpreter there takes more than twice as long as the sandbox, and this package has no compiled helper.
+# before bubblewrap has built the sandbox, and the starter inside sets none.
+_SHARED = (
+    "commands of one run share files in /tmp and home, loopback and processes: one can change the output, the files "
+    "and the background processes of another, but not its exit code, limits or approval"
+)
+_NEW_REPOSITORY = (
+    "a repository that a command creates: its hooks and configuration are protected from the next run on, at the "
+    "prompt once no background process is left"
+)
 _NOT_COVERED = (
     "the file rules are enforced by bubblewrap alone; Landlock does not repeat them inside",
-    "a repository that a command creates: its hooks and configuration are protected from the next run on",
+    _SHARED,
+    _NEW_REPOSITORY,
     "programs of the workspace that you run later outside the sandbox",
     "the total size of files written to the workspace, as long as some disk space is left",
 )
@@ -46,7 +56,7 @@ NO_CGROUPS = "the total memory of a command, and for root its number of processe
 
 
 class BubblewrapSandbox:
-    """Starts every command in a new sandbox with the same policy."""
+    """Runs all commands in one sandbox, which is started again only if its policy changes or it has ended."""
 
     def __init__(
         self,
@@ -60,63 +70,70 @@ class BubblewrapSandbox:
         self._cgroup_parent = cgroup_parent
         self._seccomp_filter = Memfd(bubblewrap_filter(platform.machine()))
         self._generated_files = [Memfd(file.content) for file in policy.generated_files]
-        self._workers = SpawnWorkerPool(self._restrict_thread, cgroup_parent, policy.limits)
-        self._prewarmed: PrewarmedSandbox | None = None
-        self._discarding: set[asyncio.Future[None]] = set()
+        self._spawners = SpawnWorkerPool(self._restrict_thread, None, _UNLIMITED)
+        self._world: World | None = None
+        self._retired_worlds: list[World] = []
 
-    def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> SandboxedProcess:
+    def launch(self, request: CommandRequest, sinks: Sequence[OutputCollector]) -> WorldCommand:
         """Start a command. Raises OSError if it cannot be started in this sandbox."""
         policy = refresh_policy(self.policy)
         env = policy.build_environment(request.env)
         check_request(request, policy, env.get("PATH", os.defpath))
-        if self._prewarmed is not None and self._prewarmed.can_run(request, policy):
-            prewarmed, self._prewarmed = self._prewarmed, None
-            return prewarmed.start_command(request, sinks[0])
-        return self._start(policy, request.argv, request.cwd, env, sinks)
+        world = self._get_world(policy)
+        return world.start_command(
+            request.argv,
+            env,
+            request.cwd,
+            sinks,
+            keeps_processes=request.may_leave_processes,
+            wait_for=world.open_relay(policy.relay, env) if policy.relay else None,
+        )
 
-    def prewarm(self, cwd: Path) -> None:
-        """Start a sandbox ahead for the next command in this folder; a failure is left to that command to report."""
-        policy = refresh_policy(self.policy)
-        if self._prewarmed is not None:
-            if self._prewarmed.is_current(policy):
-                return
-            discarding = asyncio.ensure_future(_discard(self._prewarmed))
-            self._discarding.add(discarding)
-            discarding.add_done_callback(self._discarding.discard)
-            self._prewarmed = None
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs in it, not even in the background."""
+        return all(world.is_idle for world in (*self._retired_worlds, self._world) if world is not None)
 
-        def start(argv: Sequence[str], sinks: Sequence[OutputCollector], stdin: int) -> SandboxedProcess:
-            env = policy.build_environment({})
-            return self._start(policy, argv, cwd, env, sinks, stdin)
+    async def stop(self) -> None:
+        """End all commands and background processes, and wait for their end."""
+        worlds = self._take_worlds()
+        for world in worlds:
+            with contextlib.suppress(OSError):
+                await world.stop()
 
-        with contextlib.suppress(OSError):
-            self._prewarmed = build_prewarmed(start, policy, cwd)
+    def _get_world(self, policy: SandboxPolicy) -> World:
+        """Return the sandbox with these mounts. One with other mounts ends with its commands."""
+        mounts = _mounts_of(policy)
+        if self._world is None or not self._world.is_usable(mounts):
+            if self._world is not None:
+                self._retire(self._world)
+            self._world = None
+            self._world = World(
+                mounts,
+                lambda stdin: self._start(mounts, stdin),
+                lambda: WorkerLimits(policy.limits, self._cgroup_parent),
+            )
+        return self._world
 
-    async def discard_prewarmed(self) -> None:
-        """End the prewarmed sandbox, and wait for the end of earlier ones."""
-        prewarmed, self._prewarmed = self._prewarmed, None
-        if prewarmed is not None:
-            await _discard(prewarmed)
-        if self._discarding:
-            await asyncio.wait(self._discarding)
+    def _retire(self, world: World) -> None:
+        if world.is_idle:
+            world.close()
+        else:
+            self._retired_worlds.append(world)
 
-    def _start(
-        self,
-        policy: SandboxPolicy,
-        argv: Sequence[str],
-        cwd: Path,
-        env: dict[str, str],
-        sinks: Sequence[OutputCollector],
-        stdin: int = subprocess.DEVNULL,
-    ) -> SandboxedProcess:
-        # Bubblewrap itself runs outside, where loader variables could make it load a library of the workspace.
-        inner = {name: env.pop(name) for name in sorted(env) if name.startswith(_LOADER_PREFIXES)}
+    def _take_worlds(self) -> list[World]:
+        worlds = [*self._retired_worlds, *([self._world] if self._world else [])]
+        self._world, self._retired_worlds = None, []
+        return worlds
+
+    def _start(self, policy: SandboxPolicy, stdin: int) -> SandboxedProcess:
+        # The environment of a command could make bubblewrap load a library of the workspace.
         return SandboxedProcess.start(
-            lambda fds: bwrap_argv(policy, argv, cwd, program=self._program, fds=fds, setenv=inner),
-            env=env,
-            sinks=sinks,
+            lambda fds: bwrap_argv(policy, starter_argv(), program=self._program, fds=fds),
+            env={},
+            sinks=(OutputCollector(cap_bytes=_ERROR_BYTES),),
             files=(self._seccomp_filter, *self._generated_files),
-            limiter=CommandLimiter(policy.limits, self._cgroup_parent, self._workers),
+            limiter=CommandLimiter(_UNLIMITED, None, self._spawners),
             stdin=stdin,
         )
 
@@ -126,8 +143,10 @@ class BubblewrapSandbox:
         return SandboxDescription(name="bubblewrap", covered=_COVERED, not_covered=(*_NOT_COVERED, *missing))
 
     def close(self) -> None:
-        """End running commands."""
-        self._workers.close()
+        """End all commands and background processes."""
+        for world in self._take_worlds():
+            world.close()
+        self._spawners.close()
 
     def _restrict_thread(self) -> None:
         # Loads libc through ctypes, which is not needed before the first command.
@@ -162,6 +181,13 @@ def _still_exists(path: Path) -> bool:
     return True
 
 
-async def _discard(prewarmed: PrewarmedSandbox) -> None:
-    with contextlib.suppress(OSError):
-        await prewarmed.discard()
+def starter_argv() -> tuple[str, ...]:
+    """Return the command line of the starter: the interpreter of this program, without its virtual environment."""
+    return (relay_interpreter(), "-I", "-S", str(STARTER))
+
+
+def _mounts_of(policy: SandboxPolicy) -> SandboxPolicy:
+    """Return what cannot change while the sandbox runs."""
+    is_in_folder = policy.proxy_socket is not None and policy.proxy_socket.parent == policy.proxy_dir
+    socket = None if is_in_folder else policy.proxy_socket
+    return replace(policy, proxy_socket=socket, proxy_env={}, relay=(), environment={})

@@ -1,4 +1,4 @@
-"""A process in bubblewrap: waits until its limits are set, and ends with all processes of its namespace."""
+"""A started bubblewrap: its first process waits until its limits are set, and all others end with it."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from agent.backends.process.host_process import KILL_TIMEOUT_S, HostProcess
-from agent.backends.process.orphans import descendants, is_childless
 from agent.backends.process.output_capture import OutputCollector
 from agent.backends.sandbox.bubblewrap.argv import BwrapFds
 from agent.backends.sandbox.process_limits import CommandLimiter
@@ -55,6 +54,7 @@ class SandboxedProcess:
         self._init_pid: int | None = None
         self._pidfd: int | None = None
         self._error: OSError | None = None
+        self._is_closed = False
         self._init_exited: asyncio.Future[None] = self._loop.create_future()
         os.set_blocking(status, False)
         self._loop.add_reader(status, self._read_status)
@@ -101,21 +101,21 @@ class SandboxedProcess:
         """A future that is done when the command itself has exited."""
         return self._process.exited
 
-    async def stop(self, grace_s: float) -> None:
-        """Send SIGTERM to all processes in the sandbox, and give them a moment to clean up."""
-        if self._init_pid is not None:
-            # A signal to bubblewrap itself would end the sandbox at once; its first process ignores all but SIGKILL.
-            for pid in descendants(self._init_pid):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGTERM)
-            await asyncio.wait({self.exited}, timeout=grace_s)
+    def close_now(self) -> None:
+        """Kill everything and release all resources, without waiting for the event loop."""
+        if self._is_closed:
+            return
+        self._kill()
+        self._process.close_now()
+        self._close()
+        self._limiter.discard()
 
     async def finish(self, *, in_doubt: bool) -> int:
-        """Kill all remaining processes and return the exit code. Raises OSError if the command never started."""
+        """Kill all remaining processes and return the exit code. Raises OSError if it never started."""
         try:
             if in_doubt:
                 self._kill()
-            await self._wait_for_init_exit(in_doubt=in_doubt)
+            await self._wait_for_init_exit()
         finally:
             try:
                 # Without a first process there was no namespace whose end kills all processes.
@@ -139,20 +139,10 @@ class SandboxedProcess:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
-    async def _wait_for_init_exit(self, *, in_doubt: bool) -> None:
+    async def _wait_for_init_exit(self) -> None:
         """Wait for the first process, which the kernel ends only after all others in its namespace."""
         self._read_status()
         if self._pidfd is None:
-            return
-        has_ended = _EXIT_CODE_KEY in self._status_output and not in_doubt
-        if (
-            has_ended
-            and not self._limiter.has_own_cgroup
-            and self._init_pid is not None
-            and is_childless(self._init_pid)
-        ):
-            # All other processes of the namespace would be its children, so none is left, and it is about to exit.
-            # Waiting for the kernel to remove the mounts could take longer than the command ran.
             return
         await asyncio.wait({self._init_exited}, timeout=KILL_TIMEOUT_S / 2)
         if not self._init_exited.done():
@@ -204,14 +194,21 @@ class SandboxedProcess:
             self._init_exited.set_result(None)
 
     def _close(self) -> None:
-        self._loop.remove_reader(self._status)
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._remove_reader(self._status)
         os.close(self._status)
         if self._gate is not None:
             os.close(self._gate)
             self._gate = None
         if self._pidfd is not None:
-            self._loop.remove_reader(self._pidfd)
+            self._remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = None
-        if not self._init_exited.done():
+        if not self._init_exited.done() and not self._loop.is_closed():
             self._init_exited.cancel()
+
+    def _remove_reader(self, fd: int) -> None:
+        if not self._loop.is_closed():
+            self._loop.remove_reader(fd)

@@ -15,7 +15,7 @@ from agent.backends.sandbox.process_limits import CommandLimiter, SpawnWorkerPoo
 from agent.backends.sandbox.seccomp import landlock_filter
 from agent.backends.sandbox.types import SandboxDescription, SandboxPolicy, check_request
 from agent.vocabulary.errors import SandboxError
-from tooling.contract.command import CommandRequest
+from tooling.contract.command import BackgroundProcess, CommandRequest
 from tooling.files.temp_dir import TempDir
 
 _DEVICES = tuple(map(Path, ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")))
@@ -108,7 +108,7 @@ class LandlockSandbox:
         drop_capabilities()
         restrict_files(
             writable=(*self.policy.writable, self._scratch, *_DEVICES),
-            readable=(*self.policy.readable, *self.policy.toolchains, *settings, *_PROC_FILES),
+            readable=(*self.policy.readable, *self.policy.toolchains, *self.policy.outputs, *settings, *_PROC_FILES),
         )
         load_filter(self._seccomp_filter)
 
@@ -134,6 +134,16 @@ class GatedProcess:
         """A future that is done when the command itself has exited."""
         return self._process.exited
 
+    @property
+    def left_running(self) -> tuple[BackgroundProcess, ...]:
+        """Nothing: all processes end with the command."""
+        return ()
+
+    @property
+    def ended_processes(self) -> int:
+        """How many processes were ended that the command had left behind."""
+        return self._process.ended_processes
+
     async def stop(self, grace_s: float) -> None:
         """Send SIGTERM to the process group, and give it a moment to clean up."""
         await self._process.stop(grace_s)
@@ -143,6 +153,8 @@ class GatedProcess:
         # Without a namespace or a control group a process can always escape, so orphans are always searched for.
         is_empty = False
         try:
+            if not in_doubt:
+                self._process.kill_left_behind(in_doubt=False)
             is_empty = await self._limiter.kill()
         finally:
             try:

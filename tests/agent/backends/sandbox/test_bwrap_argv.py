@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from agent.backends.sandbox.bubblewrap import starter_main
 from agent.backends.sandbox.bubblewrap.argv import BwrapFds, bwrap_argv
 from agent.backends.sandbox.types import GeneratedFile, Link, ResourceLimits, SandboxPolicy
 
@@ -19,23 +20,18 @@ PLAIN = SandboxPolicy(
     uid=1001,
     gid=1002,
 )
+SOURCE = Path(starter_main.__file__)
 FDS = BwrapFds(seccomp=10, status=11, gate=12, generated_files=(13,))
 
 
-def argv(policy: SandboxPolicy = PLAIN, *words: str) -> list[str]:
-    return bwrap_argv(
-        policy,
-        words or ("bash", "-c", "make"),
-        Path("/home/me/project/src"),
-        program=Path("/usr/bin/bwrap"),
-        fds=FDS,
-    )
+def argv(policy: SandboxPolicy = PLAIN) -> list[str]:
+    return bwrap_argv(policy, ("python", "starter.py"), program=Path("/usr/bin/bwrap"), fds=FDS)
 
 
 def test_the_complete_command_line() -> None:
     assert argv() == [
         *("/usr/bin/bwrap", "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
-        *("--unshare-cgroup-try", "--uid", "1001", "--gid", "1002", "--hostname", "windlass"),
+        *("--unshare-cgroup-try", "--uid", "1001", "--gid", "1002", "--hostname", "windlass", "--as-pid-1"),
         *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
         *("--ro-bind", "/usr", "/usr", "--ro-bind", "/etc/ssl/certs", "/etc/ssl/certs"),
         *("--symlink", "usr/bin", "/bin", "--perms", "0444", "--file", "13", "/etc/passwd"),
@@ -48,31 +44,37 @@ def test_the_complete_command_line() -> None:
         *("--ro-bind", "/home/me/project/.git/config", "/home/me/project/.git/config"),
         *("--ro-bind", "/home/me/project/.git/hooks", "/home/me/project/.git/hooks"),
         *("--perms", "1777", "--size", "1000", "--tmpfs", "/tmp"),
-        *("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/home/me/project/src"),
-        *("--seccomp", "10", "--json-status-fd", "11", "--block-fd", "12", "--", "bash", "-c", "make"),
+        *("--ro-bind", str(SOURCE), "/.windlass/starter.py"),
+        *("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"),
+        *("--seccomp", "10", "--json-status-fd", "11", "--block-fd", "12", "--", "python", "starter.py"),
     ]
 
 
-def test_only_loader_variables_of_the_environment_are_on_the_command_line() -> None:
-    words = bwrap_argv(
-        PLAIN,
-        ("true",),
-        Path("/"),
-        program=Path("/usr/bin/bwrap"),
-        fds=FDS,
-        setenv={"LD_LIBRARY_PATH": "/ws/lib"},
-    )
-    at = words.index("--setenv")
-    assert words[at : at + 4] == ["--setenv", "LD_LIBRARY_PATH", "/ws/lib", "--seccomp"]
+def test_no_variable_is_on_the_command_line() -> None:
     assert "--setenv" not in argv(replace(PLAIN, environment={"A": "secret"}, proxy_env={"B": "secret"}))
 
 
-def test_a_proxy_adds_its_socket_and_a_command_prefix() -> None:
-    words = argv(replace(PLAIN, proxy_socket=Path("/run/user/1/p.sock"), command_prefix=("relay", "--")), "curl", "x")
+def test_a_proxy_adds_its_socket() -> None:
+    words = argv(replace(PLAIN, proxy_socket=Path("/run/user/1/p.sock"), relay=("relay",)))
     at = words.index("/run/user/1/p.sock")
-    assert words[at - 1 : at + 2] == ["--bind", "/run/user/1/p.sock", "/run/windlass/proxy.sock"]
-    assert words[-5:] == ["--", "relay", "--", "curl", "x"]
+    assert words[at - 1 : at + 2] == ["--bind", "/run/user/1/p.sock", "/.windlass/net/proxy.sock"]
     assert "--unshare-net" in words
+
+
+def test_the_folder_of_the_proxy_is_mounted_before_its_socket_exists() -> None:
+    words = argv(replace(PLAIN, proxy_dir=Path("/data/net")))
+    at = words.index("/data/net")
+    assert words[at - 1 : at + 2] == ["--ro-bind", "/data/net", "/.windlass/net"]
+
+
+def test_outputs_can_be_read_even_in_a_hidden_folder() -> None:
+    hidden, outputs = Path("/home/me/data"), Path("/home/me/data/s1/outputs")
+    words = argv(replace(PLAIN, writable=(Path("/home/me"),), hidden_folders=(hidden,), outputs=(outputs,)))
+    at = words.index(str(outputs))
+    assert words[at - 1 : at + 2] == ["--ro-bind", str(outputs), str(outputs)]
+    assert words.index("--tmpfs", words.index(str(Path("/home/me")))) < at
+    assert words[at:].index(str(hidden)) > 0
+    assert words[at + words[at:].index(str(hidden)) - 1] == "--remount-ro"
 
 
 def test_a_workspace_is_mounted_after_the_empty_folders_around_it() -> None:
@@ -94,9 +96,9 @@ def test_hidden_paths_are_masked_after_their_folder_is_mounted() -> None:
         )
     )
     at = words.index("/home/me/.ssh")
-    assert words[at - 5 : at + 3] == [
-        *("--perms", "0500", "--size", "4096", "--tmpfs", "/home/me/.ssh", "--remount-ro", "/home/me/.ssh"),
-    ]
+    assert words[at - 5 : at + 1] == ["--perms", "0500", "--size", "4096", "--tmpfs", "/home/me/.ssh"]
+    at = words.index("/home/me/.ssh", at + 1)
+    assert words[at - 1] == "--remount-ro"
     at = words.index("/home/me/.netrc")
     assert words[at - 2 : at + 1] == ["--ro-bind", "/dev/null", "/home/me/.netrc"]
     assert words.index("--bind") < at

@@ -119,5 +119,5 @@ def test_progress_contains_the_latest_results_and_is_bounded() -> None:
     assert [one["id"] for one in progress["ended"]] == [f"s{number}" for number in range(15, 40)]
     assert progress["running"] == [{"id": "r", "title": "T r"}]
     assert progress["not started"][0]["id"] == "w0"
-    # agent/planning/prompt.py truncates longer texts in the middle.
+    # agent/planning/planner.py truncates longer texts in the middle.
     assert len(text) < 16_000

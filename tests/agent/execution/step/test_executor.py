@@ -131,7 +131,7 @@ async def test_a_step_without_a_goal_is_an_error() -> None:
 
 
 async def test_an_exhausted_budget_keeps_facts_usage_and_turns() -> None:
-    harness = StepHarness(call_reply("write"), text_reply("never"), budget=Budget(max_tokens=380))
+    harness = StepHarness(call_reply("write"), text_reply("never"), budget=Budget(max_tokens=420))
     response = await harness.run()
     assert (response.status, response.exit_code) == ("error", 56)
     assert ([fact.tool for fact in response.tool_calls], response.usage.requests, response.turns) == (["write"], 1, 2)

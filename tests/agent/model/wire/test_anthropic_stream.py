@@ -49,6 +49,7 @@ def test_reasoning_text_and_parallel_calls_are_parsed_from_one_stream() -> None:
             ),
             reasoning="hm, both",
             reasoning_signature="c2ln",
+            reasoning_model="anthropic/m",
         ),
         usage=Usage(
             input_tokens=100,

@@ -3,6 +3,8 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from agent.model.port import ModelRequest
 from agent.model.providers import Endpoint
 from agent.model.wire import anthropic_wire
@@ -25,6 +27,7 @@ CONVERSATION = ModelRequest(
             tool_calls=(ToolCall(id="c:1", name="look"), ToolCall(id="c2", name="run", arguments={"x": 1})),
             reasoning="both at once",
             reasoning_signature="c2lnbmVk",
+            reasoning_model="anthropic/claude-x",
         ),
         Message(role="tool", tool_call_id="c:1", content="seen"),
         Message(role="tool", tool_call_id="c2"),
@@ -34,14 +37,14 @@ CONVERSATION = ModelRequest(
 )
 
 
-def test_a_conversation_has_its_blocks_and_three_cache_breakpoints() -> None:
+def test_a_conversation_has_its_blocks_and_four_cache_breakpoints() -> None:
     assert anthropic_wire.body(CONVERSATION, ENDPOINT) == {
         "model": "claude-x",
         "max_tokens": 8192,
         "stream": True,
         "system": [{"type": "text", "text": "be brief"}, {"type": "text", "text": "be kind", **CACHED}],
         "messages": [
-            {"role": "user", "content": [{"type": "text", "text": "look and run"}]},
+            {"role": "user", "content": [{"type": "text", "text": "look and run", **CACHED}]},
             {
                 "role": "assistant",
                 "content": [
@@ -88,14 +91,73 @@ def test_unsigned_reasoning_and_empty_turns_are_omitted() -> None:
 
 def test_several_reasoning_blocks_are_sent_back_unchanged() -> None:
     thoughts = [{"type": "thinking", "thinking": "a", "signature": "s"}, {"type": "redacted_thinking", "data": "d"}]
-    message = Message(role="assistant", content="yes", reasoning="a", reasoning_signature=json.dumps(thoughts))
+    message = Message(
+        role="assistant", content="yes", reasoning="a", reasoning_signature=json.dumps(thoughts), reasoning_model="m"
+    )
     body = anthropic_wire.body(ModelRequest(model="m", messages=(message,)), ENDPOINT)
     assert body["messages"] == [{"role": "assistant", "content": [*thoughts, {"type": "text", "text": "yes"}]}]
+
+
+def test_reasoning_signed_by_another_model_is_omitted() -> None:
+    for origin in ("anthropic/claude-y", "openrouter/anthropic/claude-x", None):
+        messages = tuple(
+            replace(message, reasoning_model=origin) if message.reasoning_signature else message
+            for message in CONVERSATION.messages
+        )
+        body = anthropic_wire.body(replace(CONVERSATION, messages=messages), ENDPOINT)
+        assert "c2lnbmVk" not in json.dumps(body)
 
 
 def test_limits_are_sent_when_set() -> None:
     body = anthropic_wire.body(replace(CONVERSATION, max_output_tokens=5, temperature=0.5), ENDPOINT)
     assert (body["max_tokens"], body["temperature"]) == (5, 0.5)
+
+
+ADAPTIVE = {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "medium"}}
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("claude-opus-4-6", ADAPTIVE),
+        ("claude-sonnet-5", ADAPTIVE),
+        ("claude-haiku-5-5", ADAPTIVE),
+        ("claude-mythos-preview", ADAPTIVE),
+        ("claude-sonnet-4-5-20250929", {"thinking": {"type": "enabled", "budget_tokens": 4096}}),
+        ("claude-sonnet-4-20250514", {"thinking": {"type": "enabled", "budget_tokens": 4096}}),
+        ("claude-3-7-sonnet-latest", {"thinking": {"type": "enabled", "budget_tokens": 4096}}),
+    ],
+)
+def test_a_model_gets_an_effort_or_a_number_of_tokens_for_thinking(model: str, options: dict[str, object]) -> None:
+    endpoint, messages = replace(ENDPOINT, model=model), (Message(role="user", content="hi"),)
+    request = ModelRequest(model=f"anthropic/{model}", messages=messages, reasoning="medium", temperature=0.5)
+    body = anthropic_wire.body(request, endpoint)
+    assert {name: body.get(name) for name in ("thinking", "output_config", "temperature") if name in body} == options
+
+
+def test_thinking_leaves_room_for_the_answer() -> None:
+    endpoint, messages = replace(ENDPOINT, model="claude-haiku-4-5"), (Message(role="user", content="hi"),)
+
+    def budget(limit: int) -> object:
+        request = ModelRequest(model="m", messages=messages, reasoning="high", max_output_tokens=limit)
+        return anthropic_wire.body(request, endpoint).get("thinking")
+
+    assert budget(1024) is None
+    assert budget(1100) == {"type": "enabled", "budget_tokens": 1024}
+    assert budget(8000) == {"type": "enabled", "budget_tokens": 6000}
+
+
+def test_a_turn_that_another_model_began_is_continued_without_a_budget_for_thinking() -> None:
+    request = replace(CONVERSATION, messages=CONVERSATION.messages[:-1], reasoning="low")
+    endpoint = replace(ENDPOINT, model="claude-haiku-4-5")
+    assert "thinking" in anthropic_wire.body(request, endpoint)
+    assert "thinking" not in anthropic_wire.body(replace(request, model="anthropic/other"), endpoint)
+
+
+def test_without_reasoning_earlier_thoughts_are_omitted() -> None:
+    body = anthropic_wire.body(replace(CONVERSATION, reasoning="off", temperature=0.5), ENDPOINT)
+    assert (body["thinking"], body["temperature"]) == ({"type": "disabled"}, 0.5)
+    assert "c2lnbmVk" not in json.dumps(body)
 
 
 def test_the_url_is_completed() -> None:

@@ -147,6 +147,21 @@ def test_usage_is_parsed_with_its_details() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("usage", "cached", "written"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30}}, 60, 30),
+        ({"prompt_cache_hit_tokens": 60, "prompt_cache_miss_tokens": 40}, 60, 0),
+        ({"prompt_tokens_details": {"cached_tokens": 60}, "cache_creation_input_tokens": 30}, 60, 30),
+    ],
+    ids=["openrouter", "deepseek", "litellm"],
+)
+def test_cache_reads_and_writes_are_counted(usage: dict[str, object], cached: int, written: int) -> None:
+    counts = {"prompt_tokens": 100, "completion_tokens": 1, **usage}
+    reply, _ = read(delta(content="yes"), finish(), {"choices": [], "usage": counts})
+    assert (reply.usage.cache_read_tokens, reply.usage.cache_write_tokens) == (cached, written)
+
+
 def test_a_cost_reported_by_the_provider_is_used() -> None:
     reply, _ = read(delta(content="yes"), finish(), {"usage": {"prompt_tokens": 1, "cost": 0.25}})
     assert reply.usage.cost_usd == 0.25

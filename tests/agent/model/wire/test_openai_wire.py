@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from agent.model.port import ModelRequest
 from agent.model.providers import Endpoint
 from agent.model.wire import openai_wire
@@ -71,6 +73,61 @@ def test_deepseek_gets_the_reasoning_of_tool_calling_turns_back() -> None:
         return messages[2].get("reasoning_content")
 
     assert (turn("deepseek"), turn("openai")) == ("I must look", None)
+
+
+def test_deepseek_does_not_get_the_signed_reasoning_of_another_provider() -> None:
+    signed = replace(CONVERSATION.messages[2], reasoning_signature="c2ln", reasoning_model="anthropic/claude-x")
+    request = replace(CONVERSATION, messages=(*CONVERSATION.messages[:2], signed))
+    messages = openai_wire.body(request, replace(ENDPOINT, provider="deepseek"))["messages"]
+    assert isinstance(messages, list)
+    assert messages[2]["reasoning_content"] == ""
+
+
+def test_only_openai_itself_gets_the_cache_key() -> None:
+    request = replace(CONVERSATION, cache_key="session-1")
+
+    def key(endpoint: Endpoint) -> object:
+        return openai_wire.body(request, endpoint).get("prompt_cache_key")
+
+    at_openai = replace(ENDPOINT, base_url="https://api.openai.com/v1")
+    assert key(at_openai) == "session-1"
+    assert key(ENDPOINT) is None
+    assert key(replace(ENDPOINT, provider="groq", base_url="https://api.groq.com/openai/v1")) is None
+    assert "prompt_cache_key" not in openai_wire.body(CONVERSATION, at_openai)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "off", "high"),
+    [
+        ("openai", "gpt-5.2", {"reasoning_effort": "none"}, {"reasoning_effort": "high"}),
+        ("openai", "gpt-5-mini", {"reasoning_effort": "minimal"}, {"reasoning_effort": "high"}),
+        ("openai", "o4-mini", {"reasoning_effort": "low"}, {"reasoning_effort": "high"}),
+        ("groq", "openai/gpt-oss-20b", {"reasoning_effort": "low"}, {"reasoning_effort": "high"}),
+        ("gemini", "gemini/gemini-3-flash", {"reasoning_effort": "none"}, {"reasoning_effort": "high"}),
+        ("ollama", "qwen3", {"reasoning_effort": "none"}, {"reasoning_effort": "high"}),
+        ("openrouter", "z-ai/glm-5", {"reasoning": {"effort": "none"}}, {"reasoning": {"effort": "high"}}),
+        (
+            "deepseek",
+            "deepseek-v4-pro",
+            {"thinking": {"type": "disabled"}},
+            {"thinking": {"type": "enabled"}, "reasoning_effort": "high"},
+        ),
+        ("mistral", "mistral-small-latest", {"reasoning_effort": "none"}, {"reasoning_effort": "high"}),
+        (
+            "llamacpp",
+            "qwen3",
+            {"chat_template_kwargs": {"enable_thinking": False}},
+            {"chat_template_kwargs": {"enable_thinking": True}, "reasoning_effort": "high"},
+        ),
+    ],
+)
+def test_each_provider_gets_the_amount_of_reasoning_in_its_own_form(
+    provider: str, model: str, off: dict[str, object], high: dict[str, object]
+) -> None:
+    endpoint = replace(ENDPOINT, provider=provider, model=model)
+    plain = openai_wire.body(CONVERSATION, endpoint)
+    assert openai_wire.body(replace(CONVERSATION, reasoning="off"), endpoint) == plain | off
+    assert openai_wire.body(replace(CONVERSATION, reasoning="high"), endpoint) == plain | high
 
 
 def test_a_key_is_sent_as_a_bearer_token() -> None:

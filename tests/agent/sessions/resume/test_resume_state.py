@@ -95,7 +95,7 @@ def test_the_conversation_of_a_step_is_rebuilt_with_its_facts(log: LogBuilder) -
     changed = FileChange(path="a.txt", status="added")
     step = rebuild_step(
         log,
-        message_added("assistant", "", reasoning="hm", reasoning_signature="sig"),
+        message_added("assistant", "", reasoning="hm", reasoning_signature="sig", reasoning_model="m"),
         message_added("user", "Go on."),
         message_added("assistant", "I write", ("c1", "write_file")),
         tool_started("c1", "write_file"),
@@ -104,7 +104,7 @@ def test_the_conversation_of_a_step_is_rebuilt_with_its_facts(log: LogBuilder) -
         message_added("assistant", "all done"),
     )
     assert step.messages == (
-        Message(role="assistant", reasoning="hm", reasoning_signature="sig"),
+        Message(role="assistant", reasoning="hm", reasoning_signature="sig", reasoning_model="m"),
         Message(role="user", content="Go on."),
         assistant_calls(("c1", "write_file"), content="I write"),
         tool_result("c1", "written"),

@@ -6,17 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from agent.config.user_dirs import data_dir
 from agent.protocol.events import MessageAdded, RunCompleted
+from agent.sessions.store import SessionStore
+from agent.sessions.views.session_summary import active_runs, read_session
 from agent.workspace.request_context import COMPACT_REQUEST
 from cli.repl.commands.session_commands import (
     COMPACTED,
     NOTHING_TO_REDO,
     NOTHING_TO_UNDO,
+    REWOUND,
     RUN_IN_PROGRESS,
+    WHICH_REQUEST,
     WHICH_SESSION,
 )
 from cli.repl.commands.setting_commands import APPLIES_NOW
-from cli.repl.repl import CANCEL, NEW_SESSION
+from cli.repl.plan_choice import CANCEL
+from cli.repl.repl import NEW_SESSION
 from tests.cli.repl.commands.test_commands import completions, write_script
 from tests.cli.repl.repl_harness import ReplHarness
 from tests.cli.repl.test_conversation import reply_to
@@ -91,6 +97,40 @@ async def test_undo_keeps_later_edits_of_the_user_unless_forced(harness: ReplHar
     assert files(harness) == {"a.txt": "one\n"}
     await harness.send("/redo --yes")
     assert files(harness) == {"a.txt": "two\nmine\n"}
+
+
+async def test_rewind_takes_back_everything_since_a_request(harness: ReplHarness) -> None:
+    await harness.send("hello")
+    await harness.send("edit")
+    await harness.send("make")
+    await harness.send("/undo --yes")
+    await harness.send("make")
+    harness.ui.answers = ["edit (now)"]
+    printed = await harness.send("/rewind")
+    assert [line for line in printed.splitlines() if "run-" not in line][:5] == [
+        WHICH_REQUEST,
+        "make (now)",
+        "edit (now)",
+        "hello (now)",
+        CANCEL,
+    ]
+    assert (files(harness), harness.ui.text) == ({"a.txt": "one\n"}, "edit")
+    record = read_session(SessionStore(data_dir(harness.environ)).find(harness.repl.require_session_id()))
+    assert [run.user for run in active_runs(record.runs)] == ["hello"]
+    await harness.send("/redo --yes")
+    assert files(harness) == BOTH
+    harness.ui.answers = [CANCEL]
+    assert "edit (now)" not in await harness.send("/rewind")
+
+
+async def test_rewind_keeps_and_names_a_file_that_the_user_has_changed(harness: ReplHarness) -> None:
+    await harness.send("edit")
+    await harness.send("make")
+    (harness.repl.state.cwd / "a.txt").write_text("two\nmine\n")
+    harness.ui.answers = ["edit (now)"]
+    printed = await harness.send("/rewind")
+    assert files(harness) == {"a.txt": "two\nmine\n"}
+    assert "Not restored: a.txt was changed since" in printed and REWOUND in printed
 
 
 async def test_why_finds_steps_of_earlier_requests(harness: ReplHarness) -> None:

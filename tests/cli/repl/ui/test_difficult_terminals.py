@@ -83,6 +83,20 @@ def test_a_streaming_answer_is_drawn_at_most_ten_times_per_second(open_terminal:
     assert 1 <= frames <= 10 * seconds + 2, (frames, seconds)
 
 
+def test_thoughts_are_live_lines_and_then_folded(open_terminal: OpenTerminal) -> None:
+    thoughts = "I wonder about the weather. " * 3
+    reply = step_reply("s1", "It rains.", reasoning=thoughts, chunks=3, chunk_delay_ms=700)
+    terminal = open_terminal(*one_step(reply))
+    terminal.wait_ready()
+    terminal.send("go" + ENTER)
+    terminal.wait_for("    I wonder about the weather.")
+    terminal.wait_for("s1: thought for")
+    shown = terminal.wait_for("It rains.")
+    assert "✓ s1" in terminal.wait_stable()
+    assert "I wonder" not in terminal.window_text()
+    assert "It rains." in shown
+
+
 def test_a_huge_paste_is_a_placeholder_in_the_prompt_and_complete_in_the_request(open_terminal: OpenTerminal) -> None:
     book = "".join(f"line {number} of a long text\n" for number in range(4000))
     terminal = open_terminal(answer("Read."))

@@ -1,0 +1,63 @@
+"""How much each model reasons: by the settings, and by default where a model does not let itself be told."""
+
+import re
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
+
+from agent.config.settings import Reasoning, Settings
+from agent.model.faults import ModelFault
+from agent.model.port import ModelClient, ModelRequest, StreamItem, closing_stream
+
+# What providers call it when they reject the option: reasoning_effort, thinking, effort.
+_ABOUT_REASONING = re.compile(r"reason|think|effort", re.IGNORECASE)
+
+
+def reasoning_for(model: str, settings: Settings) -> Reasoning | None:
+    """Return how much a model shall reason; None leaves it to the provider."""
+    own = settings.models.get(model)
+    return own.reasoning if own and own.reasoning else settings.reasoning
+
+
+class ReasoningClient:
+    """A ModelClient that adds the amount of reasoning to requests of another one.
+
+    A model that rejects it is asked again without; the user is warned once.
+    """
+
+    def __init__(self, inner: ModelClient, settings: Settings, warn: Callable[[str], None] | None = None) -> None:
+        self._inner = inner
+        self._settings = settings
+        self._warn = warn
+        self._rejected: set[str] = set()
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        """Yield fragments, then exactly one ModelReply."""
+        level = None if request.model in self._rejected else reasoning_for(request.model, self._settings)
+        asked, has_started = replace(request, reasoning=level), False
+        try:
+            async with closing_stream(self._inner.stream(asked)) as items:
+                async for item in items:
+                    has_started = True
+                    yield item
+            return
+        except ModelFault as fault:
+            if level is None or has_started or not _is_rejection(fault):
+                raise
+            self._reject(request.model, level, fault)
+        async with closing_stream(self._inner.stream(request)) as items:
+            async for item in items:
+                yield item
+
+    async def close(self) -> None:
+        """Release connections; may be called twice."""
+        await self._inner.close()
+
+    def _reject(self, model: str, level: Reasoning, fault: ModelFault) -> None:
+        # Several steps may have asked at the same time.
+        if self._warn is not None and model not in self._rejected:
+            self._warn(f"{model} does not take reasoning {level}, so its default applies: {fault.detail}")
+        self._rejected.add(model)
+
+
+def _is_rejection(fault: ModelFault) -> bool:
+    return fault.kind == "refused" and _ABOUT_REASONING.search(fault.detail) is not None

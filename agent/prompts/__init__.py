@@ -1,0 +1,1 @@
+"""The prompts, one readable file each, and their loader."""

@@ -1,0 +1,1 @@
+"""Patches as models write them: parse, find the place of each hunk, apply."""
