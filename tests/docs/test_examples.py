@@ -41,11 +41,10 @@ def test_changed_output_is_merged_into_a_block() -> None:
 
 
 def test_every_example_runs_as_its_header_says(user: User) -> None:
-    (user.home / "two-steps").mkdir()
     for file in sorted((ROOT / "examples").glob("*.jsonl")):
-        comments = [line.lstrip("# ") for line in file.read_text().splitlines() if line.startswith("#")]
-        (line,) = [line.removeprefix("Try: ") for line in comments if "agent run" in line]
-        output = shell(user, f"set -e; {line.replace('/tmp/two-steps', 'two-steps')}")
+        lines = re.findall(r"^#(?: Try:|  ) +(.*)", file.read_text(), re.MULTILINE)
+        assert any(line.startswith("agent run") or "| agent run" in line for line in lines), file
+        output = shell(user, "\n".join(("set -e", *lines)).replace("/tmp/", ""))
         (user.home / "examples").unlink()
         answer = "\n".join(line for line in output.splitlines() if not line.startswith("files: "))
         assert answer.endswith((".", "Hello from Windlass.")) and "error" not in output, output
